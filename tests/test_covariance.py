@@ -20,13 +20,12 @@ from scipy.signal import lfilter
 
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.uncertainty.bands import band_edges, band_of, build_spectrum, cosine_power, row_autocovariance
-from urdf_ident.estimation.uncertainty.covariance import KINDS, start_covariance, with_covariance
+from urdf_ident.estimation.uncertainty.covariance import KINDS, with_covariance
 from urdf_ident.estimation.uncertainty.covariance_kinds import find_period
 from urdf_ident.estimation.uncertainty.noise import WhitenedRows, fit_noise, whitened_rows
 from urdf_ident.estimation.uncertainty.reversals import AT_REST, SLOW, excess_shift, without_reversals
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.parallel import workers
 from urdf_ident.samples import Segment
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
@@ -358,28 +357,6 @@ def test_data_without_reversals_are_those_of_weighted_samples_a_factor_a_stretch
         np.testing.assert_allclose(factor.T @ factor, expected.T @ expected, atol=1e-9 * np.abs(expected.T @ expected).max())
     assert [len(blocks) for blocks in whole.stretches] == [2] * 64  # 32 blocks, 16 stretches a log
     assert [blocks for (blocks,) in found.stretches] == [(log.name, k) for log in logs for k in range(16)]
-
-
-def test_errors_that_were_begun_are_the_same(model: DynamicModel, base: BaseParameters) -> None:
-    logs = [as_log(make_segment(model, 600, rate=40.0, sigma=0.1, seed=k, log=f"log {k}")) for k in range(4)]
-    statistics = build_statistics(model, logs)
-    fit = fit_base(statistics, base)
-    expected = with_covariance(fit, statistics, model=model, logs=logs)
-    compared = []
-
-    def alike() -> tuple[tuple[str, ...], ...]:
-        compared.append(True)
-        return tuple((log.name,) for log in logs)
-
-    with workers(2):
-        wait = start_covariance(fit, replace(statistics, motions=alike), model=model, logs=logs)
-        assert not compared  # workers begin while the motions of the logs are still being compared
-        between = build_statistics(model, logs[:2])  # asked for in the meantime
-        found = wait()
-    assert compared
-    assert len(between.logs) == 2
-    assert found.covariance_kind == expected.covariance_kind
-    np.testing.assert_array_equal(found.covariance, expected.covariance)
 
 
 @pytest.mark.parametrize("width", [0.01, 0.04])

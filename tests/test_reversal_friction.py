@@ -10,7 +10,6 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
 from urdf_ident.faults.candidates import Interpretation
-from urdf_ident.faults.delay import reversal_friction
 from urdf_ident.faults.delay.reversal_friction import reversal_columns
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.motion_samples import MotionSamples, sampler
@@ -20,7 +19,7 @@ from urdf_ident.faults.thinned_logs import Logs
 from urdf_ident.linalg import Array, lstsq, rms
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
-from urdf_ident.parallel import each, workers
+from urdf_ident.parallel import workers
 from urdf_ident.samples import Segment
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
@@ -129,8 +128,6 @@ def test_workers_compute_the_columns_of_each_log_bitwise_as_one_process(monkeypa
         assert x[log == 2] == pytest.approx(y[samples_of(logs[::-1]).log == 0])
     with workers(2):
         motion = samples_of(logs)
-        each(abs, range(4))  # starts the workers, which inherit the modules as they are
-        monkeypatch.setattr(reversal_friction, "_dahl_state", None)  # must not be called in this process
         assert all(np.array_equal(x, y) for x, y in zip(reversal_columns(motion, joints), alone, strict=True))
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from .errors import LogError, check_shape
 from .linalg import Array, BoolArray, IntArray
-from .parallel.scratch import Stored, stored
 
 #: Minimum duration of motion in a log, and duration below which it is short, so that parameters fit almost any torque [s].
 SHORTEST, SHORT = 1.0, 5.0
@@ -39,7 +38,7 @@ RESTING = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Segment(Stored):
+class Segment:
     """One continuous, conditioned piece of motion at a constant rate, on the joint side.
 
     Attributes:
@@ -264,8 +263,6 @@ def one_way(speed: Array) -> bool:
 def freeze_arrays(item: Any, **values: Any) -> None:
     """Makes the arrays of a frozen dataclass read-only, by views that leave the caller's arrays writable.
 
-    The arrays of a :class:`.scratch.Stored` are moved to the scratch folder first.
-
     Args:
         item: The dataclass instance, changed in place.
         values: Fields that are set first.
@@ -273,11 +270,8 @@ def freeze_arrays(item: Any, **values: Any) -> None:
     for name, value in {**vars(item), **values}.items():
         if name in values:
             object.__setattr__(item, name, value)
-        if not isinstance(value, np.ndarray):
-            continue
-        kept = stored(value) if isinstance(item, Stored) else value
-        if kept is not value or kept.flags.writeable:
-            view = kept.view()
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            view = value.view()
             view.setflags(write=False)
             object.__setattr__(item, name, view)
 

@@ -16,7 +16,6 @@ from .common import (
     Config,
     Locks,
     Logs,
-    Scratch,
     Urdf,
     command,
     open_project,
@@ -79,7 +78,6 @@ def inspect(
             help="Infer columns, units, gravity and torque constants from the data, and write a project file.",
         ),
     ] = None,
-    scratch: Scratch = None,
 ) -> None:
     """Check whether logs are good enough.
 

@@ -102,23 +102,6 @@ Force = Annotated[bool, typer.Option("--force", help="Use logs even if the check
 SkipBadLogs = Annotated[bool, typer.Option("--skip-bad-logs", help="Leave out logs that cannot be read or are refused.")]
 
 
-def _use_scratch(context: typer.Context, folder: Path | None) -> Path | None:
-    """Keeps samples in a folder until the command ends."""
-    if folder is not None:
-        from ..parallel.scratch import samples_in
-
-        context.with_resource(samples_in(folder))
-    return folder
-
-
-Scratch = Annotated[
-    Path | None,
-    typer.Option(
-        "--scratch", metavar="DIR/", callback=_use_scratch, help="Keep samples in files in DIR, for logs larger than memory."
-    ),
-]
-
-
 def _use_packages(context: typer.Context, folders: list[Path] | None) -> list[Path]:
     """Lets meshes be read from further folders until the command ends."""
     if folders:

@@ -23,7 +23,6 @@ from .common import (
     Logs,
     Packages,
     Result,
-    Scratch,
     SkipBadLogs,
     Urdf,
     Verbose,
@@ -66,7 +65,6 @@ def identify(
     skip_bad_logs: SkipBadLogs = False,
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Number of processes.")] = 1,
     scheduler: Scheduler = None,
-    scratch: Scratch = None,
     following: NextMotion = None,
     payload_logs: PayloadLogs = None,
     payload_link: PayloadLink = None,
@@ -83,7 +81,7 @@ def identify(
 
     if payload_link is not None and not payload_logs:
         raise typer.BadParameter("--payload-link needs --payload-logs: the logs with the payload")
-    with workers(jobs, scheduler, "urdf_ident.estimation.uncertainty.covariance"):  # a cluster imports while the robot is read
+    with workers(jobs, scheduler):
         project, folder, robot = open_robot(config, urdf, lock)
         model = project.build_model(robot)
         from ..pipeline.identify import identify as run
@@ -207,7 +205,6 @@ def validate(
     force: Force = False,
     as_json: AsJson = False,
     no_report: NoReport = False,
-    scratch: Scratch = None,
 ) -> None:
     """Validate a result on other logs.
 

@@ -19,7 +19,6 @@ from ..linalg import Array
 from ..model.inertia import PSEUDO_BASIS, nearest_physical, pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior
-from ..parallel.messages import SentOnce
 from .constraints import LmiOptions
 
 #: Distance from its limit below which a constraint is active, in prior standard deviations.
@@ -92,7 +91,7 @@ class Cones:
 
 
 @dataclass(frozen=True, eq=False)
-class Feasible(SentOnce):
+class Feasible:
     """All constraints on x.
 
     Attributes:

@@ -9,12 +9,11 @@ from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, check_shape
 from ..linalg import Array, solve_triangular
-from ..parallel.messages import SentOnce
 from .cones import Feasible
 
 
 @dataclass(frozen=True, eq=False)
-class DataTerm(SentOnce):
+class DataTerm:
     """The data term ``‖s·(V x − a)‖² + constant`` in whitened coordinates.
 
     Attributes:

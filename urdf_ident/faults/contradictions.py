@@ -7,7 +7,6 @@ scale of the torques if the motion is too slow to determine it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +15,7 @@ import numpy as np
 from ..judgements.judgement import Judgement
 from ..linalg import Array
 from ..model.robot import Robot
-from ..parallel import shared, start_each
+from ..parallel import each
 from ..samples import SHORT
 from .arbitration import arbitrated
 from .corrections import gains_of
@@ -32,7 +31,6 @@ def physics_findings(
     robot: Robot,
     logs: Logs,
     reduction: Array | None = None,
-    meanwhile: Callable[[], None] | None = None,
 ) -> list[tuple[Judgement, ...]]:
     """Searches for interpretations of the logs that explain their torques decisively better, and for changes over time.
 
@@ -43,22 +41,16 @@ def physics_findings(
         robot: Kinematics and gravity; its inertias are not used.
         logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
         reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
-        meanwhile: Called while workers examine each log; it may queue further work for them.
 
     Returns:
         Findings of each log; none if the motion is too short.
     """
     group = LogGroup(robot, logs, reduction)
-    pending = start_each(partial(examined_alone, robot, reduction), logs)
-    if meanwhile is not None:
-        meanwhile()
-    case = group.case() if shared() else None
-    early = None if case is None else by_interpretation(group, case)  # while workers examine each log alone
-    alone = {k: own for k, own in enumerate(pending()) if own is not None}
+    alone = {k: own for k, own in enumerate(each(partial(examined_alone, robot, reduction), logs)) if own is not None}
     brief, compared = group.seconds < SHORT, list(alone)
     out: list[list[Judgement]] = [[] for _ in logs]
     while compared:  # a log that differs is reported, and the others are compared again
-        found = early if early and len(compared) == len(logs) else by_interpretation(group.some(compared))
+        found = by_interpretation(group.some(compared))
         if found is None:
             break
         found = with_changes(found, [alone[k] for k in compared], brief)

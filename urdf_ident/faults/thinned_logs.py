@@ -11,7 +11,6 @@ import numpy as np
 
 from ..linalg import Array
 from ..parallel import each
-from ..parallel.scratch import empty_array, stored
 from ..samples import Segment
 from ..signals.filters import lowpass
 
@@ -99,7 +98,6 @@ def _known(item: ThinnedPiece) -> Array | None:
 
 def _kept(item: ThinnedPiece, made: Array) -> Array:
     if item.short:
-        made = stored(made)
         _SMOOTH[item.part] = item.cutoff, made
     return made
 
@@ -114,7 +112,7 @@ def _without_outliers(tau: Array) -> Array:
     """Replaces single samples far from their neighbours by the neighbours' median; the estimators handle them separately."""
     from scipy.ndimage import median_filter
 
-    out = empty_array(tau.shape)
+    out = np.empty(tau.shape)
     for j, x in enumerate(tau.T):
         usual = median_filter(x, _NEIGHBOURS, mode="nearest")
         away = np.abs(x - usual)

@@ -16,7 +16,6 @@ from pathlib import Path
 from ..errors import LogError, MissingFileError, UrdfIdentError
 from ..files.read_write import stamp
 from ..model.robot import Robot
-from ..parallel import shared
 from .columns.fields import recording_fields
 from .columns.layout import LogLayout
 from .columns.names import NAMES
@@ -118,8 +117,8 @@ def read_readable(
     logs = [log_source(source, layout or LogLayout()) for source in sources]
     one = partial(read_recording, robot=robot, layout=layout)
     results = attempts(one, logs)
-    if shared():  # workers of a cluster may lack files that this machine has
-        results = [attempt(one, log) if isinstance(x, MissingFileError) else x for log, x in zip(logs, results, strict=True)]
+    # workers of a cluster may lack files that this machine has
+    results = [attempt(one, log) if isinstance(x, MissingFileError) else x for log, x in zip(logs, results, strict=True)]
     read = [result for result in results if not isinstance(result, UrdfIdentError)]
     if not read or not skip:
         return all_usable(logs, results), []

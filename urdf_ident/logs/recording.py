@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from ..errors import LogError, check_shape
 from ..linalg import Array, IntArray
 from ..model.robot import Robot
-from ..parallel.scratch import Stored, stored
 from ..samples import freeze_arrays
 from ..units import parse_unit
 from .columns.layout import LogLayout
@@ -23,7 +22,7 @@ _SHARED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Recording(Stored):
+class Recording:
     """One log in SI units, with columns in the order of ``joints``; otherwise unchanged, so it may contain invalid rows.
 
     Attributes:
@@ -219,7 +218,7 @@ class Recording(Stored):
         values: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
         for name, value in values.items():
             if isinstance(value, np.ndarray):
-                values[name] = stored(value[select])
+                values[name] = value[select]
         values["wrenches"] = {frame: value[select] for frame, value in self.wrenches.items()}
         return Recording(**values)
 

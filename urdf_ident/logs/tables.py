@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from ..errors import LogError, MissingExtraError, MissingFileError, UrdfIdentError, check_name
 from ..files.read_write import read_stream
 from ..linalg import Array
-from ..parallel.scratch import empty_array
 
 Rows = NDArray[np.int64]
 
@@ -124,7 +123,7 @@ class ArrayTable(Table):
         count = len(self.columns[0]) if self.columns else 0
         arrays = []
         for group in groups:
-            array = empty_array((count, len(group)))
+            array = np.empty((count, len(group)))
             for k, column in enumerate(group):
                 array[:, k] = self.columns[column]
             arrays.append(array)

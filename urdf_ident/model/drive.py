@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError
 from ..linalg import Array, BoolArray, one_each, positive
-from ..parallel.messages import SentOnce
 from ..samples import ReadOnly
 
 
 @dataclass(frozen=True, eq=False)
-class Drive(SentOnce, ReadOnly):
+class Drive(ReadOnly):
     """Drive train of a robot with n joints; motor k is named after joint k.
 
     Attributes:

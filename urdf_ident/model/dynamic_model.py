@@ -20,8 +20,6 @@ import numpy as np
 from ..errors import ModelError, check_shape
 from ..friction import AxisMotion, Term
 from ..linalg import Array, IntArray
-from ..parallel.messages import SentOnce
-from ..parallel.scratch import empty_array
 from ..samples import Segment
 from .base import BaseParameters
 from .drive import Drive
@@ -34,7 +32,7 @@ from .term_chunks import columns_of, term_chunks, torque_chunks
 from .terms import AppliedTerm, applied_terms
 
 
-class DynamicModel(SentOnce):
+class DynamicModel:
     """A robot with its terms and drive train as a linear model ``tau = W theta``.
 
     Args:
@@ -334,7 +332,7 @@ class DynamicModel(SentOnce):
             Shape (N, n) or (N, n, k) [N·m or N].
         """
         theta = np.asarray(theta, dtype=float)
-        whole = empty_array((*segment.q.shape, *theta.shape[1:]))
+        whole = np.empty((*segment.q.shape, *theta.shape[1:]))
         for part, torque in torque_chunks(self, theta, segment):
             whole[part] = torque
         return whole

@@ -20,7 +20,6 @@ import pinocchio as pin
 from ..errors import ModelError, UrdfError, nearest
 from ..files.read_write import read_text
 from ..linalg import Array, BoolArray, IntArray, shaped
-from ..parallel.messages import SentOnce
 from .inertia import transform
 from .locked_joints import choose_joints, reduced_model
 from .urdf import Description, canonical_urdf, parse_urdf
@@ -51,7 +50,7 @@ class Body:
 
 
 @dataclass(frozen=True, eq=False)
-class Robot(SentOnce):
+class Robot:
     """A robot whose joints are revolute, continuous or prismatic.
 
     Build it with :meth:`from_urdf`. Joint-space arrays are ordered like :attr:`joints` (Pinocchio's order).

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ..friction import AxisMotion, Law
 from ..linalg import Array
-from ..parallel.scratch import empty_array
 from ..samples import Segment
 from .engine.rigid import rigid_of
 from .robot import Robot
@@ -104,7 +103,7 @@ def torque_by_sample(model: TorqueModel, thetas: Array, which: NDArray[np.int32]
     Returns:
         Shape (N, n) [N·m or N].
     """
-    out = empty_array(segment.q.shape)
+    out = np.empty(segment.q.shape)
     for part, terms in term_chunks(model, segment, AT_ONCE):
         own, engine = which[part], rigid_of(model.robot)
         for k in np.unique(own):

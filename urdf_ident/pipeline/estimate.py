@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import numpy as np
 
 from ..consistency.first_fit import completed_prior
 from ..consistency.standard import consistent_parameters
-from ..errors import EstimationError, UrdfIdentError
+from ..errors import EstimationError
 from ..estimation.elastic import compliant, visible_springs, with_row_sum
 from ..estimation.estimators.method import (
     Estimated,
@@ -37,13 +36,12 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
 from ..model.trained import with_limited_widths, with_trained
-from ..parallel import shared
 from ..progress import Progress
 from ..project import Project
 from ..samples import Segment, typical_reversals
 from ..settings import EssentialSection, EstimationSection
 from ..signals.prepare import PreparedLog, unused
-from ..statistics.accumulate import begin_statistics, build_statistics
+from ..statistics.accumulate import build_statistics
 from ..statistics.fit import Fit, fit_base, prior_mean
 from ..statistics.folds import repeated
 from ..statistics.log_effects.changes import FrictionChanges, varying
@@ -86,60 +84,6 @@ class DataEstimate:
     reversals: float
     notes: tuple[str, ...]
     samples: PendingSamples | None
-
-
-class EarlyStatistics:
-    """What the estimate needs first from the logs: workers start on it while the logs are still being checked.
-
-    Args:
-        project: Settings.
-    """
-
-    def __init__(self, project: Project) -> None:
-        self.project, self.kept, self.logs = project, RowCache(), ()  # type: Project, RowCache, tuple[Segment, ...]
-        self._trained: tuple[DynamicModel, bool, DynamicModel] | None = None  # the last result of `trained`, and its input
-
-    def __call__(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> None:
-        """Starts the work.
-
-        Args:
-            logs: The conditioned logs.
-        """
-        motion = [part for log in logs for part in log.segments]
-        kept = self.rows_of(motion)
-        if shared() and self.project.estimation.method in ("auto", "irls") and all(part.tau is not None for part in motion):
-            begin_statistics(self.first(with_limited_widths(model, motion)).unloaded(), logs, kept)
-
-    def first(self, model: DynamicModel) -> DynamicModel:
-        """Returns the model for the detection of outliers.
-
-        Args:
-            model: The model; automatic laws need no trained speeds yet.
-        """
-        return model if model.automatic else self.trained(model)
-
-    def trained(self, model: DynamicModel, *, chosen: bool = False) -> DynamicModel:
-        """:func:`.trained.with_trained` on the logs of :meth:`rows_of`; quantiles of all samples are not computed again.
-
-        Args:
-            chosen: Whether the laws of the model were chosen from the data.
-        """
-        if self._trained is None or self._trained[:2] != (model, chosen):
-            self._trained = model, chosen, with_trained(model, self.logs, chosen=chosen)
-        return self._trained[2]
-
-    def rows_of(self, motion: Sequence[Segment]) -> RowCache:
-        """Returns the cache for the rows of logs; discards work started for other logs.
-
-        Returns:
-            The same cache for the same segments.
-        """
-        if self.logs != tuple(motion):
-            if self.kept.started is not None:
-                with suppress(UrdfIdentError):
-                    self.kept.started[1]()  # workers assume that their answers have been received
-            self.kept, self.logs, self._trained = RowCache(samples=sum(map(len, motion))), tuple(motion), None
-        return self.kept
 
 
 def _weighting(
@@ -195,7 +139,6 @@ class _Run:
     prepared: Prepared
     project: Project
     prior: Prior
-    start: EarlyStatistics
     weighting: SampleWeighting
     kept: RowCache
     rows: Build
@@ -210,7 +153,7 @@ class _Run:
         if held:  # again, with the selected laws
             logs, held = _with_rests(shaped.model, prepared, self.project, self.weighting, kept)
         base = shaped.model.base()
-        model = self.start.trained(shaped.model, chosen=prepared.model.automatic)  # for extrapolating friction
+        model = with_trained(shaped.model, prepared.motion, chosen=prepared.model.automatic)  # for extrapolating friction
         reference = prior_mean(base, prior)
         build = partial(compliant, build=partial(self.rows, logs=logs), base=base)
         estimate = partial(fit_base, base=base, method=method, reference=reference)
@@ -223,14 +166,10 @@ class _Run:
         errors = _errors(estimated, converged, logs, wanted.covariance, kept)  # runs in the background
         validate = partial(_cross_validation, converged, estimated, build, estimate, chosen=bool(selected.trials))
         found = _Found(selected, converged, estimated, logs, validate, shaped.notes, held)
-        if shared():  # meanwhile; in one process only once the laws are final
-            if not selected.trials:  # laws chosen from the data may still be omitted
-                _ = found.samples
-            _ = found.changes, found.cross_validation
         return found, errors()
 
 
-def estimate_from_data(prepared: Prepared, project: Project, progress: Progress | None, start: EarlyStatistics) -> DataEstimate:
+def estimate_from_data(prepared: Prepared, project: Project, progress: Progress | None) -> DataEstimate:
     """Estimates the structure (springs, friction laws, their shapes), then base parameters and their errors.
 
     Args:
@@ -242,14 +181,15 @@ def estimate_from_data(prepared: Prepared, project: Project, progress: Progress 
     wanted, consistency = project.estimation, project.consistency
     model, deflections, unseen = visible_springs(prepared.model, prepared.logs)  # no effect without elastic joints
     model = with_limited_widths(model, prepared.motion)
-    kept, first = start.rows_of(prepared.motion), start.first(model)
+    kept = RowCache(samples=sum(map(len, prepared.motion)))
+    first = model if model.automatic else with_trained(model, prepared.motion)  # automatic laws need no trained speeds yet
     weighting, kept = _weighting(first, prepared, wanted, kept)
     rows = partial(build_statistics, progress=progress, weights=weighting.weights, kept=kept)
     logs, held = _with_rests(first, prepared, project, weighting, kept)
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     produce = partial(rows, logs=logs)
     selected = _selected(model, produce, prepared.motion, prior, project, progress)  # no effect if the laws are given
-    run = _Run(prepared, project, prior, start, weighting, kept, rows, logs, held)
+    run = _Run(prepared, project, prior, weighting, kept, rows, logs, held)
     found, fit = run.estimate(selected)
     fewer, axes = without_chance(found.selected, fit, model, range(model.n))
     while fewer is not found.selected:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -108,7 +108,6 @@ def check_physics(
     reduction: Array | None = None,
     payload: Payload | None = None,
     force: bool = False,
-    meanwhile: Callable[[], None] | None = None,
 ) -> list[PreparedLog]:
     """Adds contradictions with physics to the findings of logs that were prepared together.
 
@@ -116,7 +115,6 @@ def check_physics(
         reduction: Matrix from joint to motor velocities, shape (n, n), or None if every motor drives one joint.
         payload: A known payload, whose torque is subtracted from the logs that carry it.
         force: Continue in spite of findings that refuse a log.
-        meanwhile: Called once the workers have started on the logs; it may queue their next task.
 
     Raises:
         QualityError: A log is refused; the error carries all its findings.
@@ -125,7 +123,7 @@ def check_physics(
         made = conditioned_alike([log.report.recording for log in logs], robot, replace(config, cutoff="auto"))
         both = zip(logs, made, strict=True)
         logs = [replace(log, automatic=without_payload(item, log.name, robot, payload)) for log, (item, _) in both]
-    found = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction, meanwhile)
+    found = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction)
     out: list[PreparedLog | UrdfIdentError] = []
     for log, known in zip(logs, with_known_delays(logs, robot, found), strict=True):
         physical = suspecting_payload(payload, known)

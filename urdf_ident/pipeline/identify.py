@@ -24,7 +24,7 @@ from ..result.identification import Identification
 from ..signals.prepare import PreparedLog
 from ..statistics.folds import score_folds
 from .adapt import validate_adaptation
-from .estimate import DataEstimate, EarlyStatistics, estimate_from_data
+from .estimate import DataEstimate, estimate_from_data
 from .physics import Physical, complete
 from .prepare import Prepared, prepare, prepare_usable
 from .validate import held_out_motions, prepare_held_out, repeated_motions, score_logs, speeds, traces, unseen_statistics
@@ -73,15 +73,14 @@ def identify(
         from .compensate import compensate
 
         check_compensation(model, logs, loops.residual, loops.inputs)
-    start = EarlyStatistics(project)
     if skip_bad_logs:
-        prepared, refused = prepare_usable(model, logs, project, force, progress, start)
+        prepared, refused = prepare_usable(model, logs, project, force, progress)
         logs, left_out = [log.recording for log in prepared.logs], [*left_out, *refused]
     else:
-        prepared = prepare(model, logs, project, force, progress, start)
+        prepared = prepare(model, logs, project, force, progress)
     # logs that cannot be scored raise before the fit
     unseen = prepare_held_out(prepared.model, held_out, project, prepared.signals, force)
-    from_data = estimate_from_data(prepared, project, progress, start)
+    from_data = estimate_from_data(prepared, project, progress)
     result, shown = _result(from_data, prepared, project)
     result = replace(result, left_out=tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name)))
     if compensated:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,9 +27,6 @@ from ..samples import Segment, columns, fast_speed, one_way
 from ..signals.config import SignalConfig
 from ..signals.prepare import PreparedLog, prepare_logs
 from .examine import check_physics, with_known_delays
-
-#: Work that may start on a model and logs while the logs are still being checked.
-Meanwhile = Callable[[DynamicModel, Sequence[PreparedLog]], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +56,6 @@ def prepare(
     project: Project,
     force: bool = False,
     progress: Progress | None = None,
-    meanwhile: Meanwhile | None = None,
 ) -> Prepared:
     """Resolves torque constants and conditioning, and prepares the logs with them.
 
@@ -68,7 +63,6 @@ def prepare(
         logs: Logs as read.
         force: Use logs in spite of findings that refuse them.
         progress: Called with the name of the current log and a count.
-        meanwhile: Called with the model and the logs while the logs are still being checked.
 
     Raises:
         QualityError: A log is refused.
@@ -81,9 +75,7 @@ def prepare(
     loaded = prepare_logs(logs, model.robot, model.drive, config, force=force, payload=payload)
     late: dict[str, Any] = {}
     if not isinstance(model, ElasticModel):  # the checks support rigid joints only
-        task = None if meanwhile is None else partial(meanwhile, model, loaded)
-        checked = partial(check_physics, robot=model.robot, config=config, reduction=model.drive.reduction, payload=payload)
-        loaded = checked(loaded, force=force, meanwhile=task)
+        loaded = check_physics(loaded, model.robot, config, reduction=model.drive.reduction, payload=payload, force=force)
         loaded, late = _without_delay(model, logs, loaded, config, payload, force)
         forget(part for log in loaded for part in log.examined.segments)
     trained = trained_range(loaded)
@@ -99,7 +91,6 @@ def prepare_usable(
     project: Project,
     force: bool = False,
     progress: Progress | None = None,
-    meanwhile: Meanwhile | None = None,
 ) -> tuple[Prepared, list[LeftOut]]:
     """Runs :func:`prepare` without the logs that it refuses.
 
@@ -109,7 +100,6 @@ def prepare_usable(
         logs: Logs as read.
         force: Use logs in spite of findings that refuse them; logs that cannot be conditioned are still left out.
         progress: Called with the name of the current log and a count.
-        meanwhile: As for :func:`prepare`.
 
     Returns:
         The prepared logs, and those that are left out, each with the reason.
@@ -121,7 +111,7 @@ def prepare_usable(
     left: list[LeftOut] = []
     while True:
         try:
-            return prepare(model, logs, project, force, progress, meanwhile), left
+            return prepare(model, logs, project, force, progress), left
         except UrdfIdentError as error:
             refused = [log for log in logs if log.name in error.logs]
             if not refused or len(refused) == len(logs):

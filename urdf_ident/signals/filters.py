@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from ..errors import LogError
 from ..linalg import Array, BoolArray, positive
-from ..parallel.scratch import empty_array
 from ..units import percent
 
 #: Order of the Butterworth filter; forward-backward filtering doubles it.
@@ -110,7 +109,7 @@ def _in_pieces(function: Callable[[Array], Array], x: Array, memory: int) -> Arr
     step = max(LONG, 4 * memory)
     if len(x) <= 2 * step:
         return np.asarray(function(x))
-    out = empty_array(x.shape)
+    out = np.empty(x.shape)
     for begin in range(0, len(x), step):
         first = max(0, begin - memory)
         out[begin : begin + step] = function(x[first : begin + step + memory])[begin - first :][:step]

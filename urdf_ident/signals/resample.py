@@ -12,7 +12,6 @@ from ..errors import LogError
 from ..files.sizes import MOST_SAMPLES
 from ..linalg import Array
 from ..logs.recording import Recording
-from ..parallel.scratch import empty_array
 from .clock import Clock, bounds, read_clock
 from .filters import LONG, delayed
 
@@ -92,7 +91,7 @@ def _resample(part: Recording, rate: float, even: bool) -> UniformPiece:
     def cubic(x: Array | None) -> Array | None:
         if x is None:
             return None
-        out = empty_array((len(grid), x.shape[1]))
+        out = np.empty((len(grid), x.shape[1]))
         for begin in range(0, len(grid), LONG):  # distant knots have no influence
             some = grid[begin : begin + LONG]
             first, last = np.searchsorted(time[knots], (some[0], some[-1])) + (-KNOTS, KNOTS)
@@ -103,7 +102,7 @@ def _resample(part: Recording, rate: float, even: bool) -> UniformPiece:
     def linear(x: Array | None) -> Array | None:
         if x is None:
             return None
-        out = empty_array((len(grid), x.shape[1]))
+        out = np.empty((len(grid), x.shape[1]))
         for j, column in enumerate(x.T):
             out[:, j] = np.interp(grid, time, column)
         return out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,12 +12,12 @@ import numpy as np
 from ..errors import EstimationError
 from ..linalg import REFLECTIONS, UNBLOCKED, Array, IntArray, triangle
 from ..model.dynamic_model import DynamicModel
-from ..parallel import shared, start_each
+from ..parallel import each
 from ..progress import Progress
 from ..samples import Segment
 from ..signals.condition import Conditioned
 from ..signals.prepare import PreparedLog
-from .entries import BLOCKS, Entries, Layout, Statistic, blocks_of, layouts_of
+from .entries import BLOCKS, Layout, Statistic, blocks_of, layouts_of
 from .motions import start_motions
 from .row_cache import RowCache
 from .rows import RowFilter, filtered_rows, row_counts
@@ -37,7 +37,6 @@ def accumulate(
     *,
     blocks: int = BLOCKS,
     conditioning: str | None = None,
-    progress: Callable[[int], None] | None = None,
     weights: Sequence[Array] | None = None,
     kept: RowCache | None = None,
     joined: Sequence[IntArray] = (),
@@ -48,7 +47,6 @@ def accumulate(
         row_filter: The filter and decimation of the rows.
         blocks: Number of time blocks, of about equal length.
         conditioning: What logs must have in common to be merged, for the fingerprint; the row filter if None.
-        progress: Called with the number of rows done.
         weights: Weights of the samples of each segment, as for :func:`filtered_rows`; all 1 if None.
         kept: Cache of rows shared between models; not used with weights.
         joined: Blocks merged into one factor, shape (k,) each, all blocks in order; one factor per block if empty.
@@ -74,8 +72,6 @@ def accumulate(
             rows = np.arange(first, first + len(pieces[0]))
             gathered.add(place_of[(offset + rows) * blocks // total], pieces, counts[rows])
             done = offset + first + len(rows)
-            if progress is not None:
-                progress(done)
     digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
     return StatisticSet(model.names, layouts, gathered.entries(log, segments[0].repeats), digest)
 
@@ -131,14 +127,14 @@ class BlockFactors:
             found[self._block] = accumulator.factor(), max(1, round(float(rows)))
         self._accumulators = []
 
-    def entries(self, log: str, repeats: float) -> Entries:
+    def entries(self, log: str, repeats: float) -> tuple[Statistic, ...]:
         """Returns the factors of all rows added, by block and row group.
 
         Args:
             repeats: Number of periods averaged in each row.
         """
         self._finish()
-        return Entries(
+        return tuple(
             Statistic(log, block, layout.group, *found[block], repeats, layout.expansion)
             for block in sorted({block for found in self._found for block in found})
             for layout, found in zip(self.layouts, self._found, strict=True)
@@ -146,8 +142,8 @@ class BlockFactors:
         )
 
 
-def _report_progress(progress: Progress, name: str, factor: int, rows: int, done: int) -> None:
-    progress(name, done * factor, rows)
+def _report(progress: Progress, logs: int, done: int) -> None:
+    progress("equations of the logs", done, logs)
 
 
 #: Input for the statistic of a log: its name, its segments, its conditioning (without segments), the weights of its samples.
@@ -172,7 +168,6 @@ def statistic_of(
     log: Source,
     *,
     kept: RowCache | None = None,
-    progress: Progress | None = None,
     joined: Sequence[IntArray] = (),
 ) -> StatisticSet:
     """Computes the statistic of one log, decimated as it was prepared.
@@ -180,7 +175,6 @@ def statistic_of(
     Args:
         blocks, kept: As for :func:`accumulate`.
         log: The log, from :func:`source`.
-        progress: Called with the log's name, the samples processed and their total.
         joined: Blocks merged into one factor, shape (k,) each, as for :func:`accumulate`.
 
     Returns:
@@ -191,7 +185,6 @@ def statistic_of(
     """
     name, segments, conditioned, weights = log
     row_filter = RowFilter(conditioned.factor)
-    rows = row_filter.factor * sum(row_filter.output_rows(len(segment)) for segment in segments)
     return accumulate(
         model,
         name,
@@ -199,7 +192,6 @@ def statistic_of(
         row_filter,
         blocks=blocks,
         conditioning=f"cutoff {conditioned.cutoff:.9g} Hz, velocity {conditioned.velocity_source}",
-        progress=None if progress is None else partial(_report_progress, progress, name, row_filter.factor, rows),
         weights=weights,
         kept=kept,
         joined=joined,
@@ -222,7 +214,7 @@ def build_statistics(
 
     Args:
         blocks: Time blocks per log; chosen by the number of logs if None (:func:`blocks_of`).
-        progress: Called with the log's name, the samples processed and their total.
+        progress: Called with this step, the number of logs done and their total.
         weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
         kept: As for :func:`accumulate`.
         alike: Returns the names of the logs of each motion, waiting if necessary; None if no comparison has been started.
@@ -242,15 +234,9 @@ def build_statistics(
         if kept.last[0] == asked:
             return kept.last[1]
         kept.last = None  # as large as all that is made next
-    made: Iterable[StatisticSet]
-    if kept is not None and kept.started is not None and kept.started[0] == asked:
-        made, kept.started = kept.started[1](), None
-    elif shared():
-        made = _start_statistics(model, logs, blocks, weights, kept)()
-    else:
-        work = partial(statistic_of, model, blocks or blocks_of(len(logs)), kept=kept, progress=progress)
-        made = map(work, _sources(logs, weights))
-    total = merge_all([replace(part, entries=Entries(part.entries).stored()) for part in made])  # in the scratch folder, if any
+    sources = [source(log, None if weights is None else weights[log.name]) for log in logs]
+    finished = None if progress is None else partial(_report, progress, len(logs))
+    total = merge_all(each(partial(statistic_of, model, blocks or blocks_of(len(logs)), kept=kept), sources, finished))
     if kept is None or len(logs) < 2:
         return replace(total, motions=alike)
     if blocks is None:  # fewer blocks are too coarse to compare motions
@@ -260,30 +246,10 @@ def build_statistics(
     return replace(total, motions=alike or kept.motions)
 
 
-def begin_statistics(model: DynamicModel, logs: Sequence[PreparedLog], kept: RowCache) -> None:
-    """Starts the workers on the result that :func:`build_statistics` is expected to need next; does nothing without workers."""
-    if shared() and logs:
-        kept.started = _request(model, logs, None, None), _start_statistics(model, logs, None, None, kept)
-
-
 def _request(
     model: DynamicModel, logs: Sequence[PreparedLog], blocks: int | None, weights: Mapping[str, Sequence[Array]] | None
 ) -> Hashable:
     return model.fingerprint, tuple(part for log in logs for part in log.segments), blocks, weights is None
-
-
-def _sources(logs: Sequence[PreparedLog], weights: Mapping[str, Sequence[Array]] | None) -> list[Source]:
-    return [source(log, None if weights is None else weights[log.name]) for log in logs]
-
-
-def _start_statistics(
-    model: DynamicModel,
-    logs: Sequence[PreparedLog],
-    blocks: int | None,
-    weights: Mapping[str, Sequence[Array]] | None,
-    kept: RowCache | None,
-) -> Callable[[], list[StatisticSet]]:
-    return start_each(partial(statistic_of, model, blocks or blocks_of(len(logs)), kept=kept), _sources(logs, weights))
 
 
 class FactorAccumulator:

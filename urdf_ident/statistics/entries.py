@@ -1,19 +1,15 @@
-"""The entries of a statistic set by time block, the meaning of their columns, the stretches of time they form, and how they are
-sent to another process.
-"""
+"""The entries of a statistic set by time block, the meaning of their columns, and the stretches of time they form."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ..linalg import Array, IntArray, triangle
 from ..model.dynamic_model import DynamicModel
-from ..parallel.scratch import scratch_folder, stored
 from ..samples import freeze_arrays
 
 
@@ -190,38 +186,3 @@ class Statistic:
             return matrix
         k = self.expansion.shape[1]
         return np.vstack([self.expansion @ matrix[:k], matrix[k:]])
-
-
-class Entries(tuple[Statistic, ...]):
-    """Entries of a log; pickled as one array per width instead of hundreds of small ones."""
-
-    __slots__ = ()
-
-    def stored(self) -> Entries:
-        """Moves the factors to the scratch folder, if there is one, to save memory when there are many logs."""
-        if scratch_folder() is None:
-            return self
-        make, (stacks, facts) = self.__reduce__()
-        return make([stored(stack) for stack in stacks], facts)
-
-    def __reduce__(self) -> tuple[Callable[..., Entries], tuple[Any, ...]]:
-        stacks: dict[int, list[Array]] = {}
-        facts = []
-        for entry in self:
-            stacks.setdefault(entry.factor.shape[1], []).append(entry.factor)
-            facts.append((entry.log, entry.block, entry.group, entry.factor.shape, entry.rows, entry.repeats, entry.expansion))
-        return _entries, ([np.vstack(stack) for stack in stacks.values()], facts)
-
-
-def _entries(stacks: Sequence[Array], facts: Sequence[tuple[Any, ...]]) -> Entries:
-    """Restores :class:`Entries` from another process."""
-    used, of_width = {}, {}
-    for stack in stacks:
-        stack.setflags(write=False)
-        of_width[stack.shape[1]], used[stack.shape[1]] = stack, 0
-    made = []
-    for log, block, group, (length, width), *rest in facts:
-        begin = used[width]
-        used[width] = begin + length
-        made.append(Statistic(log, block, group, of_width[width][begin : begin + length], *rest))
-    return Entries(made)

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..grouping import grouped
 from ..linalg import Array, IntArray, positive, rms, whitening
-from ..parallel import start_each
+from ..parallel import each
 from ..samples import Segment
 from .entries import Statistic
 from .statistic import StatisticSet
@@ -119,7 +119,7 @@ def _start_distances(statistics: StatisticSet) -> Callable[[], Array]:
     made = list(_Log.all_of(statistics).values())
     lengths = [log.lengths() for log in made]
     shares = [range(first, len(made), _SHARES) for first in range(1, min(len(made), _SHARES + 1))]
-    return partial(_distances, made, shares, start_each(partial(_possible_of, lengths), shares))
+    return partial(_distances, made, shares, partial(each, partial(_possible_of, lengths), shares))
 
 
 def _distances(made: Sequence[_Log], shares: Sequence[range], possible: Callable[[], Sequence[list[list[int]]]]) -> Array:

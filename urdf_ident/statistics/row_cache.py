@@ -19,7 +19,6 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.robot import Robot
 from ..model.terms import AppliedTerm
-from ..parallel.messages import SentOnce
 from ..samples import Segment
 from .rows import RowFilter, row_scale, scaled, unscaled_rows
 from .statistic import StatisticSet
@@ -33,7 +32,7 @@ FULL_RATE = 1 / 3
 AT_ONCE = 500_000
 
 
-class RowCache(SentOnce):
+class RowCache:
     """Cache of the rows of some logs; every process caches the rows that it has computed.
 
     Args:
@@ -49,8 +48,6 @@ class RowCache(SentOnce):
         self._bare: dict[DynamicModel, DynamicModel] = {}  # the last model and its rigid part
         #: Key and value of the last complete statistic; successive models are often the same.
         self.last: tuple[Hashable, StatisticSet] | None = None
-        #: Key of the statistic that the workers are computing, and a function that waits for it.
-        self.started: tuple[Hashable, Callable[[], Sequence[StatisticSet]]] | None = None
         #: Returns the logs of each motion, waiting if necessary; independent of the friction laws.
         self.motions: Callable[[], tuple[tuple[str, ...], ...]] | None = None
 

@@ -32,7 +32,7 @@ from ...samples import Segment
 from ...signals.config import SignalConfig
 from ...signals.prepare import PreparedLog
 from ...signals.standstill import rest_speeds
-from ...statistics.entries import Entries, Statistic, layouts_of
+from ...statistics.entries import Statistic, layouts_of
 from ...statistics.fit import Fit, fit_base
 from ...statistics.pieces import row_pieces
 from ...statistics.row_cache import RowCache
@@ -175,4 +175,4 @@ def _windows(model: DynamicModel, rests: Rests, kept: RowCache | None, log: Prep
     for layout, some in zip(layouts, np.repeat(np.array(model.compact), 2), strict=True):
         rows = np.vstack([np.zeros((0, len(some.places) + 1)), *found[layout.group]])
         entries.append(Statistic(log.name, 0, layout.group, triangle(rows), len(rows), expansion=layout.expansion))
-    return StatisticSet(model.names, tuple(layouts), Entries(entries), model.fingerprint)
+    return StatisticSet(model.names, tuple(layouts), tuple(entries), model.fingerprint)

@@ -21,7 +21,6 @@ from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.row_groups import joint_of
 from ...parallel import each
-from ...parallel.scratch import stored
 from ...samples import Segment, columns, fast_speed
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
@@ -158,7 +157,7 @@ def _sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[A
     out = []
     for segment in log.segments:
         predicted = model.row_targets(model.torque_along(theta, segment))
-        out.append(stored(np.sqrt(segment.repeats) * (model.row_targets(segment.measured, segment.external) - predicted)))
+        out.append(np.sqrt(segment.repeats) * (model.row_targets(segment.measured, segment.external) - predicted))
     return out
 
 
@@ -244,9 +243,7 @@ def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Ar
     """Residuals of each segment of a log, and their differences from the median of their neighbours, shape (N, groups) each."""
     from scipy.ndimage import median_filter
 
-    return [
-        (own, stored(own - median_filter(own, (NEIGHBOURS, 1), mode="nearest"))) for own in _sample_residuals(model, fit, log)
-    ]
+    return [(own, own - median_filter(own, (NEIGHBOURS, 1), mode="nearest")) for own in _sample_residuals(model, fit, log)]
 
 
 def _away_from_reversals(model: DynamicModel, joint: int, segments: Sequence[Segment]) -> BoolArray:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...linalg import Array, IntArray, triangle
 from ...model.dynamic_model import DynamicModel
-from ...parallel import start_each
+from ...parallel import each
 from ...signals.prepare import PreparedLog
 from ...statistics.entries import Layout, expanded, layouts_of
 from ...statistics.pieces import row_pieces
@@ -185,7 +185,7 @@ def start_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: RowCa
     edges = band_edges(max(1, min(longest, 4096)), max(log.conditioned.decimate_rate for log in logs))
     size = max(1, len(logs) // _BATCHES)
     batches = [logs[begin : begin + size] for begin in range(0, len(logs), size)]
-    return partial(_spectrum, model, edges, start_each(partial(_by_frequency, model, edges, kept), batches))
+    return partial(_spectrum, model, edges, partial(each, partial(_by_frequency, model, edges, kept), batches))
 
 
 def _spectrum(model: DynamicModel, edges: Array, pending: Callable[[], Sequence[_Bands]]) -> Spectrum:

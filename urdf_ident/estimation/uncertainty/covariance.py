@@ -29,14 +29,13 @@ import numpy as np
 from ...errors import EstimationError, check_known
 from ...linalg import BoolArray, positive
 from ...model.dynamic_model import DynamicModel
-from ...parallel import shared
 from ...signals.prepare import PreparedLog
 from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution
 from ...statistics.motions import motions
 from ...statistics.statistic import StatisticSet
 from ...units import percent
-from .covariance_kinds import FEWEST_LOGS, FEWEST_STRETCHES, Covariance, Covariances
+from .covariance_kinds import FEWEST_LOGS, Covariance, Covariances
 from .reversals import excess_shift
 
 KINDS = ("auto", "model", "hac", "ar", "jackknife", "bootstrap", "period", "log")
@@ -90,8 +89,6 @@ def start_covariance(
     if kind == "model":
         return lambda: fit
     work = Covariances(fit, statistics, **options)
-    if kind == "auto" and shared() and work.has_rows and not work.averaged and len(statistics.stretches) >= FEWEST_STRETCHES:
-        _ = work.any_period or work.spectrum, work.rest  # in vain if most of the stretches repeat others
     return partial(_finished, work, kind, seed)
 
 

@@ -35,8 +35,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.posterior import posterior_variance
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.term_chunks import torque_by_sample
-from ...parallel import each, start_each
-from ...parallel.scratch import stored
+from ...parallel import each
 from ...samples import ReadOnly, Segment, columns
 from ...signals.filters import lowpass, score_band
 from ...signals.prepare import PreparedLog
@@ -136,7 +135,7 @@ def start_samples(model: DynamicModel, logs: Sequence[PreparedLog]) -> PendingSa
     """
     shown = [part for log in logs for part in log.segments]
     count = max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // max(len(shown), 1)))
-    return start_each(partial(_samples_of, model, _band(logs), count), shown)
+    return partial(each, partial(_samples_of, model, _band(logs), count), shown)
 
 
 def held_out_residual(
@@ -170,7 +169,7 @@ def held_out_residual(
     rates = [part.rate for part in shown]
 
     def residual(predicted: HeldOutTorque) -> list[Array]:
-        smooth = [stored(lowpass(torque, rate, band)) for torque, rate in zip(_in_order(predicted), rates, strict=True)]
+        smooth = [lowpass(torque, rate, band) for torque, rate in zip(_in_order(predicted), rates, strict=True)]
         return _errors(smooth, measured)
 
     own = residual(held)
@@ -187,7 +186,7 @@ def _in_order(held: HeldOutTorque) -> list[Array]:
 
 def _errors(predicted: Sequence[Array], measured: Sequence[Array]) -> list[Array]:
     """Size of the residual of every segment, shape (N, n) [N·m or N]."""
-    return [stored(np.abs(tau - torque)) for tau, torque in zip(measured, predicted, strict=True)]
+    return [np.abs(tau - torque) for tau, torque in zip(measured, predicted, strict=True)]
 
 
 def _rms(parts: Sequence[Array]) -> Array:

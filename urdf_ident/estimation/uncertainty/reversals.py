@@ -16,8 +16,7 @@ import numpy as np
 
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
-from ...parallel import start_each
-from ...parallel.scratch import stored
+from ...parallel import each
 from ...samples import columns, fast_speed
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import Source, source, statistic_of
@@ -41,8 +40,8 @@ def without_reversals(
     """
     speeds = columns([part.v for log in logs for part in log.segments])
     limit = np.maximum([SLOW * fast_speed(v) for v in speeds], AT_REST)
-    made = start_each(partial(_without_slow, model, limit, len(logs)), [source(log) for log in logs])
-    return lambda: replace(merge_all(made()), motions=alike)
+    work = partial(_without_slow, model, limit, len(logs))
+    return lambda: replace(merge_all(each(work, map(source, logs))), motions=alike)
 
 
 def _without_slow(model: DynamicModel, limit: Array, logs: int, log: Source) -> StatisticSet:
@@ -52,7 +51,7 @@ def _without_slow(model: DynamicModel, limit: Array, logs: int, log: Source) -> 
 
     def weights(v: Array) -> Array:
         fast = (v > limit) | (v < -limit)
-        return stored(np.column_stack([fast[:, joints].all(axis=1) for joints in involved]).astype(float))
+        return np.column_stack([fast[:, joints].all(axis=1) for joints in involved]).astype(float)
 
     fast = name, segments, conditioned, [weights(part.v) for part in segments]
     return statistic_of(model, blocks, fast, joined=stretches_of(range(blocks), logs))

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from ...errors import LogError, UnitError
 from ...linalg import Array
-from ...parallel.scratch import empty_array
 from ...units import parse_unit
 from ..columns.headers import JOINT_COLUMN, with_joints, without_unit
 from ..tables import Cells, Table
@@ -78,8 +77,8 @@ class TextTable(Table):
         """
         columns = sorted({column for group in groups for column in group})
         place = {column: k for k, column in enumerate(columns)}
-        arrays = [empty_array((self._guess(), len(group))) for group in groups]
-        rows = empty_array((self._guess(),), np.int64)
+        arrays = [np.empty((self._guess(), len(group))) for group in groups]
+        rows = np.empty((self._guess(),), np.int64)
         first, count, before = 1, 0, self.before
         for block in line_blocks(self.path):
             values, own, before = self._block(block, columns, before)
@@ -188,7 +187,7 @@ class TextTable(Table):
 
 def _resized(array: NDArray[Any], count: int, rows: int) -> NDArray[Any]:
     """A larger array with the first ``count`` rows copied."""
-    larger = empty_array((rows, *array.shape[1:]), array.dtype)
+    larger = np.empty((rows, *array.shape[1:]), array.dtype)
     larger[:count] = array[:count]
     return larger
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ...errors import LogError, nearest
 from ...files.sizes import DEEPEST
 from ...grouping import abbreviated
-from ...parallel.scratch import scratch_folder
 from ..columns.headers import JOINT_COLUMN, holds_targets, with_joints
 from ..columns.names import TIMES
 from ..tables import MOST_BYTES, ArrayTable, decoding
@@ -188,8 +187,7 @@ def open_numpy(path: str | Path, group: str | None = None) -> ArrayTable:
             objects = [name for name, value in variables.items() if value is None]
             notes = (f"arrays of Python objects are never loaded: {', '.join(objects)}",) if objects else ()
             return table_of_variables(path, {k: value for k, value in variables.items() if value is not None}, notes, group)
-        # a process that reads a mapped file which another one shortens is ended by the system
-        array = np.load(path, allow_pickle=False, mmap_mode=None if scratch_folder() is None else "r")
+        array = np.load(path, allow_pickle=False)
         fields = array.dtype.names
         return table_of_variables(path, {"": array} if fields is None else {name: array[name] for name in fields}, (), group)
 

@@ -12,7 +12,6 @@ import numpy as np
 from ...compensation.friction_filter import FilterSettings, replay
 from ...linalg import Array, BoolArray, divisors, positive, rms
 from ...model.dynamic_model import DynamicModel
-from ...parallel.scratch import empty_array
 from ...signals.filters import lowpass, score_band
 from ...signals.prepare import PreparedLog
 from ...units import joint_units
@@ -109,7 +108,7 @@ def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
         theta: Parameters, shape (p,), or (p, k) for k models at once.
     """
     parts = (model.torque_along(theta, segment) for segment in log.segments)
-    found, begin = empty_array((sum(map(len, log.segments)), model.n, *theta.shape[1:])), 0
+    found, begin = np.empty((sum(map(len, log.segments)), model.n, *theta.shape[1:])), 0
     for part in parts:
         found[begin : begin + len(part)] = part
         begin += len(part)

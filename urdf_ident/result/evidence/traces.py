@@ -22,7 +22,7 @@ from ...files.read_write import read_text, write_text
 from ...linalg import Array, divisors, positive, rms
 from ...model.dynamic_model import DynamicModel
 from ...model.trained import without_inertia
-from ...parallel import start_each
+from ...parallel import each
 from ...samples import ReadOnly, Segment
 from ...signals.filters import lowpass
 from ...signals.prepare import PreparedLog
@@ -150,7 +150,7 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
     bodies = theta - without_inertia(model, theta)
     stride = max(1, sum(len(part) for log in logs for part in log.segments) // _COUNTED)
     parts = [part for log in logs for part in log.segments]
-    return partial(_profile, start_each(partial(_friction_of, model, bodies, cutoff, stride), parts))
+    return partial(_profile, partial(each, partial(_friction_of, model, bodies, cutoff, stride), parts))
 
 
 def _profile(pending: Callable[[], Sequence[tuple[Array, Array]]]) -> SpeedProfile:

@@ -11,7 +11,6 @@ from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray, IntArray
 from ...logs.recording import Recording
 from ...model.robot import Robot
-from ...parallel.scratch import stored
 from ..clock import GAP_PERIODS
 from ..resolution import count_of
 from .channels import equal_runs
@@ -163,7 +162,7 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
             x[spikes] = np.nan
             bad |= stuck | spikes
         if bad.any():
-            clean = stored(array.copy()) if clean is None else clean
+            clean = array.copy() if clean is None else clean
             clean[:, j] = x
     return array if clean is None else clean
 

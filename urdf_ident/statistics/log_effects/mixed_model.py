@@ -27,7 +27,6 @@ import numpy as np
 from ...errors import EstimationError
 from ...linalg import Array, lstsq, positive, solve_triangular
 from ...model.dynamic_model import DynamicModel
-from ...parallel.scratch import empty_array
 from ..fit import Fit
 from ..statistic import StatisticSet
 from .changes import FrictionChanges, Varying, varying
@@ -204,8 +203,8 @@ def _squares(
 ) -> tuple[Array, Array]:
     """Gram matrices of all columns per log, and of the columns ``Z | y`` with all columns per log and part."""
     width = rows.r + rows.q + 1
-    whole = empty_array((len(logs), width, width))  # large with many logs
-    inside = empty_array((len(logs), PARTS, width, rows.q + 1))
+    whole = np.empty((len(logs), width, width))  # large with many logs
+    inside = np.empty((len(logs), PARTS, width, rows.q + 1))
     for k, log in enumerate(logs):
         square, in_parts = rows.squares(log, weights, part_weights)
         whole[k], inside[k] = square.sum(axis=0), in_parts[:, :, rows.r :]
