@@ -84,7 +84,8 @@ class Segment:
                 check_shape(name, value.shape, self.q.shape)
         if self.before is not None:
             check_shape("before", self.before.shape, ("M", self.q.shape[1]))
-        freeze_arrays(self)
+        # in the same order in memory in every process: the last digits of products depend on it
+        freeze_arrays(self, **{key: np.ascontiguousarray(x) for key, x in vars(self).items() if isinstance(x, np.ndarray)})
 
     def __len__(self) -> int:
         return len(self.q)

@@ -86,7 +86,7 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
         y = sosfiltfilt(sections, part, axis=0, padlen=min(pad, len(part) - 1))
         # the decay of a single count in an effort that is zero would otherwise be taken for a tiny effort
         y[np.abs(y) < np.finfo(float).eps * np.abs(part).max(axis=0)] = 0.0
-        return np.asarray(y)
+        return np.ascontiguousarray(y)  # backwards in memory
 
     return _in_pieces(both_ways, x, memory)
 
