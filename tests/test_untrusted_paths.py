@@ -272,14 +272,16 @@ AUDITED = {
     "pipeline/fleet.py:identify_fleet": OWN,
     "project.py:load_project": GIVEN,
     "provenance.py:computing": OWN,
-    "report/template.py:rendered": OWN,
+    "report/template.py:_text": OWN,
     "result/evidence/traces.py:read_series": OWN,
     "result/files/exports.py:check_source": PROJECT,
     "result/files/load.py:load": GIVEN,
     "simulation/truth.py:read_truth": GIVEN,
     "viz/page.py:_assemble": OWN,
+    "viz/player.py:_bridge": OWN,
     "viz/player.py:_open": NONE,
     "viz/scene.py:_add_file": GIVEN,
+    "viz/scene.py:_with_own_images.inlined": GIVEN,
 }
 #: Folders and modules whose openings are of their own temporary files or of the memory of this process.
 APART = ("parallel/", "faults/")

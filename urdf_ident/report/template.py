@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from ..errors import MissingExtraError
+from ..files.page_policy import page_policy
 from ..quoting import markup
 from ..result.text.commands import CommandPaths
 from .content import number
@@ -29,10 +30,16 @@ def rendered(name: str, paths: CommandPaths | None = None, **values: Any) -> str
     except ImportError as error:
         raise MissingExtraError("the report needs matplotlib and jinja2", remedy="pip install 'urdf-ident[report]'") from error
     svg(lambda figure: None, 1.0, 1.0, "")  # raises early if matplotlib is missing
-    loader = FunctionLoader(lambda file: files(__package__).joinpath(file).read_text(encoding="utf-8"))
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=FunctionLoader(_text), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters.update(number=number, code=lambda text: _code((paths or CommandPaths()).fill(text)))
-    return environment.get_template(name).render(**values)
+    script = _text("sort.js")
+    return environment.get_template(name).render(**values, script=script, policy=page_policy([script]))
+
+
+def _text(file: str) -> str:
+    return files(__package__).joinpath(file).read_text(encoding="utf-8")
 
 
 def _code(text: str) -> str:

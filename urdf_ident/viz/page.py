@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import MissingExtraError, ModelError
+from ..files.page_policy import page_policy
 from ..files.read_write import read_text
 from ..linalg import Array
 from ..model.geometry import Colour, Visual, reach, robot_shapes
@@ -230,12 +231,15 @@ def _layers(
 def _assemble(title: str, data: dict[str, Any]) -> str:
     folder = _viewer_folder()
     here = resources.files(__package__)
+    meshcat = read_text(folder / "main.min.js", "viewer of Meshcat").replace("</script", "<\\/script")
+    player = (here / "player.js").read_text(encoding="utf-8")
     parts = {
+        "policy": page_policy([meshcat, player]),
         "title": markup(title),
         "licences": read_text(folder / "main.min.js.LICENSE.txt", "licence of Meshcat").replace("--", "- -"),
-        "meshcat": read_text(folder / "main.min.js", "viewer of Meshcat").replace("</script", "<\\/script"),
+        "meshcat": meshcat,
         "data": json_in_script(json.dumps(data, separators=(",", ":"), ensure_ascii=False)),
-        "player": (here / "player.js").read_text(encoding="utf-8"),
+        "player": player,
     }
     page = (here / "player.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda field: parts[field[1]], page)  # at once: a name may look like a field

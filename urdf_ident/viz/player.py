@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 import sys
 import threading
@@ -15,7 +16,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ..errors import OutputError
-from ..files.read_write import write_text
+from ..files.page_policy import NO_CONNECTION, page_policy
+from ..files.read_write import read_text, write_text
 from ..logs.recording import Recording
 from ..model.drive import Drive
 from ..model.robot import Robot
@@ -169,14 +171,24 @@ class Server:
 
 
 def _bridge(page: str, port: int) -> tuple[Any, Any]:
-    """Meshcat's server, which also serves the page, and its listener."""
+    """Meshcat's server, which also serves the page, and its listener; only this computer's own pages are answered."""
     import tornado.web
-    from meshcat.servers.zmqserver import ZMQWebSocketBridge
+    from meshcat.servers.zmqserver import VIEWER_ROOT, StaticFileHandlerNoCache, ZMQWebSocketBridge
+
+    hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")]
+    sockets = [f"ws://{host}" for host in hosts[:2]]  # a policy cannot name an address of version 6
+    scripts = re.findall(r"<script>(.*?)</script>", read_text(Path(VIEWER_ROOT) / "index.html", "viewer of Meshcat"), re.S)
 
     class Page(tornado.web.RequestHandler):
         def get(self) -> None:
             self.set_header("Cache-Control", "no-store")
-            self.finish(page)
+            self.finish(page.replace(NO_CONNECTION, f"connect-src {' '.join(sockets)}", 1))
+
+    class MeshcatPage(StaticFileHandlerNoCache):  # type: ignore[misc]
+        def set_extra_headers(self, path: str) -> None:
+            super().set_extra_headers(path)
+            policy = page_policy(scripts, [*sockets, "data:"]).replace("script-src", "script-src 'self'")
+            self.set_header("Content-Security-Policy", policy)
 
     class Application(tornado.web.Application):
         listener: Any = None
@@ -185,9 +197,23 @@ def _bridge(page: str, port: int) -> tuple[Any, Any]:
             self.listener = super().listen(*arguments, **{**options, "address": "127.0.0.1"})  # local only
             return self.listener
 
+        def find_handler(self, request: Any, **options: Any) -> Any:
+            """Refuses pages of other sites: they name another origin, or another host that resolves to this computer."""
+            origin = request.headers.get("Origin")
+            if request.headers.get("Host") in hosts and origin in (None, *(f"http://{host}" for host in hosts)):
+                return super().find_handler(request, **options)
+            return self.get_handler_delegate(request, tornado.web.ErrorHandler, {"status_code": 403})
+
     class Bridge(ZMQWebSocketBridge):  # type: ignore[misc]
         def make_app(self) -> Application:
-            return Application([(r"/play", Page), *super().make_app().wildcard_router.rules])
+            _, sockets_of_meshcat = super().make_app().wildcard_router.rules
+            return Application(
+                [
+                    (r"/play", Page),
+                    (r"/static/(.*)", MeshcatPage, {"path": VIEWER_ROOT, "default_filename": "index.html"}),
+                    sockets_of_meshcat,
+                ]
+            )
 
     bridge = Bridge(zmq_url="tcp://127.0.0.1:*", port=port)
     return bridge, bridge.app.listener

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,9 +15,13 @@ from ..files.read_write import read_bytes
 from ..linalg import Array
 from ..model.geometry import PLAIN, Colour, Visual, placed_at
 from ..model.inertia import pseudo_inertia
+from ..model.meshes import beside_mesh
 from ..model.robot import Robot
 from .three import Command, Entry, SceneObject, hexadecimal, packed, set_transform
 
+_IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
+#: A white pixel, instead of a picture that is elsewhere.
+_BLANK = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
 _LYING = np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])  # three's cylinders lie along y, URDF's along z
 
 
@@ -100,6 +107,8 @@ def _add_file(item: SceneObject, shape: Visual, material: str, look: Entry) -> N
     kind = path.suffix.lower().lstrip(".")
     content = read_bytes(path, "mesh")
     data = packed(np.frombuffer(content, dtype=np.uint8)) if kind == "stl" else _text(content, path)
+    if kind == "dae":
+        data = _with_own_images(str(data), path)
     placement = shape.placement @ np.diag([*shape.size, 1.0])
     if kind == "dae" and shape.colour is None:
         item.child("_meshfile_object", placement, format=kind, data=data, resources={}, name="own materials", **look)
@@ -113,6 +122,32 @@ def _text(content: bytes, path: Path) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise MissingFileError("the mesh file is not text", where=str(path), remedy="export it again, or as STL") from error
+
+
+def _with_own_images(text: str, path: Path) -> str:
+    """A Collada file whose pictures are part of it: a page asks neither the network nor the disk for them."""
+    if "<!" in re.sub(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>", "", text, flags=re.S):
+        raise MissingFileError("the mesh file declares a document type", where=str(path), remedy="export it again, or as STL")
+
+    def inlined(match: re.Match[str]) -> str:
+        name = html.unescape(re.sub(r"<[^>]*>", "", match[2])).strip()
+        kind = _IMAGES.get(Path(name).suffix.lower())
+        file = None if kind is None else beside_mesh(name, path)
+        data = _BLANK if file is None else base64.b64encode(read_bytes(file, "picture")).decode("ascii")
+        return f"{match[1]}data:image/{'png' if file is None else kind};base64,{data}{match[3]}"
+
+    def of_image(match: re.Match[str]) -> str:
+        return named.sub(inlined, match[0])
+
+    def of_surface(match: re.Match[str]) -> str:
+        known = html.unescape(match[2]).strip() in images or match[2].startswith("data:image/")
+        return match[0] if known else inlined(match)
+
+    named = re.compile(r"(<init_from\b[^>]*>)(.*?)(</init_from\s*>)", re.S)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
+    images = {html.unescape(name) for _, name in re.findall(r"<image\b[^>]*\bid\s*=\s*(['\"])(.*?)\1", text)}
+    text = re.sub(r"<image\b.*?</image\s*>", of_image, text, flags=re.S)
+    return named.sub(of_surface, text)  # of Collada 1.4, which names an image
 
 
 def _material(colour: Colour, ghost: bool = False) -> Entry:

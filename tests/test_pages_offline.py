@@ -1,0 +1,172 @@
+"""Every page in a browser: it asks no network, breaks no rule of its policy, reports no error, and shows something."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socketserver
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import run
+from test_viz import box_stl, mesh_robot, waves
+
+from urdf_ident.viz.page import player_page
+from urdf_ident.viz.player import Server
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--enable-unsafe-swiftshader", "--enable-logging=stderr"),
+    *("--hide-scrollbars", "--window-size=1000,700", "--virtual-time-budget=4000", "--disable-extensions"),
+    *("--disable-default-apps", "--disable-domain-reliability", "--disable-field-trial-config", "--no-pings"),
+    "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,MediaRouter,Translate,AutofillServerCommunication",
+)
+#: What the browser itself asks for, whatever the page.
+OF_THE_BROWSER = re.compile(r"[ /](update\.googleapis|accounts\.google|clients\d\.google|(\w+-)+pa\.googleapis)\.com[:/]")
+#: What is written to the console without being an error.
+HARMLESS = re.compile("GPU stall|^THREE.ColladaLoader: File version")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")]
+
+
+@contextmanager
+def proxy() -> Iterator[tuple[int, list[str]]]:
+    """A proxy that answers nothing: its port, and the first line of every request that came."""
+    asked: list[str] = []
+
+    class Note(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.settimeout(5)
+            asked.append(self.request.recv(4096).split(b"\r\n")[0].decode("latin-1"))
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Note) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1], asked
+        server.shutdown()
+
+
+def opened(address: str, folder: Path, *, loopback: bool = True) -> tuple[list[str], list[str]]:
+    """Opens a page; the requests that left it, and the messages of its console. Its picture is page.png in the folder.
+
+    Args:
+        loopback: Whether requests to this computer count as well.
+    """
+    assert BROWSER is not None
+    with proxy() as (port, asked):
+        through = (f"--proxy-server=127.0.0.1:{port}", *(["--proxy-bypass-list=<-loopback>"] if loopback else []))
+        command = [BROWSER, *FLAGS, *through, f"--user-data-dir={folder / 'profile'}", f"--screenshot={folder / 'page.png'}"]
+        done = subprocess.run([*command, address], capture_output=True, text=True, timeout=120, check=True)
+    console = re.findall(r"CONSOLE[^\]]*\] \"(.*)", done.stderr)
+    return [line for line in asked if not OF_THE_BROWSER.search(line)], [line for line in console if not HARMLESS.search(line)]
+
+
+def colours(picture: Path) -> int:
+    """How many colours a picture has."""
+    from PIL import Image
+
+    with Image.open(picture) as image:
+        return len(set(image.convert("RGB").resize((250, 175)).getdata()))
+
+
+def check_page(address: str, folder: Path, least: int, *, loopback: bool = True) -> None:
+    folder.mkdir(exist_ok=True)
+    asked, console = opened(address, folder, loopback=loopback)
+    assert asked == []
+    assert console == []
+    assert colours(folder / "page.png") > least, "the page is blank"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("demo")
+    assert run("demo", "-o", str(out)).returncode == 0
+    return out
+
+
+def test_the_browser_of_these_tests_notices_a_request_and_a_broken_rule(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    for where in ("http://example.invalid/a.png", "https://example.invalid/a.png", "http://127.0.0.1:8123/a.png"):
+        page.write_text(f"<p>text<img src='{where}'>")
+        assert opened(page.as_uri(), tmp_path)[0]
+    rule = "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'\">"
+    page.write_text(f"{rule}<p>text<img src='http://example.invalid/a.png'><script>document.title = 1</script>")
+    asked, console = opened(page.as_uri(), tmp_path)
+    assert asked == []
+    assert len(console) == 2
+
+
+def test_reports_are_offline(demo: Path, tmp_path: Path) -> None:
+    run("validate", str(demo / "identification.json"), str(demo / "held_out.csv"))
+    for name in ("log_1", "log_2"):
+        (demo / "fleet" / name).mkdir(parents=True)
+        (demo / "fleet" / name / "log.csv").write_bytes((demo / f"{name}.csv").read_bytes())
+    run("fleet", str(demo / "wrong.urdf"), str(demo / "fleet" / "*"), "-o", str(demo / "result"))
+    names = {path.name for path in demo.rglob("*.html")}
+    assert {"report.html", "validation.html", "motion.html", "fleet.html"} <= names
+    pages = sorted(path for path in demo.rglob("*.html"))
+    for k, page in enumerate(pages):
+        text = page.read_text(encoding="utf-8")
+        rule = re.search(r"script-src ([^;]*)", text.replace("&#39;", "'"))
+        assert rule is not None
+        assert "unsafe" not in rule[1]
+        check_page(page.as_uri(), tmp_path / str(k), 100)
+
+
+def test_the_player_is_offline_also_with_a_mesh_that_names_remote_pictures(tmp_path: Path) -> None:
+    motion = tmp_path / "motion.csv"
+    motion.write_text("t,q_j\n" + "".join(f"{0.1 * k:.1f},{0.1 * np.sin(k):.6f}\n" for k in range(30)))
+    (tmp_path / "near.png").write_bytes(b"\x89PNG not really")
+    for k, picture in enumerate(
+        ("http://example.invalid/t.png", "https://example.invalid/t.jpg", "//example.invalid/t.png", "near.png", "../t.png")
+    ):
+        folder = tmp_path / str(k)
+        robot = mesh_robot(folder, "arm.dae")
+        (folder / "arm.dae").write_text(collada(picture))
+        page = folder / "page.html"
+        assert run("play", robot.path, str(motion), "--html", str(page)).returncode == 0
+        assert "example.invalid" not in page.read_text(encoding="utf-8")
+        check_page(page.as_uri(), folder, 300)
+
+
+def test_the_page_of_the_viewer_connects_to_the_viewer_only(tmp_path: Path) -> None:
+    (tmp_path / "a.stl").write_bytes(box_stl())
+    robot = mesh_robot(tmp_path, "a.stl")
+    with Server(player_page(robot, waves(robot))[0]) as server:
+        check_page(server.url, tmp_path / "play", 300, loopback=False)
+        check_page(server.url.replace("/play", "/static/"), tmp_path / "static", 20, loopback=False)
+
+
+def collada(picture: str) -> str:
+    """A textured triangle pair."""
+    return f"""<?xml version="1.0"?>
+<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+<asset><unit meter="1"/><up_axis>Z_UP</up_axis></asset>
+<library_images><image id="i" name="i"><init_from>{picture}</init_from></image></library_images>
+<library_effects><effect id="e"><profile_COMMON>
+<newparam sid="s"><surface type="2D"><init_from>i</init_from></surface></newparam>
+<newparam sid="t"><sampler2D><source>s</source></sampler2D></newparam>
+<technique sid="c"><lambert><diffuse><texture texture="t" texcoord="UV"/></diffuse></lambert></technique>
+</profile_COMMON></effect></library_effects>
+<library_materials><material id="m" name="m"><instance_effect url="#e"/></material></library_materials>
+<library_geometries><geometry id="g"><mesh>
+<source id="p"><float_array id="pa" count="12">0 0 0 0.2 0 0 0 0.2 0 0 0 0.4</float_array>
+<technique_common><accessor source="#pa" count="4" stride="3"><param name="X" type="float"/><param name="Y" type="float"/>
+<param name="Z" type="float"/></accessor></technique_common></source>
+<source id="u"><float_array id="ua" count="6">0 0 1 0 0 1</float_array>
+<technique_common><accessor source="#ua" count="3" stride="2"><param name="S" type="float"/><param name="T" type="float"/>
+</accessor></technique_common></source>
+<vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
+<triangles count="4" material="m"><input semantic="VERTEX" source="#v" offset="0"/>
+<input semantic="TEXCOORD" source="#u" offset="1" set="0"/><p>0 0 1 1 2 2 0 0 1 1 3 2 0 0 2 1 3 2 1 0 2 1 3 2</p></triangles>
+</mesh></geometry></library_geometries>
+<library_visual_scenes><visual_scene id="w"><node id="n"><instance_geometry url="#g"><bind_material><technique_common>
+<instance_material symbol="m" target="#m"><bind_vertex_input semantic="UV" input_semantic="TEXCOORD" input_set="0"/>
+</instance_material></technique_common></bind_material></instance_geometry></node></visual_scene></library_visual_scenes>
+<scene><instance_visual_scene url="#w"/></scene></COLLADA>
+"""
