@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
 from .quoting import LONGEST_NAME, is_harmless, is_one_line, printable, shown
+
+#: Characters of a word and number of words among which a misspelt one is searched, and number of words that are listed.
+_COMPARED, _MOST_COMPARED, _MOST_LISTED = 64, 1000, 60
 
 
 class UrdfIdentError(Exception):
@@ -130,7 +134,9 @@ def closest(word: str, valid: Iterable[str], alike: float = 0.6) -> str | None:
     Returns:
         The word, or None if none is so similar.
     """
-    return next(iter(difflib.get_close_matches(str(word), [str(item) for item in valid], n=1, cutoff=alike)), None)
+    begins = {str(item)[:_COMPARED]: str(item) for item in islice(valid, _MOST_COMPARED)}  # the time grows as a square
+    close = difflib.get_close_matches(str(word)[:_COMPARED], begins, n=1, cutoff=alike)
+    return begins[close[0]] if close else None
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
@@ -144,7 +150,8 @@ def nearest(word: str, valid: Iterable[str]) -> str:
     """
     words = [str(candidate) for candidate in valid]
     close = closest(word, words, alike=0.5)
-    return f"did you mean '{close}'?" if close is not None else f"valid: {', '.join(words)}"
+    more = f" and {len(words) - _MOST_LISTED} more" * (len(words) > _MOST_LISTED)
+    return f"did you mean '{close}'?" if close is not None else f"valid: {', '.join(words[:_MOST_LISTED])}{more}"
 
 
 def check_known(what: str, word: str, valid: Collection[str], error: type[UrdfIdentError], where: str | None = None) -> None:

@@ -32,6 +32,10 @@ DEEPEST_XML, MOST_ELEMENTS = 64, 1_000_000
 LARGEST_NUMBER = 1e12
 #: Moving joints of one model; the regressor's columns grow linearly with them, the cost of its reduction cubically.
 MOST_JOINTS = 512
+#: Links, to which Pinocchio compares the name of every new one.
+MOST_LINKS = 5_000
+#: Joints of any kind one behind the other; at some thousands the engines' recursion exceeds the stack.
+LONGEST_CHAIN = 512
 #: Samples of a log after resampling to a constant rate; samples and steps of a simulation.
 MOST_SAMPLES = 200_000_000
 #: Duration of a motion read from a file [s]: twenty times that of usual experiments; it is checked and sent at 1000 Hz.

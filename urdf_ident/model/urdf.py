@@ -219,6 +219,9 @@ def _canonical(tag: str, key: str, text: str) -> str | None:
 
 def _check_tree(links: dict[str, Link], joints: dict[str, Joint], where: str) -> None:
     """Checks that links and joints form one tree; urdfdom does not detect a loop, and Pinocchio crashes on it."""
+    if len(links) > sizes.MOST_LINKS:
+        got, expected = f"{len(links)} links", f"at most {sizes.MOST_LINKS}"
+        raise UrdfError("too large for a robot", where=where, got=got, expected=expected, remedy="merge fixed links")
     above: dict[str, str] = {}
     for joint in joints.values():
         for end in (joint.parent, joint.child):
@@ -245,11 +248,16 @@ def _check_tree(links: dict[str, Link], joints: dict[str, Joint], where: str) ->
         )
         raise UrdfError("not a kinematic tree", where=where, got=got, expected="exactly one root link", remedy=remedy)
     below = grouped((parent, child) for child, parent in above.items())
-    reached = set(waiting := list(roots))
+    depth, waiting = {roots[0]: 0}, list(roots)
     while waiting:
-        waiting += (children := below.get(waiting.pop(), []))
-        reached.update(children)
-    if loose := [name for name in links if name not in reached]:
+        children = below.get(name := waiting.pop(), [])
+        depth.update(dict.fromkeys(children, depth[name] + 1))
+        waiting += children
+    deepest = max(depth.values())
+    if deepest > sizes.LONGEST_CHAIN:  # engines descend recursively
+        got, expected = f"{deepest} joints one behind the other", f"at most {sizes.LONGEST_CHAIN}"
+        raise UrdfError("the chain of joints is too long", where=where, got=got, expected=expected, remedy="merge fixed links")
+    if loose := [name for name in links if name not in depth]:
         raise UrdfError(f"link '{loose[0]}' hangs in a loop of joints", where=where, expected="a kinematic tree")
 
 

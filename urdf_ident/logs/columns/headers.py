@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -197,9 +197,10 @@ def _without_end(name: str, unit: str, joints: tuple[str, ...]) -> tuple[str, st
 
 
 _POSITION = "|".join(_WORDS["q"])
-_BEFORE = re.compile(rf"(?:.*[/.:])?(?:{_POSITION})[_./\[]([^\[\]]*[a-z][^\[\]]*?)\]?", re.IGNORECASE)
-_AFTER = re.compile(rf"(?:.*/)?([^/]*[a-z][^/]*?)[./](?:{_POSITION})", re.IGNORECASE)
-_AFTER_SCORE = re.compile(r"(?:.*/)?([^/]*[a-z][^/]*?)_(?:pos|position)", re.IGNORECASE)
+_BEFORE = re.compile(rf"^(?:.*[/.:])?(?:{_POSITION})[_./\[]([^\[\]]+?)\]?$", re.IGNORECASE)
+_AFTER = re.compile(rf"(?:^|/)([^/]+)[./](?:{_POSITION})$", re.IGNORECASE)
+_AFTER_SCORE = re.compile(r"(?:^|/)([^/]+)_(?:pos|position)$", re.IGNORECASE)
+_LETTER = re.compile("[a-z]", re.IGNORECASE)
 
 
 def _logged_joints(names: Sequence[str]) -> list[str]:
@@ -207,8 +208,8 @@ def _logged_joints(names: Sequence[str]) -> list[str]:
     found: dict[str, None] = {}
     for pattern in (_AFTER, _BEFORE, _AFTER_SCORE):
         for name in names:
-            match = pattern.fullmatch(name)
-            if match and not _is_word(name) and not _is_word(match[1]):
+            match = pattern.search(name)
+            if match and _LETTER.search(match[1]) and not _is_word(name) and not _is_word(match[1]):
                 found.setdefault(match[1])
         if found:
             break
@@ -236,15 +237,17 @@ def _parsed(names: tuple[str, ...], joints: tuple[tuple[str, str], ...]) -> tupl
 
 def _parse(name: str, joints: Mapping[str, str]) -> Parsed | None:
     """Prefix, joint or number, word and path of a column name; None for an unrecognised name."""
-    spelled = "|".join(re.escape(joint) for joint in sorted(joints, key=len, reverse=True)) or "(?!)"
-    order = [(prefix, word) for prefix, word in _ORDER if re.search(word, name, re.IGNORECASE)]  # skips most long patterns
+    order = [(prefix, word) for prefix, word in _ORDER if re.search(word, name, re.IGNORECASE)]  # skips most patterns
+    spelled = sorted((joint for joint in joints if joint in name), key=len, reverse=True)
+    around = [(joint, name[:at], name[at + len(joint) :]) for joint in spelled for at in _places(joint, name)]
     for prefix, word in order:
-        match = re.fullmatch(rf"(.*[/.:])?({word})[_./\[]({spelled})\]?", name, re.IGNORECASE)
-        if match and match[3] in joints:
-            return prefix, joints[match[3]], word, match[1] or ""
-        match = re.fullmatch(rf"(.*[/.])?({spelled})[_./ ]({word})", name, re.IGNORECASE)
-        if match and match[2] in joints:
-            return prefix, joints[match[2]], word, match[1] or ""
+        for joint, before, after in around:
+            match = re.fullmatch(rf"(.*[/.:])?({word})[_./\[]", before, re.IGNORECASE) if after in ("", "]") else None
+            if match:
+                return prefix, joints[joint], word, match[1] or ""
+        for joint, before, after in around:
+            if (not before or before[-1] in "/.") and re.fullmatch(rf"[_./ ]({word})", after, re.IGNORECASE):
+                return prefix, joints[joint], word, before
     for prefix, word in order:
         match = re.fullmatch(rf"(.*[/.:])?({word})[_\[./ ]*(\d*)\]?", name, re.IGNORECASE)
         if match:
@@ -253,6 +256,14 @@ def _parse(name: str, joints: Mapping[str, str]) -> Parsed | None:
         if match:
             return prefix, match[1] or match[2], word, ""
     return None
+
+
+def _places(joint: str, name: str) -> Iterator[int]:
+    """Where a joint's name stands in that of a column, from the end."""
+    at = len(name)
+    while joint and (at := name.rfind(joint, 0, at)) >= 0:
+        yield at
+        at += len(joint) - 1
 
 
 def _chosen(parsed: Sequence[Parsed | None]) -> dict[str, tuple[str, str]]:
