@@ -208,15 +208,24 @@ def test_nonphysical_and_massless_bodies_are_repaired_and_said():
     assert "negative inertia" in prior.notes[2]
     assert "no thickness" in prior.notes[3]
     assert all(f"'l{i + 1}'" in note for i, note in enumerate(prior.notes))
-    assert prior.theta0[0] == pytest.approx(4.0)  # its only neighbour's mass
+    assert prior.theta0[0] == pytest.approx(4.0, rel=0.2)  # about as long as the others, at their mean density
     np.testing.assert_allclose(prior.theta0[[10, 20, 30]], [4.0, 2.0, 1.0])
     assert np.isfinite(prior.root).all()
 
 
 def test_a_robot_without_any_mass_still_has_a_prior():
     prior = inertial_prior(Robot.from_urdf(serial_urdf(["", ""])))
-    np.testing.assert_allclose(prior.theta0[[0, 10]], 1.0)
+    tube = np.pi * (0.04 * 0.8) ** 2 * (0.4 + 4 / 3 * 0.04 * 0.8)
+    assert prior.theta0[0] == pytest.approx(1000 * tube)  # a capsule to the next joint
+    assert prior.theta0[10] == pytest.approx(prior.theta0[0])  # a ball of the same volume: nothing tells its direction
     assert all(margins(theta).consistent for theta in prior.theta0.reshape(-1, 10))
+
+
+@pytest.mark.parametrize("others", [3, 2])
+def test_equal_inertials_of_all_links_are_placeholders(others):
+    ball = inertial(1.0, (0, 0, 0), (1, 0, 1, 0, 0, 1))
+    prior = inertial_prior(Robot.from_urdf(serial_urdf([inertial(3.0), *[ball] * others])))
+    assert prior.guessed.tolist() == [False, *[others == 3] * others]
 
 
 def test_a_thin_rod_may_still_move_its_centre_of_mass():

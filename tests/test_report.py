@@ -237,16 +237,17 @@ def test_bodies_whose_masses_are_guessed_are_named(ident: Identification) -> Non
     """The column of the URDF's errors showed those of 1 kg per body, as if the URDF said so; so did changes of its masses."""
     body, origin = ident.model.robot.bodies[1].name, list(ident.prior.origin)
     origin[10:20] = ["guess"] * 10
-    words = f"the URDF has no mass for {body}; its errors are those of a guess"
+    claimed = "masses come from its geometry, only torques and base parameters are claimed"
+    words = f"the URDF states no inertials for {body}: {claimed}"
     bare = replace(ident, prior=replace(ident.prior, origin=tuple(origin)))
-    assert f"  guessed: {words}" in brief(bare).splitlines()
+    assert f"guessed: {words}" in " ".join(brief(bare).split())
     assert not [item for item in changes(bare) if item.startswith(f"{body} ")]
     for page in (report_html(bare), bare._repr_html_()):
         assert words in page
     assert "guessed:" not in brief(ident)
-    assert "no mass for" not in report_html(ident)
+    assert "states no inertials for" not in report_html(ident)
     origin = ["guess"] * len(origin)
-    assert "no mass for any body" in brief(replace(ident, prior=replace(ident.prior, origin=tuple(origin))))
+    assert "states no inertials for any body" in brief(replace(ident, prior=replace(ident.prior, origin=tuple(origin))))
 
 
 def test_of_many_joints_the_worst_five_are_listed(ident: Identification) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from ..grouping import abbreviated
+from ..grouping import abbreviated, grouped
 from ..linalg import Array
 from .meshes import MESH_FORMATS, find_mesh, mesh_box
 from .robot import Robot
@@ -103,7 +103,7 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     if not bare:
         return tuple(shapes), ()
     thickness = CAPSULE * reach(robot, with_strokes=False)
-    capsules = _bare_capsules(robot, _joint_placements(robot), thickness, tiny=1e-6)
+    capsules = capsules_between_joints(robot, thickness, least=1e-6)
     made = [shape for shape in capsules if shape.link in bare]
     for name in bare:
         theta = robot.description.links[name].theta
@@ -144,8 +144,32 @@ def stated_shapes(robot: Robot) -> tuple[tuple[Visual, ...], frozenset[str]]:
     return tuple(shapes), frozenset(lost)
 
 
-def _bare_capsules(robot: Robot, places: dict[str, Array], radius: float, tiny: float) -> list[Visual]:
-    return [segment(link, np.zeros(3), end, radius) for link, end in _link_ends(robot, places) if np.linalg.norm(end) > tiny]
+def solid_shapes(robot: Robot) -> tuple[dict[str, list[Visual]], frozenset[str]]:
+    """Returns what each link is made of: its ``<collision>`` geometry, else its ``<visual>``.
+
+    Returns:
+        Shapes by link, and the links of which neither can be read completely.
+    """
+    root = read_xml(robot.urdf, robot.path)
+    shapes: dict[str, list[Visual]] = {}
+    lost: set[str] = set()
+    for tag in ("visual", "collision"):
+        found, missing, bad = _drawn(root, tag, {}, Path(robot.path))
+        unread = bad | {link for link, _ in missing}
+        read = grouped((shape.link, shape) for shape in found if shape.link not in unread)
+        shapes, lost = {**shapes, **read}, lost | unread
+    return shapes, frozenset(lost - set(shapes))
+
+
+def capsules_between_joints(robot: Robot, radius: float, *, least: float) -> list[Visual]:
+    """Returns a capsule from the origin of each link to each joint on it; of a last link, to twice its centre of mass.
+
+    Args:
+        radius: [m].
+        least: Length below which there is none [m].
+    """
+    ends = _link_ends(robot, _joint_placements(robot))
+    return [segment(link, np.zeros(3), end, radius) for link, end in ends if np.linalg.norm(end) > least]
 
 
 def _drawn(
@@ -222,7 +246,7 @@ def link_capsules(robot: Robot) -> list[Visual]:
     """
     radius = 0.032 * reach(robot)
     places = _joint_placements(robot)
-    shapes = _bare_capsules(robot, places, radius, 0.2 * radius)
+    shapes = capsules_between_joints(robot, radius, least=0.2 * radius)
     joints = robot.description.joints
     for index, name in enumerate(robot.joints):
         joint, place, axis = joints[name], places[name], robot.axes[index]

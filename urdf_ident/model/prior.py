@@ -14,6 +14,7 @@ therefore have a term of their own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,7 +27,6 @@ from ..linalg import Array, BoolArray, block_diagonal, rms, shaped
 from ..samples import HARDLY_REVERSES, freeze_arrays
 from .inertia import (
     PSEUDO_BASIS,
-    from_com,
     from_second_moments,
     margins,
     nearest_physical,
@@ -37,6 +37,7 @@ from .inertia import (
 )
 from .parameters import Parameter
 from .robot import Body, Robot
+from .uniform import uniform_bodies
 
 #: Default weight unless held-out data contradict it. 1 would be the Bayesian weight if residuals were independent noise; on
 #: real arms the nominal standard errors are three to four times too small, and this is the square of that factor.
@@ -55,6 +56,10 @@ _THINNEST = 1e-6
 #: Least ratio of principal second moments of a repaired body; least radius of gyration of the bodies of the metric over the
 #: link's length; relative standard deviation of massless bodies.
 _FLOOR, _THICKNESS, _GUESS_STD = 1e-3, 0.1, 1.0
+#: Density of bodies where neither the URDF nor torques show it [kg/m³]; arms of known masses have 600 to 1000.
+_DENSITY = 1000.0
+#: Number of links whose inertials are equal from which these are placeholders.
+_EQUAL = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +109,7 @@ class Prior:
 
     @cached_property
     def guessed(self) -> BoolArray:
-        """Which bodies have no mass in the URDF, so that their values are guesses, shape (n_bodies,)."""
+        """Which bodies have no inertials in the URDF, or placeholders, so that their values are guesses, shape (n_bodies,)."""
         return np.asarray(np.array(self.origin[: 10 * len(self.relative_std) : 10]) == "guess")
 
     @cached_property
@@ -172,7 +177,10 @@ def inertial_prior(
     *,
     mass_std: float = 0.3,
 ) -> Prior:
-    """Builds a prior from the URDF's inertials, with inconsistent and massless bodies repaired.
+    """Builds a prior from the URDF's inertials, with inconsistent bodies repaired.
+
+    Bodies without mass, and those with the same inertials as all others (placeholders), are guessed: their geometry at one
+    density, that of the other bodies.
 
     Args:
         relative_std: Standard deviation of a body's scale in the URDF, a fraction.
@@ -187,10 +195,15 @@ def inertial_prior(
     if not (relative_std > 0 and mass_std > 0):
         raise ModelError("a prior's standard deviations must be positive", got=(relative_std, mass_std))
     lumped = lumped_inertials(robot)
+    unknown, why = _unknown(robot, lumped)
+    guesses = _guessed(robot, lumped, unknown) if unknown.any() else lumped
     theta, spread, origin, notes, stds = [], [], [], [], []
     for i, body in enumerate(robot.bodies):
         length = _length(robot, i)
-        repaired, word, note = _repair(robot, lumped, i, _FLOOR, length)
+        word, note = "guess", f"has {why[i]} in the URDF: its geometry at uniform density"
+        repaired = nearest_physical(guesses[i], _FLOOR)
+        if not unknown[i]:
+            repaired, word, note = _repair(lumped[i], _FLOOR, length)
         theta.append(repaired)
         spread.append(_thicken(repaired, _THICKNESS * length))
         origin += [word] * 10
@@ -312,17 +325,34 @@ def _length(robot: Robot, i: int) -> float:
     return float(max(reach)) if max(reach) >= 1e-3 else typical
 
 
-def _repair(robot: Robot, lumped: Array, i: int, floor: float, length: float) -> tuple[Array, str, str]:
+def _unknown(robot: Robot, lumped: Array) -> tuple[BoolArray, list[str]]:
+    """Bodies whose inertials the URDF does not state, shape (n_bodies,), and what it states instead.
+
+    Inertials that are equal on all links with mass, or all but one, are placeholders.
+    """
+    stated = Counter(tuple(link.theta) for link in robot.description.links.values() if link.theta is not None and link.theta[0])
+    usual, count = stated.most_common(1)[0] if stated else ((), 0)
+    equal = count >= max(_EQUAL, stated.total() - 1)
+    massless = (lumped[:, 0] <= _MASSLESS * lumped[:, 0].max()) | (lumped[:, 0] <= 0)
+
+    def told(name: str) -> bool:
+        theta = robot.description.links[name].theta
+        return theta is not None and theta[0] != 0 and not (equal and tuple(theta) == usual)
+
+    placeholder = np.array([not any(told(link.name) for link in body.links) for body in robot.bodies])
+    why = ["no mass" if none else "the same inertial as all others, a placeholder," for none in massless]
+    return massless | placeholder, why
+
+
+def _guessed(robot: Robot, lumped: Array, unknown: BoolArray) -> Array:
+    """The bodies' geometry at the density of those with known masses, shape (n_bodies, 10)."""
+    solid = uniform_bodies(robot)
+    known = lumped[~unknown, 0].sum()
+    return solid * (known / solid[~unknown, 0].sum() if known > 0 else _DENSITY)
+
+
+def _repair(theta: Array, floor: float, length: float) -> tuple[Array, str, str]:
     """Makes one body physically consistent; returns parameters, origin, and a description of the change (or "")."""
-    theta = lumped[i]
-    heaviest = lumped[:, 0].max()
-    if theta[0] <= _MASSLESS * heaviest or heaviest <= 0:
-        mass = _plausible_mass(robot, lumped, i)
-        ahead = [place[:3, 3] for place, parent in zip(robot.placements, robot.parents, strict=True) if parent == i]
-        com = 0.5 * max(ahead, key=lambda step: float(np.linalg.norm(step))) if ahead else np.zeros(3)
-        ball = from_com(mass, com, mass * length**2 / 6.0 * np.eye(3))  # second moment L²/12: a cube of the link's length
-        words = f"has no mass in the URDF: {mass:.3g} kg guessed from its neighbours, as a cube of {length:.3g} m"
-        return ball, "guess", words
     found = margins(theta)
     if found.relative >= _THINNEST:
         return theta, "urdf", ""
@@ -335,16 +365,6 @@ def _repair(robot: Robot, lumped: Array, i: int, floor: float, length: float) ->
         reason = "has no thickness (singular inertia)"
     change = float(np.abs(repaired - theta)[4:].max())
     return repaired, "repaired", f"{reason}: principal moments raised, largest change {change:.3g} kg·m²"
-
-
-def _plausible_mass(robot: Robot, lumped: Array, i: int) -> float:
-    """Returns the geometric mean of the neighbours' masses along the tree, else of all masses, else 1 kg."""
-    beside = [robot.parents[i]] + [j for j, parent in enumerate(robot.parents) if parent == i]
-    for group in ([j for j in beside if j >= 0], range(len(lumped))):
-        masses = [lumped[j, 0] for j in group if lumped[j, 0] > _MASSLESS * lumped[:, 0].max()]
-        if masses:
-            return float(np.exp(np.mean(np.log(masses))))
-    return 1.0
 
 
 def _thicken(theta: Array, gyration: float) -> Array:

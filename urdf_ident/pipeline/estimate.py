@@ -11,6 +11,7 @@ import numpy as np
 
 from ..consistency.first_fit import completed_prior
 from ..consistency.standard import consistent_parameters
+from ..consistency.weighed import weighed_prior
 from ..errors import EstimationError
 from ..estimation.elastic import compliant, visible_springs, with_row_sum
 from ..estimation.estimators.method import (
@@ -198,6 +199,7 @@ def estimate_from_data(prepared: Prepared, project: Project, progress: Progress 
     selected, converged, estimated = found.selected, found.converged, found.estimated
     model, statistics = converged.model, estimated.statistics
     reversals = _reversals(converged, prepared.motion)
+    prior = weighed_prior(prior, statistics, fit)
     completed = completed_prior(model, prior, statistics, fit, unsupported(selected, fit), reversals, supplements(selected))
     validation, changes = found.cross_validation, found.changes
     kept.clear()  # the rows of all logs are rarely needed again

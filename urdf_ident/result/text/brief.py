@@ -159,11 +159,12 @@ def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
 
 
 def guessed(ident: Record) -> str:
-    """Bodies without a mass in the URDF, whose errors are those of a guess; empty if there are none."""
+    """Bodies whose inertials the URDF does not state; empty if there are none."""
     bodies, unknown = ident.model.robot.bodies, ident.prior.guessed
     names = [body.name for body, missing in zip(bodies, unknown, strict=True) if missing]
     some = "any body" if unknown.all() else abbreviated(names, 3)
-    return f"the URDF has no mass for {some}; its errors are those of a guess" if names else ""
+    claimed = "masses come from its geometry, only torques and base parameters are claimed"
+    return f"the URDF states no inertials for {some}: {claimed}" if names else ""
 
 
 def _delay(ident: Record) -> str:

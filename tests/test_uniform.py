@@ -1,0 +1,133 @@
+"""Bodies of uniform density against integrals over random points, and the density that torques show."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import rnea
+from logs import Truth, fourier, write_csv
+
+import urdf_ident as ui
+from urdf_ident.linalg import Array
+from urdf_ident.model.inertia import pseudo_inertia
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.uniform import uniform_bodies
+
+BOX, TUBE, BALL = '<box size="0.1 0.2 0.4"/>', '<cylinder radius="0.06" length="0.3"/>', '<sphere radius="0.07"/>'
+CAPSULE = '<capsule radius="0.05" length="0.25"/>'
+
+
+def arm(geometries: list[str], inertials: list[str] | None = None, tag: str = "collision") -> str:
+    """A chain of revolute joints whose links have one shape each."""
+    parts = ['<robot name="arm"><link name="base"/>']
+    for k, shape in enumerate(geometries, 1):
+        geometry = (
+            f'<{tag}><origin xyz="0.02 0.01 0.15" rpy="0.3 -0.2 0.5"/><geometry>{shape}</geometry></{tag}>' if shape else ""
+        )
+        parent, axis = ("base" if k == 1 else f"l{k - 1}"), ("0 0 1", "0 1 0", "0 1 0", "1 0 0")[(k - 1) % 4]
+        parts.append(
+            f'<link name="l{k}">{geometry}{inertials[k - 1] if inertials else ""}</link><joint name="j{k}" type="revolute">'
+            f'<parent link="{parent}"/><child link="l{k}"/><origin xyz="0.03 0 0.3" rpy="0.1 0 0.2"/><axis xyz="{axis}"/>'
+            '<limit lower="-2.6" upper="2.6" velocity="3" effort="200"/></joint>'
+        )
+    return "".join([*parts, "</robot>"])
+
+
+def inside(kind: str, x: Array) -> Array:
+    if kind == BOX:
+        return np.all(np.abs(x) < [0.05, 0.1, 0.2], axis=1)
+    if kind == BALL:
+        return np.sum(x**2, axis=1) < 0.07**2
+    if kind == TUBE:
+        return (np.hypot(x[:, 0], x[:, 1]) < 0.06) & (np.abs(x[:, 2]) < 0.15)
+    beyond = np.maximum(np.abs(x[:, 2]) - 0.125, 0.0)
+    return np.sum(x[:, :2] ** 2, axis=1) + beyond**2 < 0.05**2
+
+
+def rotation(roll: float, pitch: float, yaw: float) -> Array:
+    def turn(k: int, angle: float) -> Array:
+        out, (i, j) = np.eye(3), ((k + 1) % 3, (k + 2) % 3)
+        out[[i, j], [i, j]], out[i, j], out[j, i] = np.cos(angle), -np.sin(angle), np.sin(angle)
+        return out
+
+    return turn(2, yaw) @ turn(1, pitch) @ turn(0, roll)
+
+
+@pytest.mark.parametrize("kind", [BOX, TUBE, BALL, CAPSULE])
+@pytest.mark.parametrize("tag", ["collision", "visual"])
+def test_a_shape_has_the_moments_of_points_in_it(kind: str, tag: str) -> None:
+    points = np.random.default_rng(0).uniform(-0.25, 0.25, (400_000, 3))
+    points = points[inside(kind, points)]
+    volume = 0.5**3 * len(points) / 400_000
+    points = np.column_stack([points @ rotation(0.3, -0.2, 0.5).T + [0.02, 0.01, 0.15], np.ones(len(points))])
+    expected = volume * points.T @ points / len(points)
+    (found,) = uniform_bodies(Robot.from_urdf(arm([kind], tag=tag)))
+    np.testing.assert_allclose(pseudo_inertia(found), expected, rtol=0.05, atol=0.005 * volume)
+
+
+def stl_box(path: Path, low: Array, high: Array, missing: int = 0) -> None:
+    """A box as twelve triangles, without some of them."""
+    corner = np.array([[(low, high)[i >> k & 1][k] for k in range(3)] for i in range(8)])
+    faces = [(0, 2, 3), (0, 3, 1), (4, 5, 7), (4, 7, 6), (0, 1, 5), (0, 5, 4), (2, 6, 7), (2, 7, 3), (0, 4, 6), (0, 6, 2)]
+    faces = [*faces, (1, 3, 7), (1, 7, 5)][missing:]
+    body = b"".join(struct.pack("<12fH", 0, 0, 0, *corner[list(face)].ravel(), 0) for face in faces)
+    path.write_bytes(b"\0" * 80 + struct.pack("<I", len(faces)) + body)
+
+
+@pytest.mark.parametrize("missing", [0, 5])
+def test_a_mesh_is_solid_and_one_that_is_not_closed_is_its_box(tmp_path: Path, missing: int) -> None:
+    low, high = np.array([-0.05, -0.1, 0.0]), np.array([0.05, 0.1, 0.4])
+    stl_box(tmp_path / "box.stl", low, high, missing)
+    urdf = tmp_path / "arm.urdf"
+    urdf.write_text(arm(['<mesh filename="box.stl" scale="1 2 1"/>']))
+    (found,) = uniform_bodies(Robot.from_urdf(urdf))
+    (expected,) = uniform_bodies(Robot.from_urdf(arm(['<box size="0.1 0.4 0.4"/>']).replace("0.02 0.01 0.15", "0 0 0")))
+    assert found[0] == pytest.approx(expected[0], rel=1e-4)
+    assert np.linalg.eigvalsh(pseudo_inertia(found))[0] > 0
+
+
+def test_a_body_without_geometry_reaches_to_the_next_joint() -> None:
+    bodies = uniform_bodies(Robot.from_urdf(arm(["", BOX])))
+    np.testing.assert_allclose(bodies[0, 1:4] / bodies[0, 0], np.array([0.03, 0, 0.3]) / 2, atol=1e-12)
+
+
+@pytest.mark.parametrize("stated", ["none", "one", "ones"])
+def test_masses_that_the_urdf_lacks_are_weighed_by_the_torques(tmp_path: Path, stated: str) -> None:
+    shapes = [BOX, TUBE, CAPSULE, BALL]
+    solid = uniform_bodies(Robot.from_urdf(arm(shapes)))
+    true = 1900.0 * solid * np.array([1.1, 0.9, 1.2, 0.8])[:, None]
+
+    def inertial(theta: Array) -> str:
+        mass, centre = theta[0], theta[1:4] / theta[0]
+        offset = centre @ centre * np.eye(3) - np.outer(centre, centre)
+        about = np.array([[theta[4], theta[5], theta[7]], [theta[5], theta[6], theta[8]], [theta[7], theta[8], theta[9]]])
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = about - mass * offset
+        return (
+            f'<inertial><origin xyz="{centre[0]} {centre[1]} {centre[2]}"/><mass value="{mass}"/>'
+            f'<inertia ixx="{xx}" ixy="{xy}" ixz="{xz}" iyy="{yy}" iyz="{yz}" izz="{zz}"/></inertial>'
+        )
+
+    texts = [inertial(theta) for theta in true]
+    robot, truth = Robot.from_urdf(arm(shapes, texts)), Truth.of(4)
+    logs = []
+    for seed in range(2):
+        t, q, v, a = fourier(4, 20.0, 100.0, seed)
+        tau = rnea(robot.model, robot.configuration(q), v, a) + truth.rotor_inertia * a
+        tau += truth.viscous * v + truth.coulomb * np.tanh(v / 0.02)
+        tau += 0.02 * tau.std(axis=0) * np.random.default_rng(seed).standard_normal(tau.shape)
+        logs.append(write_csv(tmp_path / f"log{seed}.csv", robot.joints, t, q, tau))
+    ball = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    described = {"none": [""] * 4, "one": [texts[0], "", "", ""], "ones": [ball] * 4}[stated]
+    bare = Robot.from_urdf(arm(shapes, described))
+    model = ui.DynamicModel(bare, friction=["viscous", "coulomb", "offset"])
+    ident = ui.identify(model, [ui.read_recording(logs[0], bare)])
+    assert ident.prior.guessed.tolist() == [stated != "one", True, True, True]
+    masses = ident.theta[:40:10]
+    assert masses.sum() == pytest.approx(true[:, 0].sum(), rel=0.3)
+    assert (np.abs(np.log(masses / true[:, 0])) < np.log(2)).all()
+    held = ui.validate(ident, [ui.read_recording(logs[1], bare)]).entries[0]
+    assert held["relative"] < 0.05 if held["relative"] is not None else held["mean_rmse"] > 0
+    assert any("together, at the one density" in note for note in ident.solver["notes"])
