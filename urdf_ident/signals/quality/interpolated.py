@@ -30,6 +30,8 @@ _SHARE, _LINES, _ALIKE = 0.01, 3, 0.8
 #: error: it is the largest of hundreds of lengths. The notch of one joint alone must
 #: be deeper by a factor. Longest piece of a log, in rows.
 _AVERAGE, _NOTCH, _CHANCE, _SURE, _PIECE = 5, 0.4, 12.0, 1.5, 1 << 15
+#: Slope of a logarithmic power spectrum halfway between that of averaged noise, -2, and of steps of velocity, -4.
+_NOISE_SLOPE = -3.0
 #: Fewest rows whose spectrum tells an average from chance.
 _ENOUGH = 400
 #: Least size of the coefficient at twice the length, which is -1/2, and of that of the upper half of the spectrum, which is -2.
@@ -151,6 +153,12 @@ def _averaged_rows(x: Array) -> IntArray:
     high = np.arange(len(spectrum) // 2, len(spectrum))[:, None]
     waves = np.cos(2 * np.pi * high * rows / (2 * (len(spectrum) - 1)))
     notch[2 * np.mean(waves * (spectrum[high[:, 0]] - spectrum[high[:, 0]].mean(axis=0)), axis=0) > -_HIGH] = 0.0
+    # zeros tell of an average only in noise: averaged white noise falls as 1/f², motion at least as fast as its steps of
+    # velocity, 1/f⁴, and one that is free of noise has zeros of its own
+    across = np.log(np.sin(np.pi * high / (2 * (len(spectrum) - 1))))
+    level = spectrum[high[:, 0]] - 4 * across
+    apart = across - across.mean()
+    notch[np.sum(apart * level, axis=0) / np.sum(apart**2) < _NOISE_SLOPE] = 0.0
     least = max(_NOTCH, _CHANCE / np.sqrt(len(x)))
     alike = np.array([np.sum((rows == length) & (notch > least)) > 1 for length in rows], dtype=bool)
     found[varies] = np.where((notch > _SURE * least) | (alike & (notch > least)), rows, 0)
