@@ -150,27 +150,6 @@ def test_inputs_are_never_written(tmp_path: Path) -> None:
     write_text(source, "outside of a command a program may do so")
 
 
-PAGE, URDF = "<!doctype html>\n<html></html>", '<?xml version="1.0"?>\n<!-- not <html> -->\n<robot name="arm"/>'
-
-
-@pytest.mark.parametrize(
-    ("there", "new"),
-    [(URDF, PAGE), ("t,q_1,tau_1\n0,0,0\n", "t,q_1,v_1\n0,0,0\n"), ("notes of a user", URDF), (PAGE, '{"a": 1}')],
-)
-def test_a_file_of_another_kind_is_not_replaced(tmp_path: Path, there: str, new: str) -> None:
-    path = tmp_path / "file"
-    path.write_text(there)
-    with pytest.raises(
-        OutputError, match=r"file: exists and (is .*; it would be replaced by|holds 1 column.* lacks).*; name another"
-    ):
-        write_text(path, new)
-    assert path.read_text() == there
-    write_text(path, there + " ")
-    assert path.read_text() == there + " "
-    path.write_text("")
-    write_text(path, new)
-
-
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")

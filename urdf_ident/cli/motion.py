@@ -38,13 +38,11 @@ def design(
     packages: Packages = None,
 ) -> None:
     """Design an exciting motion within all limits."""
-    from ..motion.trajectory import table_header
-
     project, folder, robot = open_robot(config, urdf, lock)
     project = project if family is None else _of_family(project, family)
     check_writable(out.parent)
     earlier = None if after is None else open_result(after)
-    check_output(out, table_header(robot.joints).encode())
+    check_output(out)
     if plot is not None:
         check_output(plot)
     print_implausible_values(robot)

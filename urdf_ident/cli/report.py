@@ -35,7 +35,7 @@ def report(
     """Write report.html again, optionally for other logs."""
 
     page = out or result.parent / "report.html"
-    check_output(page, b"<!doctype html><html>")
+    check_output(page)
     ident = with_logs(open_result(result), logs or [], force)
     typer.echo("\n".join(report_lines(ident, page, CommandPaths(ident.model.robot.path, result))))
 

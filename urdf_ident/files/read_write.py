@@ -1,7 +1,6 @@
 """Reading and writing files: atomic writes that never overwrite an input, and errors that name the remedy.
 
-Inside :func:`inputs_protected` a file that was read cannot be written, under any name (links included). A file is only
-replaced by one of its kind (:mod:`.kinds`). Files that belong together are written as a :class:`.fileset.FileSet`.
+Inside :func:`inputs_protected` a file that was read cannot be written, under any name (links included). Files that belong together are written as a :class:`.fileset.FileSet`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from typing import BinaryIO
 from ..errors import MissingFileError, OutputError, closest
 from . import sizes
 from .folders import make_folder, remove_empty
-from .kinds import difference, kind_of
 
 #: Called with the name of every step that changes the disk, before the step; tests interrupt the program there.
 on_step: Callable[[str], None] = lambda _step: None  # noqa: E731
@@ -240,18 +238,17 @@ def stamp(path: str | Path) -> tuple[int, ...]:
     return tuple(found)
 
 
-def check_output(path: str | Path, data: bytes | None = None) -> Path:
-    """Refuses an output that would overwrite an input of this run, a file of another kind, or no regular file.
+def check_output(path: str | Path) -> Path:
+    """Refuses an output that would overwrite an input of this run, or is no regular file.
 
     Args:
         path: The file that will be written.
-        data: Its content, or the beginning of it; None if unknown.
 
     Returns:
         The path with a final symbolic link resolved, so that the link itself is kept.
 
     Raises:
-        OutputError: It is an input (under any name), a file of another kind, a folder, a device, a pipe, or read-only.
+        OutputError: It is an input (under any name), a folder, a device, a pipe, or read-only.
     """
     target = Path(path)
     try:
@@ -275,15 +272,6 @@ def check_output(path: str | Path, data: bytes | None = None) -> Path:
         )
     if not os.access(target, os.W_OK):
         raise unwritable(path, "is read-only")
-    if data is not None and about.st_size:
-        with target.open("rb") as stream:
-            there, new = kind_of(stream.read(4096)), kind_of(data)
-        if there != new:
-            raise OutputError(
-                f"exists and {difference(there, new)}",
-                where=str(path),
-                remedy="name another output, or remove that file first",
-            )
     return target
 
 
@@ -315,7 +303,7 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
     temporary: str | None = None
     made: Sequence[Path] = ()
     try:
-        target = check_output(path, data[:4096])
+        target = check_output(path)
         made = make_folder(target.parent)
         on_step("open")
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
