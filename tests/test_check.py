@@ -12,7 +12,6 @@ from urdf_ident.errors import UrdfIdentError
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.check import check, implausible_values
-from urdf_ident.pipeline.inspect import Inspection
 
 LINK = '<link name="l{k}"><inertial><origin xyz="{com}"/><mass value="{mass}"/>\
 <inertia ixx="{i}" ixy="0" ixz="0" iyy="{i}" iyz="0" izz="{i}"/></inertial></link>'
@@ -164,16 +163,3 @@ def test_origins_in_degrees_are_doubted_also_those_of_fixed_joints() -> None:
 def test_errors_of_a_urdf_name_their_remedy(old: str, new: str, words: str) -> None:
     with pytest.raises(UrdfIdentError, match=words):
         Robot.from_urdf(arm_urdf("zyyx").replace(old, new, 1))
-
-
-def test_a_log_with_warnings_is_not_called_good() -> None:
-    log = {"log": "run", "acceptable": True, "rows": 7, "findings": []}
-    doubt = {"severity": "warning", "message": "the efforts lag", "joint": None, "rows": None, "remedy": None}
-    info = {**doubt, "severity": "info"}
-    assert Inspection(({**log, "findings": [info]},)).summary().startswith("run: good (7 rows)\n")
-    assert Inspection(({**log, "findings": [doubt]},)).summary().startswith("run: usable, 1 warning (7 rows)\n")
-    assert Inspection(({**log, "findings": [doubt, info, doubt]},)).summary().startswith("run: usable, 2 warnings (7 rows)\n")
-    assert Inspection(({**log, "acceptable": False, "findings": [doubt]},)).summary().startswith("run: REFUSED (7 rows)\n")
-    alike = [{**doubt, "message": f"the effort is {k} N·m", "remedy": "check its unit"} for k in (5, 6)]
-    words = Inspection(({**log, "findings": [*alike, doubt]},)).summary()
-    assert [words.count("the effort is"), words.count("-> check its unit")] == [2, 1]

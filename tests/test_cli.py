@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -34,46 +33,6 @@ def identified(work: Path) -> Path:
     return out
 
 
-def test_identify_writes_what_the_contract_says(identified: Path) -> None:
-    names = ["arm_identified.urdf", "identification.json", "joints.yaml", "report.html", "series.json"]
-    assert sorted(p.name for p in identified.iterdir()) == names
-    data = json.loads((identified / "identification.json").read_text())
-    wanted = [
-        "schema",
-        "verdict",
-        "robot",
-        "inputs",
-        "joints",
-        "parameters",
-        "links",
-        "bodies",
-        "friction",
-        "drive",
-        "signals",
-        "weights",
-        "covariance",
-        "counts",
-        "condition",
-        "rank_gap",
-        "solver",
-        "consistency",
-        "validation",
-        "config",
-        "versions",
-    ]
-    assert set(wanted) <= set(data)
-    assert data["verdict"]["level"] == "good"
-    assert data["consistency"]["consistent"]
-    score = data["validation"][0]
-    assert {"log", "mean_rmse", "relative", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse"} <= set(score)
-    own = {"joint", "unit", "rmse", "relative", "rms_torque", "moving_rmse", "p95"}
-    assert set(score["per_joint"][0]) == own | {"fit_rmse", "urdf_rmse", "urdf_friction_rmse"}
-    assert score["relative"] < 0.06 < 0.2 * score["urdf_mean_rmse"] / score["mean_rmse"]
-    assert score["mean_rmse"] < score["urdf_friction_mean_rmse"] < score["urdf_mean_rmse"]
-    entry = data["parameters"]["standard"][0]
-    assert {"name", "body", "unit", "value", "prior", "std_error", "from_data"} <= set(entry)
-
-
 def test_summary_fits_one_screen(identified: Path) -> None:
     text = (identified.parent / "stdout.txt").read_text()
     assert "GOOD" in text.splitlines()[0]
@@ -84,30 +43,6 @@ def test_summary_fits_one_screen(identified: Path) -> None:
     assert len(text.splitlines()) <= 15
     assert max(map(len, text.splitlines()[:-1])) <= 100  # the last line holds a path
     assert "\x1b" not in text
-
-
-def test_identified_urdf_has_the_friction_and_the_torques(identified: Path) -> None:
-    robot = Robot.from_urdf(identified / "arm_identified.urdf")
-    data = json.loads((identified / "identification.json").read_text())
-    for joint in robot.joints:
-        assert robot.description.joints[joint].damping == pytest.approx(data["friction"][joint]["Fv"]["value"], rel=1e-11)
-        assert robot.description.joints[joint].friction == pytest.approx(data["friction"][joint]["Fc"]["value"], rel=1e-11)
-
-
-def test_validate_and_export_work_where_out_was_moved(identified: Path, work: Path, tmp_path: Path) -> None:
-    moved = tmp_path / "identification.json"
-    moved.write_bytes((identified / "identification.json").read_bytes())
-    result = run("validate", moved, work / "log2.csv", "--json")
-    assert result.returncode == 0, result.stderr
-    fresh = json.loads(result.stdout)[0]
-    saved = json.loads(moved.read_text())["validation"][0]
-    assert fresh == saved  # to the last bit
-    files = {"--urdf": tmp_path / "a.urdf", "--mjcf": tmp_path / "a.xml", "--sidecar": tmp_path / "a.yaml"}
-    result = run("export", moved, *(item for pair in files.items() for item in pair))
-    assert result.returncode == 0, result.stderr
-    assert files["--urdf"].read_bytes() == (identified / "arm_identified.urdf").read_bytes()
-    assert files["--sidecar"].read_bytes() == (identified / "joints.yaml").read_bytes()
-    assert "armature" in files["--mjcf"].read_text()
 
 
 def test_a_result_is_found_in_its_folder(identified: Path, tmp_path: Path) -> None:
@@ -124,16 +59,6 @@ def test_a_tilde_is_the_home_of_the_user(work: Path, tmp_path: Path, monkeypatch
     assert len(read_recording("~/log0.csv", Robot.from_urdf("~/arm.urdf"))) > 100
 
 
-def test_validate_judges_a_result_that_is_worse_than_the_urdf(identified: Path, tmp_path: Path) -> None:
-    data = json.loads((identified / "identification.json").read_text())
-    for entry in data["parameters"]["standard"]:
-        entry["value"] = 3.0 * entry["value"]
-    del data["seal"]  # an intended edit
-    bad = tmp_path / "bad.json"
-    bad.write_text(json.dumps(data))
-    assert run("validate", bad, identified.parent / "log2.csv").returncode == 1
-
-
 def test_validate_judges_a_log_in_another_unit(work: Path, identified: Path, tmp_path: Path) -> None:
     """The URDF is as wrong as the result there, but POOR is never exit code 0."""
     head, *rows = (work / "log2.csv").read_text().splitlines()
@@ -148,41 +73,6 @@ def test_validate_judges_a_log_in_another_unit(work: Path, identified: Path, tmp
     assert result.stdout.startswith("POOR")
 
 
-def test_export_refuses_a_urdf_that_has_changed(work: Path, identified: Path, tmp_path: Path) -> None:
-    source = work / "arm.urdf"
-    before = source.read_text()
-    try:
-        source.write_text(before.replace('name="arm"', 'name="other"'))
-        assert_refused(
-            run("export", identified / "identification.json", "--urdf", tmp_path / "x.urdf"), 2, "changed", "--force"
-        )
-        assert not (tmp_path / "x.urdf").exists()
-        assert run("export", identified / "identification.json", "--urdf", tmp_path / "x.urdf", "--force").returncode == 0
-    finally:
-        source.write_text(before)
-
-
-def test_check_and_inspect(work: Path, tmp_path: Path) -> None:
-    result = run("check", work / "arm.urdf")
-    assert result.returncode == 0, result.stderr
-    assert "tool" in result.stdout
-    assert json.loads(run("check", work / "arm.urdf", "--json").stdout)["identifiable"]["base"] > 10
-    project = tmp_path / "project.yaml"
-    result = run("inspect", work / "log0.csv", "--robot", work / "arm.urdf", "--write-project", project)
-    assert result.returncode == 0, result.stderr
-    assert "good" in result.stdout
-    again = run("inspect", work / "log0.csv", "-c", project)
-    assert again.returncode == 0, again.stderr
-
-
-def test_inspect_goes_on_after_a_log_that_cannot_be_read(work: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty.csv").touch()
-    result = run("inspect", work / "log0.csv", tmp_path / "empty.csv", "--robot", work / "arm.urdf")
-    assert result.returncode == 2, result.stderr
-    assert "log0: good" in result.stdout
-    assert re.search(r"empty: REFUSED\n  refused  the log is empty, got 0 bytes", result.stdout)
-
-
 def test_inspect_names_the_joints_of_one_finding_together(work: Path, tmp_path: Path) -> None:
     lines = (work / "log0.csv").read_text().splitlines()
     efforts = [k for k, name in enumerate(lines[0].split(",")) if name.startswith("tau_")]
@@ -192,16 +82,6 @@ def test_inspect_names_the_joints_of_one_finding_together(work: Path, tmp_path: 
     assert result.returncode == 1
     assert result.stdout.count("100 % of the effort values") == 1
     assert "j1 (also j2, j3)" in result.stdout
-
-
-def test_check_fix_repairs_an_impossible_link(work: Path, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.urdf"
-    bad.write_text(re.sub(r'izz="[^"]+"', 'izz="9.0"', (work / "arm.urdf").read_text(), count=1))
-    result = run("check", bad)
-    assert result.returncode == 1
-    assert "triangle" in result.stdout
-    assert run("check", bad, "--fix", tmp_path / "good.urdf").returncode == 0
-    assert run("check", tmp_path / "good.urdf").returncode == 0
 
 
 def test_help_is_quick_and_complete() -> None:
@@ -240,18 +120,6 @@ def out(tmp_path: Path):
     assert not folder.exists() or not list(folder.iterdir()), "something was half-written"
 
 
-def test_a_missing_file(work: Path, out: Path) -> None:
-    assert_refused(identify(work, out, log=work / "nothing.csv"), 2, "nothing.csv", "not found|does not exist|no such")
-    assert_refused(identify(work, out, urdf=work / "nothing.urdf"), 2, "nothing.urdf", "not found", "check the path")
-    assert_refused(identify(work, out, extra=("-c", work / "nothing.yaml")), 2, "nothing.yaml", "not found")
-
-
-def test_an_option_that_is_a_setting_of_the_project_file(work: Path, out: Path) -> None:
-    words = "no such option: --cutoff", r"in a project file \(-c P\) it is signals\.cutoff", "identify --help"
-    assert_refused(identify(work, out, extra=("--cutoff", 5)), 2, *(f"(?i){word}" for word in words))
-    assert "project file" not in identify(work, out, extra=("--no-such-thing",)).stderr
-
-
 def test_a_misspelt_or_exchanged_file(work: Path, out: Path, tmp_path: Path) -> None:
     assert_refused(identify(work, out, urdf=work / "arm.udf"), 2, r"URDF not found; did you mean 'arm\.urdf'")
     assert_refused(
@@ -280,85 +148,6 @@ def test_inspect_refuses_what_identify_refuses_in_the_project(work: Path, tmp_pa
     (tmp_path / "p.yaml").write_text("model: {friction: [viscous, coulom]}\n")
     result = run("inspect", work / "log0.csv", "--robot", work / "arm.urdf", "-c", tmp_path / "p.yaml")
     assert_refused(result, 2, "'coulom'; did you mean 'coulomb'")
-
-
-def test_a_urdf_that_does_not_parse(work: Path, out: Path, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.urdf"
-    bad.write_text((work / "arm.urdf").read_text()[:-20])
-    assert_refused(identify(work, out, urdf=bad), 2, "does not parse", "line")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        (r'mass value="[^"]+"', 'mass value="nan"', ("link 'l1'", "nan", "finite")),
-        (r'ixx="[^"]+"', 'ixx="inf"', ("link 'l1'", "inf", "finite")),
-        (r'mass value="[^"]+"', 'mass value="-1"', ("link 'l1'", "negative", "--fix")),
-    ],
-)
-def test_a_urdf_with_impossible_numbers(work: Path, out: Path, tmp_path: Path, old: str, new: str, words) -> None:
-    bad = tmp_path / "bad.urdf"
-    bad.write_text(re.sub(old, new, (work / "arm.urdf").read_text(), count=1))
-    assert_refused(identify(work, out, urdf=bad), 2, *words)
-
-
-def test_a_joint_missing_from_the_log(work: Path, out: Path, tmp_path: Path) -> None:
-    def drop(lines):
-        keep = [k for k, name in enumerate(lines[0].split(",")) if not name.endswith("_j2")]
-        return [",".join(line.split(",")[k] for k in keep) for line in lines]
-
-    assert_refused(identify(work, out, log=changed_log(work, tmp_path, drop)), 2, "j2", "lock")
-
-
-def test_a_joint_too_many_in_the_log(work: Path, out: Path, tmp_path: Path) -> None:
-    def add(lines):
-        return [lines[0] + ",q_j9", *(line + ",0" for line in lines[1:])]
-
-    assert_refused(identify(work, out, log=changed_log(work, tmp_path, add)), 2, "q_j9|j9", "j[123]")
-
-
-def test_an_empty_log(work: Path, out: Path, tmp_path: Path) -> None:
-    assert_refused(identify(work, out, log=changed_log(work, tmp_path, lambda lines: [])), 2, "empty")
-    assert_refused(identify(work, out, log=changed_log(work, tmp_path, lambda lines: lines[:1])), 2, "bad.csv")
-
-
-def test_a_log_at_rest_only(work: Path, out: Path, tmp_path: Path) -> None:
-    def rest(table):
-        table[:, 1:4] = table[0, 1:4]
-        return table
-
-    assert_refused(identify(work, out, log=changed_table(work, tmp_path, rest)), 1, "move")
-
-
-def test_time_running_backwards(work: Path, out: Path, tmp_path: Path) -> None:
-    def backwards(table):
-        table[:, 0] = table[::-1, 0]
-        return table
-
-    assert_refused(identify(work, out, log=changed_table(work, tmp_path, backwards)), 1, "back")
-
-
-def test_positions_in_degrees(work: Path, out: Path, tmp_path: Path) -> None:
-    def degrees(table):
-        table[:, 1:4] = np.rad2deg(table[:, 1:4])
-        return table
-
-    assert_refused(identify(work, out, log=changed_table(work, tmp_path, degrees)), 1, "deg", "units")
-
-
-@pytest.mark.parametrize("kind", ["huge", "truncated"])
-def test_one_corrupt_row_is_left_out_and_listed(work: Path, tmp_path: Path, kind: str) -> None:
-    def corrupt(lines):
-        cells = lines[700].split(",")
-        cells[2] = "1e300"
-        lines[700] = ",".join(cells if kind == "huge" else cells[:2])
-        return lines
-
-    log = changed_log(work, tmp_path, corrupt)
-    result = identify(work, tmp_path / "out", log=log)
-    assert result.returncode == 0, result.stderr
-    findings = json.loads((tmp_path / "out" / "identification.json").read_text())["inputs"][0]["findings"]
-    assert any(finding["severity"] == "repaired" and "1 row" in finding["message"] for finding in findings), findings
 
 
 def test_a_log_of_corrupt_rows_is_refused(work: Path, out: Path, tmp_path: Path) -> None:
@@ -400,37 +189,6 @@ def test_bad_logs_are_left_out_where_that_is_asked(work: Path, tmp_path: Path, c
     assert [row["log"] for row in content(ident)["findings"] if row["severity"] == "left out"] == ["good", "still", "torn"]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs a path that nobody can write")
-def test_an_output_folder_that_cannot_be_written(work: Path) -> None:
-    assert_refused(identify(work, Path("/proc/nowhere")), 2, "cannot be written", "-o")
-    assert_refused(
-        identify(work, work / "log0.csv"), 2, r"log0\.csv: output folder cannot be written \(a file has this name\)", "-o"
-    )
-
-
-def test_a_held_out_log_that_was_learnt_from(work: Path, out: Path) -> None:
-    assert_refused(
-        identify(work, out, extra=("--validate", work / "log0.csv")), 2, "also one of the training logs", "leave it out"
-    )
-
-
-def test_an_unknown_project_key(work: Path, out: Path, tmp_path: Path) -> None:
-    project = tmp_path / "p.yaml"
-    project.write_text("signals: {cutof: 8}\n")
-    assert_refused(identify(work, out, extra=("-c", project)), 2, "signals.cutof", "cutoff")
-
-
-def test_a_recording_is_no_motion_for_a_robot(identified: Path, work: Path, tmp_path: Path) -> None:
-    order = run(
-        "export-motion", work / "log0.csv", "--robot", work / "arm.urdf", "--for", "ros2_control", "-o", tmp_path / "on"
-    )
-    assert_refused(order, 2, "this is a recording", "the motion that the robot was commanded")
-    assert not (tmp_path / "on").exists()
-    again = run("simulate", work / "arm.urdf", work / "log0.csv", "-o", tmp_path / "again.csv")
-    assert "is a recording: it holds efforts" in again.stderr
-    assert (tmp_path / "again.csv").exists()
-
-
 def test_joints_yaml_is_no_truth(identified: Path, work: Path, tmp_path: Path) -> None:
     order = run(
         "simulate", work / "arm.urdf", work / "log0.csv", "--truth", identified / "joints.yaml", "-o", tmp_path / "x.csv"
@@ -446,14 +204,6 @@ def test_what_is_replaced_is_said_when_it_is(work: Path, tmp_path: Path, capsys:
     assert "is replaced" not in capsys.readouterr().err
     in_process(["identify", str(work / "arm.urdf"), str(work / "log0.csv"), *arguments])
     assert re.search(r"identification.json of 20\d\d-.* is replaced", capsys.readouterr().err)
-
-
-def test_wrong_use_of_the_command_line_is_one_line(work: Path, identified: Path) -> None:
-    assert_refused(run("export", identified / "identification.json"), 2, "nothing to write", "--urdf", "export --help")
-    assert_refused(run("identify", work / "arm.urdf"), 2, "Missing argument", "LOG", "identify --help")
-    assert_refused(run("exprt"), 2, "exprt", "export")
-    assert_refused(run("identify", work / "arm.urdf", work / "log0.csv", "-o", work / "x", "--jobs", 0), 2, "--jobs", "1")
-    assert "Usage" in run().stdout
 
 
 def test_links_take_the_colour_of_the_torque_error(identified: Path, work: Path, tmp_path: Path) -> None:

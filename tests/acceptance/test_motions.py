@@ -125,9 +125,25 @@ def test_a_robot_without_limits_has_no_motion(cell: Path, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_the_demo_finds_a_robot_behind_a_wrong_urdf(tmp_path: Path) -> None:
-    text = done("demo", "-o", tmp_path)
-    assert "truth" in text
+    assert "truth" in done("demo", "-o", tmp_path)
     data = json.loads((tmp_path / "identification.json").read_text())
     assert data["verdict"]["level"] in ("good", "usable")
     assert data["validation"][0]["mean_rmse"] < data["validation"][0]["urdf_mean_rmse"] / 5
     assert {"report.html", "motion.html", "ur10e_identified.urdf", "joints.yaml"} <= {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.slow
+def test_the_demo_in_python_is_near_the_truth(tmp_path: Path) -> None:
+    demo = ui.demo(tmp_path, seed=3)
+    ident, fit = demo.ident, demo.ident.fit
+    assert np.mean(np.abs(fit.params - fit.base.of(demo.truth)) <= 3 * fit.bse) > 0.8
+    for symbol in ("Fv", "Fc"):
+        for joint in ident.model.robot.joints:
+            k = ident.model.names.index(f"{symbol}_{joint}")
+            assert ident.theta[k] == pytest.approx(demo.truth[k], rel=0.25)
+    motion = ui.random_fourier(ui.Limits.from_robot(ident.model.robot), 12.0, 8, 5, start=[0.0, -1.2, 1.3, -1.0, -1.2, 0.3])
+    motion.write(tmp_path / "motion.csv", rate=200)
+    result, log = tmp_path / "identification.json", tmp_path / "log.csv"
+    done("simulate", tmp_path / "ur10e_identified.urdf", tmp_path / "motion.csv", "--truth", result, "-o", log)
+    (score,) = json.loads(done("validate", result, log, "--json", "--no-report"))
+    assert score["relative"] < 0.1
