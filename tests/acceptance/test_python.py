@@ -101,7 +101,9 @@ def test_the_lines_of_the_readme(simple: ui.Identification, logs: list[ui.Record
     assert simple.from_data.min() > -1e-9
     assert simple.from_data.max() < 1 + 1e-9
     report = ui.validate(simple, logs[2:])
-    assert report.level == "good"
+    assert report.verdict.level == simple.verdict.level == "good"
+    assert isinstance(report.verdict, ui.Verdict)
+    assert all(isinstance(judgement, ui.Judgement) for judgement in simple.verdict.judgements)
     assert report.better_than_urdf
     _, q, v, a = motion(11)
     truth_torque = torque(q, v, a)

@@ -82,13 +82,18 @@ def nowhere(tmp_path: Path) -> Iterator[Path]:
         (("identify", "arm.urdf", "run1.csv", "-c", "run1.csv"), ("project file",)),
         (("identify", "arm.urdf", "run1.csv", "--validate", "run1.csv"), ("run1", "training")),
         (("identify", "arm.urdf", "run1.csv", "--payload-link", "tool"), ("--payload-logs",)),
-        (("identify", "arm.urdf", "run1.csv", "--scheduler", "tcp://127.0.0.1:9"), ("127.0.0.1:9",)),
     ],
     ids=lambda value: " ".join(value)[:60],
 )
 def test_identify_is_refused(cell: Path, nowhere: Path, arguments: tuple[str, ...], expressions: tuple[str, ...]) -> None:
     given = (*arguments, "-o", nowhere) if arguments[0] == "identify" else arguments
     refused(*given, matching=expressions, cwd=cell)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_does_not_answer_is_one_line(cell: Path, nowhere: Path) -> None:
+    arguments = ("identify", "arm.urdf", "run1.csv", "--scheduler", "tcp://127.0.0.1:9", "-o", nowhere)
+    refused(*arguments, matching=("127.0.0.1:9", "answer"), cwd=cell)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Reading and writing files: atomic writes that never overwrite an input, and errors that name the remedy.
 
-Inside :func:`inputs_protected` a file that was read cannot be written, under any name (links included). Files that belong together are written as a :class:`.fileset.FileSet`.
+Inside :func:`inputs_protected` a file that was read cannot be written, under any name (links included). Files that belong
+together are written as a :class:`.fileset.FileSet`.
 """
 
 from __future__ import annotations
