@@ -1154,3 +1154,13 @@ def test_stamps_that_are_next_to_equal_end_in_no_traceback(robot: Robot) -> None
     assert assess(replace(recording, time=burst), robot).verdict.level != "poor"
     all_at_once = recording.time[np.arange(len(burst)) // 500 * 500] + 1e-7 * (np.arange(len(burst)) % 500)
     assert "clock-uneven" in codes(assess(replace(recording, time=all_at_once), robot), "refused")
+
+
+@pytest.mark.parametrize("size", [1e-308, 5e-324, 1e-200])
+def test_efforts_that_no_arithmetic_can_use_hold_no_signal(robot: Robot, size: float) -> None:
+    """A driver that never writes its efforts logs what was in memory."""
+    recording = make_log()
+    log = replace(recording, effort=size * np.sign(recording.effort), velocity=size * np.ones_like(recording.position))
+    report = assess(log, robot)
+    assert any("effort is 0 throughout" in finding.message for finding in report.findings)
+    assert report.verdict.level == "poor"

@@ -33,6 +33,20 @@ _SUDDEN = 5.0
 _OWN, _SHARED = 100, 0.5
 
 
+def zero_vanishing_values(state: Examination) -> None:
+    """Takes values whose squares are no longer numbers for 0: memory that a driver never wrote, of 1e-308, say."""
+    recording, least = state.recording, float(np.sqrt(np.finfo(float).tiny))
+    vanishing = {
+        name: array
+        for name, array in recording.signals()
+        if hasattr(recording, name) and ((array != 0) & (np.abs(array) < least)).any()
+    }
+    if vanishing:
+        zeroed: dict[str, Any] = {name: np.where(np.abs(array) < least, 0.0, array) for name, array in vanishing.items()}
+        state.recording = replace(recording, **zeroed)
+        state.add(Id.NOTE, f"values of {', '.join(vanishing)} below {least:.0e} are taken for 0")
+
+
 def join_rows(state: Examination) -> None:
     """Joins signals whose rows hold no positions, as in an outer join of topics with separate clocks.
 

@@ -70,6 +70,7 @@ def assess(recording: Recording, robot: Robot) -> QualityReport:
 
 
 def _examine(state: Examination, robot: Robot) -> None:
+    repairs.zero_vanishing_values(state)
     repairs.join_rows(state)
     repairs.drop_unreadable_rows(state)
     if _too_few(state):
