@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import threading
-from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from time import sleep
@@ -20,7 +21,7 @@ from urdf_ident.errors import LogError, MissingExtraError, MissingFileError
 from urdf_ident.logs import remote
 from urdf_ident.logs.columns.layout import LogLayout
 from urdf_ident.logs.read import read_recording, read_recordings
-from urdf_ident.logs.remote import logs_at
+from urdf_ident.logs.remote import logs_at, plain
 from urdf_ident.logs.sources import expand_logs, log_source
 from urdf_ident.model.robot import Robot
 from urdf_ident.parallel import workers
@@ -123,13 +124,13 @@ def test_what_cannot_be_read_is_named_by_its_address(store: Path) -> None:
 
 def test_a_log_that_changes_while_it_is_copied_is_refused(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     system = type(fsspec.filesystem("memory"))
-    get_file = system.get_file
+    invalidate = system.invalidate_cache
 
-    def grows(self: object, path: str, near: str, **options: object) -> None:
-        get_file(self, path, near, **options)
-        self.pipe_file(path, b"more")  # type: ignore[attr-defined]
+    def grows(self: object, *_: object) -> None:
+        invalidate(self)
+        self.pipe_file("/runs/run0.csv", b"more" * 10**6)  # type: ignore[attr-defined]
 
-    monkeypatch.setattr(system, "get_file", grows)
+    monkeypatch.setattr(system, "invalidate_cache", grows)
     with pytest.raises(LogError, match="changed while it was read"):
         read_recording("memory://runs/run0.csv", ROBOT)
 
@@ -138,7 +139,6 @@ def test_a_log_that_changes_while_it_is_copied_is_refused(store: Path, monkeypat
 def web(store: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server that fails in the way that the first part of a path names; its address."""
     pytest.importorskip("aiohttp")
-    asked: Counter[str] = Counter()
 
     class Server(BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:
@@ -146,9 +146,19 @@ def web(store: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
         def do_GET(self) -> None:
             how, name = self.path.strip("/").split("/")
+            name = name.split("?")[0]
             content, body = (store / name).read_bytes(), self.command == "GET"
-            asked[self.path] += body
-            half = body and (how in ("half", "cut") or (how == "once" and asked[self.path] == 1))
+            if how == "locked":
+                login = "Basic " + base64.b64encode(b"anna:pass%word").decode()
+                how = "200" if self.headers.get("Authorization") == login and "sig=t0psecret" in self.path else "403"
+            if how == "endless":
+                self.send_response(200)
+                self.end_headers()
+                with suppress(OSError):
+                    while body:
+                        self.wfile.write(content)
+                return
+            half = body and how in ("half", "cut")
             self.send_response(int(how) if how.isdigit() else 200)
             if not (body and how == "cut"):
                 self.send_header("Content-Length", str(len(content)))
@@ -160,7 +170,6 @@ def web(store: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
         def log_message(self, *_: object) -> None: ...
 
-    monkeypatch.setattr(remote, "_RETRY_AFTER", (0.0,))
     monkeypatch.setattr(remote, "_SILENT", 0.3)
     with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -168,10 +177,9 @@ def web(store: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         server.shutdown()
 
 
-def test_a_dropped_connection_is_tried_again_and_half_a_log_is_never_used(store: Path, web: str) -> None:
+def test_half_a_log_is_never_used(store: Path, web: str) -> None:
     whole = read_recording(store / "run0.csv", ROBOT)
     assert read_recording(f"{web}/200/run0.csv", ROBOT).sha256 == whole.sha256
-    assert read_recording(f"{web}/once/run0.csv", ROBOT).sha256 == whole.sha256
     for how in ("half", "cut"):  # with and without the length in the answer itself
         with pytest.raises(MissingFileError, match=f"{how}/run0.csv: the log cannot be read .*connection"):
             read_recording(f"{web}/{how}/run0.csv", ROBOT)
@@ -189,6 +197,64 @@ def test_a_dropped_connection_is_tried_again_and_half_a_log_is_never_used(store:
 def test_what_a_server_refuses_is_said_as_it_is(web: str, how: str, said: str) -> None:
     with pytest.raises(MissingFileError, match=said):
         read_recording(f"{web}/{how}/run0.csv", ROBOT)
+
+
+SECRETS = ("anna", "pass%word", "pass%25word", "t0psecret", "fr4gment")
+
+
+def secret_address(web: str, how: str = "locked") -> str:
+    return f"{web.replace('://', '://anna:pass%25word@')}/{how}/run0.csv?sig=t0psecret#fr4gment"
+
+
+def test_an_address_is_shown_without_its_secrets() -> None:
+    assert plain("https://anna:pass@host:8080/a%20b/run.csv?sig=1#x") == "https://host:8080/a b/run.csv"
+    assert plain("https://anna@x.org:p@ss@host/run.csv") == "https://host/run.csv"
+    assert plain("https://anna:pa/ss@host/run.csv") == "https://host/run.csv"
+    assert plain("s3://key:secret@bucket/run?.csv") == "s3://bucket/run?.csv"
+    assert plain("az://box/run.csv?sv=1&sig=a/b") == "az://box/run.csv"
+    assert plain("zip://run.csv::https://anna:pass@host/all.zip?sig=1") == "zip://run.csv::https://host/all.zip"
+    assert plain("https://host:80/mail@home/run.csv") == "https://host:80/mail@home/run.csv"
+    logs = [log_source(f"https://host/run.csv?version={k}", LogLayout()) for k in (1, 2)]
+    assert {log.path for log in logs} == {"https://host/run.csv"}
+
+
+def test_secrets_of_an_address_are_in_no_file_and_no_message(store: Path, web: str, tmp_path: Path) -> None:
+    """In what identify, inspect and describe write and print, in results and in errors, also with --debug."""
+    urdf, out = tmp_path / "arm.urdf", tmp_path / "out"
+    urdf.write_text(arm_urdf("zyy"))
+    address = secret_address(web)
+    done = run("identify", str(urdf), address, "-o", str(out))
+    assert (out / "identification.json").is_file(), done.stderr
+    assert f'"{web}/locked/run0.csv"' in (out / "identification.json").read_text(encoding="utf-8")
+    texts = [done.stdout, done.stderr]
+    texts += [path.read_text(encoding="utf-8", errors="replace") for path in out.rglob("*") if path.is_file()]
+    project = tmp_path / "project.yaml"
+    for command in (
+        ["inspect", address, address, "--robot", str(urdf), "--json", "--write-project", str(project)],
+        ["report", str(out / "identification.json"), address],
+    ):
+        done = run(*command)
+        texts += [done.stdout, done.stderr]
+    texts += [project.read_text(encoding="utf-8"), (out / "report.html").read_text(encoding="utf-8")]
+    for how in ("403", "404", "503", "silent", "half", "cut"):
+        for debug in ([], ["--debug"]):
+            done = run("inspect", secret_address(web, how), "--robot", str(urdf), *debug)
+            assert done.returncode != 0
+            texts += [done.stdout, done.stderr]
+    for bad in (secret_address("http://127.0.0.1:1"), secret_address("http://no host"), secret_address("nostore://host")):
+        done = run("inspect", bad, "--robot", str(urdf), "--debug")
+        texts += [done.stdout, done.stderr]
+    for secret in SECRETS:
+        assert not [text for text in texts if secret in text]
+
+
+def test_a_log_that_does_not_end_is_left_at_the_limit(web: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(remote.LARGEST, "log", 2**22)
+    with pytest.raises(LogError, match=r"endless/run0.csv: the log is too large, expected at most 4 MB"):
+        read_recording(f"{web}/endless/run0.csv", ROBOT)
+    fsspec.filesystem("memory").pipe_file("/runs/large.csv", b"1" * 2**23)
+    with pytest.raises(LogError, match="too large"):
+        read_recording("memory://runs/large.csv", ROBOT)
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

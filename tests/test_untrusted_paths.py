@@ -261,7 +261,7 @@ AUDITED = {
     "logs/formats/variables.py:open_hdf5": GIVEN,
     "logs/formats/variables.py:open_numpy": GIVEN,
     "logs/remote.py:_reached": NETWORK,
-    "logs/remote.py:_copy": NETWORK,
+    "logs/remote.py:_copied": NETWORK,
     "logs/tables.py:file_hash": GIVEN,
     "model/meshes.py:load_mesh": GIVEN,
     "model/robot.py:Robot.from_urdf": GIVEN,

@@ -378,10 +378,10 @@ def read_readable_logs(
 
 
 def _find_logs(arguments: list[str], project: Project, *, copies: bool = False, without: Sequence[str] = ()) -> list[LogSource]:
-    from ..logs.sources import expand_logs
+    from ..logs.sources import expand_logs, shown
 
     for argument in sorted({argument for argument in arguments if arguments.count(argument) > 1}):
-        _say(f"note: {argument} is given more than once and used once")
+        _say(f"note: {shown(argument)} is given more than once and used once")
     logs = expand_logs(arguments, project.log, copies=copies, without=without) if arguments else []
     for log in logs:
         for _, path in log.files:

@@ -1,26 +1,24 @@
-"""Logs at addresses (``s3://bucket/run.parquet``, ``https://…``): found and temporarily copied through fsspec."""
+"""Logs at addresses (``s3://bucket/run.parquet``, ``https://…``), found and temporarily copied through fsspec."""
 
 from __future__ import annotations
 
 import re
 import tempfile
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from ..errors import LogError, MissingExtraError, MissingFileError, UrdfIdentError
+from ..files.sizes import LARGEST
 from .formats.choice import is_log_name, logs_among
 
 #: Pairs (quantity, path or address).
 Files = tuple[tuple[str, str], ...]
-#: Waiting times before a log is copied again after a failure that may pass (connection dropped, server busy) [s].
-_RETRY_AFTER = (1.0, 4.0)
-#: A web server that sends nothing for this time counts as unreachable [s]. The library's own limit is five minutes for a whole
-#: file, which a long log on a slow connection exceeds.
+#: A web server that sends nothing for this time counts as unreachable [s].
 _SILENT = 60.0
+_USER = re.compile(r"://(?:[^/?#]*@|[^/?#@]*:(?!\d*(?:[/?#]|$))[^?#]*@)")
 
 
 def is_address(path: str | Path) -> bool:
@@ -29,185 +27,114 @@ def is_address(path: str | Path) -> bool:
 
 
 def file_name(address: str) -> str:
-    """The name of the file at an address.
-
-    Args:
-        address: Address of a file; the query of a web address is ignored.
-    """
+    """The name of the file at an address."""
     return PurePosixPath(plain(address)).name
 
 
 def plain(address: str) -> str:
-    """An address as it is shown.
-
-    Returns:
-        A web address without its query, its characters not encoded; any other address as it is.
-    """
-    return unquote(address.split("?")[0]) if _of_web(address) else address
-
-
-def _of_web(address: str) -> bool:
-    """Whether a question mark begins a query, as in a signed link, and is not a wildcard."""
-    return address.startswith(("http://", "https://"))
+    """An address as it is kept and shown: without user, password, query and fragment, the characters of the web decoded."""
+    bare = [_USER.sub("://", part) for part in address.split("::")]
+    query = re.compile(r"[?#][^/]*=.*", re.S)
+    return "::".join(unquote(re.split("[?#]", part)[0]) if part.startswith("http") else query.sub("", part) for part in bare)
 
 
 def logs_at(address: str) -> list[str]:
-    """The logs that an address refers to.
-
-    Args:
-        address: A file, a folder (every log in it, as for a local folder), or a glob.
-
-    Returns:
-        Their addresses, sorted.
+    """The logs that an address refers to: a file, a folder (every log in it, as for a local folder), or a glob.
 
     Raises:
         MissingExtraError: fsspec, or its driver for this kind of address, is not installed.
         MissingFileError: There is no log, or it cannot be reached.
     """
-    with _reached(address) as (system, path):
-        web = _of_web(address)
+    with _reached(address) as (system, path, web):
         if any(mark in (path.split("?")[0] if web else path) for mark in ("*[" if web else "*?[")):
-            found = _files((_web_glob(system, path) if web else system.glob(path, detail=True)).values())
+            entries = system.glob(path, detail=True) or (system.glob(quote(path, "/:*[]!-"), detail=True) if web else {})
+            names = [item["name"] for item in entries.values() if item["type"] == "file"]
         elif not (web and is_log_name(plain(address))) and system.isdir(path):  # which downloads the whole file from the web
-            found = logs_among(_files(system.ls(path, detail=True)))
+            names = logs_among([item["name"] for item in system.ls(path, detail=True) if item["type"] == "file"])
         else:
-            found = _files([system.info(path)])
-        if not found:
+            names = [system.info(path)["name"]]
+        if not names:
             remedy = "check the address and the rights to read it"
-            raise MissingFileError("no log is at this address", where=address, remedy=remedy)
-        return sorted(str(system.unstrip_protocol(item)) for item in found)
-
-
-def _web_glob(system: Any, path: str) -> dict[str, Any]:
-    """The entries that match a glob, whichever characters the server encodes in its listings (``robot%3D7`` or ``robot=7``)."""
-    from fsspec.utils import glob_translate
-
-    wide = "/".join(
-        part
-        if part == "**"
-        else re.sub(r"\*+", "*", re.sub(r"\[[^\]]*\]|[^\w.~*-]", "*", part, flags=re.ASCII))
-        if marked
-        else part
-        for part, marked in _marked(path)
-    )
-    wanted = re.compile(glob_translate(unquote(path)))
-    found = system.glob(wide, detail=True)
-    return {name: entry for name, entry in found.items() if wanted.match(unquote(name).rstrip("/"))}
-
-
-def _marked(path: str) -> Iterator[tuple[str, bool]]:
-    """The parts of a path, and whether they come at or after the first one with a wildcard."""
-    marked = False
-    for part in path.split("/"):
-        marked = marked or "*" in part or "[" in part
-        yield part, marked
-
-
-def _files(listed: Iterable[dict[str, Any]]) -> list[str]:
-    """The files of a listing, whose entries give the type; querying each file would take one request per file."""
-    return [item["name"] for item in listed if item["type"] == "file"]
+            raise MissingFileError("no log is at this address", where=plain(address), remedy=remedy)
+        return sorted(str(system.unstrip_protocol(name)) for name in names)
 
 
 @contextmanager
 def local_files(files: Files) -> Iterator[Files]:
-    """Makes the files of a log available on this machine while they are read.
-
-    Yields:
-        The same files, or local copies of those at addresses.
+    """The files of a log; while they are read, local copies of those at addresses.
 
     Raises:
         MissingExtraError, MissingFileError: As for :func:`logs_at`.
-        LogError: The log changed while it was copied.
+        LogError: The log changed while it was copied, or is larger than the limit.
     """
-    if not any(is_address(path) for _, path in files):
-        yield files
-        return
     with tempfile.TemporaryDirectory() as folder:
-        copies = {address: _copied(address, Path(folder)) for _, address in files}
+        copies = {address: _copied(address, Path(folder)) for _, address in files if is_address(address)}
         try:
-            yield tuple((quantity, copies[address]) for quantity, address in files)
+            yield tuple((quantity, copies.get(path, path)) for quantity, path in files)
         except UrdfIdentError as error:  # the copy no longer exists when the user reads its name
             for address, copy in copies.items():
-                error.args = tuple(str(text).replace(copy, address) for text in error.args)
-                error.where = error.where and error.where.replace(copy, address)
+                error.args = tuple(str(text).replace(copy, plain(address)) for text in error.args)
+                error.where = error.where and error.where.replace(copy, plain(address))
             raise
 
 
 def _copied(address: str, folder: Path) -> str:
-    """Copies the file at an address to a folder, under the same name; a copy that fails is tried again a few times."""
-    near = folder / file_name(address)
-    for wait in (*_RETRY_AFTER, None):
-        try:
-            with _reached(address) as (system, path):
-                _copy(system, path, near, address)
-            break
-        except _UnreachedError:
-            if wait is None:
-                raise
-            time.sleep(wait)
+    """Copies the file at an address to a folder, under the same name; it ends at the limit while it still arrives."""
+    near, most, length = folder / (file_name(address) or "log"), LARGEST["log"], 0
+    with _reached(address) as (system, path, web), near.open("wb") as copy:
+        before, size = system.checksum(path), system.info(path).get("size") or 0
+        with system.open(path, "rb", **({"block_size": 0} if web else {})) as stream:
+            while block := stream.read(2**20):
+                length += copy.write(block)
+                if length > most:
+                    raise LogError("the log is too large", where=plain(address), expected=f"at most {most / 2**20:g} MB")
+        system.invalidate_cache()
+        if length < size:  # a server that closes the connection early, without an error
+            raise ConnectionError(f"{length} of {size} bytes arrived")
+        if system.checksum(path) != before:
+            remedy = "wait until it is written, or read a copy"
+            raise LogError("the log changed while it was read", where=plain(address), remedy=remedy)
     return str(near)
 
 
-def _copy(system: Any, path: str, near: Path, address: str) -> None:
-    before, size = system.checksum(path), system.info(path).get("size")
-    system.get_file(path, str(near))
-    system.invalidate_cache()
-    if system.checksum(path) != before:
-        remedy = "wait until it is written, or read a copy"
-        raise LogError("the log changed while it was read", where=address, remedy=remedy)
-    if size is not None and near.stat().st_size < size:  # a server that closes the connection early, without an error
-        raise ConnectionError(f"{near.stat().st_size} of {size} bytes arrived")
-
-
-class _UnreachedError(MissingFileError):
-    """A log could not be copied for a reason that may pass."""
-
-
 @contextmanager
-def _reached(address: str) -> Iterator[tuple[Any, str]]:
-    """The file system of an address and the path in it; failures become one-line errors."""
+def _reached(address: str) -> Iterator[tuple[Any, str, bool]]:
+    """The file system of an address, the path in it, whether it is the web's; failures become one-line errors."""
+    web = address.startswith(("http://", "https://"))
     try:
         import fsspec
-    except ImportError as error:
-        raise MissingExtraError(
-            f"a log at an address needs fsspec ({address})", remedy="pip install 'urdf-ident[remote]'"
-        ) from error
-    try:
-        yield fsspec.core.url_to_fs(address, **_web_options(address, fsspec.config.conf))
+
+        options: dict[str, Any] = {}
+        if web:
+            from aiohttp import ClientTimeout
+
+            limit = ClientTimeout(total=None, sock_connect=_SILENT, sock_read=_SILENT)
+            configured = {**fsspec.config.conf.get("http", {}), **fsspec.config.conf.get("https", {})}
+            options = {"client_kwargs": {"timeout": limit, **configured.get("client_kwargs", {})}}
+        yield (*fsspec.core.url_to_fs(address, **options), web)
     except UrdfIdentError:
         raise
-    except ImportError as error:
-        raise MissingExtraError(f"{address} cannot be read ({error})", remedy="install what the message names") from error
-    except Exception as error:  # each kind of storage has its own errors
+    except Exception as error:  # each kind of storage has its own errors; what they say may name the secrets of an address
+        if address != plain(address):
+            raise _failure(address, error) from None
         raise _failure(address, error) from error
 
 
-def _failure(address: str, error: Exception) -> MissingFileError:
-    """One line about what a storage raised; :class:`_UnreachedError` if it may pass."""
-    # fsspec reports any refusal of a web server as a missing file; its cause has the status
-    cause = (error.__cause__ or error) if isinstance(error, FileNotFoundError) else error
+def _failure(address: str, error: Exception) -> UrdfIdentError:
+    """One line about what a storage raised."""
+    where, remedy = plain(address), "check the address, the rights to read it and the connection, or try later"
+    cause = (error.__cause__ or error) if isinstance(error, FileNotFoundError) else error  # fsspec hides the web's refusals
     status = getattr(cause, "status", None)
-    where = plain(address)
+    reason = " ".join(re.sub(r"[a-zA-Z][\w+.-]*://\S+", lambda url: plain(url[0]), str(cause)).split()) or type(cause).__name__
+    hidden = " ".join([*_USER.findall(address), *re.findall(r"[?#].*", address, re.S)])
+    for secret in re.findall(r"[^/?#&=@:]{4,}", hidden):
+        reason = reason.replace(secret, "…").replace(unquote(secret), "…")
+    if isinstance(error, ImportError):
+        return MissingExtraError(f"{where} cannot be read ({reason})", remedy="pip install 'urdf-ident[remote]'")
     if isinstance(cause, FileNotFoundError) or status in (404, 410):
         return MissingFileError("log not found", where=where, remedy="check the address")
-    reason = " ".join(str(cause).split()) or type(cause).__name__
     if isinstance(status, int):
         reason = f"the server answers {status} {getattr(cause, 'message', '')}".rstrip()
-    if isinstance(cause, TimeoutError) and _of_web(address):
-        remedy = "check the connection, or copy the log first"
-        return MissingFileError(f"the log cannot be read (nothing arrived for {_SILENT:.0f} s)", where=where, remedy=remedy)
-    lasting = isinstance(cause, PermissionError) or (isinstance(status, int) and status < 500 and status not in (408, 429))
-    remedy = "check the address and the rights to read it" if lasting else "check the address and the connection, or try later"
-    kind = MissingFileError if lasting else _UnreachedError
-    return kind(f"the log cannot be read ({reason})", where=where, remedy=remedy)
-
-
-def _web_options(address: str, configured: dict[str, Any]) -> dict[str, Any]:
-    """Options for a web server, with a limit for silence; those of the user's fsspec configuration are kept."""
-    if not _of_web(address):
-        return {}
-    from aiohttp import ClientTimeout
-
-    limit = ClientTimeout(total=None, sock_connect=_SILENT, sock_read=_SILENT)
-    own = (configured.get("http") or {}) | (configured.get("https") or {})
-    return {"client_kwargs": {"timeout": limit, **own.get("client_kwargs", {})}}
+    elif isinstance(cause, TimeoutError) and address.startswith("http"):
+        reason = f"nothing arrived for {_SILENT:.0f} s"
+    return MissingFileError(f"the log cannot be read ({reason})", where=where, remedy=remedy)

@@ -27,7 +27,7 @@ class LogSource:
 
     Attributes:
         name: Short name, unique among the logs of the same call.
-        path: The file, or the stem of a split log, for messages.
+        path: The file, or the stem of a split log, for messages; of an address without user, password and query.
         files: Pairs (quantity, path); a log in one file has the single pair ``("", path)``.
     """
 
@@ -76,7 +76,7 @@ def expand_logs(
     paths = list(unique.values())
     if not copies:
         _refuse_copies(paths, found)
-    return [LogSource(name, path, found[path]) for name, path in zip(_names(paths), paths, strict=True)]
+    return [LogSource(name, shown(path), found[path]) for name, path in zip(_names(paths), paths, strict=True)]
 
 
 def _logs_of(argument: str | Path, layout: LogLayout) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -98,7 +98,7 @@ def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
     if isinstance(source, LogSource):
         return source
     path = os.path.expanduser(source)
-    return LogSource(_short(path), path, _parts(path, layout, path) if layout.files else (("", path),))
+    return LogSource(_short(path), shown(path), _parts(path, layout, path) if layout.files else (("", path),))
 
 
 def _plain_logs(argument: str) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -149,7 +149,9 @@ def _logs_of_folder(path: Path) -> list[str]:
 
 def _split_logs(argument: str, layout: LogLayout) -> dict[str, tuple[tuple[str, str], ...]]:
     if is_address(argument):
-        raise LogError("a log in several files is not read from an address", where=argument, remedy="copy it to a folder")
+        raise LogError(
+            "a log in several files is not read from an address", where=plain(argument), remedy="copy it to a folder"
+        )
     pattern = layout.files.get("position") or next(iter(layout.files.values()))
     if "*" not in pattern:
         raise LogError("a file pattern has no *", where="log.files", got=pattern, expected="* where the LOG argument goes")
@@ -232,6 +234,11 @@ def _refuse_copies(paths: list[str], found: dict[str, tuple[tuple[str, str], ...
             seen[digest] = path
 
 
+def shown(path: str) -> str:
+    """Returns a path as it is, and an address without user, password, query and fragment."""
+    return plain(path) if is_address(path) else path
+
+
 def _short(path: str) -> str:
     """Name of a log without suffixes."""
     name = Path(file_name(path) if is_address(path) else path)
@@ -241,7 +248,8 @@ def _short(path: str) -> str:
 def _names(paths: list[str]) -> list[str]:
     """Short names, made unique by prefixing the folder (or the whole path)."""
     names = [_short(path) for path in paths]
-    for longer in (lambda p: f"{Path(plain(p)).parent.name}/{_short(p)}", plain):
+    numbers = {path: f"{shown(path)} ({k + 1})" for k, path in enumerate(paths)}  # addresses that differ in their query
+    for longer in (lambda p: f"{Path(shown(p)).parent.name}/{_short(p)}", shown, lambda p: numbers[p]):
         twice = Counter(names)
         names = [longer(path) if twice[name] > 1 else name for name, path in zip(names, paths, strict=True)]
     return names
