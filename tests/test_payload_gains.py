@@ -205,18 +205,18 @@ def test_what_is_wrong_with_a_payload_is_said(tmp_path: Path) -> None:
 
 
 def test_a_payload_of_known_torque_is_nobodys_bias() -> None:
-    """Gains given: a loaded log teaches the same robot as an empty one, in the cut-off's sweep too."""
+    """Gains given: a loaded log teaches the same robot as an empty one, in the choice of the low-pass for predictions too."""
     robot = Robot.from_urdf(arm_urdf("zyx"))
     recordings = []
     for name, body in (("empty_a", robot), ("empty_b", robot), ("loaded_a", loaded_robot()), ("loaded_b", loaded_robot())):
         t, q, v, a = fourier(3, 10.0, 100.0, len(recordings))
         recordings.append(Recording(name, robot.joints, t, q, effort=torques(body, Truth.of(3), q, v, a)))
-    data = {"model": {"friction": ["viscous", {"term": "coulomb", "width": 0.02}, "offset"]}, "signals": {"cutoff": "held_out"}}
+    data = {"model": {"friction": ["viscous", {"term": "coulomb", "width": 0.02}, "offset"]}}
     wise = parse_project({**data, "drive": {"payload": {"logs": ["loaded*"], **PAYLOAD}}})
     found = identify(wise.build_model(robot), recordings, project=wise)
     blind = identify(wise.build_model(robot), recordings, project=parse_project(data))
     assert found.cross_validation["relative"] < 0.2 * blind.cross_validation["relative"]
-    assert min(found.signals["sweep"]["mean_rmse"]) < 0.2 * min(blind.signals["sweep"]["mean_rmse"])
+    assert min(found.signals["prediction"]["mean_rmse"]) < 0.2 * min(blind.signals["prediction"]["mean_rmse"])
     assert found.bodies[2, 0] == pytest.approx(3.467, rel=0.02)
 
 

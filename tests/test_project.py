@@ -165,7 +165,7 @@ def test_automatic_gain_is_marked() -> None:
         ({"signals": {"cutoff": True}}, "bad value of 'signals.cutoff', got True, expected a number"),
         ({"log": {"columns": {"time": True}}}, "bad value of 'log.columns', got {'time': True}, expected a number"),
         ({"robot": {"lock": {"j1": False}}}, "bad value of 'robot.lock'.*expected a number"),
-        ({"signals": {"cutoff": "8 Hz"}}, "got '8 Hz', expected a number or 'auto' or 'held_out'; "),
+        ({"signals": {"cutoff": "8 Hz"}}, "got '8 Hz', expected a number or 'auto'; "),
         ({"log": {"side": "motor"}}, "got 'motor', expected a mapping .`key: value`.; "),
         ({"model": {"rotor_inertia": "maybe"}}, "got 'maybe', expected true or false; "),
         ({"consistency": {"total_mass": [10, 5]}}, "'consistency.total_mass', got .10, 5., expected a mass above 0"),

@@ -12,7 +12,7 @@ from conftest import arm_urdf, inertials, rnea
 from logs import fourier
 from test_periods import wave
 
-from urdf_ident.estimation.friction_selection.candidates import DISTINCT, LEAST_GAIN, least_gain, standard_error, wide_model
+from urdf_ident.estimation.friction_selection.candidates import DISTINCT, LEAST_GAIN, least_gain, wide_model
 from urdf_ident.estimation.friction_selection.joint_search import JointSearch
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, _turns, select_friction
@@ -31,6 +31,7 @@ from urdf_ident.samples import SLOW, Segment, distinct_reversals, reversals, typ
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
+from urdf_ident.statistics.choice import standard_error
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import folds_of
 from urdf_ident.statistics.row_cache import RowCache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -78,8 +79,12 @@ class DriveSection(Section):
 class SignalsSection(Section):
     """Conditioning of the signals; `auto` chooses from the data."""
 
-    cutoff: PositiveFloat | Literal["auto", "held_out"] = Field(
-        "auto", description="low-pass of the positions [Hz]; auto: from the spectrum; held_out: by the error on held-out logs"
+    cutoff: PositiveFloat | Auto = Field(
+        "auto", description="low-pass of the positions for the fit [Hz]; auto: from the spectrum"
+    )
+    prediction: PositiveFloat | Auto = Field(
+        "auto",
+        description="low-pass of the positions for predictions [Hz]; auto: `cutoff` if given, else by held-out error",
     )
     decimate: PositiveFloat | Auto = Field(
         "auto", description="rows per second for the estimators [Hz]; auto: from the cut-off"
@@ -255,12 +260,11 @@ class Project(Section):
         )
 
     def signal_config(self) -> SignalConfig:
-        """Signal conditioning; the cut-off ``held_out``, which is chosen later, is given as ``auto``."""
-        settings = self.signals.model_dump()
-        return SignalConfig(**{**settings, "cutoff": "auto" if settings["cutoff"] == "held_out" else settings["cutoff"]})
+        """Signal conditioning of the fit."""
+        return SignalConfig(**self.signals.model_dump(exclude={"prediction"}))
 
     def scoring_config(self, signals: Mapping[str, Any]) -> SignalConfig:
-        """Signal conditioning for scoring: that of the training logs, without averaging of periods.
+        """Signal conditioning for predictions: that of the training logs, without averaging of periods.
 
         Args:
             signals: The conditioning of the training logs: ``signals`` of identification.json.
@@ -268,9 +272,13 @@ class Project(Section):
         Returns:
             The conditioning.
         """
-        delay = float(signals.get("delay", {}).get("compensated", 0.0))
-        cutoff, decimate = signals["cutoff"], signals["decimate"]
-        return SignalConfig(cutoff=cutoff, decimate=decimate, velocity=self.signals.velocity, periodic="off", delay=delay)
+        wanted, delay = self.signals, float(signals.get("delay", {}).get("compensated", 0.0))
+        config = SignalConfig(decimate=signals["decimate"], velocity=wanted.velocity, periodic="off", delay=delay)
+        if wanted.prediction != "auto":
+            return replace(config, cutoff=float(wanted.prediction))
+        if "prediction" in signals:
+            return replace(config, scale=float(signals["prediction"]["scale"]))
+        return replace(config, cutoff=float(signals["cutoff"]))
 
 
 def load_project(path: str | Path | None) -> tuple[Project, Path]:

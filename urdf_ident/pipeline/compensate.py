@@ -192,7 +192,7 @@ def _prepared_log(ident: Identification, recording: Recording, force: bool = Fal
     One with ``runs`` at constant speed is not cut at standstills, because the short runs between them are needed.
     """
     project, model = ident.project, ident.model
-    signals = project.scoring_config(ident.signals)
+    signals = replace(project.scoring_config(ident.signals), cutoff=float(ident.signals["cutoff"]), scale=1.0)
     if runs:
         signals = replace(signals, rest_time=np.inf, shortest=0.1)
     payload = project.build_payload(model.robot)

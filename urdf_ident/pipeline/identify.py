@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import EstimationError
-from ..estimation.uncertainty.prediction import held_out_residual, held_out_torque
+from ..estimation.uncertainty.prediction import held_out_parameters, held_out_residual, start_samples
+from ..estimation.uncertainty.prediction_band import choose_prediction_band, in_band, with_all_periods
 from ..linalg import Array
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, refuse_trained
@@ -100,7 +101,10 @@ def _scored(
 ) -> Identification:
     """Adds the scores of the held-out logs, the torques to be plotted, and the errors to be expected at other speeds."""
     factors = unseen_statistics(from_data, unseen, result.project.signal_config())
-    scored = score_logs(result, held_out, unseen, force=force, repeats=repeated_motions(from_data, unseen, factors))
+    repeats = repeated_motions(from_data, unseen, factors)
+    if result.project.scoring_config(result.signals) != result.project.scoring_config(prepared.signals):
+        unseen = prepare_held_out(result.model, held_out, result.project, result.signals, force)
+    scored = score_logs(result, held_out, unseen, force=force, repeats=repeats)
     result = replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs, shown))
     if not result.prediction or result.evidence is None:
         return result
@@ -141,17 +145,34 @@ def _with_prediction(ident: Identification, from_data: DataEstimate, prepared: P
     """Adds the held-out prediction error and whether adaptation would help; adds neither where nothing can be held out."""
     if from_data.samples is None:
         return ident
-    given = (from_data.statistics, ident.fit.weights, ident.prior, ident.prior_weight, prepared.logs)
+    given = (from_data.statistics, ident.fit.weights, ident.prior, ident.prior_weight)
+    project, model, payload = ident.project, ident.model, ident.project.build_payload(ident.model.robot)
+    config = replace(project.scoring_config(ident.signals), cutoff="auto")
     try:
         without_folds = physical.standard.without_folds
         by_fold = without_folds() if without_folds is not None else {}
-        held = held_out_torque(ident.model, *given, by_fold)
-        limited = without_folds is not None and ident.solver.get("active")
-        found = held_out_residual(*given, held, from_data.samples, held_out_torque(ident.model, *given) if limited else None)
+        held = held_out_parameters(*given, prepared.logs, by_fold)
+        logs, held = with_all_periods(prepared.logs, held, model, config, payload)
+        if project.signals.prediction == "auto" == project.signals.cutoff:
+            compared = project.validation.score_cutoff
+            band = choose_prediction_band(
+                model, logs, held, config, compared=None if compared == "auto" else float(compared), payload=payload
+            )
+            signals = {**ident.signals, "prediction": band.as_dict(), "why": [*ident.signals["why"], f"prediction: {band.why}"]}
+            ident = replace(ident, signals=signals)
+        config = project.scoring_config(ident.signals)
+        logs = [in_band(log, model, config, payload) for log in logs]
+        samples = (
+            from_data.samples if not any(log.conditioned.averaged for log in prepared.logs) else start_samples(model, logs)
+        )
+        torque, unlimited = held.torque(model, logs), None
+        if without_folds is not None and ident.solver.get("active"):
+            unlimited = replace(held, theta=held_out_parameters(*given, prepared.logs).theta).torque(model, logs)
+        found = held_out_residual(*given, logs, torque, samples, unlimited)
     except EstimationError:
         return ident
     ident = replace(ident, prediction=found.as_dict(), cross_validation=_with_exported(ident, from_data, by_fold))
-    return replace(ident, adaptation=validate_adaptation(ident, prepared.logs, held.parts, found.band))
+    return replace(ident, adaptation=validate_adaptation(ident, logs, torque.parts, found.band))
 
 
 def _with_exported(ident: Identification, from_data: DataEstimate, by_fold: Mapping[str, Array]) -> Mapping[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import UrdfIdentError
-from ..estimation.cutoff import sweep_cutoff
 from ..estimation.elastic import check_motors
 from ..estimation.estimators.payload_gains import resolve_drive
 from ..faults.delay.profile import delay_findings
@@ -71,7 +70,7 @@ def prepare(
     check_motors(model, logs)
     payload = project.build_payload(model.robot)
     model = model.with_drive(resolve_drive(model, logs, payload, project.signal_config(), force=force))
-    config, sweep = _conditioning(model, logs, project, payload, force, progress)
+    config = project.signal_config()
     loaded = prepare_logs(logs, model.robot, model.drive, config, force=force, payload=payload)
     late: dict[str, Any] = {}
     if not isinstance(model, ElasticModel):  # the checks support rigid joints only
@@ -82,7 +81,7 @@ def prepare(
     signals = _signals(loaded, trained)
     if late:
         signals = {**signals, "delay": late, "why": [*signals["why"], f"delay: {late['why']}"]}
-    return Prepared(model, loaded, {**signals, **sweep}, trained)
+    return Prepared(model, loaded, signals, trained)
 
 
 def prepare_usable(
@@ -173,25 +172,6 @@ def trained_range(logs: Sequence[PreparedLog]) -> Range:
     one_direction = np.array([one_way(v) for v in columns([part.v for part in parts])])
     torque, load = np.array(sizes).T
     return Range(speed, acceleration, torque, load, one_direction)
-
-
-def _conditioning(
-    model: DynamicModel,
-    logs: Sequence[Recording],
-    project: Project,
-    payload: Payload | None,
-    force: bool,
-    progress: Progress | None,
-) -> tuple[SignalConfig, dict[str, Any]]:
-    """The requested conditioning; where the cut-off is chosen from the logs, also the error of each candidate."""
-    config = project.signal_config()
-    if project.signals.cutoff != "held_out":
-        return config, {}
-    judged = project.validation.score_cutoff
-    found = sweep_cutoff(
-        model, logs, config, judged=None if judged == "auto" else float(judged), force=force, progress=progress, payload=payload
-    )
-    return replace(config, cutoff=found.chosen, reason=found.why), {"sweep": found.as_dict()}
 
 
 def _signals(logs: Sequence[PreparedLog], trained: Range) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from ..units import percent
 from .averaging import Averaged, average
 from .clock import GAP_PERIODS, GAP_SECONDS, Clock
 from .config import FEWEST_PERIODS, SignalConfig
-from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, attenuation, differentiate, estimate_cutoff, lowpass
+from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, attenuation, differentiate, estimate_cutoff, lowpass, prediction_cutoff
 from .periods import LIKENESS, SAID, Repetition, find_repetition
 from .resample import UniformPiece, advanced, even_pieces
 from .resolution import counts_of
@@ -137,6 +137,29 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         segments, why["rest"] = _one_period(hold_resting_joints([tiled], robot, config)[0], around, factor, config)
         why["velocity"] = "exact derivatives of the harmonics, which replace the low-pass filtered positions"
     return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged, lost)
+
+
+def behind(log: Conditioned, recording: Recording, robot: Robot, config: SignalConfig, cutoff: float) -> tuple[Segment, ...]:
+    """Returns the same pieces of motion behind another low-pass of the positions.
+
+    Args:
+        log: The conditioned log; its periods are not averaged.
+        recording: The log as it was given to :func:`condition`.
+        config: Its settings.
+        cutoff: The other low-pass [Hz].
+    """
+    pieces, clock = even_pieces(recording)
+    if config.delay != "auto" and config.delay:
+        pieces = [advanced(piece, clock.rate, float(config.delay), recording.name) for piece in pieces]
+    whole = [_derivatives(piece, clock.rate, cutoff, config.order, log.velocity_source, recording.name) for piece in pieces]
+    whole = hold_resting_joints(whole, robot, config)
+    starts = np.array([piece.start for piece in whole]) - 0.5 / clock.rate
+    motion = []
+    for segment in log.segments:
+        piece = whole[int(np.searchsorted(starts, segment.start)) - 1]
+        begin = round((segment.start - piece.start) * clock.rate)
+        motion.append(replace(piece.slice(begin, begin + len(segment)), weights=segment.weights))
+    return tuple(motion)
 
 
 def _repetition(pieces: list[UniformPiece], config: SignalConfig, name: str) -> Repetition | None:
@@ -271,6 +294,9 @@ def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, recor
     movers = (travel > 1e-3 * travel.max()) & (np.min([_white_share(q) for q in moved], axis=0) < _MOSTLY_WHITE)
     movers = movers if movers.any() else np.ones_like(movers)
     choice = estimate_cutoff([q[:, movers] for q in positions], rate, moving, counts_of(recording.position)[movers])
+    if config.scale != 1.0:
+        why = f"{config.scale:.3g} times that of the spectrum, as held-out torque errors chose"
+        choice = replace(choice, cutoff=prediction_cutoff(choice.cutoff, config.scale, rate), why=why)
     return choice, f"{choice.cutoff:.4g} Hz, Butterworth of order {config.order} forwards and backwards: {choice.why}"
 
 

@@ -20,6 +20,7 @@ class SignalConfig:
 
     Attributes:
         cutoff: Zero-phase low-pass of positions and velocities [Hz].
+        scale: Multiple of an automatic cut-off, for predictions (:func:`.filters.prediction_cutoff`).
         decimate: Rate of the rows (equations) [Hz], at most that of the log.
         velocity: ``"logged"``, ``"differentiated"``, or ``"auto"`` (logged only if it has no lag and less noise).
         periodic: ``"on"``: average the periods of a repeated motion; ``"auto"``: if there are :data:`FEWEST_PERIODS` or
@@ -35,6 +36,7 @@ class SignalConfig:
     """
 
     cutoff: float | str = "auto"
+    scale: float = 1.0
     decimate: float | str = "auto"
     velocity: str = "auto"
     periodic: str = "auto"

@@ -35,8 +35,10 @@ _STENCILS = ((2 / 3, -1 / 12), (3 / 4, -3 / 20, 1 / 60))
 #: Default bandwidth for comparing torques [Hz]: the tracking bandwidth of arm controllers. It must not depend on the fit, or
 #: a fit could improve its score by smoothing the measurement.
 SCORE_BAND = 10.0
-#: Largest ratio of that bandwidth to the rate of the log.
+#: Largest ratio of that bandwidth, and of a low-pass for predictions, to the rate of the log.
 _HIGHEST = 0.4
+#: Lowest low-pass for predictions [Hz], and highest as a multiple of the score band, within which it changes nothing.
+_LOWEST, _UNCHANGED = 1.0, 2.0
 
 
 def score_band(rate: float) -> float:
@@ -49,6 +51,21 @@ def score_band(rate: float) -> float:
         :data:`SCORE_BAND`, or less for logs with a low rate [Hz].
     """
     return min(SCORE_BAND, _HIGHEST * rate)
+
+
+def prediction_cutoff(spectrum: float, scale: float, rate: float) -> float:
+    """Low-pass of the positions for predictions.
+
+    Args:
+        spectrum: Cut-off of the log's spectrum [Hz].
+        scale: Multiple of it.
+        rate: Samples per second of the log [Hz].
+
+    Returns:
+        The multiple [Hz], within 1 Hz and the smaller of 0.4 times the rate and twice the score band, or ``spectrum``.
+    """
+    lowest, highest = min(_LOWEST, spectrum), max(spectrum, min(_HIGHEST * rate, _UNCHANGED * SCORE_BAND))
+    return min(max(scale * spectrum, lowest), highest)
 
 
 def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: int | None = None) -> Array:

@@ -23,7 +23,7 @@ from ...friction import (
     Trained,
     Viscous,
 )
-from ...linalg import Array, IntArray
+from ...linalg import IntArray
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm, RotorInertia
 from ...model.trained import trained_ranges
@@ -194,7 +194,7 @@ class LawGain:
 
     Attributes:
         gain: Relative reduction of the joint's held-out squared error; negative if the error increases.
-        std_error: Standard error of this gain, over the folds (:func:`standard_error`).
+        std_error: Standard error of this gain, over the folds (:func:`.choice.standard_error`).
         reason: The reason for the decision, in words.
     """
 
@@ -202,24 +202,6 @@ class LawGain:
     gain: float
     std_error: float
     reason: str
-
-
-def standard_error(gains: Array) -> Array:
-    """Returns the standard error of a mean over folds, enlarged for few folds by the ratio of Student's t to the normal.
-
-    A gain in a single fold is exactly one plain standard error above zero, however large it is, and is thus not accepted.
-
-    Args:
-        gains: Gain in each fold, shape (folds, ...).
-
-    Returns:
-        Shape (...).
-    """
-    from scipy.special import ndtr, stdtrit
-
-    apart = gains - np.add.reduce(gains) / len(gains)
-    one_sigma = stdtrit(len(gains) - 1, ndtr(1.0))  # 1 for many degrees of freedom
-    return np.asarray(one_sigma * np.sqrt(np.add.reduce(apart**2) / ((len(gains) - 1) * len(gains))))
 
 
 def least_gain(gain_error: float, more: int = 1) -> float:

@@ -10,7 +10,8 @@ import numpy as np
 
 from ...friction import MOST_FRICTION, Coulomb, Trained, Viscous, law_rows, moments
 from ...linalg import Array, positive
-from .candidates import DISTINCT, LEAST_GAIN, LEAST_SHAPE_GAIN, REPLACES, Candidate, Key, LawGain, least_gain, standard_error
+from ...statistics.choice import standard_error
+from .candidates import DISTINCT, LEAST_GAIN, LEAST_SHAPE_GAIN, REPLACES, Candidate, Key, LawGain, least_gain
 from .springs import SpringColumns
 from .subsets import Focus
 

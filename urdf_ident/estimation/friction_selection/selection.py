@@ -47,11 +47,12 @@ from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
 from ...progress import Progress
 from ...samples import FEWEST_REVERSALS, MANY_REVERSALS, REVERSALS_FOR_BOTH_DIRECTIONS, Segment, fast_speed, moving, reversals
+from ...statistics.choice import standard_error
 from ...statistics.fit import base_prior, fit_base, fit_ridge
 from ...statistics.folds import folds_of
 from ...statistics.motions import motions, velocities
 from ...statistics.statistic import StatisticSet
-from .candidates import ZOOMS, WideModel, chosen_by_data, standard_error, wide_model
+from .candidates import ZOOMS, WideModel, chosen_by_data, wide_model
 from .joint_search import Laws
 from .reference_torque import Build, ConvergedFit, converge, for_folds, rigid_parameters
 from .structure import SWEEPS, State, StructureSearch, Trial, kept_without_gain, listed

@@ -154,7 +154,7 @@ def held_out_residual(
         statistics: Factors of the data, by time block.
         weights: Row group → weight of its rows [1/unit of torque].
         weight: Weight of the prior.
-        held: The prediction (:func:`held_out_torque`).
+        held: The prediction (:meth:`HeldOutParameters.torque`).
         pending: Result of :func:`start_samples`.
         unlimited: As ``held`` without constraints, if they are to be compared.
 
@@ -206,19 +206,44 @@ class HeldOutTorque:
     blocks: int
 
 
-def held_out_torque(
-    model: DynamicModel,
+@dataclass(frozen=True, eq=False)
+class HeldOutParameters:
+    """Parameters estimated without each fold.
+
+    Attributes:
+        theta: Shape (p, folds).
+        folds: Names of the folds.
+        owner: Index of the fold of every sample of each log, shape (N,).
+        blocks: Number of time blocks of all logs.
+    """
+
+    theta: Array
+    folds: tuple[str, ...]
+    owner: tuple[NDArray[np.int32], ...]
+    blocks: int
+
+    def torque(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> HeldOutTorque:
+        """Predicts every fold of the logs from the others.
+
+        Args:
+            model: The rigid model.
+            logs: The logs, with the same pieces of motion.
+        """
+        owned = [(log.segments, owner) for log, owner in zip(logs, self.owner, strict=True)]
+        return HeldOutTorque(tuple(each(partial(_predicted, model, self.theta), owned)), self.blocks)
+
+
+def held_out_parameters(
     statistics: StatisticSet,
     weights: Mapping[str, float],
     prior: Prior,
     weight: float,
     logs: Sequence[PreparedLog],
     by_fold: Mapping[str, Array] | None = None,
-) -> HeldOutTorque:
-    """Predicts every fold from the others, with the prior of the result and, if known, its constraints.
+) -> HeldOutParameters:
+    """Estimates without every fold, with the prior of the result and, if known, its constraints.
 
     Args:
-        model: The rigid model.
         statistics: Factors of the data, by time block.
         weights: Row group → weight of its rows [1/unit of torque].
         weight: Weight of the prior.
@@ -237,10 +262,10 @@ def held_out_torque(
         rows = np.vstack([factor, np.sqrt(weight) * np.column_stack([prior.root, prior.root @ prior.theta0])])
         return scaled_lstsq(rows[:, :-1], rows[:, -1])
 
-    predicted_by = np.column_stack([known[fold] if fold in known else alone(fold) for fold in folds])
+    theta = np.column_stack([known[fold] if fold in known else alone(fold) for fold in folds])
     group = max(statistics.groups, key=lambda name: statistics.rows[name])
-    owned = [(log.segments, _owners(statistics.of_log[log.name][group], labels, folds, log)) for log in logs]
-    return HeldOutTorque(tuple(each(partial(_predicted, model, predicted_by), owned)), len(labels))
+    owner = tuple(_owners(statistics.of_log[log.name][group], labels, folds, log) for log in logs)
+    return HeldOutParameters(theta, folds, owner, len(labels))
 
 
 def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Segment], NDArray[np.int32]]) -> tuple[Array, ...]:

@@ -47,7 +47,7 @@ def details(ident: Record) -> str:
         *(f"  {line}" for line in ident.signals.get("why", ())),
         *(f"  {note}" for note in ident.solver.get("notes", ())),
         f"  standard errors: {fit.covariance_kind}",
-        *_sweep(ident.signals.get("sweep", {})),
+        *_prediction_band(ident.signals.get("prediction", {})),
         *_verdicts(ident),
         *_warnings(ident),
         *_left_out(ident),
@@ -190,12 +190,12 @@ def compensation_table(ident: Record) -> list[str]:
     return ["", *lines, *([f"  friction curves through the sweeps, RMSE: {', '.join(curves)}"] if curves else [])]
 
 
-def _sweep(found: Mapping[str, Any]) -> list[str]:
-    """Held-out error of each cut-off."""
+def _prediction_band(found: Mapping[str, Any]) -> list[str]:
+    """Held-out error behind each low-pass of the positions."""
     if not found:
         return []
-    cells = [f"{cutoff:.3g}{' *' if cutoff == found['chosen'] else ''}" for cutoff in found["cutoffs"]]
-    header = [f"cut-off tried on {len(found['folds'])} held-out parts [Hz]", *cells]
+    cells = [f"{scale:.3g}{' *' if scale == found['scale'] else ''}" for scale in found["scales"]]
+    header = [f"low-pass tried on {len(found['folds'])} held-out parts, times that of the spectrum", *cells]
     return table(header, [["RMSE [N·m or N]", *(f"{value:.4g}" for value in found["mean_rmse"])]])
 
 

@@ -1,0 +1,204 @@
+"""The low-pass of the positions for predictions of torque, chosen by the error on motion that took no part in the estimate.
+
+The low-pass of the *fit* follows the spectrum (:func:`.filters.estimate_cutoff`): noise of the accelerations would bias
+inertias towards zero, so it passes hardly any. A *prediction* may use more of the motion, although it is noisy, or less, where
+efforts are logged with a smaller bandwidth than positions. Every log is predicted behind a multiple of the cut-off of its own
+spectrum, because motion and noise differ between logs. The multiple is chosen: parameters estimated without each fold predict
+it behind each candidate, and measured and predicted torque are compared in the band of scores, which depends on no candidate.
+It is 1 unless another one is better beyond the error of the paired difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array, rms
+from ...model.dynamic_model import DynamicModel
+from ...model.payload import Payload
+from ...model.term_chunks import torque_by_sample
+from ...parallel import each
+from ...samples import ReadOnly
+from ...signals.condition import behind, condition, resolve
+from ...signals.config import SignalConfig
+from ...signals.filters import lowpass, prediction_cutoff, score_band
+from ...signals.prepare import PreparedLog, without_payload
+from ...statistics.choice import chosen, relative_gains
+from ...units import percent
+from .prediction import HeldOutParameters
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionBand(ReadOnly):
+    """Held-out errors behind candidate low-passes of the positions.
+
+    Attributes:
+        scales: Candidates as multiples of the cut-off of each log's spectrum, shape (c,), ascending.
+        rmse: Held-out errors, shape (c, folds, n) [N·m or N].
+        folds: Names of the folds.
+        chosen: The selected multiple.
+        compared: Low-pass of the compared torques [Hz].
+    """
+
+    scales: Array
+    rmse: Array
+    folds: tuple[str, ...]
+    chosen: float
+    compared: float
+
+    @property
+    def mean(self) -> Array:
+        """Held-out error of each candidate, RMS over folds, mean over joints, shape (c,) [N·m or N]."""
+        return np.asarray(rms(self.rmse, 1).mean(axis=1))
+
+    @property
+    def why(self) -> str:
+        """The reason for the choice, in words."""
+        if self.chosen == 1.0:
+            return f"that of each log's spectrum: no other is better on {len(self.folds)} held-out parts by more than its error"
+        best, own = (float(self.mean[self.scales == scale][0]) for scale in (self.chosen, 1.0))
+        gain = percent(100 * (1 - best / own))
+        return f"{self.chosen:.3g} times that of each log's spectrum: {gain} % better on {len(self.folds)} held-out parts"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the entry ``signals.prediction`` of identification.json."""
+        return {
+            "scale": self.chosen,
+            "scales": self.scales,
+            "mean_rmse": self.mean,
+            "folds": list(self.folds),
+            "compared": self.compared,
+            "why": self.why,
+        }
+
+
+def choose_prediction_band(
+    model: DynamicModel,
+    logs: Sequence[PreparedLog],
+    held: HeldOutParameters,
+    config: SignalConfig,
+    *,
+    compared: float | None = None,
+    payload: Payload | None = None,
+) -> PredictionBand:
+    """Chooses the low-pass of the positions for predictions.
+
+    Candidates are octaves from the cut-off of the spectrum, as long as they lower the error, and half octaves beside the best.
+
+    Args:
+        model: The rigid model.
+        logs: Logs of the fit, with all their periods.
+        held: Parameters estimated without each fold of them.
+        config: The conditioning of the logs, with an automatic low-pass of the positions.
+        compared: Low-pass of the compared torques [Hz]; None: that of scores.
+        payload: A known payload in some of the logs, or None.
+    """
+    rates = [log.conditioned.rate for log in logs]
+    band = score_band(min(rates)) if compared is None else compared
+    spectrum = each(partial(_spectrum, config), logs)
+    counts = np.sum([np.bincount(owner, minlength=len(held.folds)) for owner in held.owner], axis=0)
+    squares: dict[float, Array] = {}
+    seen = set[tuple[float, ...]]()
+
+    def best_of(octaves: Sequence[float]) -> float:
+        """Adds candidates, apart from those that differ in no log from an earlier one; returns the one of the least error."""
+        new, tasks = list[float](), list[tuple[float, ...]]()
+        for x in octaves:
+            cutoffs = tuple(
+                prediction_cutoff(own, 2.0**x, log.conditioned.rate) for own, log in zip(spectrum, logs, strict=True)
+            )
+            if cutoffs not in seen:
+                seen.add(cutoffs)
+                new.append(x)
+                tasks.append(cutoffs)
+        if new:
+            owned = list(zip(logs, held.owner, zip(*tasks, strict=True), strict=True))
+            errors = each(partial(_squares, model, held.theta, band, config, payload), owned)
+            squares.update(zip(new, np.sum(errors, axis=0) / np.maximum(counts, 1)[:, None], strict=True))
+        return max(squares, key=lambda x: float(relative_gains(squares[0.0], squares[x]).mean()))
+
+    best = best_of((0.0, -1.0, 1.0))
+    while best in (min(squares), max(squares)) and best != (best := best_of((best + np.sign(best),))):
+        pass
+    best_of((best - 0.5, best + 0.5))
+    tried = sorted(squares)
+    rmse = np.sqrt([squares[x] for x in tried])
+    best = tried[chosen(np.array([squares[x] for x in tried]), tried.index(0.0))]
+    return PredictionBand(2.0 ** np.array(tried), rmse, held.folds, 2.0**best, band)
+
+
+def in_band(log: PreparedLog, model: DynamicModel, config: SignalConfig, payload: Payload | None = None) -> PreparedLog:
+    """Returns the pieces of motion of a log behind another low-pass of its positions.
+
+    Args:
+        log: A log without averaged periods.
+        config: Its conditioning, with the other low-pass.
+        payload: A known payload in some of the logs, or None.
+    """
+    cutoff = _spectrum(config, log)
+    motion = behind(log.conditioned, log.report.recording, model.robot, config, cutoff)
+    conditioned = replace(log.conditioned, segments=motion, cutoff=cutoff)
+    return replace(log, conditioned=without_payload(conditioned, log.name, model.robot, payload))
+
+
+def with_all_periods(
+    logs: Sequence[PreparedLog],
+    held: HeldOutParameters,
+    model: DynamicModel,
+    config: SignalConfig,
+    payload: Payload | None = None,
+) -> tuple[list[PreparedLog], HeldOutParameters]:
+    """Returns logs with all of their motion instead of averaged periods: predictions are not averaged.
+
+    Args:
+        held: Parameters estimated without each fold; a fold holds the same phases of all periods.
+        config: The conditioning of the logs.
+        payload: A known payload in some of the logs, or None.
+    """
+    out, owners = list[PreparedLog](), list[NDArray[np.int32]]()
+    for log, owner in zip(logs, held.owner, strict=True):
+        averaged, whole = log.conditioned.averaged, log
+        if averaged is not None:
+            made = condition(log.report.recording, model.robot, replace(config, cutoff=log.conditioned.cutoff, periodic="off"))
+            whole = replace(log, conditioned=without_payload(made, log.name, model.robot, payload))
+            known, phases = (
+                np.concatenate([(part.time - averaged.start) % averaged.seconds for part in one.segments])
+                for one in (log, whole)
+            )
+            order = np.argsort(known)
+            owner = owner[order[np.searchsorted(known[order], phases).clip(max=len(known) - 1)]]
+        out.append(whole)
+        owners.append(owner)
+    return out, replace(held, owner=tuple(owners))
+
+
+def _spectrum(config: SignalConfig, log: PreparedLog) -> float:
+    """Cut-off of a log's own spectrum [Hz]."""
+    return float(resolve([log.report.recording], config).cutoff)
+
+
+def _squares(
+    model: DynamicModel,
+    theta: Array,
+    band: float,
+    config: SignalConfig,
+    payload: Payload | None,
+    log: tuple[PreparedLog, NDArray[np.int32], Sequence[float]],
+) -> Array:
+    """Summed squared errors of one log behind each cut-off, shape (cutoffs, folds, n)."""
+    prepared, owner, cutoffs = log
+    found = np.zeros((len(cutoffs), theta.shape[1], model.n))
+    for k, cutoff in enumerate(cutoffs):
+        begin = 0
+        for part in in_band(prepared, model, replace(config, cutoff=cutoff), payload).segments:
+            of = owner[begin : begin + len(part)]
+            begin += len(part)
+            error = lowpass(part.total - torque_by_sample(model, theta, of, part), part.rate, band) ** 2
+            for fold in np.unique(of):
+                found[k, fold] += error[of == fold].sum(axis=0)
+    return found
