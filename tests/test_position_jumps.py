@@ -45,6 +45,17 @@ def test_an_encoder_that_slips_is_named_and_its_later_rows_are_shifted_back(size
     np.testing.assert_allclose(mended.position, sound.position, atol=1e-3)
 
 
+@pytest.mark.parametrize("late", [-0.2, 0.3])
+def test_a_clock_that_slips_is_no_encoder_that_slipped(late: float) -> None:
+    """All joints are late, or early, by the same part of an interval from some row on (a real log of an xMate is)."""
+    t, q, v, _ = fourier(ROBOT.n, 12.0, 100.0, 0)
+    q = q + 0.01 * late * v * (np.arange(len(t)) >= AT)[:, None] + 1e-5 * np.random.default_rng(0).standard_normal(q.shape)
+    mended, jumps, ids = told(replace(log_of(), position=q))
+    assert not jumps
+    assert "clock-slip" in ids
+    np.testing.assert_array_equal(mended.position, q)
+
+
 def test_counters_that_start_again_are_no_joined_runs() -> None:
     """Speeds and efforts go on as before, which another run does not."""
     sound = log_of()

@@ -153,6 +153,10 @@ class Id(StrEnum):
             "None needed; if refused, log the device's own stamps.",
         ),
     )
+    CLOCK_SLIP = (
+        "clock-slip",
+        Entry("info", "The clock slips: the positions of all joints jump in proportion to their velocities.", "None needed."),
+    )
     CLOCK_WRAPPED = (
         "clock-wrapped",
         Entry(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...judgements.catalogue import Id
-from ...linalg import Array, BoolArray, rms
+from ...linalg import Array, BoolArray, positive, rms
 from ...model.robot import Robot
 from ..clock import read_clock
 from .examination import Examination
@@ -17,13 +17,12 @@ from .examination import Examination
 _FAR, _SUDDEN, _COUNTS, _FEW = 12.0, 5.0, 5.0, 3
 #: Longest interval, over the usual, in which no row is missing.
 _NEXT = 1.5
-#: Rows are missing or repeated unless a joint moves less than this part of what the jump would need of it, which is this
-#: multiple of its usual difference, or moves back by more than this part of a step.
-_LESS, _DISTINCT = 0.5, 5.0
-#: Where this part of the joints jumps, rows are missing if the jump is straight ahead (cosine). Otherwise another run begins,
-#: unless a jumping joint moves at this part of its root mean square speed, and neither speeds nor efforts change by more than
-#: this multiple of the usual (99 % quantile).
-_OTHER_RUN, _AHEAD, _MOVES, _GOES_ON = 0.5, 0.9, 0.2, 3.0
+#: Jumps of all joints in proportion to their velocities (cosine, in units of their usual differences) are time: rows missing
+#: or repeated, or a clock that slipped, by less than the second number of intervals. It never runs back by the third.
+_IN_PROPORTION, _SLIP, _BACK = 0.9, 0.5, 1.5
+#: Where this part of the joints jumps otherwise, another run begins, unless a jumping joint moves at this part of its root mean
+#: square speed, and neither speeds nor efforts change by more than this multiple of the usual (99 % quantile).
+_OTHER_RUN, _MOVES, _GOES_ON = 0.5, 0.2, 3.0
 
 
 def correct_jumps(state: Examination, robot: Robot) -> None:
@@ -36,8 +35,19 @@ def correct_jumps(state: Examination, robot: Robot) -> None:
     if len(recording) < 100:
         return
     jumps, away = _jumps(recording.time, recording.position)
-    if jumps.any():
-        jumps &= _goes_on(jumps, away, recording.position, recording.effort)[:, None]
+    if not jumps.any():
+        return
+    passed = _time_passed(jumps, away, recording.position)
+    slips = np.flatnonzero(np.abs(passed) < _SLIP)
+    if len(slips):
+        late = [f"{1e3 * passed[k] * (recording.time[k + 2] - recording.time[k + 1]):+.2g} ms" for k in slips]
+        state.add(
+            Id.CLOCK_SLIP,
+            f"the clock slips by {', '.join(late)}: the positions of all joints jump in proportion to their velocities",
+            at=slips + 2,
+        )
+    jumps &= np.isnan(passed)[:, None]
+    jumps &= _goes_on(jumps, recording.position, recording.effort)[:, None]
     if not jumps.any():
         return
     shift = np.zeros_like(recording.position)
@@ -74,23 +84,24 @@ def _jumps(time: Array, position: Array) -> tuple[BoolArray, Array]:
     return jumps & (size > _COUNTS * counts) & (jumps.sum(axis=0) <= _FEW), away  # a held position jumps often
 
 
-def _goes_on(jumps: BoolArray, away: Array, position: Array, effort: Array | None) -> BoolArray:
-    """Whether the robot moves on over the jumps of a row, not rows missing, repeated or of another run, shape (N - 3,)."""
+def _time_passed(jumps: BoolArray, away: Array, position: Array) -> Array:
+    """Intervals by which all joints jump along their velocities; NaN without a jump or where they do not, shape (N - 3,)."""
+    steps, far = np.diff(position, axis=0), positive(_usual(away))
+    ahead, beside = 0.5 * (steps[:-2] + steps[2:]) / far, away / far
+    along, square = np.sum(ahead * beside, axis=1), positive(np.sum(ahead**2, axis=1))
+    cosine = along / np.sqrt(square * positive(np.sum(beside**2, axis=1)))
+    in_time = jumps.any(axis=1) & (np.abs(cosine) > _IN_PROPORTION) & (along > -_BACK * square)
+    return np.where(in_time, along / square, np.nan)
+
+
+def _goes_on(jumps: BoolArray, position: Array, effort: Array | None) -> BoolArray:
+    """Whether the robot moves on over the jumps of a row, which do not begin another run, shape (N - 3,)."""
     steps = np.diff(position, axis=0)
-    speed, far = rms(steps, axis=0), _usual(away)
+    usual, speed = 0.5 * (steps[:-2] + steps[2:]), rms(steps, axis=0)
     bends = [steps[2:] - steps[:-2], *([] if effort is None else [np.diff(effort, axis=0)[1:-1]])]
     smooth = np.all([(np.abs(x) <= _GOES_ON * _usual(x)).all(axis=1) for x in bends], axis=0)
-    goes_on = np.zeros(len(jumps), dtype=bool)
-    for k in np.flatnonzero(jumps.any(axis=1)):
-        jumping, usual = jumps[k], 0.5 * (steps[k] + steps[k + 2])
-        if jumping.mean() < _OTHER_RUN:
-            worst = int(np.argmax(np.where(jumping, np.abs(away[k]) / np.maximum(far, 1e-12), 0.0)))
-            missing = away[k, worst] / usual[worst] if usual[worst] else -np.inf  # a resting joint
-            needed = np.abs(max(missing, -1 - _LESS) * usual)
-            goes_on[k] = missing < -1 - _LESS or ((needed > _DISTINCT * far) & (np.abs(away[k]) < _LESS * needed)).any()
-        elif away[k] @ usual <= _AHEAD * np.linalg.norm(away[k]) * np.linalg.norm(usual):
-            goes_on[k] = smooth[k] and (np.abs(usual) > _MOVES * speed)[jumping].any()
-    return goes_on
+    moves = (jumps & (np.abs(usual) > _MOVES * speed)).any(axis=1)
+    return np.asarray((jumps.mean(axis=1) < _OTHER_RUN) | (smooth & moves))
 
 
 def _usual(x: Array) -> Array:
