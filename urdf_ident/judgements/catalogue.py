@@ -46,6 +46,26 @@ class Id(StrEnum):
         member.entry = entry
         return member
 
+    # Said first
+    MASS_AT_LIMIT = (
+        "mass-at-limit",
+        Entry(
+            "warning",
+            "The mass of a body is at a limit of the optimisation: the data or the URDF's structure contradict it.",
+            "Check signs, units and the mass in the URDF, or raise `consistency.mass_factor`.",
+        ),
+    )
+    JOINT_ERROR = (
+        "joint-error",
+        Entry(
+            "warning",
+            "The error of a joint on other motions exceeds 40 % of its torque, which is not small beside that of the others.",
+            "Check its sign, scale and columns, or what else acts on it.",
+            symptom=True,
+            size="error over torque",
+        ),
+    )
+
     # Rows and values
     LOG_UNREADABLE = "log-unreadable", Entry("refused", "The log cannot be read.", "The message says what to do.")
     NOTE = "note", Entry("info", "What the reader chose or ignored.", "Read it.")
@@ -868,11 +888,12 @@ class Id(StrEnum):
     @property
     def of_log(self) -> bool:
         """Whether it is about a log, not about a result."""
-        return self.rank < Id.CONSTRAINTS_CONTRADICTED.rank
+        return Id.LOG_UNREADABLE.rank <= self.rank < Id.CONSTRAINTS_CONTRADICTED.rank
 
 
 #: The first id of each section of the catalogue, and the section's title.
 SECTIONS: dict[Id, str] = {
+    Id.MASS_AT_LIMIT: "Said first",
     Id.LOG_UNREADABLE: "Rows and values",
     Id.TIME_UNIT: "Time",
     Id.POSITION_WRAPPED: "Motion and channels",

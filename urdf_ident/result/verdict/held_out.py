@@ -17,6 +17,12 @@ from ..record import Record
 
 #: Relative torque error on other motions below which a result is good, and below which it is usable.
 GOOD_ERROR, USABLE_ERROR = 0.1, 0.4
+#: The same that, with intervals that hold, is good whatever else remained open, of all joints and of any one.
+TESTED_ERROR, TESTED_JOINT_ERROR = 0.05, 0.2
+#: Torque of a joint, relative to the largest of those in the same unit, below which its relative error counts for little.
+_SMALL = 0.05
+#: Part of the torques of each joint that their 95 % intervals hold at least on other motions.
+HELD = 0.85
 #: Remedy where the data do not determine enough; the command line fills in its own paths.
 RICHER_MOTION = Remedy("record a richer motion: `urdf-ident design ROBOT.urdf --after OUT/identification.json -o next.csv`")
 #: Largest ratio of the exported model's held-out error to that of the unconstrained fit or the URDF with fitted friction.
@@ -63,6 +69,50 @@ def held_out_reasons(ident: Record) -> Iterator[Judgement]:
             Remedy("validate with another motion"),
         )
     yield from _worse_than_others(ident, scores)
+
+
+def joint_errors(ident: Record) -> dict[str, float]:
+    """Relative errors of joints whose torque is not small, on the worst log of another motion, or on the folds without any.
+
+    Returns:
+        By joint, largest first.
+    """
+    scores = [item for item in ident.validation if not item.get("trained_on")]
+    known, forces = ident.cross_validation, dict(zip(ident.model.robot.joints, ident.model.robot.prismatic, strict=True))
+    rows = [(own["joint"], own["relative"], own["rms_torque"]) for item in scores for own in item["per_joint"]]
+    if not scores and {"groups", "exported_rmse", "effort_rms"} <= set(known):
+        errors = [error / positive(size) for error, size in zip(known["exported_rmse"], known["effort_rms"], strict=True)]
+        rows = list(zip(map(joint_of, known["groups"]), errors, known["effort_rms"], strict=True))
+    largest = {force: max((size for joint, _, size in rows if forces[joint] == force), default=0.0) for force in (False, True)}
+    found: dict[str, float] = {}
+    for joint, error, size in rows:
+        if size > _SMALL * largest[forces[joint]]:
+            found[joint] = max(found.get(joint, 0.0), error)
+    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+
+def tested(ident: Record) -> bool:
+    """Whether other motions show a small error of all joints and intervals that hold: nothing needs to be inferred then."""
+    others = [item for item in ident.validation if not item.get("trained_on") and item.get("repeats") is None]
+    held = [own.get("held", 0.0) for item in others for own in item["per_joint"]]
+    small = all(item["relative"] <= TESTED_ERROR for item in others)
+    return bool(others) and small and min(held) >= HELD and max(joint_errors(ident).values(), default=0.0) <= TESTED_JOINT_ERROR
+
+
+def unexplained_joints(ident: Record, poor: bool) -> Iterator[Judgement]:
+    """Joints whose torque is hardly predicted, whatever the error of all together."""
+    bad = {joint: error for joint, error in joint_errors(ident).items() if error > USABLE_ERROR}
+    if bad:
+        words = ", ".join(f"{joint} ({100 * error:.0f} % of its torque)" for joint, error in bad.items())
+        yield Judgement(
+            Id.JOINT_ERROR,
+            f"the torque of {words} is not predicted on other motions",
+            Remedy("check sign, scale and columns of its effort, and what else acts on it (springs, cables, a second motor)"),
+            "refused" if poor else "warning",
+            joint=next(iter(bad)) if len(bad) == 1 else None,
+            joints=tuple(bad),
+            size=max(bad.values()),
+        )
 
 
 def _worse_than_others(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Judgement]:

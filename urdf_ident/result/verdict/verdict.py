@@ -21,13 +21,15 @@ from ...linalg import positive
 from ..evidence.evidence import SPEEDS, Evidence
 from ..record import Record
 from ..text.lines import joint_message
-from .held_out import RICHER_MOTION, held_out_reasons
+from .held_out import RICHER_MOTION, held_out_reasons, tested, unexplained_joints
 from .scale_reasons import scale_reasons
 
 #: Relative standard error of the torque over random feasible states, mean over joints.
 GOOD_UNCERTAINTY, USABLE_UNCERTAINTY = 0.15, 0.6
 #: Relative torque at the velocity limits above which a model is unusable.
 PEAK_LIMIT = 10.0
+#: Reasons inferred from what the data left open, without any error.
+_INFERRED = (Id.PARAMETERS_UNSEEN, Id.TORQUE_UNCERTAIN, Id.TORQUE_FROM_URDF, Id.SPEED_UNTESTED)
 
 
 def verdict_of(ident: Record) -> Verdict:
@@ -39,6 +41,7 @@ def verdict_of(ident: Record) -> Verdict:
         if all its poor reasons are consequences.
     """
     outside = list(held_out_reasons(ident))
+    outside += unexplained_joints(ident, any(item.level == "poor" for item in outside))
     reasons = [*outside, *_physics(ident), *_findings(ident.inputs, any(item.level == "poor" for item in outside))]
     if ident.evidence is not None:
         reasons += [
@@ -47,10 +50,20 @@ def verdict_of(ident: Record) -> Verdict:
             *scale_reasons(ident, ident.evidence),
             *_implausible(ident.evidence),
         ]
+    if tested(ident):  # what the data left open was not needed on other motions
+        open_ = [item for item in reasons if item.id in _INFERRED and item.severity == "warning"]
+        reasons = [replace(item, severity="info") if item in open_ else item for item in reasons]
     return Verdict.of(reasons)
 
 
 def _physics(ident: Record) -> Iterator[Judgement]:
+    if limited := [word.split(": ")[0] for word in ident.solver.get("active", ()) if ": mass at " in word]:
+        yield Judgement(
+            Id.MASS_AT_LIMIT,
+            f"the mass of {', '.join(limited)} is at a limit of the optimisation: it is no estimate",
+            Remedy("check the signs and units of the efforts and the masses in the URDF, or raise consistency.mass_factor"),
+            joints=tuple(limited),
+        )
     if not ident.consistency.consistent:
         offenders = ", ".join(ident.consistency.offenders)
         yield Judgement(Id.NOT_CONSISTENT, f"not physically consistent: {offenders}", Remedy("consistency: {method: lmi}"))
