@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
+from contextvars import ContextVar
 from copy import copy
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +19,8 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from ..errors import QualityError, UrdfIdentError
-from ..files.read_write import inputs_protected, note_input
+from ..files.read_write import inputs_protected, note_input, outputs
+from ..quoting import printable
 
 if TYPE_CHECKING:
     from ..logs.recording import Recording
@@ -88,6 +92,8 @@ JUDGED_BAD, WRONG_USE, UNFORESEEN = 1, 2, 70
 #: Base class of typer's errors for an unknown command, a missing option, or a value of the wrong type.
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
+#: Whether errors are raised with their traceback.
+_debug: ContextVar[bool] = ContextVar("debug", default=False)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 Urdf = Annotated[Path, typer.Argument(metavar="ROBOT.urdf", help="URDF of the robot.")]
@@ -141,6 +147,9 @@ def main() -> None:
     """Runs the command line; errors of the package are printed as one line and set the exit code."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads do not help with small matrices
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # avoids a search of all installed packages
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # a file would get the number of a closed one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     sys.exit(run(arguments, debug=debug))
@@ -157,14 +166,25 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
         The exit code: 0 success; 1 bad verdict (the files are written); 2 wrong usage, unusable input, or an output that
         cannot be written; 70 internal error; 130 interrupted. Every error is one line on standard error.
     """
+    shown: Any = _Printed(sys.stdout)
+    notes: Any = _Printed(sys.stderr)
+    token = _debug.set(debug)
     try:
-        with inputs_protected():
-            code = _parser(next(iter(arguments), ""))(arguments or ["--help"], standalone_mode=False)
-        sys.stdout.flush()
-        return int(code or 0)
-    except (BrokenPipeError, SystemExit):  # typer turns a closed pipe into SystemExit, and raises it for nothing else
-        _drop_stdout()
-        return 0
+        with inputs_protected(), redirect_stdout(shown), redirect_stderr(notes), nullcontext() if debug else _no_warnings():
+            code = _command(arguments, debug)
+            shown.flush()
+            if shown.full and code in (0, JUDGED_BAD):
+                say_aside(f"error: the output cannot be written ({shown.full}){_already_written()}")
+                return WRONG_USE
+            return code
+    finally:
+        _debug.reset(token)
+
+
+def _command(arguments: list[str], debug: bool) -> int:
+    """Runs a command, prints its error, and returns its exit code."""
+    try:
+        return int(_parser(next(iter(arguments), ""))(arguments or ["--help"], standalone_mode=False) or 0)
     except (typer.Abort, KeyboardInterrupt):
         return 130
     except typer.Exit as error:
@@ -172,12 +192,88 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
     except Exception as error:
         if debug:
             raise
-        text, code = _one_line(error, arguments)
-        _say(f"error: {text}")
+        text, code = error_line(error, arguments)
+        say_aside(f"error: {text}{_already_written()}")
         return code
 
 
-def _one_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
+def optional_lines(write: Callable[[], list[str]]) -> list[str]:
+    """Writes what accompanies results that are already written, such as a report; a failure leaves them and the verdict valid.
+
+    Args:
+        write: Writes it and returns lines that say so.
+
+    Returns:
+        These lines, or one that says what is missing and why.
+    """
+    try:
+        return write()
+    except Exception as error:
+        if _debug.get():
+            raise
+        return [f"no report: {error_line(error, [])[0]}"]
+
+
+class _Printed:
+    """Standard output or error whose failure does not interrupt a command; what comes after a failed write is dropped."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.full = ""  # why a write failed; empty also if nobody reads any more
+
+    def write(self, text: str) -> int:
+        try:
+            self.stream.write(text)
+        except UnicodeEncodeError:  # half a character, or an old encoding
+            self.write(text.encode(self.encoding, "backslashreplace").decode(self.encoding))
+        except (OSError, ValueError) as error:
+            self._drop(error)
+        return len(text)
+
+    def flush(self) -> None:
+        try:
+            self.stream.flush()
+        except (OSError, ValueError) as error:
+            self._drop(error)
+
+    def _drop(self, error: Exception) -> None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            self.full = self.full or str(error.strerror)
+        with suppress(OSError, ValueError):  # else the interpreter would fail to flush it at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Warnings of libraries are for developers: they do not reach the terminal, from here or from child processes."""
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = "ignore"
+    silent = logging.NullHandler()
+    logging.getLogger().addHandler(silent)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.getLogger().removeHandler(silent)
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
+
+
+def _already_written() -> str:
+    """Which files a command wrote before it failed; empty if there are none."""
+    from ..grouping import abbreviated
+
+    files = [str(path) for path in outputs()]
+    return f"; written before: {abbreviated(files, 4)}" if files else ""
+
+
+def error_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
     """The error message for the user, and the exit code."""
     if isinstance(error, UrdfIdentError):
         return str(error), JUDGED_BAD if isinstance(error, QualityError) else WRONG_USE
@@ -185,11 +281,10 @@ def _one_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
         words = ["urdf-ident", *(name for name in arguments[:1] if name in _commands()), "--help"]
         text = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
         return f"{text}{_as_setting(error)}; see `{' '.join(words)}`", WRONG_USE
-    what = " ".join(str(error).split())[:300]
+    what = printable(" ".join(str(error).split())[:300])
     if _lacks_memory(error):
         return f"not enough memory ({what or 'no more is known'}); use fewer or shorter logs, or a lower rate", WRONG_USE
     if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
-        _drop_stdout()
         return f"the output cannot be written ({error.strerror})", WRONG_USE
     if isinstance(error, OSError) and error.filename is not None:
         return f"a file or folder cannot be used ({error.strerror}), at {str(error.filename)[:200]!r}", WRONG_USE
@@ -229,16 +324,9 @@ def _maintainers() -> str:
     return "the maintainers (SECURITY.md)"
 
 
-def _say(line: str) -> None:
-    """Prints one line on standard error, escaping what cannot be printed there."""
-    with suppress(OSError, ValueError):
-        typer.echo(line.encode("utf-8", "backslashreplace").decode("utf-8"), err=True)
-
-
-def _drop_stdout() -> None:
-    """Discards buffered output, so that the interpreter does not fail to flush it at exit."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def say_aside(line: str) -> None:
+    """Prints one line on standard error, with escapes for what could control a terminal."""
+    typer.echo(printable(line), err=True)
 
 
 @lru_cache(maxsize=32)
@@ -305,10 +393,10 @@ def open_robot(config: Path | None, urdf: Path | None, lock: list[str] | None = 
         project = project.model_copy(update={"robot": project.robot.model_copy(update={"lock": locks})})
     own = project.robot.urdf
     if urdf is not None and own is not None and (folder / Path(own).expanduser()).resolve() != urdf.resolve():
-        _say(f"note: {urdf} of the command line is used, not {own} of the project file (robot.urdf)")
+        say_aside(f"note: {urdf} of the command line is used, not {own} of the project file (robot.urdf)")
     robot = project.build_robot(urdf, folder)
     for note in robot.notes:
-        _say(f"note: {robot.path}: {note}")
+        say_aside(f"note: {robot.path}: {note}")
     return project, folder, robot
 
 
@@ -337,7 +425,7 @@ def print_implausible_values(robot: Robot) -> None:
     from ..pipeline.check import implausible_lines, implausible_values
 
     for line in implausible_lines(implausible_values(robot)):
-        typer.echo(f"note: {robot.path}, {line}", err=True)
+        say_aside(f"note: {robot.path}, {line}")
 
 
 def read_logs(arguments: list[str], robot: Robot, project: Project) -> list[Recording]:
@@ -381,7 +469,7 @@ def _find_logs(arguments: list[str], project: Project, *, copies: bool = False, 
     from ..logs.sources import expand_logs, shown
 
     for argument in sorted({argument for argument in arguments if arguments.count(argument) > 1}):
-        _say(f"note: {shown(argument)} is given more than once and used once")
+        say_aside(f"note: {shown(argument)} is given more than once and used once")
     logs = expand_logs(arguments, project.log, copies=copies, without=without) if arguments else []
     for log in logs:
         for _, path in log.files:

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ..errors import MissingExtraError
 from ..files.folders import check_writable
 from ..files.read_write import check_output
-from .common import JUDGED_BAD, AsJson, Config, Force, Packages, SkipBadLogs, Urdf, command, say
+from .common import JUDGED_BAD, AsJson, Config, Force, Packages, SkipBadLogs, Urdf, command, optional_lines, say
 from .report import NoReport
 
 
@@ -46,10 +45,7 @@ def fleet(
         found = identify_each(urdf, robots, out, config=config, force=force, skip_bad_logs=skip_bad_logs)
     notes = [f"wrote {found.save(table)}"]
     if not no_report:
-        try:
-            notes += [f"wrote {found.plot(picture)}", f"wrote {write_fleet(found, page)}"]
-        except MissingExtraError as error:
-            notes.append(f"no report: {error}")
+        notes += optional_lines(lambda: [f"wrote {found.plot(picture)}", f"wrote {write_fleet(found, page)}"])
     say(found.as_dict(), as_json, lambda: "\n".join([found.summary(), *notes]))
     if found.failed:
         raise typer.Exit(JUDGED_BAD)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import LimitError, ModelError, OutputError, QualityError
+from ..errors import LimitError, ModelError, QualityError
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import work_bars
@@ -217,11 +217,8 @@ def validate(
     report = score(ident, read_logs(logs, ident.model.robot, ident.project), force=force)
     say(report.entries, as_json, report.summary)
     if not no_report:
-        try:
-            paths = CommandPaths(ident.model.robot.path, result)
-            lines = report_lines(with_scores(ident, report), result.parent / "validation.html", paths)
-        except OutputError as error:  # the report is optional: the scores are still printed
-            lines = [f"no report: {error}"]
+        paths = CommandPaths(ident.model.robot.path, result)
+        lines = report_lines(with_scores(ident, report), result.parent / "validation.html", paths)
         typer.echo("\n".join(lines), err=as_json)
     if report.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)

@@ -11,7 +11,18 @@ from ..errors import LogError, ProjectError, check_named
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import search_bar, steps
-from .common import Config, Locks, Packages, Urdf, command, open_result, open_robot, print_implausible_values, read_logs
+from .common import (
+    Config,
+    Locks,
+    Packages,
+    Urdf,
+    command,
+    open_result,
+    open_robot,
+    print_implausible_values,
+    read_logs,
+    say_aside,
+)
 from .report import say_file_replaced
 
 if TYPE_CHECKING:
@@ -79,7 +90,7 @@ def simulate(
     check_output(out)
     plant = true_plant(project, robot, truth)
     if recorded := why_recorded(trajectory, motion):
-        typer.echo(f"note: {trajectory} is a recording: {recorded}; its noise becomes part of the motion", err=True)
+        say_aside(f"note: {trajectory} is a recording: {recorded}; its noise becomes part of the motion")
     with steps() as progress:
         log = run_experiment(
             project,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import MissingExtraError, ModelError
+from ..errors import ModelError
 from ..files.read_write import check_output
 from ..result.text.commands import CommandPaths
-from .common import Force, Result, command, open_result, read_logs
+from .common import Force, Result, command, open_result, optional_lines, read_logs, say_aside
 
 if TYPE_CHECKING:
     from ..result.identification import Identification
@@ -34,10 +34,12 @@ def report(
 ) -> None:
     """Write report.html again, optionally for other logs."""
 
+    from ..report import write_report
+
     page = out or result.parent / "report.html"
     check_output(page)
     ident = with_logs(open_result(result), logs or [], force)
-    typer.echo("\n".join(report_lines(ident, page, CommandPaths(ident.model.robot.path, result))))
+    typer.echo(f"wrote {write_report(ident, page, CommandPaths(ident.model.robot.path, result))}")
 
 
 @command("plot out/identification.json torque friction -o pictures --format pdf")
@@ -84,13 +86,14 @@ def with_logs(ident: Identification, logs: list[str], force: bool) -> Identifica
 
 
 def report_lines(ident: Identification, path: Path, paths: CommandPaths) -> list[str]:
-    """Writes the report; if its libraries are missing, returns one line that says so instead of raising."""
-    from ..report import write_report
+    """Writes the report of a result that is already written; if it fails, returns one line that says so instead of raising."""
 
-    try:
+    def write() -> list[str]:
+        from ..report import write_report
+
         return [f"wrote {write_report(ident, path, paths)}"]
-    except MissingExtraError as error:
-        return [f"no report: {error}"]
+
+    return optional_lines(write)
 
 
 def say_file_replaced(path: Path) -> None:
@@ -99,7 +102,7 @@ def say_file_replaced(path: Path) -> None:
 
     if path.is_file():
         when = datetime.fromtimestamp(path.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
-        typer.echo(f"note: {path} of {when} is replaced", err=True)
+        say_aside(f"note: {path} of {when} is replaced")
 
 
 def say_replaced(out: Path, *, report: bool) -> None:
@@ -110,7 +113,7 @@ def say_replaced(out: Path, *, report: bool) -> None:
     """
     say_file_replaced(out / "identification.json")
     if not report and (out / "report.html").is_file():
-        typer.echo(f"note: {out / 'report.html'} remains that of the earlier result", err=True)
+        say_aside(f"note: {out / 'report.html'} remains that of the earlier result")
 
 
 def written_line(out: Path, notes: list[str]) -> str:

@@ -101,6 +101,7 @@ class FileSet:
         for path in _files_below(stage):
             check_output(self.folder / path)
             os.chmod(stage / path, mode_of(self.folder / path))
+        names = _files_below(stage)
         with _locked(self.folder):
             _finish(self.folder, self.last)
             _sync(stage)
@@ -108,6 +109,8 @@ class FileSet:
             os.rename(stage, self.folder / _COMPLETE)
             _sync(self.folder)
             _finish(self.folder, self.last)
+        for name in names:
+            read_write.note_output(self.folder / name)
 
 
 def finish(folder: str | Path, last: str) -> None:

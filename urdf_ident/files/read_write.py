@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import MissingFileError, OutputError, closest
+from ..quoting import printable
 from . import sizes
 from .folders import make_folder, remove_empty
 
@@ -55,6 +56,7 @@ class Source:
 @dataclass
 class _Inputs:
     read: dict[tuple[int, int], Source] = field(default_factory=dict)
+    written: list[Path] = field(default_factory=list)
 
 
 _inputs: ContextVar[_Inputs | None] = ContextVar("inputs", default=None)
@@ -83,7 +85,7 @@ def note_input(path: str | Path, what: str, digest: str | None = None) -> None:
         return
     with suppress(OSError, ValueError):  # a name with a null byte is a ValueError
         about = os.stat(path)
-        inputs.read[about.st_dev, about.st_ino] = Source(what, str(path), digest)
+        inputs.read[about.st_dev, about.st_ino] = Source(what, printable(str(path)), digest)
         if stat.S_ISDIR(about.st_mode):
             for item in sorted(Path(path).iterdir()):
                 if not item.is_dir():
@@ -94,6 +96,19 @@ def sources() -> tuple[Source, ...]:
     """The files read so far inside :func:`inputs_protected`; empty outside."""
     inputs = _inputs.get()
     return () if inputs is None else tuple(inputs.read.values())
+
+
+def note_output(path: Path) -> None:
+    """Registers a file that was written."""
+    inputs = _inputs.get()
+    if inputs is not None:
+        inputs.written.append(path)
+
+
+def outputs() -> tuple[Path, ...]:
+    """The files written so far inside :func:`inputs_protected`; empty outside."""
+    inputs = _inputs.get()
+    return () if inputs is None else tuple(path for path in dict.fromkeys(inputs.written) if path.is_file())
 
 
 def read_bytes(path: str | Path, what: str = "file") -> bytes:
@@ -281,15 +296,12 @@ def write_text(path: str | Path, text: str) -> Path:
 
     Args:
         path: The file; missing parent folders are created.
-        text: The content; line ends are kept.
+        text: The content; line ends are kept. Half a character (in a file name that is not UTF-8) becomes its escape.
 
     Raises:
         OutputError: The folder or the file cannot be written, or the file is an input of this command.
     """
-    try:
-        return write_bytes(path, text.encode("utf-8"))
-    except UnicodeEncodeError as error:
-        raise unwritable(path, "its text holds half a character") from error
+    return write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
 def write_bytes(path: str | Path, data: bytes) -> Path:
@@ -327,6 +339,7 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
             with suppress(OSError):
                 os.unlink(temporary)
         remove_empty(made)  # no effect once the file is there
+    note_output(Path(path))
     return Path(path)
 
 

@@ -14,6 +14,7 @@ from ..errors import LogError, MissingFileError
 from ..files.allowed import allowed
 from ..files.read_write import missing_hint
 from ..grouping import grouped
+from ..quoting import printable
 from .columns.layout import LogLayout
 from .formats.choice import PACKED, is_bag_folder, is_log_name, logs_among
 from .formats.lerobot import episode_path, episodes, episodes_in, is_dataset, split_episode
@@ -76,7 +77,9 @@ def expand_logs(
     paths = list(unique.values())
     if not copies:
         _refuse_copies(paths, found)
-    return [LogSource(name, shown(path), found[path]) for name, path in zip(_names(paths), paths, strict=True)]
+    return [
+        LogSource(printable(name), printable(shown(path)), found[path]) for name, path in zip(_names(paths), paths, strict=True)
+    ]
 
 
 def _logs_of(argument: str | Path, layout: LogLayout) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -98,7 +101,9 @@ def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
     if isinstance(source, LogSource):
         return source
     path = os.path.expanduser(source)
-    return LogSource(_short(path), shown(path), _parts(path, layout, path) if layout.files else (("", path),))
+    return LogSource(
+        printable(_short(path)), printable(shown(path)), _parts(path, layout, path) if layout.files else (("", path),)
+    )
 
 
 def _plain_logs(argument: str) -> dict[str, tuple[tuple[str, str], ...]]:

@@ -102,7 +102,7 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
     pick, count = [names.index(joint) for joint in robot.joints], len(names)
     rotor = np.diag(_vector(settings, "rotor_inertia", count, where))
     reduction = _matrix(settings, count, where)
-    motor = settings.get("motor") or {}
+    motor = _section(settings, "motor", where)
     motor_friction: tuple[Friction, ...] = ()
     if motor:
         if reduction is None:
@@ -110,8 +110,8 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
         if len(pick) != count:
             raise ModelError("motor numbers with locked joints are ambiguous", where=where, remedy="unlock all joints")
         rotor = rotor + reduction.T @ np.diag(_vector(motor, "inertia", count, where)) @ reduction
-        motor_friction = friction_from_mapping(motor.get("friction") or {}, f"{where}, motor.friction")
-    joint_friction = friction_from_mapping(_selected(settings.get("friction") or {}, pick, count), f"{where}, friction")
+        motor_friction = friction_from_mapping(_section(motor, "friction", f"{where}, motor"), f"{where}, motor.friction")
+    joint_friction = friction_from_mapping(_selected(_section(settings, "friction", where), pick, count), f"{where}, friction")
     friction = FrictionTruth(robot.n, joint_friction, motor_friction, reduction if motor_friction else None)
     stiffness = _vector(settings, "stiffness", count, where)[pick] if "stiffness" in settings else None
     kept = None if reduction is None else reduction[np.ix_(pick, pick)]
@@ -160,6 +160,14 @@ def _selected(value: Any, pick: list[int], count: int) -> Any:
     if isinstance(value, Mapping):
         return {key: _selected(item, pick, count) for key, item in value.items()}
     return [value[k] for k in pick] if isinstance(value, list) and len(value) == count else value
+
+
+def _section(settings: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    """A part of the file that is a mapping itself; an empty one if it is absent."""
+    section = settings.get(key)
+    if section is not None and not isinstance(section, Mapping):
+        raise ModelError(f"'{key}' is no mapping", where=where, got=repr(section)[:60], expected=f"{key}: {{name: value}}")
+    return section or {}
 
 
 def _vector(settings: Mapping[str, Any], key: str, count: int, where: str) -> Array:
