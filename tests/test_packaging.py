@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -61,15 +62,26 @@ def python_script(path: Path) -> bool:
     return not path.suffix and path.read_bytes()[:40].startswith(b"#!/usr/bin/env python")
 
 
-def test_packaging_lists_every_package_and_maps_the_robots(declared: dict[str, Any]) -> None:
-    settings = declared["tool"]["setuptools"]
+def test_every_package_is_found_and_the_robots_are_mapped(declared: dict[str, Any]) -> None:
+    """As setuptools resolves them, for a wheel and for an editable installation alike."""
+    code = """
+import setuptools, sys
+from distutils.core import run_setup
+found = run_setup("setup.py", stop_after="init")
+found.parse_config_files()
+print(*found.packages)
+print(found.package_dir)
+"""
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    packages, folders = told.stdout.splitlines()[-2:]
     here = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "urdf_ident").rglob("__init__.py")}
-    assert set(settings["packages"]) == here | {"urdf_ident_robots"}
-    assert settings["package-dir"]["urdf_ident_robots"] == "robots"
-    patterns = settings["package-data"]["urdf_ident_robots"]
-    data = [path for path in (ROOT / "robots").iterdir() if path.is_file() and path.suffix != ".py"]
-    assert data
-    assert all(any(path.match(pattern) for pattern in patterns) for path in data)
+    assert set(packages.split()) == here | {"urdf_ident_robots"}
+    assert ast.literal_eval(folders)["urdf_ident_robots"] == "robots"
+    settings = declared["tool"]["setuptools"]
+    for folder, package in (("robots", "urdf_ident_robots"), *(("/".join(name.split(".")), name) for name in sorted(here))):
+        patterns = settings["package-data"].get(package, [])
+        data = [path for path in (ROOT / folder).iterdir() if path.is_file() and path.suffix not in (".py", ".pyc")]
+        assert all(any(path.match(pattern) for pattern in patterns) for path in data), package
 
 
 def test_what_is_imported_is_declared(declared: dict[str, Any]) -> None:

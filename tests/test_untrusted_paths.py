@@ -270,7 +270,7 @@ AUDITED = {
     "motion/files.py:read_trajectory": GIVEN,
     "motion/files.py:why_recorded": GIVEN,
     "pipeline/experiment.py:_load_for": GIVEN,
-    "pipeline/fleet.py:identify_fleet": OWN,
+    "pipeline/fleet.py:fleet": OWN,
     "project.py:load_project": GIVEN,
     "provenance.py:computing": OWN,
     "report/template.py:_text": OWN,
@@ -285,7 +285,7 @@ AUDITED = {
     "viz/scene.py:_with_own_images.inlined": GIVEN,
 }
 #: Folders and modules whose openings are of their own temporary files or of the memory of this process.
-APART = ("parallel/", "faults/")
+APART = ("faults/",)
 
 
 def openings(tree: ast.AST, function: str = "") -> list[str]:

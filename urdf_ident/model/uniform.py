@@ -12,6 +12,7 @@ from ..grouping import grouped
 from ..linalg import Array
 from .geometry import CAPSULE, Visual, capsules_between_joints, placed_at, reach, solid_shapes
 from .inertia import from_pseudo_inertia
+from .meshes import load_mesh
 from .robot import Robot
 
 #: Sum of the area vectors of a mesh over the sum of their lengths up to which it is closed; rounded corners leave 1e-6.
@@ -77,9 +78,7 @@ def _moments(kind: str, size: tuple[float, ...]) -> Array:
 @lru_cache(maxsize=256)
 def _mesh_moments(path: Path) -> Array:
     """Pseudo-inertia of a mesh, or of its bounding box where its surface is not closed, shape (4, 4)."""
-    import coal  # type: ignore[import-untyped]  # comes with Pinocchio
-
-    mesh = coal.MeshLoader().load(str(path), np.ones(3))
+    mesh = load_mesh(path, np.ones(3))
     corners = np.array(mesh.vertices())
     faces = corners[[[mesh.tri_indices(k)[i] for i in range(3)] for k in range(mesh.num_tris)]]
     area = np.cross(faces[:, 1] - faces[:, 0], faces[:, 2] - faces[:, 0])
