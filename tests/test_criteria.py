@@ -29,7 +29,7 @@ from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.engine.pinocchio import regressor
+from urdf_ident.model.rigid_bodies import regressor
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.motion.limits import Limits

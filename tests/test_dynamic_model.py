@@ -13,11 +13,11 @@ from conftest import arm_urdf, inertials, rnea
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.friction import Coulomb, Viscous
 from urdf_ident.linalg import shaped
+from urdf_ident.model import rigid_bodies as engine
 from urdf_ident.model import term_chunks
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.engine import pinocchio as engine
-from urdf_ident.model.engine.rigid import CHUNK
+from urdf_ident.model.rigid_bodies import CHUNK
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 

@@ -14,6 +14,7 @@ from scipy import linalg
 
 from urdf_ident.errors import EstimationError, ShapeError
 from urdf_ident.linalg import lstsq, solve_triangular, triangle, whitening
+from urdf_ident.statistics.accumulate import FactorAccumulator
 from urdf_ident.statistics.least_squares import Solution, leave_one_out_changes, ols, solve
 
 DIGITS = {"longley": 10, "pontius": 10, "norris": 10, "noint1": 10, "wampler1": 9, "wampler2": 9, "filip": 7}
@@ -246,3 +247,26 @@ def test_a_direction_that_one_part_alone_determines_changes_by_a_bounded_amount(
     matrices = np.array([np.diag([1.0, 0.5]), np.diag([0.0, 0.5])])
     changes = leave_one_out_changes(matrices, np.array([[0.2, 0.1], [0.0, 0.1]]))
     assert changes == pytest.approx(np.array([[-20.0, -0.2], [0.0, -0.2]]))
+
+
+@pytest.mark.parametrize("width", [1, 5, 40])
+@pytest.mark.parametrize("rows", [0, 3, 40, 1500, 5000])
+def test_a_factor_takes_up_rows_as_they_come(width: int, rows: int) -> None:
+    data = np.random.default_rng(rows).normal(size=(rows, width))
+    accumulator = FactorAccumulator(width)
+    for begin in range(0, rows, 37):
+        accumulator.add(data[begin : begin + 37])
+    R = accumulator.factor()
+    assert len(R) <= width
+    np.testing.assert_allclose(R.T @ R, data.T @ data, atol=1e-11 * max(rows, 1))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 4), (3, 0), (1, 1), (3, 7), (150, 9), (151, 9), (200, 260), (900, 40)])
+def test_a_triangle_is_numpys_and_not_its_rows_memory(rows: int, columns: int) -> None:
+    data = np.random.default_rng(rows).normal(size=(rows, columns))
+    data[:, columns // 2 :][:, :1] = 0.0
+    before, R = data.copy(), triangle(data)
+    np.testing.assert_array_equal(data, before)
+    assert R.shape == (min(rows, columns), columns)
+    np.testing.assert_array_equal(np.tril(R, -1), 0.0)
+    np.testing.assert_allclose(R, np.linalg.qr(data, mode="r"), atol=1e-12)

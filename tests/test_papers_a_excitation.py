@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import load_script
 
-from urdf_ident.model.engine.pinocchio import regressor
+from urdf_ident.model.rigid_bodies import regressor
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from conftest import arm_urdf, inertials, rnea
 
 from urdf_ident.errors import LimitError, MissingFileError, ModelError, ShapeError, UrdfError
 from urdf_ident.logs.recording import Recording
+from urdf_ident.model import rigid_bodies as engine
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.engine import pinocchio as engine
 from urdf_ident.model.inertia import transform
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits

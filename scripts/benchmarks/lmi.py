@@ -13,10 +13,10 @@ import numpy as np
 from urdf_ident.consistency.constraints import LmiOptions
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.linalg import Array
-from urdf_ident.model.engine.pinocchio import regressor
 from urdf_ident.model.inertia import PSEUDO_BASIS, from_com, pseudo_inertia, to_com
 from urdf_ident.model.parameters import inertial_parameters
 from urdf_ident.model.prior import inertial_prior
+from urdf_ident.model.rigid_bodies import regressor
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.structure import random_motion
 

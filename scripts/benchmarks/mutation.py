@@ -53,22 +53,10 @@ EQUIVALENT: tuple[tuple[str, str, str, str], ...] = (
         "rows or their factor: the same sum of squares",
     ),
     (
-        "engine/batched.py",
-        "c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=-1.0)",
-        "c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=- 2.0)",
-        "a sign",
-    ),
-    (
         "friction_selection/reference_torque.py",
         "ROUNDS = 25",
         "ROUNDS = 26",
         "one round more after twenty-five that did not converge",
-    ),
-    (
-        "engine/rigid.py",
-        "if theta.ndim == 2 and theta.shape[1] > _MODELS:",
-        "if theta.ndim == 2 and theta.shape[ 0] > _MODELS:",
-        "two ways to the same torques",
     ),
     (
         "model/structure.py",

@@ -19,7 +19,6 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,9 +28,8 @@ from threadpoolctl import threadpool_limits
 
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.engine.compiled import VARIABLE
-from urdf_ident.model.engine.pinocchio import regressor
-from urdf_ident.model.engine.rigid import Rigid
+from urdf_ident.model.prior import lumped_inertials
+from urdf_ident.model.rigid_bodies import regressor, rigid_torque
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.structure import random_motion
 from urdf_ident.samples import Segment
@@ -100,45 +98,38 @@ def beside_peers(samples: int, figaroh: str | None) -> list[str]:
     peer_fit, peer_rows = cpu(lambda: solved(model, segment), 1), cpu(lambda: stored(model, segment), 2)
     expected = solved(model, segment)
     toolbox = None if figaroh is None else by_figaroh(figaroh, model, segment)
-    data, theta = model.robot.model.createData(), np.random.default_rng(2).normal(size=60)
+    data = model.robot.model.createData()
 
     def loop() -> None:
         for q, v, a in zip(segment.q, segment.v, segment.a, strict=True):
             pin.rnea(model.robot.model, data, q, v, a)
 
-    peer_torque, lines = cpu(loop, 2), []
-    for engine in ("numpy", "numba"):
-        os.environ[VARIABLE] = engine
-        rigid = Rigid(model.robot)
-        if not rigid.name(samples).startswith(engine):
-            lines.append(f"| {engine} | {rigid.name(samples)} | | |")
-            continue
-        fitted(model, segment)  # numba loads or compiles
-        rows = cpu(lambda: [None for _ in model.row_blocks(segment, compact=True)])
-        fit = cpu(lambda: fitted(model, segment))
-        torque = cpu(partial(rigid.torque, theta, segment.q, segment.v, segment.a))
-        apart = float(np.abs((fitted(model, segment) - expected) / np.maximum(np.abs(expected), 1e-9)).max())
-        one = 1e6 / samples  # s → µs a sample
-        lines += [
-            f"| columns and rows, {engine} | {one * rows:.2f} µs a sample | {one * peer_rows:.2f} µs, `pin` loop that stores W "
-            f"| {peer_rows / rows:.1f} × |",
-            f"| {samples} samples → {len(base)} base parameters, {engine} | {fit:.2f} s "
-            f"| {peer_fit:.2f} s, stored W + `numpy.linalg.qr` | {peer_fit / fit:.1f} × |",
-            f"| rigid torque of many samples, {engine} | {one * torque:.2f} µs a sample "
-            f"| {one * peer_torque:.2f} µs, `pin.rnea` in a loop | {peer_torque / torque:.1f} × |",
-        ]
-        print(f"{engine}: largest relative difference of base parameters from the peer's {apart:.1e}", file=sys.stderr)
-        if toolbox is not None:
-            version, peer, left = toolbox
-            found = np.zeros(len(model.names))
-            found[base.independent] = fitted(model, segment)
-            own = float(np.sqrt(np.mean((segment.tau - model.torque(found, segment.q, segment.v, segment.a)) ** 2)))  # type: ignore[operator]
-            print(f"FIGAROH leaves {left:.6f}, {engine} {own:.6f}", file=sys.stderr)
-            lines.append(
-                f"| {samples} samples → {len(base)} base parameters, {engine} | {fit:.2f} s "
-                f"| {peer:.2f} s, FIGAROH {version} | {peer / fit:.0f} × |"
-            )
-    del os.environ[VARIABLE]
+    peer_torque = cpu(loop, 2)
+    rows = cpu(lambda: [None for _ in model.row_blocks(segment, compact=True)])
+    fit = cpu(lambda: fitted(model, segment))
+    inertials = lumped_inertials(model.robot).ravel()
+    torque = cpu(lambda: rigid_torque(model.robot, inertials, segment.q, segment.v, segment.a))
+    apart = float(np.abs((fitted(model, segment) - expected) / np.maximum(np.abs(expected), 1e-9)).max())
+    one = 1e6 / samples  # s → µs a sample
+    lines = [
+        f"| columns and rows | {one * rows:.2f} µs a sample | {one * peer_rows:.2f} µs, `pin` loop that stores W "
+        f"| {peer_rows / rows:.1f} × |",
+        f"| {samples} samples → {len(base)} base parameters | {fit:.2f} s "
+        f"| {peer_fit:.2f} s, stored W + `numpy.linalg.qr` | {peer_fit / fit:.1f} × |",
+        f"| rigid torque of many samples | {one * torque:.2f} µs a sample "
+        f"| {one * peer_torque:.2f} µs, `pin.rnea` in a loop | {peer_torque / torque:.1f} × |",
+    ]
+    print(f"largest relative difference of base parameters from the peer's {apart:.1e}", file=sys.stderr)
+    if toolbox is not None:
+        version, peer, left = toolbox
+        found = np.zeros(len(model.names))
+        found[base.independent] = fitted(model, segment)
+        own = float(np.sqrt(np.mean((segment.tau - model.torque(found, segment.q, segment.v, segment.a)) ** 2)))  # type: ignore[operator]
+        print(f"FIGAROH leaves {left:.6f}, ours {own:.6f}", file=sys.stderr)
+        lines.append(
+            f"| {samples} samples → {len(base)} base parameters | {fit:.2f} s "
+            f"| {peer:.2f} s, FIGAROH {version} | {peer / fit:.0f} × |"
+        )
     return lines
 
 

@@ -23,9 +23,9 @@ def write(folder: Path) -> None:
     """Exports the bundled robots, with 1000 random states each and the torques that the parameters stand for."""
     from urdf_ident.export.urdf import write_urdf
     from urdf_ident.model.bundled import robot_names, robot_path
-    from urdf_ident.model.engine.pinocchio import regressor
     from urdf_ident.model.inertia import from_pseudo_inertia, pseudo_inertia
     from urdf_ident.model.prior import inertial_prior
+    from urdf_ident.model.rigid_bodies import regressor
     from urdf_ident.model.robot import Robot
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from ..friction import SIGN_WIDTH, Friction, Law, Sliding, combine_axes
 from ..linalg import Array, shaped
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
-from ..model.engine.pinocchio import with_inertias
+from ..model.rigid_bodies import with_inertias
 from .residual import Residual
 
 

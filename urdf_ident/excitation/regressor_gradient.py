@@ -72,7 +72,7 @@ class RigidRegressor:
             a: Joint accelerations, shape (N, n) [rad/s² or m/s²].
 
         Returns:
-            Shape (N, n, 10 n) as ``model.engine.pinocchio.regressor``, and the input of :meth:`gradient`.
+            Shape (N, n, 10 n) as ``model.rigid_bodies.regressor``, and the input of :meth:`gradient`.
         """
         samples = len(q)
         out = np.zeros((samples, self.n, 10 * self.n))

@@ -15,8 +15,8 @@ import numpy as np
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, scaled_lstsq
-from ..model.engine.pinocchio import regressor
 from ..model.prior import USUAL_ERROR, inertial_prior, lumped_inertials
+from ..model.rigid_bodies import regressor
 from ..model.robot import Robot
 from ..samples import TESTING_REVERSALS, one_way
 from ..signals.quality.checks import gravity_torques

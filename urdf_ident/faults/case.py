@@ -11,10 +11,10 @@ import numpy as np
 
 from ..grouping import grouped
 from ..linalg import Array, BoolArray, IntArray, lstsq, rms
-from ..model.engine.pinocchio import regressor
-from ..model.engine.rigid import rigid_of
 from ..model.prior import lumped_inertials
+from ..model.rigid_bodies import regressor
 from ..model.robot import Robot
+from ..model.spanning import spanning_anywhere
 from ..samples import distinct_reversals, one_way
 from .candidates import Interpretation
 from .delay.reversal_friction import reversal_columns
@@ -271,7 +271,7 @@ class Case:
         Returns:
             Root mean square over the joints that move, with the mass or first moment that explains most.
         """
-        kept, expansion = rigid_of(self.robot).spanning_anywhere
+        kept, expansion = spanning_anywhere(self.robot)
         own = lumped_inertials(self.robot)
         changes = np.zeros((len(own), 4, own.size))
         for b, body in enumerate(own):
@@ -333,12 +333,12 @@ class Case:
     @property
     def _kept_columns(self) -> IntArray:
         """Independent inertial columns, which span all others."""
-        return rigid_of(self.robot).spanning_anywhere[0]
+        return spanning_anywhere(self.robot)[0]
 
     @cached_property
     def _stated(self) -> Array:
         """The URDF's inertial parameters, shape (10 n,), mapped to the independent columns; the torque is unchanged."""
-        kept, expansion = rigid_of(self.robot).spanning_anywhere
+        kept, expansion = spanning_anywhere(self.robot)
         out = np.zeros(10 * self.robot.n)
         out[kept] = expansion @ lumped_inertials(self.robot).ravel()
         return out
@@ -407,12 +407,12 @@ class Case:
             moved = self._moved(base)
             zero = np.zeros_like(moved.q)
             if what == "all":
-                return rigid_of(self.robot).regressor(self._kept_columns, moved.q, moved.v, moved.a)
+                return regressor(self.robot, moved.q, moved.v, moved.a)[:, :, self._kept_columns]
             if what == "inertia":
                 n = self.robot.n
                 q = np.repeat(moved.q[:: max(1, len(moved.q) // _POSES)], n, axis=0)
                 still, unit = np.zeros_like(q), np.tile(np.eye(n), (len(q) // n, 1))
-                torque = rigid_of(self._weightless).regressor(self._kept_columns, q, still, unit)
+                torque = regressor(self._weightless, q, still, unit)[:, :, self._kept_columns]
                 return np.asarray(torque.reshape(-1, n, n, torque.shape[2])[:, range(n), range(n)].mean(axis=0))
             robot = self.robot if what == "still" else self.robot.with_gravity(np.eye(3)[int(what[-1])])
             return regressor(robot, moved.q, zero, zero)[:, :, self._kept_columns]

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from ..linalg import Array, BoolArray, rms
-from ..model.engine.pinocchio import regressor
+from ..model.rigid_bodies import regressor
 from ..samples import one_way
 from .candidates import Interpretation
 from .case import Case

@@ -12,10 +12,10 @@ import numpy as np
 
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
-from ..linalg import Array, IntArray, lstsq, orthogonal_part
+from ..linalg import Array, IntArray, lstsq, orthogonal_part, solve_triangular, triangle
 from ..model.common_factor import scaled_bodies
-from ..model.engine.pinocchio import regressor
 from ..model.prior import USUAL_ERROR, USUAL_WEIGHT, Prior, inertial_prior
+from ..model.rigid_bodies import regressor
 from ..samples import TESTING_REVERSALS
 from ..units import percent
 from .case import Case
@@ -134,7 +134,8 @@ def _noise(torques: Array, block: IntArray) -> float:
     x = lstsq(np.vstack([columns, prior]), np.append(seen, np.zeros(len(prior))))[0]
     left = (seen - columns @ x)[:, None] * columns
     scores = np.stack([left[block == b].sum(axis=0) for b in np.unique(block)])
-    square = columns.T @ columns
-    inverse = np.linalg.inv(square + prior.T @ prior)
-    ratio = np.einsum("bi,ij,bj->", scores, inverse, scores) / np.trace(inverse @ square)
+    data = triangle(columns)
+    root = triangle(data, prior)
+    between, within = (np.sum(solve_triangular(root, rows.T, transposed=True) ** 2) for rows in (scores, data))
+    ratio = between / within
     return max(1.0, float(ratio) * len(scores) / max(len(scores) - 1, 1))

@@ -15,7 +15,7 @@ import pinocchio as pin
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, IntArray, rms
-from ..model.engine.pinocchio import tip_jacobians
+from ..model.rigid_bodies import tip_jacobians
 from .case import Case
 from .load_friction import LoadedFit
 from .motion_samples import MotionSamples

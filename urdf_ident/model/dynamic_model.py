@@ -23,8 +23,8 @@ from ..linalg import Array, IntArray
 from ..samples import Segment
 from .base import BaseParameters
 from .drive import Drive
-from .engine.rigid import CHUNK, rigid_of
 from .parameters import Parameter, inertial_parameters
+from .rigid_bodies import CHUNK, rigid_torque, row_columns
 from .robot import Robot
 from .row_groups import Compact, RowGroup, compact_groups, row_groups
 from .structure import reduce_to_base
@@ -239,8 +239,8 @@ class DynamicModel:
         """
         if self.reference_theta is None or segment.reference_torque is not None or not self.loaded:
             return segment
-        torque = rigid_of(self.robot).torque(self.reference_theta, segment.q, segment.v, segment.a)
-        return replace(segment, reference_torque=torque if segment.external is None else torque - segment.external)
+        carried = rigid_torque(self.robot, self.reference_theta, segment.q, segment.v, segment.a)
+        return replace(segment, reference_torque=carried if segment.external is None else carried - segment.external)
 
     @cached_property
     def compact(self) -> tuple[Compact, ...]:
@@ -257,7 +257,7 @@ class DynamicModel:
         """Per row group, its inertial columns followed by spare ones to be filled, shape (columns, samples)."""
         whole = [(group.mix, group.columns[group.columns < self.n_inertial]) for group in self.groups]
         wanted = self.compact_inertial if compact else whole
-        return rigid_of(self.robot).columns(wanted, segment.q[part], segment.v[part], segment.a[part], len(segment), spare)
+        return row_columns(self.robot, wanted, segment.q[part], segment.v[part], segment.a[part], spare)
 
     def row_blocks(
         self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False, torque: bool = False

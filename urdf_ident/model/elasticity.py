@@ -28,7 +28,7 @@ from ..linalg import Array, IntArray
 from ..samples import Segment
 from .drive import Drive
 from .dynamic_model import DynamicModel
-from .engine.rigid import CHUNK, rigid_of
+from .rigid_bodies import CHUNK, rigid_torque
 from .robot import Robot
 from .rotors import rotor_coupling
 from .row_groups import RowGroup, inertial_columns
@@ -283,7 +283,7 @@ class ElasticModel(DynamicModel):
         link_terms, motor_terms = self._term_rows(segment)
         own = theta[self.n_inertial :]
         link, motor = (np.einsum("ji,nj...->ni...", self.turns, rows @ own) for rows in (link_terms, motor_terms))
-        link += rigid_of(self.robot).torque(theta[: self.n_inertial], segment.q, segment.v, segment.a)
+        link += rigid_torque(self.robot, theta[: self.n_inertial], segment.q, segment.v, segment.a)
         return link, motor, link + motor
 
     def spring_torque(self, theta: Array, segment: Segment) -> Array:

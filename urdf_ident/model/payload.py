@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from ..errors import ModelError, nearest
 from ..linalg import Array, shaped
 from ..samples import ReadOnly, Segment
-from .engine.rigid import rigid_of
 from .geometry import reach
 from .inertia import from_com, margins, transform
+from .rigid_bodies import rigid_torque
 from .robot import LumpedLink, Robot
 
 #: Begin of a remedy where logs do not fit a known payload.
@@ -108,7 +108,7 @@ class Payload(ReadOnly):
         """Returns the joint torque that moves the payload, shape (N, n) [N·m or N]."""
         theta = np.zeros(10 * robot.n)
         theta[10 * self.body : 10 * self.body + 10] = self.theta
-        return rigid_of(robot).torque(theta, segment.q, segment.v, segment.a)
+        return rigid_torque(robot, theta, segment.q, segment.v, segment.a)
 
     def taken_off(self, robot: Robot, log: str, segments: Sequence[Segment]) -> tuple[Segment, ...]:
         """Returns the segments of a log with the payload's torque as an external torque.

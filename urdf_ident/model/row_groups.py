@@ -9,8 +9,8 @@ import numpy as np
 
 from ..linalg import Array, IntArray
 from .drive import Drive
-from .engine.rigid import rigid_of
 from .robot import Robot
+from .spanning import present, spanning
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +91,16 @@ def compact_groups(robot: Robot, groups: Sequence[RowGroup]) -> tuple[Compact, .
     Returns:
         One per group; all term columns are kept.
     """
-    kept, expansion = rigid_of(robot).spanning
+    kept, expansion = spanning(robot)
     found = []
     for group in groups:
         inertial = group.columns[group.columns < 10 * robot.n]
         own = np.flatnonzero(np.isin(kept, inertial))
-        present = rigid_of(robot).present(group.mix, inertial)
-        own = own[present[np.searchsorted(inertial, kept[own])]]
+        there = present(robot, group.mix, inertial)
+        own = own[there[np.searchsorted(inertial, kept[own])]]
         terms = len(group.columns) - len(inertial)
         matrix = np.zeros((len(own) + terms, len(group.columns)))
-        matrix[: len(own), : len(inertial)] = expansion[np.ix_(own, inertial)] * present
+        matrix[: len(own), : len(inertial)] = expansion[np.ix_(own, inertial)] * there
         matrix[len(own) :, len(inertial) :] = np.eye(terms)
         places = np.concatenate([np.searchsorted(inertial, kept[own]), len(inertial) + np.arange(terms)])
         matrix.setflags(write=False)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..friction import AxisMotion, Law
 from ..linalg import Array
 from ..samples import Segment
-from .engine.rigid import rigid_of
+from .rigid_bodies import rigid_torque
 from .robot import Robot
 from .terms import AppliedTerm
 
@@ -105,12 +105,12 @@ def torque_by_sample(model: TorqueModel, thetas: Array, which: NDArray[np.int32]
     """
     out = np.empty(segment.q.shape)
     for part, terms in term_chunks(model, segment, AT_ONCE):
-        own, engine = which[part], rigid_of(model.robot)
+        own = which[part]
         for k in np.unique(own):
             some = np.flatnonzero(own == k)
             at, (bodies, rest) = some + part.start, np.split(thetas[:, k], [model.n_inertial])
             friction = np.einsum("nk,jk,k->nj", terms[some], model.distribution, rest)
-            out[at] = friction + engine.torque(bodies, segment.q[at], segment.v[at], segment.a[at])
+            out[at] = friction + rigid_torque(model.robot, bodies, segment.q[at], segment.v[at], segment.a[at])
     return out
 
 
@@ -126,4 +126,4 @@ def torque_chunks(model: TorqueModel, theta: Array, segment: Segment) -> Iterato
     bodies, rest = theta[: model.n_inertial], theta[model.n_inertial :]
     for part, terms in term_chunks(model, segment, AT_ONCE):
         tau = np.einsum("nk,jk,k...->nj...", terms, model.distribution, rest)
-        yield part, tau + rigid_of(model.robot).torque(bodies, segment.q[part], segment.v[part], segment.a[part])
+        yield part, tau + rigid_torque(model.robot, bodies, segment.q[part], segment.v[part], segment.a[part])

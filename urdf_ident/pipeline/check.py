@@ -18,9 +18,9 @@ from ..grouping import abbreviated, grouped
 from ..model.base import ALONE, COMBINED, NEVER, BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
-from ..model.engine.rigid import rigid_of
 from ..model.inertia import to_com
 from ..model.prior import inertial_prior, lumped_inertials
+from ..model.rigid_bodies import rigid_torque
 from ..model.robot import Robot
 from ..model.structure import geometric_rank, random_motion
 from ..model.terms import RotorInertia
@@ -205,7 +205,7 @@ def _springs(model: ElasticModel) -> list[dict[str, Any]]:
     """Stiffest spring that the encoders could resolve: under gravity alone, and in vigorous motion."""
     robot = model.robot
     motion = random_motion(robot, 400)
-    torque_of = partial(rigid_of(robot).torque, inertial_prior(robot).theta0)
+    torque_of = partial(rigid_torque, robot, inertial_prior(robot).theta0)
     still = np.zeros_like(motion.q)
     to_motors = np.linalg.inv(model.drive.geared)
     torques = [torque_of(motion.q, v, a) @ to_motors for v, a in ((still, still), (motion.v, motion.a))]
@@ -288,7 +288,7 @@ def implausible_values(robot: Robot) -> list[dict[str, str]]:
     found = []
     q = np.random.default_rng(0).uniform(*finite_ends(lower, upper), (_POSES, robot.n))
     still = np.zeros_like(q)
-    weight = np.median(np.abs(rigid_of(robot).torque(inertial_prior(robot).theta0, q, still, still)), axis=0)
+    weight = np.median(np.abs(rigid_torque(robot, inertial_prior(robot).theta0, q, still, still)), axis=0)
     for j, joint in enumerate(robot.joints):
         unit = joint_units(robot.prismatic[j])["torque"]
         turns = max(abs(lower[j]), abs(upper[j])) / (2 * np.pi)

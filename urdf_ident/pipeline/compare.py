@@ -323,8 +323,9 @@ class _Explained(NamedTuple):
 
 def _explained(A: Array, y: Array) -> _Explained:
     theta = scaled_lstsq(A, y, rcond=1e-9)
-    rank = int(np.linalg.matrix_rank(A / positive(np.linalg.norm(A, axis=0)), 1e-6))
+    scale = positive(np.linalg.norm(A, axis=0))
+    rank = int(np.linalg.matrix_rank(A / scale, 1e-6))
     free, left = len(y) - rank, float(np.sum((y - A @ theta) ** 2))
     variance = max(left / max(free, 1), 1.0)
-    mass_error = math.sqrt(variance * float(np.linalg.pinv(A.T @ A, hermitian=True)[0, 0]))
+    mass_error = math.sqrt(variance) * float(np.linalg.norm(np.linalg.pinv(A / scale, rcond=1e-9)[0]) / scale[0])
     return _Explained(theta, mass_error, left, rank, free, variance, float(np.sum((A @ theta) ** 2)) / max(rank, 1) / variance)

@@ -13,7 +13,6 @@ from ..linalg import Array
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, refuse_trained
 from ..model.dynamic_model import DynamicModel
-from ..model.engine.rigid import rigid_of
 from ..model.robot import Robot
 from ..motion.limits import Limits
 from ..parallel import one_thread
@@ -116,10 +115,8 @@ def _result(from_data: DataEstimate, prepared: Prepared, project: Project) -> tu
     """Runs the third stage; returns the complete result and the pending call of :func:`.validate.speeds`."""
     model, fit = from_data.model, from_data.fit
     physical = complete(model, from_data.statistics, fit, from_data.prior, project, prepared.trained, from_data.reversals)
-    engine, solver = rigid_of(model.robot).used, physical.standard.solver
+    solver = physical.standard.solver
     notes = [*from_data.notes, *physical.prior.notes, *solver.get("notes", ())]
-    if "(" in engine:  # not the expected engine; the reason is in parentheses
-        notes.append(f"rigid-body columns by {engine}")
     result = Identification(
         model,
         fit,
@@ -128,7 +125,7 @@ def _result(from_data: DataEstimate, prepared: Prepared, project: Project) -> tu
         physical.factor,
         physical.baseline,
         solver={**solver, "notes": notes, **({"springs": from_data.springs} if from_data.springs else {})},
-        signals={**prepared.signals, "engine": engine},
+        signals=prepared.signals,
         inputs=tuple(log.as_dict() for log in prepared.logs),
         cross_validation=from_data.cross_validation,
         project=project,

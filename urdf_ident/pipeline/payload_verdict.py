@@ -188,6 +188,5 @@ def _errors_after_motions(problem: PayloadProblem, fit: PayloadFit, slopes: Arra
                     begin = int(np.flatnonzero(group.columns == loaded.p)[0])
                     factor = triangle(factor, block[:, begin : begin + 10] * weights[group.name])
         informed = np.vstack([information, factor * np.sqrt(SECONDS * rate / STATES)])
-        covariance = np.linalg.pinv(informed.T @ informed, hermitian=True)
-        trials.append((motion.words, np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slopes, covariance, slopes), 0.0))))
+        trials.append((motion.words, np.linalg.norm(slopes @ np.linalg.pinv(informed, rcond=1e-8), axis=1)))
     return trials

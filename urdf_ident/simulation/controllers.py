@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
 from ..linalg import Array
-from ..model.engine.pinocchio import mass_matrices
+from ..model.rigid_bodies import mass_matrices
 from ..model.robot import Robot
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError, SimulationError, check_shape
 from ..linalg import Array, shaped
-from ..model.engine.pinocchio import with_inertias
+from ..model.rigid_bodies import with_inertias
 from ..model.robot import Robot
 from .friction_truth import FrictionTruth
 

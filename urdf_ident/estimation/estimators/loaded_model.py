@@ -12,8 +12,8 @@ import numpy as np
 from ...linalg import Array, IntArray
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...model.engine.rigid import CHUNK, rigid_of
 from ...model.inertia import BODY_PARAMETERS
+from ...model.rigid_bodies import CHUNK, rigid_torque
 from ...model.row_groups import Compact, RowGroup
 from ...samples import Segment
 from ...signals.prepare import PreparedLog
@@ -128,15 +128,15 @@ def with_load(loaded: LoadedModel, log: PreparedLog, params: Array) -> PreparedL
     """
     if not loaded.model.loaded:
         return log
-    slopes, engine = LoadSlopes(loaded.model, loaded.theta, loaded.own), rigid_of(loaded.model.robot)
+    slopes = LoadSlopes(loaded.model, loaded.theta, loaded.own)
     body = np.zeros(loaded.model.n_inertial)
     robot = body if loaded.model.reference_theta is None else loaded.model.reference_theta
     body = body.copy()
     body[loaded.own] = loaded.placement @ params
     segments = []
     for segment in log.segments:
-        carried = engine.torque(body, segment.q, segment.v, segment.a)
-        rest = engine.torque(robot, segment.q, segment.v, segment.a)
+        carried = rigid_torque(loaded.model.robot, body, segment.q, segment.v, segment.a)
+        rest = rigid_torque(loaded.model.robot, robot, segment.q, segment.v, segment.a)
         heavy = replace(segment, reference_torque=rest if segment.external is None else rest - segment.external)
         grown = np.zeros(segment.q.shape)
         for weights, axis, factor in slopes.factors(heavy):

@@ -20,8 +20,8 @@ import numpy as np
 
 from ...linalg import Array, scaled_lstsq
 from ...model.dynamic_model import DynamicModel
-from ...model.engine.rigid import rigid_of
 from ...model.prior import Prior
+from ...model.rigid_bodies import row_columns
 from ...samples import Segment
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import FactorAccumulator
@@ -108,11 +108,11 @@ class LoadSlopes:
             The slice of samples, and per row group its columns and the derivatives.
         """
         model, segment = self.model, self.model.with_reference_torque(segment)
-        slopes, engine = self.factors(segment), rigid_of(model.robot)
+        slopes = self.factors(segment)
         read = [(axis, self.columns) for _, axis, _ in slopes]
         for part, blocks in model.row_blocks(segment, chunk=chunk, torque=torque):
             own = np.zeros((len(model.groups), len(self.columns), len(blocks[0])))
-            rigid = engine.columns(read, segment.q[part], segment.v[part], segment.a[part], len(segment)) if read else []
+            rigid = row_columns(model.robot, read, segment.q[part], segment.v[part], segment.a[part])
             for (weights_of_joints, _, factor), rows in zip(slopes, rigid, strict=True):
                 for g, group in enumerate(model.groups):
                     share = float(group.mix @ weights_of_joints)

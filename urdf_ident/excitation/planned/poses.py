@@ -16,8 +16,8 @@ import numpy as np
 
 from ...errors import LimitError
 from ...linalg import Array, BoolArray
+from ...model import rigid_bodies as engine
 from ...model.dynamic_model import DynamicModel
-from ...model.engine import pinocchio as engine
 from ...model.robot import Robot
 from ...motion.collision.clearance import check_clearance
 from ...motion.collision.collisions import Collisions

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg import Array, BoolArray, IntArray, positive, rms
-from ...model.engine.pinocchio import regressor
-from ...model.engine.rigid import rigid_of
+from ...model.rigid_bodies import regressor
 from ...model.robot import Robot
+from ...model.spanning import spanning
 from ...signals.filters import lowpass
 from ..evidence import significance
 from ..gram_fit import solved
@@ -66,7 +66,7 @@ class DelayProblem:
         Args:
             moves: Whether each joint moves, shape (n,).
         """
-        columns = regressor(robot, motion.q, motion.v, motion.a)[:, :, rigid_of(robot).spanning[0]]
+        columns = regressor(robot, motion.q, motion.v, motion.a)[:, :, spanning(robot)[0]]
         scale = rms(columns, (0, 1))
         active = scale > 1e-9 * scale.max()
         friction = []

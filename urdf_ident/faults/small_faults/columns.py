@@ -18,9 +18,8 @@ import pinocchio as pin
 from ...friction.law import smooth_sign
 from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray
-from ...model.engine.pinocchio import regressor, tip_jacobians
-from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
+from ...model.rigid_bodies import regressor, rigid_torque, tip_jacobians
 from ...model.robot import Robot
 from ...samples import one_way
 from ..candidates import Interpretation
@@ -361,14 +360,14 @@ def _slopes(robot: Robot, samples: MotionSamples, theta: Array, drag: Array, siz
     """Derivatives of all torques by each joint's position, velocity and acceleration, shape (n, 3, N, n)."""
     smooth = drag.copy()  # Coulomb friction has no slope; rotor inertia and viscous friction do
     smooth[:, ~np.isin(np.arange(drag.shape[1]) % 6, (0, 2))] = 0.0
-    engine, slopes = rigid_of(robot), np.empty((robot.n, 3, len(samples.q), robot.n))
-    torque = engine.torque(theta, samples.q, samples.v, samples.a) + _friction(samples, sizes, smooth)
+    slopes = np.empty((robot.n, 3, len(samples.q), robot.n))
+    before = rigid_torque(robot, theta, samples.q, samples.v, samples.a) + _friction(samples, sizes, smooth)
     for j in range(robot.n):
         step = _STEP * (np.arange(robot.n) == j)
         places = (samples.q + step, samples.v, samples.a), (samples.q, samples.v + step, samples.a)
         for k, state in enumerate((*places, (samples.q, samples.v, samples.a + step))):
-            moved = engine.torque(theta, *state) + _friction(samples.with_motion(*state), sizes, smooth)
-            slopes[j, k] = (moved - torque) / _STEP
+            moved = rigid_torque(robot, theta, *state) + _friction(samples.with_motion(*state), sizes, smooth)
+            slopes[j, k] = (moved - before) / _STEP
     return slopes
 
 

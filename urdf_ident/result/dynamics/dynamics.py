@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ...errors import EstimationError, ModelError, check_shape
 from ...linalg import Array, positive
-from ...model.engine.pinocchio import with_inertias
+from ...model.rigid_bodies import with_inertias
 from ...model.trained import without_inertia, without_joint_terms
 from ..record import Record
 from .intervals import mass_matrix, require_rigid

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...judgements.catalogue import Id
 from ...linalg import Array, IntArray, orthogonal_part, positive
-from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
+from ...model.rigid_bodies import rigid_torque
 from ...model.robot import Robot
 from ...samples import distinct_poses
 from ...sequences import white_noise
@@ -245,7 +245,7 @@ def check_computed(state: Examination, robot: Robot) -> None:
     time, q, effort = recording.time[part], recording.position[part], recording.effort[part]
     rate = 1.0 / float(np.median(np.diff(time)))
     v = np.gradient(q, time, axis=0) if recording.velocity is None else recording.velocity[part]
-    stated = rigid_of(robot).torque(lumped_inertials(robot).ravel(), q, v, np.gradient(v, time, axis=0))
+    stated = rigid_torque(robot, lumped_inertials(robot).ravel(), q, v, np.gradient(v, time, axis=0))
     inner = slice(len(time) // 20, -(len(time) // 20))  # without the transients of the filter
     fast = np.array([(x - lowpass(x, rate, _ABOVE * rate))[inner] for x in (stated, effort, q, v)])
     left = np.array([orthogonal_part(x[:2].T, x[2:].T, _DEPENDENT) for x in np.moveaxis(fast, -1, 0)])

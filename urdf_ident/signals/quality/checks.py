@@ -8,7 +8,7 @@ import pinocchio as pin
 from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray, rms
 from ...logs.recording import Recording
-from ...model.engine.pinocchio import mass_matrices
+from ...model.rigid_bodies import mass_matrices
 from ...model.robot import Robot
 from ...samples import SHORT, SHORTEST, columns
 from ...units import joint_units

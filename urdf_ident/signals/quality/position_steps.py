@@ -10,7 +10,7 @@ from ...judgements.catalogue import Id
 from ...judgements.judgement import Judgement, Remedy
 from ...linalg import Array, orthogonal_part, positive, rms
 from ...logs.recording import Recording
-from ...model.engine.pinocchio import mass_matrices
+from ...model.rigid_bodies import mass_matrices
 from ...model.robot import Robot
 from ...samples import fast_speed, moving
 from ..condition import Conditioned

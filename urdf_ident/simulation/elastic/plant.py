@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from ...errors import SimulationError, check_shape
 from ...linalg import Array, BoolArray, one_each, shaped
-from ...model.engine.pinocchio import with_inertias
+from ...model.rigid_bodies import with_inertias
 from ...model.robot import Robot
 from ...samples import Segment
 from ...simulation import gauss

@@ -1,7 +1,8 @@
-"""The reference engine: Pinocchio's joint-torque regressor, sample by sample."""
+"""Rigid-body dynamics of many samples, by Pinocchio: regressor, torques, mass matrices, Jacobians."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import local
 from weakref import WeakKeyDictionary
 
@@ -9,10 +10,13 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from ...errors import ModelError, check_shape
-from ...linalg import Array, shaped
-from ..inertia import symmetric
-from ..robot import Robot
+from ..errors import ModelError, check_shape
+from ..linalg import Array, BoolArray, IntArray, shaped
+from .inertia import symmetric
+from .robot import Robot
+
+#: Samples per chunk of rows, and entries of the regressor that are held at a time.
+CHUNK, _ENTRIES = 1024, 1_000_000
 
 
 class _Workspaces(local):
@@ -67,6 +71,65 @@ def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
     for k, (qk, vk, ak) in enumerate(zip(configuration, np.asarray(v), np.asarray(a), strict=True)):
         out[k] = compute(model, data, qk, vk, ak)
     return out
+
+
+def row_columns(
+    robot: Robot, rows: Sequence[tuple[Array, IntArray]], q: Array, v: Array, a: Array, spare: Sequence[int] = ()
+) -> list[Array]:
+    """Returns inertial columns of rows that mix the torques of several joints; the whole regressor is never stored.
+
+    Args:
+        rows: Weights of the joints in each row, shape (n,), and its inertial columns.
+        q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
+        spare: Number of additional columns per row, to be filled by the caller; none if empty.
+
+    Returns:
+        Per row, shape (columns and spare ones, N) [unit of torque per unit of parameter].
+
+    Raises:
+        ShapeError: The arrays disagree.
+    """
+    out = [np.empty((len(columns) + more, len(q))) for (_, columns), more in zip(rows, spare or [0] * len(rows), strict=True)]
+    step = max(1, _ENTRIES // (10 * robot.n**2))
+    for part in (slice(k, k + step) for k in range(0, len(q), step)):
+        whole = regressor(robot, q[part], v[part], a[part])
+        for block, (mix, columns) in zip(out, rows, strict=True):
+            block[: len(columns), part] = sum(mix[j] * whole[:, j, columns].T for j in np.flatnonzero(mix))
+    return out
+
+
+def rigid_torque(robot: Robot, theta: Array, q: Array, v: Array, a: Array) -> Array:
+    """Computes the rigid-body torque, including gravity, shape (N, n) or (N, n, k) [N·m or N].
+
+    By recursion (RNEA) where all bodies are possible. Parameters of impossible ones, such as differences of bodies, cannot be
+    expressed about a centre of mass without loss of digits, and are multiplied by the regressor.
+
+    Args:
+        theta: Inertial parameters, shape (10·n,) or (10·n, k).
+        q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
+
+    Raises:
+        ShapeError: The arrays disagree.
+    """
+    check_motion(robot, q, v, a)
+    theta = np.asarray(theta, dtype=float)
+    check_shape("theta", theta.shape, (10 * robot.n, *theta.shape[1:2]))
+    out = np.empty((len(q), robot.n, *theta.shape[1:]))
+    if theta.ndim == 1 and _possible(theta.reshape(-1, 10)).all():
+        model, data = with_inertias(robot, theta), _workspace(robot)
+        for k, state in enumerate(zip(robot.configuration(q), np.asarray(v), np.asarray(a), strict=True)):
+            out[k] = pin.rnea(model, data, *state)
+        return out
+    step = max(1, _ENTRIES // (10 * robot.n**2))
+    for part in (slice(k, k + step) for k in range(0, len(q), step)):
+        out[part] = regressor(robot, q[part], v[part], a[part]) @ theta
+    return out
+
+
+def _possible(bodies: Array) -> BoolArray:
+    """Whether each body is nothing, or no smaller than a point at its centre of mass: ``2 |m c|² ≤ m tr I``, shape (n,)."""
+    size, spread = np.sum(bodies[:, 1:4] ** 2, axis=1), bodies[:, 4] + bodies[:, 6] + bodies[:, 9]
+    return np.asarray(~bodies.any(axis=1) | ((bodies[:, 0] > 0) & (2 * size <= bodies[:, 0] * spread)))
 
 
 def mass_matrices(robot: Robot, q: Array) -> Array:

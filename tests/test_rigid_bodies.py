@@ -1,0 +1,122 @@
+"""Rigid-body rows, torques and their spanning columns against Pinocchio's recursion and finite differences of energies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from tests.urdf_samples import Style, random_urdf
+from urdf_ident.errors import ShapeError
+from urdf_ident.excitation.regressor_gradient import RigidRegressor
+from urdf_ident.model.bundled import robot_path
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.prior import lumped_inertials
+from urdf_ident.model.rigid_bodies import CHUNK, regressor, rigid_torque, row_columns
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.spanning import spanning, spanning_anywhere
+from urdf_ident.samples import Segment
+
+
+def motion(robot: Robot, samples: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(3, samples, robot.n)) * np.array([2.0, 2.0, 5.0])[:, None, None]
+
+
+def whole_rows(robot: Robot) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(np.eye(robot.n)[j], np.array([10 * b + k for b in robot.subtrees[j] for k in range(10)])) for j in range(robot.n)]
+
+
+@pytest.fixture(scope="module")
+def arm() -> Robot:
+    return Robot.from_urdf(robot_path("tx40"))
+
+
+def test_rows_torques_and_the_gradients_regressor_agree_on_random_trees() -> None:
+    """1 to 32 turning, endless and prismatic joints about any axis, branches, fixed links and locked joints."""
+    seen, sizes = set(), set()
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        text = random_urdf(rng, links=int(rng.integers(2, 9)) if seed % 10 else 40, style=Style())
+        gravity = rng.normal(size=3) * 9.0
+        robot = Robot.from_urdf(text, gravity=gravity)
+        if robot.n > 1 and seed % 3 == 0:
+            robot = Robot.from_urdf(text, lock={robot.joints[int(rng.integers(robot.n))]: 0.7}, gravity=gravity)
+        seen |= {robot.model.joints[j].shortname() for j in range(1, robot.model.njoints)}
+        sizes.add(robot.n)
+        q, v, a = motion(robot, 20, seed)
+        stated, model = lumped_inertials(robot).ravel(), robot.model.copy()
+        model.armature = np.zeros(robot.n)
+        states = zip(robot.configuration(q), v, a, strict=True)
+        expected = np.array([pin.rnea(model, model.createData(), *state) for state in states])
+        whole, rows = regressor(robot, q, v, a), whole_rows(robot)
+        for tau in (whole @ stated, rigid_torque(robot, stated, q, v, a)):
+            np.testing.assert_allclose(tau, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+        size = np.abs(whole).max()
+        np.testing.assert_allclose(RigidRegressor(robot).evaluate(q, v, a)[0], whole, rtol=0, atol=1e-12 * size)
+        for j, ((_, columns), made) in enumerate(zip(rows, row_columns(robot, rows, q, v, a), strict=True)):
+            np.testing.assert_array_equal(made.T, whole[:, j][:, columns])
+            assert not np.delete(whole[:, j], columns, axis=1).any()
+        theta = rng.normal(size=10 * robot.n)  # no body at all
+        np.testing.assert_allclose(rigid_torque(robot, theta, q, v, a), whole @ theta, rtol=0, atol=1e-12 * size)
+        for kept, expansion in (spanning(robot), spanning_anywhere(robot)):
+            np.testing.assert_allclose(whole[:, :, kept] @ expansion, whole, rtol=0, atol=1e-9 * size)
+    assert len(seen) >= 8  # about x, y, z and oblique axes; limited and endless
+    assert 1 in sizes
+    assert max(sizes) >= 24
+
+
+def test_rows_of_coupled_joints_are_combined(arm: Robot) -> None:
+    q, v, a = motion(arm, 200)
+    mix = np.array([0.0, 0.0, 0.3, 0.0, -1.5, 1.0])
+    columns = np.array([20, 41, 44, 52, 53, 59])
+    (made,) = row_columns(arm, [(mix, columns)], q, v, a)
+    np.testing.assert_allclose(made.T, np.einsum("j,njk->nk", mix, regressor(arm, q, v, a))[:, columns], atol=1e-12)
+
+
+@pytest.mark.parametrize("samples", [0, 1, CHUNK + 1, 4000])
+def test_any_number_of_samples(arm: Robot, samples: int) -> None:
+    q, v, a = motion(arm, samples)
+    rows = whole_rows(arm)
+    for made, (mix, columns) in zip(row_columns(arm, rows, q, v, a, [2] * arm.n), rows, strict=True):
+        expected = np.tensordot(mix, regressor(arm, q, v, a), axes=(0, 1))[:, columns]
+        assert made.shape == (len(columns) + 2, samples)
+        np.testing.assert_array_equal(made[:-2].T, expected)
+    many = np.random.default_rng(0).normal(size=(60, 3))
+    np.testing.assert_allclose(rigid_torque(arm, many, q, v, a), regressor(arm, q, v, a) @ many, atol=1e-10)
+
+
+@pytest.mark.parametrize("mass", [0.0, 1e-12, -2.0])
+def test_torques_of_impossible_bodies_keep_their_digits(arm: Robot, mass: float) -> None:
+    """First moments without a mass to carry them, as a difference of two bodies or base parameters have them."""
+    theta = lumped_inertials(arm)
+    theta[2, :4] = mass, 1.0, -2.0, 0.5
+    q, v, a = motion(arm, 50)
+    expected = regressor(arm, q, v, a) @ theta.ravel()
+    np.testing.assert_allclose(rigid_torque(arm, theta.ravel(), q, v, a), expected, atol=1e-12 * np.abs(expected).max())
+
+
+def test_wrong_shapes_are_refused(arm: Robot) -> None:
+    q, v, a = motion(arm, 5)
+    with pytest.raises(ShapeError, match="v"):
+        rigid_torque(arm, np.ones(60), q, v[:3], a)
+    with pytest.raises(ShapeError, match="a"):
+        rigid_torque(arm, np.ones(60), q, v, a[:, :2])
+    with pytest.raises(ShapeError, match="theta"):
+        rigid_torque(arm, np.ones(59), q, v, a)
+
+
+def test_compact_rows_hold_all_columns(arm: Robot) -> None:
+    matrix = np.diag([48.0, -50.0, 45.0, 32.0, 45.0, 32.0])
+    matrix[5, 4] = 32.0
+    model = DynamicModel(arm, drive=Drive.build(6, reduction=matrix), friction=["viscous", "presliding"])
+    q, v, a = motion(arm, 300)
+    segment = Segment("s", 0.0, 100.0, q, v, a, before=q[:7] - 0.1)
+    for chunk in (64, 300):
+        for (_, blocks), (_, few) in zip(
+            model.row_blocks(segment, chunk), model.row_blocks(segment, chunk, compact=True), strict=True
+        ):
+            for block, small, compact in zip(blocks, few, model.compact, strict=True):
+                assert small.shape[1] < block.shape[1]
+                np.testing.assert_allclose(small @ compact.expansion, block, atol=1e-11 * np.abs(block).max())
+                np.testing.assert_array_equal((small @ compact.expansion)[:, ~block.any(axis=0)], 0.0)
