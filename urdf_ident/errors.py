@@ -68,6 +68,11 @@ class QualityError(LogError):
         super().__init__(what, **context)  # type: ignore[arg-type]
         self.findings = findings
 
+    def as_dict(self) -> dict[str, Any]:
+        """What was refused, and all findings, for JSON."""
+        refused = {"message": self.what, "where": self.where, "remedy": self.remedy, "logs": list(self.logs)}
+        return {"refused": refused, "findings": [finding.as_dict() for finding in self.findings]}
+
 
 class ProjectError(UrdfIdentError, ValueError):
     """The project file cannot be parsed or contains an unknown key or value."""

@@ -18,7 +18,6 @@ from .common import (
     Logs,
     Urdf,
     command,
-    open_project,
     open_robot,
     read_readable_logs,
     say,
@@ -38,8 +37,9 @@ def check(
     """Check a URDF: joints, inertial parameters, what can be identified."""
     if fix is not None:
         from ..export.urdf import fix_urdf
+        from ..project import load_project
 
-        project, folder = open_project(config)
+        project, folder = load_project(config)
         source = read_text(urdf, "URDF")
         check_output(fix)
         text, notes = fix_urdf(source, str(urdf))
@@ -101,7 +101,7 @@ def inspect(
     project.build_model(built)  # unknown friction laws or joints are an error before `identify` is called
     recordings, unreadable = read_readable_logs(logs, built, project, skip=True, copies=False)
     inspection = examine(built, recordings, project=project, unreadable=unreadable)
-    say(inspection.as_dict(), as_json, inspection.summary)
+    say(inspection.logs, as_json, inspection.summary)
     if unreadable:
         raise typer.Exit(WRONG_USE)
     if not inspection.acceptable:

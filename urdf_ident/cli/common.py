@@ -42,11 +42,7 @@ class Commands(TyperGroup):
     """The application; lists its commands in :data:`ORDER`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Returns the names of all commands.
-
-        Returns:
-            The names, in workflow order.
-        """
+        """The names of all commands, in workflow order."""
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
 
@@ -55,11 +51,7 @@ class Command(TyperCommand):
     """One command; its arguments are listed by name, without their Python type."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Returns arguments and options.
-
-        Returns:
-            The parameters, arguments without their Python type.
-        """
+        """Arguments and options, arguments without their Python type."""
         found = list(super().get_params(ctx))
         for parameter in found:
             if isinstance(parameter, TyperArgument):
@@ -78,12 +70,7 @@ app = typer.Typer(
 
 
 def command(*examples: str, name: str | None = None) -> Callable[[Any], Any]:
-    """Registers a function as a command.
-
-    Args:
-        examples: Command lines without the program's name.
-        name: Its name; that of the function if None.
-    """
+    """Registers a function as a command, with examples: command lines without the program's name."""
     lines = ["\b", "Example:" if len(examples) == 1 else "Examples:", *(f"  urdf-ident {example}" for example in examples)]
     return app.command(name, cls=Command, epilog="\n".join(lines))
 
@@ -156,15 +143,10 @@ def main() -> None:
 
 
 def run(arguments: list[str], *, debug: bool = False) -> int:
-    """Runs one command in this process.
+    """Runs one command in this process, and returns its exit code; every error is one line on standard error.
 
     Args:
-        arguments: Command-line arguments, without ``--debug``.
         debug: Whether to raise errors, with their traceback.
-
-    Returns:
-        The exit code: 0 success; 1 bad verdict (the files are written); 2 wrong usage, unusable input, or an output that
-        cannot be written; 70 internal error; 130 interrupted. Every error is one line on standard error.
     """
     shown: Any = _Printed(sys.stdout)
     notes: Any = _Printed(sys.stderr)
@@ -362,32 +344,16 @@ def _root(
     """Identify the dynamic model of a real robot from its URDF and its logs."""
 
 
-def open_project(config: Path | None) -> tuple[Project, Path]:
-    """Reads the project file.
+def open_robot(config: Path | None, urdf: Path | None, lock: list[str] | None = None) -> tuple[Project, Path, Robot]:
+    """The project of a command, the folder that its relative paths refer to, and the robot.
 
     Args:
-        config: Its path; all defaults if None.
-
-    Returns:
-        The project, and the folder that its relative paths refer to.
+        urdf: Used instead of the project's; a difference is noted.
+        lock: ``JOINT=VALUE`` of joints to lock besides those of the project.
     """
     from ..project import load_project
 
-    return load_project(config)
-
-
-def open_robot(config: Path | None, urdf: Path | None, lock: list[str] | None = None) -> tuple[Project, Path, Robot]:
-    """Reads the project file and builds the robot of a command.
-
-    Args:
-        config: As for :func:`open_project`.
-        urdf: The URDF of the command line, which is used instead of the project's; a difference is noted.
-        lock: ``JOINT=VALUE`` of joints to lock besides those of the project.
-
-    Returns:
-        The project, the folder that its relative paths refer to, and the robot.
-    """
-    project, folder = open_project(config)
+    project, folder = load_project(config)
     if lock:
         locks = {**project.robot.lock, **dict(map(_lock, lock))}
         project = project.model_copy(update={"robot": project.robot.model_copy(update={"lock": locks})})
@@ -410,11 +376,7 @@ def _lock(text: str) -> tuple[str, float]:
 
 
 def open_result(path: Path) -> Identification:
-    """Reads a result.
-
-    Args:
-        path: Its identification.json.
-    """
+    """Reads a result."""
     from ..result.files.load import load
 
     return load(path)
@@ -429,11 +391,7 @@ def print_implausible_values(robot: Robot) -> None:
 
 
 def read_logs(arguments: list[str], robot: Robot, project: Project) -> list[Recording]:
-    """Reads the logs that the arguments name.
-
-    Returns:
-        The recordings; none without arguments.
-    """
+    """Reads the logs that the arguments name, if any."""
     from ..logs.read import read_recordings
 
     logs = _find_logs(arguments, project)
@@ -449,15 +407,11 @@ def read_readable_logs(
     copies: bool = True,
     without: Sequence[str] = (),
 ) -> tuple[list[Recording], list[LeftOut]]:
-    """Reads the readable logs.
+    """Reads logs, and names those that are left out.
 
     Args:
-        skip: Whether to skip unreadable logs and duplicates; otherwise all must be readable.
-        copies: Whether duplicates are skipped with them.
-        without: Logs that are left out of folders, data sets and globs, because they are held out.
-
-    Returns:
-        The recordings, and the logs that are left out.
+        skip: Whether to leave out unreadable logs, and duplicates with ``copies``; otherwise all must be readable.
+        without: Logs that are held out of folders, data sets and globs.
     """
     from ..logs.read import read_readable
 
@@ -478,24 +432,14 @@ def _find_logs(arguments: list[str], project: Project, *, copies: bool = False, 
 
 
 def say(value: Any, as_json: bool, text: Callable[[], str]) -> None:
-    """Prints a result.
-
-    Args:
-        value: The result as a record or plain data, for JSON.
-        as_json: Whether JSON is wanted.
-        text: Returns the result in words.
-    """
+    """Prints a result: its value as JSON, or its text."""
     from ..files.records import json_text
 
     typer.echo(json_text(value) if as_json else text())
 
 
 def coloured(text: str) -> str:
-    """Colours the verdict of a summary on a terminal; plain text in a pipe or if NO_COLOR is set.
-
-    Args:
-        text: Lines, the first one with the verdict.
-    """
+    """Colours the verdict in the first line of a summary on a terminal, unless NO_COLOR is set."""
     if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
         return text
     first, *rest = text.split("\n", 1)

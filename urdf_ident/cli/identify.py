@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import LimitError, ModelError, QualityError
+from ..errors import QualityError
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import work_bars
@@ -41,7 +41,6 @@ from .report import NoReport, report_lines, say_replaced, written_line
 if TYPE_CHECKING:
     from ..logs.recording import Recording
     from ..model.robot import Robot
-    from ..project import Project
     from ..result.identification import Identification
 
 
@@ -85,6 +84,7 @@ def identify(
         project, folder, robot = open_robot(config, urdf, lock)
         model = project.build_model(robot)
         from ..pipeline.identify import identify as run
+        from ..pipeline.identify import motion_advice
 
         apart = [*(validate or []), *(sweeps or []), *(payload_logs or [])]
         recordings, left_out = read_readable_logs(logs, robot, project, skip=skip_bad_logs, without=apart)
@@ -104,8 +104,8 @@ def identify(
         _write(ident, out, loaded, payload_link, paths, force=force, no_report=no_report, verbose=verbose, as_json=as_json)
     if following is not None:
         run_design(project, folder, model, following, ident)
-    elif verbose and not as_json:
-        _print_forecast(project, ident)
+    elif verbose and not as_json and (advice := motion_advice(ident)):
+        typer.echo(advice)
     if ident.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)
 
@@ -131,10 +131,7 @@ def _write(
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Writes the result, its report and the payload of the loaded logs, and prints them as they become available.
-
-    Printed commands can be run as they are, with the user's own ``paths``.
-    """
+    """Writes the result, its report and the payload of the loaded logs, and prints them as they become available."""
     from ..files.records import json_text, plain
     from ..pipeline.payload import payload
     from ..result.files.exports import write_all, write_payload
@@ -150,16 +147,8 @@ def _write(
     body = payload(ident, loaded, link=link, force=force) if loaded else None
     more = write_payload(ident, body, out / _PAYLOAD) if body is not None else []
     if as_json:
-        outcome = {  # the most important results for programs; everything else is in identification.json
-            "verdict": ident.verdict.as_dict(),
-            "refused": None,
-            "inputs": ident.inputs,
-            "left_out": ident.left_out,
-            "cross_validation": ident.cross_validation,
-            "validation": ident.validation,
-            "notes": [*notes, *more],
-            **({} if body is None else {"payload": body.as_dict()}),
-        }
+        extra = {} if body is None else {"payload": body.as_dict()}
+        outcome = {**ident.as_dict(), "refused": None, "notes": [*notes, *more], **extra}
         typer.echo(json_text(paths.fill_in(plain(outcome))))
     elif body is not None:
         typer.echo("\n".join(["", body.summary(), "", *more]))
@@ -174,9 +163,7 @@ def _refusal_in_json(as_json: bool) -> Iterator[None]:
         yield
     except QualityError as error:
         if as_json:
-            findings = [finding.as_dict() for finding in error.findings]
-            refused = {"message": error.what, "where": error.where, "remedy": error.remedy, "logs": list(error.logs)}
-            typer.echo(json_text({"verdict": None, "refused": refused, "findings": findings}))
+            typer.echo(json_text({"verdict": None, **error.as_dict()}))
         raise
 
 
@@ -257,18 +244,3 @@ def export(
             new = [note for note in notes if note not in printed] if isinstance(notes, tuple) else []
             printed.update(new)
             typer.echo("\n".join([*new, f"wrote {path}"]))
-
-
-def _print_forecast(project: Project, ident: Identification) -> None:
-    """Prints one line on what another motion would determine; nothing if none can be planned, or the logs have faults."""
-    from ..excitation.sequential import forecast_random_motion
-
-    findings = {finding["severity"] for log in ident.inputs for finding in log["findings"]}
-    if ident.verdict.level == "poor" or {"warning", "refused"} & findings:
-        return
-    settings = project.excitation
-    try:
-        found = forecast_random_motion(ident, settings.options(ident.model.robot)["limits"], settings.duration)
-    except (LimitError, ModelError):  # no limits in the URDF, or elastic joints: `design` reports it
-        return
-    typer.echo(f"next: {found.sentence()}, even with a random motion; --next TRAJ.csv designs a better one")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import EstimationError
+from ..errors import EstimationError, LimitError, ModelError
 from ..estimation.uncertainty.prediction import held_out_parameters, held_out_residual, start_samples
 from ..estimation.uncertainty.prediction_band import choose_prediction_band, in_band, with_all_periods
 from ..linalg import Array
@@ -193,3 +193,18 @@ def _checked(robot: Robot, *kinds: Sequence[Recording]) -> tuple[Sequence[Record
         "leave it out of one of the two lists",
     )
     return logs, held_out, sweeps
+
+
+def motion_advice(ident: Identification) -> str:
+    """One line on what another motion would determine; empty if none can be planned, or the logs have faults."""
+    from ..excitation.sequential import forecast_random_motion
+
+    findings = {finding["severity"] for log in ident.inputs for finding in log["findings"]}
+    if ident.verdict.level == "poor" or {"warning", "refused"} & findings:
+        return ""
+    settings = ident.project.excitation
+    try:
+        expected = forecast_random_motion(ident, settings.options(ident.model.robot)["limits"], settings.duration)
+    except (LimitError, ModelError):  # no limits in the URDF, or elastic joints: `design` reports it
+        return ""
+    return f"next: {expected.sentence()}, even with a random motion; --next TRAJ.csv designs a better one"

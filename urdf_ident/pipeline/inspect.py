@@ -27,7 +27,8 @@ class Inspection:
     """What was found in logs.
 
     Attributes:
-        logs: For each log its name, whether it is acceptable, its findings, and its rows if it could be read; plain data.
+        logs: As `inspect --json` prints them: for each log its name, whether it is acceptable, its findings, and its rows if it
+            could be read.
     """
 
     logs: tuple[Mapping[str, Any], ...]
@@ -36,10 +37,6 @@ class Inspection:
     def acceptable(self) -> bool:
         """Whether every log can be used."""
         return all(log["acceptable"] for log in self.logs)
-
-    def as_dict(self) -> list[dict[str, Any]]:
-        """The logs, as `inspect --json` prints them."""
-        return [dict(log) for log in self.logs]
 
     def summary(self) -> str:
         """The level and the findings of each log; the remedy of successive findings that share it is written once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..judgements.verdict import Verdict
 from .dynamics import dynamics, intervals
@@ -67,6 +67,11 @@ class Identification(Record):
             Text.
         """
         return details(self) if verbose else brief(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What programs need first; everything else is in identification.json (:meth:`save`)."""
+        shown = ("inputs", "left_out", "cross_validation", "validation")
+        return {"verdict": self.verdict.as_dict(), **{name: getattr(self, name) for name in shown}}
 
     def __repr__(self) -> str:
         robot, fit = self.model.robot, self.fit
