@@ -94,7 +94,7 @@ def test_it_begins_lower_than_random_motions_do(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_design_with_it_keeps_the_limits(method: str) -> None:
-    options = {"harmonics": 4, "starts": 1, "jobs": 1, "budget": 60.0, "collisions": None, "global_start": method}
+    options = {"harmonics": 4, "starts": 1, "budget": 60.0, "collisions": None, "global_start": method}
     design = design_excitation(MODEL, 6.0, **options)
     assert design.report.feasible
     assert design.settings["global_start"] == method

@@ -120,7 +120,7 @@ def test_the_forecast_is_what_the_next_log_then_tells(work: Path, first: Identif
     """Drive the motion, identify with both logs, compare: the prediction knew neither the log nor its noise."""
     model = first.model
     # Two starts end in one of several poor optima, by rounding; four find the same motion as six.
-    found = design_excitation(model, 8.0, after=first, budget=10.0, starts=4, jobs=1)
+    found = design_excitation(model, 8.0, after=first, budget=10.0, starts=4)
     assert found.criterion == "A"
     told = forecast(first, found.trajectory)
     t = found.trajectory.times(100.0)

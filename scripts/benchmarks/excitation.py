@@ -18,7 +18,6 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
 
-import time
 
 import numpy as np
 import yaml
@@ -60,12 +59,12 @@ def condition_over_time(seeds: int, long: float) -> None:
     for seed in range(seeds):
         budget = long if seed < 3 else 2.0
         found: list[FoundMotion] = []
-        search = Search(problem, seed, time.process_time() + budget, time.process_time)
+        search = Search(problem, seed, budget)
         search.run(None, found.append)
         path = family.trajectory(search.best.X)
         report = check_limits(path, limits, torque=torque, rate=1000.0)
         dense = condition_number(weighted_regressor(model, base, path, np.ones(model.n), 1000.0))
-        row = [np.exp(min([c.value for c in found if c.elapsed <= t], default=np.nan)) for t in MOMENTS if t <= budget]
+        row = [np.exp(min([c.value for c in found if c.spent <= t], default=np.nan)) for t in MOMENTS if t <= budget]
         rows.append(row[:3])
         print(
             f"  seed {seed:2d}: " + " ".join(f"{x:7.3f}" for x in row) + f"  1 kHz {dense:.3f}, feasible {report.feasible}, "
@@ -94,7 +93,7 @@ def gain_over_random(seeds: int, budget: float) -> None:
     for name, model in arms.items():
         base, ratios, elapsed = model.base(), [], []
         for seed in range(seeds):
-            design = design_excitation(model, DURATION, "D", seed, harmonics=HARMONICS, budget=budget, jobs=1, collisions=None)
+            design = design_excitation(model, DURATION, "D", seed, harmonics=HARMONICS, budget=budget, collisions=None)
             random = random_fourier(design.limits, DURATION, HARMONICS, seed, fill=1.0, span=2 * np.pi)
             ours, theirs = (
                 standard_errors(weighted_regressor(model, base, path, design.noise)) for path in (design.excitation, random)
@@ -110,12 +109,12 @@ def gain_over_random(seeds: int, budget: float) -> None:
 def torque_bound(seeds: int) -> None:
     """Torque limits at 60 % of what the free design uses: does the search still work, and do they hold?"""
     model = DynamicModel(Robot.from_urdf(robot_path("ur10e")), friction="none", rotor_inertia=False)
-    free = design_excitation(model, DURATION, "cond", 0, budget=3.0, jobs=1, collisions=None)
+    free = design_excitation(model, DURATION, "cond", 0, budget=3.0, collisions=None)
     peak = {m.joint: abs(m.value) for m in free.margins if m.quantity == "torque"}
     limits = Limits.from_robot(model.robot, torque=[0.6 * peak[joint] + 0.5 for joint in model.robot.joints])
     print(f"torque limits {limits.torque.round(1)} N·m (free design: cond {free.condition:.2f})")
     for seed in range(seeds):
-        design = design_excitation(model, DURATION, "cond", seed, limits=limits, budget=3.0, jobs=1, collisions=None)
+        design = design_excitation(model, DURATION, "cond", seed, limits=limits, budget=3.0, collisions=None)
         closest = min(m.relative for m in design.margins if m.quantity == "torque")
         print(
             f"  seed {seed}: cond {design.condition:.2f}, closest torque {100 * closest:.1f} % left, feasible "
@@ -146,7 +145,7 @@ def global_starts(seeds: int, budget: float) -> None:
         for method in GLOBAL_STARTS:
             for seed in range(seeds):
                 problem = problem_of(model, criterion, collisions, method)
-                search = Search(problem, seed, time.process_time() + budget, time.process_time)
+                search = Search(problem, seed, budget)
                 search.run(None, lambda candidate: None)
                 reached.setdefault(method, []).append(float(np.exp(search.best.value)))
         for method, values in reached.items():
@@ -165,9 +164,8 @@ def among_obstacles(seeds: int, budget: float) -> None:
         for family in ("modified_fourier", "fourier"):
             reached = []
             for seed in range(seeds):
-                begun = time.process_time()
                 problem = problem_of(model, "cond", collisions, "none", family)
-                search = Search(problem, seed, begun + budget, time.process_time)
+                search = Search(problem, seed, budget)
                 search.run(None, lambda candidate: None)
                 reached.append(float(np.exp(search.best.value)))
             each = " ".join(f"{x:6.2f}" for x in reached)

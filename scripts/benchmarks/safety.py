@@ -150,7 +150,7 @@ def options(rng: np.random.Generator, seed: int, robot: Robot, collisions: Colli
     """Random settings: family, duration, harmonics, and for some a start pose."""
     family = ("modified_fourier", "fourier", "spline", "tied_fourier")[int(rng.integers(4))]
     out: dict[str, Any] = {"family": family, "duration": float(rng.uniform(6, 20)), "harmonics": int(rng.integers(3, 7))}
-    out |= {"seed": seed, "ramp": float(rng.uniform(1.5, 3.0)), "starts": None, "jobs": 1}
+    out |= {"seed": seed, "ramp": float(rng.uniform(1.5, 3.0)), "starts": None}
     if family == "tied_fourier" or rng.random() < 0.3:
         for _ in range(500):
             pose = rng.uniform(0.6 * robot.limit("lower"), 0.6 * robot.limit("upper"))

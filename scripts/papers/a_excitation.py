@@ -91,7 +91,6 @@ def solve(name: str, end: tuple[float, ...] | None, budget: float, seed: int, st
         collisions=None,
         budget=budget,
         starts=starts,
-        jobs=1,
     )
     ones = np.ones(model.n)
     motions = random_motions(model, base, limits, end, seed)

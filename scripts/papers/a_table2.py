@@ -183,7 +183,6 @@ def optimal_trajectory(setup: Setup, seed: int) -> Trajectory:
         collisions=None,
         budget=120.0,
         starts=STARTS,
-        jobs=1,
     ).excitation
 
 

@@ -119,7 +119,6 @@ class Experiment:
             ramp=0.0,
             budget=budget,
             starts=starts,
-            jobs=1,
             collisions=None,
         )
         log = self.drive(RepeatedTrajectory(design.excitation, PERIODS), seed)

@@ -166,7 +166,6 @@ def design(model: DynamicModel, criterion: str, seed: int, budget: float, starts
         noise=NOISE,
         budget=budget,
         starts=starts,
-        jobs=1,
     ).excitation
 
 

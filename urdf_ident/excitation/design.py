@@ -27,13 +27,7 @@ from .formulation import Formulation, formulate
 from .planned.planned_motion import PlannedMotion
 from .planned_rows import PlannedRows
 from .search.global_start import check_global_start
-from .search.multi_start import FoundMotion, Problem
-from .search.parallel import Outcome, search
-
-#: Fraction of the budget reserved for the final verification.
-CERTIFICATE = 0.06
-#: Time for the search if its preparation has used up the budget [s].
-LEAST_SEARCH = 0.1
+from .search.multi_start import FoundMotion, Outcome, Problem, search
 
 Progress = Callable[[float, str], None]
 
@@ -53,7 +47,7 @@ class Design(PlannedMotion, ReadOnly):
         scaling: Scaling of the columns for the criterion.
         starts: Number of random starts.
         elapsed: Computing time [s].
-        history: ``(time [s], value)`` of every improvement.
+        history: ``(budget spent [s], value)`` of every improvement.
         settings: The settings of the design.
     """
 
@@ -113,7 +107,6 @@ def design_excitation(
     scaling: str | None = None,
     budget: float = 10.0,
     starts: int | None = None,
-    jobs: int | None = None,
     after: EarlierResult | None = None,
     collisions: Collisions | Literal["auto"] | None = "auto",
     global_start: str = "none",
@@ -121,8 +114,8 @@ def design_excitation(
 ) -> Design:
     """Designs an exciting motion for the base parameters of a model (for elastic joints, its rigid part) inside the limits.
 
-    The same seed gives the same motion if the search ends after ``starts`` starts in one process; with a time budget the
-    result depends on the speed of the machine. Ctrl-C ends the search with the best motion so far.
+    The same seed gives the same motion on every machine, because the budget counts evaluations and not time. Ctrl-C ends the
+    search with the best motion so far.
 
     Args:
         duration: Of one period [s].
@@ -141,9 +134,8 @@ def design_excitation(
             fixed fraction of the torque limit; for the others (as in the literature) the same on all joints.
         scaling: ``"none"``: columns in SI units; ``"columns"``: each divided by its norm on random motion. By default
             ``"columns"`` for A and E, ``"none"`` for the others. D is invariant to it.
-        budget: Time for preparation, search and final verification [s].
+        budget: Evaluations of the search, in seconds that they take on a usual core [s].
         starts: Number of random starts; by default limited by the budget.
-        jobs: Number of processes; by default the number of cores if the budget is at least 4 s, else 1.
         after: An earlier result for the same robot: the information of its logs is added to that of the motion; its
             terms, drive and noise of the row groups are used.
         collisions: Pairs of links and objects whose clearance is kept, ramps included, from
@@ -163,16 +155,15 @@ def design_excitation(
         criterion = "D" if after is None else "A"
     check_known("criterion", criterion, CRITERIA, ModelError)
     check_global_start(global_start)
-    check_positive("the time budget", budget, LimitError, "s")
+    check_positive("the budget", budget, LimitError, "s")
     begun = time.monotonic()
     limits = limits or Limits.from_robot(model.robot)
     ends = (None if q is None else one_each(key, q, len(limits.joints)) for key, q in (("start", start), ("end", end)))
     shape = Family(family, limits.joints, float(duration), harmonics, periods, ramp if family == "fourier" else 0.0, *ends)
     around: dict[str, Any] = {"after": after, "collisions": collisions, "global_start": global_start}
     given = formulate(model, shape, limits, criterion, noise=noise, scaling=scaling, **around)
-    say = None if progress is None else _progress_reporter(progress, criterion, begun, budget)
-    left = max((1 - CERTIFICATE) * budget - (time.monotonic() - begun), min(budget, LEAST_SEARCH))
-    outcome = search(given.problem, seed=seed, budget=left, starts=starts, jobs=jobs, progress=say)
+    say = None if progress is None else _progress_reporter(progress, criterion, budget)
+    outcome = search(given.problem, seed=seed, budget=budget, starts=starts, progress=say)
     found = _finished(given, outcome, {**_settings(shape, criterion, global_start), "seed": seed, "budget": budget})
     return replace(found, elapsed=time.monotonic() - begun)
 
@@ -229,9 +220,9 @@ def _slow_motion_hint(report: LimitReport) -> tuple[str, ...]:
     )
 
 
-def _progress_reporter(progress: Progress, criterion: str, begun: float, budget: float) -> Callable[[float], None]:
-    def say(value: float) -> None:
-        progress(min(1.0, (time.monotonic() - begun) / budget), f"{criterion} = {format_criterion(value)}")
+def _progress_reporter(progress: Progress, criterion: str, budget: float) -> Callable[[float, float], None]:
+    def say(spent: float, value: float) -> None:
+        progress(min(1.0, spent / budget), f"{criterion} = {format_criterion(value)}")
 
     return say
 
@@ -270,9 +261,7 @@ def certified(
         report.require()
     if clearance is not None:
         clearance.require()
-    raise LimitError(
-        "no motion inside the limits was found", remedy="allow more time in excitation.budget, or widen the limits"
-    )
+    raise LimitError("no motion inside the limits was found", remedy="allow a larger excitation.budget, or widen the limits")
 
 
 def _verified(problem: Problem, X: Array) -> tuple[LimitReport, ClearanceReport | None]:

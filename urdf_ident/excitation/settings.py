@@ -75,7 +75,9 @@ class ExcitationSection(Section):
         11, description="via points of the family points, in the order of `robot.joints` [rad or m], or their number"
     )
     dwell: float = Field(0.0, ge=0, description="pause at each via point [s]")
-    budget: float = Field(10.0, gt=0, allow_inf_nan=False, description="time for the search, verification included [s]")
+    budget: float = Field(
+        10.0, gt=0, allow_inf_nan=False, description="evaluations of the search, in seconds that they take on a usual core [s]"
+    )
     seed: int = Field(0, ge=0, description="random seed of the starts")
     ramp: float = Field(2.0, ge=0, description="duration of each ramp of the family fourier [s]")
     periods: int = Field(1, description="number of repetitions of the motion")

@@ -5,7 +5,6 @@ The start pose is the first of many random ones from which the circle is feasibl
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,6 +27,8 @@ from .planned_motion import PlannedMotion
 SPEEDS = (0.5, 0.25, 0.1, 0.05)
 #: Number of poses to try for a circle, and nodes per second of the trial [Hz].
 TRIED, ROUGHLY = 200, 40.0
+#: Seconds of a usual core to try a circle from one pose.
+_COST = 0.02
 #: Number of poses for the directions of motion of a frame, and relative size below which there is none.
 PLANES, FLAT = 10, 1e-6
 
@@ -60,7 +61,7 @@ def design_circle(
         start: Start pose, shape (n,) [rad or m]; searched if None.
         limits: Of the joints; the URDF's if None.
         collisions: Pairs whose clearance is kept; None: collisions are not checked.
-        budget: Time for the search [s].
+        budget: Start poses tried for each speed, in seconds that they take on a usual core [s].
 
     Returns:
         The motion, with verified limits and certified distances.
@@ -103,11 +104,9 @@ def _fastest_circle(
 ) -> tuple[float, Array, CartesianTrajectory, LimitReport, ClearanceReport | None]:
     """The first feasible circle over speeds [m/s], in the given order, and start poses: speed, pose, motion and margins."""
     last = None
+    most = max(1, round(budget / len(speeds) / _COST))
     for fast in speeds:
-        until = time.monotonic() + budget / len(speeds)
-        for pose in poses:
-            if last is not None and time.monotonic() > until:
-                break
+        for pose in poses[:most]:
             try:
                 if len(poses) > 1:
                     turns = min(make.keywords["turns"], 1.0)

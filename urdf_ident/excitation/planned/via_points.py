@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +36,9 @@ FILL, JUDGED = 0.9, 50.0
 #: Number of random sets of points before the best one is improved point by point.
 DRAWN = 12
 
+#: Seconds of a usual core to judge a motion.
+_COST = 0.02
+
 #: Number of random points to try for one that the robot reaches from the point before without a collision.
 _TRIES = 200
 
@@ -68,7 +70,7 @@ def design_points(
         noise: Expected torque noise of each row group, shape (n,) or a number, as for :func:`.design.design_excitation`.
         dwell: Pause at every point [s].
         collisions: Pairs whose clearance is kept; None: collisions are not checked.
-        budget: Time for the search [s].
+        budget: Motions tried in the search, in seconds that they take on a usual core [s].
 
     Returns:
         The motion, with verified limits and certified distances.
@@ -158,13 +160,13 @@ class _Points:
 def _searched(
     builder: _Points, score: Callable[[Trajectory], float], count: int, start: ArrayLike | None, seed: int, budget: float
 ) -> tuple[Array, int]:
-    """Returns the best of several feasible random sets, improved one point at a time until the time is up."""
+    """Returns the best of several feasible random sets, improved one point at a time until the budget is used up."""
     if count < 2:
         raise LimitError("a motion through points needs two", got=count)
-    began, rng, tried = time.monotonic(), np.random.default_rng(seed), 0
+    rng, tried, most = np.random.default_rng(seed), 0, max(1, round(budget / _COST))
     pose = None if start is None else one_each("start", start, len(builder.limits.joints))
     best, value = None, np.inf
-    while time.monotonic() - began < (0.9 if best is None else 0.5) * budget and tried < (1000 if best is None else DRAWN):
+    while tried < (most if best is None else min(DRAWN, most)):
         tried += 1
         points = _drawn(builder, count, pose, rng)
         if points is None:
@@ -176,10 +178,10 @@ def _searched(
         raise LimitError(
             "no via points were found whose motion stays inside the limits",
             got=f"{tried} sets tried",
-            remedy="list them in excitation.points, or allow more time in excitation.budget",
+            remedy="list them in excitation.points, or allow a larger excitation.budget",
         )
     inner = range(count) if pose is None else range(1, count - 1)
-    while time.monotonic() - began < 0.9 * budget and len(inner):
+    while tried < most and len(inner):
         tried += 1
         trial, k = best.copy(), inner[int(rng.integers(len(inner)))]
         trial[k] = builder.point(rng)

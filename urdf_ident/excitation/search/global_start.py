@@ -112,23 +112,23 @@ def evolve(
     evaluate: Callable[[Array], float],
     start: Array,
     rng: np.random.Generator,
-    out_of_time: Callable[[], bool],
+    exhausted: Callable[[], bool],
     evaluations: int = EVALUATIONS,
 ) -> None:
-    """Minimises a function of a vector until evaluations or time are used up.
+    """Minimises a function of a vector until evaluations or budget are used up.
 
     Args:
         method: ``"cma"``: covariance matrix adaptation (Hansen 2016); ``"differential_evolution"`` (Storn and
             Price 1997).
         evaluate: Shape (g,) → the value, finite; the caller stores the best.
         start: Start vector, shape (g,).
-        out_of_time: Whether the time is up.
-        evaluations: Largest number of evaluations; at least one generation unless the time is up.
+        exhausted: Whether the budget is used up.
+        evaluations: Largest number of evaluations; at least one generation unless the budget is used up.
 
     Raises:
         MissingExtraError: CMA-ES without the package ``cma``.
     """
-    limited = _Counted(evaluate, out_of_time)
+    limited = _Counted(evaluate, exhausted)
     if method == "cma":
         _covariance_adaptation(limited, start, rng, evaluations)
     else:
@@ -137,14 +137,14 @@ def evolve(
 
 @dataclass
 class _Counted:
-    """A function that is no longer evaluated once the time is up."""
+    """A function that is no longer evaluated once the budget is used up."""
 
     evaluate: Callable[[Array], float]
-    out_of_time: Callable[[], bool]
+    exhausted: Callable[[], bool]
     count: int = 0
 
     def __call__(self, z: Array) -> float:
-        if self.out_of_time():
+        if self.exhausted():
             return UNUSABLE
         self.count += 1
         return self.evaluate(z)
@@ -158,7 +158,7 @@ def _covariance_adaptation(value: _Counted, start: Array, rng: np.random.Generat
         "randn": lambda *shape: rng.standard_normal(shape),
     }
     strategy = _cma().CMAEvolutionStrategy(start, SPREAD, options)
-    while value.count + POPULATION <= max(evaluations, POPULATION) and not value.out_of_time() and not strategy.stop():
+    while value.count + POPULATION <= max(evaluations, POPULATION) and not value.exhausted() and not strategy.stop():
         vectors = strategy.ask()
         strategy.tell(vectors, [value(z) for z in vectors])
 
@@ -180,7 +180,7 @@ def _differential_evolution(value: _Counted, start: Array, rng: np.random.Genera
         recombination=0.9,
         polish=False,
         seed=rng,
-        callback=lambda *_: value.out_of_time(),
+        callback=lambda *_: value.exhausted(),
     )
 
 

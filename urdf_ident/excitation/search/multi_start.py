@@ -1,8 +1,11 @@
-"""Multi-start local search until the time or the starts are used up; all iterates are feasible."""
+"""Multi-start local search until the budget or the starts are used up; all iterates are feasible.
+
+The budget is counted in evaluations, each at its cost on a usual core, so that a seed gives the same motion on every machine,
+however loaded it is.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +14,7 @@ import numpy as np
 from ...errors import LimitError
 from ...linalg import Array
 from ...motion.limits import Limits
+from ...parallel import one_thread
 from ..family import Family
 from .global_start import UNUSABLE, Encoding, evolve
 from .interior import LinearLimits, Options, Push, minimise
@@ -25,8 +29,8 @@ POSES = 400
 TRIES = 40
 #: Amplitude factors tried for an individual of a global search until torques and distances are feasible.
 SIZES = (1.0, 0.75, 0.5, 0.3)
-#: Largest number of restarts of a local search after a clearance violation between instants; when the time is up, number of
-#: its motions that are checked, from the last one back.
+#: Largest number of restarts of a local search after a clearance violation between instants; number of its motions that are
+#: checked when the budget is used up, from the last one back.
 ROUNDS, CHECKED_BACK = 6, 3
 #: Interval, in steps of a local search, of clearance checks between instants.
 LOOKED_AT = 20
@@ -37,8 +41,14 @@ FILL = 0.999
 #: Largest change of the criterion when its instants are doubled.
 RESOLUTION = 0.02
 
+#: Seconds of a usual core that an evaluation takes, in all, per entry of its rows, and per pair of solids and instant.
+COSTS = (1.2e-3, 0.8e-7, 4e-7)
+
 #: Number of random starts before the search also starts near its best motion, and the probability of the latter.
 FRESH, HOPS = 3, 0.75
+
+#: Number of best motions kept for the final verification.
+KEPT = 6
 
 QUICK = Options((0.1, 0.03), (8.0, 16.0), 25, 0.05)
 FINE = Options((0.01, 3e-3, 1e-3, 3e-4), (16.0, 32.0, 32.0, 64.0), 40, 0.02)
@@ -72,6 +82,13 @@ class Problem:
         inside = Objective(self.criterion, grid, extra, TORQUE_FILL * self.limits.torque)
         return inside if self.obstacles is None else ObjectiveWithObstacles(inside, self.obstacles)
 
+    def cost(self, samples: int) -> float:
+        """Returns the cost of an evaluation on a number of instants [s of a usual core]."""
+        rows = self.criterion.rows
+        whole, entry, pair = COSTS
+        pairs = 0 if self.obstacles is None else len(self.obstacles.collisions.pairs) * len(self.obstacles.grid.time)
+        return whole + entry * samples * rows.model.n * len(rows.base) + pair * pairs
+
     def samples(self) -> int:
         """Returns the initial number of instants per period: the motion and its sines have few harmonics."""
         return max(60, 24 * self.family.harmonics)
@@ -91,56 +108,62 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class FoundMotion:
-    """A motion found by the search: its value at the finest resolution in use, and its unknowns, shape (d, n)."""
+    """A motion found by the search: its value at the finest resolution in use, and its unknowns, shape (d, n).
+
+    Attributes:
+        spent: The part of the budget used until then [s of a usual core].
+    """
 
     value: float
     X: Array = field(repr=False)
     starts: int = 0
-    elapsed: float = 0.0
+    spent: float = 0.0
 
 
 Found = Callable[[FoundMotion], None]
 
 
 class Search:
-    """One process's share of a search.
+    """A search by random starts and local optimisation.
 
     Args:
         problem: The problem.
         seed: Of the random starts.
-        deadline: Time to stop, on the clock.
-        clock: Wall time by default; benchmarks on a busy machine use process time.
+        budget: Of evaluations [s of a usual core].
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        seed: int | np.random.SeedSequence,
-        deadline: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.problem, self.deadline, self.clock = problem, deadline, clock
+    def __init__(self, problem: Problem, seed: int | np.random.SeedSequence, budget: float) -> None:
+        self.problem, self.budget, self.spent = problem, budget, 0.0
         self.rng = np.random.default_rng(seed)
         self.limits = problem.linear_limits()
         self.samples = problem.samples()
-        self.objective = problem.objective(self.samples)
-        self.begun = clock()
+        self.objective = self._counted(self.samples)
         self.best = FoundMotion(np.inf, np.zeros(0))
         self.starts = 0
         self._levels: list[float] = []
         #: Whether a local search has run at least one step.
         self.improved = False
 
+    def _counted(self, samples: int) -> Callable[..., tuple[float, Array]]:
+        """The objective on a number of instants, which adds its cost to :attr:`spent`."""
+        objective, cost = self.problem.objective(samples), self.problem.cost(samples)
+
+        def evaluate(X: Array, barrier: float, sharpness: float = np.inf) -> tuple[float, Array]:
+            self.spent += cost
+            return objective(X, barrier, sharpness)
+
+        return evaluate
+
     @property
-    def out_of_time(self) -> bool:
-        """Whether the time is up."""
-        return self.clock() >= self.deadline
+    def exhausted(self) -> bool:
+        """Whether the budget is used up."""
+        return self.spent >= self.budget
 
     def run(self, starts: int | None, found: Found) -> None:
-        """Searches until the deadline, or until the starts are done.
+        """Searches until the budget is used up, or until the starts are done.
 
         Args:
-            starts: Number of starts; None: limited by the deadline. At least one motion is sought in any case.
+            starts: Number of starts; None: limited by the budget. At least one motion is sought in any case.
             found: Called with every improvement.
 
         Raises:
@@ -155,16 +178,16 @@ class Search:
                     raise
                 X = self.best.X  # continue from the best motion
             self.starts += 1
-            if self.out_of_time:
+            if self.exhausted:
                 return
             X = self._improve(X, QUICK, found)
-            if self.out_of_time or not (hop or self._promising(self._value(X))):
+            if self.exhausted or not (hop or self._promising(self._value(X))):
                 continue
             before = self.best.value
             X = self._improve(X, FINE, found)
-            if not self.out_of_time and self.best.value < before:
+            if not self.exhausted and self.best.value < before:
                 self._refine(self._improve(X, POLISH, found), found)
-            if self.out_of_time:
+            if self.exhausted:
                 return
 
     def _promising(self, level: float) -> bool:
@@ -189,7 +212,7 @@ class Search:
             if picked is None or value < picked[0]:
                 picked = value, X
                 self._offer(X, value, found)
-            if self.out_of_time:
+            if self.exhausted:
                 break
         X = picked[1] if picked is not None else self.random()
         return X if self.problem.global_start == "none" else self._evolved(X, found)
@@ -209,7 +232,7 @@ class Search:
                     return value
             return UNUSABLE
 
-        evolve(self.problem.global_start, evaluate, encoding.encode(X), self.rng, lambda: self.out_of_time)
+        evolve(self.problem.global_start, evaluate, encoding.encode(X), self.rng, lambda: self.exhausted)
         self._offer(best[0][1], best[0][0], found)
         return best[0][1]
 
@@ -219,8 +242,8 @@ class Search:
         def on_iterate(X: Array) -> bool:
             self.improved = True
             passed.append(X)
-            if self.out_of_time or self.problem.obstacles is None or len(passed) % LOOKED_AT:
-                return self.out_of_time
+            if self.exhausted or self.problem.obstacles is None or len(passed) % LOOKED_AT:
+                return self.exhausted
             kept = self._is_clear(X)
             if kept:
                 self._offer(X, self._value(X), found)
@@ -230,7 +253,7 @@ class Search:
         for _ in range(ROUNDS):
             passed[:] = [X]
             X = minimise(self.objective, self.limits, X, options, on_iterate, self._push)
-            for _ in range(CHECKED_BACK if self.out_of_time else 1):
+            for _ in range(CHECKED_BACK if self.exhausted else 1):
                 if self._is_clear(X):
                     self._offer(X, self._value(X), found)
                     return X
@@ -239,16 +262,16 @@ class Search:
                 if kept is None:
                     return self.best.X if self.best.X.size else start
                 X = kept
-            if self.out_of_time:
+            if self.exhausted:
                 break
         return self.best.X if self.best.X.size else start
 
     def _refine(self, X: Array, found: Found) -> None:
         """Doubles the instants, also for later searches, if the criterion still depends on their number."""
         for _ in range(3):
-            finer = self.problem.objective(2 * self.samples)
+            finer = self._counted(2 * self.samples)
             value = finer(X, 0.0)[0]
-            if abs(value - self._value(X)) < RESOLUTION or self.out_of_time:
+            if abs(value - self._value(X)) < RESOLUTION or self.exhausted:
                 return
             for size in (0.98, 0.95, 0.9):  # a torque peak between the old instants
                 if np.isfinite(value):
@@ -269,12 +292,15 @@ class Search:
         return None if self.problem.obstacles is None else self.problem.obstacles.push
 
     def _is_clear(self, X: Array) -> bool:
-        return self.problem.obstacles is None or self.problem.obstacles.is_clear(X)
+        if self.problem.obstacles is None:
+            return True
+        self.spent += self.problem.cost(self.samples)
+        return self.problem.obstacles.is_clear(X)
 
     def _offer(self, X: Array, value: float, found: Found) -> None:
         better = value < self.best.value or not self.best.X.size
         if better and self._is_clear(X):
-            self.best = FoundMotion(value, X.copy(), self.starts, self.clock() - self.begun)
+            self.best = FoundMotion(value, X.copy(), self.starts, self.spent)
             found(self.best)
 
     def random(self) -> Array:
@@ -292,10 +318,10 @@ class Search:
             swing = 0.85 * self.limits.reach(rest, swing) * swing
             for size in 0.7 ** np.arange(12):
                 X = np.asarray(rest + size * swing)
-                # The very first motion must be feasible, even if time is short.
+                # The very first motion must be feasible, even if the budget is small.
                 if np.isfinite(self._value(X)) and (self.best.X.size or self._is_clear(X)):
                     return X
-            if self.out_of_time and self.problem.obstacles is not None and self.problem.obstacles.violation is not None:
+            if self.exhausted and self.problem.obstacles is not None and self.problem.obstacles.violation is not None:
                 self.problem.obstacles.violation.require()
         raise LimitError(
             "no motion inside the limits shows every parameter",
@@ -346,3 +372,58 @@ class Search:
         share = tau / (0.95 * TORQUE_FILL * limits.torque)
         j = int(np.argmax(share))
         return float(share[j]), f"{tau[j]:.4g} of {limits.torque[j]:.4g} by joint '{limits.joints[j]}'"
+
+
+@dataclass
+class Outcome:
+    """Result of a search: best motions first, improvements over the budget spent, and notes."""
+
+    candidates: list[FoundMotion] = field(default_factory=list)
+    starts: int = 0
+    history: tuple[tuple[float, float], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def add(self, candidate: FoundMotion) -> None:
+        """Adds a motion."""
+        if not self.candidates or candidate.value < self.candidates[0].value:
+            self.history = (*self.history, (candidate.spent, candidate.value))
+        self.candidates = sorted([*self.candidates, candidate], key=lambda motion: motion.value)[:KEPT]
+
+
+def search(
+    problem: Problem,
+    *,
+    seed: int,
+    budget: float,
+    starts: int | None = None,
+    progress: Callable[[float, float], None] | None = None,
+) -> Outcome:
+    """Searches until the budget or the starts are used up; Ctrl-C ends it with the best motion so far.
+
+    Args:
+        seed: Of the random starts.
+        budget: Of evaluations [s of a usual core].
+        starts: Number of random starts; None: limited by the budget.
+        progress: Called at every improvement with the budget spent [s] and the best value.
+
+    Raises:
+        LimitError: No motion was found; the message gives the cause.
+    """
+    outcome, worker = Outcome(), Search(problem, np.random.SeedSequence(seed).spawn(1)[0], budget)
+
+    def improved(candidate: FoundMotion) -> None:
+        outcome.add(candidate)
+        if progress is not None:
+            progress(worker.spent, outcome.candidates[0].value)
+
+    with one_thread():
+        try:
+            worker.run(starts, improved)
+        except KeyboardInterrupt:
+            if not outcome.candidates:
+                raise
+            outcome.notes = ("interrupted: the best motion so far",)
+    outcome.starts = worker.starts
+    if worker.exhausted and not worker.improved:
+        outcome.notes = (*outcome.notes, "the budget was used up before the first motion was improved: allow more")
+    return outcome

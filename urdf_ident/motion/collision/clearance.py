@@ -144,7 +144,7 @@ class Clearance:
             where=f"{self.first} and {self.second} at t = {self.time:.4g} s",
             got=f"{self.distance:.4g} m",
             expected=f"at least {self.required:.4g} m",
-            remedy="make it smaller, lower excitation.clearance, or design it with more time (excitation.budget)",
+            remedy="make it smaller, lower excitation.clearance, or design it with a larger excitation.budget",
         )
 
 
