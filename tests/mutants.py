@@ -125,6 +125,69 @@ def _mutate_one(data: Any, dice: random.Random) -> None:
         node[key] = [node[key]]
 
 
+#: Ends of texts, comments and elements, and what starts something else, in languages that names are written into.
+HOSTILE = (
+    *(
+        'j"; x("y"); //',
+        "a\nb",
+        "a\rb",
+        "a\u2028b",
+        "a\x85b",
+        "\x1b[2J",
+        "back\\",
+        "??/",
+        "*/ x /*",
+        "</script><b>",
+        "<!--",
+        "$(x)",
+    ),
+    *(
+        "`x`",
+        "$x^{$",
+        "$$",
+        "\\$x^{$",
+        "{a} %s {{b}} @HEADER@",
+        '"""',
+        "{a: [b]} # c",
+        "- a",
+        "null",
+        "1e5",
+        "é手🤖",
+        "\u202ea",
+        " a ",
+    ),
+    *(
+        "a,b",
+        "#0b6bcb",
+        "x" * 499,
+        "y" * 501,
+        "z" * 20_000,
+        "_a",
+        ".",
+        "..",
+        "/",
+        "a/b",
+        "a.b",
+        "q_1",
+        "t",
+        "",
+        "\ud800",
+        "\x00",
+    ),
+)
+
+
+def hostile_name(dice: random.Random) -> str:
+    """A name of some kind, alone or within others."""
+    name = dice.choice(HOSTILE)
+    return name if dice.random() < 0.6 else f"j{name}{dice.choice(('', '1', dice.choice(HOSTILE)))}"
+
+
+def as_reference(name: str) -> str:
+    """A name as text of an XML attribute."""
+    return "".join(letter if letter.isalnum() else f"&#{ord(letter)};" for letter in name)
+
+
 def mutate_text(text: str, dice: random.Random) -> str:
     """Cuts, doubles, swaps or soils a piece of text."""
     if not text:

@@ -24,7 +24,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
         return folder, fuzz.prepare(folder, thorough=False)
 
 
-@pytest.mark.parametrize("kind", fuzz.FILES)
+@pytest.mark.parametrize("kind", fuzz.COMMANDS)
 def test_damaged_inputs_end_in_one_line(kind: str, good: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, content = good
     monkeypatch.chdir(folder)

@@ -3,9 +3,10 @@
 python scripts/benchmarks/fuzz.py [--count 20000] [--seed 0] [--kinds urdf,project,...] [--keep DIR] [--seconds 30]
 
 Each input is one of the six files that are no logs (URDF, project, world, truth and result files, trajectories), damaged by
-``tests/mutants.py``; commands run in this process's children, 100 inputs a child, so that a crash costs one input. Reported are
-inputs a kind, exit codes, and every failure (exit 70, a signal, no end after the given seconds, more than one line) with the
-input kept in DIR.
+``tests/mutants.py``, or all of them with hostile names of one joint, link and robot (kind ``names``). Commands run in this
+process's children, 100 inputs a child, so that a crash costs one input. Reported are inputs a kind, exit codes, the largest
+memory, and every failure (exit 70, a signal, no end after the given seconds, more than one line, files changed by a refused
+command) with the input kept in DIR.
 """
 
 from __future__ import annotations
@@ -91,6 +92,17 @@ COMMANDS: dict[str, tuple[tuple[float, str], ...]] = {
         (0.2, "design robot.urdf --after r.json -c fast.yaml -o m.csv"),
         (0.3, "play robot.urdf log.csv --errors r.json --html page.html"),
     ),
+    "names": (
+        (3, "check robot.urdf --fix fixed.urdf"),
+        (3, "inspect log.csv --robot robot.urdf"),
+        (2, "inspect log.csv --robot robot.urdf --write-project q.yaml"),
+        (2, "identify robot.urdf log.csv -o out -c plain.yaml --force"),
+        (3, "identify robot.urdf log.csv -o out -c plain.yaml --force --no-report"),
+        (3, f"{SIMULATE} fast.yaml --truth truth.yaml"),
+        (3, "export-motion t.csv --robot robot.urdf --for ros2_control -o robot"),
+        (3, "play robot.urdf t.csv --html page.html"),
+        (1, "compare robot.urdf good.json"),
+    ),
     "trajectory": (
         (3, f"{SIMULATE} fast.yaml"),
         (1, "play robot.urdf t.csv --html page.html"),
@@ -167,6 +179,9 @@ def prepare(folder: Path, thorough: bool = True) -> dict[str, Any]:
 
 def write_files(good: dict[str, Any]) -> None:
     """Writes all files whole but the result."""
+    if "log.csv" not in _TEXTS:
+        _TEXTS["log.csv"] = Path("log.csv").read_text()
+    Path("log.csv").write_text(_TEXTS["log.csv"])
     for name, content in good.items():
         if name != "result":
             if name not in _TEXTS:
@@ -174,10 +189,40 @@ def write_files(good: dict[str, Any]) -> None:
             Path(FILES[name]).write_text(_TEXTS[name])
 
 
+def rename(dice: random.Random) -> None:
+    """Gives a joint, its link and the robot hostile names in all files, now and then in some only, escaped or raw."""
+    joint, link, robot = (mutants.hostile_name(dice) for _ in range(3))
+    for name in ("robot.urdf", "log.csv", "t.csv", "truth.yaml", "p.yaml", "world.yaml"):
+        if dice.random() < 0.05:
+            continue
+        text = Path(name).read_text()
+        raw = dice.random() < 0.2
+        if name.endswith(".urdf"):
+            spelled = [item if raw else mutants.as_reference(item) for item in (joint, link, robot)]
+            for old, new in zip(('"j1"', '"l1"', 'name="arm"'), spelled, strict=True):
+                text = text.replace(old, f'name="{new}"' if "=" in old else f'"{new}"')
+        elif name.endswith(".csv"):
+            head, _, rest = text.partition("\n")
+            cells = [f"{cell[:-2]}{joint}" if cell.endswith("_j1") else cell for cell in head.split(",")]
+            text = ",".join(cell if raw else '"' + cell.replace('"', '""') + '"' for cell in cells) + "\n" + rest
+        else:
+            text = text.replace("j1", joint if raw else json.dumps(joint))
+        Path(name).write_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def snapshot() -> dict[str, tuple[int, int]]:
+    """Inode and time of every file here, but for the report of the fuzzer itself."""
+    paths = (path for path in Path().rglob("*") if path.is_file() and path.name != "report.txt")
+    return {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
+
+
 def one(kind: str, good: dict[str, Any], dice: random.Random, seconds: int) -> tuple[str, str, str]:
     """Runs one damaged input: the command, the outcome, and what was said."""
     write_files(good)
-    if kind == "result":
+    if kind == "names":
+        rename(dice)
+        text = ""
+    elif kind == "result":
         data = mutants.mutate_data(good[kind], dice)
         if dice.random() < 0.7 and isinstance(data, dict):
             with contextlib.suppress(TypeError, ValueError):
@@ -185,10 +230,12 @@ def one(kind: str, good: dict[str, Any], dice: random.Random, seconds: int) -> t
         text = mutants.as_json(data, dice)
     else:
         text = mutants.MUTATORS[kind](good[kind], dice)
-    Path(FILES[kind]).write_bytes(text.encode("utf-8", "surrogatepass"))
+    if text:
+        Path(FILES[kind]).write_bytes(text.encode("utf-8", "surrogatepass"))
     weights, lines = zip(*COMMANDS[kind], strict=True)
     line = dice.choices(lines, weights)[0]
     out, err = io.StringIO(), io.StringIO()
+    before = snapshot()
     signal.alarm(seconds)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -208,6 +255,8 @@ def one(kind: str, good: dict[str, Any], dice: random.Random, seconds: int) -> t
     finally:
         signal.alarm(0)
     said = [item for item in err.getvalue().splitlines() if item.startswith("error:")]
+    if outcome == "exit 2" and before != snapshot() and "written before:" not in err.getvalue():
+        outcome = "files changed by a refused command"
     if outcome == "exit 2" and (len(said) != 1 or "Traceback" in err.getvalue()):
         outcome = "not one line"
     return line, outcome, err.getvalue()
@@ -247,12 +296,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kinds", default=",".join(FILES))
+    parser.add_argument("--kinds", default=",".join(COMMANDS))
     parser.add_argument("--seconds", type=int, default=30)
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"))
     options = parser.parse_args()
     kinds, keep = options.kinds.split(","), options.keep.resolve()
-    shares = {"urdf": 6, "project": 5, "result": 5, "trajectory": 2, "truth": 2, "world": 1}
+    shares = {"urdf": 6, "project": 5, "result": 5, "trajectory": 2, "truth": 2, "world": 1, "names": 4}
     dice = random.Random(options.seed)
     jobs = [(dice.choices(kinds, [shares[kind] for kind in kinds])[0], options.seed * 10**9 + k) for k in range(options.count)]
     with tempfile.TemporaryDirectory() as place:
@@ -289,6 +338,7 @@ def main() -> None:
         print(f"{len(items):>5} x {where}\n        e.g. {items[0]}")
     for spent, what in slowest:
         print(f"slowest: {spent:.1f} s  {what}")
+    print(f"largest memory of a child: {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20:.2f} GB")
     print(f"{done} inputs, {sum(map(len, failures.values()))} failures at {len(failures)} places")
     sys.exit(1 if failures else 0)
 
