@@ -358,13 +358,13 @@ def test_a_fault_with_a_large_gain_needs_fewer_errors_of_its_size(
 ) -> None:
     """A link of the Panda that is 11 cm too long in the URDF was GOOD at 1.6 times the error."""
     left = np.array([[0.1, 0.1], [0.03, 0.1]])
-    assert SmallFault("joint-origin", (1,), 0.09, errors, gain, significance, left).decided == decided
+    assert SmallFault(Id.JOINT_ORIGIN, (1,), 0.09, errors, gain, significance, left).decided == decided
 
 
 @pytest.mark.parametrize(("factor", "decided"), [(0.45, False), (0.55, True), (0.98, False), (1.6, True), (2.2, False)])
 def test_factors_of_an_effort_are_limited_alike_either_way(factor: float, decided: bool) -> None:
     left = np.array([[0.2] * 4, [0.1] * 4])
-    assert SmallFault("effort-scale", (1,), factor - 1, 9.0, 0.4, 5.2, left).decided == decided
+    assert SmallFault(Id.EFFORT_SCALE, (1,), factor - 1, 9.0, 0.4, 5.2, left).decided == decided
 
 
 @pytest.mark.parametrize(("size", "words", "told"), [(0.3, "about 17°", 0.3), (48.0, "a large angle", None)])
@@ -372,7 +372,7 @@ def test_the_angle_of_an_axis_is_told_where_the_first_order_approximation_holds(
     size: float, words: str, told: float | None
 ) -> None:
     """An axis turned by a right angle was said to be tilted by 2800 degrees."""
-    found = small_fault(ARM, [SmallFault("joint-axis", (1,), size, 9.0, 1.0, 9.0, np.array([[0.2] * 4, [0.1] * 4]))])
+    found = small_fault(ARM, [SmallFault(Id.JOINT_AXIS, (1,), size, 9.0, 1.0, 9.0, np.array([[0.2] * 4, [0.1] * 4]))])
     assert f"is tilted by {words} against the URDF's" in found.message
     assert found.size == told
 
@@ -405,7 +405,7 @@ def test_a_fault_that_changes_the_model_needs_less_evidence_to_be_possible(
 @pytest.mark.parametrize(("left", "possible"), [(0.0595, False), (0.057, True)])
 def test_no_urdf_is_exact_to_a_millimetre(left: float, possible: bool) -> None:
     """1.2 mm, which explained 0.4 % of a torque, kept a sound set below GOOD; what is below 1.5 % is not told, nor doubted."""
-    fault = SmallFault("joint-origin", (0,), 0.0012, 4.3, 0.17, 2.1, np.array([[0.06, 0.05], [left, 0.05]]), 1, 0.11, 1.35)
+    fault = SmallFault(Id.JOINT_ORIGIN, (0,), 0.0012, 4.3, 0.17, 2.1, np.array([[0.06, 0.05], [left, 0.05]]), 1, 0.11, 1.35)
     assert fault.possible == possible
 
 
@@ -1113,7 +1113,7 @@ def test_a_sound_cycle_of_three_poses_is_not_refused_for_friction_outside_the_la
 @pytest.mark.parametrize(("fitted", "fits"), [(1.9, True), (0.2, False)])
 def test_a_interpretation_that_predicts_far_more_than_it_fits_is_extrapolation(fitted: float, fits: bool) -> None:
     logged = Interpretation.as_logged(ARM.n)
-    found = hypotheses.Hypothesis("gravity-direction", (), 0.1, replace(logged, gravity=(0.1, 0.0, -9.8)))
+    found = hypotheses.Hypothesis(Id.GRAVITY_DIRECTION, (), 0.1, replace(logged, gravity=(0.1, 0.0, -9.8)))
     scores = [SimpleNamespace(left=np.array([left, 0.1]), score=float(np.log(left * 0.1))) for left in (0.74, 0.1)]
     case = SimpleNamespace(fitted=lambda interpretation: 0.0 if interpretation is logged else -fitted)
     assert hypotheses._fits(case, logged, scores[0], found, scores[1]) == fits  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,9 +16,11 @@ from urdf_ident.errors import LogError
 from urdf_ident.estimation.uncertainty import covariance, covariance_kinds
 from urdf_ident.estimation.uncertainty.bands import band_edges
 from urdf_ident.export.split import split_bodies
+from urdf_ident.faults.candidates import Hypothesis, Interpretation
 from urdf_ident.faults.case import clearly_negative
 from urdf_ident.faults.changes.wording import differs
-from urdf_ident.faults.wording import _gravity, _refuses
+from urdf_ident.faults.wording import _refuses, _told
+from urdf_ident.judgements.catalogue import Id
 from urdf_ident.logs.formats.variables import _numeric
 from urdf_ident.logs.recognition.recognise import _positions
 from urdf_ident.logs.recording import Recording
@@ -382,8 +385,11 @@ def test_a_current_without_a_gain_is_refused_by_the_name_of_its_log(path: str, w
 def test_the_angle_of_another_gravity_reaches_beyond_a_right_angle() -> None:
     robot = Robot.from_urdf(PAIR)
     for gravity, angle in (((0.0, 0.0, 9.81), 180.0), ((9.81, 0.0, 0.0), 90.0)):
-        step = SimpleNamespace(found=SimpleNamespace(interpretation=SimpleNamespace(gravity=gravity)))
-        assert _gravity(robot, step)[2] == pytest.approx(angle)  # type: ignore[arg-type]
+        turned = replace(Interpretation.as_logged(robot.n), gravity=gravity)
+        step = SimpleNamespace(found=Hypothesis(Id.GRAVITY_DIRECTION, (), 0.0, turned))
+        _, remedy, size = _told(robot, step)  # type: ignore[arg-type]
+        assert size == pytest.approx(angle)
+        assert remedy.settings == {"robot.gravity": list(gravity)}
 
 
 def test_bands_of_a_spectrum_grow_with_the_frequency() -> None:

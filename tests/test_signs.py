@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 
@@ -16,7 +15,7 @@ from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.examine import examine_logs
-from urdf_ident.project import parse_project
+from urdf_ident.project import Project
 from urdf_ident.signals.config import SignalConfig
 
 URDF = arm_urdf("zyyxy", fixed_tip=False)
@@ -67,10 +66,8 @@ def test_reversed_efforts_are_named_with_settings_that_reverse_them(how: str, jo
     (found,) = physical(wrong, robot)
     assert found.id == "effort-sign"
     assert found.joint == (None if len(joints) > 1 else TRUE.joints[joints[0]])
-    setting = re.search(r"`drive: \{gain: (.*?)\}`", str(found.remedy))
-    assert setting is not None
-    gain = parse_project({"drive": {"gain": json.loads(setting[1])}}).drive.gain
-    drive = Drive.build(robot.n, gain=gain)
+    assert found.remedy is not None
+    drive = Project().with_settings(found.remedy.settings, robot).build_drive(robot)
     assert drive.gain.tolist() == sign.tolist()
     put_right = replace(wrong, effort=drive.gain * wrong.effort)
     assert physical(put_right, robot) == []

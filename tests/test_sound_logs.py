@@ -31,6 +31,7 @@ from urdf_ident.faults.small_faults.find import small_faults
 from urdf_ident.faults.small_faults.trial import ChosenColumns, FaultTrial
 from urdf_ident.faults.small_faults.wording import small_fault
 from urdf_ident.faults.thinned_logs import Logs
+from urdf_ident.judgements.catalogue import Id
 from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.linalg import Array, rms
 from urdf_ident.logs.recording import Recording
@@ -123,7 +124,7 @@ def test_a_periodic_error_needs_half_a_wave_of_travel() -> None:
 def test_an_encoder_whose_reading_would_hardly_rise_is_not_possible(amplitude: float, possible: bool) -> None:
     """Four waves per radian of 0.2 rad: the reading would rise by 0.2 to 1.8 rad per rad; the fit is linear in the error."""
     left = np.array([[0.06, 0.05], [0.058, 0.05]])
-    fault = SmallFault("position-nonlinear", (0,), amplitude, 7.7, 0.03, 3.4, left, 2, 0.12, 5.1, slope=4.0)
+    fault = SmallFault(Id.POSITION_NONLINEAR, (0,), amplitude, 7.7, 0.03, 3.4, left, 2, 0.12, 5.1, slope=4.0)
     assert fault.possible == possible
 
 
@@ -382,7 +383,7 @@ def test_a_drift_that_only_all_logs_together_show_is_explained_in_all_of_them(
 
 def test_a_pull_that_two_logs_show_is_told_without_a_joint() -> None:
     """As of a hose that pulls in both; a fault of the last link has no joint to name."""
-    pull = SmallFault("contact-spring", (), 10.0, 9.0, 1.0, 9.0, np.array([[0.2], [0.1]]), numbers=4, logs=(0,))
+    pull = SmallFault(Id.CONTACT_SPRING, (), 10.0, 9.0, 1.0, 9.0, np.array([[0.2], [0.1]]), numbers=4, logs=(0,))
     found = small_fault(ARM, [pull, replace(pull, logs=(1,), gain=0.9)])
     assert (found.id, found.joint) == ("contact-spring", None)
     assert "in this log, unlike the others" in found.message

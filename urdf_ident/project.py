@@ -69,7 +69,9 @@ class DriveSection(Section):
 
     reduction: list[float] | list[list[float]] | None = Field(None, description="A in q_motor = A (q - offset); default: 1")
     gain: list[float] | float | Auto | None = Field(None, description="torque per unit of effort [N·m or N per unit]")
-    joint_offset: list[float] | float | None = Field(None, description="joint position at motor zero [rad or m]")
+    joint_offset: list[float] | float | None = Field(
+        None, description="joint position at motor zero, or what is added to logged joint positions [rad or m]"
+    )
     payload: PayloadSection | None = Field(None, description="a known body that some logs carry")
     scale_known: bool = Field(
         False, description="the scale of the torques was checked: masses far from the URDF's do not lower the verdict"
@@ -214,6 +216,25 @@ class Project(Section):
         place = robot.places_in_order
         return Drive(listed.reduction[place][:, place], listed.gain[place], listed.offset[place], listed.gain_origin)
 
+    def with_settings(self, settings: Mapping[str, Any], robot: Robot) -> Project:
+        """The project with settings applied, as remedies hold them.
+
+        Args:
+            settings: Key with dots → value, or a change of the present one (:class:`.judgements.judgement.Remedy`).
+            robot: Its joints give the order of lists.
+
+        Raises:
+            ProjectError: Unknown key, invalid value, or a change of a value that the project does not hold.
+        """
+        data = self.model_dump(exclude_unset=True)
+        for key, value in settings.items():
+            section, (*path, name) = data, key.split(".")
+            for part in path:
+                section = section.setdefault(part, {})
+            how = next(iter(value), None) if isinstance(value, Mapping) and len(value) == 1 else None
+            section[name] = _changed(key, section.get(name), how, value[how], robot) if how in ("multiply", "add") else value
+        return parse_project(data)
+
     def build_payload(self, robot: Robot) -> Payload | None:
         """The known payload.
 
@@ -279,6 +300,20 @@ class Project(Section):
         if "prediction" in signals:
             return replace(config, scale=float(signals["prediction"]["scale"]))
         return replace(config, cutoff=float(signals["cutoff"]))
+
+
+def _changed(key: str, present: Any, how: str, by: Any, robot: Robot) -> Any:
+    """A value, or the list of all joints' values, after a multiplication or addition."""
+    if not isinstance(by, Mapping):
+        if present is None:
+            raise ProjectError(f"'{key}' is not given, so that it cannot be changed", remedy="give its value")
+        return present * by if how == "multiply" else present + by
+    neutral = 1.0 if how == "multiply" else 0.0
+    every = list(present) if isinstance(present, list | tuple) else [neutral if present is None else present] * robot.n
+    for joint, change in by.items():
+        at = robot.order.index(joint)
+        every[at] = every[at] * change if how == "multiply" else every[at] + change
+    return every
 
 
 def load_project(path: str | Path | None) -> tuple[Project, Path]:

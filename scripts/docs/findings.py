@@ -9,6 +9,7 @@ from pathlib import Path
 
 from urdf_ident.files.read_write import write_text
 from urdf_ident.judgements.catalogue import SECTIONS, Id
+from urdf_ident.judgements.judgement import Remedy
 
 PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 
@@ -31,7 +32,8 @@ def page() -> str:
         if id in SECTIONS:
             lines += ["", f"## {SECTIONS[id]}", "", "| id | usually | meaning | what to do | size |", "|---|---|---|---|---|"]
         entry = id.entry
-        lines.append(f"| `{id}` | {entry.severity} | {entry.meaning} | {entry.remedy} | {entry.size} |")
+        remedy = str(Remedy(entry.remedy, entry.settings)) or "–"
+        lines.append(f"| `{id}` | {entry.severity} | {entry.meaning} | {remedy[0].upper()}{remedy[1:]} | {entry.size} |")
     lines.append("")
     return "\n".join(lines)
 

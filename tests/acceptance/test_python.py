@@ -133,7 +133,7 @@ def test_check_and_inspect_return_records(robot: ui.Robot, logs: list[ui.Recordi
     assert str(checked) == checked.summary()
     assert json.loads(done("check", "arm.urdf", "--json", cwd=cell))["joints"] == checked.as_dict()["joints"]
     inspection = ui.inspect(robot, logs[:1])
-    assert inspection.acceptable
+    assert inspection.verdict.level != "poor"
     assert inspection.summary().startswith("run1: good")
     assert list(inspection.logs) == json.loads(done("inspect", "run1.csv", "--robot", "arm.urdf", "--json", cwd=cell))
 

@@ -104,5 +104,5 @@ def inspect(
     say(inspection.logs, as_json, inspection.summary)
     if unreadable:
         raise typer.Exit(WRONG_USE)
-    if not inspection.acceptable:
+    if inspection.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)

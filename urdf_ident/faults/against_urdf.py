@@ -25,7 +25,7 @@ from .case import Case
 from .grams import OFFSET, friction_columns
 from .hypotheses import refined
 from .motion_samples import MotionSamples
-from .wording import against, reversing
+from .wording import against, mounted, reversing
 
 #: Correlation with the URDF's gravity torque that counts as opposite, and as equal.
 _OPPOSITE, _ALIKE = -0.8, 0.8
@@ -90,7 +90,11 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
     scale = _scale_of_inertia(robot, case, interpretation)
     weight = min(scale, 1.0) * lengths[1]  # geared rotors add inertia without weight, so a scale above 1 is no evidence
     if scale > 0 and lengths[0] < _WEIGHTLESS * weight and weight > 0.2 * torque:
-        return [_weightless()]
+        return [
+            Judgement(
+                Id.EFFORT_WITHOUT_GRAVITY, "the efforts contain inertial torques, but do not hold the robot against gravity"
+            )
+        ]
     if lengths[0] < 0.2 * torque:  # no gravity in the efforts
         return []
     alike = float(np.sum(fitted * stated)) / (lengths[0] * lengths[1])
@@ -100,7 +104,7 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
         return [] if alike < 0 else doubts(robot, case, interpretation)
     if alike < _OPPOSITE and scale < 0:
         words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
-        return [Judgement(Id.EFFORT_SIGN, words, Remedy(reversing([-1])), certainty=abs(alike))]
+        return [Judgement(Id.EFFORT_SIGN, words, reversing(robot.joints), certainty=abs(alike))]
     if alike < _OPPOSITE:
         return [_upside_down(robot, loaded, abs(alike))]
     if odd:
@@ -205,8 +209,7 @@ def doubts(robot: Robot, case: Case, interpretation: Interpretation) -> list[Jud
     rivals = {(item.id, item.joints): item for gain, item in reversed(found) if gain > (1 - _RIVAL) * best}
     chosen = found[0][1]
     rivals.pop((chosen.id, chosen.joints), None)
-    if chosen.id in (Id.POSITION_ZERO, Id.TIME_SCALE, Id.EFFORT_SCALE):
-        chosen = refined(chosen, lambda some: [case.with_scaled_urdf(item)[0] for item in some])
+    chosen = refined(chosen, lambda some: [case.with_scaled_urdf(item)[0] for item in some])
     left = case.with_scaled_urdf(chosen.interpretation)[1]
     if left > _RATHER * case.with_one_body_changed(interpretation):
         return []
@@ -229,24 +232,17 @@ def _computed(left: float, how: str) -> Judgement:
         f"the URDF's inertias {how} leave {100 * left:.3g} % of the efforts unexplained: they were computed "
         "(a target, a simulation), not measured"
     )
-    remedy = "log the measured current or torque: a target only shows what the controller's model expects"
-    return Judgement(Id.EFFORT_COMMANDED, words, Remedy(remedy))
-
-
-def _weightless() -> Judgement:
-    words = "the efforts contain inertial torques, but do not hold the robot against gravity"
-    remedy = "log the whole joint torque, or add the gravity torque that the controller subtracted"
-    return Judgement(Id.EFFORT_WITHOUT_GRAVITY, words, Remedy(remedy))
+    return Judgement(Id.EFFORT_COMMANDED, words)
 
 
 def _upside_down(robot: Robot, loaded: bool, certainty: float) -> Judgement:
     gravity = -robot.gravity + 0.0
     vector = ", ".join(f"{value:.4g}" for value in gravity)
     words = f"the efforts work against a gravity vector of [{vector}] in the base frame, if the URDF's centres of mass"
-    remedy = f"if the robot is mounted that way, set it in the project file: `robot: {{gravity: [{vector}]}}`"
+    remedy = mounted(gravity)
     if loaded:
-        remedy = f"does the robot carry the payload (drive.payload) that was taken off the efforts? Otherwise: {remedy}"
-    return Judgement(Id.GRAVITY_DIRECTION, f"{words} are about right", Remedy(remedy), size=180.0, certainty=certainty)
+        remedy = remedy.after("does the robot carry the payload (drive.payload) that was taken off the efforts? Otherwise: ")
+    return Judgement(Id.GRAVITY_DIRECTION, f"{words} are about right", remedy, size=180.0, certainty=certainty)
 
 
 def _scale_of_inertia(robot: Robot, case: Case, interpretation: Interpretation) -> float:

@@ -23,7 +23,7 @@ from .corrections import (
     without_load_friction,
 )
 from .explanations import Explanations, along, differing_in, distinct, examined_alone, tested_small_faults
-from .hypotheses import WITH_POSE, search
+from .hypotheses import search
 from .motion_samples import COMPARED
 from .small_faults.fault import SmallFault, not_excluded
 
@@ -57,7 +57,8 @@ def _besides_friction(found: Explanations) -> Explanations:
 
     Friction may grow with the load, and reverse over some travel, which resembles a delay.
     """
-    if not found.steps or found.steps[0].found.id not in (*WITH_POSE, DELAY):
+    id = found.steps[0].found.id if found.steps else None
+    if id is None or not (id.entry.with_pose or id is DELAY):
         return found
     logged, first = Interpretation.as_logged(found.case.robot.n), found.steps[0]
     for correct in (without_load_friction, with_free_reversals):

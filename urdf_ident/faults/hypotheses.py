@@ -36,11 +36,6 @@ DECISIVE, DOUBTFUL, RIVAL = 0.35, 0.15, 0.3
 #: for one that explains so little that unmodelled friction may do so by chance, as the best of many joints: 3.5 is a level of
 #: 1 % among some 20 interpretations; beyond 5 the blocks would have to be dependent.
 SIGNIFICANT, SURE = 3.5, 5.0
-#: Causes of the whole log, not selected among joints.
-_OF_ALL = (Id.TIME_SCALE, Id.GRAVITY_DIRECTION)
-#: Causes whose free size changes how torques vary with the pose, as unmodelled friction does along a few legs of motion: sound
-#: logs that cycle through three poses gain up to 6 errors by one of them, but none by a sign, an order or a clock.
-WITH_POSE = (Id.GRAVITY_DIRECTION, Id.POSITION_ZERO, Id.POSITION_SCALE, Id.EFFORT_SCALE, Id.SPRING)
 #: Least gain in standard errors where repetitions of a motion are held out together. What friction leaves unexplained is the
 #: same in each of them, and one repetition predicts another; held out together, faults gain less, but still gain.
 ELSEWHERE = 2.0
@@ -171,14 +166,14 @@ def _refined_scale(
 
 def _significant(case: Case, found: Hypothesis, after: InterpretationScore, before: InterpretationScore) -> bool:
     """Whether the gain of a hypothesis is significant, and, if it is a delay, large."""
-    enough = SIGNIFICANT if material(before.left, after.left) or found.id in _OF_ALL else SURE
+    enough = SIGNIFICANT if material(before.left, after.left) or found.id.entry.of_all else SURE
     late = found.id == Id.EFFORT_DELAY and before.score - after.score < _LATE
-    return _errors(before, after) >= enough * (case.scarcity if found.id in WITH_POSE else 1.0) and not late
+    return _errors(before, after) >= enough * (case.scarcity if found.id.entry.with_pose else 1.0) and not late
 
 
 def _elsewhere(case: Case, interpretation: Interpretation, found: Hypothesis) -> bool:
     """Whether a hypothesis also gains where repetitions of a motion are held out together, if its cause resembles friction."""
-    if found.id not in WITH_POSE or case.by_motion is case:
+    if not found.id.entry.with_pose or case.by_motion is case:
         return True
     before, after = (case.by_motion.judge(item) for item in (interpretation, found.interpretation))
     return before.score - after.score > DOUBTFUL and _errors(before, after) >= ELSEWHERE

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..friction.law import smooth_sign
 from ..judgements.catalogue import Id
-from ..judgements.judgement import Judgement, Remedy
+from ..judgements.judgement import Judgement
 from ..linalg import Array, BoolArray, lstsq, orthogonal_part, positive
 from ..model.robot import Robot
 from ..samples import TESTING_REVERSALS
@@ -63,10 +63,6 @@ class Oscillation:
             f"{100 * self.share:.0f} % of what a model leaves unexplained of the effort of this joint is an oscillation of "
             f"{self.frequency:.2g} Hz, or a faster one that looks like it in {self.rate:.2g} samples per second, and not due "
             "to the motion",
-            Remedy(
-                "check shielding and supply of its sensor, the drives beside it, and whether its control loop oscillates;"
-                " a slow oscillation is partly identified as mass and friction"
-            ),
             joint=robot.joints[self.joint],
             size=self.frequency,
         )

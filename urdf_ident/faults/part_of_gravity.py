@@ -60,7 +60,7 @@ def part_of_gravity(case: Case) -> list[Judgement]:
         return []
     words, remedy = gravity_words(-found.size)
     size = f"about {percent(100 * abs(found.size))} ± {percent(100 * found.error)} % of "
-    message = f"{words.format(missing=size)}, according to their inertial torques and the URDF's bodies"
+    message = f"{words.format(size=size)}, according to their inertial torques and the URDF's bodies"
     ids = (Id.EFFORT_WITHOUT_GRAVITY, *LIKE_LESS_GRAVITY)
     return [
         Judgement(

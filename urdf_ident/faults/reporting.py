@@ -74,7 +74,7 @@ def _force(found: Explanations, small: bool) -> Judgement | None:
         small: Whether a small fault is reported.
     """
     case, first = found.case, found.small[0] if small else None
-    of_one_joint = first is None or (first.joints and first.id.startswith("effort"))
+    of_one_joint = first is None or (first.joints and not first.id.entry.geometric)
     if case.turns < FEWEST_REVERSALS or not of_one_joint or {own.kind for own in found.changed if own} - _OF_ONE_JOINT:
         return None
     return tip_force(case if first is None else of_fault(first)(case, found.group.logs))

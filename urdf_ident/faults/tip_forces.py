@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..judgements.catalogue import Id
-from ..judgements.judgement import Judgement, Remedy
+from ..judgements.judgement import Judgement
 from ..linalg import Array, IntArray, rms
 from ..model.rigid_bodies import tip_jacobians
 from .case import Case
@@ -63,10 +63,6 @@ def tip_force(case: Case) -> Judgement | None:
         Id.CONTACT_FORCE,
         f"{100 * part:.0f} % of what a model of all logs leaves unexplained is, beyond chance, one force on the last link that "
         "changes with time and acts on all joints at once",
-        Remedy(
-            "record without contact, hoses and loads that swing or change, or log the force as a wrench; otherwise"
-            " part of it is identified as mass and friction"
-        ),
         size=part,
     )
 

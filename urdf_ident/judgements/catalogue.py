@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal
 
 #: From harmless to unusable: information; a repair; a doubt; a reason not to use the log, or the result.
 Severity = Literal["info", "repaired", "warning", "refused"]
@@ -18,860 +19,859 @@ class Entry:
     Attributes:
         severity: Its usual severity; some are more severe if more of the log is affected.
         meaning: One sentence for the documentation.
-        remedy: What to do about it, for the documentation.
+        remedy: What to do about it at its usual severity, unless what was found tells more; empty if nothing is needed.
+        settings: Settings of the remedy (:class:`.judgement.Remedy`).
         size: What the judgement's ``size`` measures, with its unit; empty if it has none.
+        message: What is said, where it is always the same: ``{whose}`` stands for joints, ``{other}`` for the last of them, and
+            ``{size}`` for a size in words.
+        cause: Its name among several possible causes.
+        test: What distinguishes it from others.
         tolerated: Whether a result can be good although a log has a warning of this kind.
         of_payload: Whether a wrong description of a known payload causes it.
         symptom: Whether a fault of the logs (a unit, a sign, a clock) leads to it.
+        with_pose: Whether its free size changes how torques vary with the pose, as unmodelled friction does along a few legs of
+            motion: sound logs that cycle through three poses gain by one of them, but not by a sign, an order or a clock.
+        of_all: Whether it is of the whole log, and not selected among joints.
+        geometric: Whether it is of positions or axes, so that its effect is proportional to its size only where that is small.
+        placement: Whether it is another placement of an axis, which has two parameters.
+        scales: Whether it is a scale of efforts, or of their gravity.
+        only_if_decided: Whether it is not told where its evidence is weak: delays are estimated elsewhere, and what the model
+            of a light wrist lacks resembles another scale of its effort.
     """
 
+    id: str
     severity: Severity
     meaning: str
-    remedy: str
+    remedy: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
     size: str = ""
+    message: str = ""
+    cause: str = ""
+    test: str = ""
     tolerated: bool = False
     of_payload: bool = False
     symptom: bool = False
+    with_pose: bool = False
+    of_all: bool = False
+    geometric: bool = False
+    placement: bool = False
+    scales: bool = False
+    only_if_decided: bool = False
 
 
-class Id(StrEnum):
+class Id(str, Enum):
     """Stable ids of all judgements, in the order in which they are told at equal severity: causes before consequences."""
 
     entry: Entry
 
-    def __new__(cls, id: str, entry: Entry) -> Id:
+    def __new__(cls, entry: Entry) -> Id:
         """Creates a member that is its id, with its entry."""
-        member = str.__new__(cls, id)
-        member._value_ = id
+        member = str.__new__(cls, entry.id)
+        member._value_ = entry.id
         member.entry = entry
         return member
 
-    # Said first
-    MASS_AT_LIMIT = (
-        "mass-at-limit",
-        Entry(
-            "warning",
-            "The mass of a body is at a limit of the optimisation: the data or the URDF's structure contradict it.",
-            "Check signs, units and the mass in the URDF, or raise `consistency.mass_factor`.",
-        ),
-    )
-    JOINT_ERROR = (
-        "joint-error",
-        Entry(
-            "warning",
-            "The error of a joint on other motions exceeds 40 % of its torque, which is not small beside that of the others.",
-            "Check its sign, scale and columns, or what else acts on it.",
-            symptom=True,
-            size="error over torque",
-        ),
-    )
+    def __str__(self) -> str:
+        return str(self.value)
 
+    def __format__(self, spec: str) -> str:
+        return format(str(self.value), spec)
+
+    # Said first
+    MASS_AT_LIMIT = Entry(
+        "mass-at-limit",
+        "warning",
+        "The mass of a body is at a limit of the optimisation: the data or the URDF's structure contradict it.",
+        "check signs, units and the mass in the URDF, or raise `consistency.mass_factor`",
+    )
+    JOINT_ERROR = Entry(
+        "joint-error",
+        "warning",
+        "The error of a joint on other motions exceeds 40 % of its torque, which is not small beside that of the others.",
+        "check its sign, scale and columns, or what else acts on it",
+        symptom=True,
+        size="error over torque",
+    )
     # Rows and values
-    LOG_UNREADABLE = "log-unreadable", Entry("refused", "The log cannot be read.", "The message says what to do.")
-    NOTE = "note", Entry("info", "What the reader chose or ignored.", "Read it.")
-    SIGNALS_JOINED = (
-        "signals-joined",
-        Entry("repaired", "Signals in rows without positions, with a clock of their own; interpolated.", "None needed."),
+    LOG_UNREADABLE = Entry("log-unreadable", "refused", "The log cannot be read.")
+    NOTE = Entry("note", "info", "What the reader chose or ignored.")
+    SIGNALS_JOINED = Entry(
+        "signals-joined", "repaired", "Signals in rows without positions, with a clock of their own; interpolated."
     )
-    ROWS_UNREADABLE = (
-        "rows-unreadable",
-        Entry("repaired", "Rows without a time or any position.", "None needed; above 5 % record again."),
-    )
-    ROWS_INTERPOLATED = (
+    ROWS_UNREADABLE = Entry("rows-unreadable", "repaired", "Rows without a time or any position.")
+    ROWS_INTERPOLATED = Entry(
         "rows-interpolated",
-        Entry(
-            "repaired",
-            "Rows on straight lines in all efforts, with which the logger bridged gaps; left out.",
-            "Find out why samples are lost.",
-        ),
+        "repaired",
+        "Rows on straight lines in all efforts, with which the logger bridged gaps; left out.",
+        "find out why samples are lost",
     )
-    TOO_FEW_ROWS = "too-few-rows", Entry("refused", "Fewer than 100 usable rows.", "Record more.")
-    VALUES_IMPOSSIBLE = (
+    TOO_FEW_ROWS = Entry("too-few-rows", "refused", "Fewer than 100 usable rows.", "record more")
+    VALUES_IMPOSSIBLE = Entry(
         "values-impossible",
-        Entry("repaired", "Values that are not finite or above 1e7; left out.", "Check the sensor and its error value."),
+        "repaired",
+        "Values that are not finite or above 1e7; left out.",
+        "check the sensor and its error value",
     )
-    VALUES_SPIKE = (
-        "values-spike",
-        Entry("repaired", "Single samples far from their neighbours; left out.", "Check the connection of the sensor."),
+    VALUES_SPIKE = Entry(
+        "values-spike", "repaired", "Single samples far from their neighbours; left out.", "check the connection of the sensor"
     )
-    VALUES_SENTINEL = (
+    VALUES_SENTINEL = Entry(
         "values-sentinel",
-        Entry(
-            "repaired",
-            "One value that occurs repeatedly, far from its neighbours, and stands for missing data; left out.",
-            "Check which value the logger writes for missing data.",
-        ),
+        "repaired",
+        "One value that occurs repeatedly, far from its neighbours, and stands for missing data; left out.",
+        "check which value the logger writes for missing data",
     )
-    VALUES_MISSING = (
-        "values-missing",
-        Entry("repaired", "Rows whose position or effort is missing.", "None needed; above 5 % record again."),
+    VALUES_MISSING = Entry("values-missing", "repaired", "Rows whose position or effort is missing.")
+    VALUES_BRIDGED = Entry("values-bridged", "repaired", "Missing values of a signal that is not required, interpolated.")
+    SIGNAL_DROPPED = Entry(
+        "signal-dropped", "repaired", "A signal that is not required has too many gaps and is not used.", "check its column"
     )
-    VALUES_BRIDGED = (
-        "values-bridged",
-        Entry("repaired", "Missing values of a signal that is not required, interpolated.", "None needed."),
-    )
-    SIGNAL_DROPPED = (
-        "signal-dropped",
-        Entry("repaired", "A signal that is not required has too many gaps and is not used.", "Check it."),
-    )
-    CHANNEL_MISSING = (
+    CHANNEL_MISSING = Entry(
         "channel-missing",
-        Entry("refused", "More than 5 % of a joint's positions or efforts are missing.", "Check the column."),
+        "refused",
+        "More than 5 % of a joint's positions or efforts are missing.",
+        "check the column and its sensor, or record the log again",
     )
-    CHANNEL_FROZEN = (
+    CHANNEL_FROZEN = Entry(
         "channel-frozen",
-        Entry(
-            "repaired",
-            "A position or effort freezes during a motion; the rows are left out.",
-            "Check the connection to the sensor.",
-            tolerated=True,
-        ),
+        "warning",
+        "A position or effort freezes during a motion; the rows are left out.",
+        "check the connection to the sensor",
+        tolerated=True,
     )
-    FROZEN_TOO_LONG = "frozen-too-long", Entry("refused", "More than a fifth of the log is frozen.", "Record it again.")
+    FROZEN_TOO_LONG = Entry("frozen-too-long", "refused", "More than a fifth of the log is frozen.", "record it again")
     # Time
-    TIME_UNIT = (
-        "time-unit",
-        Entry("refused", "The time column cannot be in seconds.", "`log: {units: {time: ms}}`, or `log.rate`."),
-    )
-    CLOCK_STANDS = (
+    TIME_UNIT = Entry("time-unit", "refused", "The time column cannot be in seconds.", "state the unit, or `log.rate`")
+    CLOCK_STANDS = Entry(
         "clock-stands",
-        Entry(
-            "refused",
-            "The time column does not increase, or only every so many rows, because it has too few digits.",
-            "Export it with all digits, or check `log.columns.time`.",
-        ),
+        "refused",
+        "The time column does not increase, or only every so many rows, because it has too few digits.",
+        "export it with all digits, or check `log.columns.time`",
     )
-    TIME_BACKWARDS = "time-backwards", Entry("refused", "Time runs backwards.", "Check the time column, or split the log.")
-    TIME_OUT_OF_ORDER = "time-out-of-order", Entry("repaired", "Single rows out of order in time, left out.", "None needed.")
-    STAMPS_REPEATED = "stamps-repeated", Entry("repaired", "Rows with the time of the row before, left out.", "None needed.")
-    SAMPLES_REPEATED = (
-        "samples-repeated",
-        Entry("repaired", "Rows that repeat the sample before them during a motion, left out.", "None needed."),
+    TIME_BACKWARDS = Entry(
+        "time-backwards", "refused", "Time runs backwards.", "split the file where the clock restarts, or sort it by time"
     )
-    SAMPLES_LOST = (
+    TIME_OUT_OF_ORDER = Entry("time-out-of-order", "repaired", "Single rows out of order in time, left out.")
+    STAMPS_REPEATED = Entry("stamps-repeated", "repaired", "Rows with the time of the row before, left out.")
+    SAMPLES_REPEATED = Entry(
+        "samples-repeated", "repaired", "Rows that repeat the sample before them during a motion, left out."
+    )
+    SAMPLES_LOST = Entry(
         "samples-lost",
-        Entry(
-            "info",
-            "Samples of the device are not in the log; interpolated. A warning where the stamps do not show it: the clock is "
-            "set forward.",
-            "None needed; for a warning, log the device's own stamps.",
-        ),
+        "info",
+        "Samples of the device are not in the log; interpolated. A warning where the stamps do not show it: the "
+        "clock is set forward.",
     )
-    RUNS_JOINED = (
-        "runs-joined",
-        Entry("repaired", "The joints jump from one row to the next: several runs in one file; split there.", "None needed."),
+    RUNS_JOINED = Entry(
+        "runs-joined", "repaired", "The joints jump from one row to the next: several runs in one file; split there."
     )
-    CLOCK_JITTER = (
-        "clock-jitter",
-        Entry("repaired", "The device's even clock was recovered from uneven stamps.", "None needed."),
+    CLOCK_JITTER = Entry("clock-jitter", "repaired", "The device's even clock was recovered from uneven stamps.")
+    CLOCK_UNEVEN = Entry(
+        "clock-uneven", "repaired", "Uneven intervals; the log is resampled. Refused where most rows come in bursts."
     )
-    CLOCK_UNEVEN = (
-        "clock-uneven",
-        Entry(
-            "repaired",
-            "Uneven intervals; the log is resampled. Refused where most rows come in bursts.",
-            "None needed; if refused, log the device's own stamps.",
-        ),
+    CLOCK_SLIP = Entry(
+        "clock-slip", "info", "The clock slips: the positions of all joints jump in proportion to their velocities."
     )
-    CLOCK_SLIP = (
-        "clock-slip",
-        Entry("info", "The clock slips: the positions of all joints jump in proportion to their velocities.", "None needed."),
+    CLOCK_WRAPPED = Entry(
+        "clock-wrapped", "repaired", "The clock starts again at midnight, or at the end of its counter's range; continued."
     )
-    CLOCK_WRAPPED = (
-        "clock-wrapped",
-        Entry(
-            "repaired", "The clock starts again at midnight, or at the end of its counter's range; continued.", "None needed."
-        ),
-    )
-    CLOCK_GAPS = "clock-gaps", Entry("repaired", "Pauses in the clock; the log is split there.", "None needed.")
+    CLOCK_GAPS = Entry("clock-gaps", "repaired", "Pauses in the clock; the log is split there.")
     # Motion and channels
-    POSITION_WRAPPED = (
+    POSITION_WRAPPED = Entry(
         "position-wrapped",
-        Entry(
-            "repaired",
-            "Positions jump by whole turns, or (a warning) by the range of their counter; unwrapped.",
-            "None needed for whole turns; otherwise check the zero, or log turns as well.",
-            tolerated=True,
-        ),
+        "repaired",
+        "Positions jump by whole turns, or (a warning) by the range of their counter; unwrapped.",
+        tolerated=True,
     )
-    POSITION_JUMP = (
+    POSITION_JUMP = Entry(
         "position-jump",
-        Entry(
-            "warning",
-            "A position jumps from one row to the next while the motion goes on; the later rows are shifted back.",
-            "An encoder slipped or a counter started again: check which part has the right zero, or leave out the log.",
-            size="first jump [rad or m]",
-        ),
+        "warning",
+        "A position jumps from one row to the next while the motion goes on; the later rows are shifted back.",
+        "an encoder slipped or a counter started again: check which part has the right zero, or leave out this log",
+        size="first jump [rad or m]",
     )
-    POSITION_UNIT = (
+    POSITION_UNIT = Entry(
         "position-unit",
-        Entry(
-            "refused",
-            "Positions are in another unit than described: degrees, radians, revolutions, metres, millimetres or counts.",
-            "`log: {units: {position: deg}}`, or the unit that the message names.",
-        ),
+        "refused",
+        "Positions are in another unit than described: degrees, radians, revolutions, metres, millimetres or counts.",
+        "state the unit that the message names",
+        cause="the unit of the positions of {whose}",
+        test="move one joint by a known angle or distance",
     )
-    POSITION_BEYOND_LIMIT = (
+    POSITION_BEYOND_LIMIT = Entry(
         "position-beyond-limit",
-        Entry("warning", "Positions exceed the URDF's limits.", "Check zeros, signs and units.", tolerated=True),
+        "warning",
+        "Positions exceed the URDF's limits.",
+        "check joint offsets, signs and units",
+        tolerated=True,
     )
-    AT_REST = "at-rest", Entry("refused", "The robot does not move.", "Record a motion that moves every joint.")
-    TOO_SHORT = "too-short", Entry("refused", "Less than 1 s of motion.", "Record 5 s or more.")
-    SHORT = (
-        "short",
-        Entry("warning", "Less than 5 s of motion.", "Record 5 s or more.", size="duration of the motion [s]", tolerated=True),
+    AT_REST = Entry(
+        "at-rest",
+        "refused",
+        "The robot does not move.",
+        "record a motion that moves every joint, as a log at rest shows only gravity; if it moved, correct `log: "
+        "{units: {position: ..., time: ...}}`",
     )
-    JOINT_AT_REST = (
+    TOO_SHORT = Entry("too-short", "refused", "Less than 1 s of motion.", "record 5 s or more")
+    SHORT = Entry(
+        "short", "warning", "Less than 5 s of motion.", "record 5 s or more", size="duration of the motion [s]", tolerated=True
+    )
+    JOINT_AT_REST = Entry(
         "joint-at-rest",
-        Entry("warning", "A joint does not move; its friction cannot be identified.", "Move it, or lock it.", tolerated=True),
+        "warning",
+        "A joint does not move; its friction cannot be identified.",
+        "record a motion that moves it, or lock it in `robot: {lock: ...}`",
+        tolerated=True,
     )
-    LOCKED_JOINT = (
+    LOCKED_JOINT = Entry(
         "locked-joint",
-        Entry(
-            "warning",
-            "A joint that the project locks moves, or stands elsewhere, which changes gravity torques or inertias of others; "
-            "the log is refused from 20 % on.",
-            "Do not lock it, or lock it where it stands.",
-            size="largest change of a gravity torque or inertia (1 = 100 %)",
-        ),
+        "warning",
+        "A joint that the project locks moves, or stands elsewhere, which changes gravity torques or inertias of "
+        "others; the log is refused from 20 % on.",
+        "do not lock it, or lock it where it stands",
+        size="largest change of a gravity torque or inertia (1 = 100 %)",
     )
-    EFFORT_MISSING = "effort-missing", Entry("refused", "The log holds no efforts.", "Log them, or name their columns.")
-    EFFORT_DEAD = (
-        "effort-dead",
-        Entry("refused", "A joint moves and its effort never changes.", "Check the column and its sensor."),
+    EFFORT_MISSING = Entry(
+        "effort-missing",
+        "refused",
+        "The log holds no efforts.",
+        "log them as tau_<joint>, or name their columns in `log: {columns: {effort: ...}}`",
     )
-    EFFORT_CLIPPED = (
+    EFFORT_DEAD = Entry(
+        "effort-dead", "refused", "A joint moves and its effort never changes.", "check the column and its sensor"
+    )
+    EFFORT_CLIPPED = Entry(
         "effort-clipped",
-        Entry(
-            "warning",
-            "An effort is at the end of its range; the rows are left out.",
-            "Widen the range of the sensor or the logger.",
-            size="share of the rows",
-        ),
+        "warning",
+        "An effort is at the end of its range; the rows are left out.",
+        "widen the range of the sensor or the logger",
+        size="share of the rows",
     )
-    EFFORT_WRAPPED = (
+    EFFORT_WRAPPED = Entry(
         "effort-wrapped",
-        Entry(
-            "warning",
-            "An effort exceeds the range of its counter and comes back at the other end; joined.",
-            "Log the effort with more bits.",
-            size="range of the counter [unit of the effort]",
-        ),
+        "warning",
+        "An effort exceeds the range of its counter and comes back at the other end; joined.",
+        "log the effort with more bits",
+        size="range of the counter [unit of the effort]",
     )
-    EFFORT_DEAD_ZONE = (
+    EFFORT_DEAD_ZONE = Entry(
         "effort-dead-zone",
-        Entry(
-            "warning",
-            "An effort is exactly zero while its joint moves, and hardly ever near zero.",
-            "Log what the sensor measures, without a threshold.",
-            size="share of the rows in which the joint moves",
-        ),
+        "warning",
+        "An effort is exactly zero while its joint moves, and hardly ever near zero.",
+        "log what the sensor measures, without a threshold",
+        size="share of the rows in which the joint moves",
     )
-    EFFORT_QUANTISED = (
+    EFFORT_QUANTISED = Entry(
         "effort-quantised",
-        Entry(
-            "warning",
-            "The effort of a joint comes in coarse steps.",
-            "Log it with more digits.",
-            size="step [unit of the effort]",
-        ),
+        "warning",
+        "The effort of a joint comes in coarse steps.",
+        "log it with more digits; a slower, longer log partly averages out the steps",
+        size="step [unit of the effort]",
     )
-    EFFORT_COMMANDED = (
+    EFFORT_COMMANDED = Entry(
         "effort-commanded",
-        Entry("warning", "The efforts are a target, or computed from the URDF.", "Log the measured efforts."),
+        "warning",
+        "The efforts are a target, or computed from the URDF.",
+        "log the measured current or torque: a target only shows what the controller's model expects",
     )
-    EFFORT_TWICE = "effort-twice", Entry("refused", "The same effort is in the columns of two joints.", "Check the columns.")
-    POSITION_TWICE = (
+    EFFORT_TWICE = Entry(
+        "effort-twice",
+        "refused",
+        "The same effort is in the columns of two joints.",
+        "check which columns `log.columns.effort` names",
+    )
+    POSITION_TWICE = Entry(
         "position-twice",
-        Entry(
-            "warning", "The positions of two joints are equal in every row.", "Check the columns; move the joints differently."
-        ),
+        "warning",
+        "The positions of two joints are equal in every row.",
+        "check which columns `log.columns.position` names; joints that were moved alike: move them differently",
     )
-    EFFORT_UNSIGNED = "effort-unsigned", Entry("refused", "An effort is logged without its sign.", "Log it with its sign.")
-    POSITION_QUANTISED = (
+    EFFORT_UNSIGNED = Entry("effort-unsigned", "refused", "An effort is logged without its sign.", "log it with its sign")
+    POSITION_QUANTISED = Entry(
         "position-quantised",
-        Entry(
-            "warning",
-            "The position of a joint comes in coarse steps, which the low-pass leaves in its acceleration.",
-            "Log it with more digits.",
-            size="step [rad or m]",
-        ),
+        "warning",
+        "The position of a joint comes in coarse steps, which the low-pass leaves in its acceleration.",
+        "log it with more digits",
+        size="step [rad or m]",
     )
-    POSITION_HELD = (
+    POSITION_HELD = Entry(
         "position-held",
-        Entry(
-            "warning", "A position is logged at a lower rate than the others.", "Log it at their rate.", size="its rate [Hz]"
-        ),
+        "warning",
+        "A position is logged at a lower rate than the others.",
+        "log it at the rate of the others: as logged it lags by half its interval",
+        size="its rate [Hz]",
     )
-    EFFORT_HELD = (
+    EFFORT_HELD = Entry(
         "effort-held",
-        Entry(
-            "warning",
-            "An effort is logged at a lower rate than the others, or than its motion requires.",
-            "Log it at the rate of the positions.",
-            size="its rate [Hz]",
-        ),
+        "warning",
+        "An effort is logged at a lower rate than the others, or than its motion requires.",
+        "log it at the rate of the positions: as logged it lags, and misses peaks and reversals of friction",
+        size="its rate [Hz]",
     )
-    EFFORT_SLEWED = (
+    EFFORT_SLEWED = Entry(
         "effort-slewed",
-        Entry(
-            "warning",
-            "The rate of change of an effort is limited, and often at that limit.",
-            "Log the effort without a rate limit.",
-            size="rate [unit of the effort per s]",
-        ),
+        "warning",
+        "The rate of change of an effort is limited, and often at that limit.",
+        "log what the motor gave: behind a limit of its rate an effort misses peaks and reversals",
+        size="rate [unit of the effort per s]",
     )
-    EFFORT_CONSTANT = (
-        "effort-constant",
-        Entry("warning", "The effort of a joint at rest never changes.", "Check the column.", tolerated=True),
+    EFFORT_CONSTANT = Entry(
+        "effort-constant", "warning", "The effort of a joint at rest never changes.", "check the column", tolerated=True
     )
-    CONSTANTS_UNKNOWN = (
+    CONSTANTS_UNKNOWN = Entry(
         "constants-unknown",
-        Entry(
-            "warning",
-            "Torque constants are unknown; efforts are not compared with the URDF (`inspect` only).",
-            "Give logs with and without the payload together, or `drive.gain`.",
-            tolerated=True,
-        ),
+        "warning",
+        "Torque constants are unknown; efforts are not compared with the URDF (`inspect` only).",
+        "give logs with and without the payload together, or `drive.gain`",
+        tolerated=True,
     )
-    GEARS_MISSING = (
+    GEARS_MISSING = Entry(
         "gears-missing",
-        Entry(
-            "warning",
-            "A log of the motor side has gear ratios of 1.",
-            "Give `drive.reduction`, or leave out `log.side`.",
-            tolerated=True,
-        ),
+        "warning",
+        "A log of the motor side has gear ratios of 1.",
+        "give `drive.reduction`, or leave out `log.side`",
+        tolerated=True,
     )
-    EFFORT_BEYOND_LIMIT = (
+    EFFORT_BEYOND_LIMIT = Entry(
         "effort-beyond-limit",
-        Entry(
-            "warning",
-            "An effort exceeds twice the URDF's limit, or its largest weight.",
-            "Check its unit (a current, mN·m) and side (motor).",
-            of_payload=True,
-        ),
+        "warning",
+        "An effort exceeds twice the URDF's limit, or its largest weight.",
+        "state its unit (`log: {units: {effort: mN·m}}`; A or mA and the drive's gain for a current), or that it "
+        "is measured at the motor (`log: {side: {effort: motor}}`)",
+        of_payload=True,
     )
-    NOT_USABLE = "not-usable", Entry("refused", "No usable data are left after conditioning.", "See the message.")
+    NOT_USABLE = Entry("not-usable", "refused", "No usable data are left after conditioning.")
     # Velocities
-    VELOCITY_AGREES = "velocity-agrees", Entry("info", "The logged velocity is dq/dt.", "None needed.")
-    VELOCITY_LAG = "velocity-lag", Entry("repaired", "The logged velocity lags; dq/dt is used.", "None needed.")
-    VELOCITY_DEAD = "velocity-dead", Entry("repaired", "A logged velocity never changes; dq/dt is used.", "Check the column.")
-    VELOCITY_SCALE = "velocity-scale", Entry("repaired", "A logged velocity is scaled; dq/dt is used.", "Check its unit.")
-    VELOCITY_UNRELATED = (
-        "velocity-unrelated",
-        Entry("repaired", "A logged velocity does not follow dq/dt; dq/dt is used.", "Check the column."),
+    VELOCITY_AGREES = Entry("velocity-agrees", "info", "The logged velocity is dq/dt.")
+    VELOCITY_LAG = Entry("velocity-lag", "repaired", "The logged velocity lags; dq/dt is used.")
+    VELOCITY_DEAD = Entry("velocity-dead", "repaired", "A logged velocity never changes; dq/dt is used.", "check the column")
+    VELOCITY_SCALE = Entry("velocity-scale", "repaired", "A logged velocity is scaled; dq/dt is used.", "check its unit")
+    VELOCITY_UNRELATED = Entry(
+        "velocity-unrelated", "repaired", "A logged velocity does not follow dq/dt; dq/dt is used.", "check the column"
     )
-    VELOCITY_SIGN = (
+    VELOCITY_SIGN = Entry(
         "velocity-sign",
-        Entry("refused", "A logged velocity has the opposite sign of dq/dt.", "Correct one of the signs."),
+        "refused",
+        "A logged velocity has the opposite sign of dq/dt.",
+        "correct the sign of the position or of the velocity, or leave the velocity columns out",
     )
-    VELOCITY_UNIT = "velocity-unit", Entry("refused", "Velocity or position is in another unit.", "`log: {units: ...}`.")
-    VELOCITIES_EXCHANGED = (
+    VELOCITY_UNIT = Entry(
+        "velocity-unit", "refused", "Velocity or position is in another unit.", "state the unit that the message names"
+    )
+    VELOCITIES_EXCHANGED = Entry(
         "velocities-exchanged",
-        Entry("refused", "The velocities of two joints are exchanged.", "Correct the column order."),
+        "refused",
+        "The velocities of two joints are exchanged.",
+        "correct the order of the position or velocity columns in the project file",
     )
     # Physics
-    EFFORT_SIGN = (
+    EFFORT_SIGN = Entry(
         "effort-sign",
-        Entry(
-            "refused",
-            "The effort of one joint, or of all joints, has the wrong sign: inertia or friction would be negative.",
-            "Use a negative `drive.gain`.",
-            of_payload=True,
-        ),
+        "refused",
+        "The effort of one joint, or of all joints, has the wrong sign: inertia or friction would be negative.",
+        "correct the sign in the log, or use a negative `drive.gain`",
+        message="the effort of {whose} has the wrong sign",
+        cause="the sign of the effort of {whose}",
+        test="move that joint alone: against gravity or friction, effort and speed have the same sign",
+        of_payload=True,
     )
-    POSITION_SIGN = "position-sign", Entry("refused", "The position of a joint has the wrong sign.", "Reverse its column.")
-    AXIS_SIGN = (
+    POSITION_SIGN = Entry(
+        "position-sign",
+        "refused",
+        "The position of a joint has the wrong sign.",
+        "reverse its column, or the axis of the joint in the URDF",
+        message="the position of {whose} has the wrong sign",
+        cause="the sign of the position of {whose}",
+        test="compare one pose with the URDF on screen (`urdf-ident play`)",
+    )
+    AXIS_SIGN = Entry(
         "axis-sign",
-        Entry("refused", "Position and effort of a joint both have the wrong sign.", "Reverse the URDF's axis."),
+        "refused",
+        "Position and effort of a joint both have the wrong sign.",
+        "reverse the axis of the joint in the URDF, or both columns",
+        message="{whose} turns the other way: position and effort both have the wrong sign",
+        cause="the direction of {whose} (position and effort)",
+        test="compare one pose with the URDF on screen (`urdf-ident play`)",
     )
-    JOINTS_EXCHANGED = (
+    JOINTS_EXCHANGED = Entry(
         "joints-exchanged",
-        Entry("refused", "Columns of two joints are exchanged.", "Correct the order of the columns."),
+        "refused",
+        "Columns of two joints are exchanged.",
+        "correct the order of the columns",
+        cause="the order of {whose}",
+        test="move one of them alone",
     )
-    POSITION_ZERO = (
+    POSITION_ZERO = Entry(
         "position-zero",
-        Entry(
-            "refused",
-            "The zero of a joint is not that of the URDF, or differs between the logs.",
-            "`drive: {joint_offset: [...]}`.",
-            size="offset to be added [rad]",
-        ),
+        "refused",
+        "The zero of a joint is not that of the URDF, or differs between the logs.",
+        "compare one pose with the URDF on screen (`urdf-ident play`), or add the offset",
+        size="offset to be added [rad]",
+        message="the zero of {whose} is not that of the URDF: {size} must be added",
+        cause="the zero of {whose}",
+        test="compare one pose with the URDF on screen (`urdf-ident play`)",
+        with_pose=True,
+        geometric=True,
     )
-    POSITION_NONLINEAR = (
+    POSITION_NONLINEAR = Entry(
         "position-nonlinear",
-        Entry(
-            "warning",
-            "The positions of a joint have a periodic error along its travel.",
-            "Check the mounting and calibration of the encoder.",
-            size="amplitude [rad or m]",
-        ),
+        "warning",
+        "The positions of a joint have a periodic error along its travel.",
+        "check how the encoder is mounted (eccentricity, tilt) and its calibration",
+        size="amplitude [rad or m]",
+        message="the positions of {whose} have a periodic error of {size} along its travel",
+        geometric=True,
     )
-    POSITION_PLAY = (
+    POSITION_PLAY = Entry(
         "position-play",
-        Entry(
-            "warning",
-            "The positions of a joint stand still at reversals, and then lag.",
-            "Check for backlash between joint and encoder.",
-            size="backlash [rad or m]",
-        ),
+        "warning",
+        "The positions of a joint stand still at reversals, and then lag.",
+        "check for backlash between joint and encoder",
+        size="backlash [rad or m]",
+        message="the positions of {whose} stand still at reversals and then lag by {size}",
+        geometric=True,
     )
-    POSITION_SCALE = (
+    POSITION_SCALE = Entry(
         "position-scale",
-        Entry(
-            "warning",
-            "The positions of a joint are too large or too small to match the efforts of the other joints.",
-            "Check its gear ratio and the counts of its encoder.",
-            size="fraction by which they are too large",
-        ),
+        "warning",
+        "The positions of a joint are too large or too small to match the efforts of the other joints.",
+        "check its gear ratio and the counts or units of its encoder; the ratio also affects efforts computed from currents",
+        size="fraction by which they are too large",
+        message="the positions of {whose} are {size} times those that match the efforts of the other joints",
+        cause="the scale of the position of {whose}",
+        test="move it by a known angle or distance",
+        with_pose=True,
+        geometric=True,
     )
-    POSITION_COUPLED = (
+    POSITION_COUPLED = Entry(
         "position-coupled",
-        Entry(
-            "warning",
-            "The position of a joint counts that of the joint before in.",
-            "Subtract that joint's column, or give `drive.reduction` as a matrix.",
-        ),
+        "warning",
+        "The position of a joint counts that of the joint before in.",
+        "subtract that joint's column, or give `drive.reduction` as a matrix",
+        cause="the position of the first of {whose}, which counts that of the second in",
+        test="move the second alone: the position of the first must not change",
     )
-    POSITION_COMPLIANCE = (
+    POSITION_COMPLIANCE = Entry(
         "position-compliance",
-        Entry(
-            "warning",
-            "The positions of a joint lead its motion in the direction of its effort, as before a gear that gives way.",
-            "Log the encoder of the joint, or both encoders.",
-            size="root mean square of the lead [rad or m]",
-        ),
+        "warning",
+        "The positions of a joint lead its motion in the direction of its effort, as before a gear that gives way.",
+        "check whether its encoder is before a gear or belt that gives way, or the position a target that the "
+        "controller misses; log the encoder of the joint, or both (elastic joints)",
+        size="root mean square of the lead [rad or m]",
+        message="the positions of {whose} lead the motion that the efforts of the other joints show, by {size} in the "
+        "direction of its effort",
+        geometric=True,
     )
-    POSITION_LATE = (
+    POSITION_LATE = Entry(
         "position-late",
-        Entry(
-            "warning",
-            "The positions of a joint lag or lead the motion that the efforts of the other joints show.",
-            "Check filter, rate and clock of its encoder.",
-            size="delay [s], negative if they lead",
-        ),
+        "warning",
+        "The positions of a joint lag or lead the motion that the efforts of the other joints show.",
+        "check filter, rate and clock of its encoder; early positions may be a target instead of a measurement",
+        size="delay [s], negative if they lead",
+        message="the positions of {whose} are {size} than the motion that the efforts of the other joints show",
+        geometric=True,
     )
-    JOINT_ORIGIN = (
+    JOINT_ORIGIN = Entry(
         "joint-origin",
-        Entry(
-            "warning",
-            "The axis of a joint is not where the URDF has it on its parent link.",
-            "Check that the URDF is of this very robot, and the joint's `<origin>`.",
-            size="distance [m]",
-        ),
+        "warning",
+        "The axis of a joint is not where the URDF has it on its parent link.",
+        "check that the URDF is of this very robot, and the joint's `<origin>` (xyz)",
+        size="distance [m]",
+        message="the axis of {whose} is {size} away from where the URDF has it on its parent link",
+        geometric=True,
+        placement=True,
     )
-    JOINT_AXIS = (
+    JOINT_AXIS = Entry(
         "joint-axis",
-        Entry(
-            "warning",
-            "The axis of a joint is tilted against the URDF's.",
-            "Check that the URDF is of this very robot, and the joint's `<origin>` and `<axis>`.",
-            size="angle [rad], if small",
-        ),
+        "warning",
+        "The axis of a joint is tilted against the URDF's.",
+        "check that the URDF is of this very robot, and the joint's `<origin>` (rpy) and `<axis>`",
+        size="angle [rad], if small",
+        message="the axis of {whose} is tilted by {size} against the URDF's",
+        geometric=True,
+        placement=True,
     )
-    EFFORT_CROSSTALK = (
+    EFFORT_CROSSTALK = Entry(
         "effort-crosstalk",
-        Entry("warning", "The effort of one joint contains a part of another's.", "Check wiring, columns, `drive.reduction`."),
+        "warning",
+        "The effort of one joint contains a part of another's.",
+        "check wiring and columns, couplings between motors (`drive.reduction`), and axes and lengths in the URDF",
+        message="the effort logged for {whose} contains a part of the effort of {other}",
     )
-    TIME_SCALE = (
+    TIME_SCALE = Entry(
         "time-scale",
-        Entry(
-            "refused",
-            "The clock is wrong by a factor: dq/dt is a multiple of all velocities, or inertia and gravity disagree, as with "
-            "other lengths of the links.",
-            "Correct the time column's unit or `log.rate`, or the URDF's lengths.",
-            size="true duration of one logged second [s]",
-        ),
+        "refused",
+        "The clock is wrong by a factor: dq/dt is a multiple of all velocities, or inertia and gravity disagree, "
+        "as with other lengths of the links.",
+        "correct the rate of the log (`log.rate`) or the unit of its time column, or the URDF's lengths",
+        size="true duration of one logged second [s]",
+        message="the clock is wrong (1 s of the log is {size} s), or all lengths in the URDF are",
+        cause="the clock or the URDF's lengths",
+        test="compare the duration of the log with a watch",
+        of_all=True,
     )
-    GRAVITY_DIRECTION = (
+    GRAVITY_DIRECTION = Entry(
         "gravity-direction",
-        Entry(
-            "refused",
-            "The direction of gravity differs from the URDF's base.",
-            "`robot: {gravity: [x, y, z]}`.",
-            size="angle [°]",
-        ),
+        "refused",
+        "The direction of gravity differs from the URDF's base.",
+        "if the robot is mounted that way, set `robot.gravity`",
+        size="angle [°]",
+        message="the efforts fit a gravity vector of {size} in the base frame",
+        cause="the direction of gravity",
+        test="check how the base is mounted",
+        with_pose=True,
+        of_all=True,
     )
-    EFFORT_WITHOUT_GRAVITY = (
+    EFFORT_WITHOUT_GRAVITY = Entry(
         "effort-without-gravity",
-        Entry(
-            "refused",
-            "The efforts do not contain the gravity torque, only a part of it, or a part in addition.",
-            "Log the whole joint torque, as measured.",
-            size="missing fraction of the URDF's gravity torque, negative if in addition",
-        ),
+        "refused",
+        "The efforts do not contain the gravity torque, only a part of it, or a part in addition.",
+        "log the whole joint torque, or add the gravity torque that the controller subtracted",
+        size="missing fraction of the URDF's gravity torque, negative if in addition",
+        message="{size}the gravity torque of the URDF is missing from the efforts",
+        cause="efforts without gravity",
+        test="hold the robot still: the efforts must carry it",
+        scales=True,
     )
-    EFFORT_SCALE = (
+    EFFORT_SCALE = Entry(
         "effort-scale",
-        Entry(
-            "refused",
-            "The scale of a joint's effort does not match that of the others.",
-            "Correct its `drive.gain`.",
-            size="factor of the logged effort",
-            of_payload=True,
-        ),
+        "refused",
+        "The scale of a joint's effort does not match that of the others.",
+        "check its torque constant, gear ratio and unit, and correct its `drive.gain`",
+        size="factor of the logged effort",
+        message="the effort of {whose} is {size} times what the efforts of the other joints imply",
+        cause="the scale of the effort of {whose}",
+        test="give drive.gain, or log a known payload",
+        of_payload=True,
+        with_pose=True,
+        scales=True,
+        only_if_decided=True,
     )
-    EFFORT_SCALE_OPEN = (
+    EFFORT_SCALE_OPEN = Entry(
         "effort-scale-open",
-        Entry(
-            "info",
-            "The log does not determine the scale of some joints' efforts, because no other joint's effort depends on it.",
-            "If in doubt, compare `drive.gain` and the gear ratio with the data sheet, or record a motion with a known load "
-            "(`drive.payload`).",
-        ),
+        "info",
+        "The log does not determine the scale of some joints' efforts, because no other joint's effort depends on it.",
+        "if in doubt, compare `drive.gain` and the gear ratio with the data sheet, or record a motion with a "
+        "known load (`drive.payload`)",
     )
-    TIME_SCALE_OPEN = (
+    TIME_SCALE_OPEN = Entry(
         "time-scale-open",
-        Entry(
-            "info",
-            "The log does not determine the scale of its time, because hardly any joint works against gravity.",
-            "If in doubt, compare the duration of the log with a watch.",
-        ),
+        "info",
+        "The log does not determine the scale of its time, because hardly any joint works against gravity.",
+        "if in doubt, compare the duration of the log with a watch",
     )
-    SPRING = (
+    SPRING = Entry(
         "spring",
-        Entry(
-            "warning",
-            "A joint carries a torque that depends on its position but is not gravity.",
-            "None needed with `model: {friction: auto}`; otherwise list `spring` or `balancer`.",
-            tolerated=True,
-        ),
+        "warning",
+        "A joint carries a torque that depends on its position but is not gravity.",
+        "none needed with `model: {friction: auto}`; if laws are listed, add spring or balancer for it",
+        message="{whose} carries a torque that depends on its position but is not gravity: a spring or balancer",
+        cause="no fault, but a spring or balancer on {whose}",
+        test="hold that joint still at several poses",
+        tolerated=True,
+        with_pose=True,
     )
-    EFFORT_DELAY = (
+    EFFORT_DELAY = Entry(
         "effort-delay",
-        Entry("warning", "The efforts lag the positions.", "Check the log's filters and clocks.", size="delay [s]"),
+        "warning",
+        "The efforts lag the positions.",
+        "check the filters and clocks of the log",
+        size="delay [s]",
+        message="the efforts are {size} the positions",
+        cause="a delay of the efforts",
+        test="record faster reversals",
+        only_if_decided=True,
     )
-    EFFORT_ASYMMETRIC = (
+    EFFORT_ASYMMETRIC = Entry(
         "effort-asymmetric",
-        Entry("warning", "Positive and negative efforts of a joint differ in scale.", "Check both directions of its sensor."),
+        "warning",
+        "Positive and negative efforts of a joint differ in scale.",
+        "check zero and gain of the current sensor in both directions, and the conversion of signs",
+        message="positive and negative efforts of {whose} differ in scale by {size}",
     )
-    EFFORT_SATURATES = (
+    EFFORT_SATURATES = Entry(
         "effort-saturates",
-        Entry(
-            "warning",
-            "Large efforts of a joint, or of all joints, are too small for the motion.",
-            "Widen the range of the sensor.",
-            size="fraction of the largest effort",
-        ),
+        "warning",
+        "Large efforts of a joint, or of all joints, are too small for the motion.",
+        "widen the range of the sensor or the logger; check the torque constants at high currents",
+        size="fraction of the largest effort",
+        message="the large efforts of {whose} are too small for the motion",
     )
-    EFFORT_PROGRESSIVE = (
+    EFFORT_PROGRESSIVE = Entry(
         "effort-progressive",
-        Entry(
-            "warning", "Large efforts of a joint are too large for the motion.", "Check its torque constant at high currents."
-        ),
+        "warning",
+        "Large efforts of a joint are too large for the motion.",
+        "check the torque constant at high currents, and whether the effort is logged as a power or squared current",
+        message="the large efforts of {whose} are too large for the motion, by {size} of the largest",
     )
-    EFFORT_PERIODIC = (
+    EFFORT_PERIODIC = Entry(
         "effort-periodic",
-        Entry(
-            "warning",
-            "An effort oscillates at a frequency that the motion does not explain, in time and not with the position.",
-            "Check shielding and supply of its sensor, the drives beside it, and its control loop.",
-            size="frequency [Hz]",
-        ),
+        "warning",
+        "An effort oscillates at a frequency that the motion does not explain, in time and not with the position.",
+        "check shielding and supply of its sensor, the drives beside it, and whether its control loop "
+        "oscillates; a slow oscillation is partly identified as mass and friction",
+        size="frequency [Hz]",
     )
-    EFFORT_BANDWIDTH = (
+    EFFORT_BANDWIDTH = Entry(
         "effort-bandwidth",
-        Entry(
-            "warning",
-            "The efforts were filtered below the bandwidth of the motion.",
-            "Log unfiltered efforts.",
-            size="bandwidth [Hz]",
-        ),
+        "warning",
+        "The efforts were filtered below the bandwidth of the motion.",
+        "log unfiltered efforts",
+        size="bandwidth [Hz]",
     )
-    POSITION_BANDWIDTH = (
+    POSITION_BANDWIDTH = Entry(
         "position-bandwidth",
-        Entry(
-            "warning",
-            "Positions hold less bandwidth than the motion: filtered before logging, too few samples, or too much noise.",
-            "Log unfiltered positions, at a higher rate or with less noise, or move more slowly.",
-            size="bandwidth [Hz]",
-        ),
+        "warning",
+        "Positions hold less bandwidth than the motion: filtered before logging, too few samples, or too much noise.",
+        "log unfiltered positions, at a higher rate or with less noise, or move more slowly",
+        size="bandwidth [Hz]",
     )
-    PHYSICS_UNDECIDED = (
+    PHYSICS_UNDECIDED = Entry(
         "physics-undecided",
-        Entry(
-            "warning",
-            "One of the above is wrong, but the log does not show which; or one is not excluded, and would change the model "
-            "by more than half its error: see `candidates`.",
-            "The remedy names a test that distinguishes them.",
-            size="gain, a sum of logarithms",
-            of_payload=True,
-        ),
+        "warning",
+        "One of the above is wrong, but the log does not show which; or one is not excluded, and would change "
+        "the model by more than half its error: see `candidates`.",
+        size="gain, a sum of logarithms",
+        of_payload=True,
     )
     # Changes with time
-    PAYLOAD_CHANGES = (
+    PAYLOAD_CHANGES = Entry(
         "payload-changes",
-        Entry(
-            "warning",
-            "The load on the last link differs in a part of the log.",
-            "Split the log there.",
-            size="gain, a sum of logarithms",
-            of_payload=True,
-        ),
+        "warning",
+        "The load on the last link differs in a part of the log.",
+        "split the log there",
+        size="gain, a sum of logarithms",
+        of_payload=True,
     )
-    EFFORT_DRIFT = (
+    EFFORT_DRIFT = Entry(
         "effort-drift",
-        Entry(
-            "warning",
-            "Friction, offset or scale of the efforts drift.",
-            "Warm up, then record again.",
-            size="gain, a sum of logarithms",
-            of_payload=True,
-        ),
+        "warning",
+        "Friction, offset or scale of the efforts drift.",
+        "warm up, then record again",
+        size="gain, a sum of logarithms",
+        of_payload=True,
     )
-    CONTACT = (
+    CONTACT = Entry(
         "contact",
-        Entry(
-            "warning",
-            "A part of the log contains torques that are not the robot's own.",
-            "Cut it out.",
-            size="gain, a logarithm",
-        ),
+        "warning",
+        "A part of the log contains torques that are not the robot's own.",
+        "cut it out",
+        size="gain, a logarithm",
     )
-    CONTACT_SPRING = (
+    CONTACT_SPRING = Entry(
         "contact-spring",
-        Entry(
-            "warning",
-            "A force pulls the last link toward a fixed point, as a hose or a cable does.",
-            "Record without it, or log it as a wrench.",
-        ),
+        "warning",
+        "A force pulls the last link toward a fixed point, as a hose or a cable does.",
+        "record without it, or log it as a wrench; part of it would be identified as mass and friction",
+        message="a force pulls the last link toward a fixed point, as a hose, a cable or a spring does",
     )
-    CONTACT_FORCE = (
+    CONTACT_FORCE = Entry(
         "contact-force",
-        Entry(
-            "warning",
-            "What a model leaves unexplained in all joints is a force on the last link that varies with time.",
-            "Record without contact, hoses and loads that swing or change, or log it as a wrench.",
-            size="share of the squared residuals, beyond chance",
-        ),
+        "warning",
+        "What a model leaves unexplained in all joints is a force on the last link that varies with time.",
+        "record without contact, hoses and loads that swing or change, or log the force as a wrench; otherwise "
+        "part of it is identified as mass and friction",
+        size="share of the squared residuals, beyond chance",
     )
-    LOG_DIFFERS = (
+    LOG_DIFFERS = Entry(
         "log-differs",
-        Entry(
-            "warning",
-            "One log contradicts the others, or a joint's effort is explained far worse in it than in any other.",
-            "Leave it out, or find out what was changed.",
-            size="gain, a sum of logarithms",
-            of_payload=True,
-        ),
+        "warning",
+        "One log contradicts the others, or a joint's effort is explained far worse in it than in any other.",
+        "leave it out, or find out what was changed before or after it",
+        size="gain, a sum of logarithms",
+        of_payload=True,
     )
-    LOGS_DISAGREE = (
+    LOGS_DISAGREE = Entry(
         "logs-disagree",
-        Entry(
-            "warning",
-            "Logs contradict each other, but the data do not show which one is wrong.",
-            "Inspect each log by itself.",
-            size="gain, a sum of logarithms",
-            of_payload=True,
-        ),
+        "warning",
+        "Logs contradict each other, but the data do not show which one is wrong.",
+        "inspect them one by one, or record another one to find out which one is wrong",
+        size="gain, a sum of logarithms",
+        of_payload=True,
     )
     # Contradictions in a result
-    CONSTRAINTS_CONTRADICTED = (
+    CONSTRAINTS_CONTRADICTED = Entry(
         "constraints-contradicted",
-        Entry(
-            "warning",
-            "Consistency constraints raise the held-out error by half and more.",
-            "Check zeros, the scale of the efforts, and the URDF's geometry; or `consistency: {com_in_box: false}`.",
-        ),
+        "warning",
+        "Consistency constraints raise the held-out error by half and more.",
+        "check the zero positions, the scale of the efforts, and the URDF's geometry, tools and masses; where "
+        "the geometry does not enclose a link's mass, set `consistency.com_in_box: false`",
     )
-    CONSTRAINTS_COST = (
+    CONSTRAINTS_COST = Entry(
         "constraints-cost",
-        Entry(
-            "info",
-            "Consistency constraints raise the held-out error by more than 5 %.",
-            "Check `consistency.mass_factor` and `consistency.com_in_box`.",
-        ),
+        "info",
+        "Consistency constraints raise the held-out error by more than 5 %.",
+        "check the active constraints: consistency.mass_factor, consistency.com_in_box",
     )
-    PRIOR_CONTRADICTED = (
+    PRIOR_CONTRADICTED = Entry(
         "prior-contradicted",
-        Entry(
-            "warning",
-            "The data alone predict a joint well, and with the URDF as prior badly.",
-            "Check the URDF's masses there, or lower `consistency.weight`.",
-        ),
+        "warning",
+        "The data alone predict a joint well, and with the URDF as prior badly.",
+        "record faster motion of these joints, check the URDF's masses there, or let the prior count less by a "
+        "small consistency.weight",
     )
-    NOT_CONSISTENT = (
+    NOT_CONSISTENT = Entry(
         "not-consistent",
-        Entry("warning", "A body of the result is not physically consistent.", "`consistency: {method: lmi}`."),
+        "warning",
+        "A body of the result is not physically consistent.",
+        "set {settings}",
+        settings={"consistency.method": "lmi"},
     )
-    SCALE_UNPROVEN = (
+    SCALE_UNPROVEN = Entry(
         "scale-unproven",
-        Entry(
-            "warning",
-            "The URDF's masses are placeholders: the scale rests on the unit of the log alone.",
-            "Check units and `drive.gain`; then `drive: {scale_known: true}`.",
-        ),
+        "warning",
+        "The URDF's masses are placeholders: the scale rests on the unit of the log alone.",
+        "check units and `drive.gain`; if the scale was checked, set `drive.scale_known: true`",
     )
-    GRAVITY_SCALE = (
+    GRAVITY_SCALE = Entry(
         "gravity-scale",
-        Entry(
-            "warning",
-            "A gravity torque differs from the URDF's by more than usual errors of its masses.",
-            "Check units, `drive.gain` and tools missing in the URDF.",
-        ),
+        "warning",
+        "A gravity torque differs from the URDF's by more than usual errors of its masses.",
+        "check units, `drive.gain` and tools missing in the URDF",
     )
-    MASS_SCALE = (
+    MASS_SCALE = Entry(
         "mass-scale",
-        Entry(
-            "warning",
-            "All masses together differ from the URDF's by one factor.",
-            "Check units and `drive.gain`; then `drive: {scale_known: true}`.",
-        ),
+        "warning",
+        "All masses together differ from the URDF's by one factor.",
+        "check units and `drive.gain`; if the scale was checked, set `drive.scale_known: true`",
     )
-    MASS_FAR = (
-        "mass-far",
-        Entry("warning", "Single masses differ strongly from the URDF's.", "Check units, gains and missing tools."),
+    MASS_FAR = Entry(
+        "mass-far", "warning", "Single masses differ strongly from the URDF's.", "check units, gains and missing tools"
     )
-    FRICTION_IMPLAUSIBLE = (
+    FRICTION_IMPLAUSIBLE = Entry(
         "friction-implausible",
-        Entry(
-            "refused",
-            "Friction is above the largest measured torque.",
-            "Record longer, with reversals, or list fewer laws in `model.friction`.",
-            symptom=True,
-        ),
+        "refused",
+        "Friction is above the largest measured torque.",
+        "record longer, with reversals of these joints, or list fewer laws in model.friction",
+        symptom=True,
     )
-    TORQUE_IMPLAUSIBLE = (
+    TORQUE_IMPLAUSIBLE = Entry(
         "torque-implausible",
-        Entry(
-            "refused",
-            "At the velocity limits the torque is far above the effort limits.",
-            "Record a faster motion, or list fewer laws in `model.friction`.",
-            symptom=True,
-        ),
+        "refused",
+        "At the velocity limits the torque is far above the effort limits.",
+        "record a faster motion, or list fewer laws in model.friction",
+        symptom=True,
     )
-    LIMITS_CONTRADICTORY = (
+    LIMITS_CONTRADICTORY = Entry(
         "limits-contradictory",
-        Entry(
-            "info",
-            "The URDF's own masses need more than its effort limits at its other limits.",
-            "Correct the `<limit>` of these joints.",
-        ),
+        "info",
+        "The URDF's own masses need more than its effort limits at its other limits.",
+        "correct the <limit> of these joints in the URDF",
     )
-    RESIDUAL_NOT_STATIONARY = (
+    RESIDUAL_NOT_STATIONARY = Entry(
         "residual-not-stationary",
-        Entry(
-            "warning",
-            "The residual of a joint is larger in one part of a log.",
-            "Check for a payload, contact, a brake, another temperature or gain.",
-        ),
+        "warning",
+        "The residual of a joint is larger in one part of a log.",
+        "check for a payload, contact, a dragging brake, another temperature or gain; leave out this log or part",
     )
     # What the motion did not show
-    MOTION_SHORT = (
-        "motion-short",
-        Entry("warning", "All logs together are too short to show faults or to validate.", "Record 5 s or more."),
+    MOTION_SHORT = Entry(
+        "motion-short", "warning", "All logs together are too short to show faults or to validate.", "record 5 s or more"
     )
-    MOTION_REPEATED = (
-        "motion-repeated",
-        Entry("warning", "All logs hold the same motion.", "Record another motion and give it with `--validate`."),
+    MOTION_REPEATED = Entry(
+        "motion-repeated", "warning", "All logs hold the same motion.", "record another motion and give it with --validate"
     )
-    MOTION_HARDLY_TURNS = (
+    MOTION_HARDLY_TURNS = Entry(
         "motion-hardly-turns",
-        Entry(
-            "warning",
-            "The joints hardly reverse: parts of the motion cannot validate each other.",
-            "Record a longer or faster motion.",
-        ),
+        "warning",
+        "The joints hardly reverse: parts of the motion cannot validate each other.",
+        "record a longer or faster motion, or give another one with --validate",
     )
-    DATA_ALONE = (
-        "data-alone",
-        Entry("warning", "Without the URDF as prior the data predict other motions badly.", "Record a richer motion."),
+    DATA_ALONE = Entry(
+        "data-alone", "warning", "Without the URDF as prior the data predict other motions badly.", "record a richer motion"
     )
-    NOT_VALIDATED = "not-validated", Entry("warning", "No held-out data.", "Give a log of another motion with `--validate`.")
-    HELD_OUT_REPEATS = (
-        "held-out-repeats",
-        Entry("warning", "The held-out motion repeats a training motion.", "Validate with another motion."),
+    NOT_VALIDATED = Entry("not-validated", "warning", "No held-out data.", "give a log of another motion with --validate")
+    HELD_OUT_REPEATS = Entry(
+        "held-out-repeats", "warning", "The held-out motion repeats a training motion.", "validate with another motion"
     )
-    PARAMETERS_UNSEEN = (
+    PARAMETERS_UNSEEN = Entry(
         "parameters-unseen",
-        Entry("warning", "Base parameters are not excited by the motion.", "Move every joint, or lock those that cannot move."),
+        "warning",
+        "Base parameters are not excited by the motion.",
+        "move every joint, or lock those that cannot move",
     )
-    TORQUE_UNCERTAIN = (
+    TORQUE_UNCERTAIN = Entry(
         "torque-uncertain",
-        Entry(
-            "warning",
-            "The standard error of the torque on other motions is large; refused from 60 % on.",
-            "Record a richer motion.",
-        ),
+        "warning",
+        "The standard error of the torque on other motions is large; refused from 60 % on.",
+        "record a richer motion",
     )
-    TORQUE_FROM_URDF = (
+    TORQUE_FROM_URDF = Entry(
         "torque-from-urdf",
-        Entry("warning", "On other motions the URDF's values fill what the data leave open.", "Record a richer motion."),
+        "warning",
+        "On other motions the URDF's values fill what the data leave open.",
+        "record a richer motion",
     )
-    ONE_WAY = "one-way", Entry("warning", "A joint moved in one direction only.", "Record motions in both directions.")
-    SPEED_UNTESTED = (
+    ONE_WAY = Entry("one-way", "warning", "A joint moved in one direction only.", "record motions in both directions")
+    SPEED_UNTESTED = Entry(
         "speed-untested",
-        Entry(
-            "warning",
-            "The error expected at the URDF's velocity limits is large.",
-            "Record a motion as fast as the model will be used.",
-        ),
+        "warning",
+        "The error expected at the URDF's velocity limits is large.",
+        "record a motion as fast as the model will be used, for training or --validate, or use it at lower speeds only",
     )
     # Comparison with other models
-    WORSE_THAN_URDF = (
+    WORSE_THAN_URDF = Entry(
         "worse-than-urdf",
-        Entry(
-            "refused",
-            "The error on a held-out log is larger than the URDF's.",
-            "Do not use the result; record a richer motion.",
-            symptom=True,
-        ),
+        "refused",
+        "The error on a held-out log is larger than the URDF's.",
+        "do not use it; record richer motion",
+        symptom=True,
     )
-    JOINT_WORSE_THAN_URDF = (
+    JOINT_WORSE_THAN_URDF = Entry(
         "joint-worse-than-urdf",
-        Entry("warning", "The same on single joints.", "Check sign, scale and column order of these joints.", symptom=True),
+        "warning",
+        "The same on single joints.",
+        "check sign, scale and column order of these joints in the logs, then record a richer motion",
+        symptom=True,
     )
-    WORSE_THAN_FRICTION = (
+    WORSE_THAN_FRICTION = Entry(
         "worse-than-friction",
-        Entry(
-            "warning",
-            "The error is larger than that of the URDF with fitted friction.",
-            "Record a motion with more acceleration and a wider range.",
-            symptom=True,
-        ),
+        "warning",
+        "The error is larger than that of the URDF with fitted friction.",
+        "record a motion with more acceleration and a wider range",
+        symptom=True,
     )
     # Errors on other motions
-    HELD_OUT_ERROR = (
+    HELD_OUT_ERROR = Entry(
         "held-out-error",
-        Entry(
-            "info",
-            "Relative torque error on held-out logs: good below 10 %, refused from 40 % on.",
-            "Check the joints with the largest errors and the findings about the logs.",
-            symptom=True,
-        ),
+        "info",
+        "Relative torque error on held-out logs: good below 10 %, refused from 40 % on.",
+        "check the joints with the largest errors and the findings about the logs",
+        symptom=True,
     )
-    CROSS_VALIDATION = "cross-validation", Entry("info", "The same in cross-validation.", "As above.", symptom=True)
-
+    CROSS_VALIDATION = Entry(
+        "cross-validation",
+        "info",
+        "The same in cross-validation.",
+        "check the joints with the largest errors and the findings about the logs",
+        symptom=True,
+    )
     # Payload
-    PAYLOAD_IMPOSSIBLE = (
+    PAYLOAD_IMPOSSIBLE = Entry(
         "payload-impossible",
-        Entry("refused", "The logs imply a negative mass.", "Check whether loaded and unloaded logs were exchanged."),
+        "refused",
+        "The logs imply a negative mass.",
+        "check whether loaded and unloaded logs were exchanged",
     )
-    PAYLOAD_ELSEWHERE = (
+    PAYLOAD_ELSEWHERE = Entry(
         "payload-elsewhere",
-        Entry("refused", "A body on another link explains the logs better.", "Name the link that carries it with `--link`."),
+        "refused",
+        "A body on another link explains the logs better.",
+        "name the link that carries it (--link)",
     )
-    PAYLOAD_NOT_SHOWN = (
+    PAYLOAD_NOT_SHOWN = Entry(
         "payload-not-shown",
-        Entry("refused", "The interval of the mass includes 0 kg.", "Check whether these logs contain the payload."),
+        "refused",
+        "The interval of the mass includes 0 kg.",
+        "check whether these logs contain the payload",
     )
-    PAYLOAD_UNEXPLAINED = (
+    PAYLOAD_UNEXPLAINED = Entry(
         "payload-unexplained",
-        Entry(
-            "warning",
-            "The residual of a joint is several times the unloaded robot's; refused where the mass is not shown.",
-            "Check torque constants, contact and loads that swing.",
-        ),
+        "warning",
+        "The residual of a joint is several times the unloaded robot's; refused where the mass is not shown.",
+        "check torque constants, contact and loads that swing",
     )
-    PAYLOAD_MASS = (
-        "payload-mass",
-        Entry(
-            "info",
-            "Relative standard error of the mass: good below 2 %, refused from 20 % on.",
-            "Record more and faster motion.",
-        ),
-    )
+    PAYLOAD_MASS = Entry("payload-mass", "info", "Relative standard error of the mass: good below 2 %, refused from 20 % on.")
 
     @classmethod
     def of(cls, text: str) -> Id:

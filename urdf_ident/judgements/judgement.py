@@ -10,7 +10,8 @@ from .catalogue import SEVERITIES, Id, Severity
 
 #: Level of a log or result with a judgement of each severity.
 LEVELS: dict[Severity, str] = {"info": "good", "repaired": "good", "warning": "usable", "refused": "poor"}
-_CATALOGUE: Any = None
+#: Default of what is taken from the catalogue.
+_CATALOGUE: Any = object()
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Judgement:
 
     Attributes:
         id: Its kind; a text that is none of the catalogue's raises ValueError.
-        remedy: What the user can do about it, or None if nothing is needed.
+        remedy: What the user can do about it, or None if nothing is needed; by default that of the catalogue, which is for the
+            usual severity.
         severity: One of :data:`.catalogue.SEVERITIES`; the usual one of its kind by default.
         joint: The joint it is about, or None if it is about several or none.
         rows: First rows of the file it is about (1-based), or None.
@@ -79,7 +81,7 @@ class Judgement:
 
     id: Id
     message: str
-    remedy: Remedy | None = None
+    remedy: Remedy | None = _CATALOGUE
     severity: Severity = _CATALOGUE
     _: KW_ONLY
     joint: str | None = None
@@ -91,8 +93,12 @@ class Judgement:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", Id.of(self.id))
+        entry = self.id.entry
         if self.severity is _CATALOGUE:
-            object.__setattr__(self, "severity", self.id.entry.severity)
+            object.__setattr__(self, "severity", entry.severity)
+        if self.remedy is _CATALOGUE:
+            told = bool(entry.remedy) and self.severity == entry.severity
+            object.__setattr__(self, "remedy", Remedy(entry.remedy, entry.settings) if told else None)
 
     @property
     def level(self) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 from ..errors import EstimationError, LogError, UrdfIdentError
 from ..estimation.estimators.payload_gains import resolve_drive, without_constants
 from ..grouping import grouped
+from ..judgements.judgement import Judgement
+from ..judgements.verdict import Verdict
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut
 from ..model.drive import Drive
@@ -34,18 +36,19 @@ class Inspection:
     logs: tuple[Mapping[str, Any], ...]
 
     @property
-    def acceptable(self) -> bool:
-        """Whether every log can be used."""
-        return all(log["acceptable"] for log in self.logs)
+    def verdict(self) -> Verdict:
+        """The verdict on all logs together; poor if one of them cannot be used."""
+        return Verdict.of(judgement for log in self.logs for judgement in _judgements(log))
 
     def summary(self) -> str:
         """The level and the findings of each log; the remedy of successive findings that share it is written once."""
         lines = []
         for log in self.logs:
-            warnings = sum(finding["severity"] == "warning" for finding in log["findings"])
-            level = "good" if not warnings else f"usable, {warnings} warning{'s' if warnings > 1 else ''}"
+            warnings = sum(judgement.severity == "warning" for judgement in _judgements(log))
+            count = f"usable, {warnings} warning{'s' if warnings > 1 else ''}"
+            level = {"good": "good", "usable": count, "poor": "REFUSED"}[Verdict.of(_judgements(log)).level]
             rows = f" ({log['rows']} rows)" if "rows" in log else ""
-            lines.append(f"{log['log']}: {level if log['acceptable'] else 'REFUSED'}{rows}")
+            lines.append(f"{log['log']}: {level}{rows}")
             alike = grouped(((f["severity"], f["message"], f["remedy"], str(f["rows"])), f) for f in log["findings"])
             for remedy, group in groupby(alike.values(), lambda same: same[0]["remedy"]):
                 for finding, *others in group:
@@ -90,6 +93,10 @@ def inspect(
     ]
     unread = [{"log": log.name, "acceptable": False, "findings": [log.as_finding()]} for log in unreadable]
     return Inspection((*read, *unread))
+
+
+def _judgements(log: Mapping[str, Any]) -> list[Judgement]:
+    return [Judgement.from_dict(finding) for finding in log["findings"]]
 
 
 def _resolved_drive(

@@ -61,7 +61,6 @@ def other_link(problem: PayloadProblem, fit: PayloadFit, estimate: Callable[[Pay
     return Judgement(
         Id.PAYLOAD_ELSEWHERE,
         f"a body on {link}, or on a link fixed to it, {better}",
-        Remedy("name the link that carries it (--link)"),
     )
 
 

@@ -45,6 +45,10 @@ def joint_side(recording: Recording, drive: Drive) -> Recording:
         if recording.position_target is not None:
             changes["position_target"] = drive.joint_position(recording.position_target)
         changes["velocity"], changes["acceleration"] = rate(recording.velocity), rate(recording.acceleration)
+    elif recording.motor_position is None and drive.offset.any():  # a zero that was found to be another
+        changes["position"] = recording.position + drive.offset
+        if recording.position_target is not None:
+            changes["position_target"] = recording.position_target + drive.offset
     if recording.motor_position is not None:
         changes["motor_position"] = drive.joint_position(recording.motor_position)
     changes["motor_velocity"] = rate(recording.motor_velocity)

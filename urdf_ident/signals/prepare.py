@@ -224,10 +224,12 @@ def _bandwidth(log: Conditioned, robot: Robot, automatic: bool) -> Iterator[Judg
         f"the low-pass of the positions at {log.cutoff:.3g} Hz takes away {100 * log.lost[j]:.0f} % of the acceleration of "
         "this joint: its inertia and rotor inertia come out too small"
     )
-    remedy = "log at a higher rate or with less noise of the positions, or move more slowly"
+    remedy = Remedy("log at a higher rate or with less noise of the positions, or move more slowly")
     if not automatic:
-        remedy = "raise `signals.cutoff` in the project file, or leave it out"
-    yield Judgement(Id.POSITION_BANDWIDTH, words, Remedy(remedy), joint=robot.joints[j], size=log.cutoff, certainty=0.99)
+        remedy = Remedy(
+            "raise `signals.cutoff` in the project file, or leave it to the tool: {settings}", {"signals.cutoff": "auto"}
+        )
+    yield Judgement(Id.POSITION_BANDWIDTH, words, remedy, joint=robot.joints[j], size=log.cutoff, certainty=0.99)
 
 
 def refusal(recording: Recording, findings: Sequence[Judgement], refused: Sequence[Judgement]) -> QualityError:

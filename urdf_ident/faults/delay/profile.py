@@ -94,9 +94,10 @@ class Delay:
 
     def findings(self) -> tuple[Judgement, ...]:
         """Returns a warning if the delay is of practical size."""
-        remedy = "check the filters and clocks of the log"
-        remedy = f"`signals: {{delay: auto}}` takes it out; {remedy}" if self.inside else remedy
-        finding = Judgement(Id.EFFORT_DELAY, self.describe(), Remedy(remedy), size=self.seconds, certainty=0.99)
+        remedy = Remedy(Id.EFFORT_DELAY.entry.remedy)
+        if self.inside:
+            remedy = Remedy(f"{{settings}} takes it out; {remedy.action}", {"signals.delay": "auto"})
+        finding = Judgement(Id.EFFORT_DELAY, self.describe(), remedy, size=self.seconds, certainty=0.99)
         return (finding,) if self.decided else ()
 
     def describe(self) -> str:

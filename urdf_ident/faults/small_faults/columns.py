@@ -37,8 +37,6 @@ _BOTH = 0.05
 _KNEE = 0.5
 #: Delay for computing the efforts' rates [s].
 _SOON = 0.004
-#: Delay of all positions: not a fault of one joint, only compared with such faults.
-ALL_LATE = "all-late"
 #: A clock that runs at another rate, which only single logs are tested for.
 CLOCK = Id.TIME_SCALE
 #: Least number of blocks of each log, for faults of one log alone.
@@ -57,10 +55,11 @@ class FaultColumns:
     0. In each of the `logs` it has a size of its own, and is absent from others; without `logs` it has one size in all.
     If `cold`, joints have friction of their own in the `logs`, with and without the fault.
     The error of a position grows along its travel by at most `slope` times its size [1/rad or 1/m]. The `narrower` fault is the
-    same one with less friction free, which must be significant as well.
+    same one with less friction free, which must be significant as well. What is `of_all` joints is no fault of one and only
+    compared with such faults.
     """
 
-    id: str
+    id: Id
     joints: tuple[int, ...]
     shared: tuple[int, ...] = ()
     own: tuple[int, ...] = ()
@@ -73,6 +72,7 @@ class FaultColumns:
     cold: bool = False
     slope: float = 1.0
     narrower: FaultColumns | None = None
+    of_all: bool = False
 
     @property
     def sizes(self) -> int:
@@ -90,7 +90,7 @@ class _Made:
 
     def add(
         self,
-        id: str,
+        id: Id,
         joints: tuple[int, ...],
         *,
         shared: Sequence[Array] = (),
@@ -101,11 +101,14 @@ class _Made:
         given: int = 0,
         slope: float = 1.0,
         narrower: FaultColumns | None = None,
+        of_all: bool = False,
     ) -> None:
         """Adds a fault with its columns and their guard."""
         at = _appended(self.shared, shared), _appended(self.own, own), _appended(self.own, guard)
         numbers = len(shared) - given + len(own)
-        self.faults.append(FaultColumns(id, joints, *at, unit, sense, numbers, given, slope=slope, narrower=narrower))
+        self.faults.append(
+            FaultColumns(id, joints, *at, unit, sense, numbers, given, slope=slope, narrower=narrower, of_all=of_all)
+        )
 
 
 def _appended(columns: list[Array], new: Sequence[Array]) -> tuple[int, ...]:
@@ -253,7 +256,9 @@ class FaultRows:
         late = [self._torque(k, samples.v[:, k], samples.a[:, k], jerk[:, k]) for k in range(self.n)]
         # in its own row a delay resembles friction that depends on the pose: only the efforts of other joints show it
         made.add(Id.POSITION_LATE, (j,), shared=[*beside, late[j]], guard=[late[j][:, j], *turning], unit=-1.0, given=given)
-        made.add(ALL_LATE, (j,), shared=[*beside, np.sum(late, axis=0)], guard=turning, unit=-1.0, given=given)
+        made.add(
+            Id.POSITION_LATE, (j,), shared=[*beside, np.sum(late, axis=0)], guard=turning, unit=-1.0, given=given, of_all=True
+        )
         half = np.pi / float(np.ptp(q))
         turn = half if robot.prismatic[j] else 1.0
         for waves in _WAVES if self._drives(j).sum() == 1 else ():  # friction of a coupled motor depends on other positions

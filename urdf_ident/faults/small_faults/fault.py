@@ -32,16 +32,12 @@ _ALSO = 0.7
 _OFTENER = 2.0
 #: Least part of some torque that another axis placement must explain: published URDFs round
 #: lengths to millimetres and angles to hundredths, about 1 % of a torque.
-GEOMETRY, _PLACED = (Id.JOINT_ORIGIN, Id.JOINT_AXIS), 0.015
+_PLACED = 0.015
 #: Size of a fault of positions or axes (fraction, rad or m) above which the first-order approximation is invalid; an effort's
 #: factor may be as far from 1 either way.
 _FIRST_ORDER = 0.5
-#: Scales of efforts, or of their gravity, and the least fraction by which they must be wrong: torque constants and sensors are
-#: calibrated to a few per cent.
-SCALES, _CALIBRATED = (Id.EFFORT_SCALE, Id.EFFORT_WITHOUT_GRAVITY), 0.03
-#: Faults that need more support: delays are estimated elsewhere, and what the model of a light wrist lacks resembles another
-#: scale of its effort.
-_NEVER_POSSIBLE = (Id.EFFORT_DELAY, Id.EFFORT_SCALE)
+#: Least fraction by which scales of efforts must be wrong: torque constants and sensors are calibrated to a few per cent.
+_CALIBRATED = 0.03
 #: Fraction of the URDF's gravity if all of it was subtracted or added; others may be a clock or direction fault.
 _WHOLE = (0.8, 1.25)
 
@@ -87,7 +83,7 @@ class SmallFault:
         k = 2 / (9 * self.numbers)  # quantile of chi-square, Wilson and Hilferty 1931
         errors = min(self.errors, self.errors_of_legs)
         sure = errors**2 > (1 - k + _BY_CHANCE * np.sqrt(k)) ** 3 and self.significance > _SUPPORTED and self.seen > _SEEN
-        told = self.id not in _NEVER_POSSIBLE and not self.far and not self.logs and self._placed
+        told = not self.id.entry.only_if_decided and not self.far and not self.logs and self._placed
         return bool(sure and self.gain > 0 and self.shift > _FELT and told)
 
     @property
@@ -98,12 +94,12 @@ class SmallFault:
     @property
     def _placed(self) -> bool:
         """Whether it is no placement of an axis that is as near the URDF's as that of any robot may be."""
-        return self.id not in GEOMETRY or self._explains > _PLACED**2
+        return not self.id.entry.placement or self._explains > _PLACED**2
 
     @property
     def far(self) -> bool:
         """Whether the first-order approximation is invalid and the size unknown."""
-        return self.id.startswith(("position", "joint")) and self.slope * abs(self.size) > _FIRST_ORDER
+        return self.id.entry.geometric and self.slope * abs(self.size) > _FIRST_ORDER
 
     @property
     def whole(self) -> bool:
@@ -123,13 +119,13 @@ class SmallFault:
         sure = self.gain > _GAIN and (steady or (self.errors > _ERRORS and self.significance > _SIGNIFICANT))
         if not self.joints and self.id == Id.EFFORT_SATURATES:
             return sure and np.sum(self.left[1] < self.left[0]) > _OFTENER * np.sum(self.left[1] > self.left[0])
-        if self.id in GEOMETRY:
+        if self.id.entry.placement:
             return sure and self._placed
         if self.id == Id.POSITION_SCALE and abs(self.size) > _FIRST_ORDER:
             return False
         if self.id == Id.EFFORT_SCALE and not _FIRST_ORDER < 1 + self.size < 1 / _FIRST_ORDER:
             return False
-        if self.id in SCALES and abs(self.size) < _CALIBRATED:
+        if self.id.entry.scales and abs(self.size) < _CALIBRATED:
             return False
         return sure and (self.gain > _MORE or self._explains > _LIKE_FRICTION.get(self.id, 0.0) ** 2)
 

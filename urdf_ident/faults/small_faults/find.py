@@ -20,8 +20,8 @@ from ..case import Case
 from ..motion_samples import COMPARED, efforts_in_time, jerks
 from ..thinned_logs import Logs
 from .backlash import play
-from .columns import ALL_LATE, CLOCK, FaultColumns, FaultRows
-from .fault import GEOMETRY, SCALES, SmallFault
+from .columns import CLOCK, FaultColumns, FaultRows
+from .fault import SmallFault
 from .trial import ChosenColumns, FaultTrial
 
 #: Least relative residual for which faults are searched that are not a scale: a scale may be wrong by much and leave less, as
@@ -30,7 +30,7 @@ _LEFT = 0.02
 #: In-sample gain from which errors are computed, and for how many faults and axis placements.
 _WORTH, _CLOSE, _CLOSE_PLACES = 0.05, 4, 2
 #: Least advantage over another fault of axis placements, which have two parameters; and faults with several.
-_MORE_NUMBERS, _FREER = 0.15, (*GEOMETRY, Id.CONTACT_SPRING)
+_MORE_NUMBERS = 0.15
 #: Number of faults of single logs whose errors are computed.
 _CLOSE_IN_ONE = 3
 
@@ -53,12 +53,12 @@ def small_faults(case: Case, logs: Logs) -> list[SmallFault]:
     loose, growth, efforts = play(logs, moving), jerks(logs)[0], efforts_in_time(logs)
     for k, j in enumerate(moving.tolist()):
         trial, faults = FaultTrial.of(rows, j, loose[:, :, k], growth, efforts[:, :, j])
-        faults = [fault for fault in faults if fault.id in SCALES or not exact]
+        faults = [fault for fault in faults if not exact or fault.id.entry.scales]
         faults = [*faults, *chain.from_iterable(_of_logs(rows, fault) for fault in faults)]
         faults = [fault for fault in faults if fault.logs or fault.id != CLOCK]  # that of all logs is a hypothesis
         plain = {chosen: trial.seen(chosen) for chosen in map(ChosenColumns.without, faults)}
         gains = {fault: plain[ChosenColumns.without(fault)] - trial.seen(ChosenColumns.of(fault)) for fault in faults}
-        common = {fault.logs: gain for fault, gain in gains.items() if fault.id == ALL_LATE}
+        common = {fault.logs: gain for fault, gain in gains.items() if fault.of_all}
         worth = {fault: gain for fault, gain in gains.items() if gain > _WORTH and _own(fault, gain, common)}
         own = {fault: gain for fault, gain in worth.items() if fault.sense * trial.sizes(fault)[0, 0] >= 0}
         promising += [(gain, fault, trial) for fault, gain in own.items()]
@@ -67,8 +67,8 @@ def small_faults(case: Case, logs: Logs) -> list[SmallFault]:
                 late.setdefault(fault.logs, {})[j] = float(trial.sizes(fault)[0, 0])
     promising.sort(key=lambda entry: -entry[0])
     single = [entry for entry in promising if entry[1].logs][:_CLOSE_IN_ONE]
-    places = [entry for entry in promising if entry[1].id in GEOMETRY][:_CLOSE_PLACES]
-    others = [entry for entry in promising if entry[1].id not in GEOMETRY and not entry[1].logs][:_CLOSE]
+    places = [entry for entry in promising if entry[1].id.entry.placement][:_CLOSE_PLACES]
+    others = [entry for entry in promising if not entry[1].id.entry.placement and not entry[1].logs][:_CLOSE]
     found = [_also_apart(trial, fault) for _, fault, trial in (*others, *places, *single)]
     kept = [item for item in found if item.id != Id.EFFORT_DELAY or _alone(item, late[item.logs])]
     return sorted(kept, key=_rank)
@@ -108,13 +108,13 @@ def _beside_reversals(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
 
 def _rank(found: SmallFault) -> float:
     """Lower is better."""
-    freer = found.numbers > 1 if found.logs else found.id in _FREER
+    freer = found.numbers > 1 if found.logs else found.id.entry.placement or found.id is Id.CONTACT_SPRING
     return (_MORE_NUMBERS if freer else 0.0) - found.gain
 
 
 def _of_logs(rows: FaultRows, fault: FaultColumns) -> list[FaultColumns]:
     """The same fault in single logs, and a zero that is set anew in each log; none in one log, and of many."""
-    if not 1 < rows.logs <= COMPARED or fault.id in GEOMETRY:
+    if not 1 < rows.logs <= COMPARED or fault.id.entry.placement:
         return []
     of = [*((k,) for k in range(rows.logs)), *([tuple(range(rows.logs))] if fault.id == Id.POSITION_ZERO else [])]
     return [replace(fault, logs=logs, cold=True) for logs in of]
@@ -136,13 +136,17 @@ def effect(case: Case, logs: Logs, fault: SmallFault) -> Array | None:
         return None
     loose, efforts = play(logs, np.array([j]))[:, :, 0], efforts_in_time(logs)[:, :, j]
     trial, faults = FaultTrial.of(FaultRows.of(case), j, loose, jerks(logs)[0], efforts)
-    same = [replace(item, logs=fault.logs) for item in faults if (item.id, item.joints) == (fault.id, fault.joints)]
+    same = [
+        replace(item, logs=fault.logs)
+        for item in faults
+        if (item.id, item.joints) == (fault.id, fault.joints) and not item.of_all
+    ]
     return trial.effect(min(same, key=lambda item: trial.seen(ChosenColumns.of(item)))) if same else None
 
 
 def _own(fault: FaultColumns, gain: float, common: dict[tuple[int, ...], float]) -> bool:
     """Whether a fault belongs to one joint; a delay of its positions must explain more than one of all positions."""
-    return fault.id != ALL_LATE and (fault.id != Id.POSITION_LATE or gain > common[fault.logs])
+    return not fault.of_all and (fault.id is not Id.POSITION_LATE or gain > common[fault.logs])
 
 
 def _alone(found: SmallFault, late: dict[int, float]) -> bool:

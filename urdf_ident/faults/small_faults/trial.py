@@ -11,7 +11,6 @@ from functools import cached_property
 
 import numpy as np
 
-from ...judgements.catalogue import Id
 from ...linalg import Array, IntArray, lstsq, rms
 from ..evidence import of_fewer, significance
 from ..gram_fit import solved
@@ -173,7 +172,7 @@ class FaultTrial:
         seen = self.seen(ChosenColumns.without(fault)) - self.seen(ChosenColumns.of(fault))
         of_legs = float(of_fewer(errors, rows.case.turns, len(rows.count), len(size[0])))
         measured = fault.unit * value, errors, gain, sure, left, len(size[0]), seen, shift
-        return SmallFault(Id.of(fault.id), fault.joints, *measured, fault.logs, fault.slope, of_legs)
+        return SmallFault(fault.id, fault.joints, *measured, fault.logs, fault.slope, of_legs)
 
     def _shift(self, fault: FaultColumns) -> Array:
         """RMS change of the torques of bodies and friction by the correction, over the size of each effort, shape (n,)."""

@@ -58,15 +58,12 @@ def held_out_reasons(ident: Record) -> Iterator[Judgement]:
         if doubt is None or exported > GOOD_ERROR:
             yield held_out_error(exported, "in cross-validation", Id.CROSS_VALIDATION)
     else:
-        yield Judgement(
-            Id.NOT_VALIDATED, "not validated: no held-out data", Remedy("give a log of another motion with --validate")
-        )
+        yield Judgement(Id.NOT_VALIDATED, "not validated: no held-out data")
     if scores and not other:
         names = ", ".join(item["log"] for item in scores)
         yield Judgement(
             Id.HELD_OUT_REPEATS,
             f"the held-out motion repeats a training motion ({names})",
-            Remedy("validate with another motion"),
         )
     yield from _worse_than_others(ident, scores)
 
@@ -124,14 +121,12 @@ def _worse_than_others(ident: Record, scores: Sequence[Mapping[str, Any]]) -> It
         yield Judgement(
             Id.JOINT_WORSE_THAN_URDF,
             f"worse than the URDF on {', '.join(joints)}",
-            Remedy("check sign, scale and column order of these joints in the logs, then record a richer motion"),
         )
     lost = [item["log"] for item in scores if mean_error(item) > LOSS * mean_error(item, "urdf_friction_")]
     if lost and not worse:
         yield Judgement(
             Id.WORSE_THAN_FRICTION,
             "worse than the URDF with fitted friction on " + ", ".join(lost),
-            Remedy("record a motion with more acceleration and a wider range"),
         )
     yield from _constraints_cost(ident, scores)
     yield from _prior_contradicted(ident, scores)
@@ -152,17 +147,12 @@ def _constraints_cost(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Ite
             Id.CONSTRAINTS_COST,
             f"the exported model is more than 5 % worse than the unconstrained fit on {where} "
             f"(limited by {', '.join(active) or 'the prior'})",
-            Remedy("check the active constraints: consistency.mass_factor, consistency.com_in_box"),
         )
         return
     yield Judgement(
         Id.CONSTRAINTS_CONTRADICTED,
         f"constraints contradict the data: with them the error on {where} is {worst:.1f} times that without them "
         f"({abbreviated(active, 3)})",
-        Remedy(
-            "check the zero positions, the scale of the efforts, and the URDF's geometry, tools and masses; where the geometry "
-            "does not enclose a link's mass, set consistency.com_in_box: false"
-        ),
     )
 
 
@@ -180,10 +170,6 @@ def _prior_contradicted(ident: Record, scores: Sequence[Mapping[str, Any]]) -> I
         yield Judgement(
             Id.PRIOR_CONTRADICTED,
             f"the URDF, or a limit of friction or rotor inertia, contradicts the data: held-out error of {', '.join(words)}",
-            Remedy(
-                "record faster motion of these joints, check the URDF's masses there, or let the prior count less by a small "
-                "consistency.weight"
-            ),
         )
 
 
@@ -237,13 +223,11 @@ def _no_other_motion(evidence: Evidence) -> Judgement | None:
         return Judgement(
             Id.MOTION_REPEATED,
             "all logs contain the same repeated motion, so that no other motion was tested",
-            Remedy("record another motion and give it with --validate"),
         )
     if evidence.reversals is not None and evidence.reversals <= HARDLY_REVERSES:
         return Judgement(
             Id.MOTION_HARDLY_TURNS,
             f"the joints hardly reverse ({evidence.reversals:.2g} times on average): its parts cannot validate each other",
-            Remedy("record a longer or faster motion, or give another one with --validate"),
         )
     return None
 
@@ -251,7 +235,7 @@ def _no_other_motion(evidence: Evidence) -> Judgement | None:
 def worse_than_urdf(logs: Sequence[str]) -> list[Judgement]:
     """Judges that the URDF is better on some logs; none if there are no logs."""
     words = f"worse than the URDF on {', '.join(logs)}"
-    return [Judgement(Id.WORSE_THAN_URDF, words, Remedy("do not use it; record richer motion"))] if logs else []
+    return [Judgement(Id.WORSE_THAN_URDF, words)] if logs else []
 
 
 def held_out_error(value: float, where: str, id: Id = Id.HELD_OUT_ERROR) -> Judgement:

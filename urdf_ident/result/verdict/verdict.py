@@ -66,7 +66,7 @@ def _physics(ident: Record) -> Iterator[Judgement]:
         )
     if not ident.consistency.consistent:
         offenders = ", ".join(ident.consistency.offenders)
-        yield Judgement(Id.NOT_CONSISTENT, f"not physically consistent: {offenders}", Remedy("consistency: {method: lmi}"))
+        yield Judgement(Id.NOT_CONSISTENT, f"not physically consistent: {offenders}")
     unseen = int((~ident.fit.seen).sum())
     if unseen:
         verb = "is" if unseen == 1 else "are"
@@ -123,7 +123,6 @@ def _left_open(evidence: Evidence) -> Iterator[Judgement]:
             Id.ONE_WAY,
             f"{names} moved in one direction only: Coulomb friction and offset cannot be separated, and friction in the other "
             f"direction is unknown{sums}",
-            Remedy("record motions in both directions"),
         )
 
 
@@ -142,7 +141,6 @@ def _too_slow(evidence: Evidence) -> Iterator[Judgement]:
         f"expected error of the torque at the URDF's velocity limits {100 * errors[-1]:.0f} % (mean over joints, {joint} "
         f"{100 * evidence.at_speeds[joint][-1]:.0f} %), {within or 'and hardly less at lower speeds'}: the logs do not show "
         "inertia and friction at such speeds",
-        Remedy("record a motion as fast as the model will be used, for training or --validate, or use it at lower speeds only"),
     )
 
 
@@ -150,34 +148,28 @@ def _implausible(evidence: Evidence) -> Iterator[Judgement]:
     """Contradictions of the URDF, of the measured torques, or between parts of the logs."""
     if evidence.masses and not evidence.placeholders:
         words = _above(evidence.masses)
-        yield Judgement(
-            Id.MASS_FAR, f"masses differ strongly from the URDF's: {words}", Remedy("check units, gains and missing tools")
-        )
+        yield Judgement(Id.MASS_FAR, f"masses differ strongly from the URDF's: {words}")
     if words := _above(evidence.friction, MOST_FRICTION):
         yield Judgement(
             Id.FRICTION_IMPLAUSIBLE,
             f"friction above the largest measured torque: {words}",
-            Remedy("record longer, with reversals of these joints, or list fewer laws in model.friction"),
         )
     if words := _above(evidence.peak, PEAK_LIMIT):
         yield Judgement(
             Id.TORQUE_IMPLAUSIBLE,
             f"torque at the URDF's velocity limits above its effort limits, and above what its own masses need there: {words}",
-            Remedy("record a faster motion, or list fewer laws in model.friction"),
         )
     if (words := _above(evidence.overdriven, PEAK_LIMIT)) and not evidence.placeholders:
         yield Judgement(
             Id.LIMITS_CONTRADICTORY,
             f"at the URDF's position and velocity limits its own masses need more than its effort limits: {words}; the torque "
             "there was compared with that of the URDF's masses instead",
-            Remedy("correct the <limit> of these joints in the URDF"),
         )
     for item in evidence.departures[:3]:
         yield Judgement(
             Id.RESIDUAL_NOT_STATIONARY,
             f"the residual of {item.joint} in part {item.part} of {item.log} is "
             f"{item.rmse / positive(item.usual):.1f} × that of the other parts",
-            Remedy("check for a payload, contact, a dragging brake, another temperature or gain; leave out this log or part"),
         )
 
 

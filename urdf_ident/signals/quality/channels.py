@@ -65,7 +65,6 @@ def check_steps(state: Examination, robot: Robot) -> None:
                 f"the effort comes in steps of {step:.3g}, {100 * step / std:.0f} % of its standard deviation",
                 joint=joint,
                 size=step,
-                remedy="log it with more digits; a slower, longer log partly averages out the steps",
             )
 
 
@@ -104,7 +103,6 @@ def check_sign_lost(state: Examination, robot: Robot) -> None:
                 f"the effort {words} and turns back at zero {len(folds)} times: its sign is lost",
                 joint=joint,
                 at=folds,
-                remedy="log it with its sign",
             )
 
 
@@ -131,7 +129,6 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
                 joint=joint,
                 at=at,
                 size=len(at) / len(moving),
-                remedy="log what the sensor measures, without a threshold",
             )
 
 
@@ -199,7 +196,6 @@ def check_copied(state: Examination, robot: Robot) -> None:
             state.add(
                 Id.POSITION_TWICE,
                 f"the positions of {robot.joints[i]} and {robot.joints[j]} are equal in every row",
-                remedy="check which columns `log.columns.position` names; joints that were moved alike: move them differently",
             )
     if recording.effort is None:
         return
@@ -210,7 +206,6 @@ def check_copied(state: Examination, robot: Robot) -> None:
             state.add(
                 Id.EFFORT_TWICE,
                 f"the efforts of {robot.joints[i]} and {robot.joints[j]} are one signal",
-                remedy="check which columns `log.columns.effort` names",
             )
     for name in ("torque_target", "effort_target"):
         target = getattr(recording, name)
@@ -223,7 +218,6 @@ def check_copied(state: Examination, robot: Robot) -> None:
             state.add(
                 Id.EFFORT_COMMANDED,
                 f"the efforts are the controller's {name.split('_')[0]} target, sample by sample: computed, not measured",
-                remedy="log the measured current or torque: a target only shows what the controller's model expects",
             )
             return
 
@@ -261,7 +255,6 @@ def check_computed(state: Examination, robot: Robot) -> None:
             Id.EFFORT_COMMANDED,
             f"about {100 * mean:.0f} % of the efforts are the URDF's torque at the logged positions, their noise included: "
             "computed, not measured",
-            remedy="log the measured current or torque: computed efforts only show what the controller's model expects",
         )
 
 
@@ -287,14 +280,13 @@ def _longest_even(time: Array) -> slice:
 
 def check_held(state: Examination, robot: Robot) -> None:
     """Warns of a position or effort with a lower rate than those of the other joints, each value held for several rows."""
-    remedy = "log it at the rate of the others; as logged it lags by half its interval"
     recording = state.recording
     for j, words, rate in _slower(recording.time, recording.position):
         if not _creeps(recording.position[:, j]):
-            state.add(Id.POSITION_HELD, f"the position {words}", joint=robot.joints[j], size=rate, remedy=remedy)
+            state.add(Id.POSITION_HELD, f"the position {words}", joint=robot.joints[j], size=rate)
     if recording.effort is not None:
         for j, words, rate in _slower(recording.time, recording.effort):
-            state.add(Id.EFFORT_HELD, f"the effort {words}", joint=robot.joints[j], size=rate, remedy=remedy)
+            state.add(Id.EFFORT_HELD, f"the effort {words}", joint=robot.joints[j], size=rate)
 
 
 def _slower(time: Array, channels: Array) -> list[tuple[int, str, float]]:

@@ -6,6 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 from ...judgements.catalogue import Id
+from ...judgements.judgement import Remedy
 from ...linalg import Array, BoolArray, rms
 from ...logs.recording import Recording
 from ...model.rigid_bodies import mass_matrices
@@ -33,7 +34,6 @@ def check_effort(state: Examination, robot: Robot) -> None:
         state.add(
             Id.EFFORT_MISSING,
             "the log holds no efforts (torques, forces or currents)",
-            remedy="log them as tau_<joint>, or name their columns in `log: {columns: {effort: ...}}`",
         )
         return
     travel = np.ptp(recording.position, axis=0)
@@ -44,7 +44,6 @@ def check_effort(state: Examination, robot: Robot) -> None:
                 Id.EFFORT_DEAD,
                 f"the joint moves and its effort {value}",
                 joint=robot.joints[j],
-                remedy="check the column and its sensor",
             )
         else:
             state.add(Id.EFFORT_CONSTANT, f"the effort {value}", joint=robot.joints[j])
@@ -57,8 +56,6 @@ def check_effort(state: Examination, robot: Robot) -> None:
                 f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g} {joint_units(robot.prismatic[j])['torque']}, "
                 f"{'the URDF allows' if allowed[j] == limits[j] else 'the largest weight in the URDF is'} {allowed[j]:.4g}",
                 joint=robot.joints[j],
-                remedy="state its unit (`log: {units: {effort: mN·m}}`; A or mA and the drive's gain for a current), or that "
-                "it is measured at the motor (`log: {side: {effort: motor}}`)",
             )
 
 
@@ -95,8 +92,10 @@ def check_locked(state: Examination, robot: Robot) -> None:
             f"the project locks it at {held:.4g} {unit}, in the log it {where} {unit}; "
             f"this changes the gravity torque or inertia of a joint by {100 * effect:.0f} %",
             joint=joint,
-            remedy="do not lock it (robot.lock, robot.joints)"
-            + ("" if moves else f", or lock it there: `robot: {{lock: {{{joint}: {middle:.4g}}}}}`"),
+            remedy=Remedy(
+                "do not lock it (robot.lock, robot.joints)" + ("" if moves else ", or lock it there: {settings}"),
+                {} if moves else {f"robot.lock.{joint}": float(middle)},
+            ),
             size=effect,
             severity="refused" if effect > LOCK_WRONG else "warning",
         )
@@ -152,19 +151,20 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
             implausible &= kind
             turned = revolute and _within((low, high), (lower, upper), 1 / (2 * np.pi), stated & kind)
             unit = other + (" (or like rad that are described as rev)" if turned else "")
-            remedy = f"in the project file: `log: {{units: {{position: {other}}}}}` (and `velocity: {other}/s`)"
+            remedy = Remedy(f"in the project file: {{settings}} (and `velocity: {other}/s`)", {"log.units.position": other})
             break
     else:
         implausible &= speed > 1
         unit = "encoder counts, or another unit"
-        remedy = (
+        remedy = Remedy(
             "give their unit, of counts how many make a turn (`log: {units: {position: counts(4096)}}`), or for positions "
             "before the gear `log: {side: motor}` and `drive: {reduction: ...}`"
         )
         for revolute, factor, other in _OTHER_UNITS:  # of single joints
             own = implausible & stated & (robot.prismatic != revolute) & (speed <= factor)
             if (own == implausible).all() and _within((low, high), (lower, upper), 1 / factor, own):
-                unit, remedy = f"{other}, unlike those of other joints", f"state it in the column's name: `q_<joint> [{other}]`"
+                unit = f"{other}, unlike those of other joints"
+                remedy = Remedy(f"state it in the column's name: `q_<joint> [{other}]`")
     if implausible.any():
         j = int(np.flatnonzero(implausible)[0])
         si = joint_units(robot.prismatic[j])["position"]
@@ -180,7 +180,6 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
             f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g} {joint_units(robot.prismatic[j])['position']}",
             joint=robot.joints[j],
             at=np.flatnonzero(beyond[:, j]),
-            remedy="check joint offsets, signs and units",
         )
 
 
@@ -238,8 +237,6 @@ def check_motion(state: Examination, robot: Robot) -> None:
             Id.AT_REST,
             f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s"
             f"{_of_smaller_unit(robot, reached, threshold)}",
-            remedy="record a motion that moves every joint, as a log at rest shows only gravity; if it moved, correct "
-            "`log: {units: {position: ..., time: ...}}`",
         )
         return
     if seconds < SHORTEST:
@@ -253,7 +250,6 @@ def check_motion(state: Examination, robot: Robot) -> None:
             Id.JOINT_AT_REST,
             f"the joint does not move{exact}: its friction cannot be identified",
             joint=robot.joints[j],
-            remedy="record a motion that moves it, or lock it in `robot: {lock: ...}`",
         )
 
 

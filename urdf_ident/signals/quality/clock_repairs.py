@@ -8,6 +8,7 @@ import numpy as np
 
 from ...grouping import runs
 from ...judgements.catalogue import Id
+from ...judgements.judgement import Remedy
 from ...linalg import Array, BoolArray, IntArray, positive, rms
 from ...logs.recording import Recording
 from ...units import percent
@@ -56,9 +57,11 @@ def check_time_unit(state: Examination) -> None:
     guess = next((name for name, factor in _TIME_UNITS if _RATES[0] * 2 <= 1 / (typical * factor) <= _RATES[1] / 2), None)
     if typical > 1 and abs(typical - 1) < 1e-9:
         guess = None
-    remedy = f"in the project file: `log: {{units: {{time: {guess or '...'}}}}}`"
-    remedy += ", or if it counts samples `log: {rate: <Hz>}` without a time column"
-    state.add(Id.TIME_UNIT, f"the time increases by {typical:.4g} per row, which cannot be seconds", remedy=remedy)
+    counts = "or if it counts samples `log: {rate: <Hz>}` without a time column"
+    unit = Remedy(f"in the project file: {{settings}}, {counts}", {"log.units.time": guess})
+    if guess is None:
+        unit = Remedy(f"state its unit in the project file (`log: {{units: {{time: ...}}}}`), {counts}")
+    state.add(Id.TIME_UNIT, f"the time increases by {typical:.4g} per row, which cannot be seconds", remedy=unit)
 
 
 def _refuse_bursts(state: Examination, typical: float, mean: float) -> None:
@@ -95,7 +98,6 @@ def repair_order(state: Examination) -> None:
             Id.TIME_BACKWARDS,
             f"time runs backwards at {len(first)} place(s)",
             at=first + 1,
-            remedy="split the file where the clock restarts, or sort it by time",
         )
         return
     drop_rows(state, lost, Id.TIME_OUT_OF_ORDER, "are out of order in time")

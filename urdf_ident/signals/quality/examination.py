@@ -47,7 +47,7 @@ class Examination:
 
         Args:
             at: Indices into the current recording, shape (K,); converted to rows of the file.
-            remedy: In words, or with settings.
+            remedy: Another one than that of the catalogue, in words or with settings.
             size: Its size, in the unit given by the catalogue.
             severity: Another one than the usual one of its kind.
         """
@@ -55,6 +55,7 @@ class Examination:
         if at is not None and len(at):
             index = np.asarray(at)[:_ROWS_SHOWN]
             rows = tuple(int(row) for row in (index + 1 if self.recording.rows is None else self.recording.rows[index]))
-        what_to_do = Remedy(remedy) if isinstance(remedy, str) else remedy
-        usual = id.entry.severity if severity is None else severity
-        self.findings.append(Judgement(id, message, what_to_do, usual, joint=joint, rows=rows, size=size))
+        other: dict[str, Any] = {} if severity is None else {"severity": severity}
+        if remedy is not None:
+            other["remedy"] = Remedy(remedy) if isinstance(remedy, str) else remedy
+        self.findings.append(Judgement(id, message, joint=joint, rows=rows, size=size, **other))

@@ -81,7 +81,6 @@ def check_straight(state: Examination, robot: Robot) -> None:
                     f"the effort comes at {rate / apart:.3g} Hz, with straight lines between these samples",
                     joint=joint,
                     size=rate / apart,
-                    remedy="log it at the rate of the positions: lines cut off the peaks and the reversals of friction",
                 )
             continue
         steep = np.abs(x[ends - 1] - x[begins]) / np.maximum(ends - begins - 1, 1)
@@ -96,7 +95,6 @@ def check_straight(state: Examination, robot: Robot) -> None:
                 joint=joint,
                 at=begins[alike],
                 size=usual * rate,
-                remedy="log what the motor gave: behind a limit of its rate an effort misses peaks and reversals",
             )
 
 
@@ -187,7 +185,6 @@ def _add_held(state: Examination, robot: Robot, joint: str, seconds: float) -> N
             f"the effort comes at {1 / seconds:.3g} Hz, and each value is held until the next",
             joint=joint,
             size=1 / seconds,
-            remedy="log it at the rate of the positions: as logged it lags and misses the reversals of friction",
         )
 
 

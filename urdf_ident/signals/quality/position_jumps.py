@@ -63,7 +63,6 @@ def correct_jumps(state: Examination, robot: Robot) -> None:
             "goes on; the later rows were shifted back",
             joint=robot.joints[j],
             at=at + 2,
-            remedy="an encoder slipped or a counter started again: check which part has the right zero, or leave out this log",
             size=float(away[at[0], j]),
         )
 

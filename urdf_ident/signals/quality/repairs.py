@@ -166,7 +166,6 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
                     words,
                     joint=joint,
                     at=np.flatnonzero(stuck),
-                    remedy="check which value the logger writes for missing data",
                 )
             x[stuck] = np.nan
             spikes = _spikes(x, _SPIKE[name], least)
@@ -252,7 +251,6 @@ def _refuse_lost_signals(state: Examination, robot: Robot, name: str, holes: Boo
             f"{share:.3g} % of the {name} values are missing or impossible",
             joint=robot.joints[j],
             at=np.flatnonzero(holes[:, j]),
-            remedy="check the column and its sensor, or record the log again",
         )
 
 

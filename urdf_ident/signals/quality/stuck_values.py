@@ -47,7 +47,6 @@ def check_clipped(state: Examination, robot: Robot) -> None:
                 joint=robot.joints[j],
                 at=np.flatnonzero(own),
                 size=float(own.mean()),
-                remedy="widen the range of the sensor or the logger",
             )
     if clipped.mean() > 0.2:
         share = f"{100 * clipped.mean():.3g} %"
@@ -94,7 +93,7 @@ def check_frozen(state: Examination, robot: Robot) -> None:
             _freeze(state, frozen, runs, "effort", robot.joints[j])
     share = frozen.mean()
     if share > 0.2:
-        state.add(Id.FROZEN_TOO_LONG, f"{100 * share:.3g} % of the log is frozen", remedy="record it again")
+        state.add(Id.FROZEN_TOO_LONG, f"{100 * share:.3g} % of the log is frozen")
     elif share > 0:
         state.recording = recording.take(~frozen)
 
@@ -126,8 +125,6 @@ def _freeze(state: Examination, frozen: BoolArray, runs: list[tuple[int, int]], 
             f"the {what} freezes for {end - begin} rows in the middle of a motion; left out",
             joint=joint,
             at=[begin],
-            remedy="check the connection to the sensor",
-            severity="warning",
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...judgements.catalogue import Id
+from ...judgements.judgement import Remedy
 from ...linalg import BoolArray
 from ...model.robot import Robot
 from ...samples import fast_speed
@@ -18,13 +19,13 @@ from .examination import Examination
 
 #: Ratio (dq/dt) / v caused by a wrong unit → correct entry of the project file.
 _RATIOS = (
-    (DEGREE, "position: deg"),
-    (1 / (2 * np.pi), "position: rev"),
-    (1e3, "position: mm"),
-    (1 / DEGREE, "velocity: deg/s"),
-    (np.pi / 30, "velocity: rpm"),
-    (2 * np.pi, "velocity: rev/s"),
-    (1e-3, "velocity: mm/s"),
+    (DEGREE, "position", "deg"),
+    (1 / (2 * np.pi), "position", "rev"),
+    (1e3, "position", "mm"),
+    (1 / DEGREE, "velocity", "deg/s"),
+    (np.pi / 30, "velocity", "rpm"),
+    (2 * np.pi, "velocity", "rev/s"),
+    (1e-3, "velocity", "mm/s"),
 )
 
 
@@ -101,7 +102,6 @@ def _swapped(state: Examination, robot: Robot, match: VelocityMatch, moves: Bool
                     Id.VELOCITIES_EXCHANGED,
                     f"the velocities of {one} and {other} look swapped",
                     joint=one,
-                    remedy="correct the order of the position or velocity columns in the project file",
                 )
                 found = True
     return found
@@ -114,7 +114,6 @@ def _wrong_sign(state: Examination, robot: Robot, match: VelocityMatch, moves: B
             Id.VELOCITY_SIGN,
             "the logged velocity has the opposite sign of dq/dt",
             joint=robot.joints[j],
-            remedy="correct the sign of the position or of the velocity, or leave the velocity columns out",
         )
     return len(wrong) > 0
 
@@ -123,13 +122,15 @@ def _wrong_unit(state: Examination, robot: Robot, match: VelocityMatch, moves: B
     known = np.flatnonzero(moves & np.isfinite(match.scale) & (np.nan_to_num(match.correlation) > 0.9))
     for kind in (False, True):
         group = known[robot.prismatic[known] == kind]
-        for ratio, remedy in _RATIOS:
-            if ("mm" in remedy) != kind or not len(group) or not (np.abs(match.scale[group] / ratio - 1) < 0.1).all():
+        for ratio, signal, unit in _RATIOS:
+            if ("mm" in unit) != kind or not len(group) or not (np.abs(match.scale[group] / ratio - 1) < 0.1).all():
                 continue
             state.add(
                 Id.VELOCITY_UNIT,
                 f"dq/dt is {np.median(match.scale[group]):.4g} times the logged velocity: one of them is in another unit",
-                remedy=f"in the project file: `log: {{units: {{{remedy}}}}}`, or correct the other unit stated there",
+                remedy=Remedy(
+                    "in the project file: {settings}, or correct the other unit stated there", {f"log.units.{signal}": unit}
+                ),
             )
             return True
     return False

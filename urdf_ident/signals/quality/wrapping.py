@@ -101,7 +101,6 @@ def unwrap_efforts(state: Examination, robot: Robot) -> None:
             joint=robot.joints[j],
             at=at + 1,
             size=float(ranges[j]),
-            remedy="log the effort with more bits",
         )
     state.recording = replace(state.recording, effort=fixed)
 
