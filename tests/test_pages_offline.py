@@ -102,7 +102,7 @@ def test_the_browser_of_these_tests_notices_a_request_and_a_broken_rule(tmp_path
 
 
 def test_reports_are_offline(demo: Path, tmp_path: Path) -> None:
-    run("validate", str(demo / "identification.json"), str(demo / "held_out.csv"))
+    run("validate", str(demo / "identification.json"), str(demo / "held_out.csv"), report=True)
     for name in ("log_1", "log_2"):
         (demo / "fleet" / name).mkdir(parents=True)
         (demo / "fleet" / name / "log.csv").write_bytes((demo / f"{name}.csv").read_bytes())
