@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -14,9 +13,7 @@ import pytest
 from conftest import arm_urdf
 from loaded_arm import COM, INERTIA, MASS, torque
 from loaded_arm import motion as same_motion
-from typer.testing import CliRunner
 
-from urdf_ident.cli import app
 from urdf_ident.errors import EstimationError, FingerprintError, LimitError
 from urdf_ident.excitation.planned.poses import design_poses
 from urdf_ident.friction import Law, Stribeck
@@ -221,23 +218,6 @@ def test_bad_input(robot: Robot, before: Identification) -> None:
         compare(before, blind)
     with pytest.raises(EstimationError, match="too few results"):
         trend([before, before], ["a", "b"])
-
-
-def test_trend_and_command(robot: Robot, before: Identification, tmp_path: Path) -> None:
-    files = []
-    for k, ident in enumerate([before, learnt(robot, 5, more=0.3), learnt(robot, 6, more=0.6)]):
-        (tmp_path / f"day{k}").mkdir()
-        files.append(str(ident.save(tmp_path / f"day{k}" / "identification.json")))
-    done = CliRunner().invoke(app, ["compare", *files, "--plot", str(tmp_path / "trend.png")])
-    assert done.exit_code == 0, done.output
-    line = next(text for text in done.output.splitlines() if text.strip().startswith("j2"))
-    assert "rises" in line
-    assert (tmp_path / "trend.png").stat().st_size > 10_000
-    two = CliRunner().invoke(app, ["compare", files[0], files[2], "--json"])
-    assert json.loads(two.output)["changed"]
-    two = CliRunner().invoke(app, ["compare", files[0], files[2], "--plot", str(tmp_path / "no.png")])
-    assert "--plot shows a trend" in str(two.exception)
-    assert not (tmp_path / "no.png").exists()
 
 
 def test_poses_from_both_sides(robot: Robot) -> None:

@@ -278,29 +278,6 @@ def write(path: Path, log: Recording) -> None:
     np.savetxt(path, table, delimiter=",", header=",".join(names), comments="", fmt="%.9g")
 
 
-def test_identify_weighs_loaded_logs_too(tmp_path: Path) -> None:
-    """One JSON with --json; what cannot be weighed is refused before the work."""
-    (tmp_path / "arm.urdf").write_text(arm_urdf("zy"))
-    robot = Robot.from_urdf(tmp_path / "arm.urdf")
-    for k, (name, carried) in enumerate((("empty", None), ("loaded", pin.Inertia(MASS, COM, INERTIA)))):
-        write(tmp_path / f"{name}.csv", made(robot, name, k, carried))
-    (tmp_path / "p.yaml").write_text("model: {friction: [viscous, coulomb, offset]}\n")
-    inputs = ["arm.urdf", "empty.csv", "-c", "p.yaml", "-o", "out", "--no-report", "--json", "--payload-logs"]
-    paths = [str(tmp_path / x) if "." in x or x == "out" else x for x in inputs]
-    same = CliRunner().invoke(app, ["identify", *paths, str(tmp_path / "empty.csv")])
-    assert isinstance(same.exception, LogError)
-    still = CliRunner().invoke(app, ["identify", *paths, str(tmp_path / "loaded.csv"), "--payload-link", "base"])
-    assert isinstance(still.exception, ModelError)
-    assert not (tmp_path / "out").exists()
-    done = CliRunner().invoke(app, ["identify", *paths, str(tmp_path / "loaded.csv")])
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert "OUT/identification.json" not in done.stdout
-    assert told["payload"] == json.loads((tmp_path / "out" / "payload.json").read_text())
-    assert told["payload"]["mass"]["low"] < MASS < told["payload"]["mass"]["high"]
-    assert any("arm_with_payload.urdf" in note for note in told["notes"])
-
-
 def test_command_writes_files_that_engines_load(ident: Identification, robot: Robot, body: pin.Inertia, tmp_path: Path) -> None:
     write(tmp_path / "loaded.csv", made(robot, "loaded", 1, body))
     ident.save(tmp_path / "identification.json")

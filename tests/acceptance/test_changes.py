@@ -92,11 +92,17 @@ def test_the_data_contradict_a_wrong_urdf_and_not_the_true_one(out: Path, cell: 
     assert not contradicted[1]
 
 
-def test_three_results_show_a_trend(out: Path, later: Path, cell: Path, tmp_path: Path) -> None:
-    done("compare", out, cell / "again", later, "--plot", tmp_path / "trend.svg")
+def test_three_results_show_a_trend(out: Path, later: Path, cell: Path, simple: Path, tmp_path: Path) -> None:
+    """The friction of the second joint grows by half from one result to the next."""
+    write_log(cell / "worse.csv", 7, friction=[1.0, 2.0, 1.0])
+    done("identify", "arm.urdf", "worse.csv", "-c", "simple.yaml", "--no-report", "-o", "last", cwd=cell)
+    text = done("compare", out, later, cell / "last", "--plot", tmp_path / "trend.svg")
+    rising = [line.split()[0] for line in text.splitlines() if "rises" in line]
+    assert rising == ["j2"]
     assert "</svg>" in (tmp_path / "trend.svg").read_text()
     refused("compare", out, matching=("two",))
     refused("compare", out, later, "--plot", tmp_path / "x.svg", matching=("three",))
+    assert not (tmp_path / "x.svg").exists()
 
 
 def test_the_odd_robot_of_a_fleet_stands_out(cell: Path, simple: Path, tmp_path: Path) -> None:

@@ -247,3 +247,15 @@ def test_outputs_never_replace_inputs(cell: Path, tmp_path: Path) -> None:
     done_or_not = refused("check", urdf_there, "--fix", urdf_there, matching=("input|same|replace|overwrit",))
     assert done_or_not
     assert urdf_there.read_text() == before
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_result(cell: Path, result: dict[str, Any], tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    logs = ("run1.csv", "run2.csv", "--validate", "run3.csv", "--no-report")
+    with distributed.LocalCluster(**options) as cluster:
+        done("identify", "arm.urdf", *logs, "--scheduler", cluster.scheduler_address, "-o", tmp_path, cwd=cell)
+    again = json.loads((tmp_path / "identification.json").read_text())
+    assert again["parameters"] == result["parameters"]
+    assert again["validation"] == result["validation"]

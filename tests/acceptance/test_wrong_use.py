@@ -82,6 +82,8 @@ def nowhere(tmp_path: Path) -> Iterator[Path]:
         (("identify", "arm.urdf", "run1.csv", "-c", "run1.csv"), ("project file",)),
         (("identify", "arm.urdf", "run1.csv", "--validate", "run1.csv"), ("run1", "training")),
         (("identify", "arm.urdf", "run1.csv", "--payload-link", "tool"), ("--payload-logs",)),
+        (("identify", "arm.urdf", "run1.csv", "--payload-logs", "run1.csv"), ("run1", "training")),
+        (("identify", "arm.urdf", "run1.csv", "--payload-logs", "loaded.csv", "--payload-link", "base"), ("base",)),
     ],
     ids=lambda value: " ".join(value)[:60],
 )
