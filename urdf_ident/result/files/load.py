@@ -11,6 +11,7 @@ import numpy as np
 from ...compensation.residual import Residual
 from ...errors import LogError, UrdfIdentError, check_shape
 from ...estimation.uncertainty.identifiability import Identifiability
+from ...estimation.uncertainty.prediction import LEVELS, HeldOutResidual
 from ...files.documents import parse_json
 from ...files.fileset import finish
 from ...files.read_write import read_text
@@ -103,6 +104,13 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
     check_shape("state.factor", np.shape(state["factor"]), ("rows", p + 1))
     check_shape("parameters.standard", (len(data["parameters"]["standard"]),), (p,))
     theta = np.array([entry["value"] for entry in data["parameters"]["standard"]], dtype=float)
+    if prediction := data.get("prediction", {}):  # read here, so that a damaged one is found before it is used
+        held_out, n = record(HeldOutResidual, prediction), model.n
+        shapes = {"edges": (n, "classes"), "top": (n,), "quantiles": (n, "classes", len(LEVELS)), "variance": (n,)}
+        shapes |= {"seen": (n, 2, 2), "relative": (n,), "unlimited": (n,)}
+        for name, shape in shapes.items():
+            if (values := getattr(held_out, name)) is not None:
+                check_shape(f"prediction.{name}", np.shape(values), shape)
     ident = Identification(
         model,
         fit,
@@ -118,7 +126,7 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         validation=tuple(data["validation"]),
         selection=data.get("selection", {}),
         essential=data.get("essential", {}),
-        prediction=data.get("prediction", {}),
+        prediction=prediction,
         adaptation=data.get("adaptation", {}),
         estimation=data.get("estimation", {}),
         residual=None if data.get("residual") is None else Residual.from_dict(data["residual"]),
