@@ -128,6 +128,9 @@ def urdf_truth(robot: Robot) -> JointTruth:
 
     Returns:
         The truth; its notes state the rotors that are assumed, and that there is no friction.
+
+    Raises:
+        ModelError: The inertia of the robot overflows.
     """
     joints = [robot.description.joints[name] for name in robot.joints]
     damping, dry = (np.array([getattr(joint, name) for joint in joints]) for name in ("damping", "friction"))
@@ -139,7 +142,11 @@ def urdf_truth(robot: Robot) -> JointTruth:
     coupled = largest * _MOTION / _BAND
     rotor = np.maximum(coupled + (damping + dry / speed) / _BAND - own, 0.0)
     root = np.sqrt(positive(own + rotor))
-    least = np.linalg.eigvalsh((masses + np.diag(rotor)) / root / root[:, None]).min()
+    scaled = (masses + np.diag(rotor)) / root / root[:, None]
+    if not np.isfinite(scaled).all():
+        remedy = "check its masses, inertias and lengths"
+        raise ModelError("the inertia of the robot is too large or too small for numbers", where=robot.path, remedy=remedy)
+    least = np.linalg.eigvalsh(scaled).min()
     if least < 2 * _BAND / _FASTEST:
         rotor = np.maximum(rotor, coupled)
     notes: tuple[str, ...] = ()
