@@ -25,6 +25,13 @@ def test_every_id_is_used_where_something_is_judged() -> None:
     assert {id.name for id in Id} <= used
 
 
+def test_every_id_is_asked_for_by_a_test_of_what_is_judged() -> None:
+    texts = "\n".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)
+    )
+    assert [id.name for id in Id if f'"{id}"' not in texts and f"Id.{id.name}" not in texts] == []
+
+
 def test_no_id_is_written_as_a_text() -> None:
     """Outside the catalogue an id is a member of it; words with a hyphen that are also ids appear nowhere as texts."""
     texts = {

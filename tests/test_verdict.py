@@ -558,6 +558,25 @@ def test_a_joint_that_is_worse_than_the_urdf_is_named(ident: ui.Identification) 
     assert not any("worse than the URDF" in text for text in judged(0.75, 0.76) | judged(0.05, 0.01))
 
 
+def test_what_counts_against_a_result_is_told_by_its_id(ident: ui.Identification) -> None:
+    """Bodies that no robot has, parameters that the motion does not show, and models that predict better."""
+
+    def ids(**changes: object) -> dict[str, str]:
+        return {str(item.id): item.level for item in replace(ident, **changes).verdict.judgements}  # type: ignore[arg-type]
+
+    assert ids() == {"held-out-error": "good"}
+    assert ids(validation=()) == {"cross-validation": "good"}
+    impossible = ident.theta.copy()
+    impossible[0] = -1.0
+    assert ids(theta=impossible)["not-consistent"] == "usable"
+    unseen = replace(ident.fit, seen=np.arange(len(ident.fit.base)) > 0)
+    assert "parameters-unseen" in ids(fit=unseen)
+    item = ident.validation[0]
+    assert ids(validation=({**item, "urdf_friction_mean_rmse": 0.5 * item["mean_rmse"]},))["worse-than-friction"] == "usable"
+    joints = [{**item["per_joint"][0], "relative": 0.75, "rmse": 0.75, "urdf_rmse": 0.47}, *item["per_joint"][1:]]
+    assert ids(validation=({**item, "per_joint": joints},))["joint-worse-than-urdf"] == "usable"
+
+
 def test_a_payload_in_the_last_third_of_one_log_is_named(robot: ui.Robot, logs: list[ui.Recording]) -> None:
     effort = logs[1].effort.copy()
     effort[2 * len(effort) // 3 :, 1] += 0.8 * np.abs(effort[:, 1]).max() * np.cos(logs[1].position[2 * len(effort) // 3 :, 1])

@@ -125,6 +125,7 @@ def test_inspect_goes_on_after_an_unreadable_log(cell: Path, tmp_path: Path) -> 
         done("inspect", cell / "run1.csv", tmp_path / "empty.csv", "--robot", cell / "arm.urdf", "--json", code=2)
     )
     assert {entry["log"]: entry["acceptable"] for entry in entries} == {"run1": True, "empty": False}
+    assert [finding["id"] for finding in entries[1]["findings"]] == ["log-unreadable"]
 
 
 def test_a_project_file_is_written_for_a_log_without_header(cell: Path, tmp_path: Path) -> None:
