@@ -30,6 +30,9 @@ _LOAD = (
     "torque was frozen for the fit; only their torque has a meaning"
 )
 
+#: Note on joints that are set apart.
+_APART = "the efforts of these joints are not their torques: they determined the terms below alone, and no body"
+
 
 class _Dumper(yaml.SafeDumper):
     """Quotes names such as ``1e5``, which this package's readers would parse as numbers."""
@@ -71,6 +74,8 @@ def write_sidecar(
         entry.update(known[k - model.n_inertial] if known else {})
         joints[parameter.owner][parameter.symbol] = entry
     data = {"robot": model.robot.name, "urdf_sha256": model.robot.sha256, "joints": joints, "drive": model.drive.as_dict()}
+    if model.apart:
+        data["apart"] = {"what": _APART, "joints": [model.robot.joints[j] for j in sorted(model.apart)]}
     if model.reference_theta is not None:
         tens = model.reference_theta.reshape(-1, 10).tolist()
         bodies = {body.name: ten for body, ten in zip(model.robot.bodies, tens, strict=True)}

@@ -84,6 +84,12 @@ class Id(str, Enum):
         "The mass of a body is at a limit of the optimisation: the data or the URDF's structure contradict it.",
         "check signs, units and the mass in the URDF, or raise `consistency.mass_factor`",
     )
+    JOINT_APART = Entry(
+        "joint-apart",
+        "warning",
+        "The effort of a joint cannot be its torque; it entered the friction of that joint alone, and no body.",
+        "check what it measures: a counterweight, a brake, another column or unit",
+    )
     JOINT_ERROR = Entry(
         "joint-error",
         "warning",

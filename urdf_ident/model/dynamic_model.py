@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -71,6 +71,8 @@ class DynamicModel:
         self.terms = applied_terms(robot, self.drive, friction, given, rotor_inertia=rotor_inertia)
         #: Inertial parameters of the frozen rigid torque that load-dependent terms use, shape (10·n,), or None.
         self.reference_theta: Array | None = None
+        #: Joints whose efforts are not their torques: in estimates their rows contain their terms alone.
+        self.apart: frozenset[int] = frozenset()
 
     def __repr__(self) -> str:
         laws = ", ".join(dict.fromkeys(item.term.name for item in self.terms)) or "no terms"
@@ -124,6 +126,17 @@ class DynamicModel:
             The model.
         """
         return self._changed(drive=drive)
+
+    def with_apart(self, joints: Collection[str]) -> DynamicModel:
+        """Returns the model with joints set apart: their efforts determine their own terms, and no bodies.
+
+        Args:
+            joints: Their names.
+
+        Returns:
+            The model; its torques are the same.
+        """
+        return self._changed(apart=frozenset(map(self.robot.joints.index, joints)))
 
     def tilted(self) -> DynamicModel:
         """Returns the model under tilted gravity, to find what another mounting would make identifiable."""
@@ -181,7 +194,7 @@ class DynamicModel:
     @cached_property
     def groups(self) -> tuple[RowGroup, ...]:
         """The row groups, in joint order."""
-        return row_groups(self.robot, self.drive, self.distribution)
+        return row_groups(self.robot, self.drive, self.distribution, self.apart)
 
     def term_columns(self, segment: Segment) -> Array:
         """Returns the values of all term columns, before they are distributed over the rows.
@@ -337,6 +350,22 @@ class DynamicModel:
             whole[part] = torque
         return whole
 
+    def effort_along(self, theta: Array, segment: Segment) -> Array:
+        """Returns what the efforts of a log should be along a motion: torques, of joints that are set apart their terms alone.
+
+        Args:
+            theta: Parameters, shape (p,) or (p, k).
+            segment: The motion.
+
+        Returns:
+            Shape (N, n) or (N, n, k) [N·m or N].
+        """
+        effort, apart = self.torque_along(theta, segment), sorted(self.apart)
+        if apart:
+            bodies = np.asarray(theta, dtype=float)[: self.n_inertial]
+            effort[:, apart] -= rigid_torque(self.robot, bodies, segment.q, segment.v, segment.a)[:, apart]
+        return effort
+
     def base(self, **options: Any) -> BaseParameters:
         """Returns the base parameters that perfect data would identify: see :func:`reduce_to_base`.
 
@@ -360,6 +389,7 @@ class DynamicModel:
             "drive": self.drive.as_dict(),
             "terms": [item.as_dict(robot) for item in self.terms],
             **({} if self.reference_theta is None else {"reference": self.reference_theta.tolist()}),
+            **({"apart": [robot.joints[j] for j in sorted(self.apart)]} if self.apart else {}),
         }
 
     @classmethod
@@ -377,7 +407,8 @@ class DynamicModel:
         object.__setattr__(robot, "path", data.get("path", robot.path))
         options: Mapping[str, Any] = data.get("elastic", {"rotor_inertia": False})
         model = cls(robot, friction="none", drive=Drive.from_dict(data["drive"]), **options)
-        return model.with_terms([AppliedTerm.from_dict(item, robot) for item in data["terms"]]).with_reference(reference)
+        model = model.with_terms([AppliedTerm.from_dict(item, robot) for item in data["terms"]]).with_reference(reference)
+        return model.with_apart(data.get("apart", ()))
 
     @cached_property
     def fingerprint(self) -> str:

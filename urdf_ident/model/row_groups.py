@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,11 +63,12 @@ def inertial_columns(robot: Robot, mix: Array) -> IntArray:
     return np.array([10 * body + k for body in bodies for k in range(10)], dtype=np.intp)
 
 
-def row_groups(robot: Robot, drive: Drive, distribution: Array) -> tuple[RowGroup, ...]:
+def row_groups(robot: Robot, drive: Drive, distribution: Array, apart: Collection[int] = ()) -> tuple[RowGroup, ...]:
     """Returns one row group per motor: its joint's torque, or for coupled joints the torque at the actuator.
 
     Args:
         distribution: Coefficients of each term column in the joint rows, shape (n, k).
+        apart: Joints whose rows contain no bodies.
 
     Returns:
         The row groups, in joint order.
@@ -75,7 +76,7 @@ def row_groups(robot: Robot, drive: Drive, distribution: Array) -> tuple[RowGrou
     groups = []
     for j, joint in enumerate(robot.joints):
         mix = drive.row_mix[j]
-        inertial = inertial_columns(robot, mix)
+        inertial = inertial_columns(robot, np.zeros(robot.n) if j in apart else mix)
         mixed = mix @ distribution
         mixed[np.abs(mixed) < 1e-12 * np.abs(mixed).max(initial=0.0)] = 0.0
         used = np.flatnonzero(mixed)

@@ -89,12 +89,16 @@ class TorqueModel(TermModel, Protocol):
         """Number of inertial parameters, the first ones."""
 
     @property
+    def apart(self) -> frozenset[int]:
+        """Joints whose efforts are not their torques."""
+
+    @property
     def distribution(self) -> Array:
         """Coefficients of each term column in the joint torques, shape (n, k)."""
 
 
 def torque_by_sample(model: TorqueModel, thetas: Array, which: NDArray[np.int32], segment: Segment) -> Array:
-    """Returns joint torques along a motion with a choice of parameters per sample.
+    """Returns efforts along a motion with a choice of parameters per sample; of joints set apart their terms alone.
 
     Args:
         thetas: Parameters, shape (p, k).
@@ -110,7 +114,9 @@ def torque_by_sample(model: TorqueModel, thetas: Array, which: NDArray[np.int32]
             some = np.flatnonzero(own == k)
             at, (bodies, rest) = some + part.start, np.split(thetas[:, k], [model.n_inertial])
             friction = np.einsum("nk,jk,k->nj", terms[some], model.distribution, rest)
-            out[at] = friction + rigid_torque(model.robot, bodies, segment.q[at], segment.v[at], segment.a[at])
+            rigid = rigid_torque(model.robot, bodies, segment.q[at], segment.v[at], segment.a[at])
+            rigid[:, sorted(model.apart)] = 0.0
+            out[at] = friction + rigid
     return out
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..consistency.apart import contradicting_joints
 from ..consistency.first_fit import completed_prior
 from ..consistency.standard import consistent_parameters
 from ..consistency.weighed import weighed_prior
@@ -189,6 +190,7 @@ def estimate_from_data(prepared: Prepared, project: Project, progress: Progress 
     logs, held = _with_rests(first, prepared, project, weighting, kept)
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     produce = partial(rows, logs=logs)
+    model = _without_contradicting_joints(model, produce, prior, wanted.method)
     selected = _selected(model, produce, prepared.motion, prior, project, progress)  # no effect if the laws are given
     run = _Run(prepared, project, prior, weighting, kept, rows, logs, held)
     found, fit = run.estimate(selected)
@@ -222,6 +224,16 @@ def estimate_from_data(prepared: Prepared, project: Project, progress: Progress 
         (*remarks, *selected.notes, *found.shapes, *converged.notes, *drifts),
         found.samples,
     )
+
+
+def _without_contradicting_joints(model: DynamicModel, build: Build, prior: Prior, method: str) -> DynamicModel:
+    """The model with joints set apart whose efforts contradict the others'."""
+    if isinstance(model, ElasticModel):
+        return model
+    simple = model.unloaded()
+    statistics = build(simple)
+    fit = fit_base(statistics, simple.base(), method=row_weighting(method))
+    return model.with_apart(contradicting_joints(simple, statistics, fit, weighed_prior(prior, statistics, fit)))
 
 
 def _selected(

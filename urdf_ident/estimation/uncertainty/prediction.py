@@ -286,6 +286,7 @@ def _samples_of(model: DynamicModel, band: float, count: int, part: Segment) -> 
     """Low-passed measured torque, and the torque per unit of each parameter at some samples, shape (some, n, p)."""
     some = slice(None, None, max(1, len(part) // count))
     rows: Array = model.torque(np.eye(len(model.parameters)), part.q[some], part.v[some], part.a[some])
+    rows[:, sorted(model.apart), : model.n_inertial] = 0.0
     return lowpass(part.total, part.rate, band), rows
 
 

@@ -102,12 +102,12 @@ class Validation:
 
 
 def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
-    """Returns the model torque along a log, shape (N, n) or (N, n, k) [N·m or N], segments concatenated.
+    """Returns the model's efforts along a log, shape (N, n) or (N, n, k) [N·m or N], segments concatenated.
 
     Args:
         theta: Parameters, shape (p,), or (p, k) for k models at once.
     """
-    parts = (model.torque_along(theta, segment) for segment in log.segments)
+    parts = (model.effort_along(theta, segment) for segment in log.segments)
     found, begin = np.empty((sum(map(len, log.segments)), model.n, *theta.shape[1:])), 0
     for part in parts:
         found[begin : begin + len(part)] = part

@@ -71,6 +71,8 @@ def held_out_reasons(ident: Record) -> Iterator[Judgement]:
 def joint_errors(ident: Record) -> dict[str, float]:
     """Relative errors of joints whose torque is not small, on the worst log of another motion, or on the folds without any.
 
+    Those of joints that are set apart are no errors of the model.
+
     Returns:
         By joint, largest first.
     """
@@ -82,8 +84,9 @@ def joint_errors(ident: Record) -> dict[str, float]:
         rows = list(zip(map(joint_of, known["groups"]), errors, known["effort_rms"], strict=True))
     largest = {force: max((size for joint, _, size in rows if forces[joint] == force), default=0.0) for force in (False, True)}
     found: dict[str, float] = {}
+    apart = {ident.model.robot.joints[j] for j in ident.model.apart}
     for joint, error, size in rows:
-        if size > _SMALL * largest[forces[joint]]:
+        if size > _SMALL * largest[forces[joint]] and joint not in apart:
             found[joint] = max(found.get(joint, 0.0), error)
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 

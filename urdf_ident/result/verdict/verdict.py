@@ -57,6 +57,15 @@ def verdict_of(ident: Record) -> Verdict:
 
 
 def _physics(ident: Record) -> Iterator[Judgement]:
+    if apart := tuple(ident.model.robot.joints[j] for j in sorted(ident.model.apart)):
+        yield Judgement(
+            Id.JOINT_APART,
+            f"the effort of {', '.join(apart)} cannot be its torque: the bodies that all other joints show contradict it; "
+            "it determined its own friction alone",
+            Remedy("check what this effort measures (a counterweight, a brake, noise, another column or unit)"),
+            joint=apart[0] if len(apart) == 1 else None,
+            joints=apart,
+        )
     if limited := [word.split(": ")[0] for word in ident.solver.get("active", ()) if ": mass at " in word]:
         yield Judgement(
             Id.MASS_AT_LIMIT,

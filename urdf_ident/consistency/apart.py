@@ -1,0 +1,93 @@
+"""Joints whose efforts contradict the bodies that all other efforts, and the prior, show."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from ..errors import EstimationError
+from ..linalg import Array, solve_triangular, triangle
+from ..model.dynamic_model import DynamicModel
+from ..model.inertia import margins
+from ..model.prior import Prior
+from ..statistics.entries import placed
+from ..statistics.fit import Fit, usual_weight
+from ..statistics.folds import folds_of
+from ..statistics.statistic import StatisticSet
+from .first_fit import completed_prior
+from .lmi import LmiProblem
+
+#: Level of significance at which any joint of a robot is set apart.
+_LEVEL = 0.05
+
+
+def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior) -> tuple[str, ...]:
+    """Finds joints whose efforts cannot be their torques, as of a lift whose effort does not hold its weight.
+
+    A joint is set apart if physically consistent bodies predict all held-out efforts better with the joint's friction alone in
+    its rows: the mean logarithm of the error over folds falls significantly for the number of joints (Bonferroni). Joints are
+    tried whose bodies cost more than they explain, and all where the bodies would be impossible without constraints.
+
+    Args:
+        fit: A fit to all rows, for their weights.
+        prior: Of the inertial parameters.
+
+    Returns:
+        Their names; none where nothing can be held out.
+    """
+    from scipy.special import stdtrit
+
+    try:
+        split = folds_of(statistics)
+    except EstimationError:
+        return ()
+    bodies, joints = model.n_inertial, model.robot.joints
+    complete, weight = completed_prior(model, prior, statistics, fit), usual_weight(statistics, fit)
+    problem = LmiProblem(complete, model.parameters)
+    folds = [(_rows(split.left_out(fold), fit), _rows(split.only([fold]), fit)) for fold in split.logs]
+    single = [j for j in range(model.n) if not model.drive.coupled[j]]
+    limit = stdtrit(len(folds) - 1, 1 - _LEVEL / model.n)
+
+    def errors(apart: Collection[int]) -> Array:
+        """Squared whitened held-out error of each fold, shape (F,)."""
+        train = [triangle(*_without_bodies(own, apart, bodies)) for own, _ in folds]
+        found = problem.rough_solver([(R[:, :-1], R[:, -1]) for R in train])(weight)
+        tests = [np.vstack(_without_bodies(own, apart, bodies)) for _, own in folds]
+        return np.array([np.sum((R[:, :-1] @ x - R[:, -1]) ** 2) for R, x in zip(tests, found, strict=True)])
+
+    every = _rows(statistics, fit)
+    held = np.sqrt(weight) * np.column_stack([complete.root, complete.root @ complete.theta0])
+
+    def unconstrained(apart: Collection[int]) -> tuple[float, bool]:
+        """Least squared residual of all rows and the prior, and whether the bodies are physically consistent there."""
+        factor = triangle(*_without_bodies(every, apart, bodies), held)
+        theta = solve_triangular(factor[:-1, :-1], factor[:-1, -1])[:bodies]
+        return float(factor[-1, -1] ** 2), all(margins(body).consistent for body in theta.reshape(-1, 10))
+
+    apart: list[int] = []
+    before = errors(apart)
+    while len(apart) < len(single) - 1:
+        misfit, consistent = unconstrained(apart)
+        doubted = [j for j in single if j not in apart and (not consistent or unconstrained([*apart, j])[0] < misfit)]
+        tried = {j: errors([*apart, j]) for j in doubted}
+        gains = {j: np.log(before / after) for j, after in tried.items()}
+        best = max(gains, key=lambda j: float(gains[j].mean()), default=-1)
+        if best < 0 or gains[best].mean() <= limit * gains[best].std(ddof=1) / np.sqrt(len(folds)):
+            break
+        apart, before = [*apart, best], tried[best]
+    return tuple(joints[j] for j in sorted(apart))
+
+
+def _rows(statistics: StatisticSet, fit: Fit) -> list[Array]:
+    """Weighted factor ``[R | rho]`` of each joint's rows in the columns of theta, shape (≤ p + 1, p + 1) each."""
+    found = []
+    for layout in statistics.layouts:
+        R = statistics.factor(layout.group)[:, len(layout.instruments) : layout.width]
+        found.append(fit.weights[layout.group] * placed(R, np.append(layout.columns, statistics.p), statistics.p + 1))
+    return found
+
+
+def _without_bodies(rows: list[Array], apart: Collection[int], bodies: int) -> list[Array]:
+    """The same with the inertial columns of some joints zero."""
+    return [np.hstack([0.0 * R[:, :bodies], R[:, bodies:]]) if j in apart else R for j, R in enumerate(rows)]
