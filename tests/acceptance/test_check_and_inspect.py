@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 import pytest
+import yaml
 
 from .experiment import BODIES, JOINTS, command, done, motion, refused, regressor, urdf
 
@@ -154,6 +155,13 @@ def test_gravity_of_a_tilted_base_is_recognised(cell: Path, tmp_path: Path) -> N
     np.savetxt(tmp_path / "tilted.csv", np.column_stack([t, q, tau]), delimiter=",", header=head, comments="")
     entry = inspection(tmp_path / "tilted.csv", cell, 1)
     assert "gravity" in json.dumps(entry["findings"])
+    project = tmp_path / "project.yaml"
+    done("inspect", tmp_path / "tilted.csv", "--robot", cell / "arm.urdf", "--write-project", project)
+    written = np.array(yaml.safe_load(project.read_text())["robot"]["gravity"])
+    true = np.array(model.gravity.linear)
+    angle = np.arccos(written @ true / np.linalg.norm(written) / np.linalg.norm(true))
+    assert np.degrees(angle) < 1.0
+    done("inspect", tmp_path / "tilted.csv", "-c", project)
 
 
 @pytest.mark.parametrize(
