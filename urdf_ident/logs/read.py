@@ -24,7 +24,6 @@ from .recording import Recording
 from .refusals import LeftOut, all_usable, attempt, attempts
 from .remote import local_files
 from .sources import LogSource, expand_logs, log_source
-from .tables import Table
 
 __all__ = ["LogLayout", "LogSource", "expand_logs", "read_recording", "read_recordings"]
 
@@ -56,9 +55,14 @@ def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayo
 
 def _read(source: LogSource, robot: Robot, layout: LogLayout) -> Recording:
     """Reads a log whose files are on this machine."""
-    named = {path: stamp(path) for _, path in source.files}
-    tables = _open(source, robot, layout)
-    stamps = {**{path: stamp(path) for table, _ in tables for path in table.files}, **named}
+    files = dict(source.files)
+    stamps = {path: stamp(path) for path in files.values()}
+    main = files.get("", files.get("position", source.files[0][1]))
+    held: dict[str, list[str]] = {main: []}  # file → the quantities that it may contain; the file of the positions first
+    for quantity in NAMES if "" in files else ("time", *NAMES):
+        held.setdefault(files.get(quantity, main), []).append(quantity)
+    tables = [(open_table(path, robot, layout.topic, layout.joints), quantities) for path, quantities in held.items()]
+    stamps = {**{path: stamp(path) for table, _ in tables for path in table.files}, **stamps}
     with ThreadPoolExecutor(1) as beside:  # hashing a long log takes as long as reading it
         hashing = beside.submit(lambda: [table.sha256() for table, _ in tables])
         recording = Recording(**recording_fields(tables, robot, layout, source.name, source.path))
@@ -115,24 +119,12 @@ def read_readable(
             cannot and ``skip`` is False.
     """
     logs = [log_source(source, layout or LogLayout()) for source in sources]
-    one = partial(read_recording, robot=robot, layout=layout)
-    results = attempts(one, logs)
+    read_one = partial(read_recording, robot=robot, layout=layout)
+    results = attempts(read_one, logs)
     # workers of a cluster may lack files that this machine has
-    results = [attempt(one, log) if isinstance(x, MissingFileError) else x for log, x in zip(logs, results, strict=True)]
+    results = [attempt(read_one, log) if isinstance(x, MissingFileError) else x for log, x in zip(logs, results, strict=True)]
     read = [result for result in results if not isinstance(result, UrdfIdentError)]
     if not read or not skip:
         return all_usable(logs, results), []
     pairs = zip(logs, results, strict=True)
     return read, [LeftOut.of(log, result) for log, result in pairs if isinstance(result, UrdfIdentError)]
-
-
-def _open(source: LogSource, robot: Robot, layout: LogLayout) -> list[tuple[Table, list[str]]]:
-    """Each file with the quantities that it may contain; the file of the positions first."""
-    files = dict(source.files)
-    if "" in files:
-        return [(open_table(files[""], robot, layout.topic, layout.joints), list(NAMES))]
-    main = files.get("position", source.files[0][1])
-    holds: dict[str, list[str]] = {main: []}
-    for quantity in ("time", *NAMES):
-        holds.setdefault(files.get(quantity, main), []).append(quantity)
-    return [(open_table(path, robot, layout.topic, layout.joints), quantities) for path, quantities in holds.items()]

@@ -164,8 +164,8 @@ class Recording:
         from .tables import array_hash, table_of_frame
 
         table = table_of_frame(frame, name)
-        found = recording_fields([(table, list(NAMES))], robot, layout or LogLayout(), name, table.path)
-        return cls(**{**found, "path": ""}, sha256=array_hash(table))
+        values = recording_fields([(table, list(NAMES))], robot, layout or LogLayout(), name, table.path)
+        return cls(**{**values, "path": ""}, sha256=array_hash(table))
 
     def ordered(self, robot: Robot) -> Recording:
         """The same log with its columns in the order of a robot's joints.
@@ -199,10 +199,10 @@ class Recording:
         Yields:
             ``(name, array)``; wrenches are called ``wrench <frame>``.
         """
-        for item in fields(self):
-            value = getattr(self, item.name)
+        for attribute in fields(self):
+            value = getattr(self, attribute.name)
             if isinstance(value, np.ndarray) and value.ndim == 2:
-                yield item.name, value
+                yield attribute.name, value
         for frame, value in self.wrenches.items():
             yield f"wrench {frame}", value
 
@@ -215,7 +215,7 @@ class Recording:
         Returns:
             A recording of those rows.
         """
-        values: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
+        values: dict[str, Any] = {attribute.name: getattr(self, attribute.name) for attribute in fields(self)}
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 values[name] = value[select]
@@ -230,14 +230,14 @@ def excerpts(logs: Sequence[Recording], others: Sequence[Recording]) -> dict[str
         Log → the other log.
     """
     known = {other.name: _marks(other) for other in others}
-    found = {}
+    excerpt_of = {}
     for log in logs:
-        own = _marks(log)
-        shares = {name: float(np.isin(own, marks).mean()) for name, marks in known.items() if len(own)}
+        samples = _marks(log)
+        shares = {name: float(np.isin(samples, other_samples).mean()) for name, other_samples in known.items() if len(samples)}
         nearest = max(shares, key=lambda name: shares[name], default=None)
         if nearest is not None and shares[nearest] >= _SHARED:
-            found[log.name] = nearest
-    return found
+            excerpt_of[log.name] = nearest
+    return excerpt_of
 
 
 def _marks(log: Recording) -> Array:

@@ -94,7 +94,11 @@ def all_usable(logs: Sequence[Recording | LogSource], results: Sequence[R | Urdf
     """
     errors = {log.name: result for log, result in zip(logs, results, strict=True) if isinstance(result, UrdfIdentError)}
     if errors:
-        raise _together(errors)
+        first, *others = errors.values()
+        if others:
+            first.args = (f"{first}; also refused: {abbreviated(list(errors)[1:], _NAMED)}",)
+        first.logs = errors
+        raise first
     return [result for result in results if not isinstance(result, UrdfIdentError)]
 
 
@@ -128,11 +132,3 @@ def refuse_trained(training: Mapping[str, str], logs: Sequence[Recording], what:
     for log in logs:
         if log.sha256 and log.sha256 in training:
             raise LogError(what, where=log.where, got=training[log.sha256], remedy=remedy)
-
-
-def _together(errors: dict[str, UrdfIdentError]) -> UrdfIdentError:
-    first, *others = errors.values()
-    if others:
-        first.args = (f"{first}; also refused: {abbreviated(list(errors)[1:], _NAMED)}",)
-    first.logs = errors
-    return first

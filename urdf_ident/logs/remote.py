@@ -33,9 +33,9 @@ def file_name(address: str) -> str:
 
 def plain(address: str) -> str:
     """An address as it is kept and shown: without user, password, query and fragment, the characters of the web decoded."""
-    bare = [_USER.sub("://", part) for part in address.split("::")]
+    urls = [_USER.sub("://", url) for url in address.split("::")]
     query = re.compile(r"[?#][^/]*=.*", re.S)
-    return "::".join(unquote(re.split("[?#]", part)[0]) if part.startswith("http") else query.sub("", part) for part in bare)
+    return "::".join(unquote(re.split("[?#]", url)[0]) if url.startswith("http") else query.sub("", url) for url in urls)
 
 
 def logs_at(address: str) -> list[str]:
@@ -48,9 +48,9 @@ def logs_at(address: str) -> list[str]:
     with _reached(address) as (system, path, web):
         if any(mark in (path.split("?")[0] if web else path) for mark in ("*[" if web else "*?[")):
             entries = system.glob(path, detail=True) or (system.glob(quote(path, "/:*[]!-"), detail=True) if web else {})
-            names = [item["name"] for item in entries.values() if item["type"] == "file"]
+            names = [entry["name"] for entry in entries.values() if entry["type"] == "file"]
         elif not (web and is_log_name(plain(address))) and system.isdir(path):  # which downloads the whole file from the web
-            names = logs_among([item["name"] for item in system.ls(path, detail=True) if item["type"] == "file"])
+            names = logs_among([entry["name"] for entry in system.ls(path, detail=True) if entry["type"] == "file"])
         else:
             names = [system.info(path)["name"]]
         if not names:

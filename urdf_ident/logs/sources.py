@@ -18,7 +18,7 @@ from ..quoting import printable
 from .columns.layout import LogLayout
 from .formats.choice import PACKED, is_bag_folder, is_log_name, logs_among
 from .formats.lerobot import episode_path, episodes, episodes_in, is_dataset, split_episode
-from .remote import file_name, is_address, logs_at, plain
+from .remote import Files, file_name, is_address, logs_at, plain
 from .tables import file_hash
 
 
@@ -34,7 +34,7 @@ class LogSource:
 
     name: str
     path: str
-    files: tuple[tuple[str, str], ...]
+    files: Files
 
 
 def expand_logs(
@@ -64,25 +64,24 @@ def expand_logs(
     """
     layout = layout or LogLayout()
     excluded: set[str] = set().union(*(_logs_of(argument, layout) for argument in without)) if without else set()
-    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    files_of: dict[str, Files] = {}
     for argument in arguments:
         logs = _logs_of(argument, layout)
-        kept = {path: files for path, files in logs.items() if len(logs) == 1 or path not in excluded}
-        if not kept and logs:
+        chosen = {path: files for path, files in logs.items() if len(logs) == 1 or path not in excluded}
+        if not chosen and logs:
             raise LogError("all of its logs are held out", where=str(argument), remedy="hold out fewer, or give other logs")
-        found.update(kept)
+        files_of.update(chosen)
     unique: dict[tuple[str, ...], str] = {}
-    for path in sorted(found):
-        unique.setdefault(tuple(str(Path(part).resolve()) for _, part in found[path]), path)
+    for path in sorted(files_of):
+        unique.setdefault(tuple(str(Path(file).resolve()) for _, file in files_of[path]), path)
     paths = list(unique.values())
     if not copies:
-        _refuse_copies(paths, found)
-    return [
-        LogSource(printable(name), printable(shown(path)), found[path]) for name, path in zip(_names(paths), paths, strict=True)
-    ]
+        _refuse_copies(paths, files_of)
+    named = zip(_names(paths), paths, strict=True)
+    return [LogSource(printable(name), printable(shown(path)), files_of[path]) for name, path in named]
 
 
-def _logs_of(argument: str | Path, layout: LogLayout) -> dict[str, tuple[tuple[str, str], ...]]:
+def _logs_of(argument: str | Path, layout: LogLayout) -> dict[str, Files]:
     """The logs of one argument, and the files of each."""
     expanded = os.path.expanduser(argument)
     return _split_logs(expanded, layout) if layout.files else _plain_logs(expanded)
@@ -102,17 +101,21 @@ def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
         return source
     path = os.path.expanduser(source)
     return LogSource(
-        printable(_short(path)), printable(shown(path)), _parts(path, layout, path) if layout.files else (("", path),)
+        printable(_short(path)), printable(shown(path)), _files_of_stem(path, layout, path) if layout.files else (("", path),)
     )
 
 
-def _plain_logs(argument: str) -> dict[str, tuple[tuple[str, str], ...]]:
+def _plain_logs(argument: str) -> dict[str, Files]:
     path = Path(argument)
     if is_address(argument):
-        found = logs_at(argument)
+        paths = logs_at(argument)
     elif path.is_dir():
-        found = _in_folder(path)
-        if not found:
+        paths = _logs_of_folder(path)
+        if not paths:  # neither a bag nor a data set itself
+            members = sorted(p for p in path.iterdir() if not p.name.startswith("."))
+            paths = logs_among(str(p) for p in members if _file_or_link(p))
+            paths += [log for p in members if p.is_dir() for log in _logs_of_folder(p)]
+        if not paths:
             raise MissingFileError(
                 "the folder holds no log",
                 where=argument,
@@ -120,25 +123,18 @@ def _plain_logs(argument: str) -> dict[str, tuple[tuple[str, str], ...]]:
                 remedy="name the files themselves",
             )
     elif (episode := split_episode(path)) is not None:
-        found = [episode_path(*episode)]
+        paths = [episode_path(*episode)]
     elif path.exists():
-        found = episodes_in(path) or [argument]
+        paths = episodes_in(path) or [argument]
     else:
         matches = sorted(glob.glob(argument, recursive=True)) if _is_glob(argument) else []
-        found = [log for match in matches for log in ([match] if _file_or_link(Path(match)) else _logs_of_folder(Path(match)))]
-        if not found:
-            raise _missing(argument)
-    return {log: (("", log),) for log in found}
-
-
-def _in_folder(path: Path) -> list[str]:
-    """Logs of a folder: the folder itself if it is a bag or data set, else the files, bags and data sets in it."""
-    own = _logs_of_folder(path)
-    if own:
-        return own
-    members = sorted(p for p in path.iterdir() if not p.name.startswith("."))
-    tables = logs_among(str(p) for p in members if _file_or_link(p))
-    return [*tables, *(log for p in members if p.is_dir() for log in _logs_of_folder(p))]
+        paths = [log for match in matches for log in ([match] if _file_or_link(Path(match)) else _logs_of_folder(Path(match)))]
+        if not paths:
+            if _is_glob(argument):
+                raise MissingFileError("no log matches", where=argument, remedy="check the path and the pattern")
+            beside = [p.name for p in sorted(path.parent.iterdir()) if is_log_name(p)] if path.parent.is_dir() else []
+            raise MissingFileError("log not found", where=argument, remedy=missing_hint(argument, beside))
+    return {log: (("", log),) for log in paths}
 
 
 def _file_or_link(path: Path) -> bool:
@@ -152,7 +148,7 @@ def _logs_of_folder(path: Path) -> list[str]:
     return [str(path)] if is_bag_folder(path) else []
 
 
-def _split_logs(argument: str, layout: LogLayout) -> dict[str, tuple[tuple[str, str], ...]]:
+def _split_logs(argument: str, layout: LogLayout) -> dict[str, Files]:
     if is_address(argument):
         raise LogError(
             "a log in several files is not read from an address", where=plain(argument), remedy="copy it to a folder"
@@ -175,7 +171,7 @@ def _split_logs(argument: str, layout: LogLayout) -> dict[str, tuple[tuple[str, 
         raise MissingFileError(
             "no split log is called so", where=argument, expected=expected, remedy="check log.files and the path"
         )
-    return {stem: _parts(stem, layout, argument) for stem in stems}
+    return {stem: _files_of_stem(stem, layout, argument) for stem in stems}
 
 
 def _stem(path: str, layout: LogLayout) -> str | None:
@@ -187,48 +183,40 @@ def _stem(path: str, layout: LogLayout) -> str | None:
     return None
 
 
-def _parts(stem: str, layout: LogLayout, argument: str) -> tuple[tuple[str, str], ...]:
-    parts = tuple((quantity, pattern.replace("*", stem)) for quantity, pattern in layout.files.items())
+def _files_of_stem(stem: str, layout: LogLayout, argument: str) -> Files:
+    files = tuple((quantity, pattern.replace("*", stem)) for quantity, pattern in layout.files.items())
     folders = [Path.cwd(), Path(stem).parent, Path(argument), Path(argument).parent]
-    for quantity, part in parts:
+    for quantity, file in files:
         name = layout.files[quantity]
-        if Path(part).is_file() and len(Path(name).parts) > 1 and allowed(part, folders) is None:
+        if Path(file).is_file() and len(Path(name).parts) > 1 and allowed(file, folders) is None:
             raise LogError(
                 f"the {quantity} file of a split log lies elsewhere",
-                where=part,
+                where=file,
                 got=f"log.files.{quantity}: {name}",
                 expected="a file below the folder of the LOG argument or the current folder",
                 remedy=f"write `{Path(name).name}`, and name the folder in the LOG argument",
             )
-        if not Path(part).is_file():
+        if not Path(file).is_file():
             raise MissingFileError(
                 f"the {quantity} file of a split log is missing",
-                where=part,
+                where=file,
                 remedy=f"check log.files.{quantity} and the LOG argument",
             )
-    return parts
+    return files
 
 
 def _is_glob(argument: str) -> bool:
     return any(mark in argument for mark in "*?[")
 
 
-def _missing(argument: str) -> MissingFileError:
-    if _is_glob(argument):
-        return MissingFileError("no log matches", where=argument, remedy="check the path and the pattern")
-    parent = Path(argument).parent
-    logs = [p.name for p in sorted(parent.iterdir()) if is_log_name(p)] if parent.is_dir() else []
-    return MissingFileError("log not found", where=argument, remedy=missing_hint(argument, logs))
-
-
-def _refuse_copies(paths: list[str], found: dict[str, tuple[tuple[str, str], ...]]) -> None:
+def _refuse_copies(paths: list[str], files_of: dict[str, Files]) -> None:
     """Refuses files of the same content; only files of equal size are read."""
-    parts = {path: [Path(part) for _, part in found[path]] for path in paths}
-    whole = [path for path in paths if all(part.is_file() for part in parts[path])]
-    for group in grouped((tuple(part.stat().st_size for part in parts[path]), path) for path in whole).values():
+    files_on_disk = {path: [Path(file) for _, file in files_of[path]] for path in paths}
+    whole = [path for path in paths if all(file.is_file() for file in files_on_disk[path])]
+    for group in grouped((tuple(file.stat().st_size for file in files_on_disk[path]), path) for path in whole).values():
         seen: dict[tuple[str, ...], str] = {}
         for path in group if len(group) > 1 else ():
-            digest = tuple(file_hash(part) for _, part in found[path])
+            digest = tuple(file_hash(file) for _, file in files_of[path])
             if digest in seen:
                 raise LogError(
                     "the same log is given twice",

@@ -141,8 +141,8 @@ def file_hash(path: str | Path) -> str:
     """
     digest = hashlib.sha256()
     with read_stream(path, "log") as stream:
-        while piece := stream.read(1 << 20):
-            digest.update(piece)
+        while block := stream.read(1 << 20):
+            digest.update(block)
     return digest.hexdigest()
 
 
@@ -175,8 +175,8 @@ def decoding(
     except PermissionError as error:
         raise MissingFileError(f"log cannot be read ({error.strerror})", where=str(path)) from error
     except Exception as error:  # decoders raise all kinds of exceptions on broken bytes; the cause is kept
-        words = " ".join(str(error).split())[:160] or type(error).__name__
-        raise LogError(f"the {kind} is broken", where=str(path), got=words, remedy=remedy) from error
+        cause = " ".join(str(error).split())[:160] or type(error).__name__
+        raise LogError(f"the {kind} is broken", where=str(path), got=cause, remedy=remedy) from error
 
 
 def refuse_long(table: Table) -> None:
@@ -199,16 +199,16 @@ def refuse_long(table: Table) -> None:
             remedy="record a bag or Parquet, which may hold lists, or write each element in a column of its own",
         )
     plain = {name: re.sub(r"[^a-z]", "", name.rpartition(".")[2].lower()) for name in (*table.header, *table.texts)}
-    keys = [name for name, word in plain.items() if _KEYS.fullmatch(word)]
-    values = [name for name, word in plain.items() if _VALUES.fullmatch(word)]
+    keys = [name for name, letters in plain.items() if _KEYS.fullmatch(letters)]
+    values = [name for name, letters in plain.items() if _VALUES.fullmatch(letters)]
     if keys and values:
-        chosen, listed = (repr(some[0] if len(some) == 1 else some) for some in (keys, values))
+        key_text, value_text = (repr(columns[0] if len(columns) == 1 else columns) for columns in (keys, values))
         raise LogError(
             "the log has a row for every joint or signal, not one for every sample",
             where=table.path,
             got=f"columns {', '.join([*keys, *values])}",
             expected="a column for every joint and quantity (q_<joint>, tau_<joint>)",
-            remedy=f"write it so first: pandas' `pivot(index=<time>, columns={chosen}, values={listed})` does that",
+            remedy=f"write it so first: pandas' `pivot(index=<time>, columns={key_text}, values={value_text})` does that",
         )
 
 
@@ -226,23 +226,23 @@ def table_of_frame(frame: Any, name: str) -> ArrayTable:
     """
     columns = getattr(frame, "column_names", getattr(frame, "columns", None))
     names = list(frame if columns is None else columns)
-    found: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any]] = {}
     skipped = []
     index = getattr(getattr(frame, "index", None), "name", None)
     for key in [*names, *([index] if isinstance(index, str) and index not in names else [])]:
         values = np.asarray(frame.index if key == index and key not in names else frame[key])
         if values.dtype.kind == "M":
-            found[str(key)] = (values - values[:1]) / np.timedelta64(1, "s")
+            arrays[str(key)] = (values - values[:1]) / np.timedelta64(1, "s")
         elif values.dtype.kind == "m":
-            found[str(key)] = values / np.timedelta64(1, "s")
+            arrays[str(key)] = values / np.timedelta64(1, "s")
         elif values.dtype.kind in "fiub" and values.ndim == 1:
-            found[str(key)] = values
+            arrays[str(key)] = values
         else:
             skipped.append(str(key))
-    if not found or len({len(values) for values in found.values()}) != 1 or not len(next(iter(found.values()))):
+    if not arrays or len({len(values) for values in arrays.values()}) != 1 or not len(next(iter(arrays.values()))):
         raise LogError("the frame holds no columns of numbers of one length", where=name, got=", ".join(map(str, names[:8])))
     notes = (f"columns without numbers left out: {', '.join(skipped)}",) if skipped else ()
-    return ArrayTable(name, tuple(found), len(found), (), notes, tuple(found.values()))
+    return ArrayTable(name, tuple(arrays), len(arrays), (), notes, tuple(arrays.values()))
 
 
 def array_hash(table: ArrayTable) -> str:

@@ -47,8 +47,8 @@ class TorqueConstants(ReadOnly):
         """One sentence for ``drive.gain_origin``."""
         each = zip(self.origin, self.joints, self.gain, self.relative_error, strict=True)
         by_origin = grouped((text, f"{joint} {value:.5g} (± {percent(100 * error)} %)") for text, joint, value, error in each)
-        parts = (f"{text}: {', '.join(joints)}" for text, joints in by_origin.items())
-        return "auto, target torque / target current; " + "; ".join(parts)
+        origins = (f"{text}: {', '.join(joints)}" for text, joints in by_origin.items())
+        return "auto, target torque / target current; " + "; ".join(origins)
 
 
 def _wants_constants(drive: Drive, recordings: Sequence[Recording]) -> bool:
@@ -75,8 +75,8 @@ def resolve_gain(drive: Drive, recordings: Sequence[Recording]) -> Drive:
     """
     if not _wants_constants(drive, recordings):
         return drive
-    found = torque_constants(recordings, drive)
-    return replace(drive, gain=found.gain, gain_origin=found.describe(), gain_error=found.relative_error)
+    constants = torque_constants(recordings, drive)
+    return replace(drive, gain=constants.gain, gain_origin=constants.describe(), gain_error=constants.relative_error)
 
 
 def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueConstants:
@@ -105,7 +105,7 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
 def _check_constant(signals: Sequence[Targets], j: int, joint: str, moving: Estimate) -> None:
     """Refuses a ratio that is not constant: different at rest and in motion, or between logs."""
     estimates = [(ratio_at_rest(log, j), f"at rest in {log.name}") for log in signals] + [(moving, "in motion")]
-    known = [(item.value, where) for item, where in estimates if item.error < 0.2 * CONSTANT]
+    known = [(estimate.value, where) for estimate, where in estimates if estimate.error < 0.2 * CONSTANT]
     for value, where in known:
         if abs(value - known[0][0]) > CONSTANT * abs(known[0][0]):
             raise LogError(
@@ -129,23 +129,23 @@ def _combined(rest: Estimate, moving: Estimate) -> tuple[Estimate, str]:
 
 def _with_twins(joints: tuple[str, ...], rest: Sequence[Estimate], moving: Sequence[Estimate]) -> TorqueConstants:
     """Keeps joints known at rest; the others use the constant of a twin if there is one, else their own."""
-    pairs = [_combined(one, other) for one, other in zip(rest, moving, strict=True)]
-    best, words = [item for item, _ in pairs], [text for _, text in pairs]
-    for joint, item in zip(joints, best, strict=True):
-        if not item.error < 0.2:
+    pairs = [_combined(at_rest_, moving_) for at_rest_, moving_ in zip(rest, moving, strict=True)]
+    best, origins = [estimate for estimate, _ in pairs], [text for _, text in pairs]
+    for joint, estimate in zip(joints, best, strict=True):
+        if not estimate.error < 0.2:
             raise LogError(
                 f"no torque constant can be found for {joint}: it carries no torque at rest and hardly any in motion",
                 remedy="log a motion that loads it, standstill included, or give drive.gain",
             )
-    gain, error, origin = [item.value for item in best], [item.error for item in best], list(words)
-    for j, item in enumerate(best):
+    gain, error, origin = [estimate.value for estimate in best], [estimate.error for estimate in best], list(origins)
+    for j, estimate in enumerate(best):
         if rest[j].known:
             continue
-        reach = max(TWINS, 3.0 * item.error)
-        near = [k for k, other in enumerate(best) if k != j and abs(abs(item.value / other.value) - 1.0) < reach]
+        reach = max(TWINS, 3.0 * estimate.error)
+        near = [k for k, moving_ in enumerate(best) if k != j and abs(abs(estimate.value / moving_.value) - 1.0) < reach]
         twins = [k for k in near if rest[k].known] or near
         model = min(twins, key=lambda k: best[k].error, default=j)
-        if best[model].error < item.error:
-            gain[j], error[j] = float(np.copysign(best[model].value, item.value)), best[model].error
-            origin[j] = f"motor twin of {joints[model]} ({words[model]}; own value agrees within {percent(100 * reach)} %)"
+        if best[model].error < estimate.error:
+            gain[j], error[j] = float(np.copysign(best[model].value, estimate.value)), best[model].error
+            origin[j] = f"motor twin of {joints[model]} ({origins[model]}; own value agrees within {percent(100 * reach)} %)"
     return TorqueConstants(joints, np.array(gain), np.array(error), tuple(origin))

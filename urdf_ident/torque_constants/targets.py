@@ -157,11 +157,11 @@ def at_rest(signals: Sequence[Targets], j: int) -> Estimate:
     Returns:
         The constant; an infinite error if the joint carries no torque at rest.
     """
-    found = [one for one in (ratio_at_rest(log, j) for log in signals) if np.isfinite(one.error)]
-    if not found:
+    ratios = [ratio for ratio in (ratio_at_rest(log, j) for log in signals) if np.isfinite(ratio.error)]
+    if not ratios:
         return NOTHING
-    weights = np.array([max(one.error, 1e-12) for one in found]) ** -2.0
-    return Estimate(float(weights @ [one.value for one in found] / weights.sum()), float(weights.sum() ** -0.5))
+    weights = np.array([max(ratio.error, 1e-12) for ratio in ratios]) ** -2.0
+    return Estimate(float(weights @ [ratio.value for ratio in ratios] / weights.sum()), float(weights.sum() ** -0.5))
 
 
 def ratio_at_rest(log: Targets, j: int) -> Estimate:
@@ -208,20 +208,22 @@ def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Esti
     Returns:
         The constants; an infinite error if a joint hardly moves or its torque hardly changes.
     """
-    tried = [[_at_lead(signals, j, lead) for lead in _LEADS] for j in range(len(rest))]
-    seen = [j for j, curve in enumerate(tried) if all(np.isfinite(item.error) for item, _ in curve)]
-    found = [NOTHING] * len(rest)
-    if not seen:
-        return found
-    values, errors = (np.array([[getattr(item, key) for item, _ in tried[j]] for j in seen]) for key in ("value", "error"))
-    scatter = np.array([[error for _, error in tried[j]] for j in seen])
-    lead, doubt = _lead(values, errors, scatter, [rest[j] for j in seen])
-    for row, j in enumerate(seen):
+    curves = [[_at_lead(signals, j, lead) for lead in _LEADS] for j in range(len(rest))]
+    moved = [j for j, curve in enumerate(curves) if all(np.isfinite(estimate.error) for estimate, _ in curve)]
+    constants = [NOTHING] * len(rest)
+    if not moved:
+        return constants
+    values, errors = (
+        np.array([[getattr(estimate, key) for estimate, _ in curves[j]] for j in moved]) for key in ("value", "error")
+    )
+    scatter = np.array([[error for _, error in curves[j]] for j in moved])
+    lead, doubt = _lead(values, errors, scatter, [rest[j] for j in moved])
+    for row, j in enumerate(moved):
         value = float(np.interp(lead, _LEADS, values[row]))
         slope = float(np.interp(lead, _LEADS, np.gradient(values[row], _LEADS))) / value
-        parts = [float(np.interp(lead, _LEADS, errors[row])), _MOTION_ERROR, slope * doubt]
-        found[j] = Estimate(value, float(np.linalg.norm(parts)))
-    return found
+        deviations = [float(np.interp(lead, _LEADS, errors[row])), _MOTION_ERROR, slope * doubt]
+        constants[j] = Estimate(value, float(np.linalg.norm(deviations)))
+    return constants
 
 
 def _lead(values: Array, errors: Array, scatter: Array, rest: Sequence[Estimate]) -> tuple[float, float]:
@@ -233,11 +235,13 @@ def _lead(values: Array, errors: Array, scatter: Array, rest: Sequence[Estimate]
     """
     fine = np.linspace(_LEADS[0], _LEADS[-1], 801)
     curves = np.array([np.interp(fine, _LEADS, row) for row in values])
-    total = np.array([np.interp(fine, _LEADS, row / positive(row.min())) for row in scatter]).sum(axis=0)
+    scatter_sum = np.array([np.interp(fine, _LEADS, row / positive(row.min())) for row in scatter]).sum(axis=0)
     best = errors.min(axis=1)
-    known = [j for j, item in enumerate(rest) if item.known]
+    known = [j for j, estimate in enumerate(rest) if estimate.known]
     misfit = (
-        total if not known else sum(((curves[j] / rest[j].value - 1.0) / np.hypot(rest[j].error, best[j])) ** 2 for j in known)
+        scatter_sum
+        if not known
+        else sum(((curves[j] / rest[j].value - 1.0) / np.hypot(rest[j].error, best[j])) ** 2 for j in known)
     )
     start = int(np.argmin(misfit))
     pairs = 0
@@ -276,7 +280,7 @@ def _at_lead(signals: Sequence[Targets], j: int, lead: float) -> tuple[Estimate,
         speeds.append(np.interp(log.time[steady] + lead, log.time, log.velocity[:, j]))
         torques.append(log.torque[steady, j])
         currents.append(log.current[steady, j])
-    v, torque, current = (np.concatenate(parts) for parts in (speeds, torques, currents))
+    v, torque, current = (np.concatenate(arrays) for arrays in (speeds, torques, currents))
     u, columns = np.abs(v), [torque]
     knots = np.quantile(u, 0.995) * np.linspace(0, 1, _KNOTS + 2)[1:-1]
     for sign in (1.0, -1.0):

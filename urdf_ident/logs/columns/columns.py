@@ -81,33 +81,30 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
             prefix = _prefix(header.names, robot.joints, "position")
             locked = {joint: header.names.index(prefix + joint) for joint in robot.locked if prefix + joint in header.names}
     time = None if layout.rate is not None and "time" not in layout.columns else _time(table, layout)
-    if layout.rate is not None and (unused := _unused_clock(table, layout, time)):
-        notes = [*notes, unused]
-    if time is None and layout.rate is None and "t" in header.names and "time" not in layout.columns:
-        time = header.names.index("t")
+    if layout.rate is None:
+        if time is None and "t" in header.names and "time" not in layout.columns:
+            time = header.names.index("t")
+    elif time is not None:
+        notes = [*notes, f"log.rate ({layout.rate:g} Hz) is not used: log.columns.time names a clock"]
+    elif names and (clock := _time(table, layout)) is not None and names[clock]:
+        notes = [*notes, f"log.rate ({layout.rate:g} Hz) is used instead of the clock in '{names[clock]}'"]
     _check_shared(table, {**given, **named, **({} if time is None else {"time": (time,)})})
     used = {*sum(given.values(), ()), *sum(named.values(), ()), *sum(wrenches.values(), ()), time}
     if names:
-        of_header = {key: header_units(key, columns, header.units, robot) for key, columns in {**given, **named}.items()}
+        stated = {key: header_units(key, columns, header.units, robot) for key, columns in {**given, **named}.items()}
         check_kinds(table, robot, layout, {**given, **named}, header.units)
-        of_header["time"] = header.units[time] if time is not None else ""
-        units = {key: unit for key, unit in of_header.items() if unit}
-        _check_once(table, layout, used, names if given else header.names)
+        stated["time"] = header.units[time] if time is not None else ""
+        units = {key: unit for key, unit in stated.items() if unit}
+        by_number = {column for chosen in layout.columns.values() for column in _listed(chosen) if isinstance(column, int)}
+        for spelling in (names, names if given else header.names):
+            _refuse_repeated(table, spelling, {column for column in used if column is not None} - by_number)
     if not given:
-        locked_names = {f"{prefix}_{joint}" for own in NAMES.values() for prefix in own.prefixes for joint in robot.locked}
+        prefixes = [prefix for spelling in NAMES.values() for prefix in spelling.prefixes]
+        locked_names = {f"{prefix}_{joint}" for prefix in prefixes for joint in robot.locked}
         ignored = [name for k, name in enumerate(names) if k not in used and name and name not in locked_names]
         if ignored:
             notes.append(f"columns ignored: {abbreviated(ignored, 12)}")
     return ColumnMap(time, {**given, **named}, wrenches, tuple(notes), units, locked)
-
-
-def _unused_clock(table: Table, layout: LogLayout, time: int | None) -> str:
-    """Note on which of the two is used if a log has both a given rate and a time column."""
-    if time is not None:
-        return f"log.rate ({layout.rate:g} Hz) is not used: log.columns.time names a clock"
-    found = _time(table, layout)
-    name = "" if found is None or table.names is None else table.names[found]
-    return f"log.rate ({layout.rate:g} Hz) is used instead of the clock in '{name}'" if name else ""
 
 
 def _check_units(table: Table, robot: Robot, layout: LogLayout, quantities: Sequence[str], names: Sequence[str]) -> None:
@@ -121,9 +118,9 @@ def _check_units(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
         return
     stripped = replace(table, names=default_header(bare, robot, layout.joints, table.path).names)
     for quantity in quantities:
-        meant, known = (_columns_of(some, robot, quantity) for some in (stripped, replace(table, names=tuple(names))))
-        odd = [column for column in meant if units[column]]
-        if odd and len(meant) == robot.n > sum(not units[column] for column in known):
+        unitless, known = (_columns_of(header, robot, quantity) for header in (stripped, replace(table, names=tuple(names))))
+        odd = [column for column in unitless if units[column]]
+        if odd and len(unitless) == robot.n > sum(not units[column] for column in known):
             raise LogError(
                 "unknown unit",
                 where=f"{table.path}, column '{table.full_header[odd[0]]}'",
@@ -138,13 +135,13 @@ def _columns_of(table: Table, robot: Robot, quantity: str) -> list[int]:
     names = table.header
     prefix = _prefix(names, robot.joints, quantity)
     named = [names.index(prefix + joint) for joint in robot.joints if prefix + joint in names]
-    return named or list(next(filter(None, (_numbers(table, own) for own in NAMES[quantity].prefixes)), {}).values())
+    return named or list(_numbers(table, quantity).values())
 
 
-def _check_shared(table: Table, found: Mapping[str, tuple[int, ...]]) -> None:
+def _check_shared(table: Table, assigned: Mapping[str, tuple[int, ...]]) -> None:
     """Refuses a column that is assigned to two quantities."""
     owner: dict[int, str] = {}
-    for quantity, columns in found.items():
+    for quantity, columns in assigned.items():
         for column in columns if quantity != "temperature" else ():
             other = owner.setdefault(column, quantity)
             if other != quantity:
@@ -156,45 +153,35 @@ def _check_shared(table: Table, found: Mapping[str, tuple[int, ...]]) -> None:
                 )
 
 
-def _check_once(table: Table, layout: LogLayout, used: Collection[int | None], spelled: Sequence[str]) -> None:
-    """Refuses a used column whose name is not unique, unless the project file gives its number."""
-    numbers = {
-        column
-        for chosen in layout.columns.values()
-        for column in ([chosen] if isinstance(chosen, int | str) else chosen)
-        if isinstance(column, int)
-    }
-    for names in (table.header, spelled):
-        _refuse_repeated(table, names, {k for k in used if k is not None} - numbers)
+def _listed(columns: Column | list[Column]) -> list[Column]:
+    return [columns] if isinstance(columns, int | str) else columns
 
 
 def _refuse_repeated(table: Table, names: Sequence[str], columns: Collection[int]) -> None:
     """Refuses columns whose names other columns have, too."""
-    several = Counter(names)
+    counts = Counter(names)
     for k in sorted(columns):
-        if several[names[k]] > 1:
-            both = ", ".join(str(other) for other, name in enumerate(names) if name == names[k])
-            remedy = "remove or rename the wrong one, or list the columns by number: `log: {columns: ...}`"
-            raise LogError(f"column '{names[k]}' is there {several[names[k]]} times", where=table.path, got=both, remedy=remedy)
+        if counts[names[k]] > 1:
+            raise LogError(
+                f"column '{names[k]}' is there {counts[names[k]]} times",
+                where=table.path,
+                got=", ".join(str(column) for column, name in enumerate(names) if name == names[k]),
+                remedy="remove or rename the wrong one, or list the columns by number: `log: {columns: ...}`",
+            )
 
 
 def _time(table: Table, layout: LogLayout) -> int | None:
     if "time" in layout.columns:
-        chosen = layout.columns["time"]
-        columns = [chosen] if isinstance(chosen, int | str) else list(chosen)
+        columns = _listed(layout.columns["time"])
         if len(columns) != 1:
             raise LogError("time has one column", where="log.columns.time", got=columns, expected="one name or number")
         return _locate(table, columns[0], "time")
-    for k, name in enumerate(table.header):
-        if name.lower() in TIME_NAMES:
-            return k
-    return None
+    return next((k for k, name in enumerate(table.header) if name.lower() in TIME_NAMES), None)
 
 
 def _explicit(table: Table, robot: Robot, layout: LogLayout, quantity: str) -> tuple[int, ...]:
     """Columns listed in the project file, converted from ``robot.order`` to model order."""
-    chosen = layout.columns[quantity]
-    columns = [chosen] if isinstance(chosen, int | str) else list(chosen)
+    columns = _listed(layout.columns[quantity])
     if quantity == "temperature" and len(columns) == 1:  # one for the whole robot
         return (_locate(table, columns[0], quantity),) * robot.n
     if len(columns) != robot.n:
@@ -246,10 +233,10 @@ def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) 
         numbered, notes = _numbered(table, robot, quantities)
         if numbered or not strict:
             return numbered, notes
-    found: dict[str, tuple[int, ...]] = {}
+    columns: dict[str, tuple[int, ...]] = {}
     whole = next((names.index(name) for name in ("temperature", "temp") if name in names), None)
     if whole is not None and "temperature" in quantities:
-        found["temperature"] = (whole,) * robot.n
+        columns["temperature"] = (whole,) * robot.n
     for key, prefix in prefixes.items():
         wanted = [prefix + joint for joint in robot.joints]
         if key == "position" and strict:
@@ -266,8 +253,8 @@ def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) 
                 remedy=f"add it or remove all {prefix}* columns" + (f" (is it '{spare[0]}'?)" if spare else ""),
             )
         if present:
-            found[key] = tuple(names.index(name) for name in wanted)
-    return found, []
+            columns[key] = tuple(names.index(name) for name in wanted)
+    return columns, []
 
 
 def _prefix(names: Sequence[str], joints: Collection[str], quantity: str) -> str:
@@ -279,12 +266,14 @@ def _prefix(names: Sequence[str], joints: Collection[str], quantity: str) -> str
 def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
     names = table.header
     known = [*robot.joints, *robot.locked]
-    longer = tuple(f"{own.prefix}_" for own in NAMES.values() if own.prefix.startswith(prefix))
+    longer = tuple(f"{spelling.prefix}_" for spelling in NAMES.values() if spelling.prefix.startswith(prefix))
     missing = [joint for joint in robot.joints if prefix + joint not in names]
+    numberings = {re.sub(r"\d+", "", joint) for joint in known}
     for name in names:
         joint = name[len(prefix) :]
         other = name.startswith(prefix) and joint not in known and not name.startswith(longer)
-        if other and (missing or _resembles(joint, known)):  # else it belongs to a gripper or a cart
+        misspelt = other and (re.sub(r"\d+", "", joint) in numberings or closest(joint, known) is not None)
+        if misspelt or (other and missing):  # else it belongs to a gripper or a cart
             remedy = nearest(joint, known)
             if remedy.startswith("valid"):
                 remedy += (
@@ -302,34 +291,22 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
         )
     if missing:
         _refuse_repeated(table, names, [names.index(prefix + joint) for joint in known if prefix + joint in names])
-        several = f"joints {', '.join(missing)} are" if len(missing) > 1 else f"joint '{missing[0]}' is"
-        wanted = f"columns '{prefix}{missing[0]}', …" if len(missing) > 1 else f"a column '{prefix}{missing[0]}'"
+        subject = f"joints {', '.join(missing)} are" if len(missing) > 1 else f"joint '{missing[0]}' is"
+        spare = [name for name in table.full_header if name.startswith(prefix) and name[len(prefix) :] not in known]
+        hint = f"; if '{spare[0]}' is this joint, correct the name or give `log: {{joints: ...}}`" if spare else ""
         raise LogError(
-            f"{several} missing from the log",
+            f"{subject} missing from the log",
             where=table.path,
-            expected=wanted,
-            remedy=f"lock joints that do not move: {lock_words(missing)} in the project file"
-            + _similar_column(table, known, prefix),
+            expected=f"columns '{prefix}{missing[0]}', …" if len(missing) > 1 else f"a column '{prefix}{missing[0]}'",
+            remedy=f"lock joints that do not move: {lock_words(missing)} in the project file{hint}",
         )
-
-
-def _resembles(name: str, joints: Collection[str]) -> bool:
-    """Whether a name may be a misspelt joint of the robot, or a further joint of the same numbering."""
-    bare = re.sub(r"\d+", "", name)
-    return any(re.sub(r"\d+", "", joint) == bare for joint in joints) or closest(name, joints) is not None
-
-
-def _similar_column(table: Table, known: Collection[str], prefix: str) -> str:
-    """Hint at a position column of an unknown joint, which may be the missing joint under another name."""
-    spare = [name for name in table.full_header if name.startswith(prefix) and name[len(prefix) :] not in known]
-    return f"; if '{spare[0]}' is this joint, correct the name or give `log: {{joints: ...}}`" if spare else ""
 
 
 def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[dict[str, tuple[int, ...]], list[str]]:
     """Columns such as q1 … qn, taken in ``robot.order``."""
-    found: dict[str, tuple[int, ...]] = {}
+    columns: dict[str, tuple[int, ...]] = {}
     for key in quantities:
-        numbers = next(filter(None, (_numbers(table, prefix) for prefix in NAMES[key].prefixes)), {})
+        numbers = _numbers(table, key)
         first = min(numbers, default=0)
         if not numbers or first > 1 or sorted(numbers) != list(range(first, first + len(numbers))):
             continue
@@ -341,16 +318,20 @@ def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[di
                 expected=", ".join(robot.order),
                 remedy=_too_few(len(numbers), robot),
             )
-        found[key] = tuple(numbers[first + k] for k in robot.places_in_order)
-    if not found:
+        columns[key] = tuple(numbers[first + k] for k in robot.places_in_order)
+    if not columns:
         return {}, []
-    return found, [f"numbered columns ({', '.join(found)}) taken in the order {', '.join(robot.order)}"]
+    return columns, [f"numbered columns ({', '.join(columns)}) taken in the order {', '.join(robot.order)}"]
 
 
-def _numbers(table: Table, prefix: str) -> dict[int, int]:
-    """Number → column of the names such as ``q1``, ``q_1`` and ``q[1]``."""
-    pattern = re.compile(rf"{prefix}[_\[ ]?(\d+)\]?", re.IGNORECASE)
-    return {int(match[1]): k for k, name in enumerate(table.header) if (match := pattern.fullmatch(name))}
+def _numbers(table: Table, quantity: str) -> dict[int, int]:
+    """Number → column of names such as ``q1``, ``q_1`` and ``q[1]``, with the first prefix that occurs."""
+    for prefix in NAMES[quantity].prefixes:
+        pattern = re.compile(rf"{prefix}[_\[ ]?(\d+)\]?", re.IGNORECASE)
+        columns = {int(match[1]): k for k, name in enumerate(table.header) if (match := pattern.fullmatch(name))}
+        if columns:
+            return columns
+    return {}
 
 
 def _too_few(count: int, robot: Robot) -> str:
@@ -363,7 +344,7 @@ def _too_few(count: int, robot: Robot) -> str:
 def _wrenches(table: Table) -> dict[str, tuple[int, ...]]:
     names = table.header
     frames = {match[1] for name in names if (match := re.fullmatch(r"wrench_(.+)_[fm][xyz]", name))}
-    found = {}
+    columns = {}
     for frame in sorted(frames):
         wanted = [f"wrench_{frame}_{axis}" for axis in WRENCH_AXES]
         missing = [name for name in wanted if name not in names]
@@ -374,5 +355,5 @@ def _wrenches(table: Table) -> dict[str, tuple[int, ...]]:
                 expected=", ".join(wanted),
                 remedy="a wrench needs its six columns",
             )
-        found[frame] = tuple(names.index(name) for name in wanted)
-    return found
+        columns[frame] = tuple(names.index(name) for name in wanted)
+    return columns

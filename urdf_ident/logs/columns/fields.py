@@ -34,7 +34,11 @@ def recording_fields(
         LogError: The columns do not fit the robot, or the tables differ in length.
         UnitError: A unit is unknown or measures something else.
     """
-    _check_layout(layout)
+    valid = ("time", *NAMES)
+    for section in ("files", "columns", "units"):
+        for key in getattr(layout, section):
+            if key not in valid:
+                raise LogError(f"unknown quantity '{key}'", where=f"log.{section}", remedy=nearest(key, valid))
     values, rows, units, notes = _columns(tables, robot, layout)
     wrenches = {name.removeprefix("wrench "): values.pop(name) for name in list(values) if name.startswith("wrench ")}
     locked = {name.removeprefix("locked "): values.pop(name)[:, 0] for name in list(values) if name.startswith("locked ")}
@@ -47,12 +51,25 @@ def recording_fields(
             remedy="describe the columns in the project file (`log: {columns: ...}`)",
         )
     described = layout.model_copy(update={"units": {**units, **layout.units}})
-    time = _seconds(values.pop("time")[:, 0], described) if "time" in values else None
+    if "time" in values:
+        time = _seconds(values.pop("time")[:, 0], described)
+    elif layout.rate is not None:
+        time = np.asarray(np.arange(len(rows)) / layout.rate)
+    else:
+        header = tables[0][0].header
+        raise LogError(
+            "the log has no time column",
+            where=tables[0][0].path,
+            got=", ".join(header[:4]) + (", …" if len(header) > 4 else "") or None,
+            expected="a column 't' [s]",
+            remedy="name it in `log: {columns: {time: ...}}`, or give `log: {rate: ...}` [Hz]; "
+            + inference(tables[0][0], robot),
+        )
     effort_unit = _to_si(values, robot, described)
     return dict(
         name=name,
         joints=robot.joints,
-        time=_clock(time, len(rows), layout, tables[0][0], robot),
+        time=time,
         **values,
         effort_unit=effort_unit,
         position_side=layout.side.position,
@@ -74,11 +91,12 @@ def _columns(
     notes: list[str] = []
     rows = np.empty(0, dtype=np.int64)
     for table, quantities in tables:
-        found = _find(table, robot, layout, quantities)
-        groups = [*found.joints.items(), *((f"wrench {frame}", columns) for frame, columns in found.wrenches.items())]
-        groups += [(f"locked {joint}", (column,)) for joint, column in found.locked.items()]
-        if found.time is not None and "time" not in values:
-            groups.append(("time", (found.time,)))
+        column_map = _find(table, robot, layout, quantities)
+        groups = [*column_map.joints.items()]
+        groups += [(f"wrench {frame}", six) for frame, six in column_map.wrenches.items()]
+        groups += [(f"locked {joint}", (column,)) for joint, column in column_map.locked.items()]
+        if column_map.time is not None and "time" not in values:
+            groups.append(("time", (column_map.time,)))
         for column in (column for _, columns in groups for column in columns if table.names):
             check_name("column", table.header[column], LogError, table.path)
         cells = table.cells([columns for _, columns in groups])
@@ -93,9 +111,9 @@ def _columns(
                 remedy="cut them to the same rows",
             )
         _check_numbers(table, groups, cells.groups)
-        units.update(found.units)
+        units.update(column_map.units)
         values.update(zip([quantity for quantity, _ in groups], cells.groups, strict=True))
-        notes += [*table.notes, *found.notes]
+        notes += [*table.notes, *column_map.notes]
     return values, rows, units, notes
 
 
@@ -117,30 +135,22 @@ def _check_numbers(table: Table, groups: list[tuple[str, tuple[int, ...]]], arra
                 )
 
 
-def _check_layout(layout: LogLayout) -> None:
-    valid = ("time", *NAMES)
-    for section in ("files", "columns", "units"):
-        for key in getattr(layout, section):
-            if key not in valid:
-                raise LogError(f"unknown quantity '{key}'", where=f"log.{section}", remedy=nearest(key, valid))
-
-
 def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) -> ColumnMap:
     """Columns of one file; all columns of a part of a split log without a header belong to one quantity."""
-    mine = [*quantities, "time"] if "position" in quantities else quantities
-    own = layout.model_copy(update={"columns": {key: value for key, value in layout.columns.items() if key in mine}})
-    whole = [q for q in quantities if q in layout.files and q not in layout.columns and q != "time"]
-    if layout.files and table.names is None and len(whole) == 1:
-        column = own.columns.get("time")
+    keys = [*quantities, "time"] if "position" in quantities else quantities
+    part_layout = layout.model_copy(update={"columns": {key: value for key, value in layout.columns.items() if key in keys}})
+    without_columns = [q for q in quantities if q in layout.files and q not in layout.columns and q != "time"]
+    if layout.files and table.names is None and len(without_columns) == 1:
+        column = part_layout.columns.get("time")
         free = [k for k in range(table.width) if k != column]
         if len(free) != robot.n:
             raise LogError(
-                f"the {whole[0]} file has {len(free)} columns for {robot.n} joints",
+                f"the {without_columns[0]} file has {len(free)} columns for {robot.n} joints",
                 where=table.path,
-                remedy=f"list them in `log: {{columns: {{{whole[0]}: [...]}}}}`, or lock joints",
+                remedy=f"list them in `log: {{columns: {{{without_columns[0]}: [...]}}}}`, or lock joints",
             )
-        own = own.model_copy(update={"columns": {**own.columns, whole[0]: free}})
-    if table.names is None and "position" in quantities and "position" not in own.columns:
+        part_layout = part_layout.model_copy(update={"columns": {**part_layout.columns, without_columns[0]: free}})
+    if table.names is None and "position" in quantities and "position" not in part_layout.columns:
         raise LogError(
             "the log has no header",
             where=table.path,
@@ -148,22 +158,7 @@ def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) 
             remedy="add it, or list the columns in the project file: `log: {columns: {time: 0, position: [1, …]}}`; "
             + inference(table, robot),
         )
-    return find_columns(table, robot, own, [q for q in quantities if q != "time"])
-
-
-def _clock(time: Array | None, count: int, layout: LogLayout, table: Table, robot: Robot) -> Array:
-    if time is not None:
-        return time
-    if layout.rate is None:
-        names = table.header
-        raise LogError(
-            "the log has no time column",
-            where=table.path,
-            got=", ".join(names[:4]) + (", …" if len(names) > 4 else "") or None,
-            expected="a column 't' [s]",
-            remedy="name it in `log: {columns: {time: ...}}`, or give `log: {rate: ...}` [Hz]; " + inference(table, robot),
-        )
-    return np.asarray(np.arange(count) / layout.rate)
+    return find_columns(table, robot, part_layout, [q for q in quantities if q != "time"])
 
 
 def _seconds(time: Array, layout: LogLayout) -> Array:
@@ -182,7 +177,7 @@ def _ranges(locked: dict[str, Array], robot: Robot, layout: LogLayout) -> dict[s
     units = {given} if isinstance(given, str) else set(given)
     if layout.side.position == "motor" or len(units) > 1:
         return {}
-    name, found = units.pop(), {}
+    name, ranges = units.pop(), {}
     for joint, values in locked.items():
         sliding = robot.description.joints[joint].type == "prismatic"
         factor = (
@@ -190,11 +185,11 @@ def _ranges(locked: dict[str, Array], robot: Robot, layout: LogLayout) -> dict[s
             if name
             else 1.0
         )
-        known = values[np.isfinite(values)] * factor
-        if len(known):
-            low, high = np.quantile(known, [0.005, 0.995])
-            found[joint] = (float(low), float(high))
-    return found
+        positions = values[np.isfinite(values)] * factor
+        if len(positions):
+            low, high = np.quantile(positions, [0.005, 0.995])
+            ranges[joint] = (float(low), float(high))
+    return ranges
 
 
 def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:

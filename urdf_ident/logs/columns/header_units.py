@@ -18,7 +18,7 @@ def header_units(quantity: str, columns: Sequence[int], units: Sequence[str], ro
         return known.pop()
     usual = [joint_units(prismatic and quantity not in MOTOR) for prismatic in robot.prismatic]
     kind = KIND.get(quantity, quantity).replace("effort", "torque")
-    each = [units[column] or own.get(kind, "degC") for column, own in zip(columns, usual, strict=True)]
+    each = [units[column] or usual_unit.get(kind, "degC") for column, usual_unit in zip(columns, usual, strict=True)]
     return tuple(each[robot.joints.index(joint)] for joint in robot.order)
 
 

@@ -7,9 +7,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from ...errors import UnitError
 from ...model.robot import Robot
@@ -18,7 +20,7 @@ from .joint_names import match_joints
 from .names import NAMES, TIMES
 
 #: Default prefix → patterns of the quantity's names in other programs.
-_WORDS = {own.prefix: own.patterns for own in NAMES.values() if own.patterns}
+_WORDS = {names.prefix: names.patterns for names in NAMES.values() if names.patterns}
 _OF_POSITIONS = tuple(f"{prefix}_" for prefix in NAMES["position"].prefixes)
 _TARGETS = ("position_target", "effort_target", "torque_target")
 _TARGET_WORDS = re.compile(
@@ -66,11 +68,15 @@ def with_joints(names: Sequence[str], lists: Mapping[str, Sequence[str]]) -> tup
         if (match := _NUMBERED.fullmatch(name)) and not JOINT_COLUMN.fullmatch(name):
             series.setdefault(match[1], {})[int(match[2])] = k
     result = list(names)
-    for stem, at in series.items():
-        joints = lists.get(stem[: max(stem.rfind("/"), stem.rfind(".")) + 1], ())
-        if len(joints) == len(at) == len(set(joints)) and max(at) - min(at) == len(at) - 1 and min(at) in (0, 1):
-            for joint, number in zip(joints, sorted(at), strict=True):
-                result[at[number]] = f"{stem}_{joint}"
+    for stem, column_of in series.items():
+        joints, numbers = lists.get(stem[: max(stem.rfind("/"), stem.rfind(".")) + 1], ()), sorted(column_of)
+        if (
+            len(joints) == len(numbers) == len(set(joints))
+            and numbers[0] in (0, 1)
+            and numbers[-1] - numbers[0] == len(numbers) - 1
+        ):
+            for joint, number in zip(joints, numbers, strict=True):
+                result[column_of[number]] = f"{stem}_{joint}"
     return tuple(result) if result != list(names) else None
 
 
@@ -101,65 +107,48 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
     pairs: Mapping[str, str] = {joint: joint for joint in (*robot.joints, *robot.locked)}
     notes: tuple[str, ...] = ()
     away = {joint: name for joint, name in joints.items() if joint != name}
-    stated, renamed = ([f"{prefix}{joint}" for prefix in _OF_POSITIONS for joint in some] for some in (pairs, away.values()))
+    stated = [f"{prefix}{joint}" for prefix in _OF_POSITIONS for joint in pairs]
+    renamed = [f"{prefix}{joint}" for prefix in _OF_POSITIONS for joint in away.values()]
     moved: set[str] = set()  # columns in the default spelling of a joint that has another name in this log
     if any(name in bare for name in stated) and not any(name in bare for name in renamed):  # nothing is guessed
-        parsed = _parsed_by_default(bare, pairs)
+        parsed = [column for _, column in _parsed(bare, tuple(pairs.items()))]
+        currents = not any(column and column.prefix == "tau" and not column.is_current for column in parsed)
+        for k, column in enumerate(parsed):  # other spellings are left, but for currents if there is no torque
+            if column and not bare[k].startswith(f"{column.prefix}_") and not (currents and column.is_current):
+                parsed[k] = None
     else:
-        whole = tuple(joint.lower() for joint in pairs)
-        ends = (_without_end(name, unit, whole) for name, unit in zip(bare, units, strict=True))
-        bare, units = zip(*ends, strict=True)
+        joint_ends = tuple(joint.lower() for joint in pairs)
+        split_names = (_without_end(name, unit, joint_ends) for name, unit in zip(bare, units, strict=True))
+        bare, units = zip(*split_names, strict=True)
         logged = _logged_joints(bare)
         given = {joint: name for joint, name in joints.items() if logged and (name in logged or joint not in robot.locked)}
         known_joints, (pairs, notes) = tuple(pairs), match_joints(logged, robot, given, where)
         spelled = {name: joint for joint, name in pairs.items()}
         spelled |= {joint: joint for joint in known_joints if joint not in (*spelled, *away)}
-        left = {f"{prefix}_{joint}": joint for own in NAMES.values() for prefix in own.prefixes for joint in away}
+        left = {f"{prefix}_{joint}": joint for spelling in NAMES.values() for prefix in spelling.prefixes for joint in away}
         moved = {name for name, stem in zip(names, bare, strict=True) if stem in left}
-        items = _parsed(bare, tuple(spelled.items()))
-        parsed = [None if left.get(stem, stem) in away.keys() - spelled.keys() else item for stem, item in items]
+        by_name = _parsed(bare, tuple(spelled.items()))
+        parsed = [None if left.get(stem, stem) in away.keys() - spelled.keys() else column for stem, column in by_name]
     chosen = _chosen(parsed)
     unmatched = any(joint != name for joint, name in pairs.items())
     known = set(names) - moved
-    result, found_units = [], list(units)
-    for k, (name, item) in enumerate(zip(names, parsed, strict=True)):
+    result, header_unit = [], list(units)
+    for k, (name, column) in enumerate(zip(names, parsed, strict=True)):
         default = name
         if (clock := bare[k].lower().rsplit("/", 1)[-1]) in TIMES and "t" not in known:
-            default, found_units[k] = "t", units[k] or TIMES[clock]
-        elif item is not None and chosen.get(item[0]) == item[2:]:
-            default = _default_name(item, name, robot)
+            default, header_unit[k] = "t", units[k] or TIMES[clock]
+        elif column is not None and chosen.get(column.prefix) == (column.word, column.path):
+            joint = column.joint or (robot.joints[0] if robot.n == 1 else "")  # a bare word refers to the only joint
+            default = (f"{column.prefix}{joint}" if joint.isdigit() else f"{column.prefix}_{joint}") if joint else name
             if default in known and default != name:
                 default = name
             else:
-                found_units[k] = units[k] or ("A" if _is_current(item[2]) else "")
-        elif item is None and (name in moved or (unmatched and name.startswith(_OF_POSITIONS))):
+                header_unit[k] = units[k] or ("A" if column.is_current else "")
+        elif column is None and (name in moved or (unmatched and name.startswith(_OF_POSITIONS))):
             default = f"({name})"  # a joint of another arm in the same log
         known.add(default)
         result.append(default)
-    return Header(tuple(result), tuple(found_units), tuple(notes))
-
-
-def _parsed_by_default(names: tuple[str, ...], joints: Mapping[str, str]) -> list[Parsed | None]:
-    """Columns in the default spelling alone; of efforts without it, currents if there is no torque."""
-    meant = _parsed(names, tuple(joints.items()))
-    currents = not any(item is not None and item[0] == "tau" and not _is_current(item[2]) for _, item in meant)
-    return [
-        item if item is not None and (name.startswith(f"{item[0]}_") or (currents and _is_current(item[2]))) else None
-        for name, item in meant
-    ]
-
-
-def _default_name(item: Parsed, name: str, robot: Robot) -> str:
-    """The default name of a column; a bare word refers to the only joint, if there is one."""
-    prefix, joint = item[:2]
-    if not joint:
-        return f"{prefix}_{robot.joints[0]}" if robot.n == 1 else name
-    return f"{prefix}{joint}" if joint.isdigit() else f"{prefix}_{joint}"
-
-
-def _is_current(word: str) -> bool:
-    """Whether a pattern names a measured motor current."""
-    return word in _WORDS["tau"] and "current" in word
+    return Header(tuple(result), tuple(header_unit), tuple(notes))
 
 
 def without_unit(name: str) -> tuple[str, str]:
@@ -205,15 +194,15 @@ _LETTER = re.compile("[a-z]", re.IGNORECASE)
 
 def _logged_joints(names: Sequence[str]) -> list[str]:
     """Joint names in a header: the remainder of the names of position columns."""
-    found: dict[str, None] = {}
+    joints: dict[str, None] = {}
     for pattern in (_AFTER, _BEFORE, _AFTER_SCORE):
         for name in names:
             match = pattern.search(name)
             if match and _LETTER.search(match[1]) and not _is_word(name) and not _is_word(match[1]):
-                found.setdefault(match[1])
-        if found:
+                joints.setdefault(match[1])
+        if joints:
             break
-    return list(found)
+    return list(joints)
 
 
 _ALL = re.compile("|".join(f"(?:{word})" for words in _WORDS.values() for word in words), re.IGNORECASE)
@@ -227,53 +216,59 @@ def _is_word(name: str) -> bool:
 
 #: Targets first, because ``target_q`` ends like ``q``.
 _ORDER = [(key, word) for key in (*_TARGETS, *(key for key in _WORDS if key not in _TARGETS)) for word in _WORDS[key]]
-Parsed = tuple[str, str, str, str]
+
+
+class _ColumnName(NamedTuple):
+    """A column name: default prefix of its quantity, joint or number, pattern that matched, and topic or group before it."""
+
+    prefix: str
+    joint: str
+    word: str
+    path: str
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it names a measured motor current."""
+        return self.word in _WORDS["tau"] and "current" in self.word
 
 
 @lru_cache(maxsize=8)  # many logs have the same header
-def _parsed(names: tuple[str, ...], joints: tuple[tuple[str, str], ...]) -> tuple[tuple[str, Parsed | None], ...]:
+def _parsed(names: tuple[str, ...], joints: tuple[tuple[str, str], ...]) -> tuple[tuple[str, _ColumnName | None], ...]:
     return tuple((name, _parse(name, dict(joints))) for name in names)
 
 
-def _parse(name: str, joints: Mapping[str, str]) -> Parsed | None:
-    """Prefix, joint or number, word and path of a column name; None for an unrecognised name."""
+def _parse(name: str, joints: Mapping[str, str]) -> _ColumnName | None:
     order = [(prefix, word) for prefix, word in _ORDER if re.search(word, name, re.IGNORECASE)]  # skips most patterns
     spelled = sorted((joint for joint in joints if joint in name), key=len, reverse=True)
-    around = [(joint, name[:at], name[at + len(joint) :]) for joint in spelled for at in _places(joint, name)]
+    around = []  # each joint in the name, with what stands before and after it; from the end
+    for joint in spelled:
+        start = len(name)
+        while joint and (start := name.rfind(joint, 0, start)) >= 0:
+            around.append((joint, name[:start], name[start + len(joint) :]))
+            start += len(joint) - 1
     for prefix, word in order:
         for joint, before, after in around:
             match = re.fullmatch(rf"(.*[/.:])?({word})[_./\[]", before, re.IGNORECASE) if after in ("", "]") else None
             if match:
-                return prefix, joints[joint], word, match[1] or ""
+                return _ColumnName(prefix, joints[joint], word, match[1] or "")
         for joint, before, after in around:
             if (not before or before[-1] in "/.") and re.fullmatch(rf"[_./ ]({word})", after, re.IGNORECASE):
-                return prefix, joints[joint], word, before
+                return _ColumnName(prefix, joints[joint], word, before)
     for prefix, word in order:
         match = re.fullmatch(rf"(.*[/.:])?({word})[_\[./ ]*(\d*)\]?", name, re.IGNORECASE)
         if match:
-            return prefix, match[3], word, match[1] or ""
+            return _ColumnName(prefix, match[3], word, match[1] or "")
         match = re.fullmatch(rf"{_OF_NUMBER}(\d+)[_ ]{word}|{word}[_ ]{_OF_NUMBER}(\d+)", name, re.IGNORECASE)
         if match:
-            return prefix, match[1] or match[2], word, ""
+            return _ColumnName(prefix, match[1] or match[2], word, "")
     return None
 
 
-def _places(joint: str, name: str) -> Iterator[int]:
-    """Where a joint's name stands in that of a column, from the end."""
-    at = len(name)
-    while joint and (at := name.rfind(joint, 0, at)) >= 0:
-        yield at
-        at += len(joint) - 1
-
-
-def _chosen(parsed: Sequence[Parsed | None]) -> dict[str, tuple[str, str]]:
+def _chosen(parsed: Sequence[_ColumnName | None]) -> dict[str, tuple[str, str]]:
     """Word and path for each quantity: measurements before targets, then the first word, then the path with most columns."""
-    found: dict[str, tuple[str, str]] = {}
+    chosen: dict[str, tuple[str, str]] = {}
     for prefix, words in _WORDS.items():
-        groups: dict[tuple[str, str], int] = {}
-        for item in parsed:
-            if item is not None and item[0] == prefix:
-                groups[item[2:]] = groups.get(item[2:], 0) + 1
+        groups = Counter((column.word, column.path) for column in parsed if column is not None and column.prefix == prefix)
         if groups:
-            found[prefix] = max(groups, key=lambda group: (not holds_targets(group[1]), -words.index(group[0]), groups[group]))
-    return found
+            chosen[prefix] = max(groups, key=lambda group: (not holds_targets(group[1]), -words.index(group[0]), groups[group]))
+    return chosen

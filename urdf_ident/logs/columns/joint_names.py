@@ -33,11 +33,11 @@ def match_joints(
             raise LogError(f"log.joints names no joint '{joint}' of the robot", remedy=nearest(joint, known))
         if name not in logged:
             raise LogError(f"the log has no joint '{name}'", where=f"{where} (log.joints)", remedy=nearest(name, logged))
-    own = {joint: joint for joint in known if joint in logged and joint not in given}
-    found = {**own, **given}
-    twice = [name for name, count in Counter(found.values()).items() if count > 1]
+    equal = {joint: joint for joint in known if joint in logged and joint not in given}
+    logged_name = {**equal, **given}
+    twice = [name for name, count in Counter(logged_name.values()).items() if count > 1]
     if twice:
-        both = ", ".join(joint for joint, name in found.items() if name == twice[0])
+        both = ", ".join(joint for joint, name in logged_name.items() if name == twice[0])
         raise LogError(
             f"'{twice[0]}' of the log is given for several joints of the robot",
             where=f"{where} (log.joints)",
@@ -45,8 +45,8 @@ def match_joints(
             expected="one joint each",
             remedy="correct `log: {joints: {robot joint: name in the log}}`; joints that are not listed keep their names",
         )
-    if any(joint in found for joint in robot.joints) or not logged:
-        return found, ()
+    if any(joint in logged_name for joint in robot.joints) or not logged:
+        return logged_name, ()
     matches = _matches(logged, robot)
     if len(matches) > 1:
         choices = " or ".join(f"{match[robot.joints[0]]}, …" for match in matches[:3])
@@ -69,15 +69,15 @@ def _matches(logged: Sequence[str], robot: Robot) -> list[dict[str, str]]:
         return [{robot.joints[0]: logged[0]}] if len(logged) == 1 else []
     tokens = {name: _tokens(name) for name in logged}
     spelled: dict[tuple[str, ...], str | None] = {}
-    for name, parts in tokens.items():
-        spelled[parts] = None if parts in spelled else name
+    for name, tokens_in_name in tokens.items():
+        spelled[tokens_in_name] = None if tokens_in_name in spelled else name
     cores = _cores(robot.joints)
     first = cores[robot.joints[0]]
     ends = {
-        (parts[:at], parts[at + len(first) :])
-        for parts in tokens.values()
-        for at in range(len(parts) - len(first) + 1)
-        if parts[at : at + len(first)] == first
+        (tokens_in_name[:start], tokens_in_name[start + len(first) :])
+        for tokens_in_name in tokens.values()
+        for start in range(len(tokens_in_name) - len(first) + 1)
+        if tokens_in_name[start : start + len(first)] == first
     }
     matches = []
     for head, tail in sorted(ends):
@@ -99,25 +99,25 @@ def _has_more(
     if not all(len(core) == 1 and core[0].isdigit() for core in cores.values()):
         return False
     numbers = {
-        parts[len(head)]
-        for parts in spelled
-        if len(parts) == len(head) + 1 + len(tail)
-        and parts[: len(head)] == head
-        and parts[len(head) + 1 :] == tail
-        and parts[len(head)].isdigit()
+        name_tokens[len(head)]
+        for name_tokens in spelled
+        if len(name_tokens) == len(head) + 1 + len(tail)
+        and name_tokens[: len(head)] == head
+        and name_tokens[len(head) + 1 :] == tail
+        and name_tokens[len(head)].isdigit()
     }
-    locked = {part for joint in robot.locked for part in _tokens(joint)}
+    locked = {token for joint in robot.locked for token in _tokens(joint)}
     return bool(numbers - {core[0] for core in cores.values()} - locked)
 
 
 def _cores(joints: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The part of each name in which the joints differ."""
-    parts = [_tokens(joint) for joint in joints]
-    least = min(map(len, parts))
-    head = next((k for k in range(least) if len({p[k] for p in parts}) > 1), least - 1)
-    tail = next((k for k in range(least - head) if len({p[-1 - k] for p in parts}) > 1), max(0, least - head - 1))
-    return {joint: p[head : len(p) - tail] for joint, p in zip(joints, parts, strict=True)}
+    names = [_tokens(joint) for joint in joints]
+    least = min(map(len, names))
+    head = next((k for k in range(least) if len({p[k] for p in names}) > 1), least - 1)
+    tail = next((k for k in range(least - head) if len({p[-1 - k] for p in names}) > 1), max(0, least - head - 1))
+    return {joint: p[head : len(p) - tail] for joint, p in zip(joints, names, strict=True)}
 
 
 def _tokens(name: str) -> tuple[str, ...]:
-    return tuple(part.lstrip("0") or "0" for part in re.findall(r"[a-z]+|\d+", name.lower()))
+    return tuple(token.lstrip("0") or "0" for token in re.findall(r"[a-z]+|\d+", name.lower()))

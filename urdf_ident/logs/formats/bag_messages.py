@@ -44,19 +44,15 @@ def sample_of(message: Any) -> Sample | None:
     Returns:
         The sample; None if the message contains no joint positions.
     """
-    stamp = _stamp(message)
+    header = getattr(message, "header", None)
+    time = getattr(header, "stamp", None)
+    stamp = 0 if time is None else int(time.sec) * 1_000_000_000 + int(time.nanosec)
     for reader in (_joint_state, _controller_state, _dynamic_state, _franka_state):
-        found = reader(message, stamp)
-        if found is not None and len(found.values.get("q", ())) == len(found.names) > 0:
-            values = {key: value for key, value in found.values.items() if len(value) == len(found.names)}
-            frame = str(getattr(getattr(message, "header", None), "frame_id", ""))
-            return Sample(stamp, found.names, values, frame, found.named)
+        sample = reader(message, stamp)
+        if sample is not None and len(sample.values.get("q", ())) == len(sample.names) > 0:
+            values = {key: value for key, value in sample.values.items() if len(value) == len(sample.names)}
+            return Sample(stamp, sample.names, values, str(getattr(header, "frame_id", "")), sample.named)
     return None
-
-
-def _stamp(message: Any) -> int:
-    stamp = getattr(getattr(message, "header", None), "stamp", None)
-    return 0 if stamp is None else int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
 
 
 def _joint_state(message: Any, stamp: int) -> Sample | None:
@@ -79,21 +75,21 @@ def _controller_state(message: Any, stamp: int) -> Sample | None:
 
 
 def _dynamic_state(message: Any, stamp: int) -> Sample | None:
-    parts = getattr(message, "interface_values", None)
-    if not hasattr(message, "joint_names") or parts is None or len(parts) != len(message.joint_names):
+    interfaces = getattr(message, "interface_values", None)
+    if not hasattr(message, "joint_names") or interfaces is None or len(interfaces) != len(message.joint_names):
         return None
     names, values = [], []
-    for name, part in zip(message.joint_names, parts, strict=True):
-        own = {
+    for name, interface in zip(message.joint_names, interfaces, strict=True):
+        signals = {
             _INTERFACES[key]: float(value)
-            for key, value in zip(part.interface_names, part.values, strict=False)
+            for key, value in zip(interface.interface_names, interface.values, strict=False)
             if key in _INTERFACES
         }
-        if "q" in own:
+        if "q" in signals:
             names.append(name)
-            values.append(own)
-    keys = set.intersection(*(set(own) for own in values)) if values else set()
-    return Sample(stamp, tuple(names), {key: [own[key] for own in values] for key in keys})
+            values.append(signals)
+    keys = set.intersection(*(set(signals) for signals in values)) if values else set()
+    return Sample(stamp, tuple(names), {key: [signals[key] for signals in values] for key in keys})
 
 
 def _franka_state(message: Any, stamp: int) -> Sample | None:

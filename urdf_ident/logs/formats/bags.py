@@ -61,7 +61,18 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
         MissingExtraError: rosbags is not installed.
         LogError: The bag is broken, or no topic contains the robot's joints.
     """
-    with decoding(path, "bag", "ros", _repair_hint(Path(path))), _reader(Path(path)) as reader:
+    recover = {
+        ".mcap": "mcap recover {} -o whole.mcap",
+        ".bag": "rosbag reindex {}",
+        ".db3": "sqlite3 {} .recover | sqlite3 whole.db3",
+    }.get(Path(path).suffix.lower())
+    if Path(path).is_dir():
+        repair = f"`ros2 bag reindex {path}` writes its metadata anew"
+    else:
+        repair = "record it again" + (
+            f"; of one that was cut short `{recover.format(path)}` saves what is there" if recover else ""
+        )
+    with decoding(path, "bag", "ros", repair), _reader(Path(path)) as reader:
         notes: list[str] = []
         chosen = _choose(_topics(reader, path, notes), robot, topic, str(path), notes)
         samples, stamps = _samples(reader, chosen.connections, notes)
@@ -88,26 +99,14 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
             got=", ".join(held[:12]),
             remedy=f"lock what was not recorded{locks}, choose another log.topic, or pair the names in log.joints",
         )
-    chosen_ones = _one_publisher(samples, names, chosen.name, notes)
-    samples, stamps = [samples[k] for k in chosen_ones], stamps[chosen_ones]
+    messages = _one_publisher(samples, names, chosen.name, notes)
+    samples, stamps = [samples[k] for k in messages], stamps[messages]
     clock, signals = _joined(samples, stamps, names, chosen.name, notes)
     mark = "" if names == numbered else "_"
     columns = {"t": clock, **{f"{prefix}{mark}{name}": values for (prefix, name), values in signals.items()}}
     if not any(prefix == "tau" for prefix, _ in signals):
         notes.append(f"topic {chosen.name} logs no effort")
     return ArrayTable(str(path), tuple(columns), len(columns), _files(Path(path)), tuple(notes), tuple(columns.values()))
-
-
-def _repair_hint(path: Path) -> str:
-    """Remedy for a bag whose recording was interrupted."""
-    if path.is_dir():
-        return f"`ros2 bag reindex {path}` writes its metadata anew"
-    known = {
-        ".mcap": "mcap recover {} -o whole.mcap",
-        ".bag": "rosbag reindex {}",
-        ".db3": "sqlite3 {} .recover | sqlite3 whole.db3",
-    }.get(path.suffix.lower())
-    return "record it again" + (f"; of one that was cut short `{known.format(path)}` saves what is there" if known else "")
 
 
 def _files(path: Path) -> tuple[str, ...]:
@@ -186,19 +185,19 @@ def _reader(path: Path) -> Iterator[_Reader]:
 
 def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]:
     """Topics whose messages contain joint positions."""
-    found: dict[str, _Topic] = {}
+    topics: dict[str, _Topic] = {}
     unknown = []
     damage: Exception | None = None
     for connection in list(reader.storage.connections):
-        own = _Topic(connection.topic, [connection], connection.msgcount)
+        content = _Topic(connection.topic, [connection], connection.msgcount)
         try:
             for k, (_, _, raw) in enumerate(reader.storage.messages([connection])):
                 sample = reader.sample(connection, bytes(raw))
-                if sample is None and k > 3 and not own.joints:
+                if sample is None and k > 3 and not content.joints:
                     break
                 if sample is not None:
-                    own.joints |= set(sample.names)
-                    own.effort |= _has_effort(sample)
+                    content.joints |= set(sample.names)
+                    content.effort |= _has_effort(sample)
                 if k >= _LOOK:
                     break
         except Exception as error:  # a type without definition, or a broken message: try other topics
@@ -207,19 +206,19 @@ def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]
             unknown.append(f"{connection.topic} ({connection.msgtype})")
             if connection.msgtype == _JOINT_STATE:
                 damage = error
-            if not own.joints:
+            if not content.joints:
                 continue
-        if own.joints:
-            topic = found.setdefault(own.name, _Topic(own.name, [], 0))
+        if content.joints:
+            topic = topics.setdefault(content.name, _Topic(content.name, [], 0))
             topic.connections.append(connection)
-            topic.count += own.count
-            topic.joints |= own.joints
-            topic.effort |= own.effort
+            topic.count += content.count
+            topic.joints |= content.joints
+            topic.effort |= content.effort
     if unknown:
         notes.append(f"topics with messages that cannot be read: {', '.join(unknown[:5])}")
-    if not found and damage is not None:
+    if not topics and damage is not None:
         raise damage
-    if not found:
+    if not topics:
         held = ", ".join(sorted(f"{c.topic} ({c.msgtype})" for c in reader.storage.connections)[:8])
         raise LogError(
             "no topic of the bag contains joint positions",
@@ -228,7 +227,7 @@ def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]
             expected="sensor_msgs/JointState",
             remedy="record /joint_states" + ("; types without definition need a bag in MCAP" if unknown else ""),
         )
-    return list(found.values())
+    return list(topics.values())
 
 
 def _has_effort(sample: Sample) -> bool:
@@ -296,11 +295,16 @@ def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple
     if stamps.count(0) > 1:  # a single zero may be the start of a simulated clock
         notes.append("messages without a stamp: the time of recording is used")
         stamps = received
-    elif _repeats_stamps(samples):
-        notes.append("the header stamps do not change while the joints move: the recording time is used")
-        stamps = received
-    first = stamps[0]
-    return samples, np.array([(stamp - first) / 1e9 for stamp in stamps])
+    else:
+        moves = [
+            now.stamp == before.stamp
+            for before, now in pairwise(samples)
+            if before.names == now.names and not np.array_equal(before.values["q"], now.values["q"])
+        ]
+        if 2 * sum(moves) > len(moves):
+            notes.append("the header stamps do not change while the joints move: the recording time is used")
+            stamps = received
+    return samples, np.array([(stamp - stamps[0]) / 1e9 for stamp in stamps])
 
 
 def _one_publisher(samples: Sequence[Sample], names: Sequence[str], topic: str, notes: list[str]) -> IntArray:
@@ -309,12 +313,14 @@ def _one_publisher(samples: Sequence[Sample], names: Sequence[str], topic: str, 
     A publisher keeps the form of its messages. Of two with the same form, one that stands still (a GUI, a driver that is not
     connected) shows as one position that recurs between others, which go on as if it were not there.
     """
-    whole = np.array([k for k, sample in enumerate(samples) if set(names) <= set(sample.names)], dtype=np.intp)
+    complete = np.array([k for k, sample in enumerate(samples) if set(names) <= set(sample.names)], dtype=np.intp)
     every = np.arange(len(samples))
-    if not len(whole):
+    if not len(complete):
         return every
-    positions = np.array([[samples[k].values["q"][samples[k].names.index(name)] for name in names] for k in whole], dtype=float)
-    forms = [samples[k].form for k in whole]
+    positions = np.array(
+        [[samples[k].values["q"][samples[k].names.index(name)] for name in names] for k in complete], dtype=float
+    )
+    forms = [samples[k].form for k in complete]
     kinds = {form: k for k, form in enumerate(dict.fromkeys(forms))}
     source = np.array([kinds[form] for form in forms])
     if len(kinds) == 1:
@@ -325,8 +331,12 @@ def _one_publisher(samples: Sequence[Sample], names: Sequence[str], topic: str, 
         return every
 
     def preference(number: int) -> tuple[bool, float, int]:
-        own = whole[source == number]
-        return any(_has_effort(samples[k]) for k in own), float(np.ptp(positions[source == number], axis=0).max()), len(own)
+        messages = complete[source == number]
+        return (
+            any(_has_effort(samples[k]) for k in messages),
+            float(np.ptp(positions[source == number], axis=0).max()),
+            len(messages),
+        )
 
     chosen = max(numbers.tolist(), key=preference)
     for number in numbers:
@@ -337,7 +347,7 @@ def _one_publisher(samples: Sequence[Sample], names: Sequence[str], topic: str, 
                 f"topic {topic} has several publishers of all joints; one {state}, with{'' if effort else 'out'} effort "
                 f"({count} messages), is left out"
             )
-    return np.setdiff1d(every, whole[source != chosen])
+    return np.setdiff1d(every, complete[source != chosen])
 
 
 def _standing(positions: Array) -> BoolArray:
@@ -361,27 +371,22 @@ def _standing(positions: Array) -> BoolArray:
     return same if goes_on.mean() > 0.5 else np.zeros(len(same), dtype=bool)
 
 
-def _repeats_stamps(samples: list[Sample]) -> bool:
-    """Whether most messages with changed positions of the same joints repeat the previous time stamp."""
-    moved = [
-        now.stamp == before.stamp
-        for before, now in pairwise(samples)
-        if before.names == now.names and not np.array_equal(before.values["q"], now.values["q"])
-    ]
-    return 2 * sum(moved) > len(moved)
-
-
 Signals = dict[tuple[str, str], Array]
 
 
 def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, notes: list[str]) -> tuple[Array, Signals]:
     """Clock and signals: from the messages with all joints, else merged from several publishers on one clock."""
-    whole = [k for k, sample in enumerate(samples) if set(names) <= set(sample.names)]
+    complete = [k for k, sample in enumerate(samples) if set(names) <= set(sample.names)]
     counts = Counter(name for sample in samples for name in set(sample.names))
-    if 2 * len(whole) >= min(counts[name] for name in names):  # else complete messages are exceptions
-        if len(whole) < len(samples):
-            notes.append(_partial(samples, whole, topic))
-        return time[whole], _signals([samples[k] for k in whole], names)
+    if 2 * len(complete) >= min(counts[name] for name in names):  # else complete messages are exceptions
+        if left := len(samples) - len(complete):
+            among = complete[-1] - complete[0] >= len(complete)
+            place = "among" if among else "before" if complete[0] > 0 and complete[-1] == len(samples) - 1 else "after"
+            notes.append(
+                f"topic {topic}: {left} of {len(samples)} messages do not hold all joints ({place} those that do) "
+                "and are left out"
+            )
+        return time[complete], _signals([samples[k] for k in complete], names)
     groups = grouped((frozenset(sample.names), k) for k, sample in enumerate(samples))
     owner = {name: max((group for group in groups if name in group), key=lambda group: len(groups[group])) for name in names}
     used = Counter(owner.values())
@@ -404,33 +409,26 @@ def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, no
     joined: Signals = {}
     for group in used:
         order = np.argsort(clocks[group], kind="stable")
-        own = _signals([samples[groups[group][k]] for k in order], [name for name in names if owner[name] == group])
-        joined.update({key: np.interp(clock, clocks[group][order], values) for key, values in own.items()})
+        signals = _signals([samples[groups[group][k]] for k in order], [name for name in names if owner[name] == group])
+        joined.update({key: np.interp(clock, clocks[group][order], values) for key, values in signals.items()})
     prefixes = {prefix for prefix, _ in joined if all((prefix, name) in joined for name in names)}
     return clock, {key: values for key, values in joined.items() if key[0] in prefixes}
 
 
-def _partial(samples: list[Sample], whole: list[int], topic: str) -> str:
-    left = len(samples) - len(whole)
-    inside = set(range(whole[0], whole[-1] + 1)) - set(whole)
-    where = "among" if inside else "before" if whole[0] > 0 and whole[-1] == len(samples) - 1 else "after"
-    return f"topic {topic}: {left} of {len(samples)} messages do not hold all joints ({where} those that do) and are left out"
-
-
 def _signals(samples: list[Sample], names: list[str]) -> Signals:
     """Signals by quantity and joint; missing values are NaN, and quantities that most messages lack are left out."""
-    found: Signals = {}
-    places: dict[tuple[str, ...], list[int]] = {}
+    signals: Signals = {}
+    order_of: dict[tuple[str, ...], list[int]] = {}
     keys = Counter(key for sample in samples for key in sample.values)
     for prefix in sorted(key for key, count in keys.items() if 2 * count > len(samples)):
         values = np.full((len(samples), len(names)), np.nan)
         for row, sample in zip(values, samples, strict=True):
             if prefix in sample.values:
-                at = places.get(sample.names)
-                if at is None:
-                    at = places[sample.names] = [sample.names.index(name) for name in names]
-                row[:] = np.asarray(sample.values[prefix], dtype=float)[at]
+                order = order_of.get(sample.names)
+                if order is None:
+                    order = order_of[sample.names] = [sample.names.index(name) for name in names]
+                row[:] = np.asarray(sample.values[prefix], dtype=float)[order]
         if prefix == "tau" and not np.any(np.nan_to_num(values)):
             continue  # filled with zeros: a driver without torque sensing
-        found.update({(prefix, name): values[:, k] for k, name in enumerate(names)})
-    return found
+        signals.update({(prefix, name): values[:, k] for k, name in enumerate(names)})
+    return signals

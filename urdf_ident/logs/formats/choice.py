@@ -40,7 +40,7 @@ _SUFFIXES = {
 }
 TEXT = (".csv", ".txt", ".tsv", ".dat")
 PACKED = (".gz", ".xz", ".bz2", ".zst")
-_WORDS = {"bag": "ROS bag", "numpy": "NumPy", "hdf5": "HDF5", "matlab": "MATLAB", "parquet": "Parquet", "arrow": "Arrow"}
+_TITLES = {"bag": "ROS bag", "numpy": "NumPy", "hdf5": "HDF5", "matlab": "MATLAB", "parquet": "Parquet", "arrow": "Arrow"}
 
 
 def is_log_name(path: str | Path) -> bool:
@@ -144,7 +144,7 @@ def _kind(path: str | Path) -> str:
     old = expected == "matlab" and b"\0" in head[:4]  # version 4 begins with a type number
     if expected and not old and head.strip():
         raise LogError(
-            f"this is no {_WORDS[expected]} file, whatever its name says",
+            f"this is no {_TITLES[expected]} file, whatever its name says",
             where=str(path),
             got=f"it begins with {head[:12]!r}",
             remedy="check the recording, or give the file its right suffix",

@@ -134,12 +134,12 @@ def episodes(folder: str | Path) -> list[Episode]:
             got=total,
             expected=f"at most {_MOST_EPISODES}",
         )
-    found = []
+    listed = []
     for number in range(total):
         file = _inside(root, template, {"episode_chunk": number // size, "episode_index": number})
         if file.is_file():  # deleted episodes leave a gap
-            found.append(Episode(number, str(file), None))
-    if not found:
+            listed.append(Episode(number, str(file), None))
+    if not listed:
         raise LogError(
             "no episode of the data set is there",
             where=str(root),
@@ -147,7 +147,7 @@ def episodes(folder: str | Path) -> list[Episode]:
             expected=template,
             remedy="fetch its data files (git lfs pull)",
         )
-    return found
+    return listed
 
 
 def open_episode(folder: str | Path, number: int) -> ParquetTable:
@@ -160,29 +160,31 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
         MissingExtraError: pyarrow is not installed.
         LogError: The episode does not exist, or its file is broken.
     """
-    found = {episode.number: episode for episode in episodes(folder)}
-    if number not in found:
+    by_number = {episode.number: episode for episode in episodes(folder)}
+    if number not in by_number:
         raise LogError(
-            f"no episode {number}", where=str(folder), expected=f"one of {len(found)}, from {min(found)} to {max(found)}"
+            f"no episode {number}",
+            where=str(folder),
+            expected=f"one of {len(by_number)}, from {min(by_number)} to {max(by_number)}",
         )
-    episode, names = found[number], _names(_info(folder))
+    episode, names = by_number[number], _names(_info(folder))
     table = open_parquet(_of_dataset(Path(episode.file), Path(folder)), "parquet", names=names)
     path = episode_path(folder, number)
-    clean = tuple("t" if name == "timestamp" else name for name in table.header)
+    header = tuple("t" if name == "timestamp" else name for name in table.header)
     notes = list(table.notes)
-    if not any(name.startswith(("tau", "current")) for name in clean):
+    if not any(name.startswith(("tau", "current")) for name in header):
         features = ", ".join(name for name in names if name.startswith(("observation", "action")))
         notes.append(f"the data set logs no effort (features: {features or 'none known'})")
-    return replace(table, path=path, names=clean, spelled=None, rows=episode.rows, notes=tuple(notes))
+    return replace(table, path=path, names=header, spelled=None, rows=episode.rows, notes=tuple(notes))
 
 
 def _info(folder: str | Path) -> Mapping[str, Any]:
     path = Path(folder) / "meta" / "info.json"
     with decoding(path, "LeRobot description"):
-        found = json.loads(read_text(_of_dataset(path, Path(folder)), "LeRobot description"))
-    if not isinstance(found, dict):
-        raise LogError("the LeRobot description is no mapping", where=str(path), got=type(found).__name__)
-    return found
+        info = json.loads(read_text(_of_dataset(path, Path(folder)), "LeRobot description"))
+    if not isinstance(info, dict):
+        raise LogError("the LeRobot description is no mapping", where=str(path), got=type(info).__name__)
+    return info
 
 
 def _whole(info: Mapping[str, Any], key: str, folder: str | Path, default: int = 0) -> int:
@@ -259,25 +261,17 @@ def _of_version_3(root: Path, template: str) -> list[Episode]:
     begins: dict[tuple[int, int], int] = {}
     for _, chunk, number, begin, _ in rows:
         begins[chunk, number] = min(begin, begins.get((chunk, number), begin))
-    return [
-        Episode(
-            episode,
-            str(
-                _inside(
-                    root,
-                    template,
-                    {"chunk_index": chunk, "file_index": number, "episode_index": episode, "episode_chunk": chunk},
-                )
-            ),
-            (begin - begins[chunk, number], end - begins[chunk, number]),
-        )
-        for episode, chunk, number, begin, end in rows
-    ]
+    listed = []
+    for episode, chunk, number, begin, end in rows:
+        numbers = {"chunk_index": chunk, "file_index": number, "episode_index": episode, "episode_chunk": chunk}
+        first = begins[chunk, number]
+        listed.append(Episode(episode, str(_inside(root, template, numbers)), (begin - first, end - first)))
+    return listed
 
 
 def _names(info: Mapping[str, Any]) -> dict[str, Sequence[str]]:
     """Field → column names of its elements in the default spelling, for features of a known quantity."""
-    found: dict[str, Sequence[str]] = {}
+    names_of: dict[str, Sequence[str]] = {}
     features = info.get("features")
     for feature, about in features.items() if isinstance(features, dict) else ():
         if not isinstance(about, dict) or about.get("dtype") in ("video", "image", "string"):
@@ -289,24 +283,20 @@ def _names(info: Mapping[str, Any]) -> dict[str, Sequence[str]]:
             shape = about.get("shape")
             count = shape[0] if isinstance(shape, list) and len(shape) == 1 and isinstance(shape[0], int) else 0
             names = [str(k) for k in range(count)] if 1 < count <= 512 else []
-        kind = _kind(feature)
-        if names and feature.startswith(("observation", "action")) and kind:
-            found[feature] = [_spelled(name, kind) for name in names]
-    return found
+        last = feature.rsplit(".", 1)[-1].lower()
+        prefix = next((prefix for word, prefix in _FEATURES if word in last), "")
+        if names and prefix and (feature == "action" or feature.startswith("observation")):
+            names_of[feature] = [_spelled(name, prefix) for name in names]
+    return names_of
 
 
-def _kind(feature: str) -> str:
-    if feature not in ("action",) and not feature.startswith("observation"):
-        return ""
-    last = feature.rsplit(".", 1)[-1].lower()
-    return next((prefix for word, prefix in _FEATURES if word in last), "")
-
-
-def _spelled(name: str, kind: str) -> str:
+def _spelled(name: str, prefix: str) -> str:
     """Default column name: ``joint_1.pos`` becomes q_joint_1 in a state, a target in an action."""
     joint, _, suffix = name.rpartition(".")
     if joint and suffix.lower() in _SUFFIXES:
-        own = _SUFFIXES[suffix.lower()]
-        kind = own if kind != "position_target" else {"q": "position_target"}.get(own, f"target_{own}")
-        name = joint
-    return f"{kind}{name}" if name.isdigit() else f"{kind}_{name}"
+        name, stated = joint, _SUFFIXES[suffix.lower()]
+        if prefix == "position_target":
+            prefix = prefix if stated == "q" else f"target_{stated}"
+        else:
+            prefix = stated
+    return f"{prefix}{name}" if name.isdigit() else f"{prefix}_{name}"

@@ -51,8 +51,8 @@ def decode(data: bytes, path: str | Path) -> str:
     with suppress(UnicodeDecodeError):
         if b"\0" not in data:
             return data.decode("utf-8")
-    found = _CONTROL.search(data)
-    if found is None:
+    control = _CONTROL.search(data)
+    if control is None:
         return data.decode("cp1252", "replace")
     for start, kind, remedy in _BINARY:
         if data.startswith(start):
@@ -60,7 +60,7 @@ def decode(data: bytes, path: str | Path) -> str:
     raise LogError(
         "the log is not a text file",
         where=str(path),
-        got=f"byte {found[0][0]:#04x} at {found.start()}",
+        got=f"byte {control[0][0]:#04x} at {control.start()}",
         expected="a CSV file, or a format of docs/logs.md",
         remedy="export the log as CSV",
     )

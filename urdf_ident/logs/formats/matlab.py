@@ -63,29 +63,29 @@ def _variables(data: memoryview, order: str, most: int) -> Iterator[tuple[str, A
     """Names and values of the variables that are numbers, strings, lists of strings, or structs."""
     left = min(most, MOST_BYTES)
     for kind, payload in _elements(data, order):
-        parts = [(kind, payload)]
+        elements = [(kind, payload)]
         if kind == _COMPRESSED:
             unpacked = zlib.decompressobj().decompress(payload, left)
             left -= len(unpacked)
             if left <= 0:
                 raise LogError("the log unpacks to far more than its size", got=f"over {most >> 20} MiB")
-            parts = list(_elements(memoryview(unpacked), order))
-        for inner, content in parts:
+            elements = list(_elements(memoryview(unpacked), order))
+        for inner, content in elements:
             if inner == _MATRIX:
                 yield _matrix(content, order, 0)
 
 
 def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
-    at = 0
-    while at + 8 <= len(data):
-        (word, size) = struct.unpack_from(f"{order}II", data, at)
+    offset = 0
+    while offset + 8 <= len(data):
+        (word, size) = struct.unpack_from(f"{order}II", data, offset)
         if word >> 16:  # a small element: size and type in one word, followed by the content
-            kind, size, begin, at = word & 0xFFFF, word >> 16, at + 4, at + 8
+            kind, size, begin, offset = word & 0xFFFF, word >> 16, offset + 4, offset + 8
             if size > 4:
                 raise ValueError(f"a small element of {size} bytes")
         else:
-            kind, begin = word, at + 8
-            at = begin + size + (-size % 8 if kind != _COMPRESSED else 0)
+            kind, begin = word, offset + 8
+            offset = begin + size + (-size % 8 if kind != _COMPRESSED else 0)
         if begin + size > len(data):
             raise ValueError(f"an element of {size} bytes where {len(data) - begin} are left")
         yield kind, data[begin : begin + size]
@@ -100,33 +100,35 @@ def _numbers(element: tuple[int, memoryview], order: str) -> NDArray[Any]:
 
 def _matrix(data: memoryview, order: str, depth: int) -> tuple[str, Any]:
     """Name and value of a matrix: an array of numbers or strings, a mapping for a struct, None for anything else."""
-    parts = list(_elements(data, order))
-    if len(parts) < 3:
+    elements = list(_elements(data, order))
+    if len(elements) < 3:
         return "", None  # an empty field
-    flags, shape = _numbers(parts[0], order), [int(size) for size in _numbers(parts[1], order)]
-    name = bytes(parts[2][1]).decode("latin-1")
+    flags, shape = _numbers(elements[0], order), [int(size) for size in _numbers(elements[1], order)]
+    name = bytes(elements[2][1]).decode("latin-1")
     if len(flags) == 0 or min(shape, default=-1) < 0:
         raise ValueError(f"a matrix of shape {shape}")
     kind, count = int(flags[0]) & 0xFF, math.prod(shape)
-    if kind in _NUMBERS and len(parts) > 3:
-        values = _numbers(parts[3], order)
+    if kind in _NUMBERS and len(elements) > 3:
+        values = _numbers(elements[3], order)
         if len(values) != count:
             raise ValueError(f"{len(values)} numbers for a matrix of shape {shape}")
         return name, values.reshape(shape, order="F")
-    if kind == _TEXT and len(parts) > 3 and len(shape) == 2:
-        return name, _text(parts[3], (shape[0], shape[1]), order)
-    if kind == _CELL and depth < _DEEPEST and len(parts) - 3 == count > 0:
-        inside = [_matrix(part, order, depth + 1)[1] if inner == _MATRIX else None for inner, part in parts[3:]]
-        texts = [str(item[0]) for item in inside if isinstance(item, np.ndarray) and item.dtype.kind == "U" and item.size == 1]
+    if kind == _TEXT and len(elements) > 3 and len(shape) == 2:
+        return name, _text(elements[3], (shape[0], shape[1]), order)
+    if kind == _CELL and depth < _DEEPEST and len(elements) - 3 == count > 0:
+        contents = [_matrix(payload, order, depth + 1)[1] if inner == _MATRIX else None for inner, payload in elements[3:]]
+        texts = [
+            str(value[0]) for value in contents if isinstance(value, np.ndarray) and value.dtype.kind == "U" and value.size == 1
+        ]
         return name, np.array(texts) if len(texts) == count else None
-    if kind == _STRUCT and count == 1 and depth < _DEEPEST and len(parts) > 4:
-        lengths = _numbers(parts[3], order)
-        length, names = int(lengths[0]) if len(lengths) else 0, bytes(parts[4][1])
+    if kind == _STRUCT and count == 1 and depth < _DEEPEST and len(elements) > 4:
+        lengths = _numbers(elements[3], order)
+        length, names = int(lengths[0]) if len(lengths) else 0, bytes(elements[4][1])
         if not 0 < length <= 64:
             raise ValueError(f"field names of {length} bytes")
         fields = [names[k : k + length].split(b"\0")[0].decode("latin-1") for k in range(0, len(names), length)]
-        inside = [_matrix(part, order, depth + 1)[1] if inner == _MATRIX else None for inner, part in parts[5:]]
-        return name, dict(zip(fields, inside, strict=False))
+        contents = [_matrix(payload, order, depth + 1)[1] if inner == _MATRIX else None for inner, payload in elements[5:]]
+        return name, dict(zip(fields, contents, strict=False))
     return name, None
 
 

@@ -80,20 +80,22 @@ class ParquetTable(Table):
                 )
             arrays = [np.empty((end - begin, len(group))) for group in groups]
             for name, root in roots.items():  # one at a time, so that only one is unpacked
-                places = [
+                targets = [
                     (array[:, k], self.columns[column].element or 0)
                     for array, group in zip(arrays, groups, strict=True)
                     for k, column in enumerate(group)
                     if self.columns[column].field == name
                 ]
-                at = -begin
+                elements = [column.element for column in self.columns if column.field == name]
+                length = None if elements == [None] else len(elements)
+                offset = -begin
                 for batch in map(_flat, _batches(file, self.kind, [root])):
-                    low, high = max(0, -at), min(batch.num_rows, end - begin - at)
+                    low, high = max(0, -offset), min(batch.num_rows, end - begin - offset)
                     if low < high:
-                        values = _numbers(batch.slice(low, high - low), name, self._lengths(name), file)
-                        for target, element in places:
-                            target[at + low : at + high] = values[:, element]
-                    at += batch.num_rows
+                        values = _numbers(batch.slice(low, high - low), name, length, file)
+                        for target, element in targets:
+                            target[offset + low : offset + high] = values[:, element]
+                    offset += batch.num_rows
         return Cells(tuple(arrays), np.arange(begin + 1, end + 1, dtype=np.int64))
 
     def _check_joints(self) -> None:
@@ -111,10 +113,6 @@ class ParquetTable(Table):
                         expected=f"'{column.name}' is {', '.join(joints)} in every row",
                         remedy="give every row the same order, or write one column a joint",
                     )
-
-    def _lengths(self, field: str) -> int | None:
-        elements = [column.element for column in self.columns if column.field == field]
-        return None if elements == [None] else len(elements)
 
 
 def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[str]] | None = None) -> ParquetTable:
@@ -139,13 +137,13 @@ def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[st
         joints: list[tuple[Column, tuple[str, ...]]] = []
         skipped = []
         for root in first.schema.names:
-            part = _flat(first.select([root]))
-            for field in part.schema.names:
-                found = _columns(part, field, root, (names or {}).get(field))
-                columns += found
-                if JOINT_COLUMN.fullmatch(field) and (texts := _texts(part, field)):
+            flat = _flat(first.select([root]))
+            for field in flat.schema.names:
+                field_columns = _columns(flat, field, root, (names or {}).get(field))
+                columns += field_columns
+                if JOINT_COLUMN.fullmatch(field) and (texts := _texts(flat, field)):
                     joints.append((Column(field, field, None, root), texts))
-                elif not found:
+                elif not field_columns:
                     skipped.append(field)
     if not columns:
         raise LogError("no column of the log holds numbers", where=str(path), got=", ".join(skipped[:8]))
@@ -172,10 +170,10 @@ def _flat(batch: Any) -> Any:
     import pyarrow.types as types
 
     while any(types.is_struct(kind) for kind in batch.schema.types):
-        parts = pa.Table.from_batches([batch]).flatten().combine_chunks().to_batches()
-        if not parts:
+        batches = pa.Table.from_batches([batch]).flatten().combine_chunks().to_batches()
+        if not batches:
             break
-        batch = parts[0]
+        batch = batches[0]
     return batch
 
 
@@ -198,8 +196,8 @@ def _columns(batch: Any, field: str, root: str, names: Sequence[str] | None) -> 
         length = len(batch.column(batch.schema.get_field_index(field))[0].as_py() or ())
         if not 0 < length <= _LONGEST:
             return []
-        own = names if names is not None and len(names) == length else [f"{field}_{k}" for k in range(length)]
-        return [Column(name, field, k, root) for k, name in enumerate(own)]
+        element_names = names if names is not None and len(names) == length else [f"{field}_{k}" for k in range(length)]
+        return [Column(name, field, k, root) for k, name in enumerate(element_names)]
     return []
 
 

@@ -32,10 +32,10 @@ def read_head(path: str | Path, count: int) -> bytes:
         MissingFileError, MissingExtraError, LogError: The file cannot be opened or unpacked.
     """
     with _unpacked(path) as stream, decoding(path, "compressed log", "parquet"):
-        parts: list[bytes] = []
-        while (left := count - sum(map(len, parts))) > 0 and (part := stream.read(left)):
-            parts.append(part)
-        return b"".join(parts)
+        blocks: list[bytes] = []
+        while (left := count - sum(map(len, blocks))) > 0 and (block := stream.read(left)):
+            blocks.append(block)
+        return b"".join(blocks)
 
 
 def line_blocks(path: str | Path) -> Iterator[bytes]:
@@ -53,10 +53,10 @@ def line_blocks(path: str | Path) -> Iterator[bytes]:
     with _unpacked(path) as stream:
         while True:
             with decoding(path, "compressed log", "parquet"):
-                piece = stream.read(_BLOCK)
+                block = stream.read(_BLOCK)
             if not total:
-                piece = piece.removeprefix(b"\xef\xbb\xbf")
-            total += len(piece)
+                block = block.removeprefix(b"\xef\xbb\xbf")
+            total += len(block)
             if total > min(most, MOST_BYTES):
                 raise LogError(
                     "the log unpacks to far more than its size",
@@ -65,11 +65,11 @@ def line_blocks(path: str | Path) -> Iterator[bytes]:
                     expected=f"at most {min(most, MOST_BYTES) >> 20} MiB",
                     remedy="unpack it, or cut it in parts",
                 )
-            if not piece:
+            if not block:
                 break
-            end = piece.rfind(b"\n") + 1
+            end = block.rfind(b"\n") + 1
             if end == 0:
-                rest += piece
+                rest += block
                 if len(rest) > _LONGEST * _BLOCK:
                     raise LogError(
                         "a line of the log does not end",
@@ -78,8 +78,8 @@ def line_blocks(path: str | Path) -> Iterator[bytes]:
                         remedy="check that this is a table of numbers, one sample a line",
                     )
                 continue
-            yield rest + piece[:end]
-            rest = piece[end:]
+            yield rest + block[:end]
+            rest = block[end:]
     if rest:
         yield rest
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,42 +78,42 @@ class TextTable(Table):
         """
         columns = sorted({column for group in groups for column in group})
         place = {column: k for k, column in enumerate(columns)}
-        arrays = [np.empty((self._guess(), len(group))) for group in groups]
-        rows = np.empty((self._guess(),), np.int64)
+        expected = 16 + int(1.02 * Path(self.path).stat().st_size / self.line)
+        arrays: list[Array] = [np.empty((expected, len(group))) for group in groups]
+        rows: NDArray[np.int64] = np.empty(expected, np.int64)
         first, count, before = 1, 0, self.before
         for block in line_blocks(self.path):
-            values, own, before = self._block(block, columns, before)
-            if count + len(own) > len(rows):
-                rows, *arrays = (_resized(array, count, count + len(own) + count // 4) for array in (rows, *arrays))
-            rows[count : count + len(own)] = own + first
+            values, numbers, before = self._block(block, columns, before)
+            end = count + len(numbers)
+            if end > len(rows):
+                larger = end + count // 4
+                rows = np.resize(rows, larger)
+                arrays = [np.resize(array, (larger, array.shape[1])) for array in arrays]
+            rows[count:end] = numbers + first
             first += block.count(b"\n") or block.count(b"\r")
             for array, group in zip(arrays, groups, strict=True):
-                array[count : count + len(own)] = values[:, [place[column] for column in group]]
-            count += len(own)
+                array[count:end] = values[:, [place[column] for column in group]]
+            count = end
         if not count:
             raise LogError("the log holds no rows", where=self.path, remedy="check the recording, or remove the file")
         arrays = [array[:count] for array in arrays]
         for array, group in zip(arrays, groups, strict=True):
             for column in self.stamps & set(group):
-                known = array[:, list(group).index(column)]
-                known -= known[np.isfinite(known)][0] if np.isfinite(known).any() else 0.0
+                seconds = array[:, list(group).index(column)]
+                seconds -= seconds[np.isfinite(seconds)][0] if np.isfinite(seconds).any() else 0.0
         return Cells(tuple(arrays), rows[:count])
-
-    def _guess(self) -> int:
-        """Approximate number of rows, from the length of the first ones."""
-        return 16 + int(1.02 * Path(self.path).stat().st_size / self.line)
 
     def _block(self, block: bytes, columns: list[int], before: int) -> tuple[Array, NDArray[np.int64], int]:
         """Values of a block, 0-based line numbers in it, and the number of header lines still to skip."""
         count = block.count(b"\n") + (not block.endswith(b"\n"))
-        if not before and (fast := self._fast(block, columns)) is not None and len(fast) == count:
-            return fast, np.arange(count, dtype=np.int64), 0
+        if not before and (parsed := self._fast(block, columns)) is not None and len(parsed) == count:
+            return parsed, np.arange(count, dtype=np.int64), 0
         first, _, rest = block.partition(b"\n")
         if before == 1 and rest and first.strip() and not first.lstrip().startswith(b"#"):
-            fast = self._fast(rest, columns)
-            if fast is not None and len(fast) == count - 1:
-                return fast, np.arange(1, count, dtype=np.int64), 0
-        lines, kept = [], []
+            parsed = self._fast(rest, columns)
+            if parsed is not None and len(parsed) == count - 1:
+                return parsed, np.arange(1, count, dtype=np.int64), 0
+        lines, numbers = [], []
         for k, line in enumerate(text_lines(decode(block, self.path))):
             if not line.strip() or line.lstrip().startswith("#"):
                 continue
@@ -120,27 +121,25 @@ class TextTable(Table):
                 before -= 1
                 continue
             lines.append(line)
-            kept.append(k)
-        whole = self._fast("\n".join(lines).encode(), columns) if lines else None
-        if whole is not None and len(whole) == len(lines):
-            values = [whole]
-        else:
-            values = [self._small(lines[i : i + _SMALL], columns) for i in range(0, len(lines), _SMALL)]
-        return np.concatenate([np.empty((0, len(columns))), *values]), np.array(kept, dtype=np.int64), before
+            numbers.append(k)
+        return self._values(lines, columns), np.array(numbers, dtype=np.int64), before
 
-    def _small(self, lines: list[str], columns: list[int]) -> Array:
-        fast = self._fast("\n".join(lines).encode(), columns)
-        if fast is not None and len(fast) == len(lines):
-            return fast
-        return np.array([self._row(line, columns) for line in lines]).reshape(len(lines), len(columns))
+    def _values(self, lines: list[str], columns: list[int]) -> Array:
+        """Values of lines: all at once, or else in small groups, of which an irregular one is read line by line."""
+        parsed = self._fast("\n".join(lines).encode(), columns) if lines else None
+        if parsed is not None and len(parsed) == len(lines):
+            return parsed
+        if len(lines) <= _SMALL:
+            return np.array([self._row(line, columns) for line in lines]).reshape(len(lines), len(columns))
+        return np.concatenate([self._values(lines[k : k + _SMALL], columns) for k in range(0, len(lines), _SMALL)])
 
     def _fast(self, block: bytes, columns: list[int]) -> Array | None:
         """All rows at once, or None if a row or cell is irregular."""
         if b"#" in block or b"\0" in block or b"\n\n" in block or b"\n\r\n" in block:  # pyarrow reads a blank line as a row
             return None
-        found = _arrow(block, self, columns) if self.delimiter is not None and columns else None
-        if found is not None or self.stamps & set(columns):
-            return found
+        parsed = _arrow(block, self, columns) if self.delimiter is not None and columns else None
+        if parsed is not None or self.stamps & set(columns):
+            return parsed
         if self.decimal_comma or b'"' in block:
             return None
         try:
@@ -159,10 +158,10 @@ class TextTable(Table):
 
     def _refuse_second_header(self, line: str) -> None:
         """Refuses a line that names the columns again, in another order or in other units."""
-        again, own = tuple(cells_of(line, self.delimiter)), self.header
-        bare, known = ({without_unit(name)[0] for name in names} for names in (again, own))
-        if again != own and len(again) == len(own) and bare == known:
-            other, first = next((x, y) for x, y in zip(again, own, strict=True) if x != y)
+        again, header = tuple(cells_of(line, self.delimiter)), self.header
+        bare, known = ({without_unit(name)[0] for name in names} for names in (again, header))
+        if again != header and len(again) == len(header) and bare == known:
+            other, first = next((x, y) for x, y in zip(again, header, strict=True) if x != y)
             raise LogError(
                 "the log holds two tables, the second one with another header",
                 where=self.path,
@@ -185,13 +184,6 @@ class TextTable(Table):
         return value
 
 
-def _resized(array: NDArray[Any], count: int, rows: int) -> NDArray[Any]:
-    """A larger array with the first ``count`` rows copied."""
-    larger = np.empty((rows, *array.shape[1:]), array.dtype)
-    larger[:count] = array[:count]
-    return larger
-
-
 def open_text(path: str | Path) -> TextTable:
     """Opens a text file of numbers, delimited by comma, semicolon, tab, bar or white space; ``#`` begins a comment.
 
@@ -212,14 +204,14 @@ def open_text(path: str | Path) -> TextTable:
     width = Counter(width_of(line, delimiter) for line in lines[:1000]).most_common(1)[0][0]
     begin, end = _header(lines, delimiter, decimal_comma, width)
     names: tuple[str, ...] | None = tuple(cells_of(lines[begin], delimiter)) if end > begin else None
-    below = [cells_of(line, delimiter) for line in lines[begin + 1 : end]]
+    units = [cells_of(line, delimiter) for line in lines[begin + 1 : end]]
     notes = (f"{begin} line{'s' if begin > 1 else ''} before the header left out",) if begin else ()
     lines = lines[end:]
     if not lines:
         raise LogError("the log has a header and no rows", where=str(path), remedy="check the recording, or remove the file")
     if names is None and comments:
-        words = cells_of(comments[-1].lstrip("# \t"), delimiter)
-        names = tuple(words) if len(words) == width and is_header(words, decimal_comma) else None
+        comment_cells = cells_of(comments[-1].lstrip("# \t"), delimiter)
+        names = tuple(comment_cells) if len(comment_cells) == width and is_header(comment_cells, decimal_comma) else None
     if names is not None and len(names) != width:
         if len(names) == width - 1 and all(not line.rstrip().rsplit(delimiter, 1)[-1] for line in lines[:10]):
             names = (*names, "")  # rows end with a delimiter, the header does not
@@ -240,7 +232,7 @@ def open_text(path: str | Path) -> TextTable:
         width=width,
         files=(str(path),),
         notes=notes,
-        spelled=None if names is None else _spelled(names, below, rows, str(path)),
+        spelled=None if names is None else _spelled(names, units, rows, str(path)),
         first=tuple(rows[0]) if rows else (),
         delimiter=delimiter,
         decimal_comma=decimal_comma,
@@ -271,11 +263,16 @@ def _header(lines: Sequence[str], delimiter: str | None, decimal_comma: bool, wi
 
 
 def _spelled(
-    names: tuple[str, ...], below: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], where: str
+    names: tuple[str, ...], units: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], where: str
 ) -> tuple[str, ...] | None:
     """Names with the units from the line below them, and with joint numbers replaced by names from text columns."""
-    for line in below:
-        names = tuple(_with_unit(name, unit) for name, unit in zip(names, line, strict=True))
+    for line in units:
+        with_units = list(names)
+        for k, (name, cell) in enumerate(zip(names, line, strict=True)):
+            with suppress(UnitError):
+                if name and (unit := cell.strip("[]() ")):
+                    with_units[k] = f"{name} [{parse_unit(unit).name}]"
+        names = tuple(with_units)
     lists: dict[str, list[str]] = {}
     changes: list[int] = []
     for k, name in enumerate(names):
@@ -291,15 +288,7 @@ def _spelled(
             got=f"'{names[changes[0]]}' is {' and '.join(dict.fromkeys(row[changes[0]] for row in rows))}",
             remedy="record a bag, where each message names its joints, or one column a joint",
         )
-    return spelled or (names if below else None)
-
-
-def _with_unit(name: str, cell: str) -> str:
-    text = cell.strip("[]() ")
-    try:
-        return f"{name} [{parse_unit(text).name}]" if text and name else name
-    except UnitError:
-        return name
+    return spelled or (names if units else None)
 
 
 def _refuse_other_texts(line: str, path: str | Path) -> None:
@@ -356,7 +345,7 @@ def _arrow(block: bytes, table: TextTable, columns: list[int]) -> Array | None:
     kinds = {str(k): pa.string() if k in table.stamps else pa.float64() for k in columns}
     np.empty(_STACK, np.uint8)  # raises without memory for threads of pyarrow, which would end the process
     try:
-        found = arrow_csv.read_csv(
+        table_ = arrow_csv.read_csv(
             pa.BufferReader(block),
             read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1),
             memory_pool=pa.system_memory_pool(),
@@ -367,18 +356,18 @@ def _arrow(block: bytes, table: TextTable, columns: list[int]) -> Array | None:
         )
     except pa.ArrowException:
         return None
-    values = np.empty((len(found), len(columns)))
+    values = np.empty((len(table_), len(columns)))
     for k, column in enumerate(columns):
-        data = found.column(k)
+        data = table_.column(k)
         values[:, k] = [stamp(cell or "") for cell in data.to_pylist()] if column in table.stamps else _numbers(data)
     return values
 
 
 def _numbers(column: Any) -> Array:
     """A pyarrow column as an array, NaN for empty cells; ``to_numpy`` would import pandas, which takes half a second."""
-    whole = column.combine_chunks()
-    (mask, data), part = whole.buffers(), slice(whole.offset, whole.offset + len(whole))
-    found = np.frombuffer(data, dtype=float)[part]
-    if not whole.null_count:
-        return found
-    return np.where(np.unpackbits(np.frombuffer(mask, dtype=np.uint8), bitorder="little")[part], found, np.nan)
+    array = column.combine_chunks()
+    (mask, data), window = array.buffers(), slice(array.offset, array.offset + len(array))
+    values = np.frombuffer(data, dtype=float)[window]
+    if not array.null_count:
+        return values
+    return np.where(np.unpackbits(np.frombuffer(mask, dtype=np.uint8), bitorder="little")[window], values, np.nan)

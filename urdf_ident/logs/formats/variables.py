@@ -54,9 +54,16 @@ def table_of_variables(
     if group is None:
         variables, notes = _first_run(variables, notes)
     else:
-        variables = _of_group(path, variables, group)
+        groups = {name.rsplit("/", 1)[0] for name in variables if "/" in name}
+        variables = {name.removeprefix(group).lstrip("/."): value for name, value in variables.items() if _inside(name, group)}
+        if not variables:
+            raise LogError(f"no group '{group}'", where=f"{path} (log.topic)", remedy=nearest(group, groups))
     arrays = {name: value for name, raw in variables.items() if (value := _numeric(raw)) is not None}
-    count = _most_common_length(arrays)
+    votes: Counter[int] = Counter()
+    for value in arrays.values():
+        if min(value.shape) <= _WIDEST:
+            votes[max(value.shape)] += value.size
+    count = votes.most_common(1)[0][0] if votes else 0
     if count < 2:
         raise LogError(
             "no variable of the log is a series of numbers",
@@ -83,43 +90,25 @@ def table_of_variables(
     lists = _joint_lists(variables) if named else {}
     joined = with_joints(names, lists)
     if lists and joined is None and len(columns) > len(arrays):
-        words = "; ".join(abbreviated(joints, 8) for joints in lists.values())
-        notes = (*notes, f"joint names that do not belong to the columns are not used: {words}")
+        listed = "; ".join(abbreviated(joints, 8) for joints in lists.values())
+        notes = (*notes, f"joint names that do not belong to the columns are not used: {listed}")
     spelled = tuple(map(str.__add__, joined or names, stated)) if named and (joined or any(stated)) else None
     return ArrayTable(str(path), named, len(columns), (str(path),), notes, tuple(columns), spelled=spelled)
-
-
-def _of_group(path: str | Path, variables: Mapping[str, Any], group: str) -> dict[str, Any]:
-    """The variables of a group, without its name."""
-    inside = {name.removeprefix(group).lstrip("/."): value for name, value in variables.items() if _inside(name, group)}
-    if not inside:
-        groups = {name.rsplit("/", 1)[0] for name in variables if "/" in name}
-        raise LogError(f"no group '{group}'", where=f"{path} (log.topic)", remedy=nearest(group, groups))
-    return inside
-
-
-def _most_common_length(arrays: Mapping[str, NDArray[Any]]) -> int:
-    """The length with the most numbers; 0 without arrays that could be series."""
-    votes: Counter[int] = Counter()
-    for value in arrays.values():
-        if min(value.shape) <= _WIDEST:
-            votes[max(value.shape)] += value.size
-    return votes.most_common(1)[0][0] if votes else 0
 
 
 def _first_run(variables: Mapping[str, Any], notes: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """The variables without those of further runs: groups with their own clock and no quantity that the first lacks."""
     groups: dict[str, set[str]] = {}
     for name in variables:
-        group, _, own = name.rpartition("/")
-        groups.setdefault(group, set()).add(own.lower())
-    runs = sorted((group for group, own in groups.items() if group and own & set(TIMES)), key=holds_targets)
+        group, _, variable = name.rpartition("/")
+        groups.setdefault(group, set()).add(variable.lower())
+    runs = sorted((group for group, variable in groups.items() if group and variable & set(TIMES)), key=holds_targets)
     others = [run for run in runs[1:] if groups[run] <= groups[runs[0]]]
     if not others:
         return variables, notes
-    kept = {name: value for name, value in variables.items() if not any(_inside(name, run) for run in others)}
+    first = {name: value for name, value in variables.items() if not any(_inside(name, run) for run in others)}
     more = ", …" if len(others) > 5 else ""
-    return kept, (
+    return first, (
         *notes,
         f"the file holds {1 + len(others)} runs: {runs[0]} is read, {', '.join(others[:5])}{more} not; "
         f"`log: {{topic: {others[0]}}}` reads another",
@@ -128,14 +117,14 @@ def _first_run(variables: Mapping[str, Any], notes: tuple[str, ...]) -> tuple[Ma
 
 def _joint_lists(variables: Mapping[str, Any]) -> dict[str, list[str]]:
     """Group → joint names from a list of strings in it, or from one string with commas or semicolons between them."""
-    found: dict[str, list[str]] = {}
+    lists: dict[str, list[str]] = {}
     for name, value in variables.items():
         match, texts = JOINT_COLUMN.fullmatch(name), np.asarray(value).ravel()
         if match and texts.dtype.kind in "SU":
-            own = [text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts.tolist()]
-            own = re.split("[,;]", own[0].strip("[]() ")) if len(own) == 1 else own
-            found.setdefault(match[1] or "", [text.strip(" '\"") for text in own])
-    return found
+            joints = [text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts.tolist()]
+            joints = re.split("[,;]", joints[0].strip("[]() ")) if len(joints) == 1 else joints
+            lists.setdefault(match[1] or "", [text.strip(" '\"") for text in joints])
+    return lists
 
 
 def _inside(name: str, group: str) -> bool:
@@ -170,12 +159,12 @@ def open_numpy(path: str | Path, group: str | None = None) -> ArrayTable:
     with decoding(path, "NumPy file"):
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                size = sum(item.file_size for item in archive.infolist())
+                size = sum(member.file_size for member in archive.infolist())
             if size > min(MOST_BYTES, max(1 << 28, 1000 * Path(path).stat().st_size)):
                 raise LogError("the log unpacks to far more than its size", where=str(path), got=f"{size >> 20} MiB")
             with zipfile.ZipFile(path) as archive:
-                members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
-                variables = {item.filename[:-4]: _member(archive, item, path) for item in members}
+                members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+                variables = {member.filename[:-4]: _member(archive, member, path) for member in members}
             if not members:
                 book = any(name.startswith("xl/") for name in archive.namelist())
                 raise LogError(
@@ -192,22 +181,22 @@ def open_numpy(path: str | Path, group: str | None = None) -> ArrayTable:
         return table_of_variables(path, {"": array} if fields is None else {name: array[name] for name in fields}, (), group)
 
 
-def _member(archive: zipfile.ZipFile, item: zipfile.ZipInfo, path: str | Path) -> NDArray[Any] | None:
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str | Path) -> NDArray[Any] | None:
     """An array of an archive, whose header may not claim more bytes than the member has; None for objects."""
-    with archive.open(item) as stream:
+    with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = header(stream)
         if dtype.hasobject:
             return None
-        if int(np.prod(shape, dtype=object)) * dtype.itemsize > item.file_size:
+        if int(np.prod(shape, dtype=object)) * dtype.itemsize > member.file_size:
             raise LogError(
-                f"the array '{item.filename}' is not what its header says",
+                f"the array '{member.filename}' is not what its header says",
                 where=str(path),
                 got=f"{dtype} {shape}",
                 remedy="save plain arrays of numbers",
             )
-    with archive.open(item) as stream:
+    with archive.open(member) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)
 
 
@@ -230,47 +219,49 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
         size = Path(path).stat().st_size
         with h5py.File(path, "r", locking=False) as file:
             total = 0
-            for name, item in _datasets(file, outside):
-                variables.update(_texts(h5py, name, item))
-                if item.dtype.names:
-                    fields = {f"{name}/{field}": field for field in item.dtype.names if item.dtype[field].base.kind in "fiub"}
+            for name, dataset in _datasets(file, outside):
+                variables.update(_texts(h5py, name, dataset))
+                if dataset.dtype.names:
+                    fields = {
+                        f"{name}/{field}": field for field in dataset.dtype.names if dataset.dtype[field].base.kind in "fiub"
+                    }
                 else:
-                    fields = {name: ""} if item.dtype.kind in "fiub" else {}
-                if not fields or item.size < 2 or item.ndim > 2:
+                    fields = {name: ""} if dataset.dtype.kind in "fiub" else {}
+                if not fields or dataset.size < 2 or dataset.ndim > 2:
                     continue
-                total += item.size * item.dtype.itemsize
+                total += dataset.size * dataset.dtype.itemsize
                 if total > min(MOST_BYTES, max(1 << 28, 1000 * size)):
                     raise LogError("the log unpacks to far more than its size", where=str(path), got=f"over {total >> 20} MiB")
-                unit = next((item.attrs[key] for key in _UNITS if key in item.attrs), "")
+                unit = next((dataset.attrs[key] for key in _UNITS if key in dataset.attrs), "")
                 text = unit.decode("utf-8", "replace") if isinstance(unit, bytes) else unit
-                if isinstance(text, str) and not item.dtype.names:
+                if isinstance(text, str) and not dataset.dtype.names:
                     units[name] = text
-                values = item[()]
-                variables.update({own: values[field] if field else values for own, field in fields.items()})
+                values = dataset[()]
+                variables.update({variable: values[field] if field else values for variable, field in fields.items()})
     notes = (f"links to other files not followed: {', '.join(outside)}",) if outside else ()
     return table_of_variables(path, variables, notes, group, units)
 
 
-def _texts(h5py: Any, name: str, item: Any) -> dict[str, NDArray[Any]]:
+def _texts(h5py: Any, name: str, dataset: Any) -> dict[str, NDArray[Any]]:
     """Joint names: a data set of strings, or an attribute of the data set or of its group."""
-    found: dict[str, NDArray[Any]] = {}
+    texts_of: dict[str, NDArray[Any]] = {}
     beside = name.rpartition("/")[0]
-    if 0 < item.size <= _WIDEST and (item.dtype.kind == "S" or h5py.check_string_dtype(item.dtype) is not None):
-        found[name] = np.asarray(item.asstr()[()], dtype=str)
-    for owner in (item, item.parent):
+    if 0 < dataset.size <= _WIDEST and (dataset.dtype.kind == "S" or h5py.check_string_dtype(dataset.dtype) is not None):
+        texts_of[name] = np.asarray(dataset.asstr()[()], dtype=str)
+    for owner in (dataset, dataset.parent):
         for key in owner.attrs:
             value = np.atleast_1d(np.asarray(owner.attrs[key])) if JOINT_COLUMN.fullmatch(key) else np.zeros(0)
             if value.ndim == 1 and 0 < value.size <= _WIDEST and value.dtype.kind in "OSU":
                 texts = [text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text) for text in value.tolist()]
-                found.setdefault(f"{beside}/{key}" if beside else key, np.asarray(texts))
-    return found
+                texts_of.setdefault(f"{beside}/{key}" if beside else key, np.asarray(texts))
+    return texts_of
 
 
 def _datasets(root: Any, outside: list[str]) -> list[tuple[str, Any]]:
     """All data sets inside the file, each once, without MATLAB's internal ones."""
     import h5py
 
-    found: list[tuple[str, Any]] = []
+    datasets: list[tuple[str, Any]] = []
     stack, seen = [("", root)], 0
     visited: set[Any] = {h5py.h5o.get_info(root.id).addr}
     while stack and seen < 10_000:
@@ -284,18 +275,18 @@ def _datasets(root: Any, outside: list[str]) -> list[tuple[str, Any]]:
             if place is None:
                 outside.append(path)
                 continue
-            item = root.get(place) if place else None
-            if item is None or (where := h5py.h5o.get_info(item.id).addr) in visited:
+            node = root.get(place) if place else None
+            if node is None or (where := h5py.h5o.get_info(node.id).addr) in visited:
                 continue
             visited.add(where)
-            if isinstance(item, h5py.Group) and path.count("/") < DEEPEST:
-                stack.append((path, item))
-            elif isinstance(item, h5py.Dataset) and item.shape is not None:
-                if item.external or item.is_virtual:
+            if isinstance(node, h5py.Group) and path.count("/") < DEEPEST:
+                stack.append((path, node))
+            elif isinstance(node, h5py.Dataset) and node.shape is not None:
+                if node.external or node.is_virtual:
                     outside.append(path)
                 else:
-                    found.append((path, item))
-    return sorted(found)
+                    datasets.append((path, node))
+    return sorted(datasets)
 
 
 def _linked_place(root: Any, path: str) -> str | None:
@@ -306,20 +297,20 @@ def _linked_place(root: Any, path: str) -> str | None:
     """
     import h5py
 
-    place, left, links = "/", [part for part in path.split("/") if part], 0
-    while left:
-        part = left.pop(0)
-        link = root.get(place).get(part, getlink=True, default=None) if part != "." else h5py.HardLink()
+    place, steps, links = "/", [step for step in path.split("/") if step], 0
+    while steps:
+        step = steps.pop(0)
+        link = root.get(place).get(step, getlink=True, default=None) if step != "." else h5py.HardLink()
         if isinstance(link, h5py.ExternalLink):
             return None
         if isinstance(link, h5py.SoftLink):
             links += 1
-            left = [part for part in link.path.split("/") if part] + left
+            steps = [step for step in link.path.split("/") if step] + steps
             place = "/" if link.path.startswith("/") else place
-            if links > _MOST_LINKS or len(left) > DEEPEST:
+            if links > _MOST_LINKS or len(steps) > DEEPEST:
                 return ""
-        elif link is None or (left and not isinstance(root.get(f"{place}/{part}"), h5py.Group)):
+        elif link is None or (steps and not isinstance(root.get(f"{place}/{step}"), h5py.Group)):
             return ""
-        elif part != ".":
-            place = f"{place.rstrip('/')}/{part}"
+        elif step != ".":
+            place = f"{place.rstrip('/')}/{step}"
     return place

@@ -49,13 +49,13 @@ def blocks(width: int, n: int, taken: Sequence[int]) -> list[Block]:
     """Runs of n equally spaced columns, adjacent or interleaved."""
     if n == 1:
         return [(k,) for k in range(width) if k not in taken]
-    found = []
+    runs = []
     for stride in range(1, (width - 1) // (n - 1) + 1):
         for start in range(width - stride * (n - 1)):
             block = tuple(range(start, start + stride * n, stride))
             if not set(block) & set(taken):
-                found.append(block)
-    return found
+                runs.append(block)
+    return runs
 
 
 def rates(links: Links, among: Sequence[Block]) -> dict[Block, tuple[Block, float, float]]:
@@ -65,7 +65,7 @@ def rates(links: Links, among: Sequence[Block]) -> dict[Block, tuple[Block, floa
         Run → (run of its rates, lowest correlation over the moving joints, median scale).
     """
     stride = {block: block[1] - block[0] if len(block) > 1 else 0 for block in among}
-    found: dict[Block, tuple[Block, float, float]] = {}
+    rate_of: dict[Block, tuple[Block, float, float]] = {}
     for block in among:
         for other in among:
             if other == block or stride[other] != stride[block] or set(other) & set(block):
@@ -74,16 +74,16 @@ def rates(links: Links, among: Sequence[Block]) -> dict[Block, tuple[Block, floa
             if 2 * len(moving) < len(block):
                 continue
             worst = min(float(links.correlation[i, j]) for i, j in moving)
-            if worst > max(LINKED, found[block][1] + 0.02 if block in found else -1.0):
-                found[block] = (other, worst, float(np.median([links.scale[i, j] for i, j in moving])))
-    return found
+            if worst > max(LINKED, rate_of[block][1] + 0.02 if block in rate_of else -1.0):
+                rate_of[block] = (other, worst, float(np.median([links.scale[i, j] for i, j in moving])))
+    return rate_of
 
 
-def alike(links: Links, one: Block, other: Block) -> bool:
+def alike(links: Links, first: Block, second: Block) -> bool:
     """Whether two runs are equal up to scale, offset and noise, such as a measured value and its target.
 
     Returns:
         True if the correlation is above 0.98 for every moving joint.
     """
-    pairs = [(i, j) for i, j in zip(one, other, strict=True) if links.moves[i] and links.moves[j]]
+    pairs = [(i, j) for i, j in zip(first, second, strict=True) if links.moves[i] and links.moves[j]]
     return bool(pairs) and all(abs(links.like[i, j]) > 0.98 for i, j in pairs)

@@ -112,27 +112,27 @@ def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Arr
     columns = sorted({k for run in runs for k in run})
     if not columns:
         return Efforts(())
-    found = match(motion, means[:, columns])
-    at = {column: k for k, column in enumerate(columns)}
+    fit = match(motion, means[:, columns])
+    place_of = {column: k for k, column in enumerate(columns)}
     place = robot.places_in_order
     std = positive(means.std(axis=0))
     heavy = np.linalg.norm(motion.gravity.std(axis=0), axis=-1)
     loaded = heavy > max(0.02 * float(heavy.max()), 1e-6 * float(np.abs(motion.gravity).max()))
     rows = []
     for run in runs:
-        own = np.array([at[run[k]] for k in place])
-        share = found.share[np.arange(robot.n), own]
+        effort_of = np.array([place_of[run[k]] for k in place])
+        share = fit.share[np.arange(robot.n), effort_of]
         score = float(share[loaded].mean()) if loaded.any() else 0.0
-        wholes = found.whole[np.arange(robot.n), own]
+        wholes = fit.whole[np.arange(robot.n), effort_of]
         whole, clear = float(wholes.mean()), float(np.mean(np.log(np.maximum(1 - wholes, _ENOUGH)) / np.log(_ENOUGH)))
         if whole < 0.3:
             continue
-        axis, slopes = direction(found, own)
-        seen = (found.partial[np.arange(robot.n), own] > 0.7) & (share > 0.02)
+        axis, slopes = direction(fit, effort_of)
+        seen = (fit.partial[np.arange(robot.n), effort_of] > 0.7) & (share > 0.02)
         if not loaded.any():
-            slopes = found.alone[np.arange(robot.n), own]
+            slopes = fit.alone[np.arange(robot.n), effort_of]
         inertia = (
-            found.inertia[np.arange(robot.n), own] * np.linalg.norm(motion.inertial, axis=0) / std[[run[k] for k in place]]
+            fit.inertia[np.arange(robot.n), effort_of] * np.linalg.norm(motion.inertial, axis=0) / std[[run[k] for k in place]]
         )
         upright = float(inertia.sum())
         noise = float(np.median(rough[list(run)] / std[list(run)]))

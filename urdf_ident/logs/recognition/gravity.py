@@ -95,8 +95,8 @@ def match(motion: CandidateMotion, efforts: Array) -> Match:
             whole[j] = 1.0 - (without**2).sum(axis=0) / power
             continue
         solution = _solve(np.column_stack([base, weight]), centred)
-        rest = centred - np.column_stack([base, weight]) @ solution
-        squares, remaining = (without**2).sum(axis=0), (rest**2).sum(axis=0)
+        residual = centred - np.column_stack([base, weight]) @ solution
+        squares, remaining = (without**2).sum(axis=0), (residual**2).sum(axis=0)
         share[j] = np.clip((squares - remaining) / power, 0.0, 1.0)
         partial[j] = np.clip((squares - remaining) / positive(squares), 0.0, 1.0)
         whole[j] = np.clip(1.0 - remaining / power, 0.0, 1.0)
@@ -115,7 +115,7 @@ def _left(columns: Array, values: Array) -> Array:
     return np.asarray(values - columns @ _solve(columns, values))
 
 
-def direction(found: Match, columns: Array) -> tuple[Array, Array]:
+def direction(fit: Match, columns: Array) -> tuple[Array, Array]:
     """Direction of gravity and effort per torque of every joint.
 
     Args:
@@ -125,8 +125,8 @@ def direction(found: Match, columns: Array) -> tuple[Array, Array]:
         The direction, shape (3,), of unit length and signed so that most joints are positive; and effort per N·m,
         shape (n,), 0 for joints without visible gravity torque.
     """
-    own = np.arange(len(columns)), np.asarray(columns, dtype=int)
-    pull, share = found.pull[own], found.share[own]
+    matched = np.arange(len(columns)), np.asarray(columns, dtype=int)
+    pull, share = fit.pull[matched], fit.share[matched]
     size = np.linalg.norm(pull, axis=1)
     unit = pull / positive(size)[:, None]
     weight = np.where(size > 0, share, 0.0)

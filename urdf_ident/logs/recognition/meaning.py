@@ -68,14 +68,14 @@ def effort_columns(
     if row is None:
         return None, None
     axis, slopes = row.axis, row.slopes
-    own = robot.gravity
-    own = own / max(float(np.linalg.norm(own)), 1e-12)
-    along = float(axis @ own)
+    down = robot.gravity
+    down = down / max(float(np.linalg.norm(down)), 1e-12)
+    along = float(axis @ down)
     if row.score > 0.1 and (row.upright < 0 and along < -0.9):
         axis, slopes, along = -axis, -slopes, -along
     for role, other in roles.items():
-        word = certainty_word(alone and other.clear > 0.5)
-        words = {
+        certainty = certainty_word(alone and other.clear > 0.5)
+        origin = {
             "effort": "taken as measured because it has the most noise",
             "effort_target": "taken as the controller's target because it follows the effort without noise",
             "torque_target": "in N·m and without noise, so a target torque",
@@ -84,7 +84,7 @@ def effort_columns(
             other.block,
             "certain: named so in the header"
             if role in named
-            else f"{word}: the URDF's torques and friction explain {share_explained(other)}; {words}",
+            else f"{certainty}: the URDF's torques and friction explain {share_explained(other)}; {origin}",
         )
     stated = {without_unit(names[column])[1] for column in row.block} if names is not None else {""}
     unit = parse_unit(next(iter(stated))) if len(stated) == 1 and "" not in stated else None
@@ -144,5 +144,5 @@ def _gain(
     median = (
         f" ({', '.join(unseen)}: the median of the others, as gravity hardly acts on them)" if unseen and seen.any() else ""
     )
-    words = f"N·m per {unit.name if unit else name} that fit the gravity torque of the URDF's masses{median}"
-    return Recognised(gains, f"guess: {words}; replace them by those of the data sheet")
+    fitted = f"N·m per {unit.name if unit else name} that fit the gravity torque of the URDF's masses{median}"
+    return Recognised(gains, f"guess: {fitted}; replace them by those of the data sheet")

@@ -116,8 +116,8 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
             remedy=lock_words(robot.order[1:]),
         )
     linked = rates(links, runs)
-    found = _best(robot, series, links, runs, linked, named, table, layout)
-    return _described(robot, table, series, links, clock, linked, found, named, time is not None)
+    best = _best(robot, series, links, runs, linked, named, table, layout)
+    return _described(robot, table, series, links, clock, linked, best, named, time is not None)
 
 
 def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Block], int | None, str | None]:
@@ -125,7 +125,7 @@ def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Blo
     if table.names is None and not layout.columns:
         return {}, None, None
     try:
-        found = find_columns(
+        column_map = find_columns(
             table,
             robot,
             layout,
@@ -142,9 +142,9 @@ def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Blo
             ],
         )
         place = [robot.joints.index(joint) for joint in robot.order]
-        named = {key: tuple(columns[k] for k in place) for key, columns in found.joints.items()}
-        unit = layout.units.get("time") or found.units.get("time")
-        return named, found.time, unit if isinstance(unit, str) else None
+        named = {key: tuple(columns[k] for k in place) for key, columns in column_map.joints.items()}
+        unit = layout.units.get("time") or column_map.units.get("time")
+        return named, column_map.time, unit if isinstance(unit, str) else None
     except LogError:  # unrecognised header: decide by the numbers
         if table.names is None:
             return {}, None, None
@@ -179,8 +179,8 @@ def _best(
     candidates = []
     for run in starts[:60]:
         rate, certainty, scale = linked.get(run, (None, 0.0, 1.0))
-        own = layout.units.get("position")
-        units = [own] if isinstance(own, str) else ["rad"] if robot.prismatic.all() else _UNITS
+        given_unit = layout.units.get("position")
+        units = [given_unit] if isinstance(given_unit, str) else ["rad"] if robot.prismatic.all() else _UNITS
         for unit in units:
             candidates += _candidate(
                 robot, series, links, runs, run, unit, (rate, certainty, scale), named.get("effort"), linked
@@ -191,11 +191,11 @@ def _best(
             where=table.path,
             remedy=f"check that it has {robot.n} joints, or lock those that were not logged",
         )
-    best = max(candidates, key=lambda item: item.plausibility)
-    near = [item for item in candidates if item.plausibility > _RIVAL * best.plausibility]
-    alone = all(alike(links, item.position, best.position) for item in near)
-    same = [item for item in candidates if item.position == best.position and item.unit != best.unit]
-    other = tuple(item.unit for item in same if item.plausibility > _RIVAL_UNIT * best.plausibility)
+    best = max(candidates, key=lambda candidate: candidate.plausibility)
+    near = [candidate for candidate in candidates if candidate.plausibility > _RIVAL * best.plausibility]
+    alone = all(alike(links, candidate.position, best.position) for candidate in near)
+    same = [candidate for candidate in candidates if candidate.position == best.position and candidate.unit != best.unit]
+    other = tuple(candidate.unit for candidate in same if candidate.plausibility > _RIVAL_UNIT * best.plausibility)
     return replace(best, alone=alone, other_units=other)
 
 
@@ -245,7 +245,7 @@ def _described(
     links: Links,
     clock: TimeColumn,
     linked: Mapping[Block, tuple[Block, float, float]],
-    found: _Candidate,
+    best: _Candidate,
     named: Mapping[str, Block],
     timed: bool,
 ) -> LogDescription:
@@ -258,37 +258,37 @@ def _described(
         if clock.unit != "s":
             units["time"] = Recognised(clock.unit, clock.why)
     else:
-        rate = _rate(clock, found)
+        rate = _rate(clock, best)
     positions = _positions(
-        series, links, linked, found, named, blocks(table.width, robot.n, [] if clock.column is None else [clock.column])
+        series, links, linked, best, named, blocks(table.width, robot.n, [] if clock.column is None else [clock.column])
     )
     columns.update(positions)
-    if found.unit != "rad" and not robot.prismatic.all():
-        word = certainty_word(found.inside > 0.98 and found.alone and not found.other_units)
-        share = f"{100 * found.inside:.0f} % of the samples"
-        units["position"] = Recognised(found.unit, f"{word}: {share} lie within the joint limits in this unit")
-    rated = found.rate if named.get("velocity") is None else named["velocity"]
+    if best.unit != "rad" and not robot.prismatic.all():
+        certainty = certainty_word(best.inside > 0.98 and best.alone and not best.other_units)
+        share = f"{100 * best.inside:.0f} % of the samples"
+        units["position"] = Recognised(best.unit, f"{certainty}: {share} lie within the joint limits in this unit")
+    rated = best.rate if named.get("velocity") is None else named["velocity"]
     if rated is not None:
-        own = (
+        reason = (
             "named so in the header"
             if "velocity" in named
-            else f"correlation {found.certainty:.3f} with the derivative of the positions"
+            else f"correlation {best.certainty:.3f} with the derivative of the positions"
         )
-        columns["velocity"] = Recognised(rated, f"certain: {own}")
-        _rate_unit(robot, found, units, notes, clock)
+        columns["velocity"] = Recognised(rated, f"certain: {reason}")
+        _rate_unit(robot, best, units, notes, clock)
         second = linked.get(rated)
         if second is not None and "acceleration" not in named:
             notes.append(
                 f"columns {list(second[0])} are accelerations (the derivative of the velocities) "
                 "and are computed from the positions instead"
             )
-    roles = found.efforts.roles()
-    gravity, gain = effort_columns(robot, roles, columns, units, notes, named, found.alone, table.names)
+    roles = best.efforts.roles()
+    gravity, gain = effort_columns(robot, roles, columns, units, notes, named, best.alone, table.names)
     if not roles:
         notes.append("no columns follow the torques that the URDF predicts: the log seems to contain no efforts")
     names = table.names
     if names is not None and len(set(names)) == len(names):  # names stay valid if a column is added
-        columns = {key: Recognised(_by_name(item.value, names), item.why) for key, item in columns.items()}
+        columns = {key: Recognised(_by_name(setting.value, names), setting.why) for key, setting in columns.items()}
     return LogDescription(columns, units, rate, gravity, gain, tuple(notes), (*named, *(["time"] if timed else [])))
 
 
@@ -302,12 +302,12 @@ def _by_name(columns: object, names: Sequence[str]) -> object:
     )
 
 
-def _rate(clock: TimeColumn, found: _Candidate) -> Recognised:
+def _rate(clock: TimeColumn, best: _Candidate) -> Recognised:
     """Sampling rate without a time column, from the ratio of logged velocities to position differences."""
     if clock.why.startswith("certain"):
         return Recognised(1.0 / clock.interval, clock.why)
-    if found.rate is not None and found.scale > 0:
-        true_rate = (1.0 / clock.interval) / found.scale
+    if best.rate is not None and best.scale > 0:
+        true_rate = (1.0 / clock.interval) / best.scale
         return Recognised(
             float(f"{true_rate:.4g}"),
             "likely: at this rate the derivative of the positions equals the logged velocities, if their units agree",
@@ -319,43 +319,43 @@ def _positions(
     series: Series,
     links: Links,
     linked: Mapping[Block, tuple[Block, float, float]],
-    found: _Candidate,
+    candidate: _Candidate,
     named: Mapping[str, Block],
     runs: Sequence[Block],
 ) -> dict[str, Recognised]:
     """Positions, and the controller's reference if logged: of two similar signals the measured one has more noise."""
     if "position" in named:
-        return {"position": Recognised(found.position, "certain: named so in the header")}
+        return {"position": Recognised(candidate.position, "certain: named so in the header")}
     std = positive(series.mean.std(axis=0))
-    same = [run for run in (linked or runs) if alike(links, run, found.position) and not set(run) & set(found.position)]
-    noisy = sorted([found.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / std[list(run)])))
-    best = found.efforts.rows[0] if found.efforts.rows else None
+    same = [run for run in (linked or runs) if alike(links, run, candidate.position) and not set(run) & set(candidate.position)]
+    noisy = sorted([candidate.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / std[list(run)])))
+    best = candidate.efforts.rows[0] if candidate.efforts.rows else None
     score = "" if best is None else f"; for this motion the URDF's torques explain {share_explained(best)} of the efforts"
-    certain = found.efforts.score > 0.3 and found.inside > 0.98 and found.alone and not found.other_units
-    doubt = "" if found.alone else "; other columns fit nearly as well"
-    doubt += f"; in {' or '.join(found.other_units)} they fit nearly as well" if found.other_units else ""
+    certain = candidate.efforts.score > 0.3 and candidate.inside > 0.98 and candidate.alone and not candidate.other_units
+    doubt = "" if candidate.alone else "; other columns fit nearly as well"
+    doubt += f"; in {' or '.join(candidate.other_units)} they fit nearly as well" if candidate.other_units else ""
     why = f"{certainty_word(certain)}: within the joint limits{score}{doubt}"
     if len(noisy) == 1:
-        return {"position": Recognised(found.position, why)}
+        return {"position": Recognised(candidate.position, why)}
     return {
         "position": Recognised(noisy[0], why),
         "position_target": Recognised(noisy[-1], "likely: follows the positions with less noise"),
     }
 
 
-def _rate_unit(robot: Robot, found: _Candidate, units: dict[str, Recognised], notes: list[str], clock: TimeColumn) -> None:
+def _rate_unit(robot: Robot, candidate: _Candidate, units: dict[str, Recognised], notes: list[str], clock: TimeColumn) -> None:
     """Unit of the velocities, from the ratio of the derivative of the positions to them."""
     if clock.column is None and not clock.why.startswith("certain"):
         return
-    factor = parse_unit(found.unit).factor
+    factor = parse_unit(candidate.unit).factor
     for name in ("rad/s", "deg/s", "rev/s", "rpm"):
-        if abs(found.scale * factor / parse_unit(name).factor - 1.0) < 0.1:
+        if abs(candidate.scale * factor / parse_unit(name).factor - 1.0) < 0.1:
             if name != "rad/s" and not robot.prismatic.all():
                 units["velocity"] = Recognised(
-                    name, f"certain: the derivative of the positions is {found.scale:.4g} times as large"
+                    name, f"certain: the derivative of the positions is {candidate.scale:.4g} times as large"
                 )
             return
     notes.append(
-        f"the derivative of the positions is {found.scale:.4g} times the velocities, "
+        f"the derivative of the positions is {candidate.scale:.4g} times the velocities, "
         "which no unit explains: check clock and gear ratios"
     )

@@ -121,9 +121,9 @@ def smoothed(values: Array, clock: TimeColumn) -> Series:
     filled = np.nan_to_num(filled)
     time = np.arange(count) * clock.interval
     if clock.column is not None:
-        own = filled[:, clock.column] * parse_unit(clock.unit).factor
-        if (np.diff(own) > 0).mean() > 0.9:
-            time = own - own[0]
+        logged = filled[:, clock.column] * parse_unit(clock.unit).factor
+        if (np.diff(logged) > 0).mean() > 0.9:
+            time = logged - logged[0]
     total = np.vstack([np.zeros((1, values.shape[1])), np.cumsum(filled - filled.mean(axis=0), axis=0)])
     stride = max(1, (count - 6 * half) // _MOST)
     centre = np.arange(3 * half, count - 3 * half, stride)
@@ -131,8 +131,8 @@ def smoothed(values: Array, clock: TimeColumn) -> Series:
     mean = (total[centre + half + 1] - total[centre - half]) / (2 * half + 1) + filled.mean(axis=0)
     slope = (filled[centre + half] - filled[centre - half]) / span
 
-    def middle(at: IntArray) -> Array:
-        return np.asarray((total[at + half + 1] - total[at - half]) / (2 * half + 1))
+    def middle(rows: IntArray) -> Array:
+        return np.asarray((total[rows + half + 1] - total[rows - half]) / (2 * half + 1))
 
     wide = np.maximum(0.5 * (time[centre + 2 * half] - time[centre - 2 * half]), 0.2 * half * clock.interval)[:, None]
     bend = (middle(centre + 2 * half) - 2 * middle(centre) + middle(centre - 2 * half)) / wide**2
