@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from urdf_ident.statistics.choice import chosen, relative_gains, standard_error
+from urdf_ident.statistics.choice import chosen, relative_gains, standard_error, worse
 
 SIMPLEST = np.array([[1.2, 30.0], [1.3, 31.0], [1.25, 29.0], [1.2, 30.0]])
 
@@ -38,3 +38,10 @@ def test_the_error_of_a_mean_is_students() -> None:
     factor = t.isf(norm.sf(1.0), df=4)
     assert standard_error(gains) == pytest.approx(factor * gains.std(ddof=1) / np.sqrt(5))
     assert np.isinf(standard_error(gains[:1]))
+
+
+def test_worse_is_the_paired_difference_beyond_its_error() -> None:
+    hard = np.array([1.0, 50.0, 3.0, 20.0, 8.0])  # what makes a fold hard makes it hard for both
+    assert worse(hard, hard + [0.5, 0.4, 0.6, 0.5, 0.45])
+    assert not worse(hard, hard + [0.5, -0.3, 0.2, -0.4, 0.3])
+    assert not worse(hard, hard)

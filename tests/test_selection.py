@@ -581,8 +581,6 @@ def test_a_short_log_does_not_take_out_the_friction_of_every_drive() -> None:
     truth = [{"viscous": 0.1, "coulomb": 1.0}, {"viscous": 3.0, "coulomb": 0.1}]
     found = choose(DynamicModel(robot), prepared(DynamicModel(robot), make_logs(robot, truth, 1, seconds=4.0, noise=0.05)))
     assert all({"viscous", "coulomb"} <= laws_of(found.model, axis) for axis in (0, 1))
-    kept = {(trial.joint, trial.term) for trial in found.trials if "every drive has it" in trial.reason}
-    assert ("j2", "coulomb") in kept
 
 
 # -- slow joints -----------------------------------------------------------------------------------------------------------

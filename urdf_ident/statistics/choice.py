@@ -33,6 +33,16 @@ def standard_error(gains: Array) -> Array:
     return np.asarray(one_sigma * np.sqrt(np.add.reduce(apart**2) / ((len(gains) - 1) * len(gains))))
 
 
+def worse(simplest: Array, other: Array) -> bool:
+    """Returns whether an alternative predicts held-out data worse than another, beyond the error of the paired difference.
+
+    Args:
+        simplest, other: Error in each fold, shape (folds,) [any unit].
+    """
+    losses = other - simplest
+    return bool(losses.mean() > standard_error(losses))
+
+
 def relative_gains(simplest: Array, others: Array) -> Array:
     """Returns how much alternatives lower the squared held-out error of the simplest one.
 

@@ -109,7 +109,11 @@ class WideModel:
 
 
 def wide_model(
-    model: DynamicModel, motion: Sequence[Segment], chosen: Sequence[AppliedTerm] = (), zoom: Sequence[float] = ()
+    model: DynamicModel,
+    motion: Sequence[Segment],
+    chosen: Sequence[AppliedTerm] = (),
+    zoom: Sequence[float] = (),
+    usual: Sequence[AppliedTerm] = (),
 ) -> WideModel:
     """Creates the model with all candidates of its joints.
 
@@ -118,6 +122,7 @@ def wide_model(
         motion: The segments of the data: speed and travel of the axes determine the candidate shapes.
         chosen: Laws selected by a previous search, which remain among the candidates.
         zoom: Multiples of their shapes to try, shape (k,).
+        usual: Further candidates: the simple laws, which the result is compared with.
     """
     free = chosen_by_data(model)
     kept = tuple(item for item in model.terms if item not in free)
@@ -129,6 +134,7 @@ def wide_model(
             listed += [AppliedTerm(law, axis, "motor") for law in _motor_laws(model, motion, axis)]
     for item in chosen:
         listed += [replace(item, term=law) for law in (item.term, *_zoomed(item.term, zoom))]
+    listed += usual
     listed = [item for item in dict.fromkeys(listed) if item not in kept]
     wide = model.with_terms([*kept, *listed])
     begin = len(rigid.parameters)

@@ -10,8 +10,9 @@ Parsimony: a law is kept if it lowers the held-out error by more than one standa
 few folds, by Student's t, so that a gain in one fold alone is not enough), by √k of them if it has k columns more than what it
 replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. Where folds differ, a gain may be
 significant relative to the error without the law, and its loss not relative to that with it, so that the search goes in a
-circle; of the sets of laws in it, the one with the lowest held-out error is chosen. All selected laws together must gain as
-well; otherwise the simple laws are kept. Laws that are not significant in the errors of the final fit are omitted later
+circle; of the sets of laws in it, the one with the lowest held-out error is chosen. A joint whose laws raise its held-out error
+over that with the simple ones by more than the error of the difference gets these again, and all selected laws together must
+gain as well; otherwise the simple laws are kept. Laws that are not significant in the errors of the final fit are omitted later
 (:mod:`.significance`).
 Excitation: a column that is nearly collinear with the others, or a load-dependent friction that is not significant, is not a
 candidate at that joint; a joint that rarely reverses keeps the simple laws (:func:`_steady`), and a law with parameters for
@@ -33,7 +34,7 @@ Load-dependent laws use the rigid torque of the previous fit; the search is repe
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -47,7 +48,7 @@ from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
 from ...progress import Progress
 from ...samples import FEWEST_REVERSALS, MANY_REVERSALS, REVERSALS_FOR_BOTH_DIRECTIONS, Segment, fast_speed, moving, reversals
-from ...statistics.choice import standard_error
+from ...statistics.choice import relative_gains, standard_error, worse
 from ...statistics.fit import base_prior, fit_base, fit_ridge
 from ...statistics.folds import folds_of
 from ...statistics.motions import motions, velocities
@@ -127,21 +128,17 @@ def select_friction(
         turned = f"{np.median(counts):g} reversals of the joints (median) are too few to select friction laws"
         return _simple(model, f"{turned} ({FEWEST_REVERSALS}, or {MANY_REVERSALS} of one joint, are needed)")
     visits = _VisitCounter(progress, model.n)
-    chosen = list(chosen_by_data(model))
-    simple = sum(len(item.term.symbols) for item in chosen)
-    before = np.zeros((0, 0))
+    usual = chosen = list(chosen_by_data(model))
     theta, sigma = _rigid(converged, model, prior), converged.fit.sigma
     del converged  # frees its factors, which are as large as those of the search
     for zoom in ((), *ZOOMS):
-        wide = wide_model(model, motion, chosen, zoom)
-        state = _state(wide, chosen)
+        wide = wide_model(model, motion, chosen, zoom, usual)
+        state: State = _state(wide, chosen)
         try:
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
             return _simple(model, "a single log that is too short to be split is not enough to select friction laws")
         search = StructureSearch(wide, statistics, sigma, visits, _prior_rows(wide, prior), steady, few)
-        if not len(before):
-            before, first = search.squares(state), search.rmse(state)
         state = search.run(state, many=zoom == ZOOMS[-1])
         visits.next_zoom()
         chosen = [law.item for law in listed(state)]
@@ -149,10 +146,33 @@ def select_friction(
             narrow = wide.narrow(listed(state))
             settled = converge(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta, prior=prior)
             theta, sigma = _rigid(settled, model, prior), settled.fit.sigma
-    gain = ((before - search.squares(state)) / np.square(list(search.sigma.values()))).sum(axis=1)
-    if sum(len(item.term.symbols) for item in chosen) > simple and gain.mean() <= standard_error(gain):
+    simple = _state(wide, usual)
+    unsupported = [law.item.axis for law in kept_without_gain(wide, state) if law.key[0] == Offset.name]
+    before, state = search.squares(simple), _paying(wide, search, state, simple)
+    gain = relative_gains(before, search.squares(_completed(wide, state)))
+    least, most = (sum(len(law.columns) for law in listed(laws)) for laws in (simple, state))
+    if most > least and gain.mean() <= standard_error(gain):
         return _simple(model, "no other laws lower the held-out error by more than its standard error")
-    return _selected(wide, search, state, statistics, first, _kept(model, steady))
+    found = _selected(wide, search, state, statistics, search.rmse(simple), _kept(model, steady))
+    return replace(found, unsupported=tuple(model.robot.joints[axis] for axis in unsupported))
+
+
+def _completed(wide: WideModel, state: State) -> State:
+    """The laws of a search with those that joints keep without a gain."""
+    spared = kept_without_gain(wide, state)
+    return {axis: {**laws, **{law.key: law for law in spared if law.item.axis == axis}} for axis, laws in state.items()}
+
+
+def _paying(wide: WideModel, search: StructureSearch, state: State, simple: State) -> State:
+    """The laws of a search, with the simple ones again at joints whose held-out error rises by more than its error."""
+    before = search.squares(simple)
+    while True:
+        after = search.squares(_completed(wide, state))
+        worst = {search.joint_of_group[k] for k in range(before.shape[1]) if worse(before[:, k], after[:, k])}
+        back = {axis for axis in worst if state[axis] != simple[axis]}
+        if not back:
+            return state
+        state = {axis: simple[axis] if axis in back else laws for axis, laws in state.items()}
 
 
 def _selected(
@@ -167,8 +187,7 @@ def _selected(
         statistics.groups,
         first,
         after,
-        tuple(wide.model.robot.joints[law.item.axis] for law in spared if law.key[0] == Offset.name),
-        (*_notes(statistics.logs, first, after), *kept),
+        notes=(*_notes(statistics.logs, first, after), *kept),
     )
 
 

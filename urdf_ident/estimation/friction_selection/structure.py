@@ -141,16 +141,16 @@ class StructureSearch:
         Returns:
             Root mean square over folds per row group, shape (groups,) [unit of torque].
         """
-        return np.asarray(np.sqrt((self.squares(state) / np.maximum(self.sub.weight, 1.0)).mean(axis=0)))
+        return np.asarray(np.sqrt(self.squares(state).mean(axis=0)))
 
     def squares(self, state: State) -> Array:
         """Returns the held-out squared errors of a state.
 
         Returns:
-            Sums over rows, shape (folds, groups) [unit of torque squared].
+            Means over rows, shape (folds, groups) [unit of torque squared].
         """
         sigma = np.array(list(self.sigma.values()))
-        return np.asarray(self.sub.group_errors(self._columns(listed(state))) * sigma**2)
+        return np.asarray(self.sub.group_errors(self._columns(listed(state))) * sigma**2 / np.maximum(self.sub.weight, 1.0))
 
     def trials(self, state: State, spared: Sequence[Candidate] = ()) -> tuple[Trial, ...]:
         """Returns the gain of every law at every joint in addition to the selected ones.
