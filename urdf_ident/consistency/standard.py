@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError
-from ..linalg import Array
+from ..linalg import Array, scaled_lstsq
 from ..model.parameters import Parameter
 from ..model.posterior import posterior_variance
 from ..model.prior import USUAL_WEIGHT, Prior, least_weight
+from ..statistics.choice import worse
 from ..statistics.fit import Fit, usual_weight
 from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
@@ -27,9 +28,7 @@ from .nearest import essential, frozen, minimum_norm
 _Refit = Callable[[float], Mapping[str, Array]]
 
 #: Candidate weights of the prior, in proportion to the usual one if that is larger than :data:`.prior.USUAL_WEIGHT`.
-WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-#: Standard errors by which a held-out error must exceed the best to be significantly worse.
-_SIGNIFICANT = 2.0
+WEIGHTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 #: Nominal standard errors below zero that noise cannot explain (nominal ones are about four times too small).
 _CERTAIN = 12.0
 
@@ -105,9 +104,10 @@ def consistent_parameters(
 ) -> Standard:
     """Physically consistent parameters by an LMI; the prior has the usual weight unless the data contradict it.
 
-    Where they do (:func:`contradicted`), the weight is chosen by held-out error over logs, or over parts in time of a single
-    log. With few folds the smallest held-out error is mostly chance: of all weights between the best one and
-    the usual one that are not significantly worse than the best, the nearest to the usual one is taken.
+    Where they do (:func:`contradicted`), or where held-out motion is predicted worse than by least squares without prior and
+    constraints, beyond the error of the paired difference, the weight is chosen by held-out error over logs, or over parts in
+    time of a single log. With few folds the smallest held-out error is mostly chance: of all weights between the best one and
+    the usual one that are not worse than the best beyond that error, the nearest to the usual one is taken.
 
     Elsewhere, and where joints hardly reverse, so that unmodelled friction looks like another body, held-out errors do not
     choose: parts of one motion share the errors of the model and do not reveal what parameters farther from, or nearer to, the
@@ -202,7 +202,9 @@ class HeldOutWeights:
             unknown.
         floor: The least weight that the motion requires.
         usual: The usual weight (:func:`.usual_weight`) with ``misfit``.
-        free: Whether held-out errors choose the weight, because the data contradict the prior; otherwise it is the usual one.
+        free: Whether held-out errors choose the weight, because the data contradict the prior, or because least squares is
+            better with the usual one; otherwise it is that one.
+        alone: As an entry of ``errors``: of least squares without prior and constraints.
         misfit: If joints hardly reverse, mean squared held-out error over the one expected from the residuals; at least 1.
     """
 
@@ -213,6 +215,7 @@ class HeldOutWeights:
     usual: float = USUAL_WEIGHT
     free: bool = True
     misfit: float = 1.0
+    alone: Array | None = None
 
     @property
     def best(self) -> float:
@@ -230,7 +233,7 @@ class HeldOutWeights:
         if not self.free:
             return self.usual
         between = [weight for weight in self.errors if min(self.best, self.usual) <= weight <= max(self.best, self.usual)]
-        near = [weight for weight in between if not _worse(self.errors[weight] - self.errors[self.best])]
+        near = [weight for weight in between if not worse(self.errors[self.best], self.errors[weight])]
         return min(near, key=lambda weight: abs(np.log(weight / self.usual)))
 
     def as_dict(self) -> dict[str, Any]:
@@ -251,6 +254,10 @@ class HeldOutWeights:
             word += f"; raised to {self.floor:g}, because the joints hardly reverse"
         table = [{"weight": tried, "held_out": float(np.sqrt(self.errors[tried].mean()))} for tried in sorted(self.errors)]
         folds = {"count": len(self.errors[self.best]), "variance": self.expected}
+        if self.alone is not None:
+            folds["least_squares"] = float(np.sqrt(self.alone.mean()))
+            if worse(self.alone, self.errors.get(self.chosen, self.errors[self.best])):
+                word += "; least squares without prior and constraints predicts held-out motion better"
         return {"weight_choice": word, "weights_tried": table, "folds": folds}
 
 
@@ -267,7 +274,9 @@ def held_out_weights(
 
     Args:
         fit: The fit, for the weights of the row groups.
-        floor, free: As for :class:`HeldOutWeights`; all :data:`WEIGHTS` are candidates, or only the usual one and the floor.
+        floor: As for :class:`HeldOutWeights`.
+        free: Whether the data contradict the prior. All :data:`WEIGHTS` are candidates then, and where least squares is better;
+            else only the usual one and the floor.
         usual: The usual weight (:func:`.usual_weight`).
 
     Returns:
@@ -296,6 +305,11 @@ def held_out_weights(
         every = [weight / USUAL_WEIGHT * usual for weight in WEIGHTS]
         return _descend(squares, every if free else sorted({usual, max(usual, floor)}), usual)
 
+    independent = fit.base.independent
+    fitted = [scaled_lstsq(R[:, independent], rho) for (R, rho), _ in folds]
+    tests_alone = zip(tests, fitted, strict=True)
+    alone = np.array([np.sum((S[:, independent] @ x - y) ** 2) / rows for (S, y, rows), x in tests_alone])
+    free = free or (floor == 0 and worse(alone, squares(usual)))
     variances = [
         np.sum(posterior_variance(R, problem.prior, USUAL_WEIGHT, S)) / rows
         for ((R, _), _), (S, _, rows) in zip(folds, tests, strict=True)
@@ -304,7 +318,7 @@ def held_out_weights(
     misfit = max(1.0, errors[usual].mean() / (1.0 + expected)) if floor > 0 else 1.0
     if misfit > 1.0 and (raised := usual_weight(statistics, fit, misfit)) > usual:
         usual, errors = raised, tried(raised)
-    return HeldOutWeights(without_folds, errors, expected, floor, usual, free, misfit)
+    return HeldOutWeights(without_folds, errors, expected, floor, usual, free, misfit, alone)
 
 
 def _descend(squares: Callable[[float], Array], candidates: Sequence[float], usual: float = USUAL_WEIGHT) -> dict[float, Array]:
@@ -319,12 +333,6 @@ def _descend(squares: Callable[[float], Array], candidates: Sequence[float], usu
                 break
             before = errors[weight].mean()
     return errors
-
-
-def _worse(differences: Array) -> bool:
-    """Whether the mean over folds is significantly positive."""
-    error = float(differences.std(ddof=1)) / np.sqrt(len(differences))
-    return bool(differences.mean() > _SIGNIFICANT * error)
 
 
 def _held_at_zero(fit: Fit, parameters: tuple[Parameter, ...], active: tuple[str, ...]) -> list[str]:

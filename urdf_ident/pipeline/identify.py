@@ -25,6 +25,7 @@ from ..signals.prepare import PreparedLog
 from ..statistics.folds import score_folds
 from .adapt import validate_adaptation
 from .estimate import DataEstimate, estimate_from_data
+from .floor import measure_floor
 from .physics import Physical, complete
 from .prepare import Prepared, prepare, prepare_usable
 from .validate import held_out_motions, prepare_held_out, repeated_motions, score_logs, speeds, traces, unseen_statistics
@@ -168,7 +169,10 @@ def _with_prediction(ident: Identification, from_data: DataEstimate, prepared: P
         found = held_out_residual(*given, logs, torque, samples, unlimited)
     except EstimationError:
         return ident
-    ident = replace(ident, prediction=found.as_dict(), cross_validation=_with_exported(ident, from_data, by_fold))
+    limits = tuple(ident.solver.get("active", ()))
+    floor = measure_floor(model, from_data.statistics, ident.fit, ident.prior.theta0, by_fold, limits)
+    cross_validation = _with_exported(ident, from_data, by_fold)
+    ident = replace(ident, prediction=found.as_dict(), cross_validation=cross_validation, floor=floor)
     return replace(ident, adaptation=validate_adaptation(ident, logs, torque.parts, found.band))
 
 

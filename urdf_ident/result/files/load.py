@@ -126,6 +126,7 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         validation=tuple(data["validation"]),
         selection=data.get("selection", {}),
         essential=data.get("essential", {}),
+        floor=data.get("floor", {}),
         prediction=prediction,
         adaptation=data.get("adaptation", {}),
         estimation=data.get("estimation", {}),

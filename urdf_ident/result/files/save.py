@@ -69,6 +69,7 @@ def as_dict(ident: Record) -> dict[str, Any]:
         "validation": [dict(item) for item in ident.validation],
         "selection": dict(ident.selection),
         "essential": dict(ident.essential),
+        "floor": dict(ident.floor),
         "prediction": dict(ident.prediction),
         "evidence": ident.evidence,
         "friction_changes": fit.changes,

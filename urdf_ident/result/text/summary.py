@@ -46,6 +46,7 @@ def details(ident: Record) -> str:
         f"parameters, {weak} of these with more than 50 % standard error; condition number {fit.condition:.3g}",
         *(f"  {line}" for line in ident.signals.get("why", ())),
         *(f"  {note}" for note in ident.solver.get("notes", ())),
+        *([f"  floor: {ident.floor['text']}"] if ident.floor else []),
         f"  standard errors: {fit.covariance_kind}",
         *_prediction_band(ident.signals.get("prediction", {})),
         *_verdicts(ident),

@@ -1,0 +1,112 @@
+"""The floor: whether the exported parameters predict motion that took no part at least as well as simpler models do.
+
+On every fold of the data they are compared with the URDF, the URDF with fitted friction, and unconstrained least squares with
+viscous and Coulomb friction and an offset, each estimated without the fold. Worse means that the paired difference of squared
+errors over the folds exceeds its standard error. Friction laws were chosen on the same folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..consistency.first_fit import urdf_with_friction
+from ..errors import EstimationError
+from ..friction import Coulomb, Offset, Viscous
+from ..linalg import Array, IntArray, rms, scaled_lstsq
+from ..model.dynamic_model import DynamicModel
+from ..model.terms import RotorInertia
+from ..statistics.choice import relative_gains, worse
+from ..statistics.entries import is_measured
+from ..statistics.fit import Fit
+from ..statistics.folds import folds_of, score_folds
+from ..statistics.statistic import StatisticSet
+
+#: What the export is compared with, in words.
+NAMES = {
+    "urdf": "the URDF",
+    "urdf_friction": "the URDF with friction",
+    "least_squares": "least squares with simple friction",
+}
+_SIMPLE = {Viscous.name, Coulomb.name, Offset.name, RotorInertia.name}
+
+
+def measure_floor(
+    model: DynamicModel,
+    statistics: StatisticSet,
+    fit: Fit,
+    theta0: Array,
+    exported: Mapping[str, Array],
+    limits: tuple[str, ...],
+) -> dict[str, Any]:
+    """Compares the exported parameters with simpler ones.
+
+    Args:
+        model: The rigid model with the chosen friction.
+        fit: The fit, for its base parameters and weights.
+        theta0: Parameters of the URDF, shape (p,).
+        exported: Parameters chosen as the exported ones without each fold, shape (p,) each.
+        limits: Constraints that the exported parameters touch.
+
+    Returns:
+        The entry ``floor`` of identification.json; empty where nothing can be held out.
+    """
+    try:
+        split = folds_of(statistics)
+    except EstimationError:
+        return {}
+    if set(exported) != set(split.logs):
+        return {}
+    bare = theta0.copy()
+    bare[model.n_inertial :] = 0.0
+    simple, every = _simple(model, fit), fit.base.independent
+    squares: dict[str, Array] = {}
+    for name in ("urdf", "urdf_friction", "least_squares", "fit", "exported"):
+        by_fold = dict(exported)
+        for fold in split.logs if name != "exported" else ():
+            others = split.left_out(fold)
+            if name == "urdf":
+                by_fold[fold] = bare
+            elif name == "urdf_friction":
+                by_fold[fold] = urdf_with_friction(model, others, fit, theta0)
+            else:
+                columns = simple if name == "least_squares" else every
+                factor = others.stacked(fit.weights, columns)
+                by_fold[fold] = np.zeros(len(theta0))
+                by_fold[fold][columns] = scaled_lstsq(factor[:, :-1], factor[:, -1])
+        squares[name] = score_folds(statistics, by_fold).rmse ** 2
+    groups = [k for k, group in enumerate(split.groups) if is_measured(group)]
+    own, lost = squares["exported"], list[dict[str, Any]]()
+    for name in NAMES:
+        other = squares[name]
+        joints = [split.groups[k] for k in groups if worse(other[:, k], own[:, k])]
+        gains = relative_gains(other[:, groups], own[:, groups])
+        mean = worse(gains, np.zeros(len(gains)))
+        if joints or mean:
+            limited = any(worse(squares["fit"][:, k], own[:, k]) for k in groups if split.groups[k] in joints)
+            lost.append({"model": name, "groups": joints, "mean": mean, "cause": "constraints" if limited else "laws"})
+    errors = {name: rms(np.sqrt(values), 0)[groups] for name, values in squares.items()}
+    found = {"folds": list(split.logs), "groups": [split.groups[k] for k in groups], "rmse": errors, "worse": lost}
+    return {**found, "text": _text(lost, limits)}
+
+
+def _simple(model: DynamicModel, fit: Fit) -> IntArray:
+    """The columns of bodies, rotors and simple laws among the base parameters, shape (b,)."""
+    left_out = [own for item, own in model.placed_terms if item.term.name not in _SIMPLE]
+    others = {k for own in left_out for k in range(own.start, own.stop)}
+    return np.array([k for k in fit.base.independent if int(k) not in others], dtype=np.intp)
+
+
+def _text(lost: list[dict[str, Any]], limits: tuple[str, ...]) -> str:
+    """The comparison in one line."""
+    parts = []
+    for mean in (True, False):
+        for one in (one for one in lost if one["mean"] is mean):
+            joints = ", ".join(group.partition(":")[2] for group in one["groups"])
+            parts.append(NAMES[one["model"]] + (" in the mean" if mean else "") + (f" ({joints})" if joints else ""))
+    if not parts:
+        return f"on held-out parts of the data no better prediction by {', '.join(NAMES.values())}"
+    cause = "the prior" if any(one["cause"] == "constraints" for one in lost) else "the chosen friction laws"
+    return f"on held-out parts of the data better: {'; '.join(parts)}; because of {' or of '.join((cause, *limits))}"
