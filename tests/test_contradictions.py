@@ -394,10 +394,10 @@ def test_a_fault_that_changes_the_model_needs_less_evidence_to_be_possible(
 ) -> None:
     """Efforts that grew by a fifth too much on the UR10e, and missing gravity, were GOOD at 2.1 times the error."""
     left = np.array([[0.06, 0.05], [0.058, 0.05]])
-    fault = SmallFault(id, () if numbers == 4 else (0,), 0.2, errors, 0.03, significance, left, numbers, seen, shift)
+    fault = SmallFault(Id.of(id), () if numbers == 4 else (0,), 0.2, errors, 0.03, significance, left, numbers, seen, shift)
     assert not fault.decided
     assert fault.possible == possible
-    harmless = replace(fault, id="effort-crosstalk", errors=4.0, significance=3.5, shift=0.1)
+    harmless = replace(fault, id=Id.EFFORT_CROSSTALK, errors=4.0, significance=3.5, shift=0.1)
     assert not_excluded([fault, replace(harmless, seen=0.5 * seen)]) == [fault] * possible
     assert not_excluded([fault, replace(harmless, seen=0.8 * seen)]) == []
 
