@@ -343,7 +343,7 @@ def test_an_interpretation_that_friction_makes_needless_is_dropped(
     """Friction that grows with the load was a wrong scale of three efforts; what resembles no friction stays."""
     logged = Interpretation.as_logged(ARM.n)
     other = replace(logged, gain=(1.0, 1.3, 1.0, 1.0))
-    step = SimpleNamespace(found=Hypothesis(id, (1,), 0.3, other), gain=1.0)
+    step = SimpleNamespace(found=Hypothesis(Id.of(id), (1,), 0.3, other), gain=1.0)
     monkeypatch.setattr(arbitration, "without_load_friction", lambda case, logs: Scored(0.0, -still))
     monkeypatch.setattr(arbitration, "with_free_reversals", lambda case, logs: Scored(0.0, -1.0))
     monkeypatch.setattr(arbitration, "gains_of", lambda case, corrected: np.full(ARM.n, explained / ARM.n))
