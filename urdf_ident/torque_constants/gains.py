@@ -51,15 +51,6 @@ class TorqueConstants(ReadOnly):
         return "auto, target torque / target current; " + "; ".join(origins)
 
 
-def _wants_constants(drive: Drive, recordings: Sequence[Recording]) -> bool:
-    """Whether torque constants must be estimated: requested, or the effort is not a torque and both targets are logged."""
-    if all(log.effort_is_torque for log in recordings) or drive.gain_origin not in ("auto", "effort is a torque"):
-        return False
-    return drive.gain_origin == "auto" or all(
-        log.effort_target is not None and log.torque_target is not None for log in recordings
-    )
-
-
 def resolve_gain(drive: Drive, recordings: Sequence[Recording]) -> Drive:
     """The drive with its torque constants, estimated from the logs if they are not given.
 
@@ -73,7 +64,10 @@ def resolve_gain(drive: Drive, recordings: Sequence[Recording]) -> Drive:
     Raises:
         LogError: See :func:`torque_constants`.
     """
-    if not _wants_constants(drive, recordings):
+    if all(log.effort_is_torque for log in recordings) or drive.gain_origin not in ("auto", "effort is a torque"):
+        return drive
+    targets_logged = all(log.effort_target is not None and log.torque_target is not None for log in recordings)
+    if drive.gain_origin != "auto" and not targets_logged:
         return drive
     constants = torque_constants(recordings, drive)
     return replace(drive, gain=constants.gain, gain_origin=constants.describe(), gain_error=constants.relative_error)

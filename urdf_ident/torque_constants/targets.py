@@ -91,7 +91,16 @@ class Targets:
         current: Array = recording.effort_target[good]
         if log.effort_side == "motor":
             torque = np.asarray(np.linalg.solve(drive.reduction.T, torque.T).T, dtype=float)
-        _check_units(log, current, where)
+        if log.effort is not None:  # the constant is applied to the measured current
+            pairs = np.isfinite(log.effort) & (np.abs(log.effort) < 1e6)
+            ratio = np.sqrt(np.sum(log.effort[pairs] ** 2) / positive(np.sum(current[pairs] ** 2)))
+            if current[pairs].any() and not 0.2 < ratio < 5.0:
+                raise LogError(
+                    "the measured and the target current differ in size: one of them is in another unit",
+                    where=where,
+                    got=f"a ratio of {ratio:.3g}",
+                    remedy="give both units in `log: {units: {effort: ..., effort_target: ...}}`",
+                )
         on_motor = log.position_side == "motor"
         q = drive.joint_position(log.position) if on_motor else log.position
         v: Array | None = log.velocity
@@ -102,21 +111,6 @@ class Targets:
         if log.effort_side == "motor":  # friction depends on motor speed, here scaled to that of a joint
             v = drive.motor_rate(v) / np.abs(drive.reduction).max(axis=1)
         return cls(log.name, log.time, v, torque, current, _resting(log.time, q))
-
-
-def _check_units(log: Recording, current: Array, where: str) -> None:
-    """Checks that target and measured current have the same unit, because the constant is applied to the measured one."""
-    if log.effort is None:
-        return
-    pairs = np.isfinite(log.effort) & (np.abs(log.effort) < 1e6)
-    ratio = np.sqrt(np.sum(log.effort[pairs] ** 2) / positive(np.sum(current[pairs] ** 2)))
-    if current[pairs].any() and not 0.2 < ratio < 5.0:
-        raise LogError(
-            "the measured and the target current differ in size: one of them is in another unit",
-            where=where,
-            got=f"a ratio of {ratio:.3g}",
-            remedy="give both units in `log: {units: {effort: ..., effort_target: ...}}`",
-        )
 
 
 def _resting(time: Array, q: Array) -> BoolArray:

@@ -211,8 +211,10 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
         units = [parse_unit(name, kind, f"log.units.{quantity}") for name in names]
         on_motor = quantity in MOTOR or (layout.side.position == "motor" and kind != "effort")
         kinds = list(zip(units, robot.prismatic, strict=True))
-        common = isinstance(given, str) and (kind not in MOVING or any(fits(unit, kind, bool(own)) for unit, own in kinds))
-        factors = [_factor(unit, own, kind, on_motor, not common, quantity) for unit, own in kinds]
+        common = isinstance(given, str) and (
+            kind not in MOVING or any(fits(unit, kind, bool(sliding)) for unit, sliding in kinds)
+        )
+        factors = [_factor(unit, sliding, kind, on_motor, not common, quantity) for unit, sliding in kinds]
         if any(factor != 1.0 for factor in factors):
             array *= np.array(factors)
         if quantity == "effort":

@@ -20,7 +20,7 @@ from .joint_names import match_joints
 from .names import NAMES, TIMES
 
 #: Default prefix → patterns of the quantity's names in other programs.
-_WORDS = {names.prefix: names.patterns for names in NAMES.values() if names.patterns}
+_PATTERNS = {names.prefix: names.patterns for names in NAMES.values() if names.patterns}
 _OF_POSITIONS = tuple(f"{prefix}_" for prefix in NAMES["position"].prefixes)
 _TARGETS = ("position_target", "effort_target", "torque_target")
 _TARGET_WORDS = re.compile(
@@ -185,7 +185,7 @@ def _without_end(name: str, unit: str, joints: tuple[str, ...]) -> tuple[str, st
     return (name, unit) if match is None else (name[: match.start()], parse_unit(match[1].replace("_", "/")).name)
 
 
-_POSITION = "|".join(_WORDS["q"])
+_POSITION = "|".join(_PATTERNS["q"])
 _BEFORE = re.compile(rf"^(?:.*[/.:])?(?:{_POSITION})[_./\[]([^\[\]]+?)\]?$", re.IGNORECASE)
 _AFTER = re.compile(rf"(?:^|/)([^/]+)[./](?:{_POSITION})$", re.IGNORECASE)
 _AFTER_SCORE = re.compile(r"(?:^|/)([^/]+)_(?:pos|position)$", re.IGNORECASE)
@@ -205,7 +205,7 @@ def _logged_joints(names: Sequence[str]) -> list[str]:
     return list(joints)
 
 
-_ALL = re.compile("|".join(f"(?:{word})" for words in _WORDS.values() for word in words), re.IGNORECASE)
+_ALL = re.compile("|".join(f"(?:{word})" for patterns in _PATTERNS.values() for word in patterns), re.IGNORECASE)
 _ANY_WORD = re.compile(rf"(?:{_ALL.pattern})[_\[./ ]*\d*\]?", re.IGNORECASE)
 
 
@@ -215,7 +215,7 @@ def _is_word(name: str) -> bool:
 
 
 #: Targets first, because ``target_q`` ends like ``q``.
-_ORDER = [(key, word) for key in (*_TARGETS, *(key for key in _WORDS if key not in _TARGETS)) for word in _WORDS[key]]
+_ORDER = [(key, word) for key in (*_TARGETS, *(key for key in _PATTERNS if key not in _TARGETS)) for word in _PATTERNS[key]]
 
 
 class _ColumnName(NamedTuple):
@@ -229,7 +229,7 @@ class _ColumnName(NamedTuple):
     @property
     def is_current(self) -> bool:
         """Whether it names a measured motor current."""
-        return self.word in _WORDS["tau"] and "current" in self.word
+        return self.word in _PATTERNS["tau"] and "current" in self.word
 
 
 @lru_cache(maxsize=8)  # many logs have the same header
@@ -267,8 +267,10 @@ def _parse(name: str, joints: Mapping[str, str]) -> _ColumnName | None:
 def _chosen(parsed: Sequence[_ColumnName | None]) -> dict[str, tuple[str, str]]:
     """Word and path for each quantity: measurements before targets, then the first word, then the path with most columns."""
     chosen: dict[str, tuple[str, str]] = {}
-    for prefix, words in _WORDS.items():
+    for prefix, patterns in _PATTERNS.items():
         groups = Counter((column.word, column.path) for column in parsed if column is not None and column.prefix == prefix)
         if groups:
-            chosen[prefix] = max(groups, key=lambda group: (not holds_targets(group[1]), -words.index(group[0]), groups[group]))
+            chosen[prefix] = max(
+                groups, key=lambda group: (not holds_targets(group[1]), -patterns.index(group[0]), groups[group])
+            )
     return chosen

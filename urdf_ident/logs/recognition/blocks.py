@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,14 @@ from .series import Series
 LINKED = 0.9
 
 Block = tuple[int, ...]
+
+
+class Rate(NamedTuple):
+    """The run of columns that holds the rates of another: lowest correlation and median scale over the moving joints."""
+
+    block: Block | None = None
+    correlation: float = 0.0
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +67,10 @@ def blocks(width: int, n: int, taken: Sequence[int]) -> list[Block]:
     return runs
 
 
-def rates(links: Links, among: Sequence[Block]) -> dict[Block, tuple[Block, float, float]]:
-    """Finds for each run of columns the run of its rates.
-
-    Returns:
-        Run → (run of its rates, lowest correlation over the moving joints, median scale).
-    """
+def rates(links: Links, among: Sequence[Block]) -> dict[Block, Rate]:
+    """Finds for each run of columns the run of its rates; runs without one are absent."""
     stride = {block: block[1] - block[0] if len(block) > 1 else 0 for block in among}
-    rate_of: dict[Block, tuple[Block, float, float]] = {}
+    rate_of: dict[Block, Rate] = {}
     for block in among:
         for other in among:
             if other == block or stride[other] != stride[block] or set(other) & set(block):
@@ -74,8 +79,8 @@ def rates(links: Links, among: Sequence[Block]) -> dict[Block, tuple[Block, floa
             if 2 * len(moving) < len(block):
                 continue
             worst = min(float(links.correlation[i, j]) for i, j in moving)
-            if worst > max(LINKED, rate_of[block][1] + 0.02 if block in rate_of else -1.0):
-                rate_of[block] = (other, worst, float(np.median([links.scale[i, j] for i, j in moving])))
+            if worst > max(LINKED, rate_of[block].correlation + 0.02 if block in rate_of else -1.0):
+                rate_of[block] = Rate(other, worst, float(np.median([links.scale[i, j] for i, j in moving])))
     return rate_of
 
 

@@ -88,7 +88,7 @@ def match(motion: CandidateMotion, efforts: Array) -> Match:
         v = motion.velocity[:, j]
         width = max(0.02 * float(np.abs(v).max()), 1e-9)
         base = np.column_stack([np.ones(len(v)), v, np.tanh(v / width), motion.acceleration[:, j], motion.inertial[:, j]])
-        without = _left(base, centred)
+        without = centred - base @ _solve(base, centred)
         alone[j] = _solve(base[:, [0, 1, 2, 4]], centred)[3]
         weight = motion.gravity[:, j]
         if np.ptp(weight, axis=0).max() * 9.81 < 1e-3 * max(float(np.abs(motion.inertial).max()), 1e-3):
@@ -109,10 +109,6 @@ def _solve(columns: Array, values: Array) -> Array:
     scale = np.linalg.norm(columns, axis=0)
     scale = np.where(scale > 1e-9 * scale.max(), scale, np.inf)
     return np.asarray(lstsq(columns / scale, values, rcond=1e-6)[0] / scale[:, None])
-
-
-def _left(columns: Array, values: Array) -> Array:
-    return np.asarray(values - columns @ _solve(columns, values))
 
 
 def direction(fit: Match, columns: Array) -> tuple[Array, Array]:

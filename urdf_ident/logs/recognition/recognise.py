@@ -15,8 +15,9 @@ from ...units import parse_unit
 from ..columns.columns import find_columns
 from ..columns.headers import default_header
 from ..columns.layout import LogLayout
+from ..columns.names import NAMES
 from ..tables import Table
-from .blocks import Block, Links, alike, blocks, links_of, rates
+from .blocks import Block, Links, Rate, alike, blocks, links_of, rates
 from .efforts import Efforts, find_efforts
 from .gravity import CandidateMotion
 from .meaning import Recognised, certainty_word, effort_columns, share_explained
@@ -62,9 +63,7 @@ class _Candidate:
 
     position: Block
     unit: str
-    rate: Block | None
-    scale: float
-    certainty: float
+    rate: Rate
     efforts: Efforts
     inside: float
     down: Array
@@ -73,22 +72,13 @@ class _Candidate:
 
     @property
     def plausibility(self) -> float:
-        return (
-            _UNITS.get(self.unit, 1.0)
-            * self._usual
-            * (self.efforts.score + 0.05)
-            * self.inside**2
-            * (1.0 if self.rate is None else 1.0 + 0.2 * self.certainty)
-        )
-
-    @property
-    def _usual(self) -> float:
-        """Prior weight of the efforts, 1 for torques of a robot mounted as described in the project."""
-        if not self.efforts.rows:
-            return 1.0
-        row = self.efforts.rows[0]
-        turned = row.score > 0.1 and abs(float(row.axis @ self.down)) < 0.9  # efforts may count backwards
-        return _KINDS[row.kind] * (_TURNED if turned else 1.0)
+        usual = 1.0  # for torques of a robot mounted as described in the project
+        if self.efforts.rows:
+            row = self.efforts.rows[0]
+            turned = row.score > 0.1 and abs(float(row.axis @ self.down)) < 0.9  # efforts may count backwards
+            usual = _KINDS[row.kind] * (_TURNED if turned else 1.0)
+        rated = 1.0 + 0.2 * self.rate.correlation
+        return _UNITS.get(self.unit, 1.0) * usual * (self.efforts.score + 0.05) * self.inside**2 * rated
 
 
 def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
@@ -117,7 +107,50 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
         )
     linked = rates(links, runs)
     best = _best(robot, series, links, runs, linked, named, table, layout)
-    return _described(robot, table, series, links, clock, linked, best, named, time is not None)
+
+    columns: dict[str, Recognised] = {}
+    units: dict[str, Recognised] = {}
+    notes: list[str] = []
+    rate = None
+    if clock.column is not None:
+        columns["time"] = Recognised(clock.column, clock.why)
+        if clock.unit != "s":
+            units["time"] = Recognised(clock.unit, clock.why)
+    elif best.rate.block is not None and best.rate.scale > 0 and not clock.why.startswith("certain"):
+        rate = Recognised(
+            float(f"{(1.0 / clock.interval) / best.rate.scale:.4g}"),
+            "likely: at this rate the derivative of the positions equals the logged velocities, if their units agree",
+        )
+    else:
+        rate = Recognised(1.0 / clock.interval, clock.why)
+    columns.update(_positions(series, links, linked, best, named, runs))
+    if best.unit != "rad" and not robot.prismatic.all():
+        certainty = certainty_word(best.inside > 0.98 and best.alone and not best.other_units)
+        share = f"{100 * best.inside:.0f} % of the samples"
+        units["position"] = Recognised(best.unit, f"{certainty}: {share} lie within the joint limits in this unit")
+    velocity = named.get("velocity", best.rate.block)
+    if velocity is not None:
+        correlation = f"correlation {best.rate.correlation:.3f} with the derivative of the positions"
+        reason = "named so in the header" if "velocity" in named else correlation
+        columns["velocity"] = Recognised(velocity, f"certain: {reason}")
+        _rate_unit(robot, best, units, notes, clock)
+        if velocity in linked and "acceleration" not in named:
+            notes.append(
+                f"columns {list(linked[velocity].block or ())} are accelerations (the derivative of the velocities) "
+                "and are computed from the positions instead"
+            )
+    roles = best.efforts.roles()
+    gravity, gain = effort_columns(robot, roles, columns, units, notes, named, best.alone, table.names)
+    if not roles:
+        notes.append("no columns follow the torques that the URDF predicts: the log seems to contain no efforts")
+    if table.names is not None and len(set(table.names)) == table.width:  # names stay valid if a column is added
+        for quantity, setting in columns.items():
+            if isinstance(setting.value, tuple):
+                columns[quantity] = replace(setting, value=tuple(table.names[k] for k in setting.value))
+            elif isinstance(setting.value, int):
+                columns[quantity] = replace(setting, value=table.names[setting.value])
+    stated = (*named, *(["time"] if time is not None else []))
+    return LogDescription(columns, units, rate, gravity, gain, tuple(notes), stated)
 
 
 def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Block], int | None, str | None]:
@@ -125,22 +158,7 @@ def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Blo
     if table.names is None and not layout.columns:
         return {}, None, None
     try:
-        column_map = find_columns(
-            table,
-            robot,
-            layout,
-            [
-                "position",
-                "velocity",
-                "acceleration",
-                "effort",
-                "motor_position",
-                "motor_velocity",
-                "effort_target",
-                "torque_target",
-                "position_target",
-            ],
-        )
+        column_map = find_columns(table, robot, layout, [quantity for quantity in NAMES if quantity != "temperature"])
         place = [robot.joints.index(joint) for joint in robot.order]
         named = {key: tuple(columns[k] for k in place) for key, columns in column_map.joints.items()}
         unit = layout.units.get("time") or column_map.units.get("time")
@@ -158,16 +176,16 @@ def _best(
     series: Series,
     links: Links,
     runs: Sequence[Block],
-    linked: Mapping[Block, tuple[Block, float, float]],
+    linked: Mapping[Block, Rate],
     named: Mapping[str, Block],
     table: Table,
     layout: LogLayout,
 ) -> _Candidate:
-    given = named.get("position")
-    if given is not None:
-        starts: list[Block] = [given]
+    """The most plausible of all runs of columns and units taken as the positions."""
+    if "position" in named:
+        starts: list[Block] = [named["position"]]
     else:
-        derived = {rate for rate, _, _ in linked.values()}
+        derived = {rate.block for rate in linked.values()}
         starts = [run for run in linked if run not in derived] or list(linked)
         if not starts:  # no rates were logged: any smooth column may be a position
             std = series.mean.std(axis=0)
@@ -176,15 +194,30 @@ def _best(
                 for run in runs
                 if all(series.rough[k] < 0.02 * std[k] for k in run if links.moves[k]) and any(links.moves[k] for k in run)
             ]
+    given_unit = layout.units.get("position")
+    units = [given_unit] if isinstance(given_unit, str) else ["rad"] if robot.prismatic.all() else list(_UNITS)
+    down = robot.gravity / max(float(np.linalg.norm(robot.gravity)), 1e-12)
+    few = slice(None, None, max(1, len(series.mean) // 500))
     candidates = []
     for run in starts[:60]:
-        rate, certainty, scale = linked.get(run, (None, 0.0, 1.0))
-        given_unit = layout.units.get("position")
-        units = [given_unit] if isinstance(given_unit, str) else ["rad"] if robot.prismatic.all() else _UNITS
+        rate = linked.get(run, Rate())
+        columns = [run[k] for k in robot.places_in_order]
+        moving = [run] if rate.block is None else [run, rate.block]
+        second = linked[moving[-1]].block if rate.block in linked else None
+        assigned = {column for block in (*moving, second or ()) for column in block}
+        free = [
+            other for other in runs if not set(other) & assigned and not any(alike(links, other, block) for block in moving)
+        ]
+        among = [named["effort"]] if "effort" in named else free
         for unit in units:
-            candidates += _candidate(
-                robot, series, links, runs, run, unit, (rate, certainty, scale), named.get("effort"), linked
-            )
+            factor = np.where(robot.prismatic, 1.0, parse_unit(unit).factor)
+            q, v, a = (signal[:, columns] * factor for signal in (series.mean, series.slope, series.bend))
+            inside = _inside(robot, q)
+            if inside < 0.2 or np.abs(q).max() > 1e4:
+                continue
+            motion = CandidateMotion.of(robot, q[few], v[few], a[few])
+            efforts = find_efforts(robot, motion, series.mean[few], series.rough, among)
+            candidates.append(_Candidate(run, unit, rate, efforts, inside, down))
     if not candidates:
         raise LogError(
             "no columns of the log move as the joints of this robot would",
@@ -199,36 +232,6 @@ def _best(
     return replace(best, alone=alone, other_units=other)
 
 
-def _candidate(
-    robot: Robot,
-    series: Series,
-    links: Links,
-    runs: Sequence[Block],
-    run: Block,
-    unit: str,
-    linked: tuple[Block | None, float, float],
-    effort: Block | None,
-    rates_of: Mapping[Block, tuple[Block, float, float]],
-) -> list[_Candidate]:
-    columns = [run[k] for k in robot.places_in_order]
-    factor = np.where(robot.prismatic, 1.0, parse_unit(unit).factor)
-    q = series.mean[:, columns] * factor
-    inside = _inside(robot, q)
-    if inside < 0.2 or np.abs(q).max() > 1e4:
-        return []
-    few = slice(None, None, max(1, len(q) // 500))
-    motion = CandidateMotion.of(
-        robot, q[few], (series.slope[:, columns] * factor)[few], (series.bend[:, columns] * factor)[few]
-    )
-    rate = linked[0]
-    second = rates_of.get(rate) if rate else None
-    assigned = {*run, *(rate or ()), *(second[0] if second else ())}
-    others = [r for r in runs if not set(r) & assigned and not alike(links, r, run) and not (rate and alike(links, r, rate))]
-    efforts = find_efforts(robot, motion, series.mean[few], series.rough, [effort] if effort else others)
-    gravity = robot.gravity
-    return [_Candidate(run, unit, *linked, efforts, inside, gravity / max(float(np.linalg.norm(gravity)), 1e-12))]
-
-
 def _inside(robot: Robot, q: Array) -> float:
     """Fraction of the samples within the limits of the URDF, or within two turns for joints without limits."""
     lower, upper = robot.limit("lower"), robot.limit("upper")
@@ -238,87 +241,10 @@ def _inside(robot: Robot, q: Array) -> float:
     return float(((q >= lower) & (q <= upper)).mean())
 
 
-def _described(
-    robot: Robot,
-    table: Table,
-    series: Series,
-    links: Links,
-    clock: TimeColumn,
-    linked: Mapping[Block, tuple[Block, float, float]],
-    best: _Candidate,
-    named: Mapping[str, Block],
-    timed: bool,
-) -> LogDescription:
-    columns: dict[str, Recognised] = {}
-    units: dict[str, Recognised] = {}
-    notes: list[str] = []
-    rate = None
-    if clock.column is not None:
-        columns["time"] = Recognised(clock.column, clock.why)
-        if clock.unit != "s":
-            units["time"] = Recognised(clock.unit, clock.why)
-    else:
-        rate = _rate(clock, best)
-    positions = _positions(
-        series, links, linked, best, named, blocks(table.width, robot.n, [] if clock.column is None else [clock.column])
-    )
-    columns.update(positions)
-    if best.unit != "rad" and not robot.prismatic.all():
-        certainty = certainty_word(best.inside > 0.98 and best.alone and not best.other_units)
-        share = f"{100 * best.inside:.0f} % of the samples"
-        units["position"] = Recognised(best.unit, f"{certainty}: {share} lie within the joint limits in this unit")
-    rated = best.rate if named.get("velocity") is None else named["velocity"]
-    if rated is not None:
-        reason = (
-            "named so in the header"
-            if "velocity" in named
-            else f"correlation {best.certainty:.3f} with the derivative of the positions"
-        )
-        columns["velocity"] = Recognised(rated, f"certain: {reason}")
-        _rate_unit(robot, best, units, notes, clock)
-        second = linked.get(rated)
-        if second is not None and "acceleration" not in named:
-            notes.append(
-                f"columns {list(second[0])} are accelerations (the derivative of the velocities) "
-                "and are computed from the positions instead"
-            )
-    roles = best.efforts.roles()
-    gravity, gain = effort_columns(robot, roles, columns, units, notes, named, best.alone, table.names)
-    if not roles:
-        notes.append("no columns follow the torques that the URDF predicts: the log seems to contain no efforts")
-    names = table.names
-    if names is not None and len(set(names)) == len(names):  # names stay valid if a column is added
-        columns = {key: Recognised(_by_name(setting.value, names), setting.why) for key, setting in columns.items()}
-    return LogDescription(columns, units, rate, gravity, gain, tuple(notes), (*named, *(["time"] if timed else [])))
-
-
-def _by_name(columns: object, names: Sequence[str]) -> object:
-    return (
-        tuple(names[k] for k in columns)
-        if isinstance(columns, tuple)
-        else names[columns]
-        if isinstance(columns, int)
-        else columns
-    )
-
-
-def _rate(clock: TimeColumn, best: _Candidate) -> Recognised:
-    """Sampling rate without a time column, from the ratio of logged velocities to position differences."""
-    if clock.why.startswith("certain"):
-        return Recognised(1.0 / clock.interval, clock.why)
-    if best.rate is not None and best.scale > 0:
-        true_rate = (1.0 / clock.interval) / best.scale
-        return Recognised(
-            float(f"{true_rate:.4g}"),
-            "likely: at this rate the derivative of the positions equals the logged velocities, if their units agree",
-        )
-    return Recognised(1.0 / clock.interval, clock.why)
-
-
 def _positions(
     series: Series,
     links: Links,
-    linked: Mapping[Block, tuple[Block, float, float]],
+    linked: Mapping[Block, Rate],
     candidate: _Candidate,
     named: Mapping[str, Block],
     runs: Sequence[Block],
@@ -349,13 +275,13 @@ def _rate_unit(robot: Robot, candidate: _Candidate, units: dict[str, Recognised]
         return
     factor = parse_unit(candidate.unit).factor
     for name in ("rad/s", "deg/s", "rev/s", "rpm"):
-        if abs(candidate.scale * factor / parse_unit(name).factor - 1.0) < 0.1:
+        if abs(candidate.rate.scale * factor / parse_unit(name).factor - 1.0) < 0.1:
             if name != "rad/s" and not robot.prismatic.all():
                 units["velocity"] = Recognised(
-                    name, f"certain: the derivative of the positions is {candidate.scale:.4g} times as large"
+                    name, f"certain: the derivative of the positions is {candidate.rate.scale:.4g} times as large"
                 )
             return
     notes.append(
-        f"the derivative of the positions is {candidate.scale:.4g} times the velocities, "
+        f"the derivative of the positions is {candidate.rate.scale:.4g} times the velocities, "
         "which no unit explains: check clock and gear ratios"
     )
