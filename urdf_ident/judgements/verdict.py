@@ -20,14 +20,15 @@ class Verdict:
     def of(cls, judgements: Iterable[Judgement]) -> Verdict:
         """Orders judgements: most severe first, at equal severity by their rank in the catalogue, causes before consequences.
 
-        Where all that makes a result poor are symptoms of faults of the logs, such faults come first, if there are any.
+        Faults that refuse a log come first, and all faults of the logs where what makes a result poor are their symptoms.
         """
         told = tuple(judgements)
         poor = [item for item in told if item.level == "poor"]
         symptoms = bool(poor) and all(item.id.entry.symptom for item in poor)
 
         def order(item: Judgement) -> tuple[bool, int, int]:
-            return not (symptoms and item.id.of_log), -SEVERITIES.index(item.severity), item.id.rank
+            cause = item.id.of_log and (symptoms or item.severity == "refused")
+            return not cause, -SEVERITIES.index(item.severity), item.id.rank
 
         return cls(tuple(sorted(told, key=order)))
 
