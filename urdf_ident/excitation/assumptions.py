@@ -38,7 +38,7 @@ def rigid_for_planning(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ..
     if not isinstance(model, ElasticModel):
         return model, ()
     rigid = DynamicModel(model.robot, friction="none", rotor_inertia=False, drive=model.drive)
-    rigid = rigid.with_terms([item for item in model.terms if not isinstance(item.term, SPRING_TERMS)])
+    rigid = rigid.with_terms([applied for applied in model.terms if not isinstance(applied.term, SPRING_TERMS)])
     return rigid, ("planned on the rigid part of the elastic model; springs show by the torques of the motion",)
 
 
@@ -101,10 +101,10 @@ def weighted_regressor(
         model = model.with_reference(lumped_inertials(model.robot).reshape(-1))
     out = np.zeros((model.n, count, len(base)))
     place = base.place
-    for part, blocks in model.row_blocks(segment):
+    for samples, blocks in model.row_blocks(segment):
         for j, (group, block) in enumerate(zip(model.groups, blocks, strict=True)):
-            kept = place[group.columns] >= 0
-            out[j, part, place[group.columns[kept]]] = (block[:, kept] / noise[j]).T
+            identifiable = place[group.columns] >= 0
+            out[j, samples, place[group.columns[identifiable]]] = (block[:, identifiable] / noise[j]).T
     return out.reshape(-1, len(base))
 
 
@@ -166,20 +166,21 @@ def make_criterion(name: str, rows: PlannedRows, limits: Limits, known: Array) -
     motion = random_motion(rows.model.robot, max(200, 4 * len(rows.base)), seed=0)
     names = rows.base.labels
     acc, vel, grav = (
-        reduce_factor(part.reshape(-1, len(names)), names).independent for part in _parts(rows, motion.q, motion.v, motion.a)
+        reduce_factor(effect.reshape(-1, len(names)), names).independent
+        for effect in _effects(rows, motion.q, motion.v, motion.a)
     )
     weights = [
-        float(part[:, :, columns].reshape(-1, len(columns)).var(axis=0).mean())
-        for part, columns in zip(_parts(rows, *_random_states(limits)), (acc, vel, grav), strict=True)
+        float(effect[:, :, columns].reshape(-1, len(columns)).var(axis=0).mean())
+        for effect, columns in zip(_effects(rows, *_random_states(limits)), (acc, vel, grav), strict=True)
     ]
     return BlockCriterion(rows, (acc, vel, grav), np.array(weights) / sum(weights))
 
 
-def _parts(rows: PlannedRows, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+def _effects(rows: PlannedRows, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
     """Returns the parts of W due to acceleration, velocity and gravity (docs/theory.md §8)."""
     still = np.zeros_like(v)
-    rest = rows.evaluate(q, still, still)[0]
-    return rows.evaluate(q, still, a)[0] - rest, rows.evaluate(q, v, still)[0] - rest, rest
+    gravity = rows.evaluate(q, still, still)[0]
+    return rows.evaluate(q, still, a)[0] - gravity, rows.evaluate(q, v, still)[0] - gravity, gravity
 
 
 def _random_states(limits: Limits) -> tuple[Array, Array, Array]:

@@ -199,7 +199,7 @@ def _finished(given: Formulation, outcome: Outcome, settings: Mapping[str, Any])
         value=exact_value(problem, given.rows, best.X),
         condition=condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))),
         noise=given.rows.noise,
-        scaling=given.words,
+        scaling=given.weighting,
         starts=outcome.starts,
         elapsed=0.0,
         history=outcome.history,
@@ -241,10 +241,10 @@ def certified(
     Raises:
         LimitError: No motion passes.
     """
-    found: tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]] | None = None
+    best: tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]] | None = None
     report, clearance = None, None
     for candidate in candidates:
-        if found is not None and found[0].value <= candidate.value:
+        if best is not None and best[0].value <= candidate.value:
             break  # the best of the rest, even if it need not be scaled
         for size in (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5):
             X = candidate.X if size == 1.0 else replace(problem.family, periods=1).scaled(candidate.X, size)
@@ -252,11 +252,11 @@ def certified(
             if report.feasible and (clearance is None or clearance.feasible):
                 note = () if size == 1.0 else (f"amplitude reduced to {100 * size:g} % to keep a limit between instants",)
                 value = candidate.value if size == 1.0 else exact_value(problem, problem.criterion.rows, X)
-                if found is None or value < found[0].value:
-                    found = replace(candidate, X=X, value=value), report, clearance, note
+                if best is None or value < best[0].value:
+                    best = replace(candidate, X=X, value=value), report, clearance, note
                 break
-    if found is not None:
-        return found
+    if best is not None:
+        return best
     if report is not None:
         report.require()
     if clearance is not None:

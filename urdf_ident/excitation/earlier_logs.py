@@ -88,10 +88,12 @@ def continued(after: EarlierResult, model: DynamicModel) -> tuple[DynamicModel, 
             "the earlier result has elastic joints, and motions are designed on the rigid model",
             remedy="identify once with model.elastic: false, and design after that result",
         )
-    own = model.with_drive(earlier.drive).with_terms(earlier.terms).with_reference(earlier.reference_theta)
-    if model.names == own.names:
-        return own, ()
-    return own, (f"friction as in the earlier result: {len(own.names)} parameters instead of the project's {len(model.names)}",)
+    same = model.with_drive(earlier.drive).with_terms(earlier.terms).with_reference(earlier.reference_theta)
+    if model.names == same.names:
+        return same, ()
+    return same, (
+        f"friction as in the earlier result: {len(same.names)} parameters instead of the project's {len(model.names)}",
+    )
 
 
 def known_rows(after: EarlierResult, planned: DynamicModel, base: BaseParameters) -> Array:

@@ -235,10 +235,10 @@ class Family:
         """
         free = int(self.has_start_pose and self.start is None)
         middle = self.start if self.start is not None else X[0]
-        rest = self.rest(np.asarray(X[free] if self.name == "fourier" else middle))
+        centre = self.rest(np.asarray(X[free] if self.name == "fourier" else middle))
         if self.name == "fourier" and free:
-            rest[0] = X[0]
-        return np.asarray(rest + size * (X - rest))
+            centre[0] = X[0]
+        return np.asarray(centre + size * (X - centre))
 
     def random_pose(self, rng: np.random.Generator, limits: Limits) -> Array:
         """Returns a centre for a random motion: the start pose if given, else from the middle part of the limits.

@@ -27,14 +27,14 @@ class Formulation:
     Attributes:
         model: The model to identify.
         rows: Weighted rows of the model as it is; the problem's own have softened signs.
-        words: Description of the weights of columns and rows.
+        weighting: Description of the weights of columns and rows.
         notes: Notes for the user.
     """
 
     model: DynamicModel
     problem: Problem
     rows: PlannedRows
-    words: str
+    weighting: str
     notes: tuple[str, ...]
 
 
@@ -77,16 +77,11 @@ def formulate(
     scaling = scaling or ("columns" if criterion in ("A", "E") else "none")
     scale = column_scale(scaling, PlannedRows(planned, base, weights), limits)
     rows = PlannedRows(softened(planned, shape.reachable_velocity(limits)), base, weights, scale)
-    around = _obstacles(collisions, shape, limits)
-    problem = Problem(make_criterion(criterion, rows, limits, known * scale), shape, limits, around, global_start)
+    if collisions is not None:
+        for pose, what in ((shape.start, "the start pose"), (shape.end, "the end pose")):
+            if pose is not None:
+                collisions.require_free(pose, what)
+    obstacles = None if collisions is None else Obstacles(collisions, shape, limits)
+    problem = Problem(make_criterion(criterion, rows, limits, known * scale), shape, limits, obstacles, global_start)
     notes = (*notes, *left_out, *(() if collisions is None else collisions.notes))
     return Formulation(model, problem, PlannedRows(planned, base, weights, scale), f"{scaling}, rows {weighting}", notes)
-
-
-def _obstacles(collisions: Collisions | None, family: Family, limits: Limits) -> Obstacles | None:
-    if collisions is None:
-        return None
-    for pose, what in ((family.start, "the start pose"), (family.end, "the end pose")):
-        if pose is not None:
-            collisions.require_free(pose, what)
-    return Obstacles(collisions, family, limits)

@@ -90,8 +90,8 @@ class PlannedRows:
         full, sweep = self.rigid.evaluate(q, v, a)
         reference = full @ self._reference_theta if self.model.loaded else None
         planned = Segment("planned", 0.0, 0.0, q, v, a, reference_torque=reference)
-        axes = [self.model.axis_motion(planned, item) for item in self.model.terms]
-        values = [item.term.columns(axis) for item, axis in zip(self.model.terms, axes, strict=True)]
+        axes = [self.model.axis_motion(planned, applied) for applied in self.model.terms]
+        values = [applied.term.columns(axis) for applied, axis in zip(self.model.terms, axes, strict=True)]
         terms = np.hstack([np.zeros((len(q), 0)), *values])[:, self._own]
         out = np.empty((len(q), self.n, len(self.base)))
         out[:, :, : self._cut] = self._mixed(full[:, :, self._inertial])
@@ -124,9 +124,9 @@ class PlannedRows:
         by_q, by_v, by_a, by_reference = (np.zeros(weight.shape[:2]) for _ in range(4))
         by_term = np.zeros((len(weight), self._spread.shape[1]))
         by_term[:, self._own] = (weight[:, :, self._cut :] * self._spread[:, self._own]).sum(axis=1)
-        for (item, own), axis in zip(self.model.placed_terms, state.terms, strict=True):
-            columns = by_term[:, own.start - self.model.n_inertial : own.stop - self.model.n_inertial]
-            self._term_gradient(item, axis, columns, (by_q, by_v, by_a, by_reference))
+        for (applied, place), axis in zip(self.model.placed_terms, state.terms, strict=True):
+            columns = by_term[:, place.start - self.model.n_inertial : place.stop - self.model.n_inertial]
+            self._term_gradient(applied, axis, columns, (by_q, by_v, by_a, by_reference))
         if torque_weight is not None:
             rigid += torque_weight[:, :, None] * self.theta0
         if state.reference is not None:
@@ -141,25 +141,22 @@ class PlannedRows:
     def _mixed(self, rows: Array) -> Array:
         return np.asarray(rows / self.noise[:, None] if self._diagonal else self._mix @ rows)
 
-    def _term_gradient(self, item: AppliedTerm, axis: AxisMotion, bar: Array, sums: tuple[Array, Array, Array, Array]) -> None:
+    def _term_gradient(
+        self, applied: AppliedTerm, axis: AxisMotion, bar: Array, sums: tuple[Array, Array, Array, Array]
+    ) -> None:
         """Adds the gradient of one term; laws depend on single samples, so one shifted evaluation covers all samples."""
         if not bar.any():
             return
+        law = applied.term
+        depends = {"a"} if law.name == "rotor_inertia" else {"v", "reference_torque"} if law.loaded else {"v"}
         for name, total in zip(("q", "v", "a", "reference_torque"), sums, strict=True):
             here = getattr(axis, name)
-            if here is None or not _depends(item, name):
+            if here is None or name not in depends:
                 continue
-            ends = [item.term.columns(replace(axis, **{name: here + step})) for step in (_STEP, -_STEP)]
+            ends = [law.columns(replace(axis, **{name: here + step})) for step in (_STEP, -_STEP)]
             slope = ((ends[0] - ends[1]) * bar).sum(axis=1) / (2 * _STEP)
             weights = self.model.drive.load_weights if name == "reference_torque" else self.model.drive.rate_weights
-            total += slope[:, None] * weights(item.axis, item.side)
-
-
-def _depends(item: AppliedTerm, name: str) -> bool:
-    """Whether a term depends on a signal: rotor inertia on the acceleration, friction on the velocity."""
-    if item.term.name == "rotor_inertia":
-        return name == "a"
-    return name == "v" or (name == "reference_torque" and item.term.loaded)
+            total += slope[:, None] * weights(applied.axis, applied.side)
 
 
 def designable(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
@@ -168,15 +165,15 @@ def designable(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
     Returns:
         The model, and notes on the removed terms.
     """
-    kept: list[AppliedTerm] = []
+    resolved: list[AppliedTerm] = []
     left: list[str] = []
-    for item in model.terms:
-        if any(shape.kind == "displacement" for shape in item.term.shapes.values()):
-            left.append(f"{item.term.name} of {model.robot.joints[item.axis]}")
+    for applied in model.terms:
+        if any(shape.kind == "displacement" for shape in applied.term.shapes.values()):
+            left.append(f"{applied.term.name} of {model.robot.joints[applied.axis]}")
         else:
-            kept.append(item)
+            resolved.append(applied)
     notes = (f"left out of the criterion, since only reversals excite them: {', '.join(left)}",) if left else ()
-    return model.with_terms(kept), notes
+    return model.with_terms(resolved), notes
 
 
 def softened(model: DynamicModel, velocity: Array) -> DynamicModel:
@@ -188,14 +185,12 @@ def softened(model: DynamicModel, velocity: Array) -> DynamicModel:
     Returns:
         A model with the same parameters.
     """
-    return model.with_terms([_softened(item, model, velocity) for item in model.terms])
-
-
-def _softened(item: AppliedTerm, model: DynamicModel, velocity: Array) -> AppliedTerm:
-    speed = np.abs(model.drive.rate_weights(item.axis, item.side)) @ velocity
-    least, shapes = SOFTENING * float(speed), item.term.shapes
-    wider = {name: max(getattr(item.term, name), least) for name in ("width", "eps") if name in shapes}
-    if "sharpness" in shapes and "stribeck" in shapes:  # keep both columns independent
-        law: Any = item.term
-        wider["sharpness"] = min(law.sharpness, max(1.0 / least, 5.0 * law.stribeck))
-    return replace(item, term=replace(item.term, **wider)) if wider else item
+    terms = []
+    for applied in model.terms:
+        law: Any = applied.term
+        least = SOFTENING * float(np.abs(model.drive.rate_weights(applied.axis, applied.side)) @ velocity)
+        wider = {name: max(getattr(law, name), least) for name in ("width", "eps") if name in law.shapes}
+        if "sharpness" in law.shapes and "stribeck" in law.shapes:  # keep both columns independent
+            wider["sharpness"] = min(law.sharpness, max(1.0 / least, 5.0 * law.stribeck))
+        terms.append(replace(applied, term=replace(law, **wider)) if wider else applied)
+    return model.with_terms(terms)

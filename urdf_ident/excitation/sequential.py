@@ -104,9 +104,9 @@ class Forecast(ReadOnly):
         gains = np.ones_like(self.before)  # 1 for parameters that stay unknown
         np.divide(self.before, self.after, out=gains, where=np.isfinite(self.after))
         gain = float(np.median(gains[weak]))
-        words = f"{head}; after {self.duration:.3g} s the standard errors of the {len(weak)} least certain are {_times(gain)}"
-        rest = np.setdiff1d(np.arange(len(self.labels)), weak)
-        return words + (f", the others {_times(float(np.median(gains[rest])))}" if len(rest) else "")
+        line = f"{head}; after {self.duration:.3g} s the standard errors of the {len(weak)} least certain are {_times(gain)}"
+        others = np.setdiff1d(np.arange(len(self.labels)), weak)
+        return line + (f", the others {_times(float(np.median(gains[others])))}" if len(others) else "")
 
     def mass_words(self) -> str:
         """Summarises the improvement of the masses in one line."""
@@ -271,13 +271,13 @@ def joint_errors(fit: Fit, old: Array, new: Array) -> Array:
     scale = np.linalg.norm(stack, axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     left, sigma, right = np.linalg.svd(stack / scale, full_matrices=False)
-    kept = sigma > RANK * sigma[0]
-    inverse = (right[kept].T / sigma[kept]) @ left[:, kept].T / scale[:, None]
+    determined = sigma > RANK * sigma[0]
+    inverse = (right[determined].T / sigma[determined]) @ left[:, determined].T / scale[:, None]
     values, vectors = np.linalg.eigh(fit.covariance * np.outer(scale, scale))
     root = vectors * np.sqrt(np.maximum(values, 0.0)) / scale[:, None]
-    parts = [inverse[:, : len(old)] @ old @ root, np.sqrt(fit.variance_factor(old)) * inverse[:, len(old) :]]
-    unseen = np.linalg.norm(right[~kept], axis=0) > UNSEEN
-    return np.asarray(np.where(unseen, np.inf, np.linalg.norm(np.hstack(parts), axis=1)))
+    factors = [inverse[:, : len(old)] @ old @ root, np.sqrt(fit.variance_factor(old)) * inverse[:, len(old) :]]
+    unseen = np.linalg.norm(right[~determined], axis=0) > UNSEEN
+    return np.asarray(np.where(unseen, np.inf, np.linalg.norm(np.hstack(factors), axis=1)))
 
 
 def _column_sizes(after: EarlierResult, model: DynamicModel, limits: Limits) -> Array:

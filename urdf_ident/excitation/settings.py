@@ -204,11 +204,11 @@ class ExcitationSection(Section):
         stated = Limits.from_robot(robot)
         both = np.column_stack([stated.lower, stated.upper])
         position = _per_joint(robot, self.limits.position, "limits.position", both)
-        rest = {
+        magnitudes = {
             key: _per_joint(robot, getattr(self.limits, key), f"limits.{key}", getattr(stated, key))
             for key in ("velocity", "acceleration", "torque")
         }
-        return Limits.from_robot(robot, lower=position[:, 0], upper=position[:, 1], **rest)
+        return Limits.from_robot(robot, lower=position[:, 0], upper=position[:, 1], **magnitudes)
 
     def build_collisions(self, robot: Robot, folder: Path | None = None) -> Collisions | None:
         """Finds the pairs whose clearance the motion must keep.
@@ -239,9 +239,9 @@ def _per_joint(robot: Robot, value: Any, key: str, default: Array) -> Array:
     if value is None:
         return out
     if isinstance(value, Mapping):
-        for joint, item in value.items():
+        for joint, number in value.items():
             check_named("joint", joint, robot.joints, ProjectError, f"excitation.{key}")
-            out[robot.joints.index(joint)] = item
+            out[robot.joints.index(joint)] = number
         return out
     given = np.asarray(value, dtype=float)
     if given.ndim < out.ndim:

@@ -67,8 +67,8 @@ def trained_range(v: Array, load: Array, laws: Sequence[Law]) -> Trained:
     least = _SLIDING * max((float(getattr(law, "width", 0.0)) for law in laws if not law.memory), default=0.0)
     ends = []
     for direction in (-1.0, 1.0):
-        own = direction * v[direction * v > 0]
-        ends.append(float(np.quantile(own, _WITHIN)) if len(own) else 0.0)
+        speeds = direction * v[direction * v > 0]
+        ends.append(float(np.quantile(speeds, _WITHIN)) if len(speeds) else 0.0)
     moved = max(ends)
     low, high = (max(end if end > 0.1 * moved else moved, least, 1e-9) for end in ends)
     return Trained(-low, high, float(np.quantile(np.abs(load), _WITHIN)) if len(load) else 0.0).of(laws)
@@ -89,12 +89,12 @@ def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> 
     size = np.abs(matrix).max(axis=1, initial=0.0)
     scaled = matrix / np.where(size > 0, size, 1.0)[:, None]
     needed = ((scaled < -1e-12) | ((scaled > 1e-12) & ~signs)).any(axis=1)
-    kept: dict[bytes, tuple[Array, str]] = {}
+    distinct: dict[bytes, tuple[Array, str]] = {}
     for row, key, (v, _, slope) in compress(zip(scaled, np.round(scaled, 9), moments(trained, speeds), strict=True), needed):
-        word = f"slope of friction beyond {v:.2g} rad/s or m/s" if slope else f"friction at {v:.2g} rad/s or m/s"
-        kept.setdefault(key.tobytes(), (row, word))
-    rows = np.array([row for row, _ in kept.values()]).reshape(-1, matrix.shape[1])
-    return rows, tuple(word for _, word in kept.values())
+        description = f"slope of friction beyond {v:.2g} rad/s or m/s" if slope else f"friction at {v:.2g} rad/s or m/s"
+        distinct.setdefault(key.tobytes(), (row, description))
+    rows = np.array([row for row, _ in distinct.values()]).reshape(-1, matrix.shape[1])
+    return rows, tuple(description for _, description in distinct.values())
 
 
 @lru_cache(maxsize=256)
@@ -108,10 +108,10 @@ def moments(trained: Trained, speeds: int) -> tuple[tuple[float, float, bool], .
         Tuples of velocity [rad/s or m/s], load [N·m or N], and True for the slope.
     """
     return tuple(
-        item
+        moment
         for edge in (trained.high, trained.low)
         for load in (0.0, trained.load)
-        for item in (*((float(v), load, False) for v in edge * np.geomspace(_SLOWEST, 1.0, speeds)), (edge, load, True))
+        for moment in (*((float(v), load, False) for v in edge * np.geomspace(_SLOWEST, 1.0, speeds)), (edge, load, True))
     )
 
 
@@ -122,8 +122,8 @@ def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
         speeds: Number of speeds per direction.
     """
     v, load, slope = (np.array(column) for column in zip(*moments(trained, speeds), strict=True))
-    here = _columns_at([law], v, load)
-    before = _columns_at([law], (1.0 - _STEP) * v, load)
+    here = _sliding_columns(law, v, load)
+    before = _sliding_columns(law, (1.0 - _STEP) * v, load)
     return np.asarray(np.where(slope[:, None], (here - before) / (_STEP * v[:, None]), np.sign(v)[:, None] * here))
 
 
@@ -133,21 +133,9 @@ def _is_odd(law: Law, speed: float) -> bool:
     return all(np.isclose(ahead, -back) for ahead, back in law.basis(motion))
 
 
-def _columns_at(laws: Sequence[Law], v: Array, load: Array | float) -> Array:
-    """Returns the columns of an axis in steady sliding; those of a bias and of springs are zero.
-
-    Args:
-        v: Velocities, shape (N,) [rad/s or m/s].
-        load: Transmitted torque, shape (N,) or a number [N·m or N].
-
-    Returns:
-        Shape (N, k), laws one after the other; states of laws with memory are fully developed.
-    """
-    motion = Sliding(v, np.broadcast_to(np.asarray(load, dtype=float), v.shape), np.sign(v))
-    parts = [np.zeros((len(v), 0))]
-    for law in laws:
-        if law.bias or law.conservative:
-            parts.append(np.zeros((len(v), len(law.symbols))))
-            continue
-        parts.append(np.column_stack([np.broadcast_to(part, v.shape) for part in law.extrapolated(motion)]))
-    return np.hstack(parts)
+def _sliding_columns(law: Law, v: Array, load: Array) -> Array:
+    """Columns in steady sliding, where states of laws with memory are fully developed; zero for a bias and for springs."""
+    if law.bias or law.conservative:
+        return np.zeros((len(v), len(law.symbols)))
+    motion = Sliding(v, load, np.sign(v))
+    return np.column_stack([np.broadcast_to(column, v.shape) for column in law.extrapolated(motion)])

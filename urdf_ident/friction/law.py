@@ -246,14 +246,14 @@ class Law(Term):
         for name, value in fixed.items():
             if (value < 0).any() or (not cls.shapes[name].zero and (value == 0).any()):
                 raise ModelError(f"'{name}' of friction '{cls.name}' must be positive", got=float(value.min()))
-        own = tuple(_numbers(cls.name, symbol, value) for symbol, value in zip(cls.symbols, values, strict=True))
-        return Friction(replace(cls(), **fixed), own)
+        numbers = tuple(_numbers(cls.name, symbol, value) for symbol, value in zip(cls.symbols, values, strict=True))
+        return Friction(replace(cls(), **fixed), numbers)
 
     def columns(self, axis: AxisMotion) -> Array:
         """See :meth:`Term.columns`; the state of a law with memory includes the known past."""
-        if "sliding" not in axis.made:
-            axis.made["sliding"] = Sliding(axis.v, axis.reference_torque, q=axis.q)
-        motion: Sliding = axis.made["sliding"]
+        if "sliding" not in axis.cache:
+            axis.cache["sliding"] = Sliding(axis.v, axis.reference_torque, q=axis.q)
+        motion: Sliding = axis.cache["sliding"]
         out = np.empty((len(self.symbols), len(axis.v)))
         for row, value in zip(
             out, self.extrapolated(replace(motion, bent=self._bent(axis)) if self.memory else motion), strict=True
@@ -292,8 +292,8 @@ class Friction:
         """
         basis = self.law.extrapolated(motion)
         total = self.values[0] * basis[0]
-        for value, part in zip(self.values[1:], basis[1:], strict=True):
-            total = total + value * part
+        for value, column in zip(self.values[1:], basis[1:], strict=True):
+            total = total + value * column
         return np.asarray(total)
 
     def on(self, n: int) -> Friction:
@@ -326,14 +326,14 @@ def _numbers(law: str, name: str, value: Any) -> Array:
     return array
 
 
-def combine_axes(items: Sequence[tuple[int, Law, Array]], n: int) -> tuple[Friction, ...]:
+def combine_axes(laws: Sequence[tuple[int, Law, Array]], n: int) -> tuple[Friction, ...]:
     """Combines laws of single axes into few laws on all axes: one per kind, zero on axes without it.
 
     Args:
-        items: Tuples of axis, law and parameters, shape (len(symbols),).
+        laws: Tuples of axis, law and parameters, shape (len(symbols),).
     """
     tables: list[tuple[Law, set[int], list[Array], dict[str, Array]]] = []
-    for axis, law, values in items:
+    for axis, law, values in laws:
         table = next((t for t in tables if type(t[0]) is type(law) and axis not in t[1]), None)
         if table is None:
             shapes = {name: np.full(n, float(getattr(law, name))) for name in law.shapes}
@@ -352,6 +352,6 @@ def combine_axes(items: Sequence[tuple[int, Law, Array]], n: int) -> tuple[Frict
 
 
 def _shaped(law: Law, shapes: Mapping[str, Any]) -> Law:
-    own = {name: value for name, value in shapes.items() if name in law.shapes}
+    fixed = {name: value for name, value in shapes.items() if name in law.shapes}
     trained = (shapes[_LOW], shapes[_HIGH]) if _LOW in shapes and np.isfinite(shapes[_HIGH]).any() else None
-    return replace(law, free=(), trained=trained, straight=shapes.get(_STRAIGHT, law.straight), **own)
+    return replace(law, free=(), trained=trained, straight=shapes.get(_STRAIGHT, law.straight), **fixed)

@@ -291,7 +291,7 @@ class Asymmetric(Law):
         fast = np.where(np.abs(v) < self.threshold, 0.0, v)
         four = (sign, fast, fast * np.abs(v), fast * v * v)
         forward = 0.5 * (1.0 + motion.sign(self.eps))
-        return [side * part for side in (forward, 1.0 - forward) for part in four]
+        return [side * column for side in (forward, 1.0 - forward) for column in four]
 
     def units(self, prismatic: bool) -> tuple[str, ...]:
         return _units_of_powers(prismatic) * 2

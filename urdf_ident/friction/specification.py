@@ -50,11 +50,11 @@ def friction_term(spec: str | Mapping[str, Any] | Term, ratio: float = 1.0) -> T
     for key, value in fixed.items():
         _check_shape_value(law, key, value)
     numbers: dict[str, Any] = {}
-    for item in fields(law):
-        if item.name in fixed:
-            numbers[item.name] = float(fixed[item.name])
-        elif item.name in law.shapes and ratio != 1.0:
-            numbers[item.name] = law.shapes[item.name].scaled(float(item.default), ratio)  # type: ignore[arg-type]
+    for shape in fields(law):
+        if shape.name in fixed:
+            numbers[shape.name] = float(fixed[shape.name])
+        elif shape.name in law.shapes and ratio != 1.0:
+            numbers[shape.name] = law.shapes[shape.name].scaled(float(shape.default), ratio)  # type: ignore[arg-type]
     reach = None if trained is None else _trained(name, trained)
     if not isinstance(straight, int | float) or not straight >= 1:
         raise ModelError(f"'straight' of friction term '{name}'", got=repr(straight), expected="a number >= 1")
@@ -107,7 +107,7 @@ def friction_by_joint(
             raise ModelError(f"friction is given for '{name}', which is no joint", remedy=nearest(name, joints))
     default = table.get("default", DEFAULT_FRICTION)
     turns = ratios or {}
-    return {joint: tuple(friction_term(item, turns.get(joint, 1.0)) for item in table.get(joint, default)) for joint in joints}
+    return {joint: tuple(friction_term(law, turns.get(joint, 1.0)) for law in table.get(joint, default)) for joint in joints}
 
 
 def friction_from_mapping(settings: Mapping[str, object], where: str = "friction") -> tuple[Friction, ...]:

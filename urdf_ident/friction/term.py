@@ -27,8 +27,8 @@ class AxisMotion:
     rate: float
     reference_torque: Array | None = None
     before: Array | None = None
-    #: Cache of intermediate results shared by several laws.
-    made: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    #: Intermediate results shared by several laws.
+    cache: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
 
 @dataclass(frozen=True)

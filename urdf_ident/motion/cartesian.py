@@ -101,7 +101,7 @@ class _Solver:
     """Damped least squares on the position of a frame, and optionally its orientation."""
 
     def __init__(self, robot: Robot, frame: str, rotation: Array | None) -> None:
-        names = [item.name for item in robot.model.frames]
+        names = [known.name for known in robot.model.frames]
         check_named("frame", frame, names, LimitError, robot.path)
         self.robot, self.rotation = robot, rotation
         self.frame, self.data = robot.model.getFrameId(frame), robot.model.createData()
@@ -201,8 +201,8 @@ def _smooth_distance(t: float, duration: float, ramp: float, speed: float) -> fl
 def _spline_at_rest(joints: tuple[str, ...], time: Array, nodes: Array) -> PiecewisePolynomial:
     from scipy.interpolate import make_interp_spline
 
-    rest: Any = [(1, np.zeros(nodes.shape[1])), (2, np.zeros(nodes.shape[1]))]
-    spline = make_interp_spline(time, nodes, k=DEGREE, bc_type=(rest, rest))
+    at_rest: Any = [(1, np.zeros(nodes.shape[1])), (2, np.zeros(nodes.shape[1]))]
+    spline = make_interp_spline(time, nodes, k=DEGREE, bc_type=(at_rest, at_rest))
     return spline_pieces(joints, spline.t, spline.c)
 
 

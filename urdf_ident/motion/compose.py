@@ -37,27 +37,27 @@ class SequenceTrajectory(Trajectory):
             if after.joints != first.joints:
                 raise LimitError("the parts move different joints", got=after.joints, expected=first.joints)
             _check_joined(before, after, "the parts do not meet")
-        smooth = min([part.smoothness for part in self.parts] + [2] * (len(self.parts) > 1))
-        freeze_arrays(self, joints=first.joints, duration=float(sum(part.duration for part in self.parts)), smoothness=smooth)
+        smooth = min([piece.smoothness for piece in self.parts] + [2] * (len(self.parts) > 1))
+        freeze_arrays(self, joints=first.joints, duration=float(sum(piece.duration for piece in self.parts)), smoothness=smooth)
 
     @property
     def starts(self) -> Array:
-        """Start of each part, shape (P,) [s]."""
-        return np.concatenate([[0.0], np.cumsum([part.duration for part in self.parts])[:-1]])
+        """Start of each piece, shape (P,) [s]."""
+        return np.concatenate([[0.0], np.cumsum([piece.duration for piece in self.parts])[:-1]])
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         time = np.atleast_1d(np.asarray(t, dtype=float))
         out = np.empty((3, len(time), len(self.joints)))
         which = np.clip(np.searchsorted(self.starts, time, side="right") - 1, 0, None)
-        for k, (part, start) in enumerate(zip(self.parts, self.starts, strict=True)):
+        for k, (piece, start) in enumerate(zip(self.parts, self.starts, strict=True)):
             mine = which == k
             if mine.any():
-                out[:, mine] = part.evaluate(time[mine] - start)
+                out[:, mine] = piece.evaluate(time[mine] - start)
         return out[0], out[1], out[2]
 
     def bounds(self, order: int) -> Array:
         """Largest bound of the parts; see :meth:`Trajectory.bounds`."""
-        return np.asarray(np.max([part.bounds(order) for part in self.parts], axis=0))
+        return np.asarray(np.max([piece.bounds(order) for piece in self.parts], axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +103,11 @@ def ramped(trajectory: Trajectory, home: ArrayLike, duration: float = 2.0) -> Se
         LimitError: The duration is not positive.
     """
     check_positive("the duration of a ramp", duration, LimitError, "s")
-    rest = one_each("home", home, len(trajectory.joints))
+    pose = one_each("home", home, len(trajectory.joints))
     first, last = ([x[0] for x in trajectory.evaluate([time])] for time in (0.0, trajectory.duration))
-    still, ends = np.zeros_like(rest), np.array([0.0, duration])
-    rise = quintic_pieces(ends, [rest, first[0]], [still, first[1]], [still, first[2]])
-    fall = quintic_pieces(ends, [last[0], rest], [last[1], still], [last[2], still])
+    still, ends = np.zeros_like(pose), np.array([0.0, duration])
+    rise = quintic_pieces(ends, [pose, first[0]], [still, first[1]], [still, first[2]])
+    fall = quintic_pieces(ends, [last[0], pose], [last[1], still], [last[2], still])
     return SequenceTrajectory(
         (PiecewisePolynomial(trajectory.joints, *rise), trajectory, PiecewisePolynomial(trajectory.joints, *fall))
     )

@@ -116,9 +116,9 @@ def constant_speed_sweep(
     Raises:
         LimitError: No such joint, or a speed that is not positive or cannot be reached between the points.
     """
-    names, rest = tuple(joints), np.asarray(home, dtype=float)
+    names, pose = tuple(joints), np.asarray(home, dtype=float)
     check_named("joint", joint, names, LimitError)
-    check_shape("home", rest.shape, (len(names),))
+    check_shape("home", pose.shape, (len(names),))
     low, high = between
     for speed in speeds:
         needed = speed * (speed / acceleration + 0.1)
@@ -129,9 +129,9 @@ def constant_speed_sweep(
                 got=f"{speed:g}",
                 remedy=f"the path must be longer than {needed:.3g}, or the acceleration larger",
             )
-    stops = [rest[names.index(joint)], low, *(end for _ in speeds for end in (high, low)), rest[names.index(joint)]]
+    stops = [pose[names.index(joint)], low, *(end for _ in speeds for end in (high, low)), pose[names.index(joint)]]
     moves = [min(speeds), *(speed for speed in speeds for _ in range(2)), min(speeds)]
-    points = np.tile(rest, (len(stops), 1))
+    points = np.tile(pose, (len(stops), 1))
     points[:, names.index(joint)] = stops
     velocity = np.tile(np.array(moves)[:, None], (1, len(names)))
     return trapezoidal(

@@ -162,10 +162,10 @@ class PDGravity(PD):
 
     def feedback(self) -> Feedback | None:
         """Its torque in the fast form, or None."""
-        own, robot, data, gravity = super().feedback(), self.robot, self.data, pin.computeGeneralizedGravity
-        if own is None or robot.model.nq != robot.n:
+        linear, robot, data, gravity = super().feedback(), self.robot, self.data, pin.computeGeneralizedGravity
+        if linear is None or robot.model.nq != robot.n:
             return None
-        return replace(own, complete=lambda total, q, v: total + gravity(robot.model, data, q))
+        return replace(linear, complete=lambda total, q, v: total + gravity(robot.model, data, q))
 
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """PD plus the gravity torque at q, shape (n,) [N·m or N]."""
@@ -245,25 +245,22 @@ class PositionReference(Controller):
 def feedback_of(controller: Controller) -> Feedback | None:
     """Fast form of a controller's torque.
 
-    The form is compared with the torque in random states, because a derived user class may override the torque and inherit
-    the form.
+    The form is compared with the torque in three random states, because a derived user class may override the torque and
+    inherit the form.
 
     Returns:
         The form, or None if there is none: with an internal state, or a user-defined controller.
     """
-    found = None if controller.states else controller.feedback()
-    return found if found is None or _agrees(found, controller) else None
-
-
-def _agrees(form: Feedback, controller: Controller) -> bool:
-    """Whether a form gives the controller's torque, in three random states."""
+    form = None if controller.states else controller.feedback()
+    if form is None:
+        return None
     for q_r, v_r, a_r, q, v in np.random.default_rng(0).uniform(-1.0, 1.0, (3, 5, len(form.gains))):
         exact = controller.torque(Reference(q_r, v_r, a_r), q, v, np.zeros(0))
         total = form.feed(q_r[None], v_r[None], a_r[None])[0] - form.gains @ np.concatenate([q, v])
-        own = total if form.complete is None else form.complete(total, q, v)
-        if not np.allclose(own, exact, rtol=1e-9, atol=1e-9 * float(np.abs(exact).max())):
-            return False
-    return True
+        torque = total if form.complete is None else form.complete(total, q, v)
+        if not np.allclose(torque, exact, rtol=1e-9, atol=1e-9 * float(np.abs(exact).max())):
+            return None
+    return form
 
 
 def _at_rest(reference: Reference) -> Reference:

@@ -97,8 +97,8 @@ class FrictionTruth:
             return None
         for w in _PROBES:  # tested numerically, because users can define their own laws
             for s in (-1.0, 1.0):
-                found = self._by_laws(w * one, s * one, zero)
-                if not np.allclose(found, constant + slope * w + jump * s, rtol=1e-9, atol=1e-12):
+                friction = self._by_laws(w * one, s * one, zero)
+                if not np.allclose(friction, constant + slope * w + jump * s, rtol=1e-9, atol=1e-12):
                     return None
         return constant, slope, jump
 
@@ -157,9 +157,9 @@ class FrictionTruth:
         Returns:
             Lowest (≤ 0) and highest (≥ 0) friction, shapes (K,) [N·m or N].
         """
-        rest, ones = np.zeros(self.sliders), np.ones(self.sliders)
-        base = self._by_laws(rest, rest, z)
-        low, high = self._by_laws(rest, -ones, z) - base, self._by_laws(rest, ones, z) - base
+        zero, ones = np.zeros(self.sliders), np.ones(self.sliders)
+        base = self._by_laws(zero, zero, z)
+        low, high = self._by_laws(zero, -ones, z) - base, self._by_laws(zero, ones, z) - base
         if self.load is not None and load is not None:
             extra = self.load * np.abs(load)
             low[: self.n] -= extra
@@ -180,11 +180,11 @@ class FrictionTruth:
             return z
         out = z.copy()
         for begin, side in ((0, self.joint), (self.n, self.motor)):
-            part = slice(begin, begin + self.n)
+            sliders = slice(begin, begin + self.n)
             for each in side:
                 if each.law.memory:
                     on = np.any([value != 0 for value in each.values], axis=0)
-                    out[part] = np.where(on, each.law.bend(z[part], step[part]), out[part])
+                    out[sliders] = np.where(on, each.law.bend(z[sliders], step[sliders]), out[sliders])
         return out
 
     @staticmethod

@@ -85,22 +85,26 @@ class Collocation:
         Raises:
             SimulationError: Newton's method does not converge.
         """
+        h = self.step
         guess = np.zeros((3, len(x))) if self._stages is None else _AHEAD @ self._stages
-        found = None if self._inverse is None else self._solve(self._inverse, k, x, v, guess, _ROUNDS)
-        if found is None:
-            self._inverse = self._newton(k, x, v)
-            found = self._solve(self._inverse, k, x, v, guess, _MOST_ROUNDS)
-        if found is None:
-            found = self._search(k, x, v, guess)
-        if found is None:
+        stages = None if self._inverse is None else self._solve(self._inverse, k, x, v, guess, _ROUNDS)
+        if stages is None:
+            by_state, by_speed = self.system.slopes(k, 1, x + 0.5 * h * v, v)
+            self._inverse = np.asarray(
+                np.linalg.inv(np.eye(3 * len(x)) - h**2 * np.kron(_A @ _A, by_state) - h * np.kron(_A, by_speed))
+            )
+            stages = self._solve(self._inverse, k, x, v, guess, _MOST_ROUNDS)
+        if stages is None:
+            stages = self._search(k, x, v, guess)
+        if stages is None:
             raise SimulationError(
                 "the plant cannot be integrated",
                 where=f"t = {k * self.step:.4g} s",
                 got=f"step {self.step:g} s",
                 remedy="take a shorter step, softer gains, or a wider smooth sign of friction",
             )
-        self._stages, h = found, self.step
-        return x + h * v + h**2 * (_B @ _A @ found), v + h * (_B @ found)
+        self._stages = stages
+        return x + h * v + h**2 * (_B @ _A @ stages), v + h * (_B @ stages)
 
     def _solve(self, inverse: Array, k: int, x: Array, v: Array, stages: Array, rounds: int) -> Array | None:
         h, last = self.step, np.inf
@@ -135,19 +139,13 @@ class Collocation:
             change = np.linalg.solve(np.eye(3 * d) - np.vstack(rows), left.ravel()).reshape(stages.shape)
             if h * float(np.abs(change).max()) <= _ROUNDED * (1.0 + float(np.abs(V).max())):
                 return stages + change
-            size, part = np.linalg.norm(left), 1.0
-            while part > _SHORTEST:
-                X, V, left = self._left(k, x, v, stages + part * change)
-                if np.linalg.norm(left) < (1.0 - 0.1 * part) * size:
+            size, damping = np.linalg.norm(left), 1.0
+            while damping > _SHORTEST:
+                X, V, left = self._left(k, x, v, stages + damping * change)
+                if np.linalg.norm(left) < (1.0 - 0.1 * damping) * size:
                     break
-                part /= 2
+                damping /= 2
             else:
                 return None
-            stages = stages + part * change
+            stages = stages + damping * change
         return None
-
-    def _newton(self, k: int, x: Array, v: Array) -> Array:
-        h = self.step
-        by_state, by_speed = self.system.slopes(k, 1, x + 0.5 * h * v, v)
-        matrix = np.eye(3 * len(x)) - h**2 * np.kron(_A @ _A, by_state) - h * np.kron(_A, by_speed)
-        return np.asarray(np.linalg.inv(matrix))

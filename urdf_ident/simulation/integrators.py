@@ -151,9 +151,9 @@ class StickSlip:
                 self._set_slip(np.where(reluctant, 0.0, self.slip))
                 self._known = self._evaluate(t, self.x, self.w, self.state, self.bristles)
                 continue
-            part, crossing = self._first_crossing(t, end - t, start, (x, w, state), wrong)
-            self._accept(*self._runge_kutta(t, part * (end - t), start), crossing)
-            t += part * (end - t)
+            fraction, crossing = self._first_crossing(t, end - t, start, (x, w, state), wrong)
+            self._accept(*self._runge_kutta(t, fraction * (end - t), start), crossing)
+            t += fraction * (end - t)
             if end - t <= 1e-9 * length:
                 return None
         start = self.rates(t)
@@ -176,8 +176,8 @@ class StickSlip:
 
         def slope(after: float, now: Array) -> Array:
             x, w, s = np.split(now, ends)
-            found = self._evaluate(t + after, x, w, s, self._bent(x))
-            return np.concatenate([w, found.a, found.state])
+            rates = self._evaluate(t + after, x, w, s, self._bent(x))
+            return np.concatenate([w, rates.a, rates.state])
 
         ends = [len(x), 2 * len(x)]
         x, w, s = np.split(_rk4(slope, np.concatenate([x, w, s]), h, np.concatenate([w, first.a, first.state])), ends)
@@ -291,8 +291,8 @@ class StickSlip:
         x, w, state = end
         last = self._evaluate(t + h, x, w, state, self._bent(x))
         before, after = self.friction.velocity(self.w), self.friction.velocity(w)
-        slope, slope_end = (h * self.friction.velocity(item.a) for item in (start, last))
-        parts = np.full(len(wrong), np.inf)
+        slope, slope_end = (h * self.friction.velocity(rates.a) for rates in (start, last))
+        fractions = np.full(len(wrong), np.inf)
         for k in np.flatnonzero(wrong):
             rise = after[k] - before[k]
             cubic = [slope[k] + slope_end[k] - 2 * rise, 3 * rise - 2 * slope[k] - slope_end[k], slope[k], before[k]]
@@ -304,9 +304,9 @@ class StickSlip:
                 )
             roots = np.roots(cubic)
             real = roots.real[(np.abs(roots.imag) < 1e-9) & (roots.real > 0) & (roots.real <= 1)]
-            parts[k] = real.min() if len(real) else before[k] / (before[k] - after[k])
-        part = float(parts.min())
-        return part, wrong & (parts <= part * (1 + 1e-9) + 1e-12)
+            fractions[k] = real.min() if len(real) else before[k] / (before[k] - after[k])
+        fraction = float(fractions.min())
+        return fraction, wrong & (fractions <= fraction * (1 + 1e-9) + 1e-12)
 
     def _stop(self) -> None:
         """Sets the velocities of stopped sliders to exactly zero, with the least change in the mass metric."""

@@ -288,10 +288,10 @@ class Guard:
         Raises:
             SimulationError: As :meth:`check`.
         """
-        some = slice(max(0, end - _WATCHED), end)
-        if np.abs(q[some] - reference[some]).max(initial=0.0) <= self.trip and np.isfinite(v[some]).all():
+        recent = slice(max(0, end - _WATCHED), end)
+        if np.abs(q[recent] - reference[recent]).max(initial=0.0) <= self.trip and np.isfinite(v[recent]).all():
             return
-        for k in range(some.start, end):
+        for k in range(recent.start, end):
             self.check(float(time[k]), q[k], v[k], reference[k])
 
     def check(self, t: float, q: Array, v: Array, reference: Array) -> None:

@@ -128,8 +128,8 @@ class Stages:
         if not len(stuck):
             return net, a, None
         columns = self._inverse_mass(self._q)[:, stuck]
-        own = columns[stuck]
-        hold: Array = a[stuck] / own[0, 0] if len(stuck) == 1 else np.asarray(np.linalg.solve(own, a[stuck]))
+        compliance = columns[stuck]
+        hold: Array = a[stuck] / compliance[0, 0] if len(stuck) == 1 else np.asarray(np.linalg.solve(compliance, a[stuck]))
         a = a - columns @ hold
         a[stuck] = 0.0
         return net, a, hold

@@ -68,7 +68,7 @@ def _dividing(wanted: IntArray) -> IntArray:
     wholes = range(most, 2 * most)  # 2 * most cannot be better than its half
     divisors = [np.array([d for d in range(1, whole + 1) if whole % d == 0]) for whole in wholes]
     return min(
-        (own[np.searchsorted(own, wanted)] for own in divisors), key=lambda counts: (int(counts.sum()), int(counts.max()))
+        (steps[np.searchsorted(steps, wanted)] for steps in divisors), key=lambda counts: (int(counts.sum()), int(counts.max()))
     )
 
 

@@ -114,9 +114,9 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
     joint_friction = friction_from_mapping(_selected(_section(settings, "friction", where), pick, count), f"{where}, friction")
     friction = FrictionTruth(robot.n, joint_friction, motor_friction, reduction if motor_friction else None)
     stiffness = _vector(settings, "stiffness", count, where)[pick] if "stiffness" in settings else None
-    kept = None if reduction is None else reduction[np.ix_(pick, pick)]
+    selected = None if reduction is None else reduction[np.ix_(pick, pick)]
     damping = _vector(settings, "spring_damping", count, where)[pick]
-    return JointTruth(rotor[np.ix_(pick, pick)], friction, kept, stiffness, damping)
+    return JointTruth(rotor[np.ix_(pick, pick)], friction, selected, stiffness, damping)
 
 
 def urdf_truth(robot: Robot) -> JointTruth:
@@ -138,10 +138,10 @@ def urdf_truth(robot: Robot) -> JointTruth:
     speed = robot.model.velocityLimit
     speed = np.where(np.isfinite(speed) & (speed > 0), speed, 1.0)
     masses = masses_of_poses(robot)
-    own, largest = np.diagonal(masses, axis1=1, axis2=2).max(axis=0), np.abs(masses).max(axis=(0, 2))
+    inertia, largest = np.diagonal(masses, axis1=1, axis2=2).max(axis=0), np.abs(masses).max(axis=(0, 2))
     coupled = largest * _MOTION / _BAND
-    rotor = np.maximum(coupled + (damping + dry / speed) / _BAND - own, 0.0)
-    root = np.sqrt(positive(own + rotor))
+    rotor = np.maximum(coupled + (damping + dry / speed) / _BAND - inertia, 0.0)
+    root = np.sqrt(positive(inertia + rotor))
     scaled = (masses + np.diag(rotor)) / root / root[:, None]
     if not np.isfinite(scaled).all():
         remedy = "check its masses, inertias and lengths"
@@ -154,8 +154,10 @@ def urdf_truth(robot: Robot) -> JointTruth:
         units = ["kg" if prismatic else "kg·m²" for prismatic in robot.prismatic]
         every = zip(robot.joints, rotor, units, strict=True)
         listed = ", ".join(f"{joint} {value:.2g} {unit}" for joint, value, unit in every if value > 0)
-        words = "the URDF's links are too light to be controlled without rotor inertia, so this much is assumed"
-        notes = (f"{words}: {listed}; give the real one with --truth",)
+        notes = (
+            "the URDF's links are too light to be controlled without rotor inertia, so this much is assumed: "
+            f"{listed}; give the real one with --truth",
+        )
     if not (damping.any() or dry.any()):
         notes += ("the URDF states no joint friction, so none is simulated; describe it in a file for --truth (docs/howto.md)",)
     friction = FrictionTruth(robot.n, friction_from_mapping(known))
@@ -165,7 +167,7 @@ def urdf_truth(robot: Robot) -> JointTruth:
 def _selected(value: Any, pick: list[int], count: int) -> Any:
     """Values of the selected joints, in their order."""
     if isinstance(value, Mapping):
-        return {key: _selected(item, pick, count) for key, item in value.items()}
+        return {key: _selected(entry, pick, count) for key, entry in value.items()}
     return [value[k] for k in pick] if isinstance(value, list) and len(value) == count else value
 
 
@@ -214,11 +216,11 @@ def rotors_and_friction(model: DynamicModel, theta: Array) -> tuple[Array, Frict
     """
     n, rotor = model.n, np.zeros((model.n, model.n))
     sides: dict[str, list[tuple[int, Law, Array]]] = {"joint": [], "motor": []}
-    for item, own in model.placed_terms:
-        if item.term.name == "rotor_inertia":
-            weights = model.drive.rate_weights(item.axis, item.side)
-            rotor += theta[own.start] * np.outer(weights, weights)
-        elif isinstance(item.term, Law):
-            sides[item.side].append((item.axis, item.term, np.asarray(theta[own])))
+    for applied, place in model.placed_terms:
+        if applied.term.name == "rotor_inertia":
+            weights = model.drive.rate_weights(applied.axis, applied.side)
+            rotor += theta[place.start] * np.outer(weights, weights)
+        elif isinstance(applied.term, Law):
+            sides[applied.side].append((applied.axis, applied.term, np.asarray(theta[place])))
     joint, motor = combine_axes(sides["joint"], n), combine_axes(sides["motor"], n)
     return rotor, FrictionTruth(n, joint, motor, model.drive.reduction if motor else None)
