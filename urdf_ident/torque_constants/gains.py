@@ -110,21 +110,19 @@ def _check_constant(signals: Sequence[Targets], j: int, joint: str, moving: Esti
             )
 
 
-def _combined(rest: Estimate, moving: Estimate) -> tuple[Estimate, str]:
-    """Inverse-variance weighted mean of both estimates of one joint, and its origin as text."""
-    if rest.known or not np.isfinite(moving.error):
-        return rest, "at rest"
-    weights = np.array([rest.error, moving.error]) ** -2.0
-    if weights[0] < 0.01 * weights[1]:
-        return moving, "by regression in motion"
-    value = float(weights @ np.nan_to_num([rest.value, moving.value]) / weights.sum())
-    return Estimate(value, float(weights.sum() ** -0.5)), "at rest and by regression in motion"
-
-
 def _with_twins(joints: tuple[str, ...], rest: Sequence[Estimate], moving: Sequence[Estimate]) -> TorqueConstants:
     """Keeps joints known at rest; the others use the constant of a twin if there is one, else their own."""
-    pairs = [_combined(at_rest_, moving_) for at_rest_, moving_ in zip(rest, moving, strict=True)]
-    best, origins = [estimate for estimate, _ in pairs], [text for _, text in pairs]
+    best, origins = list(rest), ["at rest"] * len(joints)
+    for j, (still, moved) in enumerate(zip(rest, moving, strict=True)):
+        if still.known or not np.isfinite(moved.error):
+            continue
+        weights = np.array([still.error, moved.error]) ** -2.0
+        if weights[0] < 0.01 * weights[1]:
+            best[j], origins[j] = moved, "by regression in motion"
+        else:
+            value = float(weights @ np.nan_to_num([still.value, moved.value]) / weights.sum())
+            best[j] = Estimate(value, float(weights.sum() ** -0.5))
+            origins[j] = "at rest and by regression in motion"
     for joint, estimate in zip(joints, best, strict=True):
         if not estimate.error < 0.2:
             raise LogError(
@@ -136,7 +134,7 @@ def _with_twins(joints: tuple[str, ...], rest: Sequence[Estimate], moving: Seque
         if rest[j].known:
             continue
         reach = max(TWINS, 3.0 * estimate.error)
-        near = [k for k, moving_ in enumerate(best) if k != j and abs(abs(estimate.value / moving_.value) - 1.0) < reach]
+        near = [k for k, other in enumerate(best) if k != j and abs(abs(estimate.value / other.value) - 1.0) < reach]
         twins = [k for k in near if rest[k].known] or near
         model = min(twins, key=lambda k: best[k].error, default=j)
         if best[model].error < estimate.error:

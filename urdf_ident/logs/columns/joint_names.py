@@ -65,58 +65,38 @@ def match_joints(
 
 
 def _matches(logged: Sequence[str], robot: Robot) -> list[dict[str, str]]:
+    """All ways to name the joints with one prefix and one suffix around what tells them apart."""
     if robot.n == 1:
         return [{robot.joints[0]: logged[0]}] if len(logged) == 1 else []
-    tokens = {name: _tokens(name) for name in logged}
+    tokens = [_tokens(joint) for joint in robot.joints]
+    least = min(map(len, tokens))
+    begin = next((k for k in range(least) if len({name[k] for name in tokens}) > 1), least - 1)
+    end = next((k for k in range(least - begin) if len({name[-1 - k] for name in tokens}) > 1), max(0, least - begin - 1))
+    cores = {joint: name[begin : len(name) - end] for joint, name in zip(robot.joints, tokens, strict=True)}
+    numbered = all(len(core) == 1 and core[0].isdigit() for core in cores.values())
+    numbers = {core[0] for core in cores.values()} | {token for joint in robot.locked for token in _tokens(joint)}
+
     spelled: dict[tuple[str, ...], str | None] = {}
-    for name, tokens_in_name in tokens.items():
-        spelled[tokens_in_name] = None if tokens_in_name in spelled else name
-    cores = _cores(robot.joints)
+    for name in logged:
+        spelled[_tokens(name)] = None if _tokens(name) in spelled else name
     first = cores[robot.joints[0]]
-    ends = {
-        (tokens_in_name[:start], tokens_in_name[start + len(first) :])
-        for tokens_in_name in tokens.values()
-        for start in range(len(tokens_in_name) - len(first) + 1)
-        if tokens_in_name[start : start + len(first)] == first
+    affixes = {
+        (name[:k], name[k + len(first) :])
+        for name in spelled
+        for k in range(len(name) - len(first) + 1)
+        if name[k : k + len(first)] == first
     }
     matches = []
-    for head, tail in sorted(ends):
-        match = {joint: spelled.get((*head, *core, *tail)) for joint, core in cores.items()}
-        if not all(match.values()) or _has_more(head, tail, cores, spelled, robot):
+    for prefix, suffix in sorted(affixes):
+        match = {joint: spelled.get((*prefix, *core, *suffix)) for joint, core in cores.items()}
+        if not all(match.values()):
             continue
+        at = len(prefix)
+        cores_logged = {name[at] for name in spelled if len(name) > at and name == (*prefix, name[at], *suffix)}
+        if numbered and any(core.isdigit() and core not in numbers for core in cores_logged):
+            continue  # the log numbers further joints: it is that of another robot
         matches.append({joint: str(name) for joint, name in match.items()})
     return matches
-
-
-def _has_more(
-    head: tuple[str, ...],
-    tail: tuple[str, ...],
-    cores: Mapping[str, tuple[str, ...]],
-    spelled: Mapping[tuple[str, ...], str | None],
-    robot: Robot,
-) -> bool:
-    """Whether the log numbers further joints that the robot does not have, so that it is the log of another robot."""
-    if not all(len(core) == 1 and core[0].isdigit() for core in cores.values()):
-        return False
-    numbers = {
-        name_tokens[len(head)]
-        for name_tokens in spelled
-        if len(name_tokens) == len(head) + 1 + len(tail)
-        and name_tokens[: len(head)] == head
-        and name_tokens[len(head) + 1 :] == tail
-        and name_tokens[len(head)].isdigit()
-    }
-    locked = {token for joint in robot.locked for token in _tokens(joint)}
-    return bool(numbers - {core[0] for core in cores.values()} - locked)
-
-
-def _cores(joints: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The part of each name in which the joints differ."""
-    names = [_tokens(joint) for joint in joints]
-    least = min(map(len, names))
-    head = next((k for k in range(least) if len({p[k] for p in names}) > 1), least - 1)
-    tail = next((k for k in range(least - head) if len({p[-1 - k] for p in names}) > 1), max(0, least - head - 1))
-    return {joint: p[head : len(p) - tail] for joint, p in zip(joints, names, strict=True)}
 
 
 def _tokens(name: str) -> tuple[str, ...]:

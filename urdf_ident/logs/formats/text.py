@@ -345,7 +345,7 @@ def _arrow(block: bytes, table: TextTable, columns: list[int]) -> Array | None:
     kinds = {str(k): pa.string() if k in table.stamps else pa.float64() for k in columns}
     np.empty(_STACK, np.uint8)  # raises without memory for threads of pyarrow, which would end the process
     try:
-        table_ = arrow_csv.read_csv(
+        parsed = arrow_csv.read_csv(
             pa.BufferReader(block),
             read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1),
             memory_pool=pa.system_memory_pool(),
@@ -356,9 +356,9 @@ def _arrow(block: bytes, table: TextTable, columns: list[int]) -> Array | None:
         )
     except pa.ArrowException:
         return None
-    values = np.empty((len(table_), len(columns)))
+    values = np.empty((len(parsed), len(columns)))
     for k, column in enumerate(columns):
-        data = table_.column(k)
+        data = parsed.column(k)
         values[:, k] = [stamp(cell or "") for cell in data.to_pylist()] if column in table.stamps else _numbers(data)
     return values
 

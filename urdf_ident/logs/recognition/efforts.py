@@ -63,42 +63,9 @@ class EffortColumns:
         return "torque" if _TORQUE[0] < size < _TORQUE[1] or size == 0 else "thousandths" if size > _THOUSANDTHS else "current"
 
 
-@dataclass(frozen=True, eq=False)
-class Efforts:
-    """All runs of columns that may be efforts, best first.
-
-    Attributes:
-        rows: The runs; empty if the log has no efforts.
-    """
-
-    rows: tuple[EffortColumns, ...]
-
-    @property
-    def score(self) -> float:
-        """Agreement of the best run with the torques, 0 to 1."""
-        return self.rows[0].agreement if self.rows else 0.0
-
-    def roles(self) -> dict[str, EffortColumns]:
-        """Measured effort, and the controller's target current and target torque if both were logged."""
-        if not self.rows:
-            return {}
-        good: list[EffortColumns] = []
-        for row in self.rows:
-            enough = row.agreement > 0.4 * self.rows[0].agreement
-            if enough and not any(set(other.block) & set(row.block) for other in good):  # a shifted copy
-                good.append(row)
-        currents = sorted((row for row in good if row.kind == "current"), key=lambda row: -row.rough)
-        torques = [row for row in good if row.kind == "torque"]
-        if len(currents) > 1 and torques and currents[-1].rough < 0.5 * currents[0].rough:
-            return {
-                "effort": currents[0],
-                "effort_target": currents[-1],
-                "torque_target": min(torques, key=lambda row: row.rough),
-            }
-        return {"effort": max(torques or good, key=lambda row: (row.agreement > 0.8 * self.rows[0].agreement, row.rough))}
-
-
-def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Array, runs: Sequence[Block]) -> Efforts:
+def find_efforts(
+    robot: Robot, motion: CandidateMotion, means: Array, rough: Array, runs: Sequence[Block]
+) -> tuple[EffortColumns, ...]:
     """Evaluates runs of columns as efforts of a motion.
 
     Args:
@@ -111,7 +78,7 @@ def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Arr
     """
     columns = sorted({k for run in runs for k in run})
     if not columns:
-        return Efforts(())
+        return ()
     fit = match(motion, means[:, columns])
     place_of = {column: k for k, column in enumerate(columns)}
     place = robot.places_in_order
@@ -121,20 +88,43 @@ def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Arr
     rows = []
     for run in runs:
         effort_of = np.array([place_of[run[k]] for k in place])
-        share = fit.share[np.arange(robot.n), effort_of]
+        each = np.arange(robot.n), effort_of  # of every joint, its own effort
+        share = fit.share[each]
         score = float(share[loaded].mean()) if loaded.any() else 0.0
-        wholes = fit.whole[np.arange(robot.n), effort_of]
+        wholes = fit.whole[each]
         whole, clear = float(wholes.mean()), float(np.mean(np.log(np.maximum(1 - wholes, _ENOUGH)) / np.log(_ENOUGH)))
         if whole < 0.3:
             continue
         axis, slopes = direction(fit, effort_of)
-        seen = (fit.partial[np.arange(robot.n), effort_of] > 0.7) & (share > 0.02)
+        seen = (fit.partial[each] > 0.7) & (share > 0.02)
         if not loaded.any():
-            slopes = fit.alone[np.arange(robot.n), effort_of]
-        inertia = (
-            fit.inertia[np.arange(robot.n), effort_of] * np.linalg.norm(motion.inertial, axis=0) / std[[run[k] for k in place]]
-        )
+            slopes = fit.alone[each]
+        inertia = fit.inertia[each] * np.linalg.norm(motion.inertial, axis=0) / std[[run[k] for k in place]]
         upright = float(inertia.sum())
         noise = float(np.median(rough[list(run)] / std[list(run)]))
         rows.append(EffortColumns(run, score, whole, clear, axis, slopes, seen, upright, noise))
-    return Efforts(tuple(sorted(rows, key=lambda row: row.agreement, reverse=True)))
+    return tuple(sorted(rows, key=lambda row: row.agreement, reverse=True))
+
+
+def effort_roles(efforts: Sequence[EffortColumns]) -> dict[str, EffortColumns]:
+    """Tells the measured effort from the controller's target current and target torque, if both were logged.
+
+    Args:
+        efforts: All runs of columns that may be efforts, best first.
+
+    Returns:
+        Quantity → run of columns; empty without efforts.
+    """
+    if not efforts:
+        return {}
+    good: list[EffortColumns] = []
+    for row in efforts:
+        enough = row.agreement > 0.4 * efforts[0].agreement
+        if enough and not any(set(other.block) & set(row.block) for other in good):  # a shifted copy
+            good.append(row)
+    currents = sorted((row for row in good if row.kind == "current"), key=lambda row: -row.rough)
+    torques = [row for row in good if row.kind == "torque"]
+    if len(currents) > 1 and torques and currents[-1].rough < 0.5 * currents[0].rough:
+        target = min(torques, key=lambda row: row.rough)
+        return {"effort": currents[0], "effort_target": currents[-1], "torque_target": target}
+    return {"effort": max(torques or good, key=lambda row: (row.agreement > 0.8 * efforts[0].agreement, row.rough))}

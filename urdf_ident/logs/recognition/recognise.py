@@ -18,7 +18,7 @@ from ..columns.layout import LogLayout
 from ..columns.names import NAMES
 from ..tables import Table
 from .blocks import Block, Links, Rate, alike, blocks, links_of, rates
-from .efforts import Efforts, find_efforts
+from .efforts import EffortColumns, effort_roles, find_efforts
 from .gravity import CandidateMotion
 from .meaning import Recognised, certainty_word, effort_columns, share_explained
 from .series import Series, TimeColumn, find_clock, smoothed
@@ -64,21 +64,25 @@ class _Candidate:
     position: Block
     unit: str
     rate: Rate
-    efforts: Efforts
+    efforts: tuple[EffortColumns, ...]
     inside: float
     down: Array
     alone: bool = True
     other_units: tuple[str, ...] = ()
 
     @property
+    def agreement(self) -> float:
+        """Agreement of the best efforts with the torques of the URDF, 0 to 1."""
+        return self.efforts[0].agreement if self.efforts else 0.0
+
+    @property
     def plausibility(self) -> float:
         usual = 1.0  # for torques of a robot mounted as described in the project
-        if self.efforts.rows:
-            row = self.efforts.rows[0]
+        for row in self.efforts[:1]:
             turned = row.score > 0.1 and abs(float(row.axis @ self.down)) < 0.9  # efforts may count backwards
             usual = _KINDS[row.kind] * (_TURNED if turned else 1.0)
         rated = 1.0 + 0.2 * self.rate.correlation
-        return _UNITS.get(self.unit, 1.0) * usual * (self.efforts.score + 0.05) * self.inside**2 * rated
+        return _UNITS.get(self.unit, 1.0) * usual * (self.agreement + 0.05) * self.inside**2 * rated
 
 
 def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
@@ -139,7 +143,7 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
                 f"columns {list(linked[velocity].block or ())} are accelerations (the derivative of the velocities) "
                 "and are computed from the positions instead"
             )
-    roles = best.efforts.roles()
+    roles = effort_roles(best.efforts)
     gravity, gain = effort_columns(robot, roles, columns, units, notes, named, best.alone, table.names)
     if not roles:
         notes.append("no columns follow the torques that the URDF predicts: the log seems to contain no efforts")
@@ -255,9 +259,9 @@ def _positions(
     std = positive(series.mean.std(axis=0))
     same = [run for run in (linked or runs) if alike(links, run, candidate.position) and not set(run) & set(candidate.position)]
     noisy = sorted([candidate.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / std[list(run)])))
-    best = candidate.efforts.rows[0] if candidate.efforts.rows else None
+    best = candidate.efforts[0] if candidate.efforts else None
     score = "" if best is None else f"; for this motion the URDF's torques explain {share_explained(best)} of the efforts"
-    certain = candidate.efforts.score > 0.3 and candidate.inside > 0.98 and candidate.alone and not candidate.other_units
+    certain = candidate.agreement > 0.3 and candidate.inside > 0.98 and candidate.alone and not candidate.other_units
     doubt = "" if candidate.alone else "; other columns fit nearly as well"
     doubt += f"; in {' or '.join(candidate.other_units)} they fit nearly as well" if candidate.other_units else ""
     why = f"{certainty_word(certain)}: within the joint limits{score}{doubt}"

@@ -41,14 +41,12 @@ class Series:
         slope: Difference quotients over the same windows, shape (M, W) [per s].
         bend: Second difference quotients, shape (M, W) [per s²].
         rough: Shape (W,): standard deviation of the sample-to-sample noise, in the column's unit.
-        step: Time between the M windows [s].
     """
 
     mean: Array
     slope: Array
     bend: Array
     rough: Array
-    step: float
 
 
 def find_clock(values: Array, rate: float | None, named: int | None, unit: str | None) -> TimeColumn:
@@ -136,4 +134,4 @@ def smoothed(values: Array, clock: TimeColumn) -> Series:
 
     wide = np.maximum(0.5 * (time[centre + 2 * half] - time[centre - 2 * half]), 0.2 * half * clock.interval)[:, None]
     bend = (middle(centre + 2 * half) - 2 * middle(centre) + middle(centre - 2 * half)) / wide**2
-    return Series(mean, slope, bend, white_noise(filled), stride * clock.interval)
+    return Series(mean, slope, bend, white_noise(filled))
