@@ -351,7 +351,7 @@ def test_data_without_reversals_are_those_of_weighted_samples_a_factor_a_stretch
     }
     assert 0.01 < 1 - np.mean([part.mean() for own in weights.values() for part in own]) < 0.5
     whole = build_statistics(model, logs, weights=weights)
-    found = without_reversals(model, logs)()
+    found = without_reversals(model, logs)
     for group in found.groups:
         expected, factor = whole.factor(group), found.factor(group)
         np.testing.assert_allclose(factor.T @ factor, expected.T @ expected, atol=1e-9 * np.abs(expected.T @ expected).max())

@@ -22,7 +22,6 @@ from urdf_ident.signals.prepare import PreparedLog
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.motions import repeated
-from urdf_ident.statistics.row_cache import RowCache
 from urdf_ident.statistics.rows import RowFilter
 
 NOISE, DRY = 0.05, 0.6  # standard deviation of the noise, largest static friction [N·m]
@@ -143,7 +142,7 @@ def test_rows_of_samples_with_weights_are_scaled_and_counted(model: DynamicModel
     for factor in (1, 4):
         row_filter = RowFilter(factor)
         made = accumulate(model, "log", [segment], row_filter, blocks=1)
-        kept = accumulate(model, "log", [segment], row_filter, blocks=1, kept=RowCache())
+        kept = accumulate(model, "log", [segment], row_filter, blocks=1)
         for entry, other, rows, own in zip(made.entries, kept.entries, _rows(model, plain, row_filter), weights.T, strict=True):
             share = _share(own, row_filter)
             wide = rows * np.sqrt(share)[:, None]

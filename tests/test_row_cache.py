@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,8 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
+from urdf_ident.statistics import row_cache
 from urdf_ident.statistics.accumulate import accumulate
-from urdf_ident.statistics.row_cache import RowCache
 from urdf_ident.statistics.rows import RowFilter
 
 SIMPLE, MANY = ["viscous", "coulomb"], ["viscous", "stribeck", "load_coulomb", "presliding"]
@@ -30,10 +32,14 @@ def piece(robot: Robot, samples: int, seed: int, **more: object) -> Segment:
     return Segment("run", 0.0, 100.0, q, v, a, rng.normal(size=q.shape), external=0.1 * rng.normal(size=q.shape), **more)  # type: ignore[arg-type]
 
 
-def assert_same_factors(model: DynamicModel, segments: list[Segment], row_filter: RowFilter, kept: RowCache) -> None:
-    """With a cache of rows as without one."""
-    one = accumulate(model, "run", segments, row_filter, kept=kept)
-    other = accumulate(model, "run", segments, row_filter)
+def assert_same_factors(
+    model: DynamicModel, segments: list[Segment], row_filter: RowFilter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With kept columns as from the streamed rows."""
+    one = accumulate(model, "run", segments, row_filter)
+    with monkeypatch.context() as patch:
+        patch.setattr("urdf_ident.statistics.accumulate.cached_rows", lambda *_: None)
+        other = accumulate(model, "run", segments, row_filter)
     assert one.fingerprint == other.fingerprint
     assert [(e.log, e.block, e.group, e.rows) for e in one.entries] == [
         (e.log, e.block, e.group, e.rows) for e in other.entries
@@ -42,25 +48,26 @@ def assert_same_factors(model: DynamicModel, segments: list[Segment], row_filter
         np.testing.assert_allclose(a.R.T @ a.R, b.R.T @ b.R, atol=1e-9 * max(1.0, np.abs(b.R).max() ** 2))
 
 
+@pytest.mark.parametrize("most", [12_000_000, 20_000])  # the latter is room for the columns of one model, not for all terms
 @pytest.mark.parametrize("factor", [1, 4])
 @pytest.mark.parametrize("coupled", [False, True])
-def test_cached_rows_make_the_same_factors(robot: Robot, factor: int, coupled: bool) -> None:
+def test_kept_columns_make_the_same_factors(
+    robot: Robot, factor: int, coupled: bool, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_cache, "MOST", row_cache._Columns.held + most)
     segments = [piece(robot, 700, 0), piece(robot, 30, 1), piece(robot, 400, 2, repeats=3)]
-    kept, row_filter = RowCache(), RowFilter(factor)
     drive = Drive.build(3, reduction=[[10, 0, 0], [0, 20, 0], [0, 5, 30]]) if coupled else None
     rng = np.random.default_rng(3)
     for friction in (SIMPLE, MANY, MANY, SIMPLE):  # another reference each time
         model = DynamicModel(robot, friction=friction, drive=drive).with_reference(rng.normal(size=30))
-        assert_same_factors(model, segments, row_filter, kept)
+        assert_same_factors(model, segments, RowFilter(factor), monkeypatch)
+    assert row_cache._Columns.held <= row_cache.MOST
 
 
-def test_what_is_too_much_is_not_kept(robot: Robot) -> None:
-    segment, kept = piece(robot, 2000, 0), RowCache(most=1000)
-    model = DynamicModel(robot, friction=SIMPLE)
-    assert kept.rows(model, segment, RowFilter(1)) is None
-    assert_same_factors(model, [segment], RowFilter(1), kept)
-    small = RowCache(most=20_000)  # room for the equations of one model, not for all terms
-    for friction in (SIMPLE, MANY):
-        model = DynamicModel(robot, friction=friction).with_reference(np.ones(30))
-        assert_same_factors(model, [segment], RowFilter(8), small)
-    assert small.held <= small.most
+def test_columns_are_let_go_of_with_their_segment(robot: Robot) -> None:
+    before, segment = row_cache._Columns.held, piece(robot, 500, 0)
+    accumulate(DynamicModel(robot, friction=SIMPLE), "run", [segment], RowFilter(1))
+    assert row_cache._Columns.held > before
+    del segment
+    gc.collect()
+    assert row_cache._Columns.held <= before

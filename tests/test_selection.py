@@ -34,7 +34,6 @@ from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.choice import standard_error
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import folds_of
-from urdf_ident.statistics.row_cache import RowCache
 
 SIMPLE = {"viscous", "coulomb", "offset"}
 
@@ -495,19 +494,6 @@ def test_a_motor_that_moves_two_joints_begins_with_friction_of_its_own() -> None
     assert motors == {("viscous", 2), ("coulomb", 2)}
     listed = DynamicModel(robot, drive=Drive.build(3, reduction=A), friction=["viscous"])
     assert all(item.term.name == "rotor_inertia" for item in listed.terms if item.side == "motor")
-
-
-def test_statistics_of_the_same_model_are_made_once(robot: Robot, runs: list[PreparedLog]) -> None:
-    kept, model = RowCache(), DynamicModel(robot, friction=["viscous"])
-    one = build_statistics(model, runs, kept=kept)
-    assert build_statistics(DynamicModel(robot, friction=["viscous"]), runs, kept=kept) is one
-    others = [
-        build_statistics(DynamicModel(robot, friction=["coulomb"]), runs, kept=kept),
-        build_statistics(model, runs[:4], kept=kept),
-        build_statistics(model, runs, kept=kept, blocks=1),
-    ]
-    assert [len(other.entries) for other in others] == [len(one.entries), 4 * len(one.entries) // 5, 3 * len(runs)]
-    assert all(other is not one for other in others)
 
 
 def test_periods_count_as_the_motion_that_they_were(robot: Robot) -> None:

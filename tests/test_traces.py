@@ -90,7 +90,7 @@ def test_memory_of_a_slow_and_of_a_white_error(model: DynamicModel, theta: np.nd
 
 
 def test_speeds_show_the_friction(model: DynamicModel, theta: np.ndarray) -> None:
-    found = speed_profile(model, theta, [prepared(model, theta, 20.0)], 20.0)()
+    found = speed_profile(model, theta, [prepared(model, theta, 20.0)], 20.0)
     assert found.count.shape == (2, BINS)
     assert found.count.sum(axis=1) == pytest.approx(1.0)
     centre = 0.5 * (found.edges[:, 1:] + found.edges[:, :-1])
@@ -101,7 +101,7 @@ def test_speeds_show_the_friction(model: DynamicModel, theta: np.ndarray) -> Non
 
 def test_series_come_back_and_belong_to_one_result(model: DynamicModel, theta: np.ndarray, tmp_path: Path) -> None:
     log = prepared(model, theta, 5.0, start=1.6e9)
-    kept = Traces((traced(log, 0.1),), speed_profile(model, theta, [log], 20.0)())
+    kept = Traces((traced(log, 0.1),), speed_profile(model, theta, [log], 20.0))
     path = write_series(kept, tmp_path / "series.json", theta)
     found = read_series(path, theta)
     assert found is not None

@@ -24,7 +24,8 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.motions import SAME, _start_distances
+from urdf_ident.statistics.motions import SAME
+from urdf_ident.statistics.motions import distances as apart
 
 
 def _cut(motion: Motion, begin: float, end: float) -> Motion:
@@ -76,7 +77,7 @@ def main() -> None:
             logs.append(replace(log, effort=more * np.asarray(log.effort)))
         ready = prepare_logs(logs, one.robot, one.drive, SignalConfig(cutoff=8.0, decimate=20.0))
         statistics = build_statistics(DynamicModel(one.robot, drive=one.drive), ready)
-        distances = _start_distances(statistics)()[0]
+        distances = apart(statistics)[0]
         for name, value in zip(statistics.logs[1:], distances[1:], strict=True):
             found.setdefault(name, []).append(float(value))
     for name, values in found.items():

@@ -31,14 +31,14 @@ from ..result.evidence.scores import filtered_errors, predict, score
 from ..result.identification import Identification
 from ..samples import typical_reversals
 from ..signals.filters import score_band
-from ..signals.prepare import PreparedLog, prepare_log
+from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import Statistic
 from ..statistics.fit import fit_base
 from ..statistics.motions import motions, velocities
 from ..statistics.statistic import StatisticSet
 from .physics import complete
-from .prepare import trained_range
+from .prepare import prepare_each, trained_range
 
 
 def _compared(
@@ -186,17 +186,17 @@ def _cross_validation(comparison: HeldOutComparison | None, logs: Sequence[Prepa
     }
 
 
-def _prepared_log(ident: Identification, recording: Recording, force: bool = False, *, runs: bool = False) -> PreparedLog:
-    """Conditions a log as the training logs were.
+def _prepared(
+    ident: Identification, logs: Sequence[Recording], force: bool = False, *, runs: bool = False
+) -> list[PreparedLog]:
+    """Conditions logs as the training logs were.
 
-    One with ``runs`` at constant speed is not cut at standstills, because the short runs between them are needed.
+    Those with ``runs`` at constant speed are not cut at standstills, because the short runs between them are needed.
     """
-    project, model = ident.project, ident.model
-    signals = replace(project.scoring_config(ident.signals), cutoff=float(ident.signals["cutoff"]), scale=1.0)
+    config = replace(ident.project.scoring_config(ident.signals), cutoff=float(ident.signals["cutoff"]), scale=1.0)
     if runs:
-        signals = replace(signals, rest_time=np.inf, shortest=0.1)
-    payload = project.build_payload(model.robot)
-    return prepare_log(recording, model.robot, model.drive, signals, force=force, payload=payload)
+        config = replace(config, rest_time=np.inf, shortest=0.1)
+    return prepare_each(logs, ident.model, ident.project, config, force)
 
 
 def _residual_torque(residual: Residual, log: PreparedLog) -> list[Array]:
@@ -230,7 +230,7 @@ def compensated_score(
         raise LogError("a residual was asked for, and the result has none", remedy="compensate() learns one")
     check_compensation(model, [recording], residual.kind, residual.inputs)
     clean = recording if residual.ripple is None else residual.ripple.cleaned(recording, model.drive)
-    log = _prepared_log(ident, clean, force)
+    (log,) = _prepared(ident, [clean], force)
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     rigid = predict(model, ident.theta, log)
     full = rigid + np.concatenate(_residual_torque(residual, log))
@@ -248,11 +248,10 @@ def _cleaned(
     """Fits the gears' kinematic error to logs and sweeps together; returns it and both prepared without it."""
     drive = ident.model.drive
     both = [log for log in (*logs, *sweeps) if log.motor_position is not None]
-    ripple = fit_gear_ripple([_prepared_log(ident, log, True) for log in both], drive) if both else None
+    ripple = fit_gear_ripple(_prepared(ident, both, True), drive) if both else None
     clean = [log if ripple is None else ripple.cleaned(log, drive) for log in (*logs, *sweeps)]
-    prepared = [_prepared_log(ident, log, force) for log in clean[: len(logs)]]
     # forced: sweeps would be refused otherwise
-    return ripple, prepared, [_prepared_log(ident, log, True, runs=True) for log in clean[len(logs) :]]
+    return ripple, _prepared(ident, clean[: len(logs)], force), _prepared(ident, clean[len(logs) :], True, runs=True)
 
 
 def _with_sweep_points(statistics: StatisticSet, found: ThreeLoop, rate: float) -> StatisticSet:
@@ -291,7 +290,7 @@ def torque_error(ident: Identification, recording: Recording, *, force: bool = F
     Raises:
         QualityError: The log is refused.
     """
-    log = _prepared_log(ident, recording, force)
+    (log,) = _prepared(ident, [recording], force)
     tau, error = filtered_errors(log, predict(ident.model, ident.theta, log), ident.signals["cutoff"])
     time = np.concatenate([part.time for part in log.segments])
     return time, np.abs(error) / np.maximum(rms(tau, 0), np.finfo(float).tiny)

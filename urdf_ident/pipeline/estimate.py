@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,9 +30,8 @@ from ..estimation.friction_selection.reference_torque import Build, ConvergedFit
 from ..estimation.friction_selection.selection import Selected, select_friction
 from ..estimation.friction_selection.shapes import fit_shapes
 from ..estimation.friction_selection.significance import supplements, unsupported, without_chance
-from ..estimation.uncertainty.covariance import start_covariance, with_covariance
+from ..estimation.uncertainty.covariance import with_covariance
 from ..estimation.uncertainty.essential import essential_parameters
-from ..estimation.uncertainty.prediction import PendingSamples, start_samples
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -41,7 +40,7 @@ from ..model.trained import with_limited_widths, with_trained
 from ..progress import Progress
 from ..project import Project
 from ..samples import Segment, typical_reversals
-from ..settings import EssentialSection, EstimationSection
+from ..settings import EssentialSection
 from ..signals.prepare import PreparedLog, unused
 from ..statistics.accumulate import build_statistics
 from ..statistics.fit import Fit, fit_base, prior_mean
@@ -49,7 +48,6 @@ from ..statistics.folds import repeated
 from ..statistics.log_effects.changes import FrictionChanges, varying
 from ..statistics.log_effects.mixed_model import changes_between_logs
 from ..statistics.motions import motions, velocities
-from ..statistics.row_cache import RowCache
 from ..statistics.statistic import StatisticSet
 from .prepare import Prepared
 
@@ -70,7 +68,6 @@ class DataEstimate:
         selected: The friction laws and the reasons for them.
         cross_validation: Held-out errors; empty if the logs are too short.
         reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
-        samples: For the prediction of held-out torques, computed in the background; None with elastic joints.
     """
 
     model: DynamicModel
@@ -85,90 +82,55 @@ class DataEstimate:
     essential: Mapping[str, Any]
     reversals: float
     notes: tuple[str, ...]
-    samples: PendingSamples | None
 
 
-def _weighting(
-    first: DynamicModel, prepared: Prepared, wanted: EstimationSection, kept: RowCache
-) -> tuple[SampleWeighting, RowCache]:
-    """Detects outliers, before friction is selected, with their weights, which change the kept rows."""
-    weighting = choose_weighting(first, prepared.logs, wanted.method, wanted.loss, kept=kept)
-    return weighting, kept if weighting.weights is None else RowCache(samples=kept.samples)
+class _Rows:
+    """Builds the statistics of models on logs; the last ones are returned again where they are asked for again, as successive
+    models are often the same.
 
+    Args:
+        build: :func:`build_statistics` with its options.
+    """
 
-def _with_rests(
-    model: DynamicModel, prepared: Prepared, project: Project, weighting: SampleWeighting, kept: RowCache
-) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
-    """The logs with weights for resting joints, and notes; without where samples have weights, or the method knows none."""
-    if weighting.weights is not None or weighting.name == "ols" or isinstance(model, ElasticModel):
-        return prepared.logs, ()
-    return weigh_rests(model.unloaded(), prepared.logs, project.signal_config(), kept)
+    def __init__(self, build: Build) -> None:
+        self.build, self._last = build, None  # type: Build, tuple[object, StatisticSet] | None
+
+    def __call__(self, model: DynamicModel, *, logs: Sequence[PreparedLog], **options: Any) -> StatisticSet:
+        """Returns the statistics; ``options`` as for :func:`build_statistics`."""
+        asked = self._asked(model, logs, options.get("blocks"))
+        if self._last is None or self._last[0] != asked:
+            self._last = None  # as large as what is made next
+            self._last = asked, self.build(model, logs, **options)
+        return self._last[1]
+
+    def remember(self, model: DynamicModel, logs: Sequence[PreparedLog], statistics: StatisticSet) -> None:
+        """Takes statistics of a model that were built otherwise."""
+        self._last = self._asked(model, logs, None), statistics
+
+    @staticmethod
+    def _asked(model: DynamicModel, logs: Sequence[PreparedLog], blocks: int | None) -> object:
+        return model.fingerprint, [segment for log in logs for segment in log.segments], blocks
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
-    """Estimate with one selection of laws; ``shapes``: notes on their free shapes, ``held``: on resting joints."""
+class _LawEstimate:
+    """Estimate with one selection of laws.
+
+    Attributes:
+        fit: With its standard errors.
+        notes: On the shapes of the laws.
+        held: On resting joints.
+        refit: Computes the statistics of a model and estimates it again, for cross-validation.
+    """
 
     selected: Selected
     converged: ConvergedFit
     estimated: Estimated
+    fit: Fit
     logs: Sequence[PreparedLog]
-    validate: Callable[[], Mapping[str, Any]]
-    shapes: tuple[str, ...]
+    notes: tuple[str, ...]
     held: tuple[str, ...]
-
-    @cached_property
-    def changes(self) -> FrictionChanges | None:
-        """How friction differs between the logs."""
-        return _changes(self.estimated, self.converged.model, self.logs)
-
-    @cached_property
-    def cross_validation(self) -> Mapping[str, Any]:
-        """Held-out errors of the parameters."""
-        return self.validate()
-
-    @cached_property
-    def samples(self) -> PendingSamples | None:
-        """Samples for the prediction of held-out torques, which workers compute in the background."""
-        model = self.converged.model
-        return None if isinstance(model, ElasticModel) else start_samples(model, self.logs)
-
-
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """Data and settings of the estimates; ``logs`` with the weights of resting joints under the simple laws."""
-
-    prepared: Prepared
-    project: Project
-    prior: Prior
-    weighting: SampleWeighting
-    kept: RowCache
-    rows: Build
-    logs: Sequence[PreparedLog]
-    held: tuple[str, ...]
-
-    def estimate(self, selected: Selected) -> tuple[_Found, Fit]:
-        """Estimates shapes and parameters of the selected laws; the fit has its standard errors."""
-        prepared, wanted, prior, kept = self.prepared, self.project.estimation, self.prior, self.kept
-        logs, held, method = self.logs, self.held, row_weighting(self.project.estimation.method)
-        shaped = fit_shapes(selected.model, partial(self.rows, logs=logs), prepared.motion, method=method)
-        if held:  # again, with the selected laws
-            logs, held = _with_rests(shaped.model, prepared, self.project, self.weighting, kept)
-        base = shaped.model.base()
-        model = with_trained(shaped.model, prepared.motion, chosen=prepared.model.automatic)  # for extrapolating friction
-        reference = prior_mean(base, prior)
-        build = partial(compliant, build=partial(self.rows, logs=logs), base=base)
-        estimate = partial(fit_base, base=base, method=method, reference=reference)
-        converged = converge(model, build, estimate, prior=prior, draft=partial(build, blocks=1))
-        loop = partial(_closed_loop, converged, logs, prior, self.project, prepared.motion)
-        known = "controller" in self.project.simulation.model_fields_set
-        estimated = refine(
-            self.weighting, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
-        )
-        errors = _errors(estimated, converged, logs, wanted.covariance, kept)  # runs in the background
-        validate = partial(_cross_validation, converged, estimated, build, estimate, chosen=bool(selected.trials))
-        found = _Found(selected, converged, estimated, logs, validate, shaped.notes, held)
-        return found, errors()
+    refit: tuple[Build, Estimate]
 
 
 def estimate_from_data(prepared: Prepared, project: Project, progress: Progress | None) -> DataEstimate:
@@ -180,31 +142,34 @@ def estimate_from_data(prepared: Prepared, project: Project, progress: Progress 
     Raises:
         EstimationError: There are too few data.
     """
-    wanted, consistency = project.estimation, project.consistency
+    wanted, consistency, motion = project.estimation, project.consistency, prepared.motion
     model, deflections, unseen = visible_springs(prepared.model, prepared.logs)  # no effect without elastic joints
-    model = with_limited_widths(model, prepared.motion)
-    kept = RowCache(samples=sum(map(len, prepared.motion)))
-    first = model if model.automatic else with_trained(model, prepared.motion)  # automatic laws need no trained speeds yet
-    weighting, kept = _weighting(first, prepared, wanted, kept)
-    rows = partial(build_statistics, progress=progress, weights=weighting.weights, kept=kept)
-    logs, held = _with_rests(first, prepared, project, weighting, kept)
+    model = with_limited_widths(model, motion)
+    first = model if model.automatic else with_trained(model, motion)  # automatic laws need no trained speeds yet
+    plain = build_statistics(first.unloaded(), prepared.logs, progress=progress)
+    weighting = choose_weighting(first, prepared.logs, wanted.method, wanted.loss, plain)
+    alike = motions(plain)
+    rows = _Rows(partial(build_statistics, progress=progress, weights=weighting.weights, alike=alike))
+    if weighting.weights is None:
+        rows.remember(first.unloaded(), prepared.logs, replace(plain, motions=alike))
+    logs, held = _with_rests(first, prepared, project, weighting)
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     produce = partial(rows, logs=logs)
     model = _without_contradicting_joints(model, produce, prior, wanted.method)
-    selected = _selected(model, produce, prepared.motion, prior, project, progress)  # no effect if the laws are given
-    run = _Run(prepared, project, prior, weighting, kept, rows, logs, held)
-    found, fit = run.estimate(selected)
-    fewer, axes = without_chance(found.selected, fit, model, range(model.n))
+    selected = _selected(model, produce, motion, prior, project, progress)  # no effect if the laws are given
+    estimate = partial(_estimate, prepared, project, prior, weighting, rows, (logs, held))
+    found = estimate(selected)
+    fewer, axes = without_chance(found.selected, found.fit, model, range(model.n))
     while fewer is not found.selected:
-        found, fit = run.estimate(fewer)
-        fewer, axes = without_chance(found.selected, fit, model, axes)
-    selected, converged, estimated = found.selected, found.converged, found.estimated
+        found = estimate(fewer)
+        fewer, axes = without_chance(found.selected, found.fit, model, axes)
+    selected, converged, estimated, fit = found.selected, found.converged, found.estimated, found.fit
     model, statistics = converged.model, estimated.statistics
-    reversals = _reversals(converged, prepared.motion)
+    reversals = _reversals(converged, motion)
     prior = weighed_prior(prior, statistics, fit)
     completed = completed_prior(model, prior, statistics, fit, unsupported(selected, fit), reversals, supplements(selected))
-    validation, changes = found.cross_validation, found.changes
-    kept.clear()  # the rows of all logs are rarely needed again
+    validation = _cross_validation(converged, estimated, *found.refit, chosen=bool(selected.trials))
+    changes = _changes(estimated, model, found.logs)
     fit = fit if changes is None else fit.for_next_log(changes)
     trained, lost = prepared.trained, unused(project.build_payload(model.robot), logs)
     remarks = (estimated.describe(), *found.held, *repeated(converged.statistics), *unseen, *lost)
@@ -221,8 +186,7 @@ def estimate_from_data(prepared: Prepared, project: Project, progress: Progress 
         validation,
         _essential(statistics, fit, wanted.essential),
         reversals,
-        (*remarks, *selected.notes, *found.shapes, *converged.notes, *drifts),
-        found.samples,
+        (*remarks, *selected.notes, *found.notes, *converged.notes, *drifts),
     )
 
 
@@ -234,6 +198,49 @@ def _without_contradicting_joints(model: DynamicModel, build: Build, prior: Prio
     statistics = build(simple)
     fit = fit_base(statistics, simple.base(), method=row_weighting(method))
     return model.with_apart(contradicting_joints(simple, statistics, fit, weighed_prior(prior, statistics, fit)))
+
+
+def _with_rests(
+    model: DynamicModel, prepared: Prepared, project: Project, weighting: SampleWeighting
+) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
+    """The logs with weights for resting joints, and notes; without where samples have weights, or the method knows none."""
+    if weighting.weights is not None or weighting.name == "ols" or isinstance(model, ElasticModel):
+        return prepared.logs, ()
+    return weigh_rests(model.unloaded(), prepared.logs, project.signal_config())
+
+
+def _estimate(
+    prepared: Prepared,
+    project: Project,
+    prior: Prior,
+    weighting: SampleWeighting,
+    rows: Build,
+    weighed: tuple[Sequence[PreparedLog], tuple[str, ...]],
+    selected: Selected,
+) -> _LawEstimate:
+    """Estimates shapes and parameters of the selected laws, with standard errors.
+
+    Args:
+        weighed: The logs with the weights of resting joints under the simple laws, and notes on them.
+    """
+    wanted, method, motion = project.estimation, row_weighting(project.estimation.method), prepared.motion
+    logs, held = weighed
+    shaped = fit_shapes(selected.model, partial(rows, logs=logs), motion, method=method)
+    if held:  # again, with the selected laws
+        logs, held = _with_rests(shaped.model, prepared, project, weighting)
+    base = shaped.model.base()
+    model = with_trained(shaped.model, motion, chosen=prepared.model.automatic)  # for extrapolating friction
+    reference = prior_mean(base, prior)
+    build = partial(compliant, build=partial(rows, logs=logs), base=base)
+    estimate = partial(fit_base, base=base, method=method, reference=reference)
+    converged = converge(model, build, estimate, prior=prior, draft=partial(build, blocks=1))
+    loop = partial(_closed_loop, converged, logs, prior, project, motion)
+    known = "controller" in project.simulation.model_fields_set
+    estimated = refine(
+        weighting, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
+    )
+    fit = _with_errors(estimated, converged, logs, wanted.covariance)
+    return _LawEstimate(selected, converged, estimated, fit, logs, shaped.notes, held, (build, estimate))
 
 
 def _selected(
@@ -274,29 +281,22 @@ def _closed_loop(
     return ClosedLoop(model, logs, project.simulation, plausible)
 
 
-def _errors(
-    estimated: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], kind: str, kept: RowCache
-) -> Callable[[], Fit]:
-    """Returns a function that waits for the estimate with its standard errors."""
+def _with_errors(estimated: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], kind: str) -> Fit:
+    """The estimate with its standard errors."""
     model = converged.model
     if estimated.fit.method == "iv" and kind != "model":
-        return partial(_instrumental_errors, estimated, converged, logs, kind)
+        return _instrumental_errors(estimated, converged, logs, kind)
     if estimated.own_errors:
         if kind not in ("auto", "model"):
             raise EstimationError(
                 f"method {estimated.fit.method} has errors of its own", where="estimation.covariance", got=kind, expected="auto"
             )
-        return lambda: estimated.fit
+        return estimated.fit
     rows = logs if estimated.logs is None else estimated.logs
-    begun = start_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows, kept=kept)
-
-    def finished() -> Fit:
-        fit = begun()
-        if estimated.transform is not None:
-            fit = replace(fit, covariance=estimated.transform @ fit.covariance @ estimated.transform.T)
-        return with_load_slopes(fit, model, rows, converged.prior)  # no effect without load-dependent friction
-
-    return finished
+    fit = with_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows)
+    if estimated.transform is not None:
+        fit = replace(fit, covariance=estimated.transform @ fit.covariance @ estimated.transform.T)
+    return with_load_slopes(fit, model, rows, converged.prior)  # no effect without load-dependent friction
 
 
 def _instrumental_errors(estimated: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], kind: str) -> Fit:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from ..errors import LogError, UrdfIdentError
 from ..faults.contradictions import physics_findings
@@ -13,20 +12,18 @@ from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array
 from ..logs.recording import Recording
-from ..logs.refusals import all_usable, attempts
+from ..logs.refusals import all_usable
 from ..model.drive import Drive
 from ..model.payload import Payload
 from ..model.robot import Robot
-from ..signals.condition import Conditioned
 from ..signals.config import SignalConfig
 from ..signals.prepare import (
     PreparedLog,
     assessed,
-    conditioned_alike,
+    conditioned_logs,
     refusal,
     suspecting_payload,
-    with_wrenches,
-    without_payload,
+    with_automatic,
 )
 from ..signals.quality.hidden_delays import known_delays
 from ..signals.quality.report import QualityReport
@@ -56,47 +53,47 @@ def examine_logs(
     Raises:
         LogError: The effort is a current without a known gain.
     """
-    reports = [assessed(log, robot, drive, log.effort_unit if unknown is not None else None) for log in recordings]
-    usable = _usable(reports, robot, config)
+    reports = assessed(recordings, robot, drive, as_logged=unknown is not None)
+    logs = _usable(recordings, reports, robot, config, payload)
     if unknown is not None:
         words = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
         open_ = Judgement(Id.CONSTANTS_UNKNOWN, words, Remedy(unknown.remedy or ""))
-        return [replace(report, findings=(*report.findings, open_)) for report in reports]
-    if config.cutoff != "auto" and usable:
-        made = conditioned_alike([reports[k].recording for k in usable], robot, replace(config, cutoff="auto"))
-        usable = {k: item for k, (item, _) in zip(usable, made, strict=True)}
-    motions = [(without_payload(item, recordings[k].name, robot, payload).segments, item.cutoff) for k, item in usable.items()]
-    found = physics_findings(robot, motions, drive.reduction)
+        return [report.with_findings((*report.findings, open_)) for report in reports]
+    prepared = with_automatic(list(logs.values()), robot, config, payload)
+    found = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in prepared], drive.reduction)
     if not any(item.severity == "refused" for findings in found for item in findings):  # delays need physically plausible logs
-        banded = [(parts, item.band) for (parts, _), item in zip(motions, usable.values(), strict=True)]
+        banded = [(log.examined.segments, log.examined.band) for log in prepared]
         late, apart = delay_findings(robot, banded, drive.reduction)
         common = () if late is None else late.findings()
         found = [(*findings, *common, *unreported(own, findings)) for findings, own in zip(found, apart, strict=True)]
-    shown = [(reports[k].recording.position, item.segments, item.cutoff) for k, item in usable.items()]
-    found = known_delays(robot.joints, shown, found)
-    for k, findings in zip(usable, found, strict=True):
-        reports[k] = replace(reports[k], findings=suspecting_payload(payload, (*reports[k].findings, *findings)))
+    for k, findings in zip(logs, with_known_delays(prepared, robot, found), strict=True):
+        reports[k] = reports[k].with_findings(suspecting_payload(payload, (*reports[k].findings, *findings)))
     return reports
 
 
-def _usable(reports: list[QualityReport], robot: Robot, config: SignalConfig) -> dict[int, Conditioned]:
+def _usable(
+    recordings: Sequence[Recording],
+    reports: list[QualityReport],
+    robot: Robot,
+    config: SignalConfig,
+    payload: Payload | None,
+) -> dict[int, PreparedLog]:
     """The accepted logs, conditioned alike; in ``reports``, those that cannot be conditioned get a finding."""
     left = [k for k, report in enumerate(reports) if report.verdict.level != "poor"]
     while left:
-        logs = [reports[k].recording for k in left]
         try:
-            accepted = all_usable(logs, attempts(partial(with_wrenches, robot=robot), [reports[k] for k in left]))
-            made = conditioned_alike([report.recording for report in accepted], robot, config)
+            made = conditioned_logs([recordings[k] for k in left], [reports[k] for k in left], robot, config, payload)
         except LogError as error:
-            for k, log in zip(tuple(left), logs, strict=True):
-                if why := error.logs.get(log.name):
+            for k in tuple(left):
+                if why := error.logs.get(recordings[k].name):
                     refused = Judgement(Id.NOT_USABLE, why.fact, Remedy(why.remedy or ""))
-                    reports[k] = replace(reports[k], findings=(*reports[k].findings, refused))
+                    reports[k] = reports[k].with_findings((*reports[k].findings, refused))
                     left.remove(k)
         else:
-            for k, report, (_, found) in zip(left, accepted, made, strict=True):
-                reports[k] = replace(report, findings=(*report.findings, *found))
-            return {k: item for k, (item, _) in zip(left, made, strict=True)}
+            logs = dict(zip(left, made, strict=True))
+            for k, log in logs.items():
+                reports[k] = log.report
+            return logs
     return {}
 
 
@@ -119,10 +116,7 @@ def check_physics(
     Raises:
         QualityError: A log is refused; the error carries all its findings.
     """
-    if config.cutoff != "auto":
-        made = conditioned_alike([log.report.recording for log in logs], robot, replace(config, cutoff="auto"))
-        both = zip(logs, made, strict=True)
-        logs = [replace(log, automatic=without_payload(item, log.name, robot, payload)) for log, (item, _) in both]
+    logs = with_automatic(logs, robot, config, payload)
     found = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction)
     out: list[PreparedLog | UrdfIdentError] = []
     for log, known in zip(logs, with_known_delays(logs, robot, found), strict=True):

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..errors import EstimationError, LimitError, ModelError
-from ..estimation.uncertainty.prediction import held_out_parameters, held_out_residual, start_samples
+from ..estimation.uncertainty.prediction import held_out_parameters, held_out_residual
 from ..estimation.uncertainty.prediction_band import choose_prediction_band, in_band, with_all_periods
 from ..linalg import Array
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, refuse_trained
 from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
 from ..model.robot import Robot
 from ..motion.limits import Limits
-from ..parallel import one_thread
+from ..parallel import each, one_thread
 from ..progress import Progress
 from ..project import Project
 from ..result.dynamics.speed_range import errors_at_speeds
-from ..result.evidence.traces import SpeedProfile
 from ..result.identification import Identification
 from ..signals.prepare import PreparedLog
 from ..statistics.folds import score_folds
@@ -27,8 +28,8 @@ from .adapt import validate_adaptation
 from .estimate import DataEstimate, estimate_from_data
 from .floor import measure_floor
 from .physics import Physical, complete
-from .prepare import Prepared, prepare, prepare_usable
-from .validate import held_out_motions, prepare_held_out, repeated_motions, score_logs, speeds, traces, unseen_statistics
+from .prepare import Prepared, prepare, prepare_each, prepare_usable
+from .validate import held_out_motions, repeated_motions, score_logs, traces, unseen_statistics
 
 
 @one_thread()
@@ -80,14 +81,13 @@ def identify(
     else:
         prepared = prepare(model, logs, project, force, progress)
     # logs that cannot be scored raise before the fit
-    unseen = prepare_held_out(prepared.model, held_out, project, prepared.signals, force)
+    unseen = prepare_each(held_out, prepared.model, project, project.scoring_config(prepared.signals), force)
     from_data = estimate_from_data(prepared, project, progress)
-    result, shown = _result(from_data, prepared, project)
+    result = _result(from_data, prepared, project)
     result = replace(result, left_out=tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name)))
     if compensated:
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **loops.options())
-        shown = speeds(result, prepared.logs)
-    return _scored(result, from_data, prepared, held_out, unseen, shown, force)
+    return _scored(result, from_data, prepared, held_out, unseen, force)
 
 
 def _scored(
@@ -96,24 +96,24 @@ def _scored(
     prepared: Prepared,
     held_out: Sequence[Recording],
     unseen: Sequence[PreparedLog],
-    shown: Callable[[], SpeedProfile],
     force: bool,
 ) -> Identification:
     """Adds the scores of the held-out logs, the torques to be plotted, and the errors to be expected at other speeds."""
     factors = unseen_statistics(from_data, unseen, result.project.signal_config())
     repeats = repeated_motions(from_data, unseen, factors)
-    if result.project.scoring_config(result.signals) != result.project.scoring_config(prepared.signals):
-        unseen = prepare_held_out(result.model, held_out, result.project, result.signals, force)
+    scoring = result.project.scoring_config(result.signals)
+    if scoring != result.project.scoring_config(prepared.signals):
+        unseen = prepare_each(held_out, result.model, result.project, scoring, force)
     scored = score_logs(result, held_out, unseen, force=force, repeats=repeats)
-    result = replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs, shown))
+    result = replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs))
     if not result.prediction or result.evidence is None:
         return result
     expected = errors_at_speeds(result, prepared.trained, held_out_motions(result, scored, unseen, factors))
     return replace(result, evidence=replace(result.evidence, at_speeds=expected))
 
 
-def _result(from_data: DataEstimate, prepared: Prepared, project: Project) -> tuple[Identification, Callable[[], SpeedProfile]]:
-    """Runs the third stage; returns the complete result and the pending call of :func:`.validate.speeds`."""
+def _result(from_data: DataEstimate, prepared: Prepared, project: Project) -> Identification:
+    """Runs the third stage and returns its result."""
     model, fit = from_data.model, from_data.fit
     physical = complete(model, from_data.statistics, fit, from_data.prior, project, prepared.trained, from_data.reversals)
     solver = physical.standard.solver
@@ -135,13 +135,12 @@ def _result(from_data: DataEstimate, prepared: Prepared, project: Project) -> tu
         essential=from_data.essential,
         evidence=physical.evidence,
     )
-    shown = speeds(result, prepared.logs)  # runs in the background
-    return _with_prediction(result, from_data, prepared, physical), shown
+    return _with_prediction(result, from_data, prepared, physical)
 
 
 def _with_prediction(ident: Identification, from_data: DataEstimate, prepared: Prepared, physical: Physical) -> Identification:
     """Adds the held-out prediction error and whether adaptation would help; adds neither where nothing can be held out."""
-    if from_data.samples is None:
+    if isinstance(ident.model, ElasticModel):
         return ident
     given = (from_data.statistics, ident.fit.weights, ident.prior, ident.prior_weight)
     project, model, payload = ident.project, ident.model, ident.project.build_payload(ident.model.robot)
@@ -159,14 +158,11 @@ def _with_prediction(ident: Identification, from_data: DataEstimate, prepared: P
             signals = {**ident.signals, "prediction": band.as_dict(), "why": [*ident.signals["why"], f"prediction: {band.why}"]}
             ident = replace(ident, signals=signals)
         config = project.scoring_config(ident.signals)
-        logs = [in_band(log, model, config, payload) for log in logs]
-        samples = (
-            from_data.samples if not any(log.conditioned.averaged for log in prepared.logs) else start_samples(model, logs)
-        )
+        logs = each(partial(in_band, model=model, config=config, payload=payload), logs)
         torque, unlimited = held.torque(model, logs), None
         if without_folds is not None and ident.solver.get("active"):
             unlimited = replace(held, theta=held_out_parameters(*given, prepared.logs).theta).torque(model, logs)
-        found = held_out_residual(*given, logs, torque, samples, unlimited)
+        found = held_out_residual(model, *given, logs, torque, unlimited)
     except EstimationError:
         return ident
     limits = tuple(ident.solver.get("active", ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..faults.delay.profile import delay_findings
 from ..faults.thinned_logs import forget
 from ..linalg import rms
 from ..logs.recording import Recording
-from ..logs.refusals import LeftOut
+from ..logs.refusals import LeftOut, each_usable
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
@@ -24,7 +25,7 @@ from ..project import Project
 from ..result.evidence.evidence import Range
 from ..samples import Segment, columns, fast_speed, one_way
 from ..signals.config import SignalConfig
-from ..signals.prepare import PreparedLog, prepare_logs
+from ..signals.prepare import PreparedLog, prepare_log, prepare_logs
 from .examine import check_physics, with_known_delays
 
 
@@ -153,6 +154,24 @@ def _without_delay(
         out.append(replace(log, report=replace(log.report, findings=(*log.report.findings, *new))))
     taken = f"; {1e3 * shift:.3g} ms were taken out" if shift else ""
     return out, {**found.as_dict(), "compensated": shift, "why": found.describe() + taken}
+
+
+def prepare_each(
+    recordings: Sequence[Recording], model: DynamicModel, project: Project, config: SignalConfig, force: bool
+) -> list[PreparedLog]:
+    """Conditions logs one by one, because their velocities may come from different sources, without their known payload.
+
+    Args:
+        model: Gives the robot and the drive with its torque constants.
+        config: That of the training logs, or of predictions (:meth:`.Project.scoring_config`).
+        force: Use logs in spite of findings that refuse them.
+
+    Raises:
+        QualityError: A log is refused.
+    """
+    payload = project.build_payload(model.robot)
+    one = partial(prepare_log, robot=model.robot, drive=model.drive, config=config, force=force, payload=payload)
+    return each_usable(one, recordings)
 
 
 def trained_range(logs: Sequence[PreparedLog]) -> Range:

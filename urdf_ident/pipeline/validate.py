@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,24 +20,24 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.trained import outside
 from ..parallel import one_thread
-from ..project import Project
 from ..result.dynamics.adaptation import chosen_settings
 from ..result.dynamics.intervals import torque_prediction_interval
 from ..result.dynamics.speed_range import HeldOutMotion
 from ..result.evidence.scores import better_than_urdf, predict, validate_log
-from ..result.evidence.traces import LOGS, LogTrace, SpeedProfile, Traces, log_trace, speed_profile
+from ..result.evidence.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
 from ..result.identification import Identification
 from ..result.text.summary import adaptation_remarks, validation_table
 from ..result.verdict.held_out import GOOD_ERROR, held_out_error, worse_than_urdf
 from ..samples import columns, fast_speed
 from ..signals.config import SignalConfig
 from ..signals.filters import lowpass
-from ..signals.prepare import PreparedLog, prepare_log
+from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import blocks_of
 from ..statistics.motions import repeated
 from ..statistics.statistic import StatisticSet
 from .estimate import DataEstimate
+from .prepare import prepare_each
 
 #: Ratio to the identification's own held-out error from which an error is reported as a jump.
 JUMP = 2.0
@@ -138,7 +138,7 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     Raises:
         QualityError: A log is refused.
     """
-    prepared = prepare_held_out(ident.model, logs, ident.project, ident.signals, force)
+    prepared = prepare_each(logs, ident.model, ident.project, ident.project.scoring_config(ident.signals), force)
     return score_logs(ident, logs, prepared, force=force)
 
 
@@ -155,28 +155,6 @@ def with_scores(ident: Identification, report: ValidationReport) -> Identificati
     shown = tuple(replace(trace, held_out=trace.log not in trained) for trace in report.logs)
     speeds = None if ident.traces is None else ident.traces.speeds
     return replace(ident, validation=report.entries, traces=Traces(shown, speeds))
-
-
-def prepare_held_out(
-    model: DynamicModel, recordings: Sequence[Recording], project: Project, signals: Mapping[str, Any], force: bool
-) -> list[PreparedLog]:
-    """Conditions logs to score on one by one as the training logs were, without their known payload.
-
-    Args:
-        model: Gives the robot and the drive with its torque constants.
-        recordings: The held-out logs.
-        signals: How the training logs were conditioned.
-        force: Use logs in spite of findings that refuse them.
-
-    Returns:
-        One prepared log per recording.
-
-    Raises:
-        QualityError: A log is refused.
-    """
-    scoring, payload = project.scoring_config(signals), project.build_payload(model.robot)
-    prepared = partial(prepare_log, robot=model.robot, drive=model.drive, config=scoring, force=force, payload=payload)
-    return [prepared(recording) for recording in recordings]
 
 
 def unseen_statistics(from_data: DataEstimate, unseen: Sequence[PreparedLog], config: SignalConfig) -> list[StatisticSet]:
@@ -318,23 +296,11 @@ def _expected(ident: Identification) -> float | None:
     return ident.cross_validated
 
 
-def speeds(ident: Identification, training: Sequence[PreparedLog]) -> Callable[[], SpeedProfile]:
-    """Starts to compute the speeds of the logs and the friction that they show, in the background if workers exist.
-
-    Returns:
-        A function that waits for them, for :func:`traces`.
-    """
-    return speed_profile(ident.model, ident.theta, training, float(ident.signals["cutoff"]))
-
-
-def traces(
-    ident: Identification, scored: ValidationReport, training: Sequence[PreparedLog], shown: Callable[[], SpeedProfile]
-) -> Traces:
+def traces(ident: Identification, scored: ValidationReport, training: Sequence[PreparedLog]) -> Traces:
     """Series for plots, of the held-out logs or, without any, of the training logs; speeds of the training logs.
 
     Args:
         scored: Scores on held-out logs.
-        shown: Result of :func:`speeds`.
     """
     model, cutoff = ident.model, float(ident.signals["cutoff"])
     thetas = np.column_stack([ident.theta, ident.urdf_theta, ident.baseline])
@@ -343,7 +309,7 @@ def traces(
         predicted = predict(model, thetas, log)
         series = {name: predicted[..., k] for k, name in enumerate(("exported", "urdf", "urdf_friction"))}
         logs.append(log_trace(log, series, cutoff, held_out=False))
-    return Traces(tuple(logs), shown())
+    return Traces(tuple(logs), speed_profile(model, ident.theta, training, cutoff))
 
 
 def _cause_of_rise(entry: Mapping[str, Any]) -> str:

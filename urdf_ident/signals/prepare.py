@@ -13,7 +13,7 @@ from ..errors import LogError, QualityError
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..logs.recording import Recording
-from ..logs.refusals import all_usable, each_usable
+from ..logs.refusals import all_usable, attempts, each_usable
 from ..model.drive import Drive
 from ..model.payload import CHECK_PAYLOAD, Payload
 from ..model.robot import Robot
@@ -91,21 +91,8 @@ def prepare_log(
     force: bool = False,
     payload: Payload | None = None,
 ) -> PreparedLog:
-    """Prepares one log.
-
-    Args:
-        recording: As read.
-        force: Continue in spite of findings that refuse the log.
-        payload: A known payload, whose torque is subtracted if this log carries it.
-
-    Raises:
-        QualityError: The log is refused; the error carries all findings.
-        LogError: The effort is a current without a known gain, or no usable motion remains.
-    """
-    report = _accepted(recording, robot, drive, force)
-    made, found = _condition_one(report.recording, robot, config, config.cutoff == "auto")
-    report = replace(report, findings=(*report.findings, *found))
-    return PreparedLog(recording, report, without_payload(made, recording.name, robot, payload))
+    """Prepares one log by itself, as :func:`prepare_logs`."""
+    return prepare_logs([recording], robot, drive, config, force=force, payload=payload)[0]
 
 
 def prepare_logs(
@@ -119,8 +106,6 @@ def prepare_logs(
 ) -> list[PreparedLog]:
     """Prepares several logs with the same cut-off and row rate, so that their statistics can be merged.
 
-    Settings that are `auto` are first chosen for each log and then fixed at the median for all.
-
     Args:
         recordings: As read; names must differ.
         force: Continue in spite of findings that refuse a log.
@@ -130,7 +115,7 @@ def prepare_logs(
         The prepared logs, in the same order.
 
     Raises:
-        LogError: No log is given, two logs have the same name, or one log is given twice.
+        LogError: No log is given, two logs have the same name, one log is given twice, or no usable motion remains.
         QualityError: A log is refused.
     """
     if not recordings:
@@ -139,15 +124,78 @@ def prepare_logs(
     if len(set(names)) != len(names):
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
     _refuse_copies(recordings)
-    reports = each_usable(partial(_accepted, robot=robot, drive=drive, force=force), recordings)
+    reports = assessed(recordings, robot, drive)
+    refused = [[finding for finding in report.findings if finding.severity == "refused"] for report in reports]
+    refusals = [
+        refusal(recording, report.findings, findings) if findings and not force else report
+        for recording, report, findings in zip(recordings, reports, refused, strict=True)
+    ]
+    logs = conditioned_logs(recordings, all_usable(recordings, refusals), robot, config, payload)
     scale = payload if drive.gain_error is not None else None  # one that the torque constants come from
+    return [replace(log, report=log.report.with_findings(suspecting_payload(scale, log.report.findings))) for log in logs]
+
+
+def assessed(recordings: Sequence[Recording], robot: Robot, drive: Drive, *, as_logged: bool = False) -> list[QualityReport]:
+    """Converts logs to the joint side and checks each of them, on the available workers.
+
+    Args:
+        recordings: As read.
+        as_logged: Whether efforts keep their unit, because torque constants are unknown.
+
+    Raises:
+        LogError: The effort is a current without a known gain.
+    """
+    return each_usable(partial(_assessed, robot=robot, drive=drive, as_logged=as_logged), recordings)
+
+
+def _assessed(recording: Recording, robot: Robot, drive: Drive, as_logged: bool) -> QualityReport:
+    seen = joint_side(recording, drive)
+    report = assess(replace(seen, effort_unit=recording.effort_unit) if as_logged else seen, robot)
+    return report.with_findings((*report.findings, *without_gears(recording, drive)))
+
+
+def conditioned_logs(
+    recordings: Sequence[Recording],
+    reports: Sequence[QualityReport],
+    robot: Robot,
+    config: SignalConfig,
+    payload: Payload | None,
+) -> list[PreparedLog]:
+    """Conditions checked logs alike, on the available workers: the one way from a log to its motion, of all commands.
+
+    Settings that are `auto` are first chosen for each log and then fixed at the median for all.
+
+    Args:
+        recordings: As read.
+        reports: Of :func:`assessed`.
+        payload: A known payload, whose torque is subtracted from the logs that carry it.
+
+    Returns:
+        The prepared logs, in the same order; the report of each has what conditioning found.
+
+    Raises:
+        LogError: No usable motion remains of some logs, all of which it names.
+    """
+    reports = all_usable(recordings, attempts(partial(_with_wrenches, robot=robot), reports))
+    seen = [report.recording for report in reports]
+    condition_one = partial(_condition_one, robot=robot, config=resolve(seen, config), automatic=config.cutoff == "auto")
     logs = []
-    every = zip(recordings, reports, conditioned_alike([report.recording for report in reports], robot, config), strict=True)
-    for recording, report, (made, found) in every:
-        findings = suspecting_payload(scale, (*report.findings, *found))
-        motion = without_payload(made, recording.name, robot, payload)
-        logs.append(PreparedLog(recording, replace(report, findings=findings), motion))
+    for recording, report, (motion, findings) in zip(recordings, reports, each_usable(condition_one, seen), strict=True):
+        taken_off = without_payload(motion, recording.name, robot, payload)
+        logs.append(PreparedLog(recording, report.with_findings((*report.findings, *findings)), taken_off))
     return logs
+
+
+def with_automatic(
+    logs: Sequence[PreparedLog], robot: Robot, config: SignalConfig, payload: Payload | None
+) -> list[PreparedLog]:
+    """Adds the motion with the automatic cut-off to logs that were conditioned with another one."""
+    if config.cutoff == "auto" or not logs:
+        return list(logs)
+    seen, automatic = [log.report.recording for log in logs], replace(config, cutoff="auto")
+    condition_one = partial(_condition_one, robot=robot, config=resolve(seen, automatic), automatic=True)
+    both = zip(logs, each_usable(condition_one, seen), strict=True)
+    return [replace(log, automatic=without_payload(motion, log.name, robot, payload)) for log, (motion, _) in both]
 
 
 def _refuse_copies(recordings: Sequence[Recording]) -> None:
@@ -177,32 +225,10 @@ def _copied(late: Recording, earlier: Sequence[Recording]) -> LogError | None:
     return None
 
 
-def assessed(recording: Recording, robot: Robot, drive: Drive, unit: str | None = None) -> QualityReport:
-    """Converts a log to the joint side and checks it; a unit replaces that of its efforts."""
-    seen = joint_side(recording, drive)
-    report = assess(seen if unit is None else replace(seen, effort_unit=unit), robot)
-    return replace(report, findings=(*report.findings, *without_gears(recording, drive)))
-
-
-def _accepted(recording: Recording, robot: Robot, drive: Drive, force: bool) -> QualityReport:
-    """The same for use; raises QualityError if it is refused and the user does not insist."""
-    report = assessed(recording, robot, drive)
-    refused = [finding for finding in report.findings if finding.severity == "refused"]
-    if refused and not force:
-        raise refusal(recording, report.findings, refused)
-    return with_wrenches(report, robot)
-
-
-def with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
+def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
     """Adds the joint torques of measured external wrenches, if there are any."""
     external = external_torque(report.recording, robot)
     return report if external is None else replace(report, recording=replace(report.recording, external_torque=external))
-
-
-def conditioned_alike(recordings: Sequence[Recording], robot: Robot, config: SignalConfig) -> list[_ConditionedLog]:
-    """The motions, conditioned alike, on the available workers."""
-    fixed = resolve(recordings, config)
-    return each_usable(partial(_condition_one, robot=robot, config=fixed, automatic=config.cutoff == "auto"), recordings)
 
 
 def _condition_one(recording: Recording, robot: Robot, config: SignalConfig, automatic: bool) -> _ConditionedLog:

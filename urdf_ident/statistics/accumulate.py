@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,8 +18,7 @@ from ..samples import Segment
 from ..signals.condition import Conditioned
 from ..signals.prepare import PreparedLog
 from .entries import BLOCKS, Layout, Statistic, blocks_of, layouts_of
-from .motions import start_motions
-from .row_cache import RowCache
+from .row_cache import cached_rows
 from .rows import RowFilter, filtered_rows, row_counts
 from .statistic import StatisticSet, merge_all
 
@@ -38,7 +37,6 @@ def accumulate(
     blocks: int = BLOCKS,
     conditioning: str | None = None,
     weights: Sequence[Array] | None = None,
-    kept: RowCache | None = None,
     joined: Sequence[IntArray] = (),
 ) -> StatisticSet:
     """Computes the statistic of one log from its segments.
@@ -48,7 +46,6 @@ def accumulate(
         blocks: Number of time blocks, of about equal length.
         conditioning: What logs must have in common to be merged, for the fingerprint; the row filter if None.
         weights: Weights of the samples of each segment, as for :func:`filtered_rows`; all 1 if None.
-        kept: Cache of rows shared between models; not used with weights.
         joined: Blocks merged into one factor, shape (k,) each, all blocks in order; one factor per block if empty.
 
     Returns:
@@ -67,7 +64,7 @@ def accumulate(
     for k, segment in enumerate(segments):
         offset, own = done, None if weights is None else weights[k]
         counts = row_counts(segment, row_filter)
-        made = kept.rows(model, segment, row_filter) if kept is not None and own is None else None
+        made = cached_rows(model, segment, row_filter) if own is None else None
         for first, pieces in filtered_rows(model, segment, row_filter, own, compact=True) if made is None else made:
             rows = np.arange(first, first + len(pieces[0]))
             gathered.add(place_of[(offset + rows) * blocks // total], pieces, counts[rows])
@@ -167,13 +164,12 @@ def statistic_of(
     blocks: int,
     log: Source,
     *,
-    kept: RowCache | None = None,
     joined: Sequence[IntArray] = (),
 ) -> StatisticSet:
     """Computes the statistic of one log, decimated as it was prepared.
 
     Args:
-        blocks, kept: As for :func:`accumulate`.
+        blocks: As for :func:`accumulate`.
         log: The log, from :func:`source`.
         joined: Blocks merged into one factor, shape (k,) each, as for :func:`accumulate`.
 
@@ -193,7 +189,6 @@ def statistic_of(
         blocks=blocks,
         conditioning=f"cutoff {conditioned.cutoff:.9g} Hz, velocity {conditioned.velocity_source}",
         weights=weights,
-        kept=kept,
         joined=joined,
     )
 
@@ -205,8 +200,7 @@ def build_statistics(
     blocks: int | None = None,
     progress: Progress | None = None,
     weights: Mapping[str, Sequence[Array]] | None = None,
-    kept: RowCache | None = None,
-    alike: Callable[[], tuple[tuple[str, ...], ...]] | None = None,
+    alike: tuple[tuple[str, ...], ...] | None = None,
 ) -> StatisticSet:
     """Computes the statistic of several prepared logs, from which all estimators work.
 
@@ -216,8 +210,7 @@ def build_statistics(
         blocks: Time blocks per log; chosen by the number of logs if None (:func:`blocks_of`).
         progress: Called with this step, the number of logs done and their total.
         weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
-        kept: As for :func:`accumulate`.
-        alike: Returns the names of the logs of each motion, waiting if necessary; None if no comparison has been started.
+        alike: Names of the logs of each motion, if they have been compared; fewer blocks are too coarse for that.
 
     Returns:
         Factors per log, block and row group.
@@ -229,27 +222,10 @@ def build_statistics(
     """
     if not logs:
         raise EstimationError("no log to estimate from")
-    asked = _request(model, logs, blocks, weights)
-    if kept is not None and kept.last is not None:
-        if kept.last[0] == asked:
-            return kept.last[1]
-        kept.last = None  # as large as all that is made next
     sources = [source(log, None if weights is None else weights[log.name]) for log in logs]
     finished = None if progress is None else partial(_report, progress, len(logs))
-    total = merge_all(each(partial(statistic_of, model, blocks or blocks_of(len(logs)), kept=kept), sources, finished))
-    if kept is None or len(logs) < 2:
-        return replace(total, motions=alike)
-    if blocks is None:  # fewer blocks are too coarse to compare motions
-        kept.motions = alike or kept.motions or start_motions(total)
-        kept.last = asked, replace(total, motions=kept.motions)
-        return kept.last[1]
-    return replace(total, motions=alike or kept.motions)
-
-
-def _request(
-    model: DynamicModel, logs: Sequence[PreparedLog], blocks: int | None, weights: Mapping[str, Sequence[Array]] | None
-) -> Hashable:
-    return model.fingerprint, tuple(part for log in logs for part in log.segments), blocks, weights is None
+    made = each(partial(statistic_of, model, blocks or blocks_of(len(logs))), sources, finished)
+    return replace(merge_all(made), motions=alike)
 
 
 class FactorAccumulator:

@@ -13,8 +13,8 @@ a reversed path exchanges, or in more parts if there are few columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -55,46 +55,13 @@ def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
     Returns:
         Names of the logs of each motion, in order of appearance; one each if no motion is repeated.
     """
-    return start_motions(statistics)()
-
-
-def start_motions(statistics: StatisticSet) -> Callable[[], tuple[tuple[str, ...], ...]]:
-    """Starts :func:`motions`; workers, if there are any, compute it in the background.
-
-    Returns:
-        A function that waits for the names of the logs of each motion and returns them.
-    """
-    logs = statistics.logs
+    logs, known = statistics.logs, statistics.motions
     if len(logs) < 2:
-        return lambda: tuple((log,) for log in logs)
-    if statistics.motions is not None:
-        return partial(_of_some, statistics, statistics.motions)
-    return _Once(partial(_labelled, logs, _start_distances(statistics)))
-
-
-class _Once:
-    """Calls a function once, stores its result, and releases the function and its data."""
-
-    def __init__(self, look: Callable[[], tuple[tuple[str, ...], ...]]) -> None:
-        self.look: Callable[[], tuple[tuple[str, ...], ...]] | None = look
-
-    def __call__(self) -> tuple[tuple[str, ...], ...]:
-        """Returns the result of the function."""
-        if self.look is not None:
-            self.found, self.look = self.look(), None
-        return self.found
-
-
-def _of_some(statistics: StatisticSet, motions: Callable[[], tuple[tuple[str, ...], ...]]) -> tuple[tuple[str, ...], ...]:
-    logs, known = statistics.logs, motions()
-    if not set(logs) <= {log for names in known for log in names}:
-        return start_motions(replace(statistics, motions=None))()
-    left = (tuple(log for log in names if log in logs) for names in known)
-    return tuple(names for names in left if names)
-
-
-def _labelled(logs: Sequence[str], distances: Callable[[], Array]) -> tuple[tuple[str, ...], ...]:
-    apart, label = distances(), list(range(len(logs)))
+        return tuple((log,) for log in logs)
+    if known is not None and set(logs) <= {log for names in known for log in names}:
+        left = (tuple(log for log in names if log in logs) for names in known)
+        return tuple(names for names in left if names)
+    apart, label = distances(statistics), list(range(len(logs)))
     for b in range(1, len(logs)):
         for a in range(b):
             if apart[a, b] < SAME:
@@ -115,21 +82,18 @@ def velocities(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> lis
     return [part.v for part in motion if part.log in first]
 
 
-def _start_distances(statistics: StatisticSet) -> Callable[[], Array]:
+def distances(statistics: StatisticSet) -> Array:
+    """Returns the distances of all pairs of logs, shape (logs, logs), 0 to 1."""
     made = list(_Log.all_of(statistics).values())
     lengths = [log.lengths() for log in made]
     shares = [range(first, len(made), _SHARES) for first in range(1, min(len(made), _SHARES + 1))]
-    return partial(_distances, made, shares, partial(each, partial(_possible_of, lengths), shares))
-
-
-def _distances(made: Sequence[_Log], shares: Sequence[range], possible: Callable[[], Sequence[list[list[int]]]]) -> Array:
-    found = np.ones((len(made), len(made)))
-    np.fill_diagonal(found, 0.0)
-    for share, near in zip(shares, possible(), strict=True):
+    apart = np.ones((len(made), len(made)))
+    np.fill_diagonal(apart, 0.0)
+    for share, near in zip(shares, each(partial(_possible_of, lengths), shares), strict=True):
         for b, others in zip(share, near, strict=True):
             for a in others:
-                found[a, b] = found[b, a] = _distance(made[a], made[b])
-    return found
+                apart[a, b] = apart[b, a] = _distance(made[a], made[b])
+    return apart
 
 
 def repeated(statistics: StatisticSet, others: StatisticSet) -> dict[str, str]:

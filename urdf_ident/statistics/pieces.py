@@ -16,7 +16,7 @@ from ..linalg import Array, IntArray
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..signals.prepare import PreparedLog
-from .row_cache import RowCache
+from .row_cache import cached_rows
 from .rows import RowFilter, filtered_rows
 
 #: Maximum number of rows of a piece: half a minute to minutes at the usual row rates.
@@ -69,13 +69,11 @@ def row_pieces(
     logs: Sequence[PreparedLog],
     *,
     compact: bool = False,
-    kept: RowCache | None = None,
 ) -> Iterator[Piece]:
     """Yields the filtered rows of logs in order of time; segments above :data:`LONGEST` rows are divided evenly.
 
     Args:
         compact: Whether to omit the columns that depend linearly on the others (:attr:`.DynamicModel.compact`).
-        kept: Cache of rows shared between models; only with ``compact``.
 
     Raises:
         EstimationError: No log.
@@ -92,7 +90,7 @@ def row_pieces(
                 continue
             length = -(-total // -(-total // LONGEST))
             begin, left = 0, [np.zeros((0, width + 1)) for width in widths]
-            known = None if kept is None else kept.rows(model, segment, row_filter)
+            known = cached_rows(model, segment, row_filter) if compact else None
             for _, made in filtered_rows(model, segment, row_filter, compact=compact) if known is None else known:
                 left = [np.vstack([old, new]) for old, new in zip(left, made, strict=True)]
                 while len(left[0]) >= length or (begin + len(left[0]) == total and len(left[0]) > 0):

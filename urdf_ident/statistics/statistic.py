@@ -27,14 +27,14 @@ class StatisticSet:
 
     Attributes:
         fingerprint: Hash of model and conditioning; sets with different fingerprints are never merged.
-        motions: Returns the names of the logs of each motion, waiting if necessary; None if no comparison has been started.
+        motions: Names of the logs of each motion; None if they have not been compared.
     """
 
     names: tuple[str, ...]
     layouts: tuple[Layout, ...]
     entries: tuple[Statistic, ...]
     fingerprint: str
-    motions: Callable[[], tuple[tuple[str, ...], ...]] | None = None
+    motions: tuple[tuple[str, ...], ...] | None = None
 
     @property
     def p(self) -> int:

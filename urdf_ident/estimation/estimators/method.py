@@ -26,7 +26,6 @@ from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base, fit_ridge
 from ...statistics.folds import CrossValidation, folds_of, held_out
-from ...statistics.row_cache import RowCache
 from ...statistics.statistic import StatisticSet
 from ..friction_selection.reference_torque import ConvergedFit
 from ..uncertainty.repetitions import likelihood_weights, repetition_count
@@ -112,15 +111,14 @@ def choose_weighting(
     logs: Sequence[PreparedLog],
     method: str = "auto",
     loss: str = "tukey",
-    *,
-    kept: RowCache | None = None,
+    statistics: StatisticSet | None = None,
 ) -> SampleWeighting:
     """Decides whether samples are weighted individually.
 
     Args:
         method: One of :data:`METHODS`.
         loss: Loss function of IRLS, "tukey" or "huber".
-        kept: Cache of unweighted rows, shared between models.
+        statistics: Those of the model without load-dependent friction, if they have been computed.
 
     Raises:
         EstimationError: Unknown method, one that is not available for elastic joints, or too few rows.
@@ -136,7 +134,7 @@ def choose_weighting(
         return SampleWeighting(method)
     model = model.unloaded()  # outliers are found without load-dependent friction too
     base = model.base()
-    first = fit_base(build_statistics(model, logs, kept=kept), base)
+    first = fit_base(statistics or build_statistics(model, logs), base)
     found = find_outliers(model, first, logs)
     if method == "auto" and not found.dominate:
         return SampleWeighting("auto", "no relevant outliers")

@@ -35,7 +35,6 @@ from ...signals.standstill import rest_speeds
 from ...statistics.entries import Statistic, layouts_of
 from ...statistics.fit import Fit, fit_base
 from ...statistics.pieces import row_pieces
-from ...statistics.row_cache import RowCache
 from ...statistics.statistic import StatisticSet, merge_all
 
 #: A rest lasts at least this many periods of the low-pass of the positions, which hides shorter ones; as :func:`.cut_rest`.
@@ -85,12 +84,11 @@ class Rests:
 
 
 def weigh_rests(
-    model: DynamicModel, logs: Sequence[PreparedLog], config: SignalConfig, kept: RowCache | None = None
+    model: DynamicModel, logs: Sequence[PreparedLog], config: SignalConfig
 ) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
     """Gives the samples of resting joints the weight of one observation per rest, where dry friction is visible there.
 
     Args:
-        kept: Cache of the rows, shared between models.
 
     Returns:
         The logs, whose segments have weights if any joint needs them, and a note for the user on each such joint.
@@ -98,7 +96,7 @@ def weigh_rests(
     rests = Rests.of(model, logs, config)
     if not any(rests.labels(part, _shortest(log, part)).any() for log in logs for part in log.segments):
         return logs, ()
-    made = merge_all(each(partial(_windows, model, rests, kept), logs))
+    made = merge_all(each(partial(_windows, model, rests), logs))
     start = {group: _START if group.endswith(_AT_REST) else 1.0 for group in made.groups}
     fit = None
     with suppress(EstimationError):  # fewer windows than parameters
@@ -157,11 +155,11 @@ def _shortest(log: PreparedLog, segment: Segment) -> int:
     return math.ceil(SHORTEST * segment.rate / log.conditioned.band)
 
 
-def _windows(model: DynamicModel, rests: Rests, kept: RowCache | None, log: PreparedLog) -> StatisticSet:
+def _windows(model: DynamicModel, rests: Rests, log: PreparedLog) -> StatisticSet:
     """Statistic of one log with one row for each rest and for each window of motion, in row groups of their own."""
     layouts = [replace(own, group=own.group + state) for own in layouts_of(model) for state in ("", _AT_REST)]
     found: dict[str, list[Array]] = {layout.group: [] for layout in layouts}
-    for piece in row_pieces(model, [log], compact=True, kept=kept):
+    for piece in row_pieces(model, [log], compact=True):
         least = _shortest(log, log.segments[piece.segment])
         size = max(1, round(least / piece.row_filter.factor))
         numbers = rests.labels(log.segments[piece.segment], least)[piece.samples]

@@ -9,7 +9,7 @@ any other statistic, so that all logs together take no more memory than one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -21,7 +21,6 @@ from ...parallel import each
 from ...signals.prepare import PreparedLog
 from ...statistics.entries import Layout, expanded, layouts_of
 from ...statistics.pieces import row_pieces
-from ...statistics.row_cache import RowCache
 from ...statistics.rows import RowFilter
 
 #: Number of bands, from zero frequency on, that are one coefficient of the longest piece wide.
@@ -168,28 +167,12 @@ def cosine_power(autocovariance: Array) -> Array:
 
 def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum:
     """Transforms the rows of logs in one pass."""
-    return start_spectrum(model, logs)()
-
-
-def start_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: RowCache | None = None) -> Callable[[], Spectrum]:
-    """Starts :func:`build_spectrum`; workers, if there are any, compute in the background.
-
-    Args:
-        logs, kept: As for :func:`build_spectrum`.
-
-    Returns:
-        A function that waits for the rows by frequency band and returns them.
-    """
     lengths = [RowFilter(log.conditioned.factor).output_rows(len(s)) for log in logs for s in log.segments]
     longest = max(lengths, default=1)
     edges = band_edges(max(1, min(longest, 4096)), max(log.conditioned.decimate_rate for log in logs))
     size = max(1, len(logs) // _BATCHES)
     batches = [logs[begin : begin + size] for begin in range(0, len(logs), size)]
-    return partial(_spectrum, model, edges, partial(each, partial(_by_frequency, model, edges, kept), batches))
-
-
-def _spectrum(model: DynamicModel, edges: Array, pending: Callable[[], Sequence[_Bands]]) -> Spectrum:
-    made, bands, layouts = pending(), range(len(edges) - 1), layouts_of(model)
+    made, bands, layouts = each(partial(_by_frequency, model, edges), batches), range(len(edges) - 1), layouts_of(model)
     factors = (
         tuple(expanded(triangle(*(own.of(g, b) for own in made)), some.expansion) for b in bands)
         for g, some in enumerate(layouts)
@@ -216,14 +199,14 @@ class _Bands:
         return self.factors[group][self.ends[group, band] : self.ends[group, band + 1]]
 
 
-def _by_frequency(model: DynamicModel, edges: Array, kept: RowCache | None, logs: Sequence[PreparedLog]) -> _Bands:
+def _by_frequency(model: DynamicModel, edges: Array, logs: Sequence[PreparedLog]) -> _Bands:
     """Computes the cosine coefficients of the logs' rows as factors per group and band."""
     from scipy.fft import dct
 
     bands = len(edges) - 1
     factors = [[np.zeros((0, len(some.places) + 1))] * bands for some in model.compact]
     counts: dict[Kind, int] = {}
-    for piece in row_pieces(model, logs, compact=True, kept=kept):
+    for piece in row_pieces(model, logs, compact=True):
         band = band_of(len(piece), piece.row_rate, edges)
         kind = Kind(piece.log, len(piece), piece.rate, piece.row_filter)
         counts[kind] = counts.get(kind, 0) + 1

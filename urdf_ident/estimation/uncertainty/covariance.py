@@ -19,10 +19,8 @@ All but ``hac`` work on factors, in the coordinates of the solution's root, wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -68,32 +66,10 @@ def with_covariance(
     Raises:
         EstimationError: Unknown kind, or one that needs missing logs, repetitions or stretches.
     """
-    return start_covariance(fit, statistics, kind, model=model, logs=logs, seed=seed)()
-
-
-def start_covariance(
-    fit: Fit, statistics: StatisticSet, kind: str = "auto", *, seed: int = 0, **options: Any
-) -> Callable[[], Fit]:
-    """Starts :func:`with_covariance`; workers, if there are any, compute in the background.
-
-    Args:
-        statistics, kind, seed, options: As for :func:`with_covariance`.
-
-    Returns:
-        A function that waits for the fit and returns it.
-
-    Raises:
-        EstimationError: Unknown kind; other errors are raised by the returned function.
-    """
     check_known("estimation.covariance", kind, KINDS, EstimationError)
     if kind == "model":
-        return lambda: fit
-    work = Covariances(fit, statistics, **options)
-    return partial(_finished, work, kind, seed)
-
-
-def _finished(work: Covariances, kind: str, seed: int) -> Fit:
-    fit = work.fit
+        return fit
+    work = Covariances(fit, statistics, model, logs)
     if kind == "auto":
         found = _automatic(work)
     elif kind in ("jackknife", "bootstrap"):
@@ -160,9 +136,7 @@ def _automatic(work: Covariances) -> Covariance:
 
 def _with_reversals(found: Covariance, work: Covariances) -> Covariance:
     """Errors enlarged by the shift of the estimate without samples near reversals, as far as it exceeds chance."""
-    if work.kept:
-        work.kept.clear()  # frees the memory for the next statistics
-    rest = work.on(work.rest())
+    rest = work.on(work.rest)
     try:
         within, without = work.jackknife.spread, rest.jackknife.spread
     except EstimationError:

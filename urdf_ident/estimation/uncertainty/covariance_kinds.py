@@ -5,7 +5,7 @@ In order of time: the scatter between repetitions of a motion, and residuals wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,11 +22,10 @@ from ...statistics.entries import Statistic
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches
 from ...statistics.least_squares import Solution, leave_one_out_changes, solve
-from ...statistics.motions import motions, start_motions
+from ...statistics.motions import motions
 from ...statistics.pieces import base_rows, row_pieces
-from ...statistics.row_cache import RowCache
 from ...statistics.statistic import StatisticSet
-from .bands import Spectrum, build_spectrum, start_spectrum
+from .bands import Spectrum, build_spectrum
 from .noise import fit_noise, sandwich, whitened_rows
 from .repetitions import lack_of_fit, repetition_count, scatter_covariance, scatter_noise
 from .reversals import without_reversals
@@ -68,7 +67,6 @@ class Covariances:
         model: Its model, for rows in order of time.
         logs: Its logs, likewise.
         solution: The solution if it is not that of the factors alone.
-        kept: Cache of rows shared between models.
     """
 
     def __init__(
@@ -78,9 +76,8 @@ class Covariances:
         model: DynamicModel | None = None,
         logs: Sequence[PreparedLog] = (),
         solution: Solution | None = None,
-        kept: RowCache | None = None,
     ) -> None:
-        self.fit, self.statistics, self.model, self.logs, self.kept = fit, statistics, model, logs, kept
+        self.fit, self.statistics, self.model, self.logs = fit, statistics, model, logs
         self.weights = fit.row_weights or fit.weights
         self._given = solution
         #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
@@ -93,7 +90,7 @@ class Covariances:
 
     @cached_property
     def units(self) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """Stretches of time that do not repeat each other; waits for the comparison of the logs' motions."""
+        """Stretches of time that do not repeat each other."""
         return independent_stretches(self.statistics)
 
     @property
@@ -102,14 +99,14 @@ class Covariances:
         return len(self.units) >= FEWEST_STRETCHES
 
     @cached_property
-    def spectrum(self) -> Callable[[], Spectrum]:
-        """Starts the spectrum; the returned function waits for it."""
-        return start_spectrum(self.need_rows("ar"), self.logs, self.kept)
+    def spectrum(self) -> Spectrum:
+        """Rows by frequency."""
+        return build_spectrum(self.need_rows("ar"), self.logs)
 
     @cached_property
-    def rest(self) -> Callable[[], StatisticSet]:
-        """Starts the statistics without the samples near reversals; the returned function waits for them."""
-        return without_reversals(self.need_rows("auto"), self.logs, start_motions(self.statistics))
+    def rest(self) -> StatisticSet:
+        """The statistics without the samples near reversals."""
+        return without_reversals(self.need_rows("auto"), self.logs, motions(self.statistics))
 
     def on(self, statistics: StatisticSet) -> Covariances:
         """The same estimate from part of the data, changed only in directions that it determines (:data:`WELL_DETERMINED`).
@@ -234,7 +231,7 @@ class Covariances:
 
     def autoregressive(self) -> Covariance:
         """Covariance by the model of autocorrelated noise."""
-        spectrum = self.spectrum()
+        spectrum = self.spectrum
         rows = whitened_rows(spectrum, self.fit, self.solution)
         noise = fit_noise(spectrum, rows)
         kind = f"autocorrelated noise by REML ({noise.describe()})" if noise.coloured else "uncorrelated noise by REML"

@@ -21,7 +21,7 @@ for the selected laws only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -120,52 +120,35 @@ class HeldOutResidual(ReadOnly):
         return np.asarray(found * np.maximum(beyond, 1.0))
 
 
-#: Waits for, and returns, per segment the low-passed measured torque and the torque regressor at some samples.
-PendingSamples = Callable[[], Sequence[tuple[Array, Array]]]
-
-
-def start_samples(model: DynamicModel, logs: Sequence[PreparedLog]) -> PendingSamples:
-    """Starts the part of :func:`held_out_residual` that does not depend on estimates, on workers if there are any.
-
-    Args:
-        model: The rigid model.
-
-    Returns:
-        The argument ``pending`` of :func:`held_out_residual`.
-    """
-    shown = [part for log in logs for part in log.segments]
-    count = max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // max(len(shown), 1)))
-    return partial(each, partial(_samples_of, model, _band(logs), count), shown)
-
-
 def held_out_residual(
+    model: DynamicModel,
     statistics: StatisticSet,
     weights: Mapping[str, float],
     prior: Prior,
     weight: float,
     logs: Sequence[PreparedLog],
     held: HeldOutTorque,
-    pending: PendingSamples,
     unlimited: HeldOutTorque | None = None,
 ) -> HeldOutResidual:
     """Predicts every fold from the others, with the prior of the result, and returns quantiles of the residuals.
 
     Args:
+        model: The rigid model.
         statistics: Factors of the data, by time block.
         weights: Row group → weight of its rows [1/unit of torque].
         weight: Weight of the prior.
         held: The prediction (:meth:`HeldOutParameters.torque`).
-        pending: Result of :func:`start_samples`.
         unlimited: As ``held`` without constraints, if they are to be compared.
 
     Raises:
         EstimationError: The data are too short for cross-validation.
     """
-    measured, rows = zip(*pending(), strict=True)
+    shown, band = [part for log in logs for part in log.segments], _band(logs)
+    count = max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // max(len(shown), 1)))
+    measured, rows = zip(*each(partial(_samples_of, model, band, count), shown), strict=True)
     size = divisors(_rms(measured))
     data = statistics.stacked(weights)[:, :-1]
     variance = posterior_variance(data, prior.without_first_fit, min(weight, USUAL_WEIGHT), np.concatenate(rows))
-    shown, band = [part for log in logs for part in log.segments], _band(logs)
     rates = [part.rate for part in shown]
 
     def residual(predicted: HeldOutTorque) -> list[Array]:

@@ -8,7 +8,7 @@ shifts the estimates by nearly their bias. A shift that exceeds chance is counte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -28,20 +28,20 @@ SLOW, AT_REST = 0.1, 0.02
 
 
 def without_reversals(
-    model: DynamicModel, logs: Sequence[PreparedLog], alike: Callable[[], tuple[tuple[str, ...], ...]] | None = None
-) -> Callable[[], StatisticSet]:
-    """Starts the statistics of the data without rows of slow joints; workers, if any, compute in the background.
+    model: DynamicModel, logs: Sequence[PreparedLog], alike: tuple[tuple[str, ...], ...] | None = None
+) -> StatisticSet:
+    """Computes the statistics of the data without rows of slow joints.
 
     Args:
-        alike: Returns the names of the logs of each motion, waiting if necessary; None if no comparison has been started.
+        alike: Names of the logs of each motion, if they have been compared.
 
     Returns:
-        A function that waits for the statistics, one factor per stretch; as many rows as before, slow ones with zero weight.
+        One factor per stretch; as many rows as before, slow ones with zero weight.
     """
     speeds = columns([part.v for log in logs for part in log.segments])
     limit = np.maximum([SLOW * fast_speed(v) for v in speeds], AT_REST)
     work = partial(_without_slow, model, limit, len(logs))
-    return lambda: replace(merge_all(each(work, map(source, logs))), motions=alike)
+    return replace(merge_all(each(work, map(source, logs))), motions=alike)
 
 
 def _without_slow(model: DynamicModel, limit: Array, logs: int, log: Source) -> StatisticSet:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -134,15 +134,12 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
     )
 
 
-def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog], cutoff: float) -> Callable[[], SpeedProfile]:
-    """Starts to compute the speeds of the logs and the friction that they show, in the background if workers exist.
+def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog], cutoff: float) -> SpeedProfile:
+    """Computes the histogram of the speeds of the logs and the friction that they show.
 
     Args:
         theta: Parameters of the model, shape (p,).
         cutoff: Zero-phase low-pass of the torque [Hz].
-
-    Returns:
-        A function that waits for the histogram.
 
     Raises:
         LogError: A log has no torque.
@@ -150,11 +147,8 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
     bodies = theta - without_inertia(model, theta)
     stride = max(1, sum(len(part) for log in logs for part in log.segments) // _COUNTED)
     parts = [part for log in logs for part in log.segments]
-    return partial(_profile, partial(each, partial(_friction_of, model, bodies, cutoff, stride), parts))
-
-
-def _profile(pending: Callable[[], Sequence[tuple[Array, Array]]]) -> SpeedProfile:
-    v, f = (np.vstack(x) for x in zip(*pending(), strict=True))
+    found = each(partial(_friction_of, model, bodies, cutoff, stride), parts)
+    v, f = (np.vstack(x) for x in zip(*found, strict=True))
     reach = np.maximum(np.abs(v).max(axis=0), 1e-9)
     edges = np.linspace(-reach, reach, BINS + 1, axis=1)
     count, mean = np.zeros((len(reach), BINS)), np.full((len(reach), BINS), np.nan)

@@ -5,7 +5,8 @@ Each of these faults costs more accuracy than any choice of estimator gains.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...judgements.catalogue import Id
@@ -39,6 +40,10 @@ class QualityReport:
     def verdict(self) -> Verdict:
         """The verdict on the log, which is not used if it is poor."""
         return Verdict.of(self.findings)
+
+    def with_findings(self, findings: Iterable[Judgement]) -> QualityReport:
+        """Returns the report with these findings."""
+        return replace(self, findings=tuple(findings))
 
     def as_dict(self) -> dict[str, Any]:
         """The report for JSON."""

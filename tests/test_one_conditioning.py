@@ -1,0 +1,87 @@
+"""All commands condition a log in the same way: its segments are the same in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import make_log
+
+import urdf_ident as ui
+from urdf_ident.logs.recording import Recording
+from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline import examine, validate
+from urdf_ident.pipeline.compensate import torque_error
+from urdf_ident.project import Project, parse_project
+from urdf_ident.samples import Segment
+
+#: Signals of a segment that conditioning makes.
+SIGNALS = ("q", "v", "a", "tau")
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(arm_urdf("zyy"))
+
+
+@pytest.fixture(scope="module")
+def logs(robot: Robot, tmp_path_factory: pytest.TempPathFactory) -> list[Recording]:
+    folder = tmp_path_factory.mktemp("logs")
+    for seed in range(2):
+        make_log(folder / f"run{seed}.csv", robot, seed=seed, seconds=8.0)
+    return [ui.read_recording(folder / f"run{seed}.csv", robot) for seed in range(2)]
+
+
+@pytest.fixture(params=["automatic", "cut-off of the user", "payload in one log"])
+def project(request: pytest.FixtureRequest) -> Project:
+    settings: dict[str, Any] = {
+        "automatic": {"signals": {"prediction": "auto"}},
+        "cut-off of the user": {"signals": {"cutoff": 6.0}},
+        "payload in one log": {
+            "drive": {"payload": {"link": "l3", "mass": 0.1, "com": [0.0, 0.0, 0.05], "logs": ["run1"]}},
+        },
+    }
+    return parse_project(settings[request.param])
+
+
+def seen_by(module: Any, name: str, at: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The values of an argument of a function, each time a module calls it."""
+    seen, function = [], getattr(module, name)
+
+    def noted(*given: Any, **options: Any) -> Any:
+        seen.append(given[at])
+        return function(*given, **options)
+
+    monkeypatch.setattr(module, name, noted)
+    return seen
+
+
+def assert_same(one: Iterator[Segment], other: Iterator[Segment]) -> None:
+    for a, b in zip(one, other, strict=True):
+        assert (a.log, a.start, a.rate) == (b.log, b.start, b.rate)
+        for name in SIGNALS:
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+def test_a_log_has_the_same_segments_in_every_command(
+    robot: Robot, logs: list[Recording], project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examined = seen_by(examine, "physics_findings", 1, monkeypatch)
+    scored = seen_by(validate, "validate_log", 2, monkeypatch)
+    ui.inspect(robot, logs, project=project)
+    ident = ui.identify(project.build_model(robot), logs, project=project, force=True)
+    ui.validate(ident, logs, force=True)
+    by_inspect, by_identify = examined[0], examined[1]
+    assert [cutoff for _, cutoff in by_inspect] == [cutoff for _, cutoff in by_identify]
+    for (one, _), (other, _) in zip(by_inspect, by_identify, strict=True):
+        assert_same(one, other)
+    if project.signals.cutoff == "auto":  # in the band of the training logs
+        assert not ident.signals.get("delay", {}).get("compensated")
+        for (one, _), log in zip(by_identify, scored, strict=True):
+            assert_same(one, log.segments)
+    for log, recording in zip(scored, logs, strict=True):
+        time, _ = torque_error(ident, recording, force=True)  # of `compensate`
+        np.testing.assert_array_equal(time, np.concatenate([segment.time for segment in log.segments]))
