@@ -180,7 +180,7 @@ def test_a_delay_that_may_be_longer_than_estimated_is_told_although_it_is_taken_
     ident = ui.identify(ui.DynamicModel(ARM, friction=LAWS), logs, held_out=[made(2, 0.17)])
     assert ident.signals["delay"]["compensated"] > 0.1
     (told,) = (reason for reason in ident.verdict.judgements if reason.id == "effort-delay")
-    assert "it may be longer" in told.text
+    assert "it may be longer" in told.message
     assert ident.verdict.level != "good"
 
 

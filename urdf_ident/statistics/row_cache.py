@@ -18,7 +18,6 @@ import numpy as np
 from ..linalg import Array
 from ..model.drive import Drive
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.robot import Robot
 from ..model.terms import AppliedTerm
 from ..samples import Segment
@@ -41,13 +40,13 @@ def cached_rows(model: DynamicModel, segment: Segment, row_filter: RowFilter) ->
         row_filter: The filter, the same for columns and tau.
 
     Returns:
-        At most one piece; None for elastic joints, or a segment that is too long for one piece.
+        At most one piece; None for models with other rows (elastic joints, loads), or a segment that is too long for one piece.
 
     Raises:
         LogError: The segment has no torque.
     """
     count, width = row_filter.output_rows(len(segment)), sum(len(group.places) + 1 for group in model.compact)
-    if isinstance(model, ElasticModel) or count * width > _ONE_PIECE:
+    if type(model) is not DynamicModel or count * width > _ONE_PIECE:
         return None
     columns = _COLUMNS.setdefault(segment, _Columns())
     return iter([(0, _rows(columns, model, segment, row_filter))] if count else [])
