@@ -71,11 +71,7 @@ def attempts(function: Callable[[Any], R], logs: Iterable[Any]) -> list[R | Urdf
 
 
 def attempt(function: Callable[[Any], R], log: Any) -> R | UrdfIdentError:
-    """Calls a function with one log.
-
-    Returns:
-        The result, or the error that refuses the log.
-    """
+    """Calls a function with one log; returns the error that refuses the log, if one does."""
     try:
         return function(log)
     except (LogError, MissingFileError) as error:

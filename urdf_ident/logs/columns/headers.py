@@ -81,14 +81,7 @@ def with_joints(names: Sequence[str], lists: Mapping[str, Sequence[str]]) -> tup
 
 
 def holds_targets(path: str) -> bool:
-    """Whether the name of a topic or group indicates controller targets instead of measurements.
-
-    Args:
-        path: Its name, such as ``/joint_commands``.
-
-    Returns:
-        True for names that contain command, target, desired, reference, set-point or goal.
-    """
+    """Whether the name of a topic or group (``/joint_commands``) indicates controller targets instead of measurements."""
     return _TARGET_WORDS.search(path) is not None
 
 
@@ -152,14 +145,7 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
 
 
 def without_unit(name: str) -> tuple[str, str]:
-    """Splits a column name into the name without its unit and the unit.
-
-    Args:
-        name: Such as ``q1 [deg]``.
-
-    Returns:
-        Such as ``q1`` and ``deg``; the whole name and "" if it states no known unit.
-    """
+    """Splits ``q1 [deg]`` into ``q1`` and ``deg``; the whole name and "" if it states no known unit."""
     match = _UNIT.search(name)
     if match:
         try:

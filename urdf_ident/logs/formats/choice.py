@@ -44,35 +44,20 @@ _TITLES = {"bag": "ROS bag", "numpy": "NumPy", "hdf5": "HDF5", "matlab": "MATLAB
 
 
 def is_log_name(path: str | Path) -> bool:
-    """Whether a file name is that of a log.
-
-    Returns:
-        True for the suffixes of all supported formats.
-    """
+    """Whether a file name has the suffix of a supported format."""
     path = Path(path)
     suffix = path.suffix.lower()
     return suffix in TEXT or suffix in _SUFFIXES or (suffix in PACKED and Path(path.stem).suffix.lower() in TEXT)
 
 
 def logs_among(paths: Iterable[str]) -> list[str]:
-    """The logs among the files of a folder: its CSV files if it has any, else files of all formats.
-
-    Args:
-        paths: The files; hidden ones are ignored.
-
-    Returns:
-        The logs, sorted.
-    """
+    """The logs among the files of a folder, sorted: its CSV files if it has any, else files of all formats; no hidden ones."""
     logs = sorted(path for path in paths if is_log_name(path) and not Path(path).name.startswith("."))
     return [path for path in logs if Path(path).suffix.lower() == ".csv"] or logs
 
 
 def is_bag_folder(path: str | Path) -> bool:
-    """Whether a folder is a ROS 2 bag.
-
-    Returns:
-        True if it contains ``metadata.yaml`` and a storage file.
-    """
+    """Whether a folder is a ROS 2 bag: it contains ``metadata.yaml`` and a storage file."""
     folder = Path(path)
     return (folder / "metadata.yaml").is_file() and any(any(folder.glob(f"*{end}")) for end in (".db3", ".mcap", ".zstd"))
 

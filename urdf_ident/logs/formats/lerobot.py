@@ -56,20 +56,12 @@ class Episode:
 
 
 def is_dataset(path: str | Path) -> bool:
-    """Whether a folder is a LeRobot data set.
-
-    Returns:
-        True if it contains ``meta/info.json``.
-    """
+    """Whether a folder is a LeRobot data set: it contains ``meta/info.json``."""
     return (Path(path) / "meta" / "info.json").is_file()
 
 
 def split_episode(path: str | Path) -> tuple[Path, int] | None:
-    """Splits ``DATASET/episode_000003`` into folder and number.
-
-    Returns:
-        The data set's folder and the number of the episode, or None if this is not an episode.
-    """
+    """Folder and number of ``DATASET/episode_000003``; None if this is not an episode."""
     match = re.fullmatch(r"episode_(\d{1,9})", Path(path).name)
     return (Path(path).parent, int(match[1])) if match and is_dataset(Path(path).parent) else None
 
@@ -80,11 +72,7 @@ def episode_path(folder: str | Path, number: int) -> str:
 
 
 def episodes_in(file: str | Path) -> list[str]:
-    """The episodes in one data file of a data set, by the description three folders above it.
-
-    Returns:
-        Their names as logs; none if the file is not part of a data set.
-    """
+    """The episodes in one data file of a data set, by the description three folders above it; none of another file."""
     path = Path(file)
     root = next((folder for folder in path.absolute().parents[:4] if is_dataset(folder)), None)
     if root is None or path.suffix != ".parquet":

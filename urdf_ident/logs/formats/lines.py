@@ -67,11 +67,7 @@ def decode(data: bytes, path: str | Path) -> str:
 
 
 def text_lines(text: str) -> Iterator[str]:
-    """Lines of a text with any kind of line ends.
-
-    Returns:
-        Its lines, without the line ends.
-    """
+    """Lines of a text with any kind of line ends, without them."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines = text.split("\n")
@@ -79,24 +75,13 @@ def text_lines(text: str) -> Iterator[str]:
 
 
 def find_delimiter(lines: Sequence[str]) -> str | None:
-    """The delimiter of most lines.
-
-    Returns:
-        The character; None means white space.
-    """
+    """The delimiter of most lines; None means white space, here and below."""
     bare = (re.sub(r'"[^"]*"', "", line) for line in lines)
     return Counter(next((mark for mark in _MARKS if mark in line), None) for line in bare).most_common(1)[0][0]
 
 
 def decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
-    """Whether numbers are written with a decimal comma (``0,5``).
-
-    Args:
-        delimiter: Character between cells; None means white space.
-
-    Returns:
-        True if any cell has a decimal comma; beside a decimal point, the comma of ``1,234`` separates thousands.
-    """
+    """Whether any cell has a decimal comma (``0,5``); beside a decimal point, the comma of ``1,234`` separates thousands."""
     cells = [cell for line in lines for cell in cells_of(line, delimiter)]
     commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
     points = any("." in cell and np.isfinite(number(cell)) for cell in cells)
@@ -104,36 +89,18 @@ def decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
 
 
 def is_grouped(cell: str, decimal_comma: bool) -> bool:
-    """Whether a number is written with thousands separators (``1,234.5``, ``1.234,5``, ``1 234``).
-
-    Args:
-        decimal_comma: Whether numbers have a decimal comma.
-    """
+    """Whether a number is written with thousands separators (``1,234.5``, ``1.234,5``, ``1 234``)."""
     return (_GROUPED_COMMA if decimal_comma else _GROUPED).fullmatch(cell.strip().strip("\"'")) is not None
 
 
 def decimal_points(rows: Sequence[Sequence[str]]) -> frozenset[int]:
-    """Columns of a file with decimal commas whose numbers have decimal points: not every point divides groups of three digits.
-
-    Args:
-        rows: The cells of the first rows.
-
-    Returns:
-        0-based column numbers.
-    """
+    """Columns of a file with decimal commas whose numbers have points that do not divide groups of three digits."""
     pointed = ((k, cell) for row in rows for k, cell in enumerate(row) if "." in cell)
     return frozenset(k for k, cell in pointed if np.isfinite(number(cell)) and not is_grouped(cell, decimal_comma=True))
 
 
 def split_line(line: str, delimiter: str | None) -> list[str]:
-    """The cells of a line, without enclosing quotes.
-
-    Args:
-        delimiter: Character between cells; None means white space.
-
-    Returns:
-        One string per cell.
-    """
+    """The cells of a line, without enclosing quotes."""
     if delimiter is None:
         return line.split()
     if '"' in line:
@@ -145,49 +112,24 @@ def split_line(line: str, delimiter: str | None) -> list[str]:
 
 
 def width_of(line: str, delimiter: str | None) -> int:
-    """Number of cells of a line.
-
-    Args:
-        delimiter: Character between cells; None means white space.
-    """
+    """Number of cells of a line."""
     return len(split_line(line, delimiter)) if delimiter is None or '"' in line else 1 + line.count(delimiter)
 
 
 def cells_of(line: str, delimiter: str | None) -> list[str]:
-    """The cells of a line, without enclosing blanks and quotes.
-
-    Args:
-        delimiter: Character between cells; None means white space.
-
-    Returns:
-        One string per cell.
-    """
+    """The cells of a line, without enclosing blanks and quotes."""
     return [cell.strip().strip("\"'").strip() for cell in split_line(line, delimiter)]
 
 
 def is_header(cells: Sequence[str], decimal_comma: bool) -> bool:
-    """Whether a line is a header.
-
-    Args:
-        decimal_comma: Whether numbers have a decimal comma.
-
-    Returns:
-        True if most cells are words, or if some are and none is a number.
-    """
+    """Whether a line is a header: most cells are words, or some are and none is a number."""
     others = [cell for cell in cells if np.isnan(number(cell, decimal_comma)) and not _STAMP.fullmatch(cell)]
     words = [cell for cell in others if cell.lower() not in NO_NUMBER]
     return 2 * len(words) > len([cell for cell in cells if cell]) or (len(words) > 0 and len(others) == len(cells))
 
 
 def number(cell: str, decimal_comma: bool = False) -> float:
-    """The number in a cell.
-
-    Args:
-        decimal_comma: Whether numbers have a decimal comma.
-
-    Returns:
-        The number; NaN for anything else.
-    """
+    """The number in a cell; NaN for anything else."""
     cell = cell.strip().strip("\"'").replace("\N{MINUS SIGN}", "-")  # which some locales write
     try:
         return float(cell.replace(",", ".") if decimal_comma else cell)
@@ -196,11 +138,7 @@ def number(cell: str, decimal_comma: bool = False) -> float:
 
 
 def stamp_columns(rows: Sequence[Sequence[str]]) -> frozenset[int]:
-    """Columns that contain a time of day, with or without a date, in all given rows.
-
-    Returns:
-        0-based column numbers.
-    """
+    """Columns that contain a time of day, with or without a date, in all given rows."""
     return frozenset(k for k in range(len(rows[0])) if all(_STAMP.fullmatch(row[k]) for row in rows)) if rows else frozenset()
 
 
@@ -258,10 +196,6 @@ def numbers_of(cells: Sequence[object]) -> Array:
 
 
 def holds_numbers(cells: Sequence[object]) -> bool:
-    """Whether a text column contains numbers or dates.
-
-    Returns:
-        True if there are non-empty cells and all of them are numbers or dates.
-    """
+    """Whether a text column contains numbers or dates and nothing else, empty cells aside."""
     texts = [cell for cell in cells if isinstance(cell, str) and cell.strip().lower() not in NO_NUMBER]
     return bool(texts) and bool(np.isfinite(numbers_of(texts)).all())

@@ -85,10 +85,6 @@ def rates(links: Links, among: Sequence[Block]) -> dict[Block, Rate]:
 
 
 def alike(links: Links, first: Block, second: Block) -> bool:
-    """Whether two runs are equal up to scale, offset and noise, such as a measured value and its target.
-
-    Returns:
-        True if the correlation is above 0.98 for every moving joint.
-    """
+    """Whether two runs, such as a measured value and its target, correlate above 0.98 for every moving joint."""
     pairs = [(i, j) for i, j in zip(first, second, strict=True) if links.moves[i] and links.moves[j]]
     return bool(pairs) and all(abs(links.like[i, j]) > 0.98 for i, j in pairs)

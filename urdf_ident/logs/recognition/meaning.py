@@ -30,14 +30,7 @@ def share_explained(row: EffortColumns) -> str:
 
 
 def certainty_word(condition: bool) -> str:
-    """Degree of certainty, as a word.
-
-    Args:
-        condition: Whether two independent indications agree.
-
-    Returns:
-        "certain" or "likely".
-    """
+    """The word "certain" if two independent indications agree, else "likely"."""
     return "certain" if condition else "likely"
 
 
