@@ -23,11 +23,11 @@ from .assumptions import REPORT_RATE, weighted_regressor
 from .criteria import CRITERIA, condition_number, format_criterion
 from .earlier_logs import EarlierResult
 from .family import Family
-from .formulation import Formulation, formulate
+from .formulation import formulate
 from .planned.planned_motion import PlannedMotion
 from .planned_rows import PlannedRows
 from .search.global_start import check_global_start
-from .search.multi_start import FoundMotion, Outcome, Problem, search
+from .search.multi_start import FoundMotion, Problem, search
 
 Progress = Callable[[float, str], None]
 
@@ -162,15 +162,16 @@ def design_excitation(
     shape = Family(family, limits.joints, float(duration), harmonics, periods, ramp if family == "fourier" else 0.0, *ends)
     around: dict[str, Any] = {"after": after, "collisions": collisions, "global_start": global_start}
     given = formulate(model, shape, limits, criterion, noise=noise, scaling=scaling, **around)
-    say = None if progress is None else _progress_reporter(progress, criterion, budget)
-    outcome = search(given.problem, seed=seed, budget=budget, starts=starts, progress=say)
-    found = _finished(given, outcome, {**_settings(shape, criterion, global_start), "seed": seed, "budget": budget})
-    return replace(found, elapsed=time.monotonic() - begun)
+    problem, model = given.problem, given.model
 
+    def say(spent: float, value: float) -> None:
+        if progress is not None:
+            progress(min(1.0, spent / budget), f"{criterion} = {format_criterion(value)}")
 
-def _settings(shape: Family, criterion: str, global_start: str) -> dict[str, Any]:
-    """The settings of a design as plain data."""
-    return {
+    outcome = search(problem, seed=seed, budget=budget, starts=starts, progress=None if progress is None else say)
+    best, report, clearance, repaired = certified(problem, outcome.candidates)
+    full, excitation = model.base(), shape.excitation(best.X)
+    settings = {
         "duration": shape.period,
         "criterion": criterion,
         "family": shape.name,
@@ -180,28 +181,23 @@ def _settings(shape: Family, criterion: str, global_start: str) -> dict[str, Any
         "start": None if shape.start is None else shape.start.tolist(),
         "end": None if shape.end is None else shape.end.tolist(),
         "global_start": global_start,
+        "seed": seed,
+        "budget": budget,
     }
-
-
-def _finished(given: Formulation, outcome: Outcome, settings: Mapping[str, Any]) -> Design:
-    """Builds the design from the best motion that passes verification, with the exact value of the criterion."""
-    problem, model = given.problem, given.model
-    best, report, clearance, repaired = certified(problem, outcome.candidates)
-    full, excitation = model.base(), problem.family.excitation(best.X)
     return Design(
-        trajectory=problem.family.trajectory(best.X),
+        trajectory=shape.trajectory(best.X),
         excitation=excitation,
         model=model,
         base=full,
         limits=problem.limits,
         report=report,
-        criterion=settings["criterion"],
+        criterion=criterion,
         value=exact_value(problem, given.rows, best.X),
         condition=condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))),
         noise=given.rows.noise,
         scaling=given.weighting,
         starts=outcome.starts,
-        elapsed=0.0,
+        elapsed=time.monotonic() - begun,
         history=outcome.history,
         settings=settings,
         notes=(*given.notes, *outcome.notes, *repaired, *_slow_motion_hint(report)),
@@ -220,13 +216,6 @@ def _slow_motion_hint(report: LimitReport) -> tuple[str, ...]:
     )
 
 
-def _progress_reporter(progress: Progress, criterion: str, budget: float) -> Callable[[float, float], None]:
-    def say(spent: float, value: float) -> None:
-        progress(min(1.0, spent / budget), f"{criterion} = {format_criterion(value)}")
-
-    return say
-
-
 def certified(
     problem: Problem, candidates: Sequence[FoundMotion]
 ) -> tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]]:
@@ -243,12 +232,16 @@ def certified(
     """
     best: tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]] | None = None
     report, clearance = None, None
+    family, obstacles = replace(problem.family, periods=1), problem.obstacles
+    torque = prior_torque(problem.criterion.rows.model.robot)
     for candidate in candidates:
         if best is not None and best[0].value <= candidate.value:
             break  # the best of the rest, even if it need not be scaled
         for size in (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5):
-            X = candidate.X if size == 1.0 else replace(problem.family, periods=1).scaled(candidate.X, size)
-            report, clearance = _verified(problem, X)
+            X = candidate.X if size == 1.0 else family.scaled(candidate.X, size)
+            trajectory = family.trajectory(X)
+            report = check_limits(trajectory, problem.limits, torque=torque)
+            clearance = check_clearance(trajectory, obstacles.collisions) if obstacles is not None and report.feasible else None
             if report.feasible and (clearance is None or clearance.feasible):
                 note = () if size == 1.0 else (f"amplitude reduced to {100 * size:g} % to keep a limit between instants",)
                 value = candidate.value if size == 1.0 else exact_value(problem, problem.criterion.rows, X)
@@ -262,15 +255,6 @@ def certified(
     if clearance is not None:
         clearance.require()
     raise LimitError("no motion inside the limits was found", remedy="allow a larger excitation.budget, or widen the limits")
-
-
-def _verified(problem: Problem, X: Array) -> tuple[LimitReport, ClearanceReport | None]:
-    """Margins of one period to limits, and to obstacles if the limits are kept."""
-    trajectory = replace(problem.family, periods=1).trajectory(X)
-    report = check_limits(trajectory, problem.limits, torque=prior_torque(problem.criterion.rows.model.robot))
-    if problem.obstacles is None or not report.feasible:
-        return report, None
-    return report, check_clearance(trajectory, problem.obstacles.collisions)
 
 
 def exact_value(problem: Problem, rows: PlannedRows, X: Array) -> float:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..linalg import Array, IntArray, triangle
-from ..model.dynamic_model import DynamicModel
 from ..model.posterior import posterior_std
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
@@ -169,22 +168,6 @@ def _range(share: Array) -> str:
     return f"±{'-'.join(ends)} %"
 
 
-def _planned_factor(after: EarlierResult, model: DynamicModel, trajectory: Trajectory) -> Array:
-    """Returns the whitened factor of the rows of a motion, computed like those of its log.
-
-    Args:
-        after: The earlier result, for rates and noise of the rows.
-        trajectory: The motion, all repetitions included.
-
-    Returns:
-        Shape (≤ p, p): ``RᵀR`` is its information, for independent rows.
-    """
-    rate, factor = after.signals["rate"], max(1, round(after.signals["rate"] / after.signals["decimate"]))
-    q, v, a = trajectory.evaluate(trajectory.times(rate))
-    segment = Segment("planned", 0.0, rate, q, v, a, np.zeros_like(q))
-    return accumulate(model, "planned", [segment], RowFilter(factor), blocks=1).stacked(after.fit.weights)[:, :-1]
-
-
 def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None = None) -> Forecast:
     """Predicts the standard errors after identification of a motion together with the earlier logs.
 
@@ -203,10 +186,21 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
     model, _ = continued(after, after.model)
     fit, columns = after.fit, after.fit.base.independent
     limits, _ = usable_limits(limits or Limits.from_robot(model.robot), None)
-    old, new = after.factor[:, :-1], _planned_factor(after, model, trajectory)
+    rate, factor = after.signals["rate"], max(1, round(after.signals["rate"] / after.signals["decimate"]))
+    q, v, a = trajectory.evaluate(trajectory.times(rate))
+    segment = Segment("planned", 0.0, rate, q, v, a, np.zeros_like(q))  # rows computed like those of its log
+    planned_rows = accumulate(model, "planned", [segment], RowFilter(factor), blocks=1)
+    old, new = after.factor[:, :-1], planned_rows.stacked(fit.weights)[:, :-1]
     known = after.prior.without_first_fit
     errors = joint_errors(fit.of_mean, old[:, columns], new[:, columns])
     errors = np.sqrt(errors**2 + np.diag(fit.spread_covariance))  # no motion reduces the spread of friction between logs
+    # torque per unit of each parameter on random states; for terms that act only at reversals, the saturated value
+    noise, (planned, _) = row_noise(after), designable(model)
+    base = planned.base()
+    typical = 1.0 / column_scale("columns", PlannedRows(planned, base, noise), limits)
+    sizes = {planned.names[k]: size for k, size in zip(base.independent, typical, strict=True)}
+    level = dict(zip(model.robot.joints, 1.0 / noise, strict=True))
+    unknowns = model.base().independent
     return Forecast(
         duration=trajectory.duration,
         labels=fit.base.labels,
@@ -215,7 +209,7 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
         before=fit.bse,
         # weights are not optimal for autocorrelated noise, but a new log must not increase an error
         after=np.minimum(errors, fit.bse),
-        size=_column_sizes(after, model, limits),
+        size=np.array([sizes.get(model.names[k], level.get(model.parameters[k].owner, 0.0)) for k in unknowns]),
         bodies=tuple(body.name for body in model.robot.bodies),
         names=model.names,
         standard=after.theta,
@@ -278,24 +272,6 @@ def joint_errors(fit: Fit, old: Array, new: Array) -> Array:
     factors = [inverse[:, : len(old)] @ old @ root, np.sqrt(fit.variance_factor(old)) * inverse[:, len(old) :]]
     unseen = np.linalg.norm(right[~determined], axis=0) > UNSEEN
     return np.asarray(np.where(unseen, np.inf, np.linalg.norm(np.hstack(factors), axis=1)))
-
-
-def _column_sizes(after: EarlierResult, model: DynamicModel, limits: Limits) -> Array:
-    """Returns the torque per unit of each base parameter on random states inside the limits, in units of the noise.
-
-    Args:
-        after: The earlier result, for the noise of the row groups.
-        limits: The limits, finite for positions and velocities.
-
-    Returns:
-        Shape (b,) [1/unit]; for terms that act only at reversals, the saturated value.
-    """
-    planned, _ = designable(model)
-    noise, base, full = row_noise(after), planned.base(), model.base()
-    typical = 1.0 / column_scale("columns", PlannedRows(planned, base, noise), limits)
-    sizes = {planned.names[k]: size for k, size in zip(base.independent, typical, strict=True)}
-    level = {joint: 1.0 / noise[j] for j, joint in enumerate(model.robot.joints)}
-    return np.array([sizes.get(full.names[k], level.get(model.parameters[k].owner, 0.0)) for k in full.independent])
 
 
 def forecast_random_motion(after: EarlierResult, limits: Limits, duration: float) -> Forecast:

@@ -46,9 +46,16 @@ def friction_term(spec: str | Mapping[str, Any] | Term, ratio: float = 1.0) -> T
             raise ModelError(
                 f"friction term '{name}' has no shape '{key}'", remedy=nearest(key, list(law.shapes) or ["(none)"])
             )
-    fixed = {key: value for key, value in options.items() if value != "auto"}
+    fixed: dict[str, Any] = {key: value for key, value in options.items() if value != "auto"}
     for key, value in fixed.items():
-        _check_shape_value(law, key, value)
+        zero, units = law.shapes[key].zero, dict.fromkeys(law.shapes[key].units)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
+        if not number or value < 0 or (value == 0 and not zero):
+            raise ModelError(
+                f"shape '{key}' of friction term '{law.name}'",
+                got=repr(value),
+                expected=f"a number {'>= 0' if zero else '> 0'} [{' or '.join(units)}], or auto",
+            )
     numbers: dict[str, Any] = {}
     for shape in fields(law):
         if shape.name in fixed:
@@ -69,17 +76,6 @@ def _trained(name: str, value: Any) -> tuple[float, float]:
     if not (np.isfinite([low, high]).all() and low < 0 < high):
         raise ModelError(f"trained speeds of friction term '{name}'", got=repr(value), expected="[lowest < 0, highest > 0]")
     return low, high
-
-
-def _check_shape_value(law: type[Law], key: str, value: Any) -> None:
-    zero = law.shapes[key].zero
-    number = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
-    if not number or value < 0 or (value == 0 and not zero):
-        raise ModelError(
-            f"shape '{key}' of friction term '{law.name}'",
-            got=repr(value),
-            expected=f"a number {'>= 0' if zero else '> 0'} [{' or '.join(dict.fromkeys(law.shapes[key].units))}], or auto",
-        )
 
 
 def friction_by_joint(

@@ -67,7 +67,12 @@ def circle(
     Raises:
         LimitError: The circle cannot be reached; the message gives the time, the position and the remaining error.
     """
-    axis = _vector("normal", normal)
+    from scipy.interpolate import make_interp_spline
+
+    axis = np.array(normal, dtype=float)
+    check_shape("normal", axis.shape, (3,))
+    if not (np.isfinite(axis).all() and np.linalg.norm(axis) > 0):
+        raise LimitError("'normal' is zero or not finite", got=axis.tolist())
     axis /= np.linalg.norm(axis)
     outward = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
     outward /= np.linalg.norm(outward)
@@ -79,7 +84,42 @@ def circle(
         angle = s / radius
         return np.asarray(radius * ((np.cos(angle) - 1.0) * outward + np.sin(angle) * tangent))
 
-    return _follow(robot, frame, start, offset, 2 * np.pi * radius * turns, speed, ramp, orientation, rate)
+    check_known("orientation", orientation, ("keep", "free"), LimitError)
+    q = one_each("start", start, robot.n)
+    origin = _Solver(robot, frame, None).pose(q)
+    first, rotation = origin.translation.copy(), origin.rotation.copy()
+    solver = _Solver(robot, frame, rotation if orientation == "keep" else None)
+    length = 2 * np.pi * radius * turns
+    ramp = min(ramp, length / speed)  # a short path has no cruise phase but still reaches the given speed
+    duration = length / speed + ramp
+
+    def path(t: float) -> Array:
+        return np.asarray(first + offset(_smooth_distance(t, duration, ramp, speed)))
+
+    time = np.linspace(0.0, duration, max(12, int(np.ceil(duration * rate)) + 1))
+    nodes = np.empty((len(time), robot.n))
+    for k, t in enumerate(time):
+        q, error = solver.solve(q, path(t))
+        if error > 1e-7 or (k and np.abs(q - nodes[k - 1]).max() > 0.5):
+            position = ", ".join(f"{x:.4g}" for x in path(t))
+            raise LimitError(
+                f"frame '{frame}' cannot follow the path at t = {t:.4g} s",
+                where=f"position ({position}) m",
+                got=f"{error:.3g} m or rad off",
+                remedy="start elsewhere, make the path smaller, or free the orientation",
+            )
+        nodes[k] = q
+    at_rest: Any = [(1, np.zeros(robot.n)), (2, np.zeros(robot.n))]
+    spline = make_interp_spline(time, nodes, k=DEGREE, bc_type=(at_rest, at_rest))
+    pieces = spline_pieces(robot.joints, spline.t, spline.c)
+    middle = (time[1:] + time[:-1]) / 2
+    off = [
+        float(np.linalg.norm(solver.pose(row).translation - path(t)))
+        for t, row in zip(middle, pieces.evaluate(middle)[0], strict=True)
+    ]
+    return CartesianTrajectory(
+        robot.joints, pieces.breaks, pieces.coefficients, pieces.smoothness, path=path, path_error=max(off)
+    )
 
 
 def translations(robot: Robot, frame: str, q: ArrayLike) -> Array:
@@ -141,48 +181,6 @@ class _Solver:
         return q, float(np.abs(error).max())
 
 
-def _follow(
-    robot: Robot,
-    frame: str,
-    start: ArrayLike,
-    offset: Callable[[float], Array],
-    length: float,
-    speed: float,
-    ramp: float,
-    orientation: str,
-    rate: float,
-) -> CartesianTrajectory:
-    """Solves inverse kinematics along a path with a smooth time law and fits a spline through the nodes."""
-    check_known("orientation", orientation, ("keep", "free"), LimitError)
-    first = one_each("start", start, robot.n)
-    origin = _Solver(robot, frame, None).pose(first)
-    place, rotation = origin.translation.copy(), origin.rotation.copy()
-    solver = _Solver(robot, frame, rotation if orientation == "keep" else None)
-    ramp = min(ramp, length / speed)  # a short path has no cruise phase but still reaches the given speed
-    duration = length / speed + ramp
-
-    def path(t: float) -> Array:
-        return np.asarray(place + offset(_smooth_distance(t, duration, ramp, speed)))
-
-    time = np.linspace(0.0, duration, max(12, int(np.ceil(duration * rate)) + 1))
-    nodes = np.empty((len(time), robot.n))
-    q = first
-    for k, t in enumerate(time):
-        q, error = solver.solve(q, path(t))
-        if error > 1e-7 or (k and np.abs(q - nodes[k - 1]).max() > 0.5):
-            raise _unreachable(frame, path(t), error, t)
-        nodes[k] = q
-    pieces = _spline_at_rest(robot.joints, time, nodes)
-    middle = (time[1:] + time[:-1]) / 2
-    off = [
-        float(np.linalg.norm(solver.pose(row).translation - path(t)))
-        for t, row in zip(middle, pieces.evaluate(middle)[0], strict=True)
-    ]
-    return CartesianTrajectory(
-        robot.joints, pieces.breaks, pieces.coefficients, pieces.smoothness, path=path, path_error=max(off)
-    )
-
-
 def _smooth_distance(t: float, duration: float, ramp: float, speed: float) -> float:
     """Path length at time t: the speed rises and falls as a quintic step, so acceleration and jerk start at zero."""
 
@@ -196,29 +194,3 @@ def _smooth_distance(t: float, duration: float, ramp: float, speed: float) -> fl
     if late > 0:
         distance += speed * ramp * (0.5 - rise(1.0 - late))
     return distance
-
-
-def _spline_at_rest(joints: tuple[str, ...], time: Array, nodes: Array) -> PiecewisePolynomial:
-    from scipy.interpolate import make_interp_spline
-
-    at_rest: Any = [(1, np.zeros(nodes.shape[1])), (2, np.zeros(nodes.shape[1]))]
-    spline = make_interp_spline(time, nodes, k=DEGREE, bc_type=(at_rest, at_rest))
-    return spline_pieces(joints, spline.t, spline.c)
-
-
-def _unreachable(frame: str, goal: Array, error: float, t: float) -> LimitError:
-    place = ", ".join(f"{x:.4g}" for x in goal)
-    return LimitError(
-        f"frame '{frame}' cannot follow the path at t = {t:.4g} s",
-        where=f"position ({place}) m",
-        got=f"{error:.3g} m or rad off",
-        remedy="start elsewhere, make the path smaller, or free the orientation",
-    )
-
-
-def _vector(name: str, values: ArrayLike) -> Array:
-    vector = np.array(values, dtype=float)
-    check_shape(name, vector.shape, (3,))
-    if not (np.isfinite(vector).all() and np.linalg.norm(vector) > 0):
-        raise LimitError(f"'{name}' is zero or not finite", got=vector.tolist())
-    return vector

@@ -68,7 +68,11 @@ class StickSlip:
         self.bristles = np.zeros(self.friction.sliders)
         self.hard = self.friction.hard
         self._slips = bool(self.hard.any())
-        self._single = self._single_joint()
+        #: for each slider the only joint that moves it, or −1 if there are several
+        self._single: IntArray = np.arange(self.friction.sliders)
+        if self.friction.transmission is not None:
+            used = self.friction.transmission != 0
+            self._single = np.where(used.sum(axis=1) == 1, used.argmax(axis=1), -1)
         self._holding: dict[bytes, bool] = {}
         self._known_limits: tuple[Array, Array] | None = None
         speed = self.friction.velocity(w)
@@ -328,14 +332,6 @@ class StickSlip:
             row[slider] = 1.0
             return row
         return np.asarray(transmission[slider])
-
-    def _single_joint(self) -> IntArray:
-        """For each slider the only joint that moves it, or −1 if there are several."""
-        out = np.arange(self.friction.sliders)
-        if self.friction.transmission is not None:
-            used = self.friction.transmission != 0
-            out = np.where(used.sum(axis=1) == 1, used.argmax(axis=1), -1)
-        return out.astype(np.int64)
 
 
 def _rk4(slope: Callable[[float, Array], Array], y: Array, h: float, first: Array) -> Array:

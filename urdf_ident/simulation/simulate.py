@@ -75,7 +75,14 @@ def simulate(
     """
     robot = plant.robot
     require_drivable(trajectory, robot, limits)
-    _check_substeps(rate, substeps, control_rate)
+    if np.min(substeps) < 1 or not rate > 0:
+        raise SimulationError("the rate and the number of substeps must be positive", got=(rate, np.min(substeps)))
+    if np.ndim(substeps) and (control_rate is not None or (np.max(substeps) % np.asarray(substeps)).any()):
+        raise SimulationError(
+            "these numbers of substeps have no common grid",
+            got=np.unique(substeps).tolist(),
+            expected="divisors of the largest, or one number",
+        )
     time, finest = trajectory.times(rate), int(np.max(substeps))
     counts = np.broadcast_to(substeps, len(time) - 1).tolist()
     step = 1.0 / (rate * finest)
@@ -109,23 +116,16 @@ def _run(
             guard(k + 1)
         if k + 1 < len(time):
             try:
-                _advance(solver, drive, t, *steps[k])
+                step, count = steps[k]
+                for i in range(count):
+                    if i:
+                        drive.tick(t + i * step, solver)
+                    solver.step(t + i * step, step)
             except SimulationError:  # the samples so far may show the cause and the joint
                 guard(k + 1)
                 raise
         if progress is not None and (k + 1) % max(1, len(time) // 100) == 0:
             progress((k + 1) / len(time))
-
-
-def _check_substeps(rate: float, substeps: int | IntArray, control_rate: float | None) -> None:
-    if np.min(substeps) < 1 or not rate > 0:
-        raise SimulationError("the rate and the number of substeps must be positive", got=(rate, np.min(substeps)))
-    if np.ndim(substeps) and (control_rate is not None or (np.max(substeps) % np.asarray(substeps)).any()):
-        raise SimulationError(
-            "these numbers of substeps have no common grid",
-            got=np.unique(substeps).tolist(),
-            expected="divisors of the largest, or one number",
-        )
 
 
 def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None) -> None:
@@ -140,14 +140,6 @@ def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None
     if trajectory.joints != robot.joints:
         raise LimitError("the trajectory is for other joints", got=trajectory.joints, expected=robot.joints)
     check_limits(trajectory, limits or Limits.from_robot(robot)).require()
-
-
-def _advance(solver: StickSlip, drive: _Drive, t: float, step: float, count: int) -> None:
-    """Advances from one sample to the next, in steps of one length [s]."""
-    for i in range(count):
-        if i:
-            drive.tick(t + i * step, solver)
-        solver.step(t + i * step, step)
 
 
 class _References:
@@ -237,8 +229,10 @@ class _Drive:
         """Updates the held torque if a control instant is due; returns whether it did."""
         if not self.sampled or round(t / self._step) % self._every:
             return False
-        q, unit = solver.x, self._per_unit(solver)
-        seen = q if unit is None else np.rint(q * unit) / unit
+        seen = solver.x
+        if self._counts is not None:
+            counts = np.asarray(self._counts) / np.where(solver.plant.robot.prismatic, 1.0, 2 * np.pi)  # per rad or m
+            seen = np.rint(seen * counts) / counts
         v = solver.w if self._last is None else (seen - self._last) / self._period
         if self._memory is None:
             self._memory = np.zeros(self.controller.states)
@@ -248,10 +242,6 @@ class _Drive:
         self._last = seen
         solver.refresh()
         return True
-
-    def _per_unit(self, solver: StickSlip) -> Array | None:
-        turn = np.where(solver.plant.robot.prismatic, 1.0, 2 * np.pi)
-        return None if self._counts is None else np.asarray(np.asarray(self._counts) / turn)
 
 
 def _sample(solver: StickSlip, drive: _Drive, t: float, table: Array, k: int) -> None:
