@@ -77,7 +77,7 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
             expected="every speed forwards and backwards over the same path",
             remedy="drive the same path back",
         )
-    rows = [(speed, *found) for speed, level in both if (found := _both_directions(level)) is not None]
+    rows = [(speed, *halves) for speed, level in both if (halves := _both_directions(level)) is not None]
     if not rows:
         raise LogError("the paths there and back do not overlap", where=where, remedy="drive the same path back")
     speed = np.array([row[0] for row in rows])
@@ -93,7 +93,7 @@ def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
     moving = (np.abs(v) > _REST) & (others < np.maximum(_STILL * np.abs(v), _REST))
     state = np.where(moving, np.sign(v), 0.0)
     edges = np.flatnonzero(np.diff(state, prepend=0.0, append=0.0))
-    found = []
+    steady_runs = []
     for begin, end in pairwise(edges.tolist()):
         if state[begin] == 0:
             continue
@@ -102,15 +102,15 @@ def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
         first, last = max(runs(steady), key=lambda pair: pair[1] - pair[0])
         trim = (last - first) // 10  # friction transients and filter edges
         first, last = begin + first + trim, begin + last - trim
-        part = slice(first, last)
-        if (last - first) / segment.rate >= 0.1 and last - first >= 10 and _cruises(segment.a[:, j], part, begin, end):
-            found.append(_Run(segment.q[part, j], tau[part], float(np.mean(v[part]))))
-    return found
+        span = slice(first, last)
+        if (last - first) / segment.rate >= 0.1 and last - first >= 10 and _cruises(segment.a[:, j], span, begin, end):
+            steady_runs.append(_Run(segment.q[span, j], tau[span], float(np.mean(v[span]))))
+    return steady_runs
 
 
-def _cruises(a: Array, part: slice, begin: int, end: int) -> bool:
+def _cruises(a: Array, span: slice, begin: int, end: int) -> bool:
     """Whether the speed is held constant, and is not just the peak of a short move."""
-    return rms(a[part]) < _HELD * float(np.abs(a[begin:end]).max())
+    return rms(a[span]) < _HELD * float(np.abs(a[begin:end]).max())
 
 
 def _cruise(speed: Array) -> float:
@@ -173,5 +173,5 @@ def _even_part(
     if np.ptp(q) < _LEAST_TRAVEL or len(q) < len(places) + 3:
         note = f"a path of {np.ptp(q):.2g} rad is too short to tell asymmetry from gravity (0.3 rad): taken as symmetric"
         return np.zeros(len(places)), (0.0, 0.0), (note,)
-    found = ols(np.column_stack([np.sin(q), np.cos(q), constants]), half)
-    return found.estimate[2:].copy(), (float(found.estimate[0]), float(found.estimate[1])), ()
+    fit = ols(np.column_stack([np.sin(q), np.cos(q), constants]), half)
+    return fit.estimate[2:].copy(), (float(fit.estimate[0]), float(fit.estimate[1])), ()

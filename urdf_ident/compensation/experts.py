@@ -170,24 +170,24 @@ class NetworkBank:
     def __init__(self, networks: Sequence[TrainedNetwork | None], width: int, fade: float) -> None:
         self.networks, self.n, self.d, self.fade = networks, len(networks), width, fade
         self._pairs = [(i, j) for i in range(width) for j in range(i, width)]
-        present = [item for item in networks if item is not None]
-        self._gates = max((len(item.experts) for item in present), default=1)
-        facets = max((len(item.domain.offsets) for item in present), default=1)
+        present = [network for network in networks if network is not None]
+        self._gates = max((len(network.experts) for network in present), default=1)
+        facets = max((len(network.domain.offsets) for network in present), default=1)
         self._table = np.zeros((self.n, 2 * self._gates + facets, 1 + width + len(self._pairs)))
         self._table[:, : self._gates, 0] = _NEVER
         self._table[:, 2 * self._gates :, 0] = -_NEVER  # outside the domain unless facets are entered
         self._centre, self._inverse = np.zeros((self.n, width)), np.zeros((self.n, width))
-        for j, item in enumerate(networks):
-            if item is not None:
-                self._store(j, item)
+        for j, network in enumerate(networks):
+            if network is not None:
+                self._store(j, network)
         self._table.setflags(write=False)
         self._features = np.zeros((self.n, self._table.shape[2], 1))
         self._features[:, 0] = 1.0
         self._rows = np.empty((self.n, self._table.shape[1], 1))
 
-    def _store(self, j: int, item: TrainedNetwork) -> None:
+    def _store(self, j: int, network: TrainedNetwork) -> None:
         """Enters one joint's gates, experts and facets, expanded into monomials."""
-        experts, count, table = item.experts, len(item.experts), self._table[j]
+        experts, count, table = network.experts, len(network.experts), self._table[j]
         c, P = experts.centres, experts.precisions
         table[:count, 0] = experts.logweights - 0.5 * np.einsum("ki,kij,kj->k", c, P, c)
         table[:count, 1 : 1 + self.d] = np.einsum("kij,kj->ki", P, c)
@@ -196,11 +196,11 @@ class NetworkBank:
         local = table[self._gates : self._gates + count]
         local[:, 0] = experts.levels - np.einsum("ki,ki->k", experts.slopes, c)
         local[:, 1 : 1 + self.d] = experts.slopes
-        facets, number = table[2 * self._gates :], len(item.domain.offsets)
+        facets, number = table[2 * self._gates :], len(network.domain.offsets)
         facets[:, 0] = _NEVER
-        facets[:number, 0] = item.domain.offsets
-        facets[:number, 1 : 1 + self.d] = item.domain.normals
-        self._centre[j], self._inverse[j] = item.centre, 1.0 / item.scale
+        facets[:number, 0] = network.domain.offsets
+        facets[:number, 1 : 1 + self.d] = network.domain.normals
+        self._centre[j], self._inverse[j] = network.centre, 1.0 / network.scale
 
     def now(self, x: Array) -> Array:
         """Prediction for one sample, without checks, shape (n,) [N·m or N].
@@ -234,14 +234,14 @@ class NetworkBank:
         """
         check_shape("x", x.shape, ("N", self.n, self.d))
         mean, variance, trust = np.zeros((3, len(x), self.n))
-        for j, item in ((j, item) for j, item in enumerate(self.networks) if item is not None):
-            for part in (slice(k, k + _CHUNK) for k in range(0, len(x), _CHUNK)):
-                z = (x[part, j] - item.centre) / item.scale
-                mean[part, j], variance[part, j] = item.experts.predict(z)
-                trust[part, j] = self._trust(-item.domain.depth(z))
+        for j, network in ((j, network) for j, network in enumerate(self.networks) if network is not None):
+            for chunk in (slice(k, k + _CHUNK) for k in range(0, len(x), _CHUNK)):
+                z = (x[chunk, j] - network.centre) / network.scale
+                mean[chunk, j], variance[chunk, j] = network.experts.predict(z)
+                trust[chunk, j] = self._trust(-network.domain.depth(z))
         return mean * trust, variance, trust
 
     def _trust(self, outside: Array) -> Array:
         """1 inside the hull, 0 beyond the fade distance outside, smooth in between."""
-        part = np.minimum(np.maximum(1.0 - outside / self.fade, 0.0), 1.0)
-        return np.asarray(part * part * (3.0 - 2.0 * part))
+        nearness = np.minimum(np.maximum(1.0 - outside / self.fade, 0.0), 1.0)
+        return np.asarray(nearness * nearness * (3.0 - 2.0 * nearness))

@@ -129,9 +129,9 @@ def refine_friction(
         torque: Friction torque in these motions, shape (R,) [N·m or N].
         weight: Weight of a point relative to a row.
     """
-    own = friction_columns(curve.law, points.velocity)
-    params = _fitted(np.vstack([columns, weight * own]), np.concatenate([torque, weight * points.torque]))
-    return FrictionCurve(curve.joint, curve.law, params, points, rms(own @ params - points.torque))
+    swept = friction_columns(curve.law, points.velocity)
+    params = _fitted(np.vstack([columns, weight * swept]), np.concatenate([torque, weight * points.torque]))
+    return FrictionCurve(curve.joint, curve.law, params, points, rms(swept @ params - points.torque))
 
 
 def friction_columns(law: Asymmetric, v: Array) -> Array:

@@ -111,12 +111,12 @@ class FrictionFilter:
     def __init__(self, settings: Sequence[FilterSettings], seconds: float | Array, robots: int = 1) -> None:
         first = settings[0]
         self.settings, self.robots = first, robots
-        caution = np.array([item.caution for item in settings])[:, None]
+        caution = np.array([setting.caution for setting in settings])[:, None]
         slow = np.maximum(first.slow**2 - (1 - _SLOW) * first.residual**2, first.residual**2 * _SLOW)
         lasting = slow / (2 * _SLOW * positive(first.residual) ** 2 * first.row_rate)  # [s]
         self._spread = np.repeat(first.spread.T[:, None] ** 2, len(settings), axis=1)
         self._slow = caution * _SLOW * first.residual**2
-        self._forget = np.exp(-seconds / np.array([item.memory for item in settings])[:, None])
+        self._forget = np.exp(-seconds / np.array([setting.memory for setting in settings])[:, None])
         self._rest = np.exp(-seconds / np.maximum(lasting, 1e-9))
         self._loaded = np.exp(-seconds / np.maximum(lasting, _LOAD))
         self._noise = caution * (1 - _SLOW) * first.residual**2 / (first.row_rate * seconds)
@@ -178,26 +178,26 @@ class FrictionFilter:
             return
         x, P, (dry, viscous) = self._mean, self._cov, np.ascontiguousarray(columns.T)
         noise, slow = self._noise, self._slow
-        forget, rest = np.where(moving, self._forget, 1.0), self._rest
+        forget, decay = np.where(moving, self._forget, 1.0), self._rest
         joints = len(moving) // self.robots
         awake = moving.reshape(-1, joints).any(axis=1)
         if not awake.all():  # the state of robots at rest does not change
-            rest = np.where(np.repeat(awake, joints), rest, 1.0)
+            decay = np.where(np.repeat(awake, joints), decay, 1.0)
         if self.surprise.max() > _LOADED:  # a load on one joint acts on the others too
             most = self.surprise.reshape(len(forget), -1, joints).max(axis=-1).repeat(joints, axis=-1)
             loaded = most > _LOADED
             scale = np.where(loaded, most, 1.0)
-            rest = np.where(loaded & (rest < 1.0), self._loaded, rest)
+            decay = np.where(loaded & (decay < 1.0), self._loaded, decay)
             noise, slow = noise * scale, slow * scale
         x[:2] *= forget
-        x[2] *= rest
-        kept = forget * forget
-        P[:3] *= kept
-        P[3:5] *= forget * rest
-        P[5] *= rest * rest
-        P[0] += (lost := 1.0 - kept) * self._spread[0]
+        x[2] *= decay
+        square_forget = forget * forget
+        P[:3] *= square_forget
+        P[3:5] *= forget * decay
+        P[5] *= decay * decay
+        P[0] += (lost := 1.0 - square_forget) * self._spread[0]
         P[2] += lost * self._spread[1]
-        P[5] += (1.0 - rest * rest) * slow
+        P[5] += (1.0 - decay * decay) * slow
         with_friction = np.stack([dry * P[0] + viscous * P[1], dry * P[1] + viscous * P[2], dry * P[3] + viscous * P[4]])
         seen = with_friction + P[3:]  # covariance of state and measurement
         s = dry * seen[0] + viscous * seen[1] + seen[2] + noise
@@ -263,25 +263,27 @@ def replay(
         np.concatenate([_rows(*piece, factor) for piece in zip(*log, strict=True)], axis=1)
         for log, factor in zip(logs, factors, strict=True)
     ]
-    count = max(own.shape[1] for own in rows)
+    count = max(block.shape[1] for block in rows)
     table = np.zeros((4, count, len(logs), n))
     table[0] = np.nan  # the state does not change after the end of a log
-    for k, own in enumerate(rows):
-        table[:, : own.shape[1], k] = own
+    for k, block in enumerate(rows):
+        table[:, : block.shape[1], k] = block
     seconds = np.repeat(np.array(factors) / rates, n)
-    running = FrictionFilter([item.repeated(len(logs)) for item in settings], seconds, len(logs))
+    running = FrictionFilter([setting.repeated(len(logs)) for setting in settings], seconds, len(logs))
     deviations = np.zeros((2, count + 1, *running.surprise.shape))
     for k, row in enumerate(zip(*running._seen(*table.reshape(4, count, -1)), strict=True)):
         running._update(*row)
         deviations[:, k + 1] = running._mean[:2]
     applied = running.bounded(deviations).reshape(2, count + 1, len(settings), len(logs), n)
-    found = []
+    torques = []
     for k, ((segments, _), factor) in enumerate(zip(logs, factors, strict=True)):
-        own = np.ascontiguousarray(applied[:, :, :, k].swapaxes(1, 2))
-        begins = np.cumsum([0, *(len(part) // factor for part in segments)])
-        rows_of = [begin + np.arange(len(part)) // factor for begin, part in zip(begins, segments, strict=False)]
-        found.append([_added(own, row, settings[0].columns(part.v)) for row, part in zip(rows_of, segments, strict=True)])
-    return found
+        block = np.ascontiguousarray(applied[:, :, :, k].swapaxes(1, 2))
+        begins = np.cumsum([0, *(len(segment) // factor for segment in segments)])
+        rows_of = [begin + np.arange(len(segment)) // factor for begin, segment in zip(begins, segments, strict=False)]
+        torques.append(
+            [_added(block, row, settings[0].columns(segment.v)) for row, segment in zip(rows_of, segments, strict=True)]
+        )
+    return torques
 
 
 def _added(applied: Array, row: IntArray, columns: Array) -> Iterator[Array]:
@@ -291,10 +293,10 @@ def _added(applied: Array, row: IntArray, columns: Array) -> Iterator[Array]:
         yield of_dry[row] * dry + of_viscous[row] * viscous
 
 
-def _rows(part: Segment, torque: Array, factor: int) -> Array:
+def _rows(segment: Segment, torque: Array, factor: int) -> Array:
     """Mean residual, mean, first and last velocity of the rows of a piece, shape (4, rows, n)."""
-    count, n = len(part) // factor, part.v.shape[1]
-    residual, v = ((x[: count * factor]).reshape(count, factor, n) for x in (part.total - torque, part.v))
+    count, n = len(segment) // factor, segment.v.shape[1]
+    residual, v = ((x[: count * factor]).reshape(count, factor, n) for x in (segment.total - torque, segment.v))
     return np.stack([residual.mean(axis=1), v.mean(axis=1), v[:, 0], v[:, -1]])
 
 

@@ -157,9 +157,9 @@ def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive) -> GearRipple | N
                 waves = np.column_stack([np.sin(phase), np.cos(phase), piece.qm[:, j] - piece.q[:, j]])
                 rows[j].append(waves - lowpass(waves, clock.rate, SLOW))
     sine, cosine = np.zeros((2, len(orders), drive.n))
-    for j, parts in enumerate(rows):
-        if parts:
-            sine[:, j], cosine[:, j] = _certain(np.vstack(parts), len(orders))
+    for j, blocks in enumerate(rows):
+        if blocks:
+            sine[:, j], cosine[:, j] = _certain(np.vstack(blocks), len(orders))
     if not (sine.any() or cosine.any()):
         return None
     return GearRipple(logs[0].recording.joints, ratio, orders, sine, cosine)
@@ -170,8 +170,8 @@ def _certain(rows: Array, count: int) -> tuple[Array, Array]:
     moving = np.linalg.norm(rows[:, :-1], axis=0) > 1e-3 * np.sqrt(len(rows))
     if not moving.all():
         return np.zeros(count), np.zeros(count)
-    found = ols(rows[:, :-1], rows[:, -1])
-    sine, cosine = found.estimate[:count], found.estimate[count:]
-    error = np.hypot(found.std_error[:count], found.std_error[count:])
+    fit = ols(rows[:, :-1], rows[:, -1])
+    sine, cosine = fit.estimate[:count], fit.estimate[count:]
+    error = np.hypot(fit.std_error[:count], fit.std_error[count:])
     sure = np.hypot(sine, cosine) > _CERTAIN * error
     return np.where(sure, sine, 0.0), np.where(sure, cosine, 0.0)

@@ -63,8 +63,8 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
         if row_filter.output_rows(len(segment)) < 2:
             continue
         once = 1.0 / np.sqrt(segment.repeats)  # undoes the weight of averaged periods
-        parts = [[once * x for x in group] for _, group in filtered_rows(model, segment, row_filter)]
-        pieces.append([_smooth(np.vstack(stack), rate, conditioned.cutoff) for stack in zip(*parts, strict=True)])
+        blocks = [[once * x for x in group] for _, group in filtered_rows(model, segment, row_filter)]
+        pieces.append([_smooth(np.vstack(stack), rate, conditioned.cutoff) for stack in zip(*blocks, strict=True)])
         for curve in curves:
             j = model.robot.index(curve.joint)
             columns = row_filter.apply(friction_columns(curve.law, segment.v[:, j]))
@@ -82,8 +82,8 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
         rate,
         tuple(block[:, :-1] for block in stacked),
         np.column_stack([block[:, -1] for block in stacked]),
-        {j: np.vstack(parts) for j, parts in friction.items()},
-        {name: np.vstack(parts) for name, parts in inputs.items() if len(parts) == len(pieces)},
+        {j: np.vstack(blocks) for j, blocks in friction.items()},
+        {name: np.vstack(blocks) for name, blocks in inputs.items() if len(blocks) == len(pieces)},
     )
 
 
@@ -153,8 +153,8 @@ def decimated_log(log: PreparedLog) -> list[Segment]:
         LogError: The log has no torque.
     """
     cutoff = min(log.conditioned.cutoff, log.conditioned.row_cutoff)
-    smooth = (replace(part, tau=lowpass(part.total, part.rate, cutoff), external=None) for part in log.segments)
-    return [part.thinned(log.conditioned.factor) for part in smooth]
+    smooth = (replace(segment, tau=lowpass(segment.total, segment.rate, cutoff), external=None) for segment in log.segments)
+    return [segment.thinned(log.conditioned.factor) for segment in smooth]
 
 
 def without_torque(log: PreparedLog, torques: Sequence[Array]) -> PreparedLog:
@@ -164,6 +164,6 @@ def without_torque(log: PreparedLog, torques: Sequence[Array]) -> PreparedLog:
         torques: One array per segment, shape (N, n) [N·m or N].
     """
     return log.with_segments(
-        replace(part, tau=None if part.tau is None else part.tau - torque)
-        for part, torque in zip(log.segments, torques, strict=True)
+        replace(segment, tau=None if segment.tau is None else segment.tau - torque)
+        for segment, torque in zip(log.segments, torques, strict=True)
     )

@@ -122,8 +122,8 @@ def compare_loops(
     Raises:
         LogError, ModelError, EstimationError: See :func:`three_loop`.
     """
-    parts, folds = _folds(model, logs)
-    both = {"logs": parts, "sweeps": _folds(model, beside, folds)[0] if beside else parts}
+    pieces, folds = _folds(model, logs)
+    both = {"logs": pieces, "sweeps": _folds(model, beside, folds)[0] if beside else pieces}
     tried = [(laws, kind) for laws in ("logs", "sweeps")[: 2 if sweeps else 1] for kind in dict.fromkeys(("none", *kinds))]
     errors: dict[str, list[Array]] = {candidate(*pair): [] for pair in tried}
     plain: list[Array] = []
@@ -137,9 +137,9 @@ def compare_loops(
             plain.append(first)
         if progress is not None:
             progress("compensation judged on held-out motions", done, len(folds) * len(tried))
-    stacked = {name: np.array(found) for name, found in errors.items()}
+    stacked = {name: np.array(folded) for name, folded in errors.items()}
     in_time = f"parts in time of {'one log' if len(logs) == 1 else 'one motion'}"
-    what = f"{len(folds)} {in_time if len(parts) > len(logs) else 'held-out motions'}"
+    what = f"{len(folds)} {in_time if len(pieces) > len(logs) else 'held-out motions'}"
     laws, (chosen, why) = "logs", _residual(stacked, tuple(kinds), what)
     if sweeps:
         laws, chosen, more = _laws(stacked, chosen, tuple(kinds))
@@ -153,11 +153,11 @@ def _residual(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> t
     if not kinds:
         return "none", f"friction and links judged on {what}"
     best, mean, gain_error = _best(errors, "none", kinds)
-    words = f"{best} lowers the squared error on {what} by {100 * mean:.3g} ± {percent(100 * gain_error)} %"
+    effect = f"{best} lowers the squared error on {what} by {100 * mean:.3g} ± {percent(100 * gain_error)} %"
     enough = mean > max(LEAST_GAIN, gain_error)
     if len(kinds) == 1:
-        return best, words if enough else f"{words}: not significant, used because it was requested"
-    return (best, words) if enough else ("none", f"{words}: not significant, not used")
+        return best, effect if enough else f"{effect}: not significant, used because it was requested"
+    return (best, effect) if enough else ("none", f"{effect}: not significant, not used")
 
 
 def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tuple[str, str, str]:
@@ -167,19 +167,19 @@ def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tup
     offered = [candidate("sweeps", kind) for kind in (kinds if len(kinds) == 1 else dict.fromkeys(("none", *kinds)))]
     best, mean, gain_error = _best(errors, chosen, offered)
     before, after = (float(rms(errors[name], 0).mean()) for name in (chosen, best))
-    words = f"friction from the sweeps {{}} the error from {before:.3g} to {after:.3g}"
+    effect = f"friction from the sweeps {{}} the error from {before:.3g} to {after:.3g}"
     enough = mean > max(LEAST_GAIN, float(stdtrit(len(errors[best]) - 1, 0.95)) * gain_error)  # fewer folds need more
     if enough if kinds else after <= before:
         kind = next(kind for kind in ("none", *kinds) if candidate("sweeps", kind) == best)
-        return "sweeps", kind, words.format("lowers")
+        return "sweeps", kind, effect.format("lowers")
     verb, more = ("raises", "are better") if after > before else ("lowers", "are not significantly worse")
-    return "logs", chosen, f"{words.format(verb)}: the laws found in the logs {more} and are kept"
+    return "logs", chosen, f"{effect.format(verb)}: the laws found in the logs {more} and are kept"
 
 
 def _best(errors: Mapping[str, Array], reference: str, names: Sequence[str]) -> tuple[str, float, float]:
     """The candidate with the largest mean relative reduction of the squared error, that gain and its standard error."""
-    own = np.mean(errors[reference] ** 2, axis=0)
-    gains = {name: ((errors[reference] ** 2 - errors[name] ** 2) / own).mean(axis=1) for name in names}
+    reference_power = np.mean(errors[reference] ** 2, axis=0)
+    gains = {name: ((errors[reference] ** 2 - errors[name] ** 2) / reference_power).mean(axis=1) for name in names}
     best = max(names, key=lambda name: float(gains[name].mean()))
     return best, float(gains[best].mean()), float(gains[best].std(ddof=1) / np.sqrt(len(gains[best])))
 
@@ -199,35 +199,35 @@ def _folds(
     """Logs or parts of them, and the names in each fold; ``known``: folds of the same logs."""
     if known is not None:
         whole = {log.name for log in logs} == {name for fold in known for name in fold}
-        return (list(logs) if whole else [part for log in logs for part in _cut(log)]), list(known)
-    found = motions(build_statistics(model, logs))
-    if len(found) > 1:
-        count = min(FOLDS, len(found))
-        return list(logs), [tuple(name for names in found[k::count] for name in names) for k in range(count)]
+        return (list(logs) if whole else [piece for log in logs for piece in _cut(log)]), list(known)
+    independent = motions(build_statistics(model, logs))
+    if len(independent) > 1:
+        count = min(FOLDS, len(independent))
+        return list(logs), [tuple(name for names in independent[k::count] for name in names) for k in range(count)]
     cut = [_cut(log) for log in logs]
     count = min(map(len, cut))
     if count < 2:
         raise EstimationError(
             "too little motion to hold anything out", where=logs[0].name, remedy="record longer, or other motions"
         )
-    return [part for parts in cut for part in parts], [tuple(parts[k].name for parts in cut) for k in range(count)]
+    return [piece for pieces in cut for piece in pieces], [tuple(pieces[k].name for pieces in cut) for k in range(count)]
 
 
 def _cut(log: PreparedLog) -> list[PreparedLog]:
     """Parts in time with about the same number of samples; for a periodic motion, stretches of its period."""
-    total, at = sum(len(part) for part in log.segments), 0
+    total, begin_of_segment = sum(len(stretch) for stretch in log.segments), 0
     pieces: list[list[Segment]] = [[] for _ in range(PARTS)]
     for segment in log.segments:
-        place = np.arange(at, at + len(segment)) / total
+        place = np.arange(begin_of_segment, begin_of_segment + len(segment)) / total
         repetition = find_repetition(segment.q)
         if repetition is not None:
             place = (np.arange(len(segment)) - repetition.first) / repetition.length % 1.0
-        part = np.minimum((PARTS * place).astype(int), PARTS - 1)
-        for begin, end in pairwise([0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(segment)]):
-            pieces[part[begin]].append(segment.slice(begin, end))
-        at += len(segment)
+        stretch = np.minimum((PARTS * place).astype(int), PARTS - 1)
+        for begin, end in pairwise([0, *(np.flatnonzero(np.diff(stretch)) + 1).tolist(), len(segment)]):
+            pieces[stretch[begin]].append(segment.slice(begin, end))
+        begin_of_segment += len(segment)
     return [
-        replace(log.with_segments(own), recording=replace(log.recording, name=f"{log.name}[{k + 1}/{PARTS}]"))
-        for k, own in enumerate(pieces)
-        if own
+        replace(log.with_segments(segments), recording=replace(log.recording, name=f"{log.name}[{k + 1}/{PARTS}]"))
+        for k, segments in enumerate(pieces)
+        if segments
     ]

@@ -98,8 +98,8 @@ def train_network(
 def _gain(fit: Callable[[Array, Array], Experts], z: Array, y: Array, splits: Sequence[Split]) -> float:
     """Fraction of the power of held-out stretches that is explained."""
     left = 0.0
-    for kept, out in splits:
-        guess = fit(z[kept], y[kept]).predict(z[out])[0] if kept.sum() >= _LEAST_ROWS else 0.0
+    for train, out in splits:
+        guess = fit(z[train], y[train]).predict(z[out])[0] if train.sum() >= _LEAST_ROWS else 0.0
         left += float(np.sum((y[out] - guess) ** 2))
     return 1.0 - left / float(np.sum(y**2))
 
@@ -110,7 +110,7 @@ def _train_grid(z: Array, y: Array, splits: Sequence[Split], like: Experts | Non
     for grid in grids:
         share = grid.gates(z)
         rows = np.column_stack([share, y])
-        factors = [triangle(rows[kept]) if kept.sum() >= _LEAST_ROWS else None for kept, _ in splits]
+        factors = [triangle(rows[train]) if train.sum() >= _LEAST_ROWS else None for train, _ in splits]
         for ridge in _RIDGES:
             left = 0.0
             for factor, (_, out) in zip(factors, splits, strict=True):
@@ -132,10 +132,10 @@ def _grid(z: Array, count: int) -> Experts:
     centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, z.shape[1])
     precision = np.diag((_OVERLAP * (high - low) / (count - 1)) ** -2)
 
-    def network(at: Array) -> Experts:
-        k = len(at)
+    def network(positions: Array) -> Experts:
+        k = len(positions)
         zero = np.zeros(k)
-        return Experts(at, np.tile(precision, (k, 1, 1)), zero, zero, np.zeros_like(at), zero, False)
+        return Experts(positions, np.tile(precision, (k, 1, 1)), zero, zero, np.zeros_like(positions), zero, False)
 
     return network(centres[network(centres).gates(z).sum(axis=0) > 0.5])
 
@@ -165,15 +165,17 @@ def _train_mixture(
 
 def _best_mixture(z: Array, y: Array, seed: int) -> Experts:
     """The mixture with the number of components of least BIC."""
-    found: list[tuple[float, Experts]] = []
+    mixtures: list[tuple[float, Experts]] = []
     for count in _COMPONENTS:
-        if found and 20 * count > len(y):
+        if mixtures and 20 * count > len(y):
             break
         experts, bic = _mixture(z, y, count, seed, None)
-        found.append((bic, experts))
-        if len(found) > 2 and min(bic for bic, _ in found[-2:]) > min(bic for bic, _ in found):  # twice past the minimum
+        mixtures.append((bic, experts))
+        if len(mixtures) > 2 and min(bic for bic, _ in mixtures[-2:]) > min(
+            bic for bic, _ in mixtures
+        ):  # twice past the minimum
             break
-    return min(found, key=lambda item: item[0])[1]
+    return min(mixtures, key=lambda mixture: mixture[0])[1]
 
 
 def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -> tuple[Experts, float]:
@@ -190,17 +192,17 @@ def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -
     options = {} if start is None else _start(start, std)
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # still a valid density, cross-validated like any other
-        found = GaussianMixture(count, reg_covar=_LEAST_WIDTH**2, random_state=seed, max_iter=200, **options).fit(data)
+        mixture = GaussianMixture(count, reg_covar=_LEAST_WIDTH**2, random_state=seed, max_iter=200, **options).fit(data)
     d = z.shape[1]
-    mean, covariance = found.means_, found.covariances_
+    mean, covariance = mixture.means_, mixture.covariances_
     inner, cross = covariance[:, :d, :d], covariance[:, :d, d]
     slopes = np.linalg.solve(inner, cross[..., None])[..., 0]
-    logweights = np.log(found.weights_) - 0.5 * np.linalg.slogdet(inner)[1]
+    logweights = np.log(mixture.weights_) - 0.5 * np.linalg.slogdet(inner)[1]
     variances = covariance[:, d, d] - np.einsum("kd,kd->k", cross, slopes)
     experts = Experts(
         mean[:, :d].copy(), np.linalg.inv(inner), logweights, mean[:, d] * std, slopes * std, variances * std**2, True
     )
-    return experts, float(found.bic(data))
+    return experts, float(mixture.bic(data))
 
 
 def _start(experts: Experts, std: float) -> dict[str, Array]:

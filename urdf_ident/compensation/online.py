@@ -138,13 +138,13 @@ def _side(model: DynamicModel, theta: Array, side: str) -> tuple[Array, list[Fri
     """Rotor inertias of one side, and its friction laws gathered over all axes."""
     inertia = np.zeros(model.n)
     laws: list[tuple[int, Law, Array]] = []
-    for item, own in model.placed_terms:
-        if item.side != side:
+    for applied, columns in model.placed_terms:
+        if applied.side != side:
             continue
-        if isinstance(item.term, Law):
-            laws.append((item.axis, item.term, theta[own]))
-        elif item.term.name == "rotor_inertia":
-            inertia[item.axis] += theta[own.start]
+        if isinstance(applied.term, Law):
+            laws.append((applied.axis, applied.term, theta[columns]))
+        elif applied.term.name == "rotor_inertia":
+            inertia[applied.axis] += theta[columns.start]
         else:
-            raise ModelError(f"term '{item.term.name}' has no fast form", remedy="use the model's torque()")
+            raise ModelError(f"term '{applied.term.name}' has no fast form", remedy="use the model's torque()")
     return inertia, list(combine_axes(laws, model.n))

@@ -146,8 +146,8 @@ class Residual:
     def summary(self) -> str:
         """One line per joint."""
         lines = [f"{self.kind.upper()} on {', '.join(self.inputs)}"]
-        for joint, item in zip(self.joints, self.networks, strict=True):
-            what = "none: it would not help" if item is None else f"{len(item.experts)} experts"
+        for joint, network in zip(self.joints, self.networks, strict=True):
+            what = "none: it would not help" if network is None else f"{len(network.experts)} experts"
             lines.append(f"  {joint:<24} {what:<24} explains {100 * self.explained[joint]:5.1f} % of unseen stretches")
         return "\n".join(lines)
 

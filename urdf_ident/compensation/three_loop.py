@@ -123,10 +123,10 @@ class ThreeLoop(ReadOnly):
         """The history, one line per loop, and the residual."""
         joints = self.model.robot.joints
         lines = ["round loop          mean error     gain   " + " ".join(f"{joint:>10.10}" for joint in joints)]
-        for item in self.gains:
-            shown = item.rmse if item.held_out is None else item.held_out
+        for gain in self.gains:
+            shown = gain.rmse if gain.held_out is None else gain.held_out
             lines.append(
-                f"{item.round:5d} {item.loop:<10} {shown.mean():12.5g} {100 * item.gain:7.2f} %  "
+                f"{gain.round:5d} {gain.loop:<10} {shown.mean():12.5g} {100 * gain.gain:7.2f} %  "
                 + " ".join(f"{value:10.4g}" for value in shown)
             )
         lines.append("errors on held-out logs [N·m or N]" if self.gains[0].held_out is not None else "errors in training")
@@ -228,14 +228,14 @@ def fit_remaining_residual(
     """
     check_compensation(model, [log.recording for log in logs], kind, use)
     rows = [loop_rows(model, log, ()) for log in logs]
-    errors = [joint_error(model, theta, item, np.zeros(item.tau.shape)) for item in rows]
+    errors = [joint_error(model, theta, row, np.zeros(row.tau.shape)) for row in rows]
     return _learned(rows, errors, model.robot.joints, kind=kind, use=use, seed=seed, like=like)
 
 
 def _learned(rows: Sequence[LoopRows], errors: Sequence[Array], joints: Sequence[str], **options: Any) -> Residual:
     """The residual of the errors of some logs; ``options`` are those of :func:`.fit_residual`."""
-    shared = [name for name in rows[0].inputs if all(name in item.inputs for item in rows)]
-    inputs = {name: np.vstack([item.inputs[name] for item in rows]) for name in shared}
+    shared = [name for name in rows[0].inputs if all(name in log.inputs for log in rows)]
+    inputs = {name: np.vstack([log.inputs[name] for log in rows]) for name in shared}
     motion = np.hstack([inputs["position"], inputs["velocity"]])
     return fit_residual(inputs, np.vstack(errors), joints, motion=motion, **options)
 
@@ -256,7 +256,7 @@ class _Loops:
         self.model, self.logs, self.held_out = model, logs, held_out
         self.kind, self.use, self.seed = kind, use, seed
         self.index = {joint: j for j, joint in enumerate(model.robot.joints)}
-        self.sweeps = [part for log in sweeps for part in decimated_log(log)]
+        self.sweeps = [segment for log in sweeps for segment in decimated_log(log)]
         self.curves: tuple[FrictionCurve, ...] = ()
         self.residual: Residual | None = None
         self.gains: list[LoopGain] = []
@@ -317,7 +317,7 @@ class _Loops:
     def _measure_friction(self) -> None:
         """Loop 1, first round: fits curves to runs in both directions and builds a model with their laws."""
         robot = self.model.robot
-        driven = [joint for joint, j in self.index.items() if any(_is_driven(part, j) for part in self.sweeps)]
+        driven = [joint for joint, j in self.index.items() if any(_is_driven(segment, j) for segment in self.sweeps)]
         if not driven:
             raise LogError(
                 "the sweeps drive no joint while the others are still",
@@ -326,15 +326,15 @@ class _Loops:
             )
         before = dict(zip(self.free.names, self.theta, strict=True))
         self.curves = tuple(fit_friction(friction_points(self.sweeps, robot, joint).centred()) for joint in driven)
-        kept = [
-            item
-            for item in self.model.terms
-            if item.term.name == "rotor_inertia" or item.side == "motor" or robot.joints[item.axis] not in driven
+        others = [
+            applied
+            for applied in self.model.terms
+            if applied.term.name == "rotor_inertia" or applied.side == "motor" or robot.joints[applied.axis] not in driven
         ]
         offsets = [AppliedTerm(Offset(), self.index[joint]) for joint in driven]
         laws = [AppliedTerm(curve.law, self.index[curve.joint]) for curve in self.curves]
-        self.model = self.model.with_terms([*kept, *laws, *offsets])
-        self._prepare(self.model.with_terms([*kept, *offsets]))
+        self.model = self.model.with_terms([*others, *laws, *offsets])
+        self._prepare(self.model.with_terms([*others, *offsets]))
         self.theta = np.array([before.get(name, 0.0) for name in self.free.names])
 
     def _refine_friction(self) -> None:
@@ -343,8 +343,8 @@ class _Loops:
         A point has the weight of one second of a log.
         """
         sweeps = self.sweeps
-        if self.residual is not None and self.kind != "none" and all(part.qm is not None for part in sweeps):
-            sweeps = [replace(part, external=-self.residual.torque(**residual_inputs(part))) for part in sweeps]
+        if self.residual is not None and self.kind != "none" and all(segment.qm is not None for segment in sweeps):
+            sweeps = [replace(segment, external=-self.residual.torque(**residual_inputs(segment))) for segment in sweeps]
         errors = np.vstack([self._error(rows) for rows in self.rows])
         curves = []
         for old in self.curves:

@@ -81,12 +81,12 @@ def _missing(
     last = bodies.index(held[-1])  # mass missing at the end of a chain affects all bodies before it
     loose = LmiProblem(_freed(problem.prior, last), problem.parameters, _released(problem.options, last))
     try:
-        found = loose.solve(*factor, weight)
+        loose_solution = loose.solve(*factor, weight)
     except SolverError:
         return []
-    own = problem.prior.theta0[10 * last]
-    more = found.theta[10 * last] - own
-    if found.data_term > solution.data_term / (1.0 + COSTLY) or more <= _MISSING * own:
+    mass = problem.prior.theta0[10 * last]
+    more = loose_solution.theta[10 * last] - mass
+    if loose_solution.data_term > solution.data_term / (1.0 + COSTLY) or more <= _MISSING * mass:
         return []
     return [f"the data show mass that the URDF lacks: about {more:.2g} kg on {bodies[last]} (a tool?); add it to the URDF"]
 
@@ -96,8 +96,8 @@ def _freed(prior: Prior, body: int) -> Prior:
     root, relative = prior.root.copy(), prior.relative_std.copy()
     mass = np.full(len(relative), np.inf) if prior.mass_std is None else np.array(prior.mass_std, dtype=float)
     relative[body], mass[body] = _LOOSE, np.inf
-    part = slice(10 * body, 10 * body + 10)
-    root[part, part] = metric_root(prior.spread[body], _LOOSE)
+    block = slice(10 * body, 10 * body + 10)
+    root[block, block] = metric_root(prior.spread[body], _LOOSE)
     return replace(prior, root=root, relative_std=relative, mass_std=mass)
 
 

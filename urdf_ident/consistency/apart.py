@@ -51,10 +51,10 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
 
     def errors(apart: Collection[int]) -> Array:
         """Squared whitened held-out error of each fold, shape (F,)."""
-        train = [triangle(*_without_bodies(own, apart, bodies)) for own, _ in folds]
-        found = problem.rough_solver([(R[:, :-1], R[:, -1]) for R in train])(weight)
-        tests = [np.vstack(_without_bodies(own, apart, bodies)) for _, own in folds]
-        return np.array([np.sum((R[:, :-1] @ x - R[:, -1]) ** 2) for R, x in zip(tests, found, strict=True)])
+        train = [triangle(*_without_bodies(rows, apart, bodies)) for rows, _ in folds]
+        estimates = problem.rough_solver([(R[:, :-1], R[:, -1]) for R in train])(weight)
+        tests = [np.vstack(_without_bodies(rows, apart, bodies)) for _, rows in folds]
+        return np.array([np.sum((R[:, :-1] @ x - R[:, -1]) ** 2) for R, x in zip(tests, estimates, strict=True)])
 
     every = _rows(statistics, fit)
     held = np.sqrt(weight) * np.column_stack([complete.root, complete.root @ complete.theta0])
@@ -81,11 +81,11 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
 
 def _rows(statistics: StatisticSet, fit: Fit) -> list[Array]:
     """Weighted factor ``[R | rho]`` of each joint's rows in the columns of theta, shape (≤ p + 1, p + 1) each."""
-    found = []
+    factors = []
     for layout in statistics.layouts:
         R = statistics.factor(layout.group)[:, len(layout.instruments) : layout.width]
-        found.append(fit.weights[layout.group] * placed(R, np.append(layout.columns, statistics.p), statistics.p + 1))
-    return found
+        factors.append(fit.weights[layout.group] * placed(R, np.append(layout.columns, statistics.p), statistics.p + 1))
+    return factors
 
 
 def _without_bodies(rows: list[Array], apart: Collection[int], bodies: int) -> list[Array]:

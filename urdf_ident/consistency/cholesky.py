@@ -47,14 +47,14 @@ class BodyConsistency(ReadOnly):
 
     def as_dict(self) -> dict[str, Any]:
         """The entry of ``consistency.per_body`` in identification.json; a margin of −inf is the text "-inf"."""
-        found = self.margins
+        margin = self.margins
         return {
             "body": self.body,
-            "mass": found.mass,
-            "min_eigenvalue": found.min_eigenvalue,
-            "cholesky_tolerance": found.cholesky_tolerance,
-            "margin": found.relative if np.isfinite(found.relative) else "-inf",
-            "triangle": found.triangle,
+            "mass": margin.mass,
+            "min_eigenvalue": margin.min_eigenvalue,
+            "cholesky_tolerance": margin.cholesky_tolerance,
+            "margin": margin.relative if np.isfinite(margin.relative) else "-inf",
+            "triangle": margin.triangle,
             "consistent": self.consistent,
             "words": self.words,
         }
@@ -150,24 +150,24 @@ def check_consistency(theta: ArrayLike, names: Sequence[str]) -> ConsistencyRepo
 
 
 def _judge(name: str, theta: Array) -> BodyConsistency:
-    found = margins(theta)
-    if found.consistent:
-        least = f"smallest CoM inertia {found.min_eigenvalue:.3g} kg·m²"
-        ratio = f"{found.mass:.4g} kg, {least}, thinnest/thickest {found.relative:.2g}"
-        return BodyConsistency(name, found, ratio, np.zeros(10))
+    margin = margins(theta)
+    if margin.consistent:
+        least = f"smallest CoM inertia {margin.min_eigenvalue:.3g} kg·m²"
+        ratio = f"{margin.mass:.4g} kg, {least}, thinnest/thickest {margin.relative:.2g}"
+        return BodyConsistency(name, margin, ratio, np.zeros(10))
     correction = nearest_physical(theta, _FLOOR) - theta
     problems = []
-    if not found.mass > 0:
-        problems.append(f"mass {found.mass:.4g} kg is not positive")
-    if found.min_eigenvalue < 0:
+    if not margin.mass > 0:
+        problems.append(f"mass {margin.mass:.4g} kg is not positive")
+    if margin.min_eigenvalue < 0:
         problems.append(
-            f"CoM inertia has the eigenvalue {found.min_eigenvalue:.3g} kg·m² (needs ε = {found.cholesky_tolerance:.3g})"
+            f"CoM inertia has the eigenvalue {margin.min_eigenvalue:.3g} kg·m² (needs ε = {margin.cholesky_tolerance:.3g})"
         )
-    elif found.triangle < 0:
-        problems.append(f"the largest principal inertia exceeds the sum of the others by {-2 * found.triangle:.3g} kg·m²")
-    elif found.mass > 0:
+    elif margin.triangle < 0:
+        problems.append(f"the largest principal inertia exceeds the sum of the others by {-2 * margin.triangle:.3g} kg·m²")
+    elif margin.mass > 0:
         problems.append("it has no thickness: the principal inertias are exactly at the triangle inequality's limit")
     size = float(np.abs(correction[4:]).max())
     mass = f" and {correction[0]:.3g} kg" if correction[0] != 0 else ""
     problems.append(f"smallest correction: up to {size:.3g} kg·m²{mass}")
-    return BodyConsistency(name, found, "; ".join(problems), correction)
+    return BodyConsistency(name, margin, "; ".join(problems), correction)

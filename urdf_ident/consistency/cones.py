@@ -47,8 +47,8 @@ class Cones:
         Args:
             x: Shape (p,).
         """
-        own = x[: 10 * (self.body.max(initial=-1) + 1)].reshape(-1, 10)[self.body]
-        return np.asarray(self.constant + np.einsum("cijk,ck->cij", self.linear, own))
+        bodies = x[: 10 * (self.body.max(initial=-1) + 1)].reshape(-1, 10)[self.body]
+        return np.asarray(self.constant + np.einsum("cijk,ck->cij", self.linear, bodies))
 
     def adjoint(self, dual: Array, p: int) -> Array:
         """Gradient of ``Σ tr(Z_i S_i)`` with respect to x, shape (p,).
@@ -241,9 +241,9 @@ def _cones(prior: Prior, bodies: tuple[str, ...], back: Array, options: LmiOptio
     n = len(bodies)
     theta0 = prior.theta0[: 10 * n].reshape(n, 10)
     half = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(prior.spread)))
-    own = np.array([back[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] for i in range(n)])
+    maps = np.array([back[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] for i in range(n)])
     basis = np.einsum("nab,kbc,ndc->nadk", half, PSEUDO_BASIS, half)
-    linear = np.einsum("nadk,nkl->nadl", basis, own)
+    linear = np.einsum("nadk,nkl->nadl", basis, maps)
 
     def congruent(matrices: Array, of: Any) -> Array:
         return np.asarray(half[of] @ matrices @ half[of].transpose(0, 2, 1))
@@ -256,8 +256,8 @@ def _cones(prior: Prior, bodies: tuple[str, ...], back: Array, options: LmiOptio
     if options.children is not None:
         check_shape("children", options.children.shape, (n, 10))
         loaded = np.flatnonzero(np.any(options.children != 0, axis=1))
-        rest = np.array([nearest_physical(theta0[i] - options.children[i]) for i in loaded]).reshape(-1, 10)
-        limit = pseudo_inertia(options.children[loaded]) + EPSILON * pseudo_inertia(rest)
+        remainders = np.array([nearest_physical(theta0[i] - options.children[i]) for i in loaded]).reshape(-1, 10)
+        limit = pseudo_inertia(options.children[loaded]) + EPSILON * pseudo_inertia(remainders)
         constants.append(congruent(P0[loaded] - limit, loaded))
         members.append(loaded)
         names += [f"{bodies[i]}: nothing left beside its fixed children" for i in loaded]

@@ -204,8 +204,8 @@ def _by_clarabel(form: ConicForm, gap: float | None) -> ConicSolution:
     answer = clarabel.DefaultSolver(
         diags(form.quadratic).tocsc(), form.linear, -form.matrix, form.constant, cones, settings
     ).solve()
-    words = {"Solved": "optimal", "PrimalInfeasible": "infeasible", "DualInfeasible": "unbounded"}
-    status = words.get(str(answer.status), str(answer.status))
+    names = {"Solved": "optimal", "PrimalInfeasible": "infeasible", "DualInfeasible": "unbounded"}
+    status = names.get(str(answer.status), str(answer.status))
     y = np.asarray(answer.x, dtype=float)
     usable = status not in ("infeasible", "unbounded") and bool(np.isfinite(y).all())
     lengths = [_rows_of(kind, order) for kind, order in form.cones]
@@ -258,7 +258,10 @@ def _by_cvxpy(form: ConicForm, solver: str) -> ConicSolution:
         ) from error
     status = str(problem.status).removesuffix("_inaccurate")
     usable = y.value is not None and bool(np.isfinite(y.value).all()) and status not in ("infeasible", "unbounded")
-    duals = [_dual_rows(kind, order, item.dual_value) for (kind, order), item in zip(form.cones, constraints, strict=True)]
+    duals = [
+        _dual_rows(kind, order, constraint.dual_value)
+        for (kind, order), constraint in zip(form.cones, constraints, strict=True)
+    ]
     return ConicSolution(np.asarray(y.value) if usable else None, duals, status, time.perf_counter() - started)
 
 

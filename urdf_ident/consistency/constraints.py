@@ -134,7 +134,7 @@ def _corners(robot: Robot, body: Body, corners: dict[str, list[Array]], lost: fr
         theta = robot.description.links[link.name].theta
         if link.name in lost or (theta is not None and theta[0] > 0 and link.name not in corners):
             return None
-        points += [found @ link.rotation.T + link.translation for found in corners.get(link.name, [])]
+        points += [corner_points @ link.rotation.T + link.translation for corner_points in corners.get(link.name, [])]
     return np.concatenate(points) if points else None
 
 
@@ -193,6 +193,6 @@ def lmi_options(
     return options, tuple(notes)
 
 
-def _unused_geometry(robot: Robot, which: Array, words: str) -> list[str]:
+def _unused_geometry(robot: Robot, which: Array, geometry: str) -> list[str]:
     names = ", ".join(f"'{body.name}'" for body, out in zip(robot.bodies, which, strict=True) if out)
-    return [f"the URDF's own {words} ({names})"] if names else []
+    return [f"the URDF's own {geometry} ({names})"] if names else []

@@ -105,8 +105,11 @@ def completed_prior(
     joint_terms = range(n, p)
     first = first_fit(model, statistics, fit, joint_terms, fixed, prior=prior, unsupported=unsupported, reversals=reversals)
     values, std = first.values.copy(), SPREAD * first.size
-    own = np.asarray(searched, dtype=np.intp) - n
-    values[own], std[own] = 0.0 * values[own], np.abs(values[own])  # parameters without data stay NaN
+    searched_terms = np.asarray(searched, dtype=np.intp) - n
+    values[searched_terms], std[searched_terms] = (
+        0.0 * values[searched_terms],
+        np.abs(values[searched_terms]),
+    )  # parameters without data stay NaN
     return with_joint_terms(prior, model.parameters, values, std=std)
 
 
@@ -197,15 +200,15 @@ def _groups(statistics: StatisticSet, chosen: IntArray, others: Array, weights: 
     """Rows for the chosen columns; the torque of the other parameters is subtracted."""
     place = np.full(statistics.p, -1)
     place[chosen] = np.arange(len(chosen))
-    found = _Groups([], [], *np.zeros((3, len(statistics.layouts))))
+    groups = _Groups([], [], *np.zeros((3, len(statistics.layouts))))
     for g, layout in enumerate(statistics.layouts):
         weight, width = weights[layout.group], len(layout.columns)
         R = statistics.factor(layout.group)[:, len(layout.instruments) :]
-        found.blocks.append(weight * placed(R[:, :width], place[layout.columns], len(chosen)))
-        found.rights.append(weight * (R[:, width] - R[:, :width] @ others[layout.columns]))
-        found.efforts[g] = weight * np.sqrt(statistics.effort_squares(layout.group))
-        found.weights[g], found.counts[g] = weight, statistics.rows[layout.group]
-    return found
+        groups.blocks.append(weight * placed(R[:, :width], place[layout.columns], len(chosen)))
+        groups.rights.append(weight * (R[:, width] - R[:, :width] @ others[layout.columns]))
+        groups.efforts[g] = weight * np.sqrt(statistics.effort_squares(layout.group))
+        groups.weights[g], groups.counts[g] = weight, statistics.rows[layout.group]
+    return groups
 
 
 def _bounded_fit(
@@ -218,18 +221,18 @@ def _bounded_fit(
     """
     columns, noise = np.flatnonzero(used), np.ones(len(groups.blocks))
 
-    def solved(some: BoolArray) -> tuple[Array, float]:
-        rows = [block[:, columns[some]] / s for block, s in zip(groups.blocks, noise, strict=True)]
+    def solved(chosen: BoolArray) -> tuple[Array, float]:
+        rows = [block[:, columns[chosen]] / s for block, s in zip(groups.blocks, noise, strict=True)]
         right = [r / s for r, s in zip(groups.rights, noise, strict=True)]
-        A, b = np.vstack([*rows, prior_rows[:, some]]), np.concatenate([*right, np.zeros(len(prior_rows))])
-        x = np.zeros(len(some))
-        x[some] = constrained_least_squares(A, b, constraints[:, some])
-        return x, float(np.sum((A @ x[some] - b) ** 2))
+        A, b = np.vstack([*rows, prior_rows[:, chosen]]), np.concatenate([*right, np.zeros(len(prior_rows))])
+        x = np.zeros(len(chosen))
+        x[chosen] = constrained_least_squares(A, b, constraints[:, chosen])
+        return x, float(np.sum((A @ x[chosen] - b) ** 2))
 
     every = np.ones(len(columns), dtype=bool)
     x, _ = solved(every)
-    rest = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(groups.rights, groups.blocks, strict=True)]
-    noise = np.maximum(rest, _BEST * groups.efforts)
+    residual = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(groups.rights, groups.blocks, strict=True)]
+    noise = np.maximum(residual, _BEST * groups.efforts)
     without_effort = noise <= SIGMA_FLOOR * groups.efforts.max()  # joints without effort
     noise = np.where(without_effort, 1.0, noise / np.sqrt(np.maximum(groups.counts, 1.0)))
     x, squares = solved(every)
@@ -252,9 +255,12 @@ def _body_residuals(groups: _Groups, prior: Prior | None, factor: float) -> Arra
         return np.repeat(most, blocks[0].shape[1], axis=1)
     rows, m = np.vstack([np.column_stack(pair) for pair in zip(blocks, rights, strict=True)]), len(prior.theta0)
     held = np.vstack([rows[:, :m], np.sqrt(factor) * prior.root])
-    made = lstsq(held, np.vstack([rows[:, m:], np.zeros((m, rows.shape[1] - m))]), rcond=None)[0]
-    rest = np.split(rows[:, m:] - rows[:, :m] @ made, np.cumsum([len(block) for block in blocks])[:-1])
-    beyond, whole = (np.array([np.linalg.norm(part, axis=0) for part in parts]) for parts in (rest, [b[:, m:] for b in blocks]))
+    by_bodies = lstsq(held, np.vstack([rows[:, m:], np.zeros((m, rows.shape[1] - m))]), rcond=None)[0]
+    residual = np.split(rows[:, m:] - rows[:, :m] @ by_bodies, np.cumsum([len(block) for block in blocks])[:-1])
+    beyond, whole = (
+        np.array([np.linalg.norm(column_block, axis=0) for column_block in column_blocks])
+        for column_blocks in (residual, [b[:, m:] for b in blocks])
+    )
     least = beyond[:, -1:] * whole / np.maximum(beyond[:, :-1], positive(1e-9 * whole))
     return np.asarray(np.sqrt(most * np.minimum(most, least)))
 
@@ -278,9 +284,9 @@ def _sizes(
 
 def _lengths(groups: _Groups, ordinary: Array) -> tuple[Array, Array]:
     """Norms of the columns of joint terms in the logs, and in as many rows of ordinary motion, shape (k,) each."""
-    found = np.array([np.linalg.norm(block[:, block.shape[1] - len(ordinary) :], axis=0) for block in groups.blocks])
+    norms = np.array([np.linalg.norm(block[:, block.shape[1] - len(ordinary) :], axis=0) for block in groups.blocks])
     rows = np.square(groups.weights) * groups.counts
-    return np.linalg.norm(found, axis=0), ordinary * np.sqrt(np.sum((found > 0) * rows[:, None], axis=0))
+    return np.linalg.norm(norms, axis=0), ordinary * np.sqrt(np.sum((norms > 0) * rows[:, None], axis=0))
 
 
 def _shares(
@@ -291,35 +297,35 @@ def _shares(
     A bias that bodies and rotor explain exactly is collinear with the weight on a vertical prismatic joint, and is
     attributed to the weight.
     """
-    found, owners = np.ones(len(terms)), np.array([term.owner for term in terms])
+    shares, owners = np.ones(len(terms)), np.array([term.owner for term in terms])
     dissipates = np.array([term.nonnegative for term in terms], dtype=bool)
     for k in np.flatnonzero(biased):
         same = (owners == owners[k]) & (np.arange(len(terms)) != k)
         weight = _orthogonal_share(columns[:, k], np.hstack([bodies, columns[:, same]])) <= _SAME
         separable = 0.0 if weight else _orthogonal_share(columns[:, k], columns[:, dissipates & same])
-        found[k] = BIAS + (SEPARABLE_BIAS - BIAS) * separable
+        shares[k] = BIAS + (SEPARABLE_BIAS - BIAS) * separable
         if owners[k] in unsupported and not weight:
-            found[k] *= UNSUPPORTED
-    return found
+            shares[k] *= UNSUPPORTED
+    return shares
 
 
-def _orthogonal_share(own: Array, others: Array) -> float:
+def _orthogonal_share(column: Array, others: Array) -> float:
     """Fraction of a column's square that is orthogonal to the others."""
-    left = orthogonal_part(own, others)
-    return float(left @ left) / positive(float(own @ own))
+    remainder = orthogonal_part(column, others)
+    return float(remainder @ remainder) / positive(float(column @ column))
 
 
 def _relative_norms(terms: Sequence[Parameter], length: Array) -> Array:
     """Norm of each column relative to the largest of its kind (symbol and unit) among the joints, shape (k,)."""
-    kinds = grouped(((term.symbol, term.unit), float(own)) for term, own in zip(terms, length, strict=True))
+    kinds = grouped(((term.symbol, term.unit), float(norm)) for term, norm in zip(terms, length, strict=True))
     return length / positive([max(kinds[term.symbol, term.unit]) for term in terms])
 
 
 def _physical_rows(terms: Sequence[Parameter], chosen: IntArray, physics: HalfSpaces) -> Array:
     """Sign constraints, and the half-spaces that involve only chosen parameters."""
     signs = np.eye(len(chosen))[[term.nonnegative for term in terms]]
-    rest = np.delete(physics.rows, chosen, axis=1)
-    inside = ~np.any(rest != 0, axis=1) & (physics.limits == 0)
+    others = np.delete(physics.rows, chosen, axis=1)
+    inside = ~np.any(others != 0, axis=1) & (physics.limits == 0)
     return np.vstack([signs, physics.rows[inside][:, chosen]])
 
 
@@ -329,21 +335,21 @@ def ordinary_columns(model: DynamicModel) -> Array:
     Returns:
         Shape (p,) [unit of the column]; 0 for inertial parameters, springs, load-dependent terms, and with elastic joints.
     """
-    found = np.zeros(len(model.parameters))
+    columns = np.zeros(len(model.parameters))
     if isinstance(model, ElasticModel):
-        return found
+        return columns
     speed = np.minimum(_PART * model.robot.limit("velocity"), np.where(model.robot.prismatic, *_MOST[::-1]))
     phase = 2 * np.pi * (_FREQUENCY * np.arange(_SAMPLES)[:, None] / _RATE + np.arange(model.n) / model.n)
     w, size = 2 * np.pi * _FREQUENCY, np.sqrt(2.0) * speed
     motion = Segment("ordinary", 0.0, _RATE, size / w * np.sin(phase), size * np.cos(phase), -size * w * np.sin(phase))
-    for item, own in model.placed_terms:
-        if not (item.term.loaded or getattr(item.term, "conservative", False)):
-            found[own] = rms(model.term_values(motion, [item]), 0)
+    for applied, span in model.placed_terms:
+        if not (applied.term.loaded or getattr(applied.term, "conservative", False)):
+            columns[span] = rms(model.term_values(motion, [applied]), 0)
     carried = matter_acceleration(model.robot)
     for k, parameter in enumerate(model.parameters):
         if parameter.rotor:
-            found[k] = max(found[k], carried[model.robot.joints.index(parameter.owner)])
-    return found
+            columns[k] = max(columns[k], carried[model.robot.joints.index(parameter.owner)])
+    return columns
 
 
 def matter_acceleration(robot: Robot) -> Array:
@@ -356,8 +362,8 @@ def matter_acceleration(robot: Robot) -> Array:
     mass = np.diag(pin.crba(model, model.createData(), pin.neutral(model)))
     carried = np.array([sum(model.inertias[k].mass for k in model.subtrees[j + 1]) for j in range(robot.n)])
     longest = np.sqrt(np.max((mass / positive(carried))[~robot.prismatic], initial=0.0))
-    part = _OF_GRAVITY * float(np.linalg.norm(STANDARD_GRAVITY))
-    return np.where(robot.prismatic, part, part / longest if longest > 0 else 0.0)
+    acceleration = _OF_GRAVITY * float(np.linalg.norm(STANDARD_GRAVITY))
+    return np.where(robot.prismatic, acceleration, acceleration / longest if longest > 0 else 0.0)
 
 
 def chi_bar_square_tail(value: float, count: int) -> float:

@@ -53,13 +53,13 @@ def friction_constraints(model: DynamicModel, peak: Array, speeds: int = SPEEDS)
         if reach is None:
             continue
         load = float(peak[axis]) / (1.0 if side == "joint" else abs(float(model.drive.reduction[axis, axis])) or 1.0)
-        own, words = dissipation([law for _, law in laws], Trained(*reach, load), speeds)
+        half_spaces, causes = dissipation([law for _, law in laws], Trained(*reach, load), speeds)
         columns = [column + k for column, law in laws for k in range(len(law.symbols))]
-        wide = np.zeros((len(own), len(model.parameters)))
-        wide[:, columns] = own
+        wide = np.zeros((len(half_spaces), len(model.parameters)))
+        wide[:, columns] = half_spaces
         rows.append(wide)
         owner = model.robot.joints[axis] if side == "joint" else f"motor of {model.robot.joints[axis]}"
-        names += [f"{owner}: {word} at 0" for word in words]
+        names += [f"{owner}: {word} at 0" for word in causes]
     matrix = np.vstack(rows)
     return HalfSpaces(matrix, np.zeros(len(matrix)), tuple(names))
 
@@ -110,13 +110,13 @@ def dissipating(
     """
     peak = loads(model, statistics)
     physics, fine = friction_constraints(model, peak), friction_constraints(model, peak, 10 * SPEEDS)
-    found = choose(replace(options, half_spaces=physics), weight)
+    standard = choose(replace(options, half_spaces=physics), weight)
     for _ in range(_REFINED):
-        broken = violated(fine, found.theta)
+        broken = violated(fine, standard.theta)
         if not broken.names:
             break
         physics = joined(physics, broken)  # speeds between those of the grid
-        again = choose(replace(options, half_spaces=physics), float(found.solver["weight"]))
-        record = {key: value for key, value in found.solver.items() if key in ("weight_choice", "weights_tried", "folds")}
-        found = replace(again, solver={**again.solver, **record})
-    return found
+        again = choose(replace(options, half_spaces=physics), float(standard.solver["weight"]))
+        record = {key: value for key, value in standard.solver.items() if key in ("weight_choice", "weights_tried", "folds")}
+        standard = replace(again, solver={**again.solver, **record})
+    return standard

@@ -161,12 +161,12 @@ class LmiProblem:
         target = (1.0 + slack) * least.data_term
         if closest.data_term <= target:
             return closest
-        found = {low: least}
+        solutions = {low: least}
 
         def excess(log_weight: float) -> float:
-            if log_weight not in found:
-                found[log_weight] = self._solve(data, float(np.exp(log_weight)))
-            return float(np.log(positive(found[log_weight].data_term) / positive(target)))
+            if log_weight not in solutions:
+                solutions[log_weight] = self._solve(data, float(np.exp(log_weight)))
+            return float(np.log(positive(solutions[log_weight].data_term) / positive(target)))
 
         high = low + np.log(100.0)
         while excess(high) <= 0 and high < low + np.log(1e16):
@@ -175,7 +175,7 @@ class LmiProblem:
             from scipy.optimize import brentq
 
             brentq(excess, low, high, xtol=0.01, maxiter=40)
-        return found[max(weight for weight in found if excess(weight) <= 1e-9)]
+        return solutions[max(weight for weight in solutions if excess(weight) <= 1e-9)]
 
     def rough_solver(self, factors: Sequence[tuple[ArrayLike, ArrayLike]]) -> Callable[[float], list[Array]]:
         """Returns a solver to a few digits without a certificate, to compare weights on many folds.
@@ -272,8 +272,8 @@ class LmiProblem:
         """The point, moved towards one inside all constraints until it violates none by more than the tolerance."""
         feasible = self.feasible
 
-        def allowed(at: Array) -> bool:
-            return feasible.violation(at) <= 0.1 * PRIMAL_TOLERANCE and bool(np.isfinite(programme.prior_value(at)))
+        def allowed(point: Array) -> bool:
+            return feasible.violation(point) <= 0.1 * PRIMAL_TOLERANCE and bool(np.isfinite(programme.prior_value(point)))
 
         if allowed(x):
             return x
@@ -329,8 +329,8 @@ def _infeasible(problem: LmiProblem) -> SolverError:
     """Error that names the conflicting constraints: total mass with its feasible range, or those whose removal helps."""
     what, options = "no possible robot satisfies the constraints", problem.options
     if options.total_mass is not None:
-        rest = feasible_set(problem.prior, problem.parameters, replace(options, total_mass=None))
-        least, most = mass_range(rest)
+        unweighed = feasible_set(problem.prior, problem.parameters, replace(options, total_mass=None))
+        least, most = mass_range(unweighed)
         if np.isfinite(least):
             return SolverError(
                 "the total mass is impossible",

@@ -144,8 +144,8 @@ class Programme:
         gradient[:bodies] += ((feasible.mass_scale * (1.0 - 1.0 / relative))[:, None] * feasible.mass).ravel()
         gradient[bodies:] = 2.0 * x[bodies:]
         masses = np.zeros((feasible.n, p))
-        own = np.arange(feasible.n)[:, None], 10 * np.arange(feasible.n)[:, None] + np.arange(10)
-        masses[own] = (np.sqrt(feasible.mass_scale) / relative)[:, None] * feasible.mass
+        diagonal = np.arange(feasible.n)[:, None], 10 * np.arange(feasible.n)[:, None] + np.arange(10)
+        masses[diagonal] = (np.sqrt(feasible.mass_scale) / relative)[:, None] * feasible.mass
         root = np.vstack([feasible.relative.log_det_root(x, scale), masses, np.sqrt(2.0) * np.eye(p)[bodies:]])
         return value, gradient, root
 

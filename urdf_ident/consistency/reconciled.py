@@ -37,21 +37,21 @@ def reconciled_prior(model: DynamicModel, prior: Prior, statistics: StatisticSet
     """
     rotor = np.array([parameter.rotor for parameter in model.parameters], dtype=bool)[fit.base.independent]
     alone = np.flatnonzero(rotor & (np.abs(fit.base.K).max(axis=1, initial=0.0) < 1e-9))
-    at = fit.base.independent[alone]
+    columns = fit.base.independent[alone]
 
     def contradicted(value: Array, error: Array) -> BoolArray:
-        far = np.abs(value - prior.theta0[at]) > _CONTRADICTED * np.hypot(prior.std[at], error)
+        far = np.abs(value - prior.theta0[columns]) > _CONTRADICTED * np.hypot(prior.std[columns], error)
         return np.asarray((value > 0) & far)
 
-    found = contradicted(fit.params[alone], fit.bse[alone])
-    if found.any():
-        found &= np.all([contradicted(value[alone], error[alone]) for value, error in _without_each(statistics, fit)], axis=0)
-    if not found.any():
+    doubted = contradicted(fit.params[alone], fit.bse[alone])
+    if doubted.any():
+        doubted &= np.all([contradicted(value[alone], error[alone]) for value, error in _without_each(statistics, fit)], axis=0)
+    if not doubted.any():
         return prior
-    root, some = prior.root.copy(), at[found]
-    root[some, some] = 1.0 / np.abs(fit.params[alone] - prior.theta0[at])[found]
-    words = ", ".join(model.parameters[k].owner for k in some)
-    note = f"rotor inertia of {words}: far above or below what the bodies suggest, taken from the data alone"
+    root, freed = prior.root.copy(), columns[doubted]
+    root[freed, freed] = 1.0 / np.abs(fit.params[alone] - prior.theta0[columns])[doubted]
+    joints = ", ".join(model.parameters[k].owner for k in freed)
+    note = f"rotor inertia of {joints}: far above or below what the bodies suggest, taken from the data alone"
     return replace(prior, root=root, notes=(*prior.notes, note))
 
 
@@ -61,14 +61,14 @@ def _without_each(statistics: StatisticSet, fit: Fit) -> list[tuple[Array, Array
     Returns:
         Shape (b,) each; infinite errors if the data are too short to be divided.
     """
-    rest = [statistics.without(logs) for logs in motions(statistics)]
-    if len(rest) == 1:
+    without = [statistics.without(logs) for logs in motions(statistics)]
+    if len(without) == 1:
         try:
             split = folds_of(statistics)
         except EstimationError:
             return [(fit.params, np.full(len(fit.params), np.inf))]
-        rest = [split.left_out(part) for part in split.logs]
-    factors = [some.stacked(fit.weights, fit.base.independent) for some in (statistics, *rest)]
+        without = [split.left_out(fold) for fold in split.logs]
+    factors = [rows.stacked(fit.weights, fit.base.independent) for rows in (statistics, *without)]
     nominal, *errors = (standard_errors(factor[:, :-1]) for factor in factors)
     larger, known = np.ones(len(nominal)), fit.seen & np.isfinite(nominal)
     larger[known] = fit.bse[known] / positive(nominal[known])

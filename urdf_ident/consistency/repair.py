@@ -137,12 +137,12 @@ def repaired_theta(
         raise ModelError("an inertial that is not finite cannot be repaired", got=values.tolist())
     if not values.any() and reference is None:
         return small_body(small_mass)
-    found = margins(values)
-    if found.relative >= 0.99 * MARGIN and not _is_rounding(values):
+    margin = margins(values)
+    if margin.relative >= 0.99 * MARGIN and not _is_rounding(values):
         return _large_enough(values)
-    if found.relative < -ROUNDING and reference is not None:
+    if margin.relative < -ROUNDING and reference is not None:
         values = _nearest_to(values, np.asarray(reference, dtype=float))
-    elif found.relative < -ROUNDING and margins(-values).relative >= -ROUNDING:
+    elif margin.relative < -ROUNDING and margins(-values).relative >= -ROUNDING:
         values = -values
     if values[0] < _LEAST_MASS:
         mass, com, inertia = to_com(values)
@@ -229,22 +229,22 @@ def repaired_links(description: Description) -> tuple[dict[str, Array], tuple[st
         Link name → ten parameters in the link's frame, shape (10,), of the links that have to change; and one note
         per link.
     """
-    found = [item for item in assess_links(description) if item.level != "ok"]
-    notes = tuple(f"link '{item.name}': {'; '.join(item.problems)}; {item.correction}" for item in found)
-    return {item.name: item.repaired for item in found}, notes
+    findings = [finding for finding in assess_links(description) if finding.level != "ok"]
+    notes = tuple(f"link '{finding.name}': {'; '.join(finding.problems)}; {finding.correction}" for finding in findings)
+    return {finding.name: finding.repaired for finding in findings}, notes
 
 
 def _finding(kind: str, name: str, joint: str | None, theta: Array, small_mass: float, must_weigh: bool) -> InertialFinding:
     if not theta.any() and not must_weigh:  # a frame modelled as a link: it may be massless
         return InertialFinding(kind, name, joint, theta, theta.copy(), np.zeros(3), 0.0, 0.0, "ok", (), "")
-    found = margins(theta)
+    margin = margins(theta)
     _, _, inertia = to_com(theta)
     eigenvalues: Array = np.linalg.eigvalsh(inertia).astype(float)
     repaired = repaired_theta(theta, small_mass=small_mass)
-    level = "ok" if np.array_equal(repaired, theta) else "boundary" if found.relative >= -ROUNDING else "impossible"
-    problems = _problems(theta, eigenvalues, found.relative, level)
+    level = "ok" if np.array_equal(repaired, theta) else "boundary" if margin.relative >= -ROUNDING else "impossible"
+    problems = _problems(theta, eigenvalues, margin.relative, level)
     correction = "" if level == "ok" else _correction(theta, repaired)
-    tolerance, relative = found.cholesky_tolerance, found.relative
+    tolerance, relative = margin.cholesky_tolerance, margin.relative
     return InertialFinding(kind, name, joint, theta, repaired, eigenvalues, tolerance, relative, level, problems, correction)
 
 
@@ -253,23 +253,23 @@ def _problems(theta: Array, eigenvalues: Array, relative: float, level: str) -> 
         return ()
     if not theta.any():
         return ("no mass, although a joint moves it",)
-    words = []
+    problems = []
     if relative >= 0.99 * MARGIN:
         return (f"a principal inertia of {eigenvalues[0]:.3g} kg·m², which strict engines take for zero",)
     if theta[0] <= 0:
-        words.append(f"the mass is {theta[0]:.6g} kg, not positive")
+        problems.append(f"the mass is {theta[0]:.6g} kg, not positive")
     if level == "boundary":
-        words.append(f"no thickness (smallest over largest principal second moment {relative:.2g}, wanted {MARGIN:g})")
-        return tuple(words)
+        problems.append(f"no thickness (smallest over largest principal second moment {relative:.2g}, wanted {MARGIN:g})")
+        return tuple(problems)
     small, middle, large = eigenvalues
     if small <= 0:
-        words.append(
+        problems.append(
             f"the inertia about the centre of mass has the eigenvalue {small:.6g} kg·m², not positive "
             f"(it passes Cholesky with tolerance {max(0.0, -small):.3g})"
         )
     if (excess := large - middle - small) > 0:
-        words.append(f"the triangle inequality fails: {large:.6g} > {small:.6g} + {middle:.6g}, by {excess:.3g} kg·m²")
-    return tuple(words)
+        problems.append(f"the triangle inequality fails: {large:.6g} > {small:.6g} + {middle:.6g}, by {excess:.3g} kg·m²")
+    return tuple(problems)
 
 
 def _correction(theta: Array, repaired: Array) -> str:
@@ -277,8 +277,8 @@ def _correction(theta: Array, repaired: Array) -> str:
     new_mass, _, new_inertia = to_com(repaired)
     eigenvalues = ", ".join(f"{value:.6g}" for value in np.linalg.eigvalsh(new_inertia))
     change = float(np.abs(np.asarray(new_inertia) - inertia).max())
-    words = f"smallest correction: principal inertias {eigenvalues} kg·m² (largest change {change:.3g})"
-    return words if mass == new_mass else f"{words}, mass {float(new_mass):.6g} kg"
+    correction = f"smallest correction: principal inertias {eigenvalues} kg·m² (largest change {change:.3g})"
+    return correction if mass == new_mass else f"{correction}, mass {float(new_mass):.6g} kg"
 
 
 def _nearest_to(theta: Array, reference: Array) -> Array:

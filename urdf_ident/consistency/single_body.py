@@ -53,8 +53,8 @@ def most_likely_body(estimate: Array, information: Array) -> Array:
         return np.concatenate([information @ (theta - estimate), rows @ (theta - reference)])
 
     start = np.linalg.cholesky(pseudo_inertia(reference) / np.outer(size, size))[_LOWER]
-    found = least_squares(residual, start, method="lm", x_scale=1.0, max_nfev=4000)
-    return np.asarray(repaired_theta(nearest_physical(body(found.x), 1e-6)))
+    solution = least_squares(residual, start, method="lm", x_scale=1.0, max_nfev=4000)
+    return np.asarray(repaired_theta(nearest_physical(body(solution.x), 1e-6)))
 
 
 def _compact(estimate: Array) -> Array:

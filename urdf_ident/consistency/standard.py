@@ -66,7 +66,7 @@ def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "eucli
     return Standard(theta, {"method": method, "distance": distance, "status": "exact"})
 
 
-def essential_to_prior(statistics: StatisticSet, fit: Fit, prior: Prior, kept: ArrayLike) -> Standard:
+def essential_to_prior(statistics: StatisticSet, fit: Fit, prior: Prior, positions: ArrayLike) -> Standard:
     """Standard parameters of which only the essential ones differ from the prior (Gautier 2013, eqs. 31-33).
 
     The essential parameters are refitted to the residual of the prior, so the torque error is slightly larger than that
@@ -74,7 +74,7 @@ def essential_to_prior(statistics: StatisticSet, fit: Fit, prior: Prior, kept: A
 
     Args:
         fit: The full estimate, for its weights and its reduction.
-        kept: Positions of the essential base parameters, shape (e,).
+        positions: Positions of the essential base parameters, shape (e,).
 
     Returns:
         The parameters and how they were chosen.
@@ -82,12 +82,12 @@ def essential_to_prior(statistics: StatisticSet, fit: Fit, prior: Prior, kept: A
     Raises:
         EstimationError: The essential columns are linearly dependent.
     """
-    base, chosen = fit.base, np.asarray(kept, dtype=np.intp)
+    base, chosen = fit.base, np.asarray(positions, dtype=np.intp)
     factor = statistics.stacked(fit.weights, base.independent)
     theta = essential(base, prior.theta0, factor[:, :-1], factor[:, -1], chosen)
     moved = [base.names[k] for k in base.independent[chosen]]
-    words = f"{len(chosen)} essential of {len(base)} base parameters fitted, all others at the prior"
-    return Standard(theta, {"method": "essential", "status": "least squares", "moved": moved, "notes": [words]})
+    note = f"{len(chosen)} essential of {len(base)} base parameters fitted, all others at the prior"
+    return Standard(theta, {"method": "essential", "status": "least squares", "moved": moved, "notes": [note]})
 
 
 def consistent_parameters(
@@ -143,12 +143,12 @@ def consistent_parameters(
         solution = problem.solve(*factor, weight)
     else:
         solution, record, refit = _chosen_by_data(problem, factor, statistics, fit, least_weight(reversals))
-    kept = {**solution.as_dict(), **record}
+    entries = {**solution.as_dict(), **record}
     least = float(np.sum((factor[0][:, fit.base.independent] @ fit.params - factor[1]) ** 2))
     held = limit_notes(problem, solution, factor, solution.weight, least) if np.isfinite(solution.weight) else []
-    kept["notes"] = [*notes, *kept["notes"], *_held_at_zero(fit, parameters, solution.active), *held]
+    entries["notes"] = [*notes, *entries["notes"], *_held_at_zero(fit, parameters, solution.active), *held]
     without_folds = None if slack is not None else partial(refit, solution.weight)
-    return Standard(solution.theta, {"method": "lmi", **kept}, without_folds)
+    return Standard(solution.theta, {"method": "lmi", **entries}, without_folds)
 
 
 def _chosen_by_data(
@@ -298,8 +298,8 @@ def held_out_weights(
         return dict(zip(split.logs, roughly(weight), strict=True))
 
     def squares(weight: float) -> Array:
-        found = without_folds(weight).values()
-        return np.array([np.sum((S @ x - y) ** 2) / rows for (S, y, rows), x in zip(tests, found, strict=True)])
+        estimates = without_folds(weight).values()
+        return np.array([np.sum((S @ x - y) ** 2) / rows for (S, y, rows), x in zip(tests, estimates, strict=True)])
 
     def tried(usual: float) -> dict[float, Array]:
         every = [weight / USUAL_WEIGHT * usual for weight in WEIGHTS]
@@ -338,7 +338,7 @@ def _descend(squares: Callable[[float], Array], candidates: Sequence[float], usu
 def _held_at_zero(fit: Fit, parameters: tuple[Parameter, ...], active: tuple[str, ...]) -> list[str]:
     """Notes on parameters held at zero that the data alone make significantly negative: usually a model error."""
     base = fit.base
-    words, rotors = list[str](), list[str]()
+    parameters_at_zero, rotors = list[str](), list[str]()
     for row, k in enumerate(base.independent):
         parameter = parameters[k]
         alone = np.abs(base.K[row]).max(initial=0.0) < 1e-9
@@ -347,8 +347,8 @@ def _held_at_zero(fit: Fit, parameters: tuple[Parameter, ...], active: tuple[str
         if f"{parameter.name} ≥ 0" not in active:
             continue
         word = f"{parameter.name} = {fit.params[row]:.3g} ± {fit.bse[row]:.2g} {parameter.unit}"
-        (rotors if parameter.symbol == "Ia" else words).append(word)
-    notes = [f"constrained to 0, although the data alone give {', '.join(words)}"] if words else []
+        (rotors if parameter.symbol == "Ia" else parameters_at_zero).append(word)
+    notes = [f"constrained to 0, although the data alone give {', '.join(parameters_at_zero)}"] if parameters_at_zero else []
     if rotors:
         notes.append(
             f"constrained to 0, although the data alone give {', '.join(rotors)}: torque measured behind the gears does "

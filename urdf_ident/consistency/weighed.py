@@ -29,12 +29,12 @@ def weighed_prior(prior: Prior, statistics: StatisticSet, fit: Fit) -> Prior:
         return prior
     n, guessed = len(prior.theta0), np.repeat(prior.guessed, 10)
     factor = statistics.stacked(fit.weights)
-    bodies, rest = factor[:, :n] @ np.where(guessed, prior.theta0, 0.0), np.where(guessed, 0.0, prior.theta0)
-    torques = np.column_stack([bodies, factor[:, -1] - factor[:, :n] @ rest, factor[:, :n] @ prior.deviations])
+    bodies, stated = factor[:, :n] @ np.where(guessed, prior.theta0, 0.0), np.where(guessed, 0.0, prior.theta0)
+    torques = np.column_stack([bodies, factor[:, -1] - factor[:, :n] @ stated, factor[:, :n] @ prior.deviations])
     torques = orthogonal_part(torques, factor[:, n:-1])
-    found = scaled_bodies(torques[:, :1], torques[:, 2:], torques[:, 1], usual_weight(statistics, fit))
-    density = float(found.sizes[0])
-    if density <= 0 or found.spread > USUAL_ERROR:
+    scaled = scaled_bodies(torques[:, :1], torques[:, 2:], torques[:, 1], usual_weight(statistics, fit))
+    density = float(scaled.sizes[0])
+    if density <= 0 or scaled.spread > USUAL_ERROR:
         note = "the torques do not show the density of the bodies that the URDF does not state: their masses are guesses"
         return replace(prior, notes=(*prior.notes, note))
     scale = np.where(prior.guessed, density, 1.0)

@@ -222,7 +222,7 @@ class _Writer:
             joint.set(key, text)
 
     def _geometry(self, body: ElementTree.Element, node: Node, attributes: dict[str, str]) -> None:
-        shape = next((shape for item in node.all("geometry") for shape in item.children), None)
+        shape = next((shape for geometry in node.all("geometry") for shape in geometry.children), None)
         if shape is None or shape.tag not in ("box", "cylinder", "sphere", "capsule", "mesh"):
             return
         if shape.tag == "mesh":
@@ -250,8 +250,8 @@ def _origin(node: Node) -> tuple[Array, Array]:
 
 
 def _numbers(node: Node, tag: str, key: str, default: str) -> Array:
-    found = node.all(tag)
-    return np.array([float(word) for word in (found[0].get(key, default) if found else default).split()])
+    elements = node.all(tag)
+    return np.array([float(word) for word in (elements[0].get(key, default) if elements else default).split()])
 
 
 def _unit(axis: Array) -> Array:
@@ -301,12 +301,12 @@ class MeshAssets:
                 self._unreadable.append(filename)
                 path = None
             self._found[filename] = path
-        found = self._found[filename]
-        if found is None:
+        mesh = self._found[filename]
+        if mesh is None:
             return None
-        key = (found, " ".join(scale.split()) or "1 1 1")
+        key = (mesh, " ".join(scale.split()) or "1 1 1")
         if key not in self._names:
-            self._names[key] = f"{found.stem}_{len(self._names)}"
+            self._names[key] = f"{mesh.stem}_{len(self._names)}"
         return self._names[key]
 
     def entries(self) -> list[dict[str, str]]:

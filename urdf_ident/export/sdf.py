@@ -114,12 +114,12 @@ def _link(model: ET.Element, link: ET.Element, joint: ET.Element | None, notes: 
     out = ET.SubElement(model, "link", name=str(link.get("name")))
     if joint is not None:
         _pose(out, None, str(joint.get("name")))
-    inertial, own = ET.SubElement(out, "inertial"), link.find("inertial")
-    inertia = None if own is None or _mass(link) == 0 else own.find("inertia")
+    inertial, stated = ET.SubElement(out, "inertial"), link.find("inertial")
+    inertia = None if stated is None or _mass(link) == 0 else stated.find("inertia")
     if inertia is None and joint is not None:
         notes.append(f"link '{link.get('name')}' has no mass; SDFormat needs one, and got {_LEAST[0]} kg")
-    if own is not None and inertia is not None:
-        _pose(inertial, own.find("origin"))
+    if stated is not None and inertia is not None:
+        _pose(inertial, stated.find("origin"))
     mass = None if inertia is None else link.find("inertial/mass")
     _text(inertial, "mass", _LEAST[0] if mass is None else mass.get("value"))
     matrix = ET.SubElement(inertial, "inertia")
@@ -128,13 +128,13 @@ def _link(model: ET.Element, link: ET.Element, joint: ET.Element | None, notes: 
         _text(matrix, key, least if inertia is None else inertia.get(key) or "0")
     for kind in ("visual", "collision"):
         for k, shape in enumerate(link.findall(kind)):
-            part = ET.SubElement(out, kind, name=shape.get("name") or f"{link.get('name')}_{kind}_{k}")
-            _pose(part, shape.find("origin"))
-            _geometry(part, shape.find("geometry"))
+            element = ET.SubElement(out, kind, name=shape.get("name") or f"{link.get('name')}_{kind}_{k}")
+            _pose(element, shape.find("origin"))
+            _geometry(element, shape.find("geometry"))
 
 
-def _geometry(part: ET.Element, geometry: ET.Element | None) -> None:
-    out = ET.SubElement(part, "geometry")
+def _geometry(owner: ET.Element, geometry: ET.Element | None) -> None:
+    out = ET.SubElement(owner, "geometry")
     shape = None if geometry is None or not len(geometry) else geometry[0]
     if shape is None:
         ET.SubElement(out, "empty")
@@ -180,10 +180,10 @@ def _joint(model: ET.Element, joint: ET.Element, frame: bool, where: str, notes:
     if limit is not None:
         _text(written, "effort", limit.get("effort"))
         _text(written, "velocity", limit.get("velocity"))
-    own = joint.find("dynamics")
-    if own is not None:
+    stated = joint.find("dynamics")
+    if stated is not None:
         dynamics = ET.SubElement(axis, "dynamics")
-        _text(dynamics, "damping", own.get("damping"))
-        _text(dynamics, "friction", own.get("friction"))
+        _text(dynamics, "damping", stated.get("damping"))
+        _text(dynamics, "friction", stated.get("friction"))
     if joint.find("mimic") is not None:
         notes.append(f"joint '{name}' follows another one in the URDF; the SDFormat file leaves it free")

@@ -63,8 +63,8 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
                 where=robot.path,
             )
         pieces, piece_notes = _pieces(robot, body, ten)
-        found, more = _share(body, ten, pieces)
-        links.update(found)
+        inertials, more = _share(body, ten, pieces)
+        links.update(inertials)
         notes += [*piece_notes, *more]
     return links, tuple(notes)
 
@@ -90,21 +90,21 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
     bodies, notes = theta.reshape(-1, 10).copy(), []
     priors = lumped_inertials(robot)
     for k, body in enumerate(robot.bodies):
-        found = margins(bodies[k])
+        margin = margins(bodies[k])
         if acceptable(bodies[k]):
             continue
-        if found.relative < -ROUNDING and not repair:
+        if margin.relative < -ROUNDING and not repair:
             raise ModelError(
                 f"body '{body.name}' is not physically consistent",
                 where=robot.path,
-                got=f"mass {found.mass:.6g} kg, smallest over largest principal second moment {found.relative:.3g}",
+                got=f"mass {margin.mass:.6g} kg, smallest over largest principal second moment {margin.relative:.3g}",
                 expected="mass > 0, triangle inequality",
                 remedy="use the LMI step, or repair=True to write the nearest body",
             )
-        outside = found.relative < -ROUNDING
+        outside = margin.relative < -ROUNDING
         old = bodies[k].copy()
         bodies[k] = repaired_theta(old, reference=repaired_theta(priors[k]) if outside else None)
-        small = found.relative >= 0.99 * MARGIN
+        small = margin.relative >= 0.99 * MARGIN
         inside = (
             "is so small that strict engines take it for none: raised" if small else "lies on the boundary: moved inside it"
         )
@@ -134,29 +134,29 @@ def _pieces(robot: Robot, body: Body, theta: Array) -> tuple[list[_Piece], list[
     """The body's links with mass, carrier first, with the URDF's parameters (repaired if necessary)."""
     pieces, notes = [], []
     stated = {link.name: robot.description.links[link.name].theta for link in body.links}
-    heavy = {name for name, own in stated.items() if own is not None and own.any()}
+    heavy = {name for name, stated_theta in stated.items() if stated_theta is not None and stated_theta.any()}
     # links with their own movable joint (also a locked one) and no heavy link fixed to them
     groups = [(root, set(members)) for root, members in moving_groups(robot.description) if root in stated]
     bare = {root for root, members in groups if not members & (heavy or {body.name})}
     for link in body.links:
-        own = stated[link.name]
-        if own is not None and own.any():
-            prior = repaired_theta(own, small_mass=_SMALL * theta[0])
-            if not np.array_equal(prior, own):
+        stated_theta = stated[link.name]
+        if stated_theta is not None and stated_theta.any():
+            prior = repaired_theta(stated_theta, small_mass=_SMALL * theta[0])
+            if not np.array_equal(prior, stated_theta):
                 notes.append(
                     f"link '{link.name}' is not physically consistent in the URDF: repaired before body '{body.name}' was split"
                 )
-                own = None
+                stated_theta = None
         elif link.name in bare:
-            prior, own = small_body(_SMALL * theta[0]), None
+            prior, stated_theta = small_body(_SMALL * theta[0]), None
             notes.append(
                 f"link '{link.name}' moves in the URDF but has no mass: {prior[0]:.3g} kg of body '{body.name}' put there"
             )
         elif not heavy and link.name == body.name:
-            prior, own = theta, None
+            prior, stated_theta = theta, None
         else:
             continue
-        pieces.append(_Piece(link, pseudo_inertia(transform(prior, link.rotation, link.translation)), own))
+        pieces.append(_Piece(link, pseudo_inertia(transform(prior, link.rotation, link.translation)), stated_theta))
     first = pieces[0].link.name == body.name and body.name not in bare
     carrier = pieces.pop(0 if first else max(range(len(pieces)), key=lambda k: float(pieces[k].pseudo[3, 3])))
     return [carrier, *pieces], notes
@@ -165,16 +165,16 @@ def _pieces(robot: Robot, body: Body, theta: Array) -> tuple[list[_Piece], list[
 def _share(body: Body, theta: Array, pieces: list[_Piece]) -> tuple[dict[str, Array], list[str]]:
     """Splits one body by the rule of the module's docstring."""
     total, carrier, others = pseudo_inertia(theta), pieces[0], pieces[1:]
-    own = total - sum((piece.pseudo for piece in others), np.zeros((4, 4)))
+    remainder = total - sum((piece.pseudo for piece in others), np.zeros((4, 4)))
     size = np.sqrt(np.diag(total))
-    if carrier.written is not None and (np.abs(own - carrier.pseudo) <= _ROUNDING * np.outer(size, size)).all():
+    if carrier.written is not None and (np.abs(remainder - carrier.pseudo) <= _ROUNDING * np.outer(size, size)).all():
         return {piece.link.name: _quoted(piece, piece.pseudo) for piece in pieces}, []
     stated = sum((piece.pseudo[3, 3] for piece in pieces), 0.0)
     factor = max(_MASS_FACTOR, total[3, 3] / stated, stated / total[3, 3])
-    plausible = not others or 1.0 / factor <= own[3, 3] / carrier.pseudo[3, 3] <= factor
-    if plausible and margins(_in_link(carrier, own)).relative >= MARGIN and acceptable(_in_link(carrier, own)):
-        found = {piece.link.name: _quoted(piece, piece.pseudo) for piece in others}
-        return {**found, carrier.link.name: _in_link(carrier, own)}, []
+    plausible = not others or 1.0 / factor <= remainder[3, 3] / carrier.pseudo[3, 3] <= factor
+    if plausible and margins(_in_link(carrier, remainder)).relative >= MARGIN and acceptable(_in_link(carrier, remainder)):
+        inertials = {piece.link.name: _quoted(piece, piece.pseudo) for piece in others}
+        return {**inertials, carrier.link.name: _in_link(carrier, remainder)}, []
     shares = _large_enough(
         pieces, _thick_enough(pieces, total, transported(total, np.array([piece.pseudo for piece in pieces])))
     )
@@ -187,8 +187,8 @@ def _thick_enough(pieces: list[_Piece], total: Array, shares: Array) -> Array:
     """Mixes scaled copies of the whole body into the links if one is thinner than engines accept."""
     weights = shares[:, 3, 3] / total[3, 3]
     copies: Array = weights[:, None, None] * total
-    for part in (0.0, 1e-4, 1e-3, 1e-2, 1e-1):
-        mixed: Array = (1.0 - part) * shares + part * copies
+    for share_of_copy in (0.0, 1e-4, 1e-3, 1e-2, 1e-1):
+        mixed: Array = (1.0 - share_of_copy) * shares + share_of_copy * copies
         if all(margins(_in_link(piece, share)).relative >= MARGIN for piece, share in zip(pieces, mixed, strict=True)):
             return mixed
     return copies
@@ -242,7 +242,7 @@ def transported(total: Array, priors: Array) -> Array:
     except np.linalg.LinAlgError as error:
         raise EstimationError("only physically consistent bodies can be split", where="transported") from error
     stretch = root @ (axes * np.sqrt(values)) @ axes.T @ np.linalg.inv(root)
-    parts: Array = stretch @ priors @ stretch.T
-    parts = 0.5 * (parts + parts.transpose(0, 2, 1))
-    parts[0] += total - parts.sum(axis=0)  # rounding
-    return parts
+    moved: Array = stretch @ priors @ stretch.T
+    moved = 0.5 * (moved + moved.transpose(0, 2, 1))
+    moved[0] += total - moved.sum(axis=0)  # rounding
+    return moved

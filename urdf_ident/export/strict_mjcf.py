@@ -34,25 +34,25 @@ def mjcf_violations(text: str) -> tuple[str, ...]:
         One line per violation; empty if there are none.
     """
     root = ElementTree.fromstring(text)
-    found = [f"{kind} '{name}' exists twice" for kind, name in _duplicates(root)]
+    faults = [f"{kind} '{name}' exists twice" for kind, name in _duplicates(root)]
     for element in root.iter():
         for key, value in element.attrib.items():
             if key not in _WORDS and not finite_numbers(value):
-                found.append(f"<{element.tag} {key}> is '{value[:40]}'")
-    if found:
-        return tuple(found)
+                faults.append(f"<{element.tag} {key}> is '{value[:40]}'")
+    if faults:
+        return tuple(faults)
     for geom in root.iter("geom"):
         sizes = _numbers(geom.get("size", ""))[: _SIZES.get(geom.get("type", ""), 0)]
         if geom.get("type") != "mesh" and (len(sizes) < _SIZES.get(geom.get("type", ""), 1) or not (sizes > 0).all()):
-            found.append(f"a geom has the size '{geom.get('size')}'")
+            faults.append(f"a geom has the size '{geom.get('size')}'")
         if geom.get("rgba") is not None and len(_numbers(geom.get("rgba", ""))) != 4:
-            found.append(f"a geom has the colour '{geom.get('rgba')}'")
+            faults.append(f"a geom has the colour '{geom.get('rgba')}'")
     for joint in root.iter("joint"):
         if not np.linalg.norm(_numbers(joint.get("axis", "0 0 1"))) > 1e-10:
-            found.append(f"joint '{joint.get('name')}' has no axis")
+            faults.append(f"joint '{joint.get('name')}' has no axis")
     for body in root.iter("body"):
-        found += _body(body)
-    return tuple(found)
+        faults += _body(body)
+    return tuple(faults)
 
 
 def mujoco_refusal(text: str) -> str | None:
@@ -120,7 +120,9 @@ def _has_mass(body: ElementTree.Element) -> bool:
 
 
 def _duplicates(root: ElementTree.Element) -> list[tuple[str, str]]:
-    named = Counter((item.tag, item.get("name", "")) for item in root.iter() if item.get("name") and item.tag != "mujoco")
+    named = Counter(
+        (element.tag, element.get("name", "")) for element in root.iter() if element.get("name") and element.tag != "mujoco"
+    )
     return [key for key, count in named.items() if count > 1]
 
 

@@ -62,25 +62,27 @@ def violations(text: str, where: str = "URDF") -> tuple[Violation, ...]:
     """
     root = outline(text, where)
     joints = {node.get("name") for node in root.all("joint") if node.get("type")}
-    found: list[Violation] = []
+    rejected: list[Violation] = []
     for node in root.children:
         owner = f"{node.tag} '{node.get('name')}'"
         if node.tag == "link" or (node.tag == "joint" and node.get("type")):
-            found += _repeated(node, owner)
-            for part in node.children:
-                found += _repeated(part, owner)
-                if node.tag == "link" and part.tag in ("visual", "collision"):
-                    found += _shapeless(part, owner)
+            rejected += _repeated(node, owner)
+            for child in node.children:
+                rejected += _repeated(child, owner)
+                if node.tag == "link" and child.tag in ("visual", "collision"):
+                    rejected += _shapeless(child, owner)
         elif node.tag == "transmission":
-            named = [item.get("name") for item in node.all("joint")]
+            named = [violation.get("name") for violation in node.all("joint")]
             missing = [name for name in named if name not in joints]
             if missing or not named:
-                found.append(
+                rejected.append(
                     Violation(owner, f"its joint '{missing[0]}' does not exist" if missing else "it names no joint", node)
                 )
-    inside = {id(item.node) for item in found}
+    inside = {id(violation.node) for violation in rejected}
     return tuple(
-        item for item in found if not any(_holds(other.node, item.node) for other in found if id(other.node) in inside)
+        violation
+        for violation in rejected
+        if not any(_holds(other.node, violation.node) for other in rejected if id(other.node) in inside)
     )
 
 
@@ -94,11 +96,11 @@ def without_violations(text: str, where: str = "URDF") -> tuple[str, tuple[str, 
         UrdfError: The XML does not parse.
     """
     notes: list[str] = []
-    while found := violations(text, where):  # removing a shape can leave an empty element
+    while rejected := violations(text, where):  # removing a shape can leave an empty element
         splicer = Splicer(text, where)
-        for item in found:
-            splicer.remove(item.node)
-            notes.append(f"{item}: taken out")
+        for violation in rejected:
+            splicer.remove(violation.node)
+            notes.append(f"{violation}: taken out")
         text = splicer.text()
     return text, tuple(notes)
 
@@ -110,25 +112,27 @@ def _repeated(node: Node, owner: str) -> Iterator[Violation]:
             yield Violation(owner, f"a second <{tag}>{inside}, which readers refuse or ignore", again)
 
 
-def _shapeless(part: Node, owner: str) -> Iterator[Violation]:
+def _shapeless(element: Node, owner: str) -> Iterator[Violation]:
     """Visuals or collisions without extent, and additional shapes inside one."""
-    geometries = part.all("geometry")
+    geometries = element.all("geometry")
     shapes = geometries[0].children if geometries else ()
     if not shapes:
-        yield Violation(owner, f"a <{part.tag}> without a shape", part)
+        yield Violation(owner, f"a <{element.tag}> without a shape", element)
         return
     for again in shapes[1:]:
-        yield Violation(owner, f"a second shape in a <{part.tag}>", again)
+        yield Violation(owner, f"a second shape in a <{element.tag}>", again)
     shape = shapes[0]
     if shape.tag == "mesh":
         if not shape.get("filename").strip():
-            yield Violation(owner, f"a <{part.tag}> whose mesh has no file", part)
+            yield Violation(owner, f"a <{element.tag}> whose mesh has no file", element)
         elif not _positive(shape.get("scale", "1 1 1"), 3, signed=True):
-            yield Violation(owner, f"a <{part.tag}> whose mesh has no extent (scale '{shape.get('scale')[:40]}')", part)
+            yield Violation(owner, f"a <{element.tag}> whose mesh has no extent (scale '{shape.get('scale')[:40]}')", element)
         return
     for key, count in _SIZES.get(shape.tag, {}).items():
         if not _positive(shape.get(key), count):
-            yield Violation(owner, f"a <{part.tag}> whose {shape.tag} has no extent ({key} '{shape.get(key)[:40]}')", part)
+            yield Violation(
+                owner, f"a <{element.tag}> whose {shape.tag} has no extent ({key} '{shape.get(key)[:40]}')", element
+            )
             return
 
 

@@ -221,11 +221,11 @@ def _writable(name: str, theta: Array) -> Array:
         raise ModelError(f"the inertial of link '{name}' is not finite", got=values.tolist())
     if not values.any():
         return values
-    found = margins(values)
-    if found.relative < -MARGIN:
+    margin = margins(values)
+    if margin.relative < -MARGIN:
         raise ModelError(
             f"link '{name}' is not physically consistent",
-            got=f"mass {found.mass:.6g} kg, relative margin {found.relative:.3g}",
+            got=f"mass {margin.mass:.6g} kg, relative margin {margin.relative:.3g}",
             expected="mass > 0, triangle inequality",
             remedy="repair it first (repaired_theta, or the LMI step)",
         )
@@ -265,8 +265,8 @@ def _set_com(splicer: Splicer, inertial: Node, origin: Node | None, com: Array) 
 def _set_numbers(splicer: Splicer, node: Node, key: str, values: Array | list[float], noise: float) -> None:
     """Replaces the numbers of an attribute that differ from the new values by more than rounding."""
     old = [float(word) for word in node.get(key).split()]
-    words = [None if abs(new - was) <= noise else number(new) for new, was in zip(values, old, strict=True)]
-    splicer.set_words(node, key, words)
+    numbers = [None if abs(new - was) <= noise else number(new) for new, was in zip(values, old, strict=True)]
+    splicer.set_words(node, key, numbers)
 
 
 def _inertial_lines(mass: Array, com: Array, inertia: Array) -> list[tuple[int, str]]:
@@ -379,7 +379,7 @@ def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
     text, repairs = without_violations(text, where)
     links, notes = repaired_links(parse_urdf(text, where, allow_negative_mass=True))
     fixed = corrected_urdf(text, links, where=where)
-    left = [item.name for item in assess_links(parse_urdf(fixed, where)) if item.level != "ok"]
+    left = [link.name for link in assess_links(parse_urdf(fixed, where)) if link.level != "ok"]
     if left:
         raise UrdfError("some links could not be repaired", where=where, got=left)
     return fixed, (*rewritten, *notes, *repairs)

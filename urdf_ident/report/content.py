@@ -51,7 +51,7 @@ def content(ident: Identification) -> dict[str, Any]:
         "motions": missing_motions(ident.verdicts),
         "findings": _findings(ident),
         "choices": _choices(ident),
-        "inputs": [dict(item) for item in ident.inputs],
+        "inputs": [dict(entry) for entry in ident.inputs],
         "versions": versions(),
         "urdf_sha256": ident.model.robot.sha256,
     }
@@ -124,11 +124,11 @@ def _errors(ident: Identification) -> list[dict[str, Any]]:
     keys, rows = ("rms_torque", "rmse", "urdf_rmse", "urdf_friction_rmse"), []
     errors = {key: over_logs(ident.validation, key) for key in keys}
     for j, joint in enumerate(ident.model.robot.joints):
-        own = [entry["per_joint"][j] for entry in ident.validation]
+        entries = [entry["per_joint"][j] for entry in ident.validation]
         row: dict[str, Any] = {"joint": joint, "unit": ident.plot.unit(j), **{key: errors[key][j] for key in keys}}
         adapted = [entry["adapted"]["per_joint"][j]["rmse"] for entry in ident.validation if "adapted" in entry]
-        row["adapted"] = rms(adapted) if len(adapted) == len(own) else None
-        moving = [item["moving_rmse"] for item in own if item["moving_rmse"] > 0]  # 0: the joint rests in this log
+        row["adapted"] = rms(adapted) if len(adapted) == len(entries) else None
+        moving = [error["moving_rmse"] for error in entries if error["moving_rmse"] > 0]  # 0: the joint rests in this log
         row["moving"] = rms(moving) if moving else float("nan")
         row["relative"] = row["rmse"] / positive(row["rms_torque"])
         rows.append(row)
@@ -168,17 +168,17 @@ def _symbols(ident: Identification) -> str:
 
 def _verdicts(ident: Identification) -> list[tuple[str, int, str]]:
     levels = [row.verdict for row in ident.parameters]
-    return [(level, levels.count(level), words) for level, words in _VERDICT_WORDS.items()]
+    return [(level, levels.count(level), meaning) for level, meaning in _VERDICT_WORDS.items()]
 
 
 def _findings(ident: Identification) -> list[Mapping[str, str]]:
     """Findings about the logs, most severe first; one that several logs share is listed once."""
     left_out = [(("left out", str(log["why"])), str(log["name"])) for log in ident.left_out]
     of_logs = [((f["severity"], finding_words(f)), str(log["name"])) for log in ident.inputs for f in log["findings"]]
-    found = grouped([*left_out, *of_logs])
+    logs_of = grouped([*left_out, *of_logs])
     order = {"left out": 0, "refused": 1, "warning": 2}
     rows = [
         {"log": ", ".join(dict.fromkeys(logs)), "severity": severity, "words": words}
-        for (severity, words), logs in found.items()
+        for (severity, words), logs in logs_of.items()
     ]
     return sorted(rows, key=lambda row: order.get(row["severity"], 3))

@@ -31,8 +31,8 @@ def fleet_html(fleet: Fleet) -> str:
         how=how,
         odd=any(sentences for _, _, sentences in fleet.robots),
         robots=fleet.robots,
-        pictures=[_picture(fleet, item) for item in fleet.shown],
-        quantities=[_row(fleet, item) for item in fleet.pooled],
+        pictures=[_picture(fleet, pooled) for pooled in fleet.shown],
+        quantities=[_row(fleet, pooled) for pooled in fleet.pooled],
     )
 
 
@@ -46,29 +46,29 @@ def write_fleet(fleet: Fleet, path: str | Path) -> Path:
     return write_text(path, fleet_html(fleet))
 
 
-def _picture(fleet: Fleet, item: Pooled) -> str:
+def _picture(fleet: Fleet, pooled: Pooled) -> str:
     def draw(figure: Any) -> None:
         figure.subplots_adjust(
             left=min(0.1 + 0.02 * max(map(len, fleet.names)), 0.6), right=0.97, top=1 - 0.3 / height, bottom=0.3 / height
         )
-        title = f"{item.where}: {item.what} [{item.unit}]"
-        values = (item.value, item.error, (item.mean, item.spread), item.stands_out, list(fleet.names))
+        title = f"{pooled.where}: {pooled.what} [{pooled.unit}]"
+        values = (pooled.value, pooled.error, (pooled.mean, pooled.spread), pooled.stands_out, list(fleet.names))
         draw_quantity(figure.subplots(), *values, title)
 
     height = 0.7 + 0.2 * len(fleet.names)
-    return svg(draw, 3.6, height, f"{item.where}, {item.what}: every robot with its interval")
+    return svg(draw, 3.6, height, f"{pooled.where}, {pooled.what}: every robot with its interval")
 
 
-def _row(fleet: Fleet, item: Pooled) -> Mapping[str, Any]:
-    farthest = int(np.argmin(item.chance))
+def _row(fleet: Fleet, pooled: Pooled) -> Mapping[str, Any]:
+    farthest = int(np.argmin(pooled.chance))
     return {
-        "name": f"{item.where}: {item.what}",
-        "mean": item.mean,
-        "error": item.std_error,
-        "spread": item.spread,
-        "interval": item.interval,
-        "unit": item.unit,
+        "name": f"{pooled.where}: {pooled.what}",
+        "mean": pooled.mean,
+        "error": pooled.std_error,
+        "spread": pooled.spread,
+        "interval": pooled.interval,
+        "unit": pooled.unit,
         "farthest": fleet.names[farthest],
-        "odd": bool(item.stands_out[farthest]),
-        "chance": float(item.chance[farthest]),
+        "odd": bool(pooled.stands_out[farthest]),
+        "chance": float(pooled.chance[farthest]),
     }

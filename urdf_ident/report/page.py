@@ -50,8 +50,8 @@ def report_html(ident: Identification, title: str = "", paths: CommandPaths | No
         "bodies": body_pictures(ident),
         "residual": [] if trace is None else residual_pictures(ident, trace),
     }
-    drawn = iter(each(_drawn, [drawing for some in drawings.values() for drawing in some]))
-    pictures = {kind: [next(drawn) for _ in some] for kind, some in drawings.items()}
+    drawn = iter(each(_drawn, [drawing for group in drawings.values() for drawing in group]))
+    pictures = {kind: [next(drawn) for _ in group] for kind, group in drawings.items()}
     name = title or ident.model.robot.name
     return rendered("report.html.j2", paths, title=name, pictures=pictures, trace=trace, **content(ident))
 
@@ -129,10 +129,10 @@ def body_pictures(ident: Identification) -> list[Drawing]:
 def residual_pictures(ident: Identification, trace: LogTrace) -> list[Drawing]:
     """Returns the drawings of autocorrelation and spectrum of the residual in one log."""
     joints = ident.model.robot.joints
-    found = [_picture(2.6, "Autocorrelation of the residual", draw_memory, trace, joints)]
+    drawings = [_picture(2.6, "Autocorrelation of the residual", draw_memory, trace, joints)]
     if len(trace.frequency):
-        found.append(_picture(2.6, "Spectrum of the residual", draw_spectrum, trace, joints, ident.plot.units(), left=0.2))
-    return found
+        drawings.append(_picture(2.6, "Spectrum of the residual", draw_spectrum, trace, joints, ident.plot.units(), left=0.2))
+    return drawings
 
 
 def _drawn(drawing: Drawing) -> str:

@@ -30,7 +30,7 @@ _SETTINGS = {
 }
 
 
-def svg(draw: Callable[[Any], None], width: float, height: float, words: str) -> str:
+def svg(draw: Callable[[Any], None], width: float, height: float, label: str) -> str:
     """Draws a figure and returns it as an inline SVG element.
 
     Args:
@@ -59,10 +59,10 @@ def svg(draw: Callable[[Any], None], width: float, height: float, words: str) ->
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     text = _TAG.sub(_styled, text.replace("\n", " "))
-    head, rest = text.split(">", 1)
+    head, body = text.split(">", 1)
     box = re.search(r'viewBox="[^"]*"', head)
-    attributes = f'{box[0] if box else ""} style="width:{width * 96:.0f}px" role="img" aria-label="{markup(words)}"'
-    return f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {attributes}>{rest}'
+    attributes = f'{box[0] if box else ""} style="width:{width * 96:.0f}px" role="img" aria-label="{markup(label)}"'
+    return f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {attributes}>{body}'
 
 
 def _styled(tag: re.Match[str]) -> str:

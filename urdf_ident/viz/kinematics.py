@@ -113,16 +113,16 @@ def view_direction(extents: Array) -> Array:
 
 def _extent(robot: Robot, shapes: Sequence[Visual], base: Array, poses: Array, tip: Array) -> tuple[Array, Array]:
     """Points around the fixed parts, and around the moving parts in a few frames; each of shape (K, 3) [m]."""
-    some = np.unique(np.linspace(0, len(poses) - 1, _VIEW_FRAMES).astype(int))
+    frames = np.unique(np.linspace(0, len(poses) - 1, _VIEW_FRAMES).astype(int))
     placements = robot.link_placements
-    still, moving = [base[None, :3, 3]], [tip[some], poses[some, :, :3].reshape(-1, 3)]
+    still, moving = [base[None, :3, 3]], [tip[frames], poses[frames, :, :3].reshape(-1, 3)]
     for shape in shapes:
         joint, placement = placements[shape.link]
         corners = shape.corners() @ placement[:3, :3].T + placement[:3, 3]
         if joint < 0:
             still.append(corners @ base[:3, :3].T + base[:3, 3])
         else:
-            moving.append(transform_points(poses[some, joint], corners).reshape(-1, 3))
+            moving.append(transform_points(poses[frames, joint], corners).reshape(-1, 3))
     return np.concatenate(still), np.concatenate(moving)
 
 

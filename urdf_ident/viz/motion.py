@@ -116,8 +116,8 @@ def as_motion(
         silent = replace(source, effort=None, effort_target=None, torque_target=None)  # so that no torque constant is needed
         if "motor" in (source.position_side, source.effort_side) or drive is not None:
             silent = joint_side(silent, drive or Drive.build(robot.n))
-        found = _clean(source.name, silent.time, silent.position[:, columns], source.path)
-        return replace(found, measured=source.effort is not None)
+        motion = _clean(source.name, silent.time, silent.position[:, columns], source.path)
+        return replace(motion, measured=source.effort is not None)
     time, position = (np.asarray(values, dtype=float) for values in source)
     check_shape("time", time.shape, ("N",))
     check_shape("position", position.shape, (len(time), robot.n))

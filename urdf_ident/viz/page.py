@@ -111,18 +111,18 @@ class _PageContents:
         self.extent: list[Array] = []
 
     def add_robot(
-        self, name: str, robot: Robot, shapes: tuple[Visual, ...], found: BodyPoses, inertia: Colour, *, ghost: bool = False
+        self, name: str, robot: Robot, shapes: tuple[Visual, ...], motion: BodyPoses, inertia: Colour, *, ghost: bool = False
     ) -> None:
-        self.commands += robot_commands(robot, shapes, found.base, f"/{name}", ghost=ghost)
-        self.commands += inertia_commands(robot, found.base, f"/inertia/{name}", inertia)
+        self.commands += robot_commands(robot, shapes, motion.base, f"/{name}", ghost=ghost)
+        self.commands += inertia_commands(robot, motion.base, f"/inertia/{name}", inertia)
         joints = [joint_path(robot, j) for j in range(robot.n)]
         self.movers += [[f"/{name}/{joint}", f"/inertia/{name}/{joint}"] for joint in joints]
-        self.poses.append(found.poses)
-        self.extent.append(found.extent)
+        self.poses.append(motion.poses)
+        self.extent.append(motion.extent)
 
-    def add_trail(self, name: str, found: BodyPoses, rate: float, thickness: float, colour: Colour | None = None) -> None:
+    def add_trail(self, name: str, motion: BodyPoses, rate: float, thickness: float, colour: Colour | None = None) -> None:
         path = f"/trail/{name}"
-        trail, step = trail_commands(path, found.tip, rate, thickness, colour)
+        trail, step = trail_commands(path, motion.tip, rate, thickness, colour)
         self.commands += trail
         self.trails += [{"path": path, "step": step, "per_step": _TRAIL_INDICES}] if trail else []
 
@@ -233,7 +233,7 @@ def _assemble(title: str, data: dict[str, Any]) -> str:
     here = resources.files(__package__)
     meshcat = read_text(folder / "main.min.js", "viewer of Meshcat").replace("</script", "<\\/script")
     player = (here / "player.js").read_text(encoding="utf-8")
-    parts = {
+    fields = {
         "policy": page_policy([meshcat, player]),
         "title": markup(title),
         "licences": read_text(folder / "main.min.js.LICENSE.txt", "licence of Meshcat").replace("--", "- -"),
@@ -242,7 +242,7 @@ def _assemble(title: str, data: dict[str, Any]) -> str:
         "player": player,
     }
     page = (here / "player.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda field: parts[field[1]], page)  # at once: a name may look like a field
+    return re.sub(r"\{\{(\w+)\}\}", lambda field: fields[field[1]], page)  # at once: a name may look like a field
 
 
 @cache

@@ -40,11 +40,11 @@ def robot_commands(robot: Robot, shapes: Sequence[Visual], base: Array, root: st
     placements = robot.link_placements
     for link in dict.fromkeys(shape.link for shape in shapes):
         joint, placement = placements[link]
-        item = SceneObject(f"{root}/{joint_path(robot, joint)}/{plain(link)}")
+        node = SceneObject(f"{root}/{joint_path(robot, joint)}/{plain(link)}")
         for shape in shapes:
             if shape.link == link:
-                add_shape(item, shape, ghost=ghost)
-        commands += [item.command(), set_transform(item.path, base @ placement if joint < 0 else placement)]
+                add_shape(node, shape, ghost=ghost)
+        commands += [node.command(), set_transform(node.path, base @ placement if joint < 0 else placement)]
     return commands
 
 
@@ -66,7 +66,7 @@ def plain(name: str) -> str:
     return name.replace("/", "_") or "_"
 
 
-def add_shape(item: SceneObject, shape: Visual, *, ghost: bool = False) -> None:
+def add_shape(node: SceneObject, shape: Visual, *, ghost: bool = False) -> None:
     """Adds one shape to an object of the scene.
 
     Args:
@@ -76,14 +76,14 @@ def add_shape(item: SceneObject, shape: Visual, *, ghost: bool = False) -> None:
     Raises:
         MissingFileError: A mesh file cannot be read.
     """
-    material = item.material(**_material(shape.colour or PLAIN, ghost))
+    material = node.material(**_material(shape.colour or PLAIN, ghost))
     look: Entry = {"castShadow": not ghost, "receiveShadow": not ghost}
 
     def mesh(local: Array, **geometry: object) -> None:
-        item.child("Mesh", shape.placement @ local, geometry=item.geometry(**geometry), material=material, **look)
+        node.child("Mesh", shape.placement @ local, geometry=node.geometry(**geometry), material=material, **look)
 
     if shape.kind == "mesh":
-        _add_file(item, shape, material, look)
+        _add_file(node, shape, material, look)
     elif shape.kind == "box":
         width, height, depth = shape.size
         mesh(np.eye(4), type="BoxGeometry", width=width, height=height, depth=depth)
@@ -101,7 +101,7 @@ def _ball(radius: float) -> Entry:
     return {"type": "SphereGeometry", "radius": radius, "widthSegments": 40, "heightSegments": 28}
 
 
-def _add_file(item: SceneObject, shape: Visual, material: str, look: Entry) -> None:
+def _add_file(node: SceneObject, shape: Visual, material: str, look: Entry) -> None:
     """Embeds a mesh file; a Collada file without a colour from the URDF keeps its own materials."""
     path = Path(str(shape.mesh))
     kind = path.suffix.lower().lstrip(".")
@@ -111,10 +111,10 @@ def _add_file(item: SceneObject, shape: Visual, material: str, look: Entry) -> N
         data = _with_own_images(str(data), path)
     placement = shape.placement @ np.diag([*shape.size, 1.0])
     if kind == "dae" and shape.colour is None:
-        item.child("_meshfile_object", placement, format=kind, data=data, resources={}, name="own materials", **look)
+        node.child("_meshfile_object", placement, format=kind, data=data, resources={}, name="own materials", **look)
     else:
-        geometry = item.geometry(type="_meshfile_geometry", format=kind, data=data)
-        item.child("Mesh", placement, geometry=geometry, material=material, **look)
+        geometry = node.geometry(type="_meshfile_geometry", format=kind, data=data)
+        node.child("Mesh", placement, geometry=geometry, material=material, **look)
 
 
 def _text(content: bytes, path: Path) -> str:
@@ -173,10 +173,10 @@ def inertia_commands(robot: Robot, base: Array, root: str, colour: Colour) -> li
         known = robot.description.links.get(link)
         if known is None or known.theta is None or known.theta[0] <= 0:
             continue
-        item = SceneObject(f"{root}/{joint_path(robot, joint)}/{plain(link)}")
-        material = item.material(**{**_material(colour, ghost=True), "roughness": 0.7})
-        item.child("Mesh", ellipsoid(known.theta), geometry=item.geometry(**_ball(1.0)), material=material)
-        commands += [item.command(), set_transform(item.path, base @ placement if joint < 0 else placement)]
+        node = SceneObject(f"{root}/{joint_path(robot, joint)}/{plain(link)}")
+        material = node.material(**{**_material(colour, ghost=True), "roughness": 0.7})
+        node.child("Mesh", ellipsoid(known.theta), geometry=node.geometry(**_ball(1.0)), material=material)
+        commands += [node.command(), set_transform(node.path, base @ placement if joint < 0 else placement)]
     return commands
 
 

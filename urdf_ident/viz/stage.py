@@ -66,16 +66,16 @@ def _floor(spot: Array, radius: float, size: float) -> list[Command]:
     )
     commands = []
     for order, (name, kind, material, look, data) in enumerate(layers, start=-len(layers)):
-        item = SceneObject(f"/stage/{name}")
-        geometry = item.geometry(type="BufferGeometry", data=data)
-        item.child(
+        node = SceneObject(f"/stage/{name}")
+        geometry = node.geometry(type="BufferGeometry", data=data)
+        node.child(
             kind,
             geometry=geometry,
-            material=item.material(type=material, **look),
+            material=node.material(type=material, **look),
             renderOrder=order,
             receiveShadow=name == "shadow",
         )
-        commands.append(item.command())
+        commands.append(node.command())
     return commands
 
 
@@ -127,13 +127,13 @@ def _lights(centre: Array, size: float) -> list[Command]:
 
 def _axes(base: Array, length: float) -> Command:
     """The robot's base frame: red x, green y, blue z."""
-    item = SceneObject("/stage/axes")
+    node = SceneObject("/stage/axes")
     turns = np.array([[[0, 1, 0], [-1, 0, 0], [0, 0, 1]], np.eye(3), [[1, 0, 0], [0, 0, -1], [0, 1, 0]]], dtype=float)
     for axis, colour in enumerate(((0.85, 0.22, 0.20), (0.20, 0.65, 0.30), (0.16, 0.40, 0.85))):
         matrix = placed_at(length / 2 * np.eye(3)[axis], turns[axis])
         radius = 0.014 * length
-        rod = item.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=length)
-        item.child(
-            "Mesh", base @ matrix, geometry=rod, material=item.material(type="MeshBasicMaterial", color=hexadecimal(colour))
+        rod = node.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=length)
+        node.child(
+            "Mesh", base @ matrix, geometry=rod, material=node.material(type="MeshBasicMaterial", color=hexadecimal(colour))
         )
-    return item.command()
+    return node.command()

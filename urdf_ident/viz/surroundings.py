@@ -86,7 +86,7 @@ def nearest_things(collisions: Collisions, position: Array, *, measured: bool = 
     if changing.any():
         distance = np.where(changing, distance, np.inf)
     pair = np.argmin(distance - collisions.required, axis=1)
-    found, first, second = collisions.exact(collisions.kinematics.evaluate(q), np.arange(len(q)), pair)
+    gap, first, second = collisions.exact(collisions.kinematics.evaluate(q), np.arange(len(q)), pair)
     shown, which = np.unique(pair, return_inverse=True)
     names = tuple(collisions.pairs[p].names for p in shown)
     required = collisions.required[shown]
@@ -94,7 +94,7 @@ def nearest_things(collisions: Collisions, position: Array, *, measured: bool = 
         pairs = [(collisions.pairs[p].first, collisions.pairs[p].second) for p in shown]
         assumed = [any(k >= 0 and collisions.solids[k].assumed for k in pair) for pair in pairs]
         required = np.where(assumed, -np.inf, required)
-    return Nearest(step, np.stack([first, second], axis=1), found, which.reshape(-1), names, required)
+    return Nearest(step, np.stack([first, second], axis=1), gap, which.reshape(-1), names, required)
 
 
 def world_commands(collisions: Collisions, base: Array, extent: Array) -> list[Command]:
@@ -111,9 +111,9 @@ def world_commands(collisions: Collisions, base: Array, extent: Array) -> list[C
     centre, size = (low + high) / 2, float(np.linalg.norm(high - low))
     commands = [_square(plane, origin, centre, size) for plane in world.planes]
     for shape in shapes:
-        item = SceneObject(f"/world/{plain(shape.link)}")
-        add_shape(item, shape, ghost=True)
-        commands.append(item.command())
+        node = SceneObject(f"/world/{plain(shape.link)}")
+        add_shape(node, shape, ghost=True)
+        commands.append(node.command())
     return commands if world.tool is None else [*commands, _tool_box(world.tool, origin)]
 
 
@@ -157,29 +157,29 @@ def rod(radius: float) -> Command:
     Args:
         radius: [m].
     """
-    item = SceneObject("/nearest")
-    shape = item.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=1.0, radialSegments=12)
-    material = item.material(type="MeshBasicMaterial", color=0xFFFFFF, depthTest=False, transparent=True)
-    item.child("Mesh", geometry=shape, material=material, renderOrder=10)
-    return item.command()
+    node = SceneObject("/nearest")
+    shape = node.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=1.0, radialSegments=12)
+    material = node.material(type="MeshBasicMaterial", color=0xFFFFFF, depthTest=False, transparent=True)
+    node.child("Mesh", geometry=shape, material=material, renderOrder=10)
+    return node.command()
 
 
 def _square(plane: Plane, origin: Array, centre: Array, size: float) -> Command:
     """The face of a half-space near the moving parts, visible from the free side only, so that it never hides the robot."""
     normal = origin[:3, :3] @ plane.normal
     above = float(normal @ (centre - origin[:3, 3])) - plane.offset
-    item = SceneObject(f"/world/{plain(plane.name)}")
-    face = item.geometry(type="PlaneGeometry", width=1.4 * size, height=1.4 * size)
+    node = SceneObject(f"/world/{plain(plane.name)}")
+    face = node.geometry(type="PlaneGeometry", width=1.4 * size, height=1.4 * size)
     look = {"color": hexadecimal(OBJECT[:3]), "transparent": True, "opacity": OBJECT[3], "side": 0, "depthWrite": False}
-    material = item.material(type="MeshStandardMaterial", roughness=0.8, **look)
-    item.child("Mesh", along(normal, centre - above * normal), geometry=face, material=material)
-    return item.command()
+    material = node.material(type="MeshStandardMaterial", roughness=0.8, **look)
+    node.child("Mesh", along(normal, centre - above * normal), geometry=face, material=material)
+    return node.command()
 
 
 def _tool_box(tool: ToolBox, origin: Array) -> Command:
     corners = np.array([[(tool.lower, tool.upper)[k >> axis & 1][axis] for axis in range(3)] for k in range(8)])
     points = (corners @ origin[:3, :3].T + origin[:3, 3])[np.ravel(_EDGES)]
-    item = SceneObject("/world/box of the tool")
-    material = item.material(type="LineBasicMaterial", color=hexadecimal(_TOOL))
-    item.child("LineSegments", geometry=item.geometry(type="BufferGeometry", data=buffers(points)), material=material)
-    return item.command()
+    node = SceneObject("/world/box of the tool")
+    material = node.material(type="LineBasicMaterial", color=hexadecimal(_TOOL))
+    node.child("LineSegments", geometry=node.geometry(type="BufferGeometry", data=buffers(points)), material=material)
+    return node.command()

@@ -35,16 +35,16 @@ def trail_commands(
     speed = tip_speed(tip, rate)[np.minimum(np.arange(len(points)) * step, len(tip) - 1)]
     shades = _speed_colours(speed / speed.max()) if colour is None else np.tile(colour[:3], (len(points), 1))
     vertices, faces = tube(points, radius)
-    item = SceneObject(path)
+    node = SceneObject(path)
     data = buffers(vertices, colours=np.repeat(linear(shades), SIDES, axis=0), faces=faces)
-    item.child(
+    node.child(
         "Mesh",
-        geometry=item.geometry(type="BufferGeometry", data=data),
-        material=item.material(
+        geometry=node.geometry(type="BufferGeometry", data=data),
+        material=node.material(
             type="MeshBasicMaterial", color=0xFFFFFF, vertexColors=2, side=2, transparent=True, opacity=0.98
         ),
     )
-    return [item.command()], step
+    return [node.command()], step
 
 
 def tip_speed(tip: Array, rate: float) -> Array:

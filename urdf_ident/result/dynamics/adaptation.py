@@ -117,19 +117,23 @@ def chosen_settings(ident: Record) -> FilterSettings:
 
 def _joint_laws(model: DynamicModel) -> dict[int, Law]:
     """Friction laws on joints by the indices of their parameters."""
-    laws = [(item.term, own) for item, own in model.placed_terms if isinstance(item.term, Law) and item.side == "joint"]
-    return {k: law for law, own in laws for k in range(own.start, own.stop)}
+    laws = [
+        (applied.term, columns)
+        for applied, columns in model.placed_terms
+        if isinstance(applied.term, Law) and applied.side == "joint"
+    ]
+    return {k: law for law, columns in laws for k in range(columns.start, columns.stop)}
 
 
 def _least(ident: Record, width: Array, top: Array) -> Array:
     """Minimum friction of every joint at some speeds, without load, in the weaker direction, shape (n, 3)."""
     model = ident.model
-    speeds = np.column_stack([_SLOW * width, *(part * top for part in _PARTS)])
-    found = np.zeros((model.n, 2, speeds.shape[1]))
-    for item, own in model.placed_terms:
-        if isinstance(item.term, Law) and item.side == "joint" and not (item.term.bias or item.term.conservative):
+    speeds = np.column_stack([_SLOW * width, *(share * top for share in _PARTS)])
+    friction = np.zeros((model.n, 2, speeds.shape[1]))
+    for applied, span in model.placed_terms:
+        if isinstance(applied.term, Law) and applied.side == "joint" and not (applied.term.bias or applied.term.conservative):
             for k, sign in enumerate((1.0, -1.0)):
-                v = sign * speeds[item.axis]
-                columns = item.term.basis(Sliding(v, np.zeros_like(v), np.full_like(v, sign)))
-                found[item.axis, k] += sign * sum(value * x for value, x in zip(ident.theta[own], columns, strict=True))
-    return np.asarray(np.maximum(found.min(axis=1), 0.0))
+                v = sign * speeds[applied.axis]
+                columns = applied.term.basis(Sliding(v, np.zeros_like(v), np.full_like(v, sign)))
+                friction[applied.axis, k] += sign * sum(value * x for value, x in zip(ident.theta[span], columns, strict=True))
+    return np.asarray(np.maximum(friction.min(axis=1), 0.0))

@@ -73,7 +73,7 @@ def friction(ident: Record, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLi
         ShapeError: The arrays do not fit.
     """
     velocity = _array(ident, "v", v)
-    if q is None and any(item.term.loaded or item.term.name == "presliding" for item in ident.model.terms):
+    if q is None and any(applied.term.loaded or applied.term.name == "presliding" for applied in ident.model.terms):
         raise ModelError(
             "friction of this model depends on the position (load or presliding)",
             got="no q",
@@ -112,20 +112,20 @@ def _accelerated(ident: Record, q: Array, v: Array, tau: Array) -> Array:
     mass, a = mass_matrix(ident, q), np.zeros_like(q)
     scale = positive(max(float(np.abs(tau).max()), float(np.abs(ident.torque(q, v, a)).max())))
     for _ in range(_STEPS):
-        rest = tau - ident.torque(q, v, a)
-        if float(np.abs(rest).max()) <= _CONVERGED * scale:
+        missing = tau - ident.torque(q, v, a)
+        if float(np.abs(missing).max()) <= _CONVERGED * scale:
             return a
         try:
-            a = a + np.linalg.solve(mass, rest)
+            a = a + np.linalg.solve(mass, missing)
         except np.linalg.LinAlgError as error:
             raise EstimationError(
                 "the mass matrix is singular at this pose", got=q.tolist(), remedy="identify with consistency.method: lmi"
             ) from error
-    if float(np.abs(rest).max()) <= 1e-6 * scale:
+    if float(np.abs(missing).max()) <= 1e-6 * scale:
         return a
     raise EstimationError(
         "no acceleration has this torque",
-        got=f"{np.abs(rest).max():.3g} N·m left after {_STEPS} steps",
+        got=f"{np.abs(missing).max():.3g} N·m left after {_STEPS} steps",
         remedy="load-dependent friction above 1 is no friction: identify again",
     )
 
@@ -149,11 +149,11 @@ def to_pinocchio(ident: Record) -> pin.Model:
     from .friction_curves import armature, equivalent_friction
 
     require_rigid(ident)
-    robot, found = ident.model.robot, equivalent_friction(ident)
+    robot, equivalent = ident.model.robot, equivalent_friction(ident)
     rotors = armature(ident)
     model = with_inertias(robot, ident.theta[: ident.model.n_inertial], np.array([rotors[name] for name in robot.joints]))
-    model.damping = np.array([found.damping[name] for name in robot.joints])
-    level = np.array([found.friction[name] for name in robot.joints])
+    model.damping = np.array([equivalent.damping[name] for name in robot.joints])
+    level = np.array([equivalent.friction[name] for name in robot.joints])
     model.friction = level
     if hasattr(model, "lowerDryFrictionLimit"):  # Pinocchio 4 has one limit per direction
         model.lowerDryFrictionLimit = -level
@@ -167,7 +167,7 @@ def _rigid(ident: Record, q: Array, v: Array) -> Array:
 
 def _array(ident: Record, name: str, value: ArrayLike, shape: tuple[int, ...] | None = None) -> Array:
     require_rigid(ident)
-    found = np.asarray(value, dtype=float)
-    expected = shape if shape is not None else (ident.model.n,) if found.ndim == 1 else ("N", ident.model.n)
-    check_shape(name, found.shape, expected)
-    return found
+    values = np.asarray(value, dtype=float)
+    expected = shape if shape is not None else (ident.model.n,) if values.ndim == 1 else ("N", ident.model.n)
+    check_shape(name, values.shape, expected)
+    return values

@@ -54,21 +54,21 @@ def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction,
     Returns:
         One curve per joint, in model order.
     """
-    model, found = ident.model, []
+    model, curves = ident.model, []
     limits = model.robot.limit("velocity")
     for j, joint in enumerate(model.robot.joints):
-        if not any(_share(ident, item, j) != 0 and _is_dissipative(item) for item in model.terms):
+        if not any(_share(ident, applied, j) != 0 and _is_dissipative(applied) for applied in model.terms):
             continue
         trained = logged_speeds(ident, j)
         reach = max(abs(trained[0]), abs(trained[1]), 1e-6)
         limit = float(limits[j]) if np.isfinite(limits[j]) and limits[j] > 0 else float("inf")
         end = limit * 1.02 if reach < limit <= _FAR * reach else _BEYOND * reach
         v = np.linspace(-end, end, _POINTS)
-        loaded = any(item.term.loaded and _share(ident, item, j) != 0 for item in model.terms)
+        loaded = any(applied.term.loaded and _share(ident, applied, j) != 0 for applied in model.terms)
         load = float(ident.load[j]) if loaded else 0.0
         columns = friction_columns(ident, j, v, load)
-        found.append(SteadyFriction(joint, v, columns @ ident.theta, _interval(ident, columns, alpha), trained, limit, load))
-    return tuple(found)
+        curves.append(SteadyFriction(joint, v, columns @ ident.theta, _interval(ident, columns, alpha), trained, limit, load))
+    return tuple(curves)
 
 
 def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
@@ -83,24 +83,24 @@ def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
         Shape (N, p); multiplied by theta, it gives the friction torque of joint j [N·m or N].
     """
     rows = np.zeros((len(v), len(ident.theta)))
-    for item, own in ident.model.placed_terms:
-        part = _share(ident, item, j)
-        if part != 0 and _is_dissipative(item):
-            q = np.cumsum(np.full_like(v, 1.0)) * np.sign(part * v)  # long enough for presliding to be over
-            torque = np.full_like(v, load / abs(part))
-            motion = AxisMotion(q, part * v, np.zeros_like(v), 1.0, torque, before=q[:1] - np.sign(part * v[:1]))
-            rows[:, own] = part * item.term.columns(motion)
+    for applied, columns in ident.model.placed_terms:
+        share = _share(ident, applied, j)
+        if share != 0 and _is_dissipative(applied):
+            q = np.cumsum(np.full_like(v, 1.0)) * np.sign(share * v)  # long enough for presliding to be over
+            torque = np.full_like(v, load / abs(share))
+            motion = AxisMotion(q, share * v, np.zeros_like(v), 1.0, torque, before=q[:1] - np.sign(share * v[:1]))
+            rows[:, columns] = share * applied.term.columns(motion)
     return rows
 
 
-def _is_dissipative(item: AppliedTerm) -> bool:
+def _is_dissipative(applied: AppliedTerm) -> bool:
     """Whether a term is friction that dissipates energy."""
-    return isinstance(item.term, Law) and not item.term.conservative
+    return isinstance(applied.term, Law) and not applied.term.conservative
 
 
-def _share(ident: Record, item: AppliedTerm, j: int) -> float:
+def _share(ident: Record, applied: AppliedTerm, j: int) -> float:
     """Speed of the axis of a term if one joint moves alone at unit speed; 0 if the term does not act on the joint."""
-    return float(ident.model.drive.rate_weights(item.axis, item.side)[j])
+    return float(ident.model.drive.rate_weights(applied.axis, applied.side)[j])
 
 
 def logged_speeds(ident: Record, j: int) -> tuple[float, float]:
@@ -116,12 +116,14 @@ def _interval(ident: Record, columns: Array, alpha: float) -> Array:
     """Interval of a function of friction parameters only; infinite where the data do not determine it."""
     base = ident.fit.base
     rows = columns[:, base.independent]
-    found = functional_interval(ident.fit, ident.factor, rows, alpha)
-    rest = columns[:, base.dependent] - rows @ base.K
+    interval = functional_interval(ident.fit, ident.factor, rows, alpha)
+    undetermined = columns[:, base.dependent] - rows @ base.K
     scale = np.abs(columns).max(axis=1, initial=0.0)
-    lost = (np.abs(rest).max(axis=1, initial=0.0) > 1e-9 * scale) | (np.abs(columns[:, base.zero]).max(axis=1, initial=0.0) > 0)
-    found[lost] = [-np.inf, np.inf]
-    return np.asarray(found)
+    lost = (np.abs(undetermined).max(axis=1, initial=0.0) > 1e-9 * scale) | (
+        np.abs(columns[:, base.zero]).max(axis=1, initial=0.0) > 0
+    )
+    interval[lost] = [-np.inf, np.inf]
+    return np.asarray(interval)
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,9 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
     model = ident.model
     damping, friction, replaced = {}, {}, []
     for j, joint in enumerate(model.robot.joints):
-        laws = {item.term.name for item in model.terms if _share(ident, item, j) != 0 and isinstance(item.term, Law)}
+        laws = {
+            applied.term.name for applied in model.terms if _share(ident, applied, j) != 0 and isinstance(applied.term, Law)
+        }
         load = float(ident.load[j])
         v = np.linspace(_SLOWEST, 1.0, 40) * max(float(ident.speed[j]), 1e-6)
         curve = 0.5 * (friction_columns(ident, j, v, load) - friction_columns(ident, j, -v, load)) @ ident.theta
@@ -174,8 +178,8 @@ def armature(ident: Record) -> dict[str, float]:
 def _of_law(ident: Record, j: int, name: str, power: int) -> float:
     """Sum of all terms of one name for a joint that moves alone, weighted with their speed ratios to a power."""
     terms = [
-        (float(ident.theta[own.start]), _share(ident, item, j))
-        for item, own in ident.model.placed_terms
-        if item.term.name == name
+        (float(ident.theta[columns.start]), _share(ident, applied, j))
+        for applied, columns in ident.model.placed_terms
+        if applied.term.name == name
     ]
-    return sum((value * abs(part) ** power for value, part in terms), 0.0)
+    return sum((value * abs(share) ** power for value, share in terms), 0.0)

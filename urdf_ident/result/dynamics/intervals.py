@@ -99,16 +99,16 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     held_out = residual.reach(np.atleast_2d(velocity), np.atleast_2d(acceleration), alpha).reshape(centre.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), position, velocity, acceleration)
     median, below, above = _parameter_reach(ident, rows, residual.variance, alpha)
-    smeared, rest = np.zeros_like(centre), held_out**2
+    smeared, variance = np.zeros_like(centre), held_out**2
     if residual.seen is not None:
         p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
         unseen = unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)
-        rest = rest + np.square(ndtri(1 - alpha / 2) / SIGMAS * unseen).reshape(centre.shape)
+        variance = variance + np.square(ndtri(1 - alpha / 2) / SIGMAS * unseen).reshape(centre.shape)
         smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band, residual.period).reshape(centre.shape)
     ends = []
-    for side, own in ((-1.0, below), (1.0, above)):
+    for side, reach in ((-1.0, below), (1.0, above)):
         shift = np.hypot(smeared, np.maximum(side * median, 0.0))
-        ends.append(centre + side * _around_shift(np.sqrt(rest + own), shift, alpha))
+        ends.append(centre + side * _around_shift(np.sqrt(variance + reach), shift, alpha))
     return np.stack(ends, axis=-1)
 
 
@@ -146,13 +146,13 @@ def _parameter_reach(ident: Record, rows: Array, known: Array, alpha: float) -> 
     along = rows @ (covariance[:, limited] / std)  # torque per standard deviation of each such parameter
     most = np.argmax(np.abs(along), axis=-1)
     along = np.take_along_axis(along, most[..., None], axis=-1)[..., 0]
-    rest = np.sum((rows @ covariance) * rows, axis=-1) - along**2 - narrow * known
+    remaining = np.sum((rows @ covariance) * rows, axis=-1) - along**2 - narrow * known
     positive = log_ndtr(mean[limited] / std)  # of normal variables that are known not to be negative
     low, middle, high = (-ndtri_exp(np.log1p(-share) + positive) for share in (alpha / 2, 0.5, 1 - alpha / 2))
     lower, upper = along * (low - middle)[most], along * (high - middle)[most]
     shift = rows @ (mean - ident.theta) + along * middle[most]
     below, above = (
-        np.maximum(ndtri(1 - alpha / 2) ** 2 * rest + end**2, 0.0)
+        np.maximum(ndtri(1 - alpha / 2) ** 2 * remaining + end**2, 0.0)
         for end in (np.minimum(lower, upper), np.maximum(lower, upper))
     )
     return shift, below, above

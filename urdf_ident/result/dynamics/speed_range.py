@@ -59,10 +59,10 @@ def errors_at_speeds(ident: Record, trained: Range, tested: Sequence[HeldOutMoti
     limit = np.where(np.isfinite(limit), limit, 0.0)
     full = limit / np.maximum(trained.speed, 1e-9)
     reached = [float(np.min(motion.speed[limit > 0] / limit[limit > 0], initial=1.0)) for motion in tested]
-    found = []
+    ranges = []
     for share in SPEEDS:
         if measured := [motion.relative for motion, most in zip(tested, reached, strict=True) if most >= share]:
-            found.append(np.max(measured, axis=0))
+            ranges.append(np.max(measured, axis=0))
             continue
         faster = np.maximum(share * full, 1.0)
         rows = ident.model.torque(np.eye(len(ident.theta)), q, faster * v, faster**2 * a)
@@ -70,5 +70,5 @@ def errors_at_speeds(ident: Record, trained: Range, tested: Sequence[HeldOutMoti
         square = variance + bias**2
         if seen is not None:
             square += (unseen_friction(ident.model, ident.theta, seen, q, faster * v, faster**2 * a) / SIGMAS) ** 2
-        found.append(np.sqrt(np.mean(square, axis=0)) / divisors(rms(rows @ ident.theta, axis=0)))
-    return dict(zip(robot.joints, np.transpose(found).tolist(), strict=True))
+        ranges.append(np.sqrt(np.mean(square, axis=0)) / divisors(rms(rows @ ident.theta, axis=0)))
+    return dict(zip(robot.joints, np.transpose(ranges).tolist(), strict=True))

@@ -29,7 +29,7 @@ def springs(ident: Record, alpha: float = 0.05) -> dict[str, dict[str, Any]]:
     from scipy.special import stdtrit
 
     reach = float(stdtrit(ident.fit.dof, 1 - alpha / 2))
-    seen = {item["joint"]: item for item in ident.solver.get("springs", ())}
+    seen = {spring["joint"]: spring for spring in ident.solver.get("springs", ())}
     table: dict[str, dict[str, Any]] = {}
     for j, joint in enumerate(model.robot.joints):
         entry: dict[str, Any] = {"seen": joint not in model.rigid, "gear_ratio": float(model.drive.ratio[j])}

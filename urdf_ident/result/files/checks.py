@@ -81,15 +81,15 @@ def check_result(data: Any, schema: str) -> None:
         )
     _check_urdf(data["robot"])
     for name in ("inputs", "validation", "left_out"):
-        if not all(isinstance(item, Mapping) for item in data.get(name, [])):
+        if not all(isinstance(entry, Mapping) for entry in data.get(name, [])):
             raise _wrong("is no list of mappings", name)
-    for k, item in enumerate(data["inputs"]):
+    for k, entry in enumerate(data["inputs"]):
         for key, wanted in _INPUT.items():
-            if not isinstance(item.get(key), wanted):
-                raise _wrong("is missing or of the wrong kind", f"inputs.{k}.{key}", repr(item.get(key))[:40], wanted.__name__)
+            if not isinstance(entry.get(key), wanted):
+                raise _wrong("is missing or of the wrong kind", f"inputs.{k}.{key}", repr(entry.get(key))[:40], wanted.__name__)
     for name in ("inputs", "left_out"):
-        for k, item in enumerate(data.get(name, [])):
-            _check_findings(item.get("findings", []), f"{name}.{k}.findings")
+        for k, entry in enumerate(data.get(name, [])):
+            _check_findings(entry.get("findings", []), f"{name}.{k}.findings")
     for name in ("load", "speed"):
         if name in data["signals"]:
             _sized(np.atleast_1d(_numbers(data["signals"][name], f"signals.{name}")), (len(data["joints"]),), f"signals.{name}")
@@ -99,24 +99,24 @@ def check_result(data: Any, schema: str) -> None:
     _check_state(data)
 
 
-def _check_schema(found: Any, schema: str) -> None:
-    if found == schema:
+def _check_schema(stated: Any, schema: str) -> None:
+    if stated == schema:
         return
     family, _, version = schema.rpartition("/")
-    other, _, number = str(found).rpartition("/")
-    if isinstance(found, str) and other == family and number.isdigit():
+    other, _, number = str(stated).rpartition("/")
+    if isinstance(stated, str) and other == family and number.isdigit():
         newer = int(number[:9]) > int(version)
         raise LogError(
             f"the result is of {'a newer' if newer else 'an older'} version",
             where="schema",
-            got=found,
+            got=stated,
             expected=schema,
             remedy="update urdf-ident" if newer else "identify again, or read it with the version that wrote it",
         )
     raise LogError(
         "not an identification.json",
         where="schema",
-        got=repr(found)[:40],
+        got=repr(stated)[:40],
         expected=schema,
         remedy="name the file that `urdf-ident identify` wrote",
     )
@@ -136,15 +136,15 @@ def _check_urdf(robot: Mapping[str, Any]) -> None:
         )
 
 
-def _check_findings(found: Any, where: str) -> None:
-    words = ("id", "severity", "message")
-    if not isinstance(found, list) or not all(
-        isinstance(item, Mapping) and all(isinstance(item.get(word), str) for word in words) for item in found
+def _check_findings(findings: Any, where: str) -> None:
+    keys = ("id", "severity", "message")
+    if not isinstance(findings, list) or not all(
+        isinstance(finding, Mapping) and all(isinstance(finding.get(word), str) for word in keys) for finding in findings
     ):
-        raise _wrong("is no list of findings", where, expected=f"mappings with {', '.join(words)}")
+        raise _wrong("is no list of findings", where, expected=f"mappings with {', '.join(keys)}")
     try:
-        for item in found:
-            Judgement.from_dict(item)
+        for finding in findings:
+            Judgement.from_dict(finding)
     except (TypeError, ValueError) as error:
         raise _wrong(f"holds an unknown finding: {error}", where) from error
 
@@ -155,13 +155,15 @@ def _check_parameters(data: Mapping[str, Any]) -> Array:
     masses = []
     for kind in ("base", "standard"):
         entries = parameters.get(kind)
-        if not isinstance(entries, list) or not all(isinstance(item, Mapping) for item in entries):
+        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
             raise _wrong("is no list of parameters", f"parameters.{kind}")
-        values = _numbers([item.get("value") for item in entries], f"parameters.{kind}")
+        values = _numbers([entry.get("value") for entry in entries], f"parameters.{kind}")
         if values.shape != (len(entries),):
             raise _wrong("a value is no number", f"parameters.{kind}")
         if kind == "standard":
-            masses = [value for item, value in zip(entries, values, strict=True) if item.get("unit") == "kg" and "body" in item]
+            masses = [
+                value for entry, value in zip(entries, values, strict=True) if entry.get("unit") == "kg" and "body" in entry
+            ]
     return np.array(masses)
 
 
@@ -202,9 +204,9 @@ def _check_root(root: Array) -> None:
 
 def _check_combinations(data: Mapping[str, Any], independent: list[int], dependent: list[int], K: Array) -> None:
     """Checks that the combinations stored as numbers and, for readers, by name agree; the latter lack tiny coefficients."""
-    names = [str(item.get("name")) for item in data["parameters"]["standard"]]
+    names = [str(term.get("name")) for term in data["parameters"]["standard"]]
     for row, entry in enumerate(data["parameters"]["base"]):
-        listed = {str(item["parameter"]): float(item["coefficient"]) for item in entry.get("terms", ())}
+        listed = {str(term["parameter"]): float(term["coefficient"]) for term in entry.get("terms", ())}
         meant = {names[dependent[k]]: float(K[row, k]) for k in np.flatnonzero(K[row])} | {names[independent[row]]: 1.0}
         pairs = [(listed.get(key, 0.0), meant.get(key, 0.0)) for key in {*listed, *meant}]
         if any(abs(named - value) > 1.000001e-9 * max(1.0, abs(value)) for named, value in pairs):
@@ -213,13 +215,13 @@ def _check_combinations(data: Mapping[str, Any], independent: list[int], depende
 
 def _check_covariance(matrix: Any, b: int, seen: Any) -> None:
     covariance = _sized(matrix, (b, b), "covariance.matrix")
-    if not isinstance(seen, list) or len(seen) != b or not all(isinstance(item, bool) for item in seen):
+    if not isinstance(seen, list) or len(seen) != b or not all(isinstance(flag, bool) for flag in seen):
         raise _wrong("is no list of true and false", "state.fit.seen")
-    kept = covariance[np.ix_(seen, seen)] if b else covariance
-    size = np.sqrt(np.maximum(np.diag(kept), 0.0))
-    if (np.diag(kept) < 0).any():
-        raise _wrong("holds a negative variance", "covariance.matrix", np.diag(kept).min())
-    scaled = kept / np.where(size > 0, size, 1.0) / np.where(size > 0, size, 1.0)[:, None]
+    determined = covariance[np.ix_(seen, seen)] if b else covariance
+    size = np.sqrt(np.maximum(np.diag(determined), 0.0))
+    if (np.diag(determined) < 0).any():
+        raise _wrong("holds a negative variance", "covariance.matrix", np.diag(determined).min())
+    scaled = determined / np.where(size > 0, size, 1.0) / np.where(size > 0, size, 1.0)[:, None]
     if len(scaled) and not np.allclose(scaled, scaled.T, rtol=0, atol=_ROUNDING):
         raise _wrong("is not symmetric", "covariance.matrix")
     if len(scaled) and np.linalg.eigvalsh(scaled)[0] < -_ROUNDING * len(scaled):
@@ -227,37 +229,37 @@ def _check_covariance(matrix: Any, b: int, seen: Any) -> None:
 
 
 def _indices(base: Mapping[str, Any], key: str) -> list[int]:
-    found = base.get(key)
-    if not isinstance(found, list) or not all(type(k) is int for k in found):
+    indices = base.get(key)
+    if not isinstance(indices, list) or not all(type(k) is int for k in indices):
         raise _wrong("holds no indices", f"state.base.{key}")
-    return found
+    return indices
 
 
 def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = data.get(key)
-    if not isinstance(found, Mapping):
+    section = data.get(key)
+    if not isinstance(section, Mapping):
         raise _wrong("is missing or no mapping", key)
-    return found
+    return section
 
 
 def _sized(value: Any, shape: tuple[int | None, ...], where: str) -> Array:
-    found = _numbers(value, where)
-    if found.ndim != len(shape) or any(want is not None and got != want for got, want in zip(found.shape, shape, strict=True)):
-        raise _wrong("has the wrong shape", where, found.shape, shape)
-    return found
+    array = _numbers(value, where)
+    if array.ndim != len(shape) or any(want is not None and got != want for got, want in zip(array.shape, shape, strict=True)):
+        raise _wrong("has the wrong shape", where, array.shape, shape)
+    return array
 
 
 def _numbers(value: Any, where: str) -> Array:
     """Returns the value as an array of finite numbers of plausible size, of any shape."""
     try:
-        found = np.asarray(value, dtype=float)
+        array = np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError) as error:
         raise _wrong("holds what is no number", where) from error
-    if value is None or not np.isfinite(found).all():
+    if value is None or not np.isfinite(array).all():
         raise _wrong("holds a number that is not finite", where)
-    if where == "parameters.standard" and not (np.abs(found) < LARGEST).all():
-        raise _wrong("is out of all proportion", where, f"{np.abs(found).max():.3g}", f"< {LARGEST:g}")
-    return found
+    if where == "parameters.standard" and not (np.abs(array) < LARGEST).all():
+        raise _wrong("is out of all proportion", where, f"{np.abs(array).max():.3g}", f"< {LARGEST:g}")
+    return array
 
 
 def _wrong(what: str, where: str, got: object = None, expected: object = None) -> LogError:

@@ -51,10 +51,10 @@ def write_urdf(ident: Record, path: str | Path) -> tuple[str, ...]:
 def _corrected(ident: Record, where: str | Path | None = None) -> tuple[str, tuple[str, ...]]:
     """The text of the corrected URDF, and notes on further changes."""
     robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
-    found = equivalent_friction(ident)
-    options: dict[str, Any] = {"damping": found.damping, "friction": found.friction, "repair": True, "where": where}
+    equivalent = equivalent_friction(ident)
+    options: dict[str, Any] = {"damping": equivalent.damping, "friction": equivalent.friction, "repair": True, "where": where}
     text, notes = urdf.urdf_text(robot, inertial, **options)
-    return text, (*notes, *found.notes)
+    return text, (*notes, *equivalent.notes)
 
 
 def write_mjcf(ident: Record, path: str | Path) -> tuple[str, ...]:
@@ -71,8 +71,8 @@ def write_mjcf(ident: Record, path: str | Path) -> tuple[str, ...]:
         OutputError: The file cannot be written.
     """
     robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
-    found = equivalent_friction(ident)
-    terms = {"damping": found.damping, "frictionloss": found.friction, "armature": armature(ident)}
+    equivalent = equivalent_friction(ident)
+    terms = {"damping": equivalent.damping, "frictionloss": equivalent.friction, "armature": armature(ident)}
     return mjcf.write_mjcf(path, robot, inertial, **terms, repair=True)
 
 
@@ -208,9 +208,14 @@ def _write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) 
             got=theta[carrier].tolist(),
             expected=wanted[carrier].tolist(),
         )
-    found = equivalent_friction(ident)
+    equivalent = equivalent_friction(ident)
     xml, more = mjcf.mjcf_text(
-        heavy, theta.ravel(), damping=found.damping, frictionloss=found.friction, armature=armature(ident), repair=True
+        heavy,
+        theta.ravel(),
+        damping=equivalent.damping,
+        frictionloss=equivalent.friction,
+        armature=armature(ident),
+        repair=True,
     )
     files = [write_text(out / f"{name}_with_payload.urdf", text), write_text(out / f"{name}_with_payload.xml", xml)]
     return [*dict.fromkeys([*notes, *more]), *(f"wrote {file} (link '{link}' on {body.link})" for file in files)]

@@ -220,10 +220,10 @@ class Plots:
                 expected="series.json beside identification.json",
                 remedy="`urdf-ident report OUT/identification.json LOG...` makes them from logs",
             )
-        found = next((item for item in logs if log in (None, item.log)), None)
-        if found is None:
-            raise ModelError("no series of this log", got=repr(log), expected=", ".join(item.log for item in logs))
-        return found
+        trace = next((trace for trace in logs if log in (None, trace.log)), None)
+        if trace is None:
+            raise ModelError("no series of this log", got=repr(log), expected=", ".join(trace.log for trace in logs))
+        return trace
 
     def units(self) -> str:
         """Returns the units of the torques of all joints.

@@ -37,8 +37,8 @@ def draw_torque(axis: Any, trace: LogTrace, j: int, joint: str, unit: str, *, re
     time, clock = _times(trace)
     for series, colour, width, alpha, label in lines:
         for k, piece in enumerate(trace.pieces()):
-            words = label if k == 0 else f"_{label}"
-            axis.plot(time[piece], series[piece, j], color=colour, linewidth=width, alpha=alpha, label=words)
+            entry = label if k == 0 else f"_{label}"
+            axis.plot(time[piece], series[piece, j], color=colour, linewidth=width, alpha=alpha, label=entry)
     _limits(axis, trace, time, j)
     apply_style(axis, title=joint, y=f"torque [{unit}]" if unit != "N" else "force [N]")
     for piece in trace.pieces():
@@ -57,9 +57,9 @@ def _limits(axis: Any, trace: LogTrace, time: Array, j: int) -> None:
     """Sets limits to fit measured and identified torque; a URDF prediction far off may exceed them."""
     both = np.concatenate([trace.measured[:, j], trace.identified[:, j]])
     low, high = float(both.min()), float(both.max())
-    own = trace.urdf[:, j]
+    predicted = trace.urdf[:, j]
     reach = max(high - low, 1e-9)
-    low, high = max(min(low, float(own.min())), low - reach), min(max(high, float(own.max())), high + reach)
+    low, high = max(min(low, float(predicted.min())), low - reach), min(max(high, float(predicted.max())), high + reach)
     axis.set_ylim(low - 0.06 * (high - low), high + 0.06 * (high - low))
     axis.set_xlim(float(time[0]), float(time[-1]) if len(time) > 1 else float(time[0]) + 1.0)
 
@@ -99,7 +99,7 @@ def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]]) -> None:
     Args:
         entries: ``validation`` of a result.
     """
-    joints = [item["joint"] for item in entries[0]["per_joint"]]
+    joints = [error["joint"] for error in entries[0]["per_joint"]]
     torque = divisors(over_logs(entries, "rms_torque"))
     keys = (
         ("urdf_rmse", PALETTE.urdf, "URDF"),
