@@ -160,8 +160,17 @@ def design_excitation(
     limits = limits or Limits.from_robot(model.robot)
     ends = (None if q is None else one_each(key, q, len(limits.joints)) for key, q in (("start", start), ("end", end)))
     shape = Family(family, limits.joints, float(duration), harmonics, periods, ramp if family == "fourier" else 0.0, *ends)
-    around: dict[str, Any] = {"after": after, "collisions": collisions, "global_start": global_start}
-    given = formulate(model, shape, limits, criterion, noise=noise, scaling=scaling, **around)
+    given = formulate(
+        model,
+        shape,
+        limits,
+        criterion,
+        noise=noise,
+        scaling=scaling,
+        after=after,
+        collisions=collisions,
+        global_start=global_start,
+    )
     problem, model = given.problem, given.model
 
     def say(spent: float, value: float) -> None:

@@ -69,7 +69,7 @@ class PlannedRows:
         self._mix = model.drive.row_mix / self.noise[:, None]
         self._spread = self._mix @ model.distribution
         inside = base.independent < model.n_inertial
-        self._inertial, self._own = base.independent[inside], base.independent[~inside] - model.n_inertial
+        self._inertial, self._applied = base.independent[inside], base.independent[~inside] - model.n_inertial
         self._cut = int(inside.sum())
         self._diagonal = bool(np.array_equal(model.drive.row_mix, np.eye(model.n)))
         self.theta0 = lumped_inertials(model.robot).reshape(-1)
@@ -92,10 +92,10 @@ class PlannedRows:
         planned = Segment("planned", 0.0, 0.0, q, v, a, reference_torque=reference)
         axes = [self.model.axis_motion(planned, applied) for applied in self.model.terms]
         values = [applied.term.columns(axis) for applied, axis in zip(self.model.terms, axes, strict=True)]
-        terms = np.hstack([np.zeros((len(q), 0)), *values])[:, self._own]
+        terms = np.hstack([np.zeros((len(q), 0)), *values])[:, self._applied]
         out = np.empty((len(q), self.n, len(self.base)))
         out[:, :, : self._cut] = self._mixed(full[:, :, self._inertial])
-        out[:, :, self._cut :] = terms[:, None, :] * self._spread[:, self._own]
+        out[:, :, self._cut :] = terms[:, None, :] * self._spread[:, self._applied]
         return out * self.scale, RowState(sweep, axes, reference, full)
 
     def torque(self, state: RowState) -> Array:
@@ -123,7 +123,7 @@ class PlannedRows:
         rigid[:, :, self._inertial] = inertial / self.noise[:, None] if self._diagonal else self._mix.T @ inertial
         by_q, by_v, by_a, by_reference = (np.zeros(weight.shape[:2]) for _ in range(4))
         by_term = np.zeros((len(weight), self._spread.shape[1]))
-        by_term[:, self._own] = (weight[:, :, self._cut :] * self._spread[:, self._own]).sum(axis=1)
+        by_term[:, self._applied] = (weight[:, :, self._cut :] * self._spread[:, self._applied]).sum(axis=1)
         for (applied, place), axis in zip(self.model.placed_terms, state.terms, strict=True):
             columns = by_term[:, place.start - self.model.n_inertial : place.stop - self.model.n_inertial]
             self._term_gradient(applied, axis, columns, (by_q, by_v, by_a, by_reference))

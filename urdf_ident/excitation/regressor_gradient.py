@@ -94,14 +94,11 @@ class RigidRegressor:
             rows = (twists.swapaxes(2, 3).reshape(samples, 4 * (depth + 1), 3) @ field).reshape(samples, depth + 1, 16)
             out[:, self.paths[i], 10 * i : 10 * i + 10] = rows @ self._basis
             moved.append(state)
-            for store, value in (
-                (sweep.transforms, transform),
-                (sweep.outer, outer),
-                (sweep.velocity, velocity),
-                (sweep.twists, twists),
-                (sweep.fields, field),
-            ):
-                store.append(value)
+            sweep.transforms.append(transform)
+            sweep.outer.append(outer)
+            sweep.velocity.append(velocity)
+            sweep.twists.append(twists)
+            sweep.fields.append(field)
         return out, sweep
 
     def gradient(self, weight: Array, sweep: Sweep) -> tuple[Array, Array, Array]:

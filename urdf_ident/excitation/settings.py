@@ -162,10 +162,12 @@ class ExcitationSection(Section):
         from .planned.via_points import design_points
 
         robot = model.robot
-        options, around = self.options(robot), self.build_collisions(robot, folder)
+        options, collisions = self.options(robot), self.build_collisions(robot, folder)
         if self.family == "poses":
-            return design_poses(model, limits=options["limits"], torque=prior_torque(robot), collisions=around, seed=self.seed)
-        path = {"start": options["start"], "limits": options["limits"], "collisions": around}
+            return design_poses(
+                model, limits=options["limits"], torque=prior_torque(robot), collisions=collisions, seed=self.seed
+            )
+        path = {"start": options["start"], "limits": options["limits"], "collisions": collisions}
         search: dict[str, Any] = {"seed": self.seed, "budget": self.budget}
         if self.family == "circle":
             return design_circle(model, **self.circle.model_dump(), **path, **search)
@@ -174,14 +176,14 @@ class ExcitationSection(Section):
             more = {"criterion": self.criterion, "noise": options["noise"], "dwell": self.dwell}
             return design_points(model, points=listed, **more, **path, **search)
         if self.family != "sweeps":
-            return design_excitation(model, after=after, collisions=around, progress=progress, **options)
+            return design_excitation(model, after=after, collisions=collisions, progress=progress, **options)
         return bidirectional_experiment(
             options["limits"],
             home=options["start"],
             count=self.speeds,
             cruise=self.cruise,
             torque=prior_torque(robot),
-            collisions=around,
+            collisions=collisions,
             seed=self.seed,
         )
 

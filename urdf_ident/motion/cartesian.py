@@ -141,7 +141,7 @@ class _Solver:
     """Damped least squares on the position of a frame, and optionally its orientation."""
 
     def __init__(self, robot: Robot, frame: str, rotation: Array | None) -> None:
-        names = [known.name for known in robot.model.frames]
+        names = [each.name for each in robot.model.frames]
         check_named("frame", frame, names, LimitError, robot.path)
         self.robot, self.rotation = robot, rotation
         self.frame, self.data = robot.model.getFrameId(frame), robot.model.createData()
