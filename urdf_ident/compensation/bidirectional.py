@@ -103,14 +103,11 @@ def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
         trim = (last - first) // 10  # friction transients and filter edges
         first, last = begin + first + trim, begin + last - trim
         span = slice(first, last)
-        if (last - first) / segment.rate >= 0.1 and last - first >= 10 and _cruises(segment.a[:, j], span, begin, end):
+        # a speed held constant, and not just the peak of a short move
+        held = rms(segment.a[span, j]) < _HELD * float(np.abs(segment.a[begin:end, j]).max())
+        if (last - first) / segment.rate >= 0.1 and last - first >= 10 and held:
             steady_runs.append(_Run(segment.q[span, j], tau[span], float(np.mean(v[span]))))
     return steady_runs
-
-
-def _cruises(a: Array, span: slice, begin: int, end: int) -> bool:
-    """Whether the speed is held constant, and is not just the peak of a short move."""
-    return rms(a[span]) < _HELD * float(np.abs(a[begin:end]).max())
 
 
 def _cruise(speed: Array) -> float:
