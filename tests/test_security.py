@@ -23,7 +23,6 @@ REACHING = {
 }
 #: What SECURITY.md says of them.
 NAMED = {
-    "excitation/search/parallel.py": {"multiprocessing"},
     "logs/remote.py": {"fsspec", "aiohttp"},
     "parallel.py": {"pickle", "joblib", "distributed", "socket"},
     "viz/player.py": {"socket", "tornado", "meshcat.servers", "webbrowser"},

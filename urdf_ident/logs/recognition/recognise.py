@@ -277,14 +277,16 @@ def _rate_unit(robot: Robot, candidate: _Candidate, units: dict[str, Recognised]
     """Unit of the velocities, from the ratio of the derivative of the positions to them."""
     if clock.column is None and not clock.why.startswith("certain"):
         return
-    factor = parse_unit(candidate.unit).factor
-    for name in ("rad/s", "deg/s", "rev/s", "rpm"):
-        if abs(candidate.rate.scale * factor / parse_unit(name).factor - 1.0) < 0.1:
-            if name != "rad/s" and not robot.prismatic.all():
-                units["velocity"] = Recognised(
-                    name, f"certain: the derivative of the positions is {candidate.rate.scale:.4g} times as large"
-                )
-            return
+    ratio = candidate.rate.scale * parse_unit(candidate.unit).factor
+    factors: dict[str, float] = {name: parse_unit(name).factor for name in ("rad/s", "deg/s", "rev/s", "rpm")}
+    factors |= {f"a factor of {10.0**power:g}": 10.0**power for power in (-3, -2, -1, 1, 2, 3)}  # 0.1 is near 1 rpm
+    nearest = min(factors, key=lambda name: abs(np.log(max(ratio, np.finfo(float).tiny) / factors[name])))
+    if nearest in ("rad/s", "deg/s", "rev/s", "rpm") and abs(ratio / factors[nearest] - 1.0) < 0.1:
+        if nearest != "rad/s" and not robot.prismatic.all():
+            units["velocity"] = Recognised(
+                nearest, f"certain: the derivative of the positions is {candidate.rate.scale:.4g} times as large"
+            )
+        return
     notes.append(
         f"the derivative of the positions is {candidate.rate.scale:.4g} times the velocities, "
         "which no unit explains: check clock and gear ratios"
