@@ -284,22 +284,28 @@ class Project(Section):
         """Signal conditioning of the fit."""
         return SignalConfig(**self.signals.model_dump(exclude={"prediction"}))
 
-    def scoring_config(self, signals: Mapping[str, Any]) -> SignalConfig:
-        """Signal conditioning for predictions: that of the training logs, without averaging of periods.
+    def further_config(self, signals: Mapping[str, Any]) -> SignalConfig:
+        """Signal conditioning of further logs: that of the training logs, without averaging of periods.
 
         Args:
             signals: The conditioning of the training logs: ``signals`` of identification.json.
-
-        Returns:
-            The conditioning.
         """
-        wanted, delay = self.signals, float(signals.get("delay", {}).get("compensated", 0.0))
-        config = SignalConfig(decimate=signals["decimate"], velocity=wanted.velocity, periodic="off", delay=delay)
-        if wanted.prediction != "auto":
-            return replace(config, cutoff=float(wanted.prediction))
+        delay = float(signals.get("delay", {}).get("compensated", 0.0))
+        cutoff, decimate = float(signals["cutoff"]), signals["decimate"]
+        return SignalConfig(cutoff=cutoff, decimate=decimate, velocity=self.signals.velocity, periodic="off", delay=delay)
+
+    def scoring_config(self, signals: Mapping[str, Any]) -> SignalConfig:
+        """:meth:`further_config` with the low-pass for predictions.
+
+        Args:
+            signals: The conditioning of the training logs: ``signals`` of identification.json.
+        """
+        config = self.further_config(signals)
+        if self.signals.prediction != "auto":
+            return replace(config, cutoff=float(self.signals.prediction))
         if "prediction" in signals:
-            return replace(config, scale=float(signals["prediction"]["scale"]))
-        return replace(config, cutoff=float(signals["cutoff"]))
+            return replace(config, cutoff="auto", scale=float(signals["prediction"]["scale"]))
+        return config
 
 
 def _changed(key: str, present: Any, how: str, by: Any, robot: Robot) -> Any:

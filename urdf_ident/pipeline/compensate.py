@@ -193,7 +193,7 @@ def _prepared(
 
     Those with ``runs`` at constant speed are not cut at standstills, because the short runs between them are needed.
     """
-    config = replace(ident.project.scoring_config(ident.signals), cutoff=float(ident.signals["cutoff"]), scale=1.0)
+    config = ident.project.further_config(ident.signals)
     if runs:
         config = replace(config, rest_time=np.inf, shortest=0.1)
     return prepare_each(logs, ident.model, ident.project, config, force)

@@ -29,7 +29,7 @@ from .estimate import DataEstimate, estimate_from_data
 from .floor import measure_floor
 from .physics import Physical, complete
 from .prepare import Prepared, prepare, prepare_each, prepare_usable
-from .validate import held_out_motions, repeated_motions, score_logs, traces, unseen_statistics
+from .validate import behind_prediction_band, held_out_motions, repeated_motions, score_logs, traces, unseen_statistics
 
 
 @one_thread()
@@ -81,7 +81,7 @@ def identify(
     else:
         prepared = prepare(model, logs, project, force, progress)
     # logs that cannot be scored raise before the fit
-    unseen = prepare_each(held_out, prepared.model, project, project.scoring_config(prepared.signals), force)
+    unseen = prepare_each(held_out, prepared.model, project, project.further_config(prepared.signals), force)
     from_data = estimate_from_data(prepared, project, progress)
     result = _result(from_data, prepared, project)
     result = replace(result, left_out=tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name)))
@@ -101,9 +101,7 @@ def _scored(
     """Adds the scores of the held-out logs, the torques to be plotted, and the errors to be expected at other speeds."""
     factors = unseen_statistics(from_data, unseen, result.project.signal_config())
     repeats = repeated_motions(from_data, unseen, factors)
-    scoring = result.project.scoring_config(result.signals)
-    if scoring != result.project.scoring_config(prepared.signals):
-        unseen = prepare_each(held_out, result.model, result.project, scoring, force)
+    unseen = behind_prediction_band(unseen, result)
     scored = score_logs(result, held_out, unseen, force=force, repeats=repeats)
     result = replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs))
     if not result.prediction or result.evidence is None:

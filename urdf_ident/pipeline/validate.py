@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
 from ..estimation.estimators.resting import weigh_alike
+from ..estimation.uncertainty.prediction_band import in_band
 from ..estimation.uncertainty.uncovered_friction import seen_speeds
 from ..judgements.verdict import Verdict
 from ..linalg import divisors
@@ -138,8 +139,24 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     Raises:
         QualityError: A log is refused.
     """
-    prepared = prepare_each(logs, ident.model, ident.project, ident.project.scoring_config(ident.signals), force)
+    further = prepare_each(logs, ident.model, ident.project, ident.project.further_config(ident.signals), force)
+    prepared = behind_prediction_band(further, ident)
     return score_logs(ident, logs, prepared, force=force)
+
+
+def behind_prediction_band(logs: Sequence[PreparedLog], ident: Identification) -> list[PreparedLog]:
+    """Returns the same pieces of motion of logs behind the low-pass for predictions.
+
+    Which samples are in motion does not depend on that low-pass, so that it is scored on the samples on which it was chosen.
+
+    Args:
+        logs: Logs conditioned as for the fit, without averaging of periods.
+    """
+    config = ident.project.scoring_config(ident.signals)
+    if isinstance(ident.model, ElasticModel) or config == ident.project.further_config(ident.signals):
+        return list(logs)
+    payload = ident.project.build_payload(ident.model.robot)
+    return [in_band(log, ident.model, config, payload) for log in logs]
 
 
 def with_scores(ident: Identification, report: ValidationReport) -> Identification:
