@@ -221,7 +221,7 @@ def test_placeholder_inertials_are_left_behind():
             assert physical(thetas[-1], 4)
         errors.append([np.linalg.norm(test @ (theta - truth)) / np.linalg.norm(test @ truth) for theta in thetas])
     start, euclid, entropic_ = np.median(errors, axis=0)
-    assert start > 0.8
+    assert start > 0.5  # bodies of the geometry, since four equal ones are placeholders
     assert entropic_ < 0.15
     assert entropic_ < 0.8 * euclid
 

@@ -126,11 +126,12 @@ def test_commands_of_the_report_run_as_printed(
 
 def test_commands_name_the_user_s_files_for_a_shell() -> None:
     paths = CommandPaths(Path("my arm.urdf"), "out/identification.json", "p.yaml")
-    words = shlex.split(paths.fill(RICHER_MOTION).split("`")[1])
+    remedy = str(RICHER_MOTION)
+    words = shlex.split(paths.fill(remedy).split("`")[1])
     assert words == shlex.split("urdf-ident design 'my arm.urdf' -c p.yaml --after out/identification.json -o next.csv")
-    assert CommandPaths().fill(RICHER_MOTION) == RICHER_MOTION  # in Python the files are not known
-    data = {"verdict": {"causes": [{"remedy": RICHER_MOTION, "level": 1.5}]}, "notes": (RICHER_MOTION, None)}
-    filled = paths.fill(RICHER_MOTION)
+    assert CommandPaths().fill(remedy) == remedy  # in Python the files are not known
+    data = {"verdict": {"causes": [{"remedy": remedy, "level": 1.5}]}, "notes": (remedy, None)}
+    filled = paths.fill(remedy)
     assert paths.fill_in(data) == {"verdict": {"causes": [{"remedy": filled, "level": 1.5}]}, "notes": [filled, None]}
 
 

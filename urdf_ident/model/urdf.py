@@ -162,6 +162,8 @@ def canonical_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]
         The text, unchanged if nothing had to be rewritten, and a note on each kind of change.
     """
     bare = text.lstrip(_BEFORE)
+    if text == "\ufeff" + bare:  # a byte order mark alone, which XML allows
+        bare = text
     notes = [] if bare == text else ["blanks before the first < were left out"]
     try:
         read_xml(bare, where)
