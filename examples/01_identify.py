@@ -28,7 +28,7 @@ logs = [
 # Identify from two, validate on the third.
 model = ui.DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
 ident = ui.identify(model, logs[:2], held_out=logs[2:])
-print(ident.verdict.level, *ident.verdict.reasons, sep="\n  ")
+print(ident.verdict.level, *ident.verdict.judgements, sep="\n  ")
 print(ui.validate(ident, logs[2:]))
 
 # The identified model is a callable; results are files.

@@ -35,4 +35,4 @@ project = ui.Project.model_validate(
 )
 logs = [ui.read_recording(out / f"currents_{seed}.csv", robot, project.log) for seed in range(2)]
 ident = ui.identify(project.build_model(robot), logs, project=project)
-print(ident.verdict.level, *ident.verdict.reasons, sep="\n  ")
+print(ident.verdict.level, *ident.verdict.judgements, sep="\n  ")

@@ -355,8 +355,7 @@ def test_arrays_that_are_tables(shape: tuple[int, ...], read: tuple[int, ...] | 
 def test_positions_are_certain_by_two_signs_and_without_rivals(
     score: float, inside: float, alone: bool, units: tuple[str, ...]
 ) -> None:
-    efforts = SimpleNamespace(score=score, rows=())
-    found = SimpleNamespace(position=(0, 1), efforts=efforts, inside=inside, alone=alone, other_units=units)
+    found = SimpleNamespace(position=(0, 1), efforts=(), agreement=score, inside=inside, alone=alone, other_units=units)
     series = SimpleNamespace(mean=np.random.default_rng(0).normal(size=(9, 2)), rough=np.ones(2))
     why = _positions(series, None, {}, found, {}, [])["position"].why  # type: ignore[arg-type]
     assert why.startswith("certain") == (score > 0.3 and inside > 0.98 and alone and not units)

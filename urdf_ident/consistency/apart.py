@@ -91,3 +91,22 @@ def _rows(statistics: StatisticSet, fit: Fit) -> list[Array]:
 def _without_bodies(rows: list[Array], apart: Collection[int], bodies: int) -> list[Array]:
     """The same with the inertial columns of some joints zero."""
     return [np.hstack([0.0 * R[:, :bodies], R[:, bodies:]]) if j in apart else R for j, R in enumerate(rows)]
+
+
+def held_out_squares(model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior, apart: Collection[int]) -> Array:
+    """Squared whitened held-out error of each fold with physically consistent bodies and some joints set apart, shape (F,).
+
+    Args:
+        fit: For the weights of the rows; equal weights make models comparable.
+        prior: Of the inertial parameters.
+        apart: Indices of the joints.
+
+    Raises:
+        EstimationError: Nothing can be held out.
+    """
+    split, bodies = folds_of(statistics), model.n_inertial
+    problem = LmiProblem(completed_prior(model, prior, statistics, fit), model.parameters)
+    train = [triangle(*_without_bodies(_rows(split.left_out(fold), fit), apart, bodies)) for fold in split.logs]
+    estimates = problem.rough_solver([(R[:, :-1], R[:, -1]) for R in train])(usual_weight(statistics, fit))
+    tests = [np.vstack(_without_bodies(_rows(split.only([fold]), fit), apart, bodies)) for fold in split.logs]
+    return np.array([np.sum((R[:, :-1] @ x - R[:, -1]) ** 2) for R, x in zip(tests, estimates, strict=True)])

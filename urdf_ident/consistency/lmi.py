@@ -228,7 +228,7 @@ class LmiProblem:
             )
         programme = Programme(self.feasible, data, weight, self.options.distance)
         point, status = minimise(programme, self.solver)
-        if status == "infeasible" and not self._possible():
+        if (status == "infeasible" or self._centre is None) and not self._possible():
             raise _infeasible(self)
         if point is None:
             point = self._regularised(data, weight)

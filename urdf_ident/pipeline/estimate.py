@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..consistency.apart import contradicting_joints
+from ..consistency.apart import contradicting_joints, held_out_squares
 from ..consistency.first_fit import completed_prior
 from ..consistency.standard import consistent_parameters
 from ..consistency.weighed import weighed_prior
@@ -32,10 +32,13 @@ from ..estimation.friction_selection.shapes import fit_shapes
 from ..estimation.friction_selection.significance import supplements, unsupported, without_chance
 from ..estimation.uncertainty.covariance import with_covariance
 from ..estimation.uncertainty.essential import essential_parameters
+from ..friction.laws import Offset
+from ..friction.springs import Spring
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
+from ..model.terms import AppliedTerm
 from ..model.trained import with_limited_widths, with_trained
 from ..progress import Progress
 from ..project import Project
@@ -191,13 +194,25 @@ def estimate_from_data(prepared: Prepared, project: Project, progress: Progress 
 
 
 def _without_contradicting_joints(model: DynamicModel, build: Build, prior: Prior, method: str) -> DynamicModel:
-    """The model with joints set apart whose efforts contradict the others'."""
+    """The model with joints set apart whose efforts contradict the others', unless a spring explains them better."""
     if isinstance(model, ElasticModel):
         return model
     simple = model.unloaded()
     statistics = build(simple)
     fit = fit_base(statistics, simple.base(), method=row_weighting(method))
-    return model.with_apart(contradicting_joints(simple, statistics, fit, weighed_prior(prior, statistics, fit)))
+    apart = []
+    for joint in contradicting_joints(simple, statistics, fit, weighed_prior(prior, statistics, fit)):
+        axis = model.robot.joints.index(joint)
+        # a spring replaces the offset
+        others = [law for law in simple.terms if law.axis != axis or not isinstance(law.term, Offset | Spring)]
+        sprung = simple.with_terms([*others, AppliedTerm(Spring(), axis)])
+        rows = build(sprung)
+        alike = replace(fit_base(rows, sprung.base(), method=row_weighting(method)), row_weights=fit.weights)
+        bodies = weighed_prior(prior, rows, alike)
+        without, kept = (held_out_squares(sprung, rows, alike, bodies, axes) for axes in ((axis,), ()))
+        if (kept >= without).any():  # with a spring the bodies do not help in every fold
+            apart.append(joint)
+    return model.with_apart(tuple(apart))
 
 
 def _with_rests(
