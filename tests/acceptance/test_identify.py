@@ -259,3 +259,20 @@ def test_a_cluster_gives_the_same_result(cell: Path, result: dict[str, Any], tmp
     again = json.loads((tmp_path / "identification.json").read_text())
     assert again["parameters"] == result["parameters"]
     assert again["validation"] == result["validation"]
+
+
+def test_a_black_box_names_the_variable_that_the_model_lacks(cell: Path, tmp_path: Path) -> None:
+    names = []
+    for seed in (1, 2, 3):
+        header = (cell / f"run{seed}.csv").read_text().partition("\n")[0]
+        table = np.loadtxt(cell / f"run{seed}.csv", delimiter=",", skiprows=1)
+        table[:, 5] += 0.6 * np.sin(9 * table[:, 2])  # a ripple of the second joint, which no friction law describes
+        names.append(f"ripple{seed}.csv")
+        np.savetxt(tmp_path / names[-1], table, delimiter=",", header=header, comments="", fmt="%.9g")
+    text = done("identify", cell / "arm.urdf", *names, "-o", "out", "--no-report", "--compare", cwd=tmp_path)
+    entry = json.loads((tmp_path / "out" / "identification.json").read_text())["black_box"]
+    assert entry["variable"] == [None, "position", None]
+    # the ripple has 0.42 N·m RMS, the noise 0.05 of the torque's deviation; the low-pass removes most of the noise
+    assert 0.3 < entry["explained"][1] < 0.9
+    assert entry["with_black_box"][1] < 0.7 * entry["rmse"][1] < 0.5
+    assert "j2: the model lacks something that depends on position" in text

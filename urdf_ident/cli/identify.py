@@ -62,6 +62,7 @@ def identify(
     sweeps: SweepLogs = None,
     force: Force = False,
     skip_bad_logs: SkipBadLogs = False,
+    compare: CompareBlackBox = False,
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Number of processes.")] = 1,
     scheduler: Scheduler = None,
     following: NextMotion = None,
@@ -96,7 +97,13 @@ def identify(
         optional = (None if no_report else out / _REPORT, out / _PAYLOAD if loaded else None, following)
         _check_outputs(out, robot, filter(None, optional))
         print_implausible_values(robot)
-        options: dict[str, Any] = {"held_out": held_out, "sweeps": runs, "left_out": left_out, "project": project}
+        options: dict[str, Any] = {
+            "held_out": held_out,
+            "sweeps": runs,
+            "left_out": left_out,
+            "project": project,
+            "compare": compare,
+        }
         with work_bars() as progress, _refusal_in_json(as_json):
             ident = run(model, recordings, force=force, skip_bad_logs=skip_bad_logs, progress=progress, **options)
     paths = CommandPaths(urdf, out / "identification.json", config or "")
@@ -140,6 +147,7 @@ def _write(
     notes = write_all(ident, out)
     if not as_json:
         typer.echo(coloured(paths.fill(ident.summary(verbose=verbose))))
+        typer.echo("".join(f"{line}\n" for line in ident.black_box.get("text", ()) if not verbose), nl=False)
     if not no_report:
         notes += report_lines(ident, out / _REPORT, paths)
     if not as_json:
@@ -173,6 +181,9 @@ ValidationLogs = Annotated[
 SweepLogs = Annotated[
     list[str] | None,
     typer.Option("--sweeps", metavar="LOG", help="Log of constant-speed runs, one joint at a time; repeatable."),
+]
+CompareBlackBox = Annotated[
+    bool, typer.Option("--compare", help="Also tell what a black box (gradient boosting) still predicts of the residual.")
 ]
 Scheduler = Annotated[str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Use a dask cluster instead.")]
 NextMotion = Annotated[

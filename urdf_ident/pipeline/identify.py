@@ -25,6 +25,7 @@ from ..result.identification import Identification
 from ..signals.prepare import PreparedLog
 from ..statistics.folds import score_folds
 from .adapt import validate_adaptation
+from .black_box import check_black_box, compare_black_box
 from .estimate import DataEstimate, estimate_from_data
 from .floor import measure_floor
 from .physics import Physical, complete
@@ -42,6 +43,7 @@ def identify(
     project: Project | None = None,
     force: bool = False,
     skip_bad_logs: bool = False,
+    compare: bool = False,
     left_out: Sequence[LeftOut] = (),
     progress: Progress | None = None,
 ) -> Identification:
@@ -56,6 +58,8 @@ def identify(
         force: Use logs in spite of findings that refuse them.
         skip_bad_logs: Skip training logs that are refused and continue with the others; ``left_out`` of the result
             names them. If False, one such log raises.
+        compare: Also learn the residual by gradient boosting, to tell how much of the held-out error is predictable
+            (:mod:`.black_box`).
         left_out: Logs that were already skipped when they were read, to be named in the result.
         progress: Called with the name of the current log and the number of rows done.
 
@@ -65,9 +69,12 @@ def identify(
         EstimationError: There are too few data.
         SolverError: The consistency step failed.
         LimitError: Position limits of the URDF leave no room.
+        MissingExtraError: ``compare`` needs scikit-learn.
     """
     project = project or Project()
     logs, held_out, sweeps = _checked(model.robot, logs, held_out, sweeps)
+    if compare:
+        check_black_box()
     loops = project.compensation
     if compensated := loops.residual != "none" or bool(sweeps):
         # imported late: most robots have one encoder per joint
@@ -83,7 +90,7 @@ def identify(
     # logs that cannot be scored raise before the fit
     unseen = prepare_each(held_out, prepared.model, project, project.further_config(prepared.signals), force)
     from_data = estimate_from_data(prepared, project, progress)
-    result = _result(from_data, prepared, project)
+    result = _result(from_data, prepared, project, compare)
     result = replace(result, left_out=tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name)))
     if compensated:
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **loops.options())
@@ -110,7 +117,7 @@ def _scored(
     return replace(result, evidence=replace(result.evidence, at_speeds=expected))
 
 
-def _result(from_data: DataEstimate, prepared: Prepared, project: Project) -> Identification:
+def _result(from_data: DataEstimate, prepared: Prepared, project: Project, compare: bool) -> Identification:
     """Runs the third stage and returns its result."""
     model, fit = from_data.model, from_data.fit
     physical = complete(model, from_data.statistics, fit, from_data.prior, project, prepared.trained, from_data.reversals)
@@ -133,10 +140,12 @@ def _result(from_data: DataEstimate, prepared: Prepared, project: Project) -> Id
         essential=from_data.essential,
         evidence=physical.evidence,
     )
-    return _with_prediction(result, from_data, prepared, physical)
+    return _with_prediction(result, from_data, prepared, physical, compare)
 
 
-def _with_prediction(ident: Identification, from_data: DataEstimate, prepared: Prepared, physical: Physical) -> Identification:
+def _with_prediction(
+    ident: Identification, from_data: DataEstimate, prepared: Prepared, physical: Physical, compare: bool
+) -> Identification:
     """Adds the held-out prediction error and whether adaptation would help; adds neither where nothing can be held out."""
     if isinstance(ident.model, ElasticModel):
         return ident
@@ -166,7 +175,8 @@ def _with_prediction(ident: Identification, from_data: DataEstimate, prepared: P
     limits = tuple(ident.solver.get("active", ()))
     floor = measure_floor(model, from_data.statistics, ident.fit, ident.prior.theta0, by_fold, limits)
     cross_validation = _with_exported(ident, from_data, by_fold)
-    ident = replace(ident, prediction=found.as_dict(), cross_validation=cross_validation, floor=floor)
+    black_box = compare_black_box(model, logs, held, torque.parts, found.band) if compare else {}
+    ident = replace(ident, black_box=black_box, prediction=found.as_dict(), cross_validation=cross_validation, floor=floor)
     return replace(ident, adaptation=validate_adaptation(ident, logs, torque.parts, found.band))
 
 

@@ -48,6 +48,7 @@ class Record(ReadOnly):
         selection: What ``friction: auto`` tried and what it gained; empty if the laws were given.
         estimation: The estimator, the reason for it, and its intermediate results.
         floor: Held-out errors of the exported parameters beside simpler models; empty if nothing could be held out.
+        black_box: What gradient boosting on the held-out residual still explains; empty if not requested.
         essential: The essential base parameters and the rule used; empty if not requested.
         prediction: Quantiles of held-out residuals by joint and speed; empty if nothing could be held out.
         adaptation: Memory of the adaptation, the joints that benefit, and its held-out error; empty if the spread of
@@ -74,6 +75,7 @@ class Record(ReadOnly):
     selection: Mapping[str, Any] = field(default_factory=dict)
     essential: Mapping[str, Any] = field(default_factory=dict)
     floor: Mapping[str, Any] = field(default_factory=dict)
+    black_box: Mapping[str, Any] = field(default_factory=dict)
     prediction: Mapping[str, Any] = field(default_factory=dict)
     residual: Residual | None = None
     estimation: Mapping[str, Any] = field(default_factory=dict)

@@ -127,6 +127,7 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         selection=data.get("selection", {}),
         essential=data.get("essential", {}),
         floor=data.get("floor", {}),
+        black_box=data.get("black_box", {}),
         prediction=prediction,
         adaptation=data.get("adaptation", {}),
         estimation=data.get("estimation", {}),

@@ -70,6 +70,7 @@ def as_dict(ident: Record) -> dict[str, Any]:
         "selection": dict(ident.selection),
         "essential": dict(ident.essential),
         "floor": dict(ident.floor),
+        "black_box": dict(ident.black_box),
         "prediction": dict(ident.prediction),
         "evidence": ident.evidence,
         "friction_changes": fit.changes,

@@ -47,6 +47,7 @@ def details(ident: Record) -> str:
         *(f"  {line}" for line in ident.signals.get("why", ())),
         *(f"  {note}" for note in ident.solver.get("notes", ())),
         *([f"  floor: {ident.floor['text']}"] if ident.floor else []),
+        *(f"  black box: {line}" for line in ident.black_box.get("text", ())),
         f"  standard errors: {fit.covariance_kind}",
         *_prediction_band(ident.signals.get("prediction", {})),
         *_verdicts(ident),
