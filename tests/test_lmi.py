@@ -11,9 +11,10 @@ from urdf_samples import point_masses
 
 import urdf_ident.consistency.lmi as lmi
 from urdf_ident.consistency.cholesky import check_consistency
-from urdf_ident.consistency.cones import EPSILON
 from urdf_ident.consistency.constraints import LmiOptions, ellipsoid
+from urdf_ident.consistency.feasible import EPSILON
 from urdf_ident.consistency.lmi import LmiProblem
+from urdf_ident.consistency.objective import with_data
 from urdf_ident.errors import EstimationError, ShapeError, SolverError
 from urdf_ident.model.inertia import PSEUDO_BASIS, from_com, from_pseudo_inertia, margins, pseudo_inertia, to_com
 from urdf_ident.model.parameters import Parameter, inertial_parameters
@@ -209,7 +210,9 @@ def test_placeholder_inertials_are_left_behind():
     for seed in range(8):
         rng = np.random.default_rng(seed)
         truth = np.concatenate([point_masses(rng, rng.uniform(2, 15)) for _ in range(4)])
-        robot = Robot.from_urdf(chain_urdf([from_com(1.0, [0.0, 0.0, 0.1], 0.01 * np.eye(3))] * 4))
+        # equal masses would be recognised as placeholders, and replaced by the geometry
+        balls = [from_com(mass, [0.0, 0.0, 0.1], 0.01 * np.eye(3)) for mass in (1.0, 1.01, 1.02, 1.03)]
+        robot = Robot.from_urdf(chain_urdf(balls))
         prior, noise = inertial_prior(robot), 0.5
         W, test = (regressor(robot, *a * rng.normal(size=(3, k, 4))) for a, k in ((0.5, 20), (2.0, 100)))
         rho = W @ truth / noise + rng.normal(size=len(W))
@@ -221,7 +224,7 @@ def test_placeholder_inertials_are_left_behind():
             assert physical(thetas[-1], 4)
         errors.append([np.linalg.norm(test @ (theta - truth)) / np.linalg.norm(test @ truth) for theta in thetas])
     start, euclid, entropic_ = np.median(errors, axis=0)
-    assert start > 0.5  # bodies of the geometry, since four equal ones are placeholders
+    assert start > 0.8
     assert entropic_ < 0.15
     assert entropic_ < 0.8 * euclid
 
@@ -443,7 +446,7 @@ def stated(problem, R, rho, weight):
 
 @pytest.mark.parametrize("distance", ["euclid", "entropic"])
 @pytest.mark.parametrize("total", [None, 1.2])
-@pytest.mark.parametrize("weight", [0.1, 1.0, 1e3])
+@pytest.mark.parametrize("weight", [1e-4, 0.1, 1.0, 1e3])
 def test_the_optimum_is_that_of_the_problem_stated_in_cvxpy(poor, weight, total, distance):
     mass = None if total is None else total * poor.prior.theta0[0:40:10].sum()
     problem = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance=distance, total_mass=mass))
@@ -500,28 +503,16 @@ def test_a_failing_solver_leaves_a_possible_robot(poor, monkeypatch):
     assert solution.data_term < 0.2 * prior  # from a point inside (0.49) towards the data, along robots of that mass
 
 
-def test_constraints_that_leave_a_single_point_fail_with_the_reason(poor, monkeypatch):
-    monkeypatch.setattr(lmi, "minimise", lambda *_, **__: (None, "failed (numbers)"))
-    problem = LmiProblem(poor.prior, poor.parameters)
-    both = np.vstack([problem.feasible.G, -problem.feasible.G])
-    names = 2 * problem.feasible.row_names
-    problem.feasible = replace(problem.feasible, G=both, h=np.zeros(len(both)), row_names=names)
-    with pytest.raises(SolverError, match=r"no solver could handle.*relax total mass"):
-        problem.solve(poor.R, poor.rho)
-
-
 def test_gap_bounds_the_distance_to_the_optimum(poor):
     """Perturb the optimum: the recomputed gap must be at least the real loss of the objective."""
     problem = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance="euclid"))
-    data = lmi.whiten_data(problem.feasible, poor.R, poor.rho, 0.0)
-    programme = lmi.Programme(problem.feasible, data, 0.1, "euclid")
-    point, _ = lmi.minimise(programme)
+    objective = replace(with_data(problem.feasible, "euclid", poor.R, poor.rho), weight=0.1)
+    point, _ = lmi.minimise(objective)
     best = problem.solve(poor.R, poor.rho, 0.1).objective
     for size in (1e-3, 1e-2, 0.1):
-        x = point.x * (1 - size)
-        moved = lmi.Point(x, point.cones, point.rows, point.equalities, 0.0)
-        loss = data.value(x) + 0.1 * float(x @ x) - best
-        assert programme.duality_gap(moved) >= loss * (1 - 1e-6)
+        moved = replace(point, x=point.x * (1 - size))
+        loss = objective.data(moved.x) + 0.1 * objective.prior(moved.x) - best
+        assert objective.duality_gap(moved) >= loss * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +14,7 @@ from logs import make_log
 from urdf_ident.consistency import standard
 from urdf_ident.consistency.first_fit import completed_prior
 from urdf_ident.consistency.lmi import LmiProblem
-from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, HeldOutWeights, consistent_parameters
+from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, Folds, consistent_parameters
 from urdf_ident.errors import EstimationError
 from urdf_ident.logs.read import read_recording
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -43,50 +42,78 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     return SimpleNamespace(model=model, statistics=statistics, fit=fit, prior=prior)
 
 
-def errors_of(table: dict[float, list[float]]):
-    return lambda weight: np.array(table[weight])
-
-
-def test_the_usual_weight_stays_where_it_is_best() -> None:
-    curve = {w: [1.0 + abs(np.log(w / USUAL_WEIGHT))] * 3 for w in WEIGHTS}
-    tried = standard._descend(errors_of(curve), WEIGHTS)
-    assert set(tried) == {3.0, 10.0, 30.0}  # a neighbour on each side is enough
+def choose(case, monkeypatch, curve, *, contradicted: bool = True, floor: float = 0.0):
+    """The weight chosen from held-out errors that are given as a function of the weight, and the record."""
+    monkeypatch.setattr(Folds, "errors", lambda _, weight: curve(weight))
+    folds = Folds.of(LmiProblem(case.prior, case.model.parameters), case.statistics, case.fit)
+    assert folds is not None
+    return folds.choose(lambda _: USUAL_WEIGHT, floor, contradicted)
 
 
 @pytest.mark.parametrize("best", WEIGHTS)
-def test_the_search_walks_to_the_best_weight(best: float) -> None:
-    curve = {w: [1.0 + abs(np.log(w / best))] * 3 for w in WEIGHTS}
-    tried = standard._descend(errors_of(curve), WEIGHTS)
-    assert min(tried, key=lambda w: tried[w].mean()) == best
+def test_the_search_walks_to_the_best_weight(case, monkeypatch, best: float) -> None:
+    weight, record = choose(case, monkeypatch, lambda w: np.full(5, 1.0 + abs(np.log(w / best))))
+    assert weight == best
+    assert record["weight_choice"].startswith("held-out error over 5 folds is smallest")
+    if best == USUAL_WEIGHT:  # a neighbour on each side is enough
+        assert [entry["weight"] for entry in record["weights_tried"]] == [3.0, 10.0, 30.0]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3, 3.0])
-def test_the_weight_is_the_nearest_to_the_usual_one_that_is_not_worse_than_the_best(noise: float) -> None:
+def test_the_weight_is_the_nearest_to_the_usual_one_that_is_not_worse_than_the_best(case, monkeypatch, noise: float) -> None:
     rng = np.random.default_rng(0)
     hard = 50.0 + 10.0 * rng.standard_normal(5)  # what makes a fold hard makes it hard for all
-    folds = {w: hard + 0.1 * abs(np.log(w / 300.0)) + noise * rng.standard_normal(5) for w in WEIGHTS}
-    weights = HeldOutWeights(lambda w: folds[w], folds)
-    best = min(folds, key=lambda w: folds[w].mean())
-    assert weights.best == best
-    assert not worse(folds[best], folds[weights.chosen])
-    low, high = sorted((weights.chosen, USUAL_WEIGHT))
-    assert all(worse(folds[best], folds[w]) for w in WEIGHTS if low < w < high or w == USUAL_WEIGHT != weights.chosen)
-    assert ("not significantly worse" in weights.as_dict()["weight_choice"]) == (weights.chosen != best)
+    errors = {w: hard + 0.1 * abs(np.log(w / 300.0)) + noise * rng.standard_normal(5) for w in WEIGHTS}
+    weight, record = choose(case, monkeypatch, errors.__getitem__)
+    tried = [entry["weight"] for entry in record["weights_tried"]]
+    best = min(tried, key=lambda w: errors[w].mean())
+    assert not worse(errors[best], errors[weight])
+    low, high = sorted((weight, USUAL_WEIGHT))
+    assert all(worse(errors[best], errors[w]) for w in tried if low < w < high or w == USUAL_WEIGHT != weight)
+    assert ("not significantly worse" in record["weight_choice"]) == (weight != best)
 
 
-def test_a_doubtful_weight_stays_between_the_best_and_the_usual_one() -> None:
-    """The usual weight is surely worse than 1000, weight 1 only doubtfully: it is further from the best all the same."""
-    folds = {w: 50.0 + 0.1 * abs(np.log(w / 1000.0)) * np.ones(5) for w in WEIGHTS}
-    folds[1.0] = folds[1.0] + 3.0 * np.random.default_rng(0).standard_normal(5)
-    assert folds[1000.0].mean() < folds[1.0].mean()
-    assert HeldOutWeights(lambda w: folds[w], folds).chosen == 1000.0
+def test_a_doubtful_weight_stays_between_the_best_and_the_usual_one(case, monkeypatch) -> None:
+    """The usual weight is surely worse than 1000, weight 3 only doubtfully: it is further from the best all the same."""
+    errors = {w: 50.0 + 0.1 * abs(np.log(w / 1000.0)) * np.ones(5) for w in WEIGHTS}
+    errors[3.0] = 50.1 + np.array([3.0, -2.0, 1.0, -3.0, 1.0])
+    assert not worse(errors[1000.0], errors[3.0])
+    assert choose(case, monkeypatch, errors.__getitem__)[0] == 1000.0
+
+
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+@pytest.mark.parametrize("factor", [1.0, 4.0])
+def test_other_weights_need_data_that_contradict_the_prior(case, monkeypatch, factor: float, direction: float) -> None:
+    """Held-out errors that fall or rise with the weight: parts of one motion share errors of the model, which reward both."""
+    monkeypatch.setattr(Folds, "errors", lambda _, w: 0.01 * direction * np.log(w) + np.linspace(0.10, 0.11, 5))
+    theta0 = case.prior.theta0.copy()
+    theta0[20:30] *= factor  # a tool in the URDF that the arm does not have
+    found = consistent_parameters(case.statistics, case.fit, replace(case.prior, theta0=theta0), case.model.parameters)
+    favoured = WEIGHTS[0] if direction > 0 else WEIGHTS[-1]
+    assert found.solver["weight"] == (favoured if factor > 1 else USUAL_WEIGHT)
+    assert ("do not contradict" in found.solver["weight_choice"]) == (factor == 1)
+
+
+@pytest.mark.parametrize(("factor", "reversals", "raised"), [(1.0, 9.0, False), (1.0, 0.0, True), (4.0, 0.0, True)])
+def test_large_held_out_errors_raise_the_usual_weight(
+    case, monkeypatch: pytest.MonkeyPatch, factor: float, reversals: float, raised: bool
+) -> None:
+    """Only without reversals, where friction passes for another body and held-out errors do not choose the weight."""
+    monkeypatch.setattr(Folds, "errors", lambda *_: np.full(5, 1200.0 if reversals == 0 else 0.0))
+    theta0 = case.prior.theta0.copy()
+    theta0[20:30] *= factor
+    prior = replace(case.prior, theta0=theta0)
+    found = consistent_parameters(case.statistics, case.fit, prior, case.model.parameters, reversals=reversals).solver
+    expected = usual_weight(case.statistics, case.fit, 1200.0 / (1.0 + found["folds"]["variance"]))
+    assert expected > 1.2 * usual_weight(case.statistics, case.fit)
+    assert found["weight"] == pytest.approx(expected if raised else usual_weight(case.statistics, case.fit))
+    assert ("times as large as expected" in found["weight_choice"]) == raised
 
 
 def test_the_variance_of_held_out_torque_is_that_of_parameters_drawn_from_prior_and_data(case) -> None:
     """Data whose nominal precision is ten times too large, and the estimate of the usual weight, fold by fold."""
     rng, prior = np.random.default_rng(0), case.prior
-    found = standard.held_out_weights(LmiProblem(prior, case.model.parameters), case.statistics, case.fit)
-    assert found is not None
+    entry = consistent_parameters(case.statistics, case.fit, prior, case.model.parameters).solver["folds"]
     split = folds_of(case.statistics)
     drawn = prior.theta0[:, None] + np.linalg.solve(prior.root, rng.standard_normal((len(prior.theta0), 400)))
     squares = []
@@ -99,9 +126,8 @@ def test_the_variance_of_held_out_torque_is_that_of_parameters_drawn_from_prior_
         estimated = np.linalg.lstsq(np.vstack([R, held]), stacked, rcond=None)[0]
         rows = sum(split.only([fold]).rows.values())
         squares.append(np.sum((S @ (estimated - drawn)) ** 2) / rows / drawn.shape[1])
-    assert found.expected == pytest.approx(np.mean(squares), rel=0.1)
-    entry = found.as_dict()["folds"]
-    assert (entry["count"], entry["variance"]) == (len(split.logs), found.expected)
+    assert entry["count"] == len(split.logs)
+    assert entry["variance"] == pytest.approx(np.mean(squares), rel=0.1)
     squares = []
     use = case.fit.base.independent
     for fold in split.logs:  # least squares without prior and constraints
@@ -111,32 +137,15 @@ def test_the_variance_of_held_out_torque_is_that_of_parameters_drawn_from_prior_
     assert entry["least_squares"] == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-6)
 
 
-@pytest.mark.parametrize(("factor", "reversals", "raised"), [(1.0, 9.0, False), (1.0, 0.0, True), (4.0, 0.0, True)])
-def test_large_held_out_errors_raise_the_usual_weight(
-    case, monkeypatch: pytest.MonkeyPatch, factor: float, reversals: float, raised: bool
-) -> None:
-    """Only without reversals, where friction passes for another body and held-out errors do not choose the weight."""
-    monkeypatch.setattr(standard, "_descend", lambda _squares, tried, _usual: {w: np.full(5, 1200.0) for w in tried})
-    theta0 = case.prior.theta0.copy()
-    theta0[20:30] *= factor
-    prior = replace(case.prior, theta0=theta0)
-    found = consistent_parameters(case.statistics, case.fit, prior, case.model.parameters, reversals=reversals).solver
-    expected = usual_weight(case.statistics, case.fit, 1200.0 / (1.0 + found["folds"]["variance"]))
-    assert expected > 1.2 * usual_weight(case.statistics, case.fit)
-    assert found["weight"] == pytest.approx(expected if raised else usual_weight(case.statistics, case.fit))
-    assert ("times as large as expected" in found["weight_choice"]) == raised
-
-
-def test_parameters_without_each_fold_are_those_of_the_cross_validation(case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parameters_without_each_fold_are_those_of_the_cross_validation(case) -> None:
     found = consistent_parameters(case.statistics, case.fit, case.prior, case.model.parameters)
     assert found.without_folds is not None
-    weight, alone = found.solver["weight"], LmiProblem(case.prior, case.model.parameters)
-    expected = standard._without_folds(alone, case.statistics, case.fit, weight)
-    monkeypatch.setattr(LmiProblem, "rough_solver", None)  # everything is known
-    got = found.without_folds()
-    assert list(got) == list(expected)
-    for fold, theta in got.items():
-        np.testing.assert_allclose(theta, expected[fold], atol=1e-3 * np.abs(case.prior.theta0).max())
+    split = folds_of(case.statistics)
+    factors = [split.left_out(fold).stacked(case.fit.weights) for fold in split.logs]
+    rough = LmiProblem(case.prior, case.model.parameters).rough_solver([(R[:, :-1], R[:, -1]) for R in factors])
+    got, expected = found.without_folds(), rough(found.solver["weight"])
+    assert list(got) == list(split.logs)
+    np.testing.assert_allclose(list(got.values()), expected, atol=1e-3 * np.abs(case.prior.theta0).max())
 
 
 def test_the_weight_is_the_factor_by_which_nominal_variances_are_too_small(case) -> None:
@@ -161,24 +170,6 @@ def test_joints_that_hardly_turn_back_ask_for_a_larger_weight(case, reversals: f
     assert found.solver["weight"] == max(USUAL_WEIGHT, least)
     assert ("the joints hardly reverse" in found.solver["weight_choice"]) == (least > 0)
     assert {entry["weight"] for entry in found.solver["weights_tried"]} == {USUAL_WEIGHT, max(USUAL_WEIGHT, least)}
-
-
-@pytest.mark.parametrize("direction", [1.0, -1.0])
-@pytest.mark.parametrize("factor", [1.0, 4.0])
-def test_other_weights_need_data_that_contradict_the_prior(case, monkeypatch, factor: float, direction: float) -> None:
-    """Held-out errors that fall or rise with the weight: parts of one motion share errors of the model, which reward both."""
-
-    def monotonous(_squares: object, candidates: Sequence[float], _usual: float) -> dict[float, np.ndarray]:
-        return {weight: 0.01 * direction * np.log(weight) + np.linspace(0.10, 0.11, 5) for weight in candidates}
-
-    monkeypatch.setattr(standard, "_descend", monotonous)
-    theta0 = case.prior.theta0.copy()
-    theta0[20:30] *= factor  # a tool in the URDF that the arm does not have
-    prior = replace(case.prior, theta0=theta0)
-    found = consistent_parameters(case.statistics, case.fit, prior, case.model.parameters)
-    favoured = WEIGHTS[0] if direction > 0 else WEIGHTS[-1]
-    assert found.solver["weight"] == (favoured if factor > 1 else USUAL_WEIGHT)
-    assert ("do not contradict" in found.solver["weight_choice"]) == (factor == 1)
 
 
 def test_rough_solutions_are_those_of_the_conic_solver(case) -> None:

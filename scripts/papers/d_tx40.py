@@ -23,7 +23,8 @@ import numpy as np
 import yaml
 
 from urdf_ident.consistency.cholesky import TABLE_TOLERANCES, passes_cholesky
-from urdf_ident.consistency.standard import consistent_parameters, essential_to_prior, nearest_to_prior
+from urdf_ident.consistency.nearest import essential_to_prior, nearest_to_prior
+from urdf_ident.consistency.standard import consistent_parameters
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.friction import Coulomb, Offset, Viscous
 from urdf_ident.linalg import Array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -39,23 +39,11 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
     from scipy.special import stdtrit
 
     try:
-        split = folds_of(statistics)
+        errors = held_out_squares(model, statistics, fit, prior)
     except EstimationError:
         return ()
-    bodies, joints = model.n_inertial, model.robot.joints
-    complete, weight = completed_prior(model, prior, statistics, fit), usual_weight(statistics, fit)
-    problem = LmiProblem(complete, model.parameters)
-    folds = [(_rows(split.left_out(fold), fit), _rows(split.only([fold]), fit)) for fold in split.logs]
-    single = [j for j in range(model.n) if not model.drive.coupled[j]]
-    limit = stdtrit(len(folds) - 1, 1 - _LEVEL / model.n)
-
-    def errors(apart: Collection[int]) -> Array:
-        """Squared whitened held-out error of each fold, shape (F,)."""
-        train = [triangle(*_without_bodies(rows, apart, bodies)) for rows, _ in folds]
-        estimates = problem.rough_solver([(R[:, :-1], R[:, -1]) for R in train])(weight)
-        tests = [np.vstack(_without_bodies(rows, apart, bodies)) for _, rows in folds]
-        return np.array([np.sum((R[:, :-1] @ x - R[:, -1]) ** 2) for R, x in zip(tests, estimates, strict=True)])
-
+    before = errors([])
+    complete, weight, bodies = completed_prior(model, prior, statistics, fit), usual_weight(statistics, fit), model.n_inertial
     every = _rows(statistics, fit)
     held = np.sqrt(weight) * np.column_stack([complete.root, complete.root @ complete.theta0])
 
@@ -65,18 +53,46 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
         theta = solve_triangular(factor[:-1, :-1], factor[:-1, -1])[:bodies]
         return float(factor[-1, -1] ** 2), all(margins(body).consistent for body in theta.reshape(-1, 10))
 
+    single = [j for j in range(model.n) if not model.drive.coupled[j]]
+    limit = stdtrit(len(before) - 1, 1 - _LEVEL / model.n) / np.sqrt(len(before))
     apart: list[int] = []
-    before = errors(apart)
     while len(apart) < len(single) - 1:
         misfit, consistent = unconstrained(apart)
         doubted = [j for j in single if j not in apart and (not consistent or unconstrained([*apart, j])[0] < misfit)]
         tried = {j: errors([*apart, j]) for j in doubted}
         gains = {j: np.log(before / after) for j, after in tried.items()}
         best = max(gains, key=lambda j: float(gains[j].mean()), default=-1)
-        if best < 0 or gains[best].mean() <= limit * gains[best].std(ddof=1) / np.sqrt(len(folds)):
+        if best < 0 or gains[best].mean() <= limit * gains[best].std(ddof=1):
             break
         apart, before = [*apart, best], tried[best]
-    return tuple(joints[j] for j in sorted(apart))
+    return tuple(model.robot.joints[j] for j in sorted(apart))
+
+
+def held_out_squares(
+    model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior
+) -> Callable[[Collection[int]], Array]:
+    """Returns a function of the indices of joints set apart: squared whitened held-out error of each fold, shape (F,).
+
+    Bodies are physically consistent.
+
+    Args:
+        fit: For the weights of the rows; equal weights make models comparable.
+        prior: Of the inertial parameters.
+
+    Raises:
+        EstimationError: Nothing can be held out.
+    """
+    split, bodies, weight = folds_of(statistics), model.n_inertial, usual_weight(statistics, fit)
+    problem = LmiProblem(completed_prior(model, prior, statistics, fit), model.parameters)
+    folds = [(_rows(split.left_out(fold), fit), _rows(split.only([fold]), fit)) for fold in split.logs]
+
+    def errors(apart: Collection[int]) -> Array:
+        train = [triangle(*_without_bodies(rows, apart, bodies)) for rows, _ in folds]
+        estimates = problem.rough_solver([(R[:, :-1], R[:, -1]) for R in train])(weight)
+        tests = [np.vstack(_without_bodies(rows, apart, bodies)) for _, rows in folds]
+        return np.array([np.sum((R[:, :-1] @ x - R[:, -1]) ** 2) for R, x in zip(tests, estimates, strict=True)])
+
+    return errors
 
 
 def _rows(statistics: StatisticSet, fit: Fit) -> list[Array]:
@@ -91,22 +107,3 @@ def _rows(statistics: StatisticSet, fit: Fit) -> list[Array]:
 def _without_bodies(rows: list[Array], apart: Collection[int], bodies: int) -> list[Array]:
     """The same with the inertial columns of some joints zero."""
     return [np.hstack([0.0 * R[:, :bodies], R[:, bodies:]]) if j in apart else R for j, R in enumerate(rows)]
-
-
-def held_out_squares(model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior, apart: Collection[int]) -> Array:
-    """Squared whitened held-out error of each fold with physically consistent bodies and some joints set apart, shape (F,).
-
-    Args:
-        fit: For the weights of the rows; equal weights make models comparable.
-        prior: Of the inertial parameters.
-        apart: Indices of the joints.
-
-    Raises:
-        EstimationError: Nothing can be held out.
-    """
-    split, bodies = folds_of(statistics), model.n_inertial
-    problem = LmiProblem(completed_prior(model, prior, statistics, fit), model.parameters)
-    train = [triangle(*_without_bodies(_rows(split.left_out(fold), fit), apart, bodies)) for fold in split.logs]
-    estimates = problem.rough_solver([(R[:, :-1], R[:, -1]) for R in train])(usual_weight(statistics, fit))
-    tests = [np.vstack(_without_bodies(_rows(split.only([fold]), fit), apart, bodies)) for fold in split.logs]
-    return np.array([np.sum((R[:, :-1] @ x - R[:, -1]) ** 2) for R, x in zip(tests, estimates, strict=True)])

@@ -13,9 +13,11 @@ small gap is reported as not proven optimal.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,18 +25,17 @@ from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, SolverError, check_positive
 from ..linalg import Array, lstsq, positive
+from ..model.inertia import pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import ReadOnly
-from .cones import Feasible, feasible_set
 from .conic import ROUGH, mass_range, minimise, widest
 from .constraints import LmiOptions
-from .programme import DataTerm, Point, Programme, prior_only, whiten_data
+from .feasible import Feasible, feasible_set
+from .objective import LmiObjective, prior_alone, with_data
 
 #: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
-PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-6, 1e-5
-#: Least slack of the prior as a point inside.
-_INSIDE = 1e-6
+PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-7, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class LmiSolution(ReadOnly):
         data_term: ``‖R theta − rho‖²`` plus the residual not contained in R.
         prior_term: The unweighted prior distance.
         violation: Largest constraint violation, recomputed, in prior standard deviations.
-        gap: Upper bound of objective − optimum, recomputed from the dual variables (zero ones for a projection).
+        gap: Upper bound of objective − optimum, recomputed from the dual variables.
         psd_margins: Smallest eigenvalue of every body's P relative to the prior's, shape (n,); ≥ ε.
         seconds: Time in the solver [s].
         active: Descriptions of the active constraints.
@@ -116,7 +117,7 @@ class LmiProblem:
         self.prior, self.solver = prior, solver
         self.parameters = tuple(parameters)
         self.options = options or LmiOptions()
-        self.feasible: Feasible = feasible_set(prior, self.parameters, self.options)
+        self.feasible = feasible_set(prior, self.parameters, self.options)
 
     def solve(self, R: ArrayLike, rho: ArrayLike, weight: float = 1.0, *, residual: float = 0.0) -> LmiSolution:
         """Solves for one data factor and weight.
@@ -130,10 +131,9 @@ class LmiProblem:
         Raises:
             ShapeError: Shapes do not fit.
             EstimationError: The data are not finite, or the weight is not positive.
-            SolverError: Nothing satisfies the constraints (the message names the conflicting ones), or every attempt
-                failed.
+            SolverError: Nothing satisfies the constraints; the message names the conflicting ones.
         """
-        return self._solve(whiten_data(self.feasible, R, rho, residual), weight)
+        return self._solve(with_data(self.feasible, self.options.distance, R, rho, residual), weight)
 
     def point_to_set(self, R: ArrayLike, rho: ArrayLike, slack: float = 0.01) -> LmiSolution:
         """Physically consistent parameters closest to the prior among those that fit the data almost as well as the best.
@@ -154,28 +154,30 @@ class LmiProblem:
             EstimationError: The data are not finite, or the slack is not positive.
             SolverError: As for :meth:`solve`.
         """
+        from scipy.optimize import brentq
+
         check_positive("the slack of point_to_set", slack, EstimationError)
-        data = whiten_data(self.feasible, R, rho, 0.0)
-        closest = self._closest(data)
-        least, low = self._least_residual(data, slack)
-        target = (1.0 + slack) * least.data_term
-        if closest.data_term <= target:
-            return closest
-        solutions = {low: least}
+        data = with_data(self.feasible, self.options.distance, R, rho)
+        at = cache(lambda log_weight: self._solve(data, float(np.exp(log_weight))))
+        precision = float(np.median(np.sum(np.square(data.A), axis=1))) if len(data.b) else 1.0
+        falling = np.log(precision) - np.log(100.0) * np.arange(7)
+        settled = (at(w).data_term >= (1.0 - 0.1 * slack) * at(before).data_term for before, w in pairwise(falling))
+        low = next((w for w, least in zip(falling[1:], settled, strict=True) if least), falling[-1])
+        target = (1.0 + slack) * at(low).data_term
+        closest = self._solve(prior_alone(self.feasible, self.options.distance), 1.0)
+        residual = data.data(self.prior.root @ (closest.theta - self.prior.theta0))
+        if residual <= target:
+            return replace(closest, weight=np.inf, data_term=residual)
 
         def excess(log_weight: float) -> float:
-            if log_weight not in solutions:
-                solutions[log_weight] = self._solve(data, float(np.exp(log_weight)))
-            return float(np.log(positive(solutions[log_weight].data_term) / positive(target)))
+            return float(np.log(positive(at(log_weight).data_term) / positive(target)))
 
-        high = low + np.log(100.0)
-        while excess(high) <= 0 and high < low + np.log(1e16):
-            high += np.log(100.0)
-        if excess(high) > 0 and excess(low) < 0:
-            from scipy.optimize import brentq
-
-            brentq(excess, low, high, xtol=0.01, maxiter=40)
-        return solutions[max(weight for weight in solutions if excess(weight) <= 1e-9)]
+        rising = low + np.log(100.0) * np.arange(1, 9)
+        high = next((w for w in rising if excess(w) > 0), rising[-1])
+        if excess(high) <= 0:
+            return at(high)
+        accuracy = 0.01
+        return at(brentq(excess, low, high, xtol=accuracy, maxiter=40) - accuracy)
 
     def rough_solver(self, factors: Sequence[tuple[ArrayLike, ArrayLike]]) -> Callable[[float], list[Array]]:
         """Returns a solver to a few digits without a certificate, to compare weights on many folds.
@@ -191,146 +193,96 @@ class LmiProblem:
             EstimationError: The data are not finite.
             SolverError: Nothing satisfies the constraints.
         """
-        terms = [whiten_data(self.feasible, R, rho, 0.0) for R, rho in factors]
+        data = [with_data(self.feasible, self.options.distance, R, rho) for R, rho in factors]
 
         def solve(weight: float) -> list[Array]:
-            points = [minimise(Programme(self.feasible, term, weight, self.options.distance), gap=ROUGH)[0] for term in terms]
+            points = [minimise(replace(some, weight=weight), gap=ROUGH)[0] for some in data]
             return [
-                self._solve(term, weight).theta if point is None else self.feasible.theta(point.x)
-                for term, point in zip(terms, points, strict=True)
+                self._solve(some, weight).theta if point is None else self.feasible.theta0 + self.feasible.back @ point.x
+                for some, point in zip(data, points, strict=True)
             ]
 
         return solve
 
-    def _closest(self, data: DataTerm) -> LmiSolution:
-        """The physically consistent parameters closest to the prior, regardless of the data."""
-        inside = self._solve(prior_only(self.feasible), 1.0)
-        x = np.asarray(np.linalg.solve(self.feasible.back, inside.theta - self.feasible.theta0), dtype=float)
-        return replace(inside, weight=np.inf, data_term=data.value(x))
-
-    def _least_residual(self, data: DataTerm, slack: float) -> tuple[LmiSolution, float]:
-        """Feasible minimum of the data term to a tenth of the slack, by decreasing the weight; returns its logarithm too."""
-        weight = float(np.median(np.square(data.s))) if len(data.s) else 1.0
-        solution = self._solve(data, weight)
-        for _ in range(6):
-            weight /= 100.0
-            before, solution = solution, self._solve(data, weight)
-            if solution.data_term >= before.data_term * (1.0 - 0.1 * slack):
-                break
-        return solution, float(np.log(weight))
-
-    def _solve(self, data: DataTerm, weight: float) -> LmiSolution:
+    def _solve(self, data: LmiObjective, weight: float) -> LmiSolution:
         if not (weight > 0 and np.isfinite(weight)):
             raise EstimationError(
                 "the prior's weight must be positive and finite",
                 got=weight,
                 remedy="without a prior the null space is unbounded",
             )
-        programme = Programme(self.feasible, data, weight, self.options.distance)
-        point, status = minimise(programme, self.solver)
-        if (status == "infeasible" or self._centre is None) and not self._possible():
-            raise _infeasible(self)
-        if point is None:
-            point = self._regularised(data, weight)
-        x = self._inside(point.x, programme, status)
-        if x is not point.x:
-            point = replace(point, x=x)
-        solution = self._judge(point, programme)
-        if solution.gap <= GAP_TOLERANCE * (1.0 + solution.objective):
-            return replace(solution, status="optimal")
-        note = f"{solution.solver}: {status}, gap {solution.gap:.1e}: not proven optimal"
-        return replace(solution, status="fallback", notes=(note,))
+        from scipy.linalg import eigvalsh
 
-    def _possible(self) -> bool:
-        """Whether the constraints are feasible; data of a large scale cause false certificates, so none take part."""
-        if self.feasible.violation(np.zeros(self.feasible.p)) == 0:
-            return True
-        point, _ = minimise(_nearest(self.feasible))
-        return point is not None and self.feasible.violation(point.x) <= PRIMAL_TOLERANCE
-
-    def _judge(self, point: Point, programme: Programme) -> LmiSolution:
-        x, feasible = point.x, self.feasible
+        objective, feasible, begin = replace(data, weight=weight), self.feasible, time.perf_counter()
+        point, status = minimise(objective, self.solver)
+        seconds = time.perf_counter() - begin
+        if point is None:  # data of a large scale cause false certificates of infeasibility
+            free = np.vstack([data.A, np.sqrt(weight) * np.eye(feasible.p)])
+            x = self._inside(lstsq(free, np.append(data.b, np.zeros(feasible.p)))[0], objective)
+        else:
+            x = self._inside(point.x, objective)
+        gap = float(np.inf) if point is None else objective.duality_gap(replace(point, x=x))
         active = feasible.active(x)
         at_zero = [f"{parameter.name} ≥ 0" in active for parameter in self.parameters]
-        theta = np.where(at_zero, 0.0, feasible.theta(x))  # solvers stop slightly above or below zero
-        return LmiSolution(
+        theta = np.where(at_zero, 0.0, feasible.theta0 + feasible.back @ x)  # solvers stop slightly above or below zero
+        bodies, reference = (pseudo_inertia(feasible.per_body(some)) for some in (theta, feasible.theta0))
+        solution = LmiSolution(
             theta=theta,
-            status="",
-            distance=programme.distance,
-            weight=programme.weight,
-            data_term=programme.data.value(x),
-            prior_term=programme.prior(x)[0],
+            status="optimal",
+            distance=self.options.distance,
+            weight=weight,
+            data_term=objective.data(x),
+            prior_term=objective.prior(x),
             violation=feasible.violation(x),
-            gap=programme.duality_gap(point),
-            psd_margins=feasible.margins(theta),
+            gap=gap,
+            psd_margins=np.array([eigvalsh(P, P0)[0] for P, P0 in zip(bodies, reference, strict=True)]),
             solver=self.solver or "Clarabel",
-            seconds=point.seconds,
+            seconds=seconds,
             active=active,
         )
+        if gap <= GAP_TOLERANCE * (1.0 + solution.objective):
+            return solution
+        note = f"{solution.solver}: {status}, gap {gap:.1e}: not proven optimal"
+        return replace(solution, status="fallback", notes=(note,))
 
-    def _inside(self, x: Array, programme: Programme, status: str) -> Array:
+    def _inside(self, x: Array, objective: LmiObjective) -> Array:
         """The point, moved towards one inside all constraints until it violates none by more than the tolerance."""
-        feasible = self.feasible
 
         def allowed(point: Array) -> bool:
-            return feasible.violation(point) <= 0.1 * PRIMAL_TOLERANCE and bool(np.isfinite(programme.prior_value(point)))
+            return self.feasible.violation(point) <= PRIMAL_TOLERANCE and bool(np.isfinite(objective.prior(point)))
 
         if allowed(x):
             return x
-        centre = self._centre
-        if centre is None:
-            raise SolverError(
-                "no solver could handle the physical-consistency problem",
-                status=status,
-                where="LMI",
-                remedy="relax total mass, boxes or children, or use consistency.method: minimum_norm",
-            )
-        goal = x + lstsq(feasible.E, feasible.e - feasible.E @ x, rcond=None)[0]
-        low, high = 0.0, 1.0
+        if self._centre is None:
+            raise _infeasible(self)
+        goal, low, high = self._balanced(x), 0.0, 1.0
         for _ in range(60):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if allowed(centre + middle * (goal - centre)) else (low, middle)
-        return np.asarray(centre + low * (goal - centre), dtype=float)
+            low, high = (middle, high) if allowed(self._centre + middle * (goal - self._centre)) else (low, middle)
+        return np.asarray(self._centre + low * (goal - self._centre), dtype=float)
 
     @cached_property
     def _centre(self) -> Array | None:
-        """A point inside all constraints: the prior, or the point with the largest slack; None if there is none."""
-        feasible = self.feasible
-        x: Array | None = np.zeros(feasible.p)
-        if len(feasible.e) or slack(feasible, np.zeros(feasible.p)) <= _INSIDE:
-            x = widest(feasible)
-        if x is not None and len(feasible.e):
-            x = x + lstsq(feasible.E, feasible.e - feasible.E @ x, rcond=None)[0]
-        return x if x is not None and slack(feasible, x) > 0 else None
+        """The point farthest inside all constraints; None if nothing satisfies them."""
+        x = widest(self.feasible)
+        x = None if x is None else self._balanced(x)
+        return x if x is not None and self.feasible.slacks(x).min() > 0 else None
 
-    def _regularised(self, data: DataTerm, weight: float) -> Point:
-        """The solution without constraints, for a solver without an answer."""
-        x = data.V.T @ (data.s**2 / (data.s**2 + weight) * data.a)
-        feasible = self.feasible
-        return Point(x, np.zeros((len(feasible.cones.body), 4, 4)), np.zeros(len(feasible.h)), np.zeros(len(feasible.e)), 0.0)
-
-
-def slack(feasible: Feasible, x: Array) -> float:
-    """Least eigenvalue of all cones and least value of all half-spaces at a point.
-
-    Args:
-        x: Shape (p,).
-    """
-    eigenvalues = np.linalg.eigvalsh(feasible.cones.at(x))
-    return float(min(eigenvalues.min(initial=np.inf), (feasible.G @ x + feasible.h).min(initial=np.inf)))
-
-
-def _nearest(feasible: Feasible) -> Programme:
-    """The point closest to the prior: a programme without data, whose scale may cause false certificates."""
-    return Programme(feasible, prior_only(feasible), 1.0, "euclid")
+    def _balanced(self, x: Array) -> Array:
+        """The nearest point that meets the equalities."""
+        E, e = self.feasible.E, self.feasible.e
+        return x + lstsq(E, e - E @ x)[0] if len(e) else x
 
 
 def _infeasible(problem: LmiProblem) -> SolverError:
     """Error that names the conflicting constraints: total mass with its feasible range, or those whose removal helps."""
     what, options = "no possible robot satisfies the constraints", problem.options
+
+    def relaxed(**change: Any) -> Feasible:
+        return feasible_set(problem.prior, problem.parameters, replace(options, **change))
+
     if options.total_mass is not None:
-        unweighed = feasible_set(problem.prior, problem.parameters, replace(options, total_mass=None))
-        least, most = mass_range(unweighed)
+        least, most = mass_range(relaxed(total_mass=None))
         if np.isfinite(least):
             return SolverError(
                 "the total mass is impossible",
@@ -347,10 +299,6 @@ def _infeasible(problem: LmiProblem) -> SolverError:
         "the total mass": {"total_mass": None},
     }
     asked = {word: change for word, change in constraints.items() if any(getattr(options, key) is not None for key in change)}
-    helps = []
-    for word, change in asked.items():
-        relaxed = feasible_set(problem.prior, problem.parameters, replace(options, **change))
-        if minimise(_nearest(relaxed))[0] is not None:
-            helps.append(word)
+    helps = [word for word, change in asked.items() if minimise(prior_alone(relaxed(**change), "euclid"))[0] is not None]
     remedy = f"drop {' or '.join(helps)}" if helps else f"drop {' and '.join(asked)}" if asked else "check the prior"
     return SolverError(what, where="LMI", status="infeasible", remedy=remedy)

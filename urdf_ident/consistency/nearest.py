@@ -1,4 +1,4 @@
-"""Standard parameters closest to a prior that explain the data exactly as the base parameters do (Gautier 2013, 27-33).
+"""Standard parameters closest to a prior that explain the data as the base parameters do (Gautier 2013, 27-33).
 
 The data determine ``B theta = beta``, ``B = [1 K]`` on the independent and dependent columns, and nothing else.
 There are three choices: the least change of all parameters (minimum norm: Gautier 2013's SVD solution), no change of the
@@ -14,6 +14,51 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError, check_shape
 from ..linalg import Array, lstsq, shaped, solve_triangular
 from ..model.base import BaseParameters
+from ..model.prior import Prior
+from ..statistics.fit import Fit
+from ..statistics.statistic import StatisticSet
+from .standard import Standard
+
+
+def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "euclid") -> Standard:
+    """Standard parameters with exactly the fit's base parameters (Gautier 2013, eqs. 27-30); may be physically inconsistent.
+
+    Args:
+        method: "minimum_norm": the least change of the prior; "frozen": the dependent parameters stay at the prior.
+        distance: Norm for minimum_norm: "euclid" in the prior's standard deviations, "plain" in SI units
+            (Gautier 2013, eq. 30).
+
+    Returns:
+        The parameters and how they were chosen.
+    """
+    if method == "frozen":
+        return Standard(frozen(fit.base, prior.theta0, fit.params), {"method": method, "status": "exact"})
+    theta = minimum_norm(fit.base, prior.theta0, fit.params, prior.root if distance == "euclid" else None)
+    return Standard(theta, {"method": method, "distance": distance, "status": "exact"})
+
+
+def essential_to_prior(statistics: StatisticSet, fit: Fit, prior: Prior, positions: ArrayLike) -> Standard:
+    """Standard parameters of which only the essential ones differ from the prior (Gautier 2013, eqs. 31-33).
+
+    The essential parameters are refitted to the residual of the prior, so the torque error is slightly larger than that
+    of the base parameters. Poorly identified parameters stay physically consistent, because they stay at the prior.
+
+    Args:
+        fit: The full estimate, for its weights and its reduction.
+        positions: Positions of the essential base parameters, shape (e,).
+
+    Returns:
+        The parameters and how they were chosen.
+
+    Raises:
+        EstimationError: The essential columns are linearly dependent.
+    """
+    base, chosen = fit.base, np.asarray(positions, dtype=np.intp)
+    factor = statistics.stacked(fit.weights, base.independent)
+    theta = essential(base, prior.theta0, factor[:, :-1], factor[:, -1], chosen)
+    moved = [base.names[k] for k in base.independent[chosen]]
+    note = f"{len(chosen)} essential of {len(base)} base parameters fitted, all others at the prior"
+    return Standard(theta, {"method": "essential", "status": "least squares", "moved": moved, "notes": [note]})
 
 
 def minimum_norm(base: BaseParameters, theta_ref: ArrayLike, beta: ArrayLike, metric_root: ArrayLike | None = None) -> Array:

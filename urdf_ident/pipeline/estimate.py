@@ -194,23 +194,25 @@ def estimate_from_data(prepared: Prepared, project: Project, progress: Progress 
 
 
 def _without_contradicting_joints(model: DynamicModel, build: Build, prior: Prior, method: str) -> DynamicModel:
-    """The model with joints set apart whose efforts contradict the others', unless a spring explains them better."""
+    """The model with joints set apart whose efforts contradict the others', unless a spring, if it may be chosen, does."""
     if isinstance(model, ElasticModel):
         return model
     simple = model.unloaded()
     statistics = build(simple)
     fit = fit_base(statistics, simple.base(), method=row_weighting(method))
     apart = []
-    for joint in contradicting_joints(simple, statistics, fit, weighed_prior(prior, statistics, fit)):
+    contradicting = contradicting_joints(simple, statistics, fit, weighed_prior(prior, statistics, fit))
+    if not model.automatic:  # laws that are given get no spring
+        return model.with_apart(contradicting)
+    for joint in contradicting:
         axis = model.robot.joints.index(joint)
         # a spring replaces the offset
         others = [law for law in simple.terms if law.axis != axis or not isinstance(law.term, Offset | Spring)]
         sprung = simple.with_terms([*others, AppliedTerm(Spring(), axis)])
         rows = build(sprung)
         alike = replace(fit_base(rows, sprung.base(), method=row_weighting(method)), row_weights=fit.weights)
-        bodies = weighed_prior(prior, rows, alike)
-        without, kept = (held_out_squares(sprung, rows, alike, bodies, axes) for axes in ((axis,), ()))
-        if (kept >= without).any():  # with a spring the bodies do not help in every fold
+        errors = held_out_squares(sprung, rows, alike, weighed_prior(prior, rows, alike))
+        if (errors([]) >= errors([axis])).any():  # with a spring the bodies do not help in every fold
             apart.append(joint)
     return model.with_apart(tuple(apart))
 

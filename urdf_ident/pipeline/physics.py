@@ -10,8 +10,9 @@ import numpy as np
 from ..consistency.constraints import LmiOptions, lmi_options
 from ..consistency.first_fit import urdf_with_friction
 from ..consistency.friction import dissipating
+from ..consistency.nearest import essential_to_prior, nearest_to_prior
 from ..consistency.reconciled import reconciled_prior
-from ..consistency.standard import Standard, consistent_parameters, essential_to_prior, nearest_to_prior
+from ..consistency.standard import Standard, consistent_parameters
 from ..errors import EstimationError, ModelError, SolverError
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
