@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from urdf_ident.consistency.constraints import body_boxes, lmi_options
+from urdf_ident.consistency.constraints import body_boxes, ellipsoids_around, lmi_options
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.inertia import from_com, pseudo_inertia, to_com
@@ -56,18 +56,18 @@ def strewn(rng, kind, size, count=4000):
 
 def test_boxes_hold_all_that_is_drawn_of_a_body_and_not_much_more():
     robot, rng = arm(), np.random.default_rng(0)
-    boxes = body_boxes(robot)
+    lower, upper = body_boxes(robot)
     rotation = pin.rpy.rpyToMatrix(0.3, -0.2, 0.5)
-    upper = strewn(rng, "box", (0.1, 0.08, 0.3)) @ rotation.T + [0.02, 0, 0.15]
-    np.testing.assert_allclose(boxes.lower[0], upper.min(axis=0), atol=1e-12)
-    np.testing.assert_allclose(boxes.upper[0], upper.max(axis=0), atol=1e-12)
+    first = strewn(rng, "box", (0.1, 0.08, 0.3)) @ rotation.T + [0.02, 0, 0.15]
+    np.testing.assert_allclose(lower[0], first.min(axis=0), atol=1e-12)
+    np.testing.assert_allclose(upper[0], first.max(axis=0), atol=1e-12)
     frame = robot.model.frames[robot.model.getFrameId("tool")].placement
     tool = (strewn(rng, "sphere", (0.05,)) + [0, 0, 0.04]) @ frame.rotation.T + frame.translation
     fore = np.vstack([strewn(rng, "cylinder", (0.03, 0.2)) + [0, 0, 0.1], tool])
-    assert np.all(boxes.lower[1] <= fore.min(axis=0) + 1e-12)
-    assert np.all(boxes.upper[1] >= fore.max(axis=0) - 1e-12)
+    assert np.all(lower[1] <= fore.min(axis=0) + 1e-12)
+    assert np.all(upper[1] >= fore.max(axis=0) - 1e-12)
     # a sphere's box turned by an angle is at most √3 times as wide
-    assert np.all(boxes.upper[1] - boxes.lower[1] <= np.ptp(fore, axis=0) + 0.1 * (np.sqrt(3) - 1))
+    assert np.all(upper[1] - lower[1] <= np.ptp(fore, axis=0) + 0.1 * (np.sqrt(3) - 1))
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,10 @@ def test_boxes_hold_all_that_is_drawn_of_a_body_and_not_much_more():
     ],
 )
 def test_a_body_of_which_something_cannot_be_read_has_no_box(changes):
-    boxes = body_boxes(arm(**changes))
-    assert np.isfinite(boxes.lower[0]).all()
-    assert np.isnan(boxes.lower[1]).all()
-    assert np.isnan(boxes.upper[1]).all()
+    lower, upper = body_boxes(arm(**changes))
+    assert np.isfinite(lower[0]).all()
+    assert np.isnan(lower[1]).all()
+    assert np.isnan(upper[1]).all()
 
 
 def test_a_body_with_matter_that_is_not_drawn_has_no_box():
@@ -93,15 +93,15 @@ def test_a_body_with_matter_that_is_not_drawn_has_no_box():
         extra="",
     )
     bare = text.replace('<visual><origin xyz="0 0 0.04"/><geometry><sphere radius="0.05"/></geometry></visual>', "")
-    assert np.isnan(body_boxes(Robot.from_urdf(bare)).lower[1]).all()
+    assert np.isnan(body_boxes(Robot.from_urdf(bare))[0][1]).all()
     frame = bare.replace(INERTIAL.format(xyz="0 0 0", mass=0.2), "")  # a frame without mass need not be drawn
-    assert np.isfinite(body_boxes(Robot.from_urdf(frame)).lower[1]).all()
+    assert np.isfinite(body_boxes(Robot.from_urdf(frame))[0][1]).all()
 
 
 def test_ellipsoids_hold_everything_inside_the_boxes():
     """Any density inside a box passes the ellipsoid's test; one that is spread wider than the ellipsoid fails."""
     boxes, rng = body_boxes(arm()), np.random.default_rng(1)
-    for low, high, Q in zip(boxes.lower, boxes.upper, boxes.ellipsoids, strict=True):
+    for low, high, Q in zip(*boxes, ellipsoids_around(*boxes), strict=True):
         for _ in range(50):
             points = low + (high - low) * rng.choice([0.0, 1.0], (5, 3))
             body = sum(from_com(m, point, np.zeros((3, 3))) for m, point in zip(rng.uniform(0.1, 1, 5), points, strict=True))
@@ -139,18 +139,18 @@ def test_a_centre_of_mass_that_the_data_want_outside_stays_in_the_geometry():
     wrong[:10] = from_com(3.0, [0.3, 0.0, 0.15], 0.01 * np.eye(3))  # 0.2 m beside the link
     states = rng.normal(size=(60, 3, 2))
     W = np.vstack([pin.computeJointTorqueRegressor(robot.model, data, *state) for state in states]) / 0.05
-    boxes = body_boxes(robot)
+    _, upper = body_boxes(robot)
     solutions = []
     for com_in_box in (False, True):
         options, _ = lmi_options(robot, prior, com_in_box=com_in_box)
         solutions.append(LmiProblem(prior, parameters, options).solve(W, W @ wrong))
     centres = [to_com(solution.theta[:10])[1] for solution in solutions]
-    assert centres[0][0] > boxes.upper[0, 0] + 0.02
-    assert centres[1][0] <= boxes.upper[0, 0] + 1e-7
+    assert centres[0][0] > upper[0, 0] + 0.02
+    assert centres[1][0] <= upper[0, 0] + 1e-7
     assert "upper: centre of mass at its upper x limit" in solutions[1].active
 
 
 @pytest.mark.parametrize("name", robot_names())
 def test_bundled_robots_draw_every_body(name):
     robot = Robot.from_urdf(robot_path(name))
-    assert np.isfinite(body_boxes(robot).lower).all()
+    assert np.isfinite(body_boxes(robot)[0]).all()

@@ -15,7 +15,7 @@ from logs import fourier
 from scipy.optimize import minimize
 
 from urdf_ident.consistency.first_fit import completed_prior, first_fit
-from urdf_ident.consistency.friction import friction_constraints, loads, violated
+from urdf_ident.consistency.friction import friction_constraints, loads
 from urdf_ident.errors import ModelError
 from urdf_ident.export.sidecar import write_sidecar
 from urdf_ident.friction import (
@@ -234,8 +234,8 @@ def slow() -> Identification:
 
 def test_exported_friction_dissipates_where_the_fit_does_not(slow: Identification) -> None:
     constraints = friction_constraints(slow.model, np.full(3, 10.0), 160)
-    assert violated(constraints, slow.fit_theta).names, "the case is too easy"
-    assert not violated(constraints, slow.theta).names
+    assert constraints.violated(slow.fit_theta).names, "the case is too easy"
+    assert not constraints.violated(slow.theta).names
     assert [item.term.name for item in slow.model.terms][:4] == ["viscous", "coulomb", "sublinear", "cubic"]  # never changed
     assert {item.term.straight for item in slow.model.terms[:4]} == {np.inf}  # type: ignore[attr-defined]
 
@@ -287,7 +287,7 @@ def test_the_first_fit_is_bounded_by_the_torque() -> None:
     first = first_fit(model, statistics, fit, range(30, 42), np.concatenate([wrong.theta0, np.zeros(12)]))
     assert (np.abs(first.values) < 1.5 * first.size).all()
     assert np.abs(plain / first.size).max() > 2.0, "the case is too easy"
-    assert not violated(friction_constraints(model, loads(model, statistics)), prior.theta0).names
+    assert not friction_constraints(model, loads(model, statistics)).violated(prior.theta0).names
 
 
 def test_a_bias_need_not_dissipate() -> None:

@@ -17,28 +17,24 @@ from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, ShapeError
 from ..linalg import Array
-from ..model.inertia import Margins, margins, nearest_physical, to_com
-from ..samples import ReadOnly
+from ..model.inertia import Margins, margins, to_com
+from .repair import assess
 
 #: The tolerances of Table III of Gautier 2013 [kg·m²].
 TABLE_TOLERANCES = (0.0, -0.01, -0.02, -0.04)
-#: Ratio of principal second moments that the smallest correction restores.
-_FLOOR = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class BodyConsistency(ReadOnly):
+@dataclass(frozen=True)
+class BodyConsistency:
     """The physical consistency of one body.
 
     Attributes:
         words: The result, which condition fails by how much, and the smallest correction, as text.
-        correction: That change of the ten parameters, shape (10,) [kg, kg·m, kg·m²]; zero for a physically consistent body.
     """
 
     body: str
     margins: Margins
     words: str
-    correction: Array
 
     @property
     def consistent(self) -> bool:
@@ -75,7 +71,7 @@ class ConsistencyReport:
     @property
     def consistent(self) -> bool:
         """True if every body is physically consistent."""
-        return all(entry.consistent for entry in self.per_body)
+        return not self.offenders
 
     @property
     def offenders(self) -> tuple[str, ...]:
@@ -89,21 +85,6 @@ class ConsistencyReport:
             "per_body": [entry.as_dict() for entry in self.per_body],
             "passing": [{"tolerance": tolerance, "bodies": count} for tolerance, count in self.passing],
         }
-
-    def summary(self) -> str:
-        """Summarises each body in one line, and the number of bodies that pass at each tolerance.
-
-        Returns:
-            Several lines of text.
-        """
-        width = max(len(entry.body) for entry in self.per_body)
-        lines = [f"{entry.body:<{width}}  {'ok' if entry.consistent else 'NO':<2}  {entry.words}" for entry in self.per_body]
-        counts = ", ".join(f"{count} at ε = {tolerance:g}" for tolerance, count in self.passing)
-        good = len(self.per_body) - len(self.offenders)
-        lines.append(
-            f"{good} of {len(self.per_body)} bodies are physically consistent; positive CoM inertia (Cholesky): {counts}"
-        )
-        return "\n".join(lines)
 
 
 def passes_cholesky(theta: ArrayLike, tolerance: float = 0.0) -> bool:
@@ -144,30 +125,14 @@ def check_consistency(theta: ArrayLike, names: Sequence[str]) -> ConsistencyRepo
     for name, body in zip(names, bodies, strict=True):
         if not np.isfinite(body).all():
             raise EstimationError("inertial parameters are not finite", where=f"body '{name}'", got=body.tolist())
-    entries = tuple(_judge(name, body) for name, body in zip(names, bodies, strict=True))
     counts = tuple((float(eps), sum(passes_cholesky(body, eps) for body in bodies)) for eps in TABLE_TOLERANCES)
-    return ConsistencyReport(entries, counts)
+    return ConsistencyReport(tuple(_judge(name, body) for name, body in zip(names, bodies, strict=True)), counts)
 
 
 def _judge(name: str, theta: Array) -> BodyConsistency:
     margin = margins(theta)
     if margin.consistent:
         least = f"smallest CoM inertia {margin.min_eigenvalue:.3g} kg·m²"
-        ratio = f"{margin.mass:.4g} kg, {least}, thinnest/thickest {margin.relative:.2g}"
-        return BodyConsistency(name, margin, ratio, np.zeros(10))
-    correction = nearest_physical(theta, _FLOOR) - theta
-    problems = []
-    if not margin.mass > 0:
-        problems.append(f"mass {margin.mass:.4g} kg is not positive")
-    if margin.min_eigenvalue < 0:
-        problems.append(
-            f"CoM inertia has the eigenvalue {margin.min_eigenvalue:.3g} kg·m² (needs ε = {margin.cholesky_tolerance:.3g})"
-        )
-    elif margin.triangle < 0:
-        problems.append(f"the largest principal inertia exceeds the sum of the others by {-2 * margin.triangle:.3g} kg·m²")
-    elif margin.mass > 0:
-        problems.append("it has no thickness: the principal inertias are exactly at the triangle inequality's limit")
-    size = float(np.abs(correction[4:]).max())
-    mass = f" and {correction[0]:.3g} kg" if correction[0] != 0 else ""
-    problems.append(f"smallest correction: up to {size:.3g} kg·m²{mass}")
-    return BodyConsistency(name, margin, "; ".join(problems), correction)
+        return BodyConsistency(name, margin, f"{margin.mass:.4g} kg, {least}, thinnest/thickest {margin.relative:.2g}")
+    found = assess(theta)
+    return BodyConsistency(name, margin, "; ".join([*found.problems, found.correction]))

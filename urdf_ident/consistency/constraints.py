@@ -18,8 +18,8 @@ from ..linalg import Array
 from ..model.geometry import stated_shapes
 from ..model.inertia import pseudo_inertia
 from ..model.prior import Prior, fixed_children
-from ..model.robot import Body, Robot
-from ..samples import ReadOnly, freeze_arrays
+from ..model.robot import Robot
+from ..samples import freeze_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,10 @@ def ellipsoid(center: ArrayLike, semi_axes: ArrayLike) -> Array:
     return np.block([[-shape, (shape @ c)[:, None]], [(shape @ c)[None, :], np.array([[1.0 - c @ shape @ c]])]])
 
 
+#: Violation that counts as rounding, relative to the sum of absolute contributions of the constraint.
+_ROUNDING = 1e-6
+
+
 @dataclass(frozen=True, eq=False)
 class HalfSpaces:
     """Linear constraints ``rows · theta + limits ≥ 0``.
@@ -89,6 +93,20 @@ class HalfSpaces:
         check_shape("limits", self.limits.shape, (len(self.rows),))
         freeze_arrays(self)
 
+    def __add__(self, other: HalfSpaces) -> HalfSpaces:
+        rows, limits = np.vstack([self.rows, other.rows]), np.concatenate([self.limits, other.limits])
+        return HalfSpaces(rows, limits, (*self.names, *other.names))
+
+    def violated(self, theta: Array) -> HalfSpaces:
+        """The constraints that parameters violate by more than rounding.
+
+        Args:
+            theta: Shape (p,).
+        """
+        size = np.maximum(np.abs(self.rows) @ np.abs(theta), 1e-12)
+        bad = np.flatnonzero(self.rows @ theta + self.limits < -_ROUNDING * size)
+        return HalfSpaces(self.rows[bad], self.limits[bad], tuple(self.names[k] for k in bad))
+
 
 #: Least thickness of a body's box [m]: flat meshes represent sheet metal.
 _THINNEST = 1e-3
@@ -96,46 +114,33 @@ _THINNEST = 1e-3
 _AROUND = np.sqrt(3.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Boxes(ReadOnly):
-    """The box around each body's geometry, along the axes of the body's frame.
+def body_boxes(robot: Robot) -> tuple[Array, Array]:
+    """Returns the boxes around the URDF's geometry of each body, including lumped links, along the axes of the body's frame.
 
-    Attributes:
-        lower, upper: Shape (n, 3) [m]; NaN where the URDF lacks geometry for part of a body.
+    Returns:
+        Lower and upper limits, shape (n, 3) each [m]; NaN where a link with mass has no geometry that can be read.
     """
-
-    lower: Array
-    upper: Array
-
-    @property
-    def ellipsoids(self) -> Array:
-        """The smallest ellipsoids around the boxes, as ``LmiOptions.ellipsoids``, shape (n, 4, 4); NaN where unknown."""
-        half = np.maximum(0.5 * (self.upper - self.lower), 0.5 * _THINNEST)
-        pairs = zip(0.5 * (self.lower + self.upper), _AROUND * half, strict=True)
-        return np.array([ellipsoid(center, axes) for center, axes in pairs]).reshape(-1, 4, 4)
-
-
-def body_boxes(robot: Robot) -> Boxes:
-    """Returns the boxes around the URDF's geometry of each body, including lumped links."""
     shapes, lost = stated_shapes(robot)
     corners = grouped((shape.link, shape.corners()) for shape in shapes)
     limits = np.full((2, robot.n, 3), np.nan)
     for i, body in enumerate(robot.bodies):
-        points = _corners(robot, body, corners, lost)
-        if points is not None:
-            limits[0, i], limits[1, i] = points.min(axis=0), points.max(axis=0)
-    return Boxes(*limits)
+        stated = {link.name: robot.description.links[link.name].theta for link in body.links}
+        heavy = {name for name, theta in stated.items() if theta is not None and theta[0] > 0}
+        points = [some @ link.rotation.T + link.translation for link in body.links for some in corners.get(link.name, [])]
+        if points and not lost & stated.keys() and heavy <= corners.keys():
+            limits[:, i] = np.concatenate(points).min(axis=0), np.concatenate(points).max(axis=0)
+    return limits[0], limits[1]
 
 
-def _corners(robot: Robot, body: Body, corners: dict[str, list[Array]], lost: frozenset[str]) -> Array | None:
-    """Corners of a body's geometry, in its frame; None if a link with mass has no geometry."""
-    points: list[Array] = []
-    for link in body.links:
-        theta = robot.description.links[link.name].theta
-        if link.name in lost or (theta is not None and theta[0] > 0 and link.name not in corners):
-            return None
-        points += [corner_points @ link.rotation.T + link.translation for corner_points in corners.get(link.name, [])]
-    return np.concatenate(points) if points else None
+def ellipsoids_around(lower: Array, upper: Array) -> Array:
+    """The smallest ellipsoids around boxes, as ``LmiOptions.ellipsoids``, shape (n, 4, 4); NaN where unknown.
+
+    Args:
+        lower: Shape (n, 3) [m].
+        upper: Shape (n, 3) [m].
+    """
+    half = _AROUND * np.maximum(0.5 * (upper - lower), 0.5 * _THINNEST)
+    return np.array([ellipsoid(*pair) for pair in zip(0.5 * (lower + upper), half, strict=True)]).reshape(-1, 4, 4)
 
 
 def lmi_options(
@@ -166,21 +171,24 @@ def lmi_options(
     """
     lower = upper = around = None
     notes: list[str] = []
-    n = len(prior.relative_std)
-    theta0 = prior.theta0[: 10 * n].reshape(n, 10)
-    boxes = body_boxes(robot) if com_in_box or ellipsoids else None
-    if boxes is not None and com_in_box:
-        lower, upper = boxes.lower.copy(), boxes.upper.copy()
-        centres = theta0[:, 1:4] / theta0[:, :1]
-        outside = np.any((centres < lower) | (centres > upper), axis=1)  # NaN compares false
-        lower[outside] = upper[outside] = np.nan
-        notes += _unused_geometry(robot, outside, "centre of mass is outside its geometry: not held inside")
-    if boxes is not None and ellipsoids:
-        around = boxes.ellipsoids.copy()
-        beyond = np.einsum("nab,nab->n", around, pseudo_inertia(theta0)) < 0
-        around[beyond] = np.nan
-        notes += _unused_geometry(robot, beyond, "inertia is too large for its geometry: not held inside")
-    children = fixed_children(robot) if keep_children else None
+
+    def unused(which: Array, geometry: str) -> None:
+        if names := ", ".join(f"'{body.name}'" for body, out in zip(robot.bodies, which, strict=True) if out):
+            notes.append(f"the URDF's own {geometry} ({names})")
+
+    theta0 = prior.theta0[: 10 * len(prior.relative_std)].reshape(-1, 10)
+    if com_in_box or ellipsoids:
+        boxes = body_boxes(robot)
+        if com_in_box:
+            centres = theta0[:, 1:4] / theta0[:, :1]
+            outside = np.any((centres < boxes[0]) | (centres > boxes[1]), axis=1)  # NaN compares false
+            lower, upper = (np.where(outside[:, None], np.nan, box) for box in boxes)
+            unused(outside, "centre of mass is outside its geometry: not held inside")
+        if ellipsoids:
+            around = ellipsoids_around(*boxes)
+            beyond = np.einsum("nab,nab->n", around, pseudo_inertia(theta0)) < 0
+            around[beyond] = np.nan
+            unused(beyond, "inertia is too large for its geometry: not held inside")
     options = LmiOptions(
         distance,
         mass_factor=mass_factor,
@@ -188,11 +196,6 @@ def lmi_options(
         com_lower=lower,
         com_upper=upper,
         ellipsoids=around,
-        children=children,
+        children=fixed_children(robot) if keep_children else None,
     )
     return options, tuple(notes)
-
-
-def _unused_geometry(robot: Robot, which: Array, geometry: str) -> list[str]:
-    names = ", ".join(f"'{body.name}'" for body, out in zip(robot.bodies, which, strict=True) if out)
-    return [f"the URDF's own {geometry} ({names})"] if names else []

@@ -17,8 +17,6 @@ from .standard import Standard
 
 #: Assumed ratio of the peak load to its root mean square.
 _PEAK = 3.0
-#: Violation that counts as rounding, relative to the sum of absolute contributions of the constraint.
-_ROUNDING = 1e-6
 #: Number of refinements with speeds between those of the grid.
 _REFINED = 3
 
@@ -64,34 +62,6 @@ def friction_constraints(model: DynamicModel, peak: Array, speeds: int = SPEEDS)
     return HalfSpaces(matrix, np.zeros(len(matrix)), tuple(names))
 
 
-def violated(constraints: HalfSpaces, theta: Array) -> HalfSpaces:
-    """The constraints that parameters violate.
-
-    Args:
-        theta: Shape (p,).
-
-    Returns:
-        The constraints violated by more than rounding.
-    """
-    margin = constraints.rows @ theta + constraints.limits
-    size = np.maximum(np.abs(constraints.rows) @ np.abs(theta), 1e-12)
-    bad = np.flatnonzero(margin < -_ROUNDING * size)
-    return HalfSpaces(constraints.rows[bad], constraints.limits[bad], tuple(constraints.names[k] for k in bad))
-
-
-def joined(first: HalfSpaces, second: HalfSpaces) -> HalfSpaces:
-    """Concatenates two sets of constraints.
-
-    Args:
-        second: The second set, on the same parameters.
-    """
-    return HalfSpaces(
-        np.vstack([first.rows, second.rows]),
-        np.concatenate([first.limits, second.limits]),
-        (*first.names, *second.names),
-    )
-
-
 def dissipating(
     choose: Callable[[LmiOptions, float | None], Standard],
     options: LmiOptions,
@@ -112,10 +82,10 @@ def dissipating(
     physics, fine = friction_constraints(model, peak), friction_constraints(model, peak, 10 * SPEEDS)
     standard = choose(replace(options, half_spaces=physics), weight)
     for _ in range(_REFINED):
-        broken = violated(fine, standard.theta)
+        broken = fine.violated(standard.theta)
         if not broken.names:
             break
-        physics = joined(physics, broken)  # speeds between those of the grid
+        physics += broken  # speeds between those of the grid
         again = choose(replace(options, half_spaces=physics), float(standard.solver["weight"]))
         record = {key: value for key, value in standard.solver.items() if key in ("weight_choice", "weights_tried", "folds")}
         standard = replace(again, solver={**again.solver, **record})

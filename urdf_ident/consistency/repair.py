@@ -39,69 +39,87 @@ _DENSITY = 8000.0
 
 
 @dataclass(frozen=True, eq=False)
-class InertialFinding(ReadOnly):
-    """Physical consistency of one link, or of one moving body including the links lumped into it.
+class Assessment(ReadOnly):
+    """Physical consistency of ten parameters of a body.
 
     Attributes:
-        kind: ``"link"`` or ``"body"``.
-        name: Name of the link; a body has the name of its first link.
-        joint: The joint that moves the body; None for links.
-        theta: Ten parameters in the link's (body's) frame, shape (10,) [kg, kg·m, kg·m²].
-        repaired: The nearest physically consistent parameters, shape (10,); equal to ``theta`` if nothing is wrong.
+        repaired: The nearest physically consistent parameters, shape (10,); equal to the given ones if nothing is wrong.
         eigenvalues: Eigenvalues of the inertia about the centre of mass, ascending, shape (3,) [kg·m²].
-        cholesky_tolerance: ``max(0, −λ1)``, the ε with which Gautier 2013's test passes (eq. 36, Table III) [kg·m²].
-        relative: Smallest over largest principal second moment; −inf without mass.
         level: ``"ok"``, ``"boundary"`` (a plate, a rod, a point: strict engines may refuse it) or ``"impossible"``.
         problems: The conditions that fail and by how much, as text.
         correction: The smallest correction, as text; empty if nothing is wrong.
     """
 
-    kind: str
-    name: str
-    joint: str | None
-    theta: Array
     repaired: Array
     eigenvalues: Array
-    cholesky_tolerance: float
-    relative: float
     level: str
-    problems: tuple[str, ...]
-    correction: str
-
-    @property
-    def mass(self) -> float:
-        """Stated mass [kg]."""
-        return float(self.theta[0])
+    problems: tuple[str, ...] = ()
+    correction: str = ""
 
 
-def assess_urdf(robot: Robot) -> tuple[InertialFinding, ...]:
-    """Assesses every link of a robot, and every moving body including the links lumped into it.
+def assess(theta: Array, small_mass: float = 1e-3, *, massless: bool = False) -> Assessment:
+    """Tests a body, and names what is wrong with it and the smallest correction.
+
+    Args:
+        theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
+        small_mass: Mass given to a massless body [kg].
+        massless: Whether the body may lack mass altogether, as a frame modelled as a link does.
+    """
+    if massless and not theta.any():
+        return Assessment(theta, np.zeros(3), "ok")
+    mass, _, inertia = to_com(theta)
+    eigenvalues: Array = np.linalg.eigvalsh(inertia).astype(float)
+    repaired = repaired_theta(theta, small_mass=small_mass)
+    if np.array_equal(repaired, theta):
+        return Assessment(repaired, eigenvalues, "ok")
+    relative, (small, middle, large), problems = margins(theta).relative, eigenvalues, list[str]()
+    level = "boundary" if relative >= -ROUNDING else "impossible"
+    if not theta.any():
+        problems.append("no mass, although a joint moves it")
+    elif relative >= 0.99 * MARGIN:
+        problems.append(f"a principal inertia of {small:.3g} kg·m², which strict engines take for zero")
+    else:
+        if mass <= 0:
+            problems.append(f"the mass is {mass:.6g} kg, not positive")
+        if level == "boundary":
+            problems.append(f"no thickness (smallest over largest principal second moment {relative:.2g}, wanted {MARGIN:g})")
+        elif small <= 0:
+            problems.append(
+                f"the inertia about the centre of mass has the eigenvalue {small:.6g} kg·m², not positive "
+                f"(it passes Cholesky with tolerance {max(0.0, -small):.3g})"
+            )
+        if level == "impossible" and (excess := large - middle - small) > 0:
+            problems.append(f"the triangle inequality fails: {large:.6g} > {small:.6g} + {middle:.6g}, by {excess:.3g} kg·m²")
+    new_mass, _, new_inertia = to_com(repaired)
+    values = ", ".join(f"{value:.6g}" for value in np.linalg.eigvalsh(new_inertia))
+    change = float(np.abs(new_inertia - inertia).max())
+    correction = f"smallest correction: principal inertias {values} kg·m² (largest change {change:.3g})"
+    correction += "" if mass == new_mass else f", mass {float(new_mass):.6g} kg"
+    return Assessment(repaired, eigenvalues, level, tuple(problems), correction)
+
+
+def assess_bodies(robot: Robot) -> dict[str, Assessment]:
+    """Assesses every moving body including the links lumped into it.
 
     Returns:
-        Links that state an inertial or lack a required one, in document order; then the bodies in joint order.
+        Name of the body (that of its first link) → assessment, in joint order.
     """
-    lumped = lumped_inertials(robot)
     small = _small_mass(robot.description)
-    bodies = (
-        _finding("body", body.name, body.joint, theta, small, True) for body, theta in zip(robot.bodies, lumped, strict=True)
-    )
-    return (*assess_links(robot.description), *bodies)
+    return {body.name: assess(theta, small) for body, theta in zip(robot.bodies, lumped_inertials(robot), strict=True)}
 
 
-def assess_links(description: Description) -> tuple[InertialFinding, ...]:
+def assess_links(description: Description) -> dict[str, Assessment]:
     """Assesses the links of any URDF, also one with unsupported joints.
 
     Returns:
-        Links that state an inertial or lack a required one, in document order.
+        Name of each link that states an inertial or lacks a required one → assessment, in document order.
     """
-    small = _small_mass(description)
-    bare = massless_moving_links(description)
-    findings = []
-    for name, link in description.links.items():
-        theta = np.zeros(10) if link.theta is None else link.theta
-        if link.theta is not None or name in bare:
-            findings.append(_finding("link", name, None, theta, small, name in bare))
-    return tuple(findings)
+    small, bare = _small_mass(description), massless_moving_links(description)
+    return {
+        name: assess(np.zeros(10) if link.theta is None else link.theta, small, massless=name not in bare)
+        for name, link in description.links.items()
+        if link.theta is not None or name in bare
+    }
 
 
 def repaired_theta(
@@ -229,56 +247,9 @@ def repaired_links(description: Description) -> tuple[dict[str, Array], tuple[st
         Link name → ten parameters in the link's frame, shape (10,), of the links that have to change; and one note
         per link.
     """
-    findings = [finding for finding in assess_links(description) if finding.level != "ok"]
-    notes = tuple(f"link '{finding.name}': {'; '.join(finding.problems)}; {finding.correction}" for finding in findings)
-    return {finding.name: finding.repaired for finding in findings}, notes
-
-
-def _finding(kind: str, name: str, joint: str | None, theta: Array, small_mass: float, must_weigh: bool) -> InertialFinding:
-    if not theta.any() and not must_weigh:  # a frame modelled as a link: it may be massless
-        return InertialFinding(kind, name, joint, theta, theta.copy(), np.zeros(3), 0.0, 0.0, "ok", (), "")
-    margin = margins(theta)
-    _, _, inertia = to_com(theta)
-    eigenvalues: Array = np.linalg.eigvalsh(inertia).astype(float)
-    repaired = repaired_theta(theta, small_mass=small_mass)
-    level = "ok" if np.array_equal(repaired, theta) else "boundary" if margin.relative >= -ROUNDING else "impossible"
-    problems = _problems(theta, eigenvalues, margin.relative, level)
-    correction = "" if level == "ok" else _correction(theta, repaired)
-    tolerance, relative = margin.cholesky_tolerance, margin.relative
-    return InertialFinding(kind, name, joint, theta, repaired, eigenvalues, tolerance, relative, level, problems, correction)
-
-
-def _problems(theta: Array, eigenvalues: Array, relative: float, level: str) -> tuple[str, ...]:
-    if level == "ok":
-        return ()
-    if not theta.any():
-        return ("no mass, although a joint moves it",)
-    problems = []
-    if relative >= 0.99 * MARGIN:
-        return (f"a principal inertia of {eigenvalues[0]:.3g} kg·m², which strict engines take for zero",)
-    if theta[0] <= 0:
-        problems.append(f"the mass is {theta[0]:.6g} kg, not positive")
-    if level == "boundary":
-        problems.append(f"no thickness (smallest over largest principal second moment {relative:.2g}, wanted {MARGIN:g})")
-        return tuple(problems)
-    small, middle, large = eigenvalues
-    if small <= 0:
-        problems.append(
-            f"the inertia about the centre of mass has the eigenvalue {small:.6g} kg·m², not positive "
-            f"(it passes Cholesky with tolerance {max(0.0, -small):.3g})"
-        )
-    if (excess := large - middle - small) > 0:
-        problems.append(f"the triangle inequality fails: {large:.6g} > {small:.6g} + {middle:.6g}, by {excess:.3g} kg·m²")
-    return tuple(problems)
-
-
-def _correction(theta: Array, repaired: Array) -> str:
-    mass, _, inertia = to_com(theta)
-    new_mass, _, new_inertia = to_com(repaired)
-    eigenvalues = ", ".join(f"{value:.6g}" for value in np.linalg.eigvalsh(new_inertia))
-    change = float(np.abs(np.asarray(new_inertia) - inertia).max())
-    correction = f"smallest correction: principal inertias {eigenvalues} kg·m² (largest change {change:.3g})"
-    return correction if mass == new_mass else f"{correction}, mass {float(new_mass):.6g} kg"
+    found = {name: link for name, link in assess_links(description).items() if link.level != "ok"}
+    notes = tuple(f"link '{name}': {'; '.join(link.problems)}; {link.correction}" for name, link in found.items())
+    return {name: link.repaired for name, link in found.items()}, notes
 
 
 def _nearest_to(theta: Array, reference: Array) -> Array:

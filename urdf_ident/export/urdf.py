@@ -379,7 +379,7 @@ def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
     text, repairs = without_violations(text, where)
     links, notes = repaired_links(parse_urdf(text, where, allow_negative_mass=True))
     fixed = corrected_urdf(text, links, where=where)
-    left = [link.name for link in assess_links(parse_urdf(fixed, where)) if link.level != "ok"]
+    left = [name for name, link in assess_links(parse_urdf(fixed, where)).items() if link.level != "ok"]
     if left:
         raise UrdfError("some links could not be repaired", where=where, got=left)
     return fixed, (*rewritten, *notes, *repairs)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..consistency.repair import assess_urdf
+from ..consistency.repair import assess_bodies, assess_links
 from ..estimation.uncertainty.identifiability import structural_verdicts
 from ..export.strict_urdf import violations
 from ..grouping import abbreviated, grouped
@@ -135,12 +135,13 @@ def check(model: DynamicModel) -> UrdfCheck:
     """
     robot, base = model.robot, model.base()
     limits = {key: robot.limit(key) for key in ("lower", "upper", "velocity", "effort")}
-    inertials = assess_urdf(robot)
+    links, bodies = assess_links(robot.description), assess_bodies(robot)
+    inertials = [("link", *found) for found in links.items()] + [("body", *found) for found in bodies.items()]
     return UrdfCheck(
         robot=robot.name,
         path=robot.path,
         refused=[str(violation) for violation in violations(robot.urdf, robot.path)],
-        physical=all(inertial.level != "impossible" for inertial in inertials),
+        physical=all(found.level != "impossible" for _, _, found in inertials),
         joints=[
             {
                 "name": name,
@@ -156,15 +157,15 @@ def check(model: DynamicModel) -> UrdfCheck:
         ],
         findings=[
             {
-                "kind": inertial.kind,
-                "name": inertial.name,
-                "level": inertial.level,
-                "problems": list(inertial.problems),
-                "correction": inertial.correction,
-                "eigenvalues": inertial.eigenvalues.tolist(),
+                "kind": kind,
+                "name": name,
+                "level": found.level,
+                "problems": list(found.problems),
+                "correction": found.correction,
+                "eigenvalues": found.eigenvalues.tolist(),
             }
-            for inertial in inertials
-            if inertial.level != "ok"
+            for kind, name, found in inertials
+            if found.level != "ok"
         ],
         doubts=implausible_values(robot),
         identifiable=_identifiability(model, base),
