@@ -26,6 +26,7 @@ from urdf_ident.friction import (
     Dahl,
     Law,
     Presliding,
+    Relaxing,
     Shape,
     Sliding,
     friction_from_mapping,
@@ -136,15 +137,28 @@ def test_every_law_is_the_same_for_estimator_and_plant_while_it_slides() -> None
         assert all(symbol in law.formula or "the same" in law.formula for symbol in law.symbols)
 
 
-@pytest.mark.parametrize("law", [Presliding(width=0.02), Dahl(width=0.02)])
+@pytest.mark.parametrize("law", [Presliding(width=0.02), Dahl(width=0.02), Relaxing(time=0.2)])
 def test_memory_along_a_path_is_memory_step_by_step(law: Law) -> None:
     q = np.cumsum(np.random.default_rng(1).normal(0, 5e-3, 500))
     bent, steps = np.array([0.7]), []
     for way in np.diff(q, prepend=q[:1]):
-        bent = law.bend(bent, np.array([way]))
+        bent = law.bend(bent, np.array([way]), 0.01)
         steps.append(float(bent[0]))
-    np.testing.assert_allclose(law.trace(q, 0.7), steps, atol=1e-12)
-    np.testing.assert_allclose(Law.trace(law, q, 0.7), steps, atol=0)
+    np.testing.assert_allclose(law.trace(q, 0.7, 100.0), steps, atol=1e-12)
+    np.testing.assert_allclose(Law.trace(law, q, 0.7, 100.0), steps, atol=0)
+
+
+def test_drag_relaxes_by_its_differential_equation_and_is_coulomb_friction_in_steady_sliding() -> None:
+    t = np.arange(4001) / 1000.0
+    q, v = -np.cos(2 * np.pi * t / 2.0), np.pi * np.sin(2 * np.pi * t / 2.0)  # reverses at 1, 2, 3 s
+    law, z, expected = Relaxing(time=0.25), 0.0, []
+    for way in np.diff(q, prepend=q[:1]):  # explicit Euler
+        z += (np.tanh(way * 1000.0 / 0.02) - z) / 0.25 / 1000.0
+        expected.append(z)
+    found = law.columns(AxisMotion(q, v, v, 1000.0))[:, 0]
+    np.testing.assert_allclose(found, expected, atol=5e-3)
+    assert found[1999] == pytest.approx(-1.0 + 2.0 * np.exp(-4.0), abs=0.02)  # one second after a reversal
+    np.testing.assert_allclose(law.columns(AxisMotion(q, v, v, 0.0))[:, 0], np.tanh(v / 0.02), atol=1e-12)
 
 
 def test_dahls_bristles_follow_their_differential_equation() -> None:

@@ -392,12 +392,14 @@ def test_load_dependent_friction_alone_can_hold_an_arm() -> None:
 def test_bristles_are_a_spring_first_and_dry_friction_later() -> None:
     plant = sled(Dahl.of(20.0, width=2e-4))
     truth = plant.friction
-    small = truth.advance(np.zeros(1), np.array([1e-6]))
+    small = truth.advance(np.zeros(1), np.array([1e-6]), 1e-3)
     assert 20.0 * small[0] == pytest.approx(20.0 / 2e-4 * 1e-6, rel=1e-2)
-    np.testing.assert_allclose(truth.advance(np.zeros(1), np.array([-2e-3])), -1.0, atol=1e-4)
+    np.testing.assert_allclose(truth.advance(np.zeros(1), np.array([-2e-3]), 1e-3), -1.0, atol=1e-4)
     # two half ways are one whole way: exact for motion in one direction
-    half = truth.advance(np.array([0.3]), np.array([1e-4]))
-    np.testing.assert_allclose(truth.advance(half, np.array([1e-4])), truth.advance(np.array([0.3]), np.array([2e-4])))
+    half = truth.advance(np.array([0.3]), np.array([1e-4]), 1e-3)
+    np.testing.assert_allclose(
+        truth.advance(half, np.array([1e-4]), 1e-3), truth.advance(np.array([0.3]), np.array([2e-4]), 2e-3)
+    )
     assert not truth.hard.any()
 
 

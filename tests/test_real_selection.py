@@ -53,7 +53,7 @@ def test_ur10e_a_log_left_out_with_nothing_but_columns_given(data: Path) -> None
     simple, chosen, selected = held_out(model, learn[:4], judge, 9.4)
     assert chosen.mean() < 0.7 * simple.mean()
     assert (chosen < 0.9 * simple).all()
-    assert "presliding" in laws(selected)
+    assert "dahl" in laws(selected)
     loaded = {t.joint for t in selected.trials if t.term == "load_coulomb" and t.chosen}
     assert loaded == {"shoulder_lift_joint", "elbow_joint"}  # the others carry next to nothing
     assert len(selected.folds) == 5

@@ -38,20 +38,20 @@ from urdf_ident.statistics.folds import folds_of
 SIMPLE = {"viscous", "coulomb", "offset"}
 
 
-def backlash(q: np.ndarray, radius: float, point: float) -> np.ndarray:
-    """The play operator, one step after the other."""
+def bristles(q: np.ndarray, width: float, start: float) -> np.ndarray:
+    """Dahl's friction over its limit, one step after the other (exact between the samples)."""
     out = np.empty_like(q)
-    for k, x in enumerate(q):
-        point = min(max(point, x - radius), x + radius)
-        out[k] = point
+    for k, step in enumerate(np.diff(q, prepend=q[:1])):
+        start = np.sign(step) + (start - np.sign(step)) * np.exp(-abs(step) / width)
+        out[k] = start
     return out
 
 
 def friction(name: str, q: np.ndarray, v: np.ndarray, load: np.ndarray) -> np.ndarray:
     """Each law by its formula, written again."""
     sign = np.tanh(v / 0.02)
-    if name == "presliding":
-        return (q - backlash(q, 5e-4, q[0] - 5e-4 * sign[0])) / 5e-4
+    if name == "dahl":
+        return bristles(q, 1e-3, sign[0])
     return {
         "viscous": v,
         "coulomb": sign,
@@ -97,7 +97,7 @@ def laws_of(model: DynamicModel, axis: int) -> set[str]:
 TRUTH = [
     {"viscous": 3.0, "coulomb": 2.0, "cubic": 0.8},
     {"viscous": 4.0, "coulomb": 2.0, "load_coulomb": 0.15, "stribeck": 2.5},
-    {"coulomb": 0.6, "presliding": 0.7, "offset": 0.4},
+    {"coulomb": 0.6, "dahl": 0.7, "offset": 0.4},
 ]
 
 
@@ -223,7 +223,7 @@ class TwoUnequalFolds:
 
 def test_a_circle_of_the_search_ends_with_the_lowest_error(sub_models) -> None:
     """The loss of a law, measured against the small error with it, scatters so much that it is not significant."""
-    law = next(law for law in sub_models[0].candidates[0] if law.key == ("presliding", "joint"))
+    law = next(law for law in sub_models[0].candidates[0] if law.key == ("dahl", "joint"))
     search = JointSearch(TwoUnequalFolds(), [law], np.ones(1, dtype=bool))
     present = {law.key: law}
     assert search._add({}) == present
@@ -301,12 +301,12 @@ def test_laws_are_found_back(chosen: Selected) -> None:
 def test_shapes_are_found_on_the_grid(chosen: Selected) -> None:
     shapes = {(item.axis, item.term.name): item.term for item in chosen.model.terms}
     assert shapes[1, "stribeck"].velocity == pytest.approx(0.15, rel=0.15)
-    assert shapes[2, "presliding"].width == pytest.approx(1e-3, rel=0.3)
+    assert shapes[2, "dahl"].width == pytest.approx(1e-3, rel=0.3)
 
 
 def test_nothing_is_lost_against_the_true_structure(robot: Robot, runs: list[PreparedLog], chosen: Selected) -> None:
     """On a log that took part in nothing."""
-    known = [{"term": "stribeck", "velocity": 0.15}, {"term": "presliding", "width": 1e-3}]
+    known = [{"term": "stribeck", "velocity": 0.15}, {"term": "dahl", "width": 1e-3}]
     spec = {
         joint: [next((law for law in known if law["term"] == name), name) for name in laws]
         for joint, laws in zip(robot.joints, TRUTH, strict=True)
@@ -324,7 +324,7 @@ def test_nothing_is_lost_against_the_true_structure(robot: Robot, runs: list[Pre
 def test_every_law_of_every_joint_is_in_the_table(chosen: Selected) -> None:
     trials = chosen.as_dict()["trials"]
     names = {trial["term"] for trial in trials}
-    assert len(trials) == 3 * len(names) == 33
+    assert len(trials) == 3 * len(names) == 36
     for trial in trials:
         axis = chosen.model.robot.index(trial["joint"])
         assert trial["chosen"] == (trial["term"] in laws_of(chosen.model, axis))
@@ -548,7 +548,7 @@ def test_automatic_friction_goes_through_identify_and_the_file(robot: Robot, tmp
     model = DynamicModel(robot)
     assert model.automatic
     result = identify(model, logs, progress=lambda name, done, total: visits.append((name, done, total)))
-    assert laws_of(result.model, 2) >= {"coulomb", "presliding"}
+    assert laws_of(result.model, 2) >= {"coulomb", "dahl"}
     assert any(note.startswith("friction: auto: laws selected") for note in result.solver["notes"])
     counts = [(done, total) for name, done, total in visits if "friction laws" in name]
     assert len(counts) >= 3
@@ -556,7 +556,7 @@ def test_automatic_friction_goes_through_identify_and_the_file(robot: Robot, tmp
     assert all(done <= total for done, total in counts)
     assert len({total for _, total in counts}) == 1
     again = load(result.save(tmp_path / "identification.json"))
-    assert len(again.selection["trials"]) == len(result.selection["trials"]) == 33
+    assert len(again.selection["trials"]) == len(result.selection["trials"]) == 36
     _, q, v, a = fourier(3, 3.0, 50.0, 9)
     np.testing.assert_array_equal(result.torque(q, v, a), again.torque(q, v, a))
 

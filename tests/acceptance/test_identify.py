@@ -261,6 +261,41 @@ def test_a_cluster_gives_the_same_result(cell: Path, result: dict[str, Any], tmp
     assert again["validation"] == result["validation"]
 
 
+@pytest.mark.parametrize(("symbol", "shape", "truth"), [("Ft", "time", 0.4), ("Fd", "width", 0.3)])
+def test_drag_that_rises_after_each_reversal_is_identified(
+    cell: Path, tmp_path: Path, symbol: str, shape: str, truth: float
+) -> None:
+    """Half the effect of Coulomb friction, over 0.4 s or over 0.3 rad, integrated here from the differential equation."""
+    for seed in (1, 2, 3):
+        header = (cell / f"run{seed}.csv").read_text().partition("\n")[0]
+        table = np.loadtxt(cell / f"run{seed}.csv", delimiter=",", skiprows=1)
+        _, q, v, _ = motion(seed)
+        z = np.zeros(len(v))
+        for k in range(1, len(v)):
+            share = 0.01 / truth if shape == "time" else abs(q[k, 1] - q[k - 1, 1]) / truth
+            z[k] = z[k - 1] + (np.sign(v[k, 1]) - z[k - 1]) * (1 - np.exp(-share))
+        table[:, 5] += z
+        np.savetxt(tmp_path / f"drag{seed}.csv", table, delimiter=",", header=header, comments="", fmt="%.9g")
+    done(
+        "identify",
+        cell / "arm.urdf",
+        "drag1.csv",
+        "drag2.csv",
+        "--validate",
+        "drag3.csv",
+        "-o",
+        "out",
+        "--no-report",
+        cwd=tmp_path,
+    )
+    result = json.loads((tmp_path / "out" / "identification.json").read_text())
+    laws = yaml.safe_load((tmp_path / "out" / "joints.yaml").read_text())["joints"]["j2"]
+    assert result["verdict"]["level"] == "good"
+    assert laws[symbol]["value"] == pytest.approx(1.0, rel=0.2)
+    assert laws[symbol][shape] == pytest.approx(truth, rel=0.2)
+    assert result["validation"][0]["relative"] < 0.025  # noise alone leaves 0.02
+
+
 def test_a_black_box_names_the_variable_that_the_model_lacks(cell: Path, tmp_path: Path) -> None:
     names = []
     for seed in (1, 2, 3):

@@ -127,7 +127,7 @@ class Law(Term):
 
     Attributes:
         formula: The torque as text, for readers and side-car files; S is the smooth sign of v.
-        memory: Whether it depends on the displacement since the last reversal.
+        memory: Whether it depends on the motion since the last reversal, by displacement or by time.
         bias: Whether it is a constant of the drive (amplifier, sensor) rather than friction: it need not dissipate.
         changing: Symbols that change with temperature and wear → kind: "dry", "viscous" or "load" friction.
         power: Exponent of the speed in the part that changes as viscous friction.
@@ -195,25 +195,27 @@ class Law(Term):
             for value, up, down in zip(at_edge, above, below, strict=True)
         ]
 
-    def bend(self, bent: Array, step: Array) -> Array:
+    def bend(self, bent: Array, step: Array, seconds: float) -> Array:
         """Returns the state of a law with memory after a displacement in one direction, shape (K,).
 
         Args:
             bent: State before, shape (K,), −1 … 1.
             step: Displacement, shape (K,) [rad or m].
+            seconds: Duration of the displacement [s].
         """
         return bent
 
-    def trace(self, q: Array, start: float) -> Array:
+    def trace(self, q: Array, start: float, rate: float) -> Array:
         """Returns the state of a law with memory along a path, shape (N,).
 
         Args:
             q: Position, shape (N,) [rad or m].
             start: The state before the first sample, −1 … 1.
+            rate: Samples per second [Hz].
         """
         out, bent = np.empty(len(q)), np.array([start])
         for k, step in enumerate(np.diff(q, prepend=q[:1])):
-            bent = self.bend(bent, np.array([step]))
+            bent = self.bend(bent, np.array([step]), 1.0 / rate)
             out[k] = bent[0]
         return out
 
@@ -263,8 +265,8 @@ class Law(Term):
 
     def _bent(self, axis: AxisMotion) -> Array:
         if axis.before is not None:
-            return self.trace(np.concatenate([axis.before, axis.q]), 0.0)[len(axis.before) :]
-        return self.trace(axis.q, float(smooth_sign(axis.v[:1], SIGN_WIDTH).sum()))
+            return self.trace(np.concatenate([axis.before, axis.q]), 0.0, axis.rate)[len(axis.before) :]
+        return self.trace(axis.q, float(smooth_sign(axis.v[:1], SIGN_WIDTH).sum()), axis.rate)
 
 
 def bias_symbols() -> frozenset[str]:

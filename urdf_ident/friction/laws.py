@@ -14,12 +14,14 @@ import numpy as np
 from ..errors import ModelError
 from ..linalg import Array
 from ..units import joint_units
-from .law import SIGN_WIDTH, AxisScale, Law, Sliding
-from .term import Shape
+from .law import SIGN_WIDTH, AxisScale, Law, Sliding, smooth_sign
+from .term import AxisMotion, Shape
 
 _WIDTH = Shape("speed", "half-width of the smooth sign; 0 is the hard sign", zero=True)
 #: Widths of the smooth sign and Stribeck speeds that the search tries, as multiples of the axis' own scale.
 _WIDTHS = (1.0, *(0.25 * 1.6**k for k in range(7)))
+#: Time constants that the search tries [s]: from the time in which a low-passed reversal passes to that of slow motion.
+_TIMES = (0.05, 0.1, 0.2, 0.4, 0.8)
 _SPEEDS = tuple(0.015 * 1.5**k for k in range(9))
 
 
@@ -218,16 +220,12 @@ class Presliding(_Reversing):
     shapes: ClassVar[Mapping[str, Shape]] = {"width": Shape("displacement", "displacement over which friction reverses")}
     formula: ClassVar[str] = "Fp*z, z = clip(z + 2*dq/width, -1, 1)"
 
-    def bend(self, bent: Array, step: Array) -> Array:
+    def bend(self, bent: Array, step: Array, seconds: float) -> Array:
         return np.clip(bent + step / (0.5 * self.width), -1.0, 1.0)
 
-    def trace(self, q: Array, start: float) -> Array:
+    def trace(self, q: Array, start: float, rate: float) -> Array:
         radius = 0.5 * self.width
         return (q - play(q, radius, float(q[0]) - radius * start)) / radius if len(q) else q
-
-    @classmethod
-    def variants(cls, scale: AxisScale) -> Sequence[Law]:
-        return [cls(width=x) for x in scale.displacements]
 
 
 @dataclass(frozen=True)
@@ -245,11 +243,11 @@ class Dahl(_Reversing):
     }
     formula: ClassVar[str] = "Fd*z, dz/dq = (sign(dq) - z)/width"
 
-    def bend(self, bent: Array, step: Array) -> Array:
+    def bend(self, bent: Array, step: Array, seconds: float) -> Array:
         direction = np.sign(step)
         return np.where(step == 0, bent, direction + (bent - direction) * np.exp(-np.abs(step) / self.width))
 
-    def trace(self, q: Array, start: float) -> Array:
+    def trace(self, q: Array, start: float, rate: float) -> Array:
         step = np.diff(q, prepend=q[:1])
         keep = np.exp(-np.abs(step) / self.width)
         add, span = np.sign(step) * (1.0 - keep), 1
@@ -258,6 +256,52 @@ class Dahl(_Reversing):
             keep = np.concatenate([keep[:span], keep[span:] * keep[:-span]])
             span *= 2
         return np.asarray(add + keep * start)
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        return [cls(width=x) for x in scale.displacements]
+
+
+@dataclass(frozen=True)
+class Relaxing(Law):
+    """``Ft · z`` with ``dz/dt = (S(v) − z)/time``: dry friction that builds up with time after a reversal and decays at rest.
+
+    Frictional lag of grease and seals (Armstrong-Hélouvry, Dupont, Canudas de Wit 1994, section 2.2.4), of one time constant.
+    Together with Coulomb friction it is drag that rises after each reversal. In steady sliding it is Coulomb friction.
+    """
+
+    time: float = 0.3
+    name: ClassVar[str] = "relaxing"
+    symbols: ClassVar[tuple[str, ...]] = ("Ft",)
+    changing: ClassVar[Mapping[str, str]] = {"Ft": "dry"}
+    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
+    memory: ClassVar[bool] = True
+    shapes: ClassVar[Mapping[str, Shape]] = {"time": Shape("time", "time in which the distance to the limit falls to 1/e")}
+    formula: ClassVar[str] = "Ft*z, dz/dt = (tanh(v/0.02) - z)/time"
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        return (np.zeros_like(motion.v) if motion.bent is None else motion.bent,)
+
+    def bend(self, bent: Array, step: Array, seconds: float) -> Array:
+        if seconds <= 0:
+            return bent
+        towards = smooth_sign(step / seconds, SIGN_WIDTH)
+        return np.asarray(towards + (bent - towards) * np.exp(-seconds / self.time))
+
+    def trace(self, q: Array, start: float, rate: float) -> Array:
+        from scipy.signal import lfilter
+
+        keep = np.exp(-1.0 / (rate * self.time))
+        towards = smooth_sign(np.diff(q, prepend=q[:1]) * rate, SIGN_WIDTH)
+        return np.asarray(lfilter([1.0 - keep], [1.0, -keep], towards, zi=[keep * start])[0])
+
+    def _bent(self, axis: AxisMotion) -> Array:
+        # samples without a rate do not follow one another: steady sliding
+        return super()._bent(axis) if axis.rate else smooth_sign(axis.v, SIGN_WIDTH)
+
+    @classmethod
+    def variants(cls, scale: AxisScale) -> Sequence[Law]:
+        return [] if scale.motor else [cls(time=x) for x in _TIMES]
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Shape:
     """Description of one fixed shape of a law, for checks, messages and searches.
 
     Attributes:
-        kind: "speed", "displacement", "steepness" (one over a speed) or "exponent".
+        kind: "speed", "displacement", "time", "steepness" (one over a speed) or "exponent".
         meaning: In words.
         zero: Whether 0 is allowed.
         reached: Whether the motion must go beyond it for the law to make sense.
@@ -50,12 +50,18 @@ class Shape:
     @property
     def units(self) -> tuple[str, str]:
         """Units on a revolute and on a prismatic joint."""
-        units = {"speed": ("rad/s", "m/s"), "displacement": ("rad", "m"), "steepness": ("s/rad", "s/m"), "exponent": ("1", "1")}
+        units = {
+            "speed": ("rad/s", "m/s"),
+            "displacement": ("rad", "m"),
+            "time": ("s", "s"),
+            "steepness": ("s/rad", "s/m"),
+            "exponent": ("1", "1"),
+        }
         return units[self.kind]
 
     def scaled(self, value: float, ratio: float) -> float:
         """Returns the equivalent value on an axis that turns ``ratio`` times as fast (unit: the shape's)."""
-        return {"steepness": value / ratio, "exponent": value}.get(self.kind, value * ratio)
+        return {"steepness": value / ratio, "exponent": value, "time": value}.get(self.kind, value * ratio)
 
 
 @dataclass(frozen=True)

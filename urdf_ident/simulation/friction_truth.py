@@ -166,12 +166,13 @@ class FrictionTruth:
             high[: self.n] += extra
         return low, high
 
-    def advance(self, z: Array, step: Array) -> Array:
+    def advance(self, z: Array, step: Array, seconds: float) -> Array:
         """Updates the states of laws with memory after a displacement, exact for motion in one direction.
 
         Args:
             z: States before, shape (K,).
             step: Displacement of each slider, shape (K,) [rad or m].
+            seconds: Its duration [s].
 
         Returns:
             States after, shape (K,).
@@ -184,7 +185,7 @@ class FrictionTruth:
             for each in side:
                 if each.law.memory:
                     on = np.any([value != 0 for value in each.values], axis=0)
-                    out[sliders] = np.where(on, each.law.bend(z[sliders], step[sliders]), out[sliders])
+                    out[sliders] = np.where(on, each.law.bend(z[sliders], step[sliders], seconds), out[sliders])
         return out
 
     @staticmethod

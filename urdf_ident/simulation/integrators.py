@@ -143,29 +143,29 @@ class StickSlip:
         for _ in range(_EVENTS):
             start = self.rates(t)
             if self._rests:
-                return self._accept(self.x, self.w, self._state_at_rest(t, end - t, start))
+                return self._accept(end - t, self.x, self.w, self._state_at_rest(t, end - t, start))
             x, w, state = self._runge_kutta(t, end - t, start)
             if not self._slips:
-                return self._accept(x, w, state)
+                return self._accept(end - t, x, w, state)
             wrong = (self.slip * self.friction.velocity(w)) < 0
             if not np.logical_or.reduce(wrong):
-                return self._accept(x, w, state)
+                return self._accept(end - t, x, w, state)
             reluctant = wrong & self.still
             if reluctant.any():  # released, but would reverse at once: it sticks
                 self._set_slip(np.where(reluctant, 0.0, self.slip))
                 self._known = self._evaluate(t, self.x, self.w, self.state, self.bristles)
                 continue
             fraction, crossing = self._first_crossing(t, end - t, start, (x, w, state), wrong)
-            self._accept(*self._runge_kutta(t, fraction * (end - t), start), crossing)
+            self._accept(fraction * (end - t), *self._runge_kutta(t, fraction * (end - t), start), crossing)
             t += fraction * (end - t)
             if end - t <= 1e-9 * length:
                 return None
         start = self.rates(t)
         x, w, state = self._runge_kutta(t, end - t, start)
-        return self._accept(x, w, state, (self.slip * self.friction.velocity(w)) < 0)
+        return self._accept(end - t, x, w, state, (self.slip * self.friction.velocity(w)) < 0)
 
-    def _accept(self, x: Array, w: Array, state: Array, crossing: BoolArray | None = None) -> None:
-        self.bristles = self._bent(x)
+    def _accept(self, seconds: float, x: Array, w: Array, state: Array, crossing: BoolArray | None = None) -> None:
+        self.bristles = self._bent(x, seconds)
         self.x, self.w, self.state, self._known = x, w, state, None
         self.still = self.sticking
         if crossing is not None and crossing.any():
@@ -180,7 +180,7 @@ class StickSlip:
 
         def slope(after: float, now: Array) -> Array:
             x, w, s = np.split(now, ends)
-            rates = self._evaluate(t + after, x, w, s, self._bent(x))
+            rates = self._evaluate(t + after, x, w, s, self._bent(x, after))
             return np.concatenate([w, rates.a, rates.state])
 
         ends = [len(x), 2 * len(x)]
@@ -193,10 +193,10 @@ class StickSlip:
             return self.state
         return _rk4(lambda after, state: self.law(t + after, self.x, self.w, state)[1], self.state, h, first.state)
 
-    def _bent(self, x: Array) -> Array:
+    def _bent(self, x: Array, seconds: float) -> Array:
         if not self.friction.memory:
             return self.bristles
-        return self.friction.advance(self.bristles, self.friction.velocity(x - self.x))
+        return self.friction.advance(self.bristles, self.friction.velocity(x - self.x), seconds)
 
     def _evaluate(self, t: float, x: Array, w: Array, state: Array, bristles: Array) -> Rates:
         plant, friction = self.plant, self.friction
@@ -293,7 +293,7 @@ class StickSlip:
     ) -> tuple[float, BoolArray]:
         """Fraction of the step until the first slider stops, and the sliders that stop then."""
         x, w, state = end
-        last = self._evaluate(t + h, x, w, state, self._bent(x))
+        last = self._evaluate(t + h, x, w, state, self._bent(x, h))
         before, after = self.friction.velocity(self.w), self.friction.velocity(w)
         slope, slope_end = (h * self.friction.velocity(rates.a) for rates in (start, last))
         fractions = np.full(len(wrong), np.inf)

@@ -31,8 +31,10 @@ from ...samples import Segment, fast_speed
 
 #: A column is distinguishable if more than this share of its norm is independent of the others.
 DISTINCT = 0.02
-#: Displacements over which presliding friction reverses [rad, or the same fraction of a prismatic joint's travel over π].
-DISPLACEMENTS = tuple(1e-4 * 1.8**k for k in range(10))
+#: Displacements over which dry friction reverses [rad, or the fraction of a prismatic joint's travel over π], the last ones
+#: with several logs only: along a single one friction that changes over a long travel resembles the torque of gravity.
+DISPLACEMENTS = tuple(1e-4 * 2.5**k for k in range(10))
+_OF_ONE_LOG = 7
 #: Multiples of each shape of the previously selected laws that the subsequent searches try.
 ZOOMS = ((0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.025, 1.05))
 #: Laws that contain, and replace, others at the same joint.
@@ -174,7 +176,8 @@ def _joint_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> li
     top = fast_speed(speeds) if len(speeds) else 1.0
     travel = max((float(np.ptp(part.q[:, axis])) for part in motion), default=1.0)
     ratio = travel / np.pi if model.robot.prismatic[axis] else 1.0
-    displacements = tuple(x * ratio for x in DISPLACEMENTS if x * ratio < 0.3 * travel)
+    several = len({part.log for part in motion}) > 1
+    displacements = tuple(x * ratio for x in DISPLACEMENTS[: None if several else _OF_ONE_LOG] if x * ratio < 0.3 * travel)
     return _laws(top, displacements, prismatic=bool(model.robot.prismatic[axis]))
 
 
