@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.linalg
+from conftest import arm_urdf, rnea
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from logs import fourier
 from mujoco_oracle import difference, inverse_dynamics, load_urdf, regressor_torques, states
 from urdf_samples import STYLES, changed, random_theta, random_urdf
 
+import urdf_ident as ui
 from urdf_ident.errors import EstimationError, ModelError, OutputError, ShapeError, UrdfError
 from urdf_ident.export.split import physical_bodies, split_bodies, transported
 from urdf_ident.export.urdf import JointDynamics, corrected_urdf, torque_difference, write_urdf
@@ -365,6 +368,22 @@ def test_real_robots(data: Path, file: str, lock: dict, tmp_path: Path) -> None:
     assert torque_difference(robot, theta, Robot.from_urdf(written, lock=lock).model, samples=1000) < 1e-9
     tau = inverse_dynamics(load_urdf(written), robot.joints, robot.model.gravity.linear, q, v, a, fixed=lock)
     assert difference(tau, expected) < 1e-6
+
+
+def test_what_the_data_cannot_move_is_written_to_the_letter(tmp_path: Path) -> None:
+    """The first joint, vertical, stands still but for the noise of its encoder: no torque depends on its body."""
+    robot = Robot.from_urdf(arm_urdf("zyx").replace('rpy="0.1 0 0.2"', 'rpy="0 0 0"', 1))
+    t, q, v, a = fourier(3, 16.0, 100.0, seed=0)
+    q[:, 0], v[:, 0], a[:, 0] = 0.4, 0.0, 0.0
+    rng = np.random.default_rng(5)
+    tau = rnea(robot.model, q, v, a) + np.tanh(v / 0.02)
+    tau += 0.01 * tau.std(axis=0) * rng.standard_normal(tau.shape)
+    log = ui.Recording("rest", robot.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau)
+    ident = ui.identify(ui.DynamicModel(robot, friction=["coulomb"]), [log], force=True)
+    ui.write_urdf(ident, tmp_path / "r.urdf")
+    written = (tmp_path / "r.urdf").read_text()
+    for link, same in (("l1", True), ("l2", False)):
+        assert (written[slice(*spans(written)[link])] == robot.urdf[slice(*spans(robot.urdf)[link])]) == same
 
 
 def test_impossible_bodies_are_refused_unless_repair_is_asked_for(tmp_path: Path) -> None:

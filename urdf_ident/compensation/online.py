@@ -16,7 +16,6 @@ from ..errors import ModelError
 from ..friction import SIGN_WIDTH, Friction, Law, Sliding, combine_axes
 from ..linalg import Array, shaped
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.rigid_bodies import with_inertias
 from .residual import Residual
 
@@ -38,7 +37,7 @@ class OnlineModel:
     """
 
     def __init__(self, model: DynamicModel, theta: Array, *, residual: Residual | None = None) -> None:
-        if isinstance(model, ElasticModel):
+        if not model.is_rigid:
             raise ModelError("a model with elastic joints has no fast path", remedy="use its torque(), or a rigid model")
         theta = shaped("theta", theta, (len(model.parameters),))
         if model.loaded and model.reference_theta is None:

@@ -29,7 +29,6 @@ from ..friction import Offset
 from ..linalg import Array, rms
 from ..logs.recording import Recording
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.terms import AppliedTerm
 from ..samples import ReadOnly, Segment
 from ..signals.motor_side import require_motor_positions
@@ -191,7 +190,7 @@ def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str
     """
     if not logs:
         raise LogError("no log was given to learn a residual from", remedy="name at least one, with both encoders")
-    if isinstance(model, ElasticModel):
+    if not model.is_rigid:
         raise ModelError(
             "the three loops want a rigid model: springs already explain the deformation",
             remedy="set model.elastic: false, or compensation.residual: none and no --sweeps",

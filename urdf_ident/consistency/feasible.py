@@ -19,8 +19,9 @@ from ..model.parameters import Parameter
 from ..model.prior import Prior
 from .constraints import LmiOptions
 
-#: Distance from its limit below which a constraint is active, in prior standard deviations.
-_ACTIVE = 1e-5
+#: Accuracy of a solution, in prior standard deviations: nearer to its limit a constraint is active, and nearer to the prior a
+#: value did not change.
+ACCURACY = 1e-5
 #: Every pseudo-inertia stays above this fraction of the prior's: ``P ⪰ ε·P0``.
 EPSILON = 1e-3
 
@@ -117,7 +118,7 @@ class Feasible:
         Args:
             x: Shape (p,).
         """
-        return tuple(name for name, slack in zip(self.names, self.slacks(x), strict=True) if slack < _ACTIVE)
+        return tuple(name for name, slack in zip(self.names, self.slacks(x), strict=True) if slack < ACCURACY)
 
 
 def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOptions) -> Feasible:

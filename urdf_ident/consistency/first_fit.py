@@ -22,7 +22,6 @@ from ..friction import bias_symbols
 from ..grouping import grouped
 from ..linalg import Array, BoolArray, IntArray, block_diagonal, lstsq, orthogonal_part, positive, rms
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.parameters import Parameter
 from ..model.prior import Prior, least_weight, with_joint_terms
 from ..model.robot import STANDARD_GRAVITY, Robot
@@ -32,7 +31,6 @@ from ..statistics.entries import placed
 from ..statistics.fit import SIGMA_FLOOR, Fit, usual_weight
 from ..statistics.least_squares import constrained_least_squares
 from ..statistics.statistic import StatisticSet
-from .constraints import HalfSpaces
 from .friction import friction_constraints, loads
 
 #: Least excitation of a joint's column relative to the most excited joint's: below it residual and column are both noise,
@@ -104,12 +102,8 @@ def completed_prior(
     fixed = np.concatenate([prior.theta0, np.zeros(p - n)])
     joint_terms = range(n, p)
     first = first_fit(model, statistics, fit, joint_terms, fixed, prior=prior, unsupported=unsupported, reversals=reversals)
-    values, std = first.values.copy(), SPREAD * first.size
-    searched_terms = np.asarray(searched, dtype=np.intp) - n
-    values[searched_terms], std[searched_terms] = (
-        0.0 * values[searched_terms],
-        np.abs(values[searched_terms]),
-    )  # parameters without data stay NaN
+    values, std, found = first.values.copy(), SPREAD * first.size, np.asarray(searched, dtype=np.intp) - n
+    values[found], std[found] = 0.0 * values[found], np.abs(values[found])  # parameters without data stay NaN
     return with_joint_terms(prior, model.parameters, values, std=std)
 
 
@@ -140,6 +134,9 @@ def first_fit(
 ) -> FirstFit:
     """Estimates joint terms with the bodies fixed, or estimated with their prior.
 
+    Rotor inertias are zero unless they gain significantly together: torques measured behind the gears contain none, and in a
+    faster motion the torque of those that are only chance grows with the square of the speed.
+
     Args:
         fit: The fit, for the weights of the row groups and its errors.
         columns: Indices into theta of the joint terms to estimate, length k.
@@ -154,34 +151,63 @@ def first_fit(
     chosen = np.asarray(columns, dtype=np.intp)
     terms, others = [model.parameters[k] for k in chosen], np.array(fixed, dtype=float)
     others[chosen] = 0.0
-    factor = usual_weight(statistics, fit)
-    bodies = np.arange(0 if prior is None else model.n_inertial, dtype=np.intp)
-    groups = _groups(statistics, np.concatenate([bodies, chosen]), others, fit.weights)
-    ordinary = ordinary_columns(model)[chosen]
-    size = _sizes(terms, groups, _body_residuals(groups, prior, factor), ordinary, unsupported)
-    seen = np.isfinite(size)
+    m, factor = 0 if prior is None else model.n_inertial, usual_weight(statistics, fit)
+    rows = _rows(statistics, np.concatenate([np.arange(m), chosen]), others, fit.weights)
+    lengths = np.array([np.linalg.norm(block[:, m:], axis=0) for block in rows.blocks])
+    acts, length = lengths > 0, np.linalg.norm(lengths, axis=0)
+    # as long as in that many rows of ordinary motion, at least
+    least = ordinary_columns(model)[chosen] * np.sqrt((np.square(rows.weights) * rows.counts) @ acts)
+    biased = np.array([term.symbol in bias_symbols() for term in terms], dtype=bool)
+    torque = np.sqrt(np.sum(acts * np.where(biased, rows.efforts[:, None], _body_residuals(rows, prior, factor)) ** 2, axis=0))
+    torque *= _shares(terms, np.vstack(rows.blocks), biased, unsupported)
+    unweighted = np.linalg.norm(lengths / rows.weights[:, None], axis=0)
+    alike = grouped(((term.symbol, term.unit), norm) for term, norm in zip(terms, unweighted.tolist(), strict=True))
+    excited = unweighted / positive([max(alike[term.symbol, term.unit]) for term in terms])
+    seen = length > 0
+    plausible = np.maximum(length * np.maximum(1.0, _LEAST_NORM / np.where(seen, excited, 1.0)), least)
+    size = np.where(seen, torque / np.where(seen, plausible, 1.0), np.inf)
+
     usable = seen & (size > 0)
     # springs of elastic joints are not bounded, because their torques balance each other
     springs = np.array([term.symbol in SPRING_SYMBOLS for term in terms], dtype=bool)
-    values = np.full(len(chosen), np.nan)
-    values[seen & ~usable] = 0.0
+    values = np.where(seen & ~usable, 0.0, np.nan)
     if usable.any():
         # where joints hardly reverse, gravity of a tool missing in the URDF correlates with acceleration
         rotors = np.array([term.rotor for term in terms])
         weight = np.where(rotors, max(factor, least_weight(reversals)), factor)
         ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight))[usable] / size[usable])
         prior_rows = ridge if prior is None else block_diagonal(np.sqrt(factor) * prior.root, ridge)
-        signs = _physical_rows(terms, chosen, friction_constraints(model, loads(model, statistics)))[:, usable]
-        constraints = np.hstack([np.zeros((len(signs), len(bodies))), signs])
-        used = np.concatenate([np.ones(len(bodies), dtype=bool), usable])
-        length, least = _lengths(groups, ordinary)
-        doubted = np.concatenate([np.zeros(len(bodies), dtype=bool), (rotors & (length > _SHOWN * least))[usable]])
-        values[usable] = _bounded_fit(groups, used, prior_rows, constraints, doubted, factor)[len(bodies) :]
+        physics = friction_constraints(model, loads(model, statistics))
+        inside = ~np.any(np.delete(physics.rows, chosen, axis=1) != 0, axis=1) & (physics.limits == 0)
+        signs = np.vstack([np.eye(len(chosen))[[term.nonnegative for term in terms]], physics.rows[inside][:, chosen]])
+        signs = np.hstack([np.zeros((len(signs), m)), signs[:, usable]])
+        doubted = np.append(np.zeros(m, dtype=bool), (rotors & (length > _SHOWN * least))[usable])
+        blocks = [block[:, np.append(np.ones(m, dtype=bool), usable)] for block in rows.blocks]
+
+        def solved(kept: BoolArray, noise: Array) -> tuple[Array, float]:
+            A = np.vstack([*(block[:, kept] / s for block, s in zip(blocks, noise, strict=True)), prior_rows[:, kept]])
+            b = np.concatenate([*(right / s for right, s in zip(rows.rights, noise, strict=True)), np.zeros(len(prior_rows))])
+            x = np.zeros(len(kept))
+            x[kept] = constrained_least_squares(A, b, signs[:, kept])
+            return x, float(np.sum((A @ x[kept] - b) ** 2))
+
+        every = np.ones(len(doubted), dtype=bool)
+        x, _ = solved(every, np.ones(len(blocks)))
+        # the groups are weighted by their own residual noise
+        residual = [np.linalg.norm(right - block @ x) for right, block in zip(rows.rights, blocks, strict=True)]
+        noise = np.maximum(residual, _BEST * rows.efforts)
+        idle = noise <= SIGMA_FLOOR * rows.efforts.max()  # joints without effort
+        noise = np.where(idle, 1.0, noise / np.sqrt(np.maximum(rows.counts, 1.0)))
+        x, squares = solved(every, noise)
+        if doubted.any():
+            without, more = solved(~doubted, noise)
+            x = without if chi_bar_square_tail((more - squares) / factor, int(doubted.sum())) > CHANCE else x
+        values[usable] = x[m:]
     return FirstFit(values, np.where(springs, np.inf, size))
 
 
 @dataclass(frozen=True, eq=False)
-class _Groups:
+class _Rows:
     """Weighted rows of all row groups, for bodies and joint terms.
 
     Attributes:
@@ -196,137 +222,63 @@ class _Groups:
     counts: Array
 
 
-def _groups(statistics: StatisticSet, chosen: IntArray, others: Array, weights: Mapping[str, float]) -> _Groups:
+def _rows(statistics: StatisticSet, chosen: IntArray, others: Array, weights: Mapping[str, float]) -> _Rows:
     """Rows for the chosen columns; the torque of the other parameters is subtracted."""
     place = np.full(statistics.p, -1)
     place[chosen] = np.arange(len(chosen))
-    groups = _Groups([], [], *np.zeros((3, len(statistics.layouts))))
+    rows = _Rows([], [], *np.zeros((3, len(statistics.layouts))))
     for g, layout in enumerate(statistics.layouts):
         weight, width = weights[layout.group], len(layout.columns)
         R = statistics.factor(layout.group)[:, len(layout.instruments) :]
-        groups.blocks.append(weight * placed(R[:, :width], place[layout.columns], len(chosen)))
-        groups.rights.append(weight * (R[:, width] - R[:, :width] @ others[layout.columns]))
-        groups.efforts[g] = weight * np.sqrt(statistics.effort_squares(layout.group))
-        groups.weights[g], groups.counts[g] = weight, statistics.rows[layout.group]
-    return groups
+        rows.blocks.append(weight * placed(R[:, :width], place[layout.columns], len(chosen)))
+        rows.rights.append(weight * (R[:, width] - R[:, :width] @ others[layout.columns]))
+        rows.efforts[g] = weight * np.sqrt(statistics.effort_squares(layout.group))
+        rows.weights[g], rows.counts[g] = weight, statistics.rows[layout.group]
+    return rows
 
 
-def _bounded_fit(
-    groups: _Groups, used: BoolArray, prior_rows: Array, constraints: Array, doubted: BoolArray, factor: float
-) -> Array:
-    """Solves for the used columns, with the groups weighted by their own residual noise.
-
-    Doubted columns (rotors) are zero unless they gain significantly together: torques measured behind the gears contain
-    none, and in a faster motion the torque of those that are only chance grows with the square of the speed.
-    """
-    columns, noise = np.flatnonzero(used), np.ones(len(groups.blocks))
-
-    def solved(chosen: BoolArray) -> tuple[Array, float]:
-        rows = [block[:, columns[chosen]] / s for block, s in zip(groups.blocks, noise, strict=True)]
-        right = [r / s for r, s in zip(groups.rights, noise, strict=True)]
-        A, b = np.vstack([*rows, prior_rows[:, chosen]]), np.concatenate([*right, np.zeros(len(prior_rows))])
-        x = np.zeros(len(chosen))
-        x[chosen] = constrained_least_squares(A, b, constraints[:, chosen])
-        return x, float(np.sum((A @ x[chosen] - b) ** 2))
-
-    every = np.ones(len(columns), dtype=bool)
-    x, _ = solved(every)
-    residual = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(groups.rights, groups.blocks, strict=True)]
-    noise = np.maximum(residual, _BEST * groups.efforts)
-    without_effort = noise <= SIGMA_FLOOR * groups.efforts.max()  # joints without effort
-    noise = np.where(without_effort, 1.0, noise / np.sqrt(np.maximum(groups.counts, 1.0)))
-    x, squares = solved(every)
-    if not doubted.any():
-        return x
-    bare, more = solved(~doubted)
-    chance = chi_bar_square_tail((more - squares) / factor, int(doubted.sum()))
-    return bare if chance > CHANCE else x
-
-
-def _body_residuals(groups: _Groups, prior: Prior | None, factor: float) -> Array:
+def _body_residuals(rows: _Rows, prior: Prior | None, factor: float) -> Array:
     """Norm of the bodies' torque residual in each row group, for each joint term, shape (g, k).
 
     The lower value is the residual of bodies near the URDF's, divided by the fraction of the column that they cannot explain.
     """
-    blocks, rights = groups.blocks, groups.rights
     # excludes the weight an axis carries
-    most = np.minimum([np.linalg.norm(right) for right in rights], groups.efforts)[:, None]
+    most = np.minimum([np.linalg.norm(right) for right in rows.rights], rows.efforts)[:, None]
     if prior is None:
-        return np.repeat(most, blocks[0].shape[1], axis=1)
-    rows, m = np.vstack([np.column_stack(pair) for pair in zip(blocks, rights, strict=True)]), len(prior.theta0)
-    held = np.vstack([rows[:, :m], np.sqrt(factor) * prior.root])
-    by_bodies = lstsq(held, np.vstack([rows[:, m:], np.zeros((m, rows.shape[1] - m))]), rcond=None)[0]
-    residual = np.split(rows[:, m:] - rows[:, :m] @ by_bodies, np.cumsum([len(block) for block in blocks])[:-1])
-    beyond, whole = (
-        np.array([np.linalg.norm(column_block, axis=0) for column_block in column_blocks])
-        for column_blocks in (residual, [b[:, m:] for b in blocks])
-    )
+        return np.repeat(most, rows.blocks[0].shape[1], axis=1)
+    m, every = len(prior.theta0), np.hstack([np.vstack(rows.blocks), np.concatenate(rows.rights)[:, None]])
+    held = np.vstack([every[:, :m], np.sqrt(factor) * prior.root])
+    by_bodies = lstsq(held, np.vstack([every[:, m:], np.zeros((m, every.shape[1] - m))]), rcond=None)[0]
+    residual = np.split(every[:, m:] - every[:, :m] @ by_bodies, np.cumsum([len(block) for block in rows.blocks])[:-1])
+    beyond = np.array([np.linalg.norm(block, axis=0) for block in residual])
+    whole = np.array([np.linalg.norm(block[:, m:], axis=0) for block in rows.blocks])
     least = beyond[:, -1:] * whole / np.maximum(beyond[:, :-1], positive(1e-9 * whole))
     return np.asarray(np.sqrt(most * np.minimum(most, least)))
 
 
-def _sizes(
-    terms: Sequence[Parameter], groups: _Groups, residuals: Array, ordinary: Array, unsupported: Collection[str]
-) -> Array:
-    """The value with which each parameter alone would be as large as the bodies' torque residual, shape (k,)."""
-    bodies, columns = np.split(np.vstack(groups.blocks), [groups.blocks[0].shape[1] - len(terms)], axis=1)
-    lengths = np.array([np.linalg.norm(block, axis=0)[bodies.shape[1] :] for block in groups.blocks])
-    acts, (length, least) = lengths > 0, _lengths(groups, ordinary)
-    biased = np.array([term.symbol in bias_symbols() for term in terms], dtype=bool)
-    torque = np.sqrt(np.sum(acts * np.where(biased, groups.efforts[:, None], residuals) ** 2, axis=0))
-    relative = _relative_norms(terms, np.linalg.norm(lengths / groups.weights[:, None], axis=0))
-    share = _shares(terms, columns, bodies, biased, unsupported)
-    seen = length > 0
-    length = length * np.maximum(1.0, _LEAST_NORM / np.where(seen, relative, 1.0))
-    length = np.maximum(length, least)
-    return np.asarray(np.where(seen, share * torque / np.where(seen, length, 1.0), np.inf))
-
-
-def _lengths(groups: _Groups, ordinary: Array) -> tuple[Array, Array]:
-    """Norms of the columns of joint terms in the logs, and in as many rows of ordinary motion, shape (k,) each."""
-    norms = np.array([np.linalg.norm(block[:, block.shape[1] - len(ordinary) :], axis=0) for block in groups.blocks])
-    rows = np.square(groups.weights) * groups.counts
-    return np.linalg.norm(norms, axis=0), ordinary * np.sqrt(np.sum((norms > 0) * rows[:, None], axis=0))
-
-
-def _shares(
-    terms: Sequence[Parameter], columns: Array, bodies: Array, biased: BoolArray, unsupported: Collection[str]
-) -> Array:
+def _shares(terms: Sequence[Parameter], rows: Array, biased: BoolArray, unsupported: Collection[str]) -> Array:
     """Fraction of the torque that each parameter may explain alone, shape (k,); for a bias by its separability from friction.
 
     A bias that bodies and rotor explain exactly is collinear with the weight on a vertical prismatic joint, and is
     attributed to the weight.
     """
+    bodies, columns = np.split(rows, [rows.shape[1] - len(terms)], axis=1)
     shares, owners = np.ones(len(terms)), np.array([term.owner for term in terms])
     dissipates = np.array([term.nonnegative for term in terms], dtype=bool)
-    for k in np.flatnonzero(biased):
+
+    def separable(k: int, others: Array) -> float:
+        """Fraction of a column's square that is orthogonal to the others."""
+        remainder = orthogonal_part(columns[:, k], others)
+        return float(remainder @ remainder) / positive(float(columns[:, k] @ columns[:, k]))
+
+    for k in np.flatnonzero(biased).tolist():
         same = (owners == owners[k]) & (np.arange(len(terms)) != k)
-        weight = _orthogonal_share(columns[:, k], np.hstack([bodies, columns[:, same]])) <= _SAME
-        separable = 0.0 if weight else _orthogonal_share(columns[:, k], columns[:, dissipates & same])
-        shares[k] = BIAS + (SEPARABLE_BIAS - BIAS) * separable
-        if owners[k] in unsupported and not weight:
-            shares[k] *= UNSUPPORTED
+        if separable(k, np.hstack([bodies, columns[:, same]])) <= _SAME:
+            shares[k] = BIAS
+            continue
+        shares[k] = BIAS + (SEPARABLE_BIAS - BIAS) * separable(k, columns[:, dissipates & same])
+        shares[k] *= UNSUPPORTED if owners[k] in unsupported else 1.0
     return shares
-
-
-def _orthogonal_share(column: Array, others: Array) -> float:
-    """Fraction of a column's square that is orthogonal to the others."""
-    remainder = orthogonal_part(column, others)
-    return float(remainder @ remainder) / positive(float(column @ column))
-
-
-def _relative_norms(terms: Sequence[Parameter], length: Array) -> Array:
-    """Norm of each column relative to the largest of its kind (symbol and unit) among the joints, shape (k,)."""
-    kinds = grouped(((term.symbol, term.unit), float(norm)) for term, norm in zip(terms, length, strict=True))
-    return length / positive([max(kinds[term.symbol, term.unit]) for term in terms])
-
-
-def _physical_rows(terms: Sequence[Parameter], chosen: IntArray, physics: HalfSpaces) -> Array:
-    """Sign constraints, and the half-spaces that involve only chosen parameters."""
-    signs = np.eye(len(chosen))[[term.nonnegative for term in terms]]
-    others = np.delete(physics.rows, chosen, axis=1)
-    inside = ~np.any(others != 0, axis=1) & (physics.limits == 0)
-    return np.vstack([signs, physics.rows[inside][:, chosen]])
 
 
 def ordinary_columns(model: DynamicModel) -> Array:
@@ -336,7 +288,7 @@ def ordinary_columns(model: DynamicModel) -> Array:
         Shape (p,) [unit of the column]; 0 for inertial parameters, springs, load-dependent terms, and with elastic joints.
     """
     columns = np.zeros(len(model.parameters))
-    if isinstance(model, ElasticModel):
+    if not model.is_rigid:
         return columns
     speed = np.minimum(_PART * model.robot.limit("velocity"), np.where(model.robot.prismatic, *_MOST[::-1]))
     phase = 2 * np.pi * (_FREQUENCY * np.arange(_SAMPLES)[:, None] / _RATE + np.arange(model.n) / model.n)

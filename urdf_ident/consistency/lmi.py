@@ -31,7 +31,7 @@ from ..model.prior import Prior
 from ..samples import ReadOnly
 from .conic import ROUGH, mass_range, minimise, widest
 from .constraints import LmiOptions
-from .feasible import Feasible, feasible_set
+from .feasible import ACCURACY, Feasible, feasible_set
 from .objective import LmiObjective, prior_alone, with_data
 
 #: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
@@ -224,7 +224,11 @@ class LmiProblem:
         gap = float(np.inf) if point is None else objective.duality_gap(replace(point, x=x))
         active = feasible.active(x)
         at_zero = [f"{parameter.name} ≥ 0" in active for parameter in self.parameters]
-        theta = np.where(at_zero, 0.0, feasible.theta0 + feasible.back @ x)  # solvers stop slightly above or below zero
+        theta = feasible.theta0 + feasible.back @ x
+        unmoved = (np.abs(theta - feasible.theta0) < ACCURACY * self.prior.std) & (np.arange(feasible.p) < 10 * feasible.n)
+        theta = np.where(unmoved, feasible.theta0, theta)  # so that a URDF keeps what it states
+        theta = np.where(at_zero, 0.0, theta)  # solvers stop slightly above or below zero
+        x = self.prior.root @ (theta - feasible.theta0)
         bodies, reference = (pseudo_inertia(feasible.per_body(some)) for some in (theta, feasible.theta0))
         solution = LmiSolution(
             theta=theta,

@@ -77,11 +77,11 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
     )
 
 
-def compliance_at(statistics: StatisticSet, model: ElasticModel, theta: Array) -> StatisticSet:
+def compliance_at(statistics: StatisticSet, model: DynamicModel, theta: Array) -> StatisticSet:
     """Returns the compliance form around any given parameters, for estimators with their own iteration.
 
     Args:
-        statistics: Statistics of the elastic model, with link rows; with instruments or without.
+        statistics: Statistics of the model, with instruments or without; those of a rigid model are returned unchanged.
         theta: Parameters, shape (p,).
 
     Returns:
@@ -90,6 +90,8 @@ def compliance_at(statistics: StatisticSet, model: ElasticModel, theta: Array) -
     Raises:
         EstimationError: A stiffness is zero or negative.
     """
+    if not isinstance(model, ElasticModel):
+        return statistics
     springs = _stiffness_columns(statistics, model)
     _check_positive(springs, theta)
     return _linear(statistics, springs, theta)
@@ -139,7 +141,7 @@ def visible_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[D
     return model.with_rigid(rigid), [item.as_dict() for item in best], notes
 
 
-def spring_scores(model: ElasticModel, theta: Array, log: PreparedLog, cutoff: float) -> list[dict[str, Any]]:
+def spring_scores(model: DynamicModel, theta: Array, log: PreparedLog, cutoff: float) -> list[dict[str, Any]]:
     """Returns the errors of the motor torque predicted by motor rows with their springs.
 
     Args:
@@ -147,12 +149,14 @@ def spring_scores(model: ElasticModel, theta: Array, log: PreparedLog, cutoff: f
         cutoff: Zero-phase low-pass of the measured torque [Hz].
 
     Returns:
-        One entry per elastic joint: error after the gear [N·m or N], the same relative to the torque, and the torque of the
-        spring.
+        One entry per elastic joint, none of a rigid model: error after the gear [N·m or N], the same relative to the torque,
+        and the torque of the spring.
 
     Raises:
         LogError: The log has no torque.
     """
+    if not isinstance(model, ElasticModel):
+        return []
     errors, torques, through = [], [], []
     to_motors = np.linalg.inv(model.drive.geared)
     for part in log.segments:

@@ -11,7 +11,6 @@ from ..errors import ModelError, check_known, check_shape
 from ..linalg import Array, one_each
 from ..model.base import BaseParameters, reduce_factor
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.prior import lumped_inertials
 from ..model.structure import random_motion
 from ..model.terms import SPRING_TERMS
@@ -35,7 +34,7 @@ def rigid_for_planning(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ..
     Returns:
         The model for planning, and a note if it is a different one.
     """
-    if not isinstance(model, ElasticModel):
+    if model.is_rigid:
         return model, ()
     rigid = DynamicModel(model.robot, friction="none", rotor_inertia=False, drive=model.drive)
     rigid = rigid.with_terms([applied for applied in model.terms if not isinstance(applied.term, SPRING_TERMS)])

@@ -11,7 +11,6 @@ from ..errors import FingerprintError, ModelError
 from ..linalg import Array, triangle
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.prior import Prior
 from ..statistics.fit import Fit
 
@@ -83,7 +82,7 @@ def continued(after: EarlierResult, model: DynamicModel) -> tuple[DynamicModel, 
             expected=model.robot.name,
             remedy="give the identification.json of this robot",
         )
-    if isinstance(earlier, ElasticModel):
+    if not earlier.is_rigid:
         raise ModelError(
             "the earlier result has elastic joints, and motions are designed on the rigid model",
             remedy="identify once with model.elastic: false, and design after that result",

@@ -16,7 +16,6 @@ from ..friction import AxisMotion
 from ..linalg import Array
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.prior import lumped_inertials
 from ..model.terms import AppliedTerm
 from ..samples import Segment
@@ -58,7 +57,7 @@ class PlannedRows:
     """
 
     def __init__(self, model: DynamicModel, base: BaseParameters, noise: Array, scale: Array | None = None) -> None:
-        if isinstance(model, ElasticModel):
+        if not model.is_rigid:
             raise ModelError("motions for elastic joints are designed on the rigid model", remedy="set model.elastic: false")
         check_shape("noise", np.shape(noise), (model.n,))
         self.model, self.base = model, base

@@ -48,7 +48,12 @@ class DynamicModel:
 
     Raises:
         ModelError: Unknown terms, or a drive of the wrong size.
+
+    Attributes:
+        is_rigid: Whether the motion of the joints alone determines the rows; otherwise segments hold the motors' too.
     """
+
+    is_rigid = True
 
     def __init__(
         self,

@@ -64,6 +64,8 @@ class ElasticModel(DynamicModel):
         ModelError: No gear ratios, unknown terms, coupling or joints.
     """
 
+    is_rigid = False
+
     def __init__(
         self,
         robot: Robot,

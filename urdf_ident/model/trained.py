@@ -17,7 +17,6 @@ from ..grouping import grouped
 from ..linalg import Array, BoolArray
 from ..samples import SLOW, Segment, fast_speed
 from .dynamic_model import DynamicModel
-from .elasticity import ElasticModel
 from .terms import AppliedTerm, RotorInertia
 
 #: Multiple of the trained speeds up to which laws chosen from the data follow their tangents: friction in grease grows less
@@ -103,7 +102,7 @@ def with_limited_widths(model: DynamicModel, motion: Sequence[Segment]) -> Dynam
     Returns:
         The model; same parameters.
     """
-    if isinstance(model, ElasticModel) or not model.automatic:
+    if not model.is_rigid or not model.automatic:
         return model
     terms = []
     for item in model.terms:
@@ -139,7 +138,7 @@ def with_trained(model: DynamicModel, motion: Sequence[Segment], *, chosen: bool
     Returns:
         The model; same parameters.
     """
-    if isinstance(model, ElasticModel):
+    if not model.is_rigid:
         return model
     ranges = trained_ranges(model, motion)
     terms = []

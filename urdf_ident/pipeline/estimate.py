@@ -36,7 +36,6 @@ from ..friction.laws import Offset
 from ..friction.springs import Spring
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
 from ..model.terms import AppliedTerm
 from ..model.trained import with_limited_widths, with_trained
@@ -195,7 +194,7 @@ def estimate_from_data(prepared: Prepared, project: Project, progress: Progress 
 
 def _without_contradicting_joints(model: DynamicModel, build: Build, prior: Prior, method: str) -> DynamicModel:
     """The model with joints set apart whose efforts contradict the others', unless a spring, if it may be chosen, does."""
-    if isinstance(model, ElasticModel):
+    if not model.is_rigid:
         return model
     simple = model.unloaded()
     statistics = build(simple)
@@ -221,7 +220,7 @@ def _with_rests(
     model: DynamicModel, prepared: Prepared, project: Project, weighting: SampleWeighting
 ) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
     """The logs with weights for resting joints, and notes; without where samples have weights, or the method knows none."""
-    if weighting.weights is not None or weighting.name == "ols" or isinstance(model, ElasticModel):
+    if weighting.weights is not None or weighting.name == "ols" or not model.is_rigid:
         return prepared.logs, ()
     return weigh_rests(model.unloaded(), prepared.logs, project.signal_config())
 
@@ -269,7 +268,7 @@ def _selected(
     progress: Progress | None,
 ) -> Selected:
     """Selects the friction laws from the data if the project asks for it."""
-    if isinstance(model, ElasticModel) and project.model.friction == "auto":
+    if not model.is_rigid and project.model.friction == "auto":
         return Selected(model, notes=("friction: auto with elastic joints is viscous, Coulomb and offset",))
     if not model.automatic:
         return Selected(model)
@@ -328,7 +327,7 @@ def _instrumental_errors(estimated: Estimated, converged: ConvergedFit, logs: Se
 
 def _changes(estimated: Estimated, model: DynamicModel, logs: Sequence[PreparedLog]) -> FrictionChanges | None:
     """Returns how friction differs between the logs."""
-    if isinstance(model, ElasticModel):
+    if not model.is_rigid:
         return None
     seconds = np.array([sum(len(part) / part.rate for part in log.segments) for log in logs])
     kelvin = [np.nanmean(x, axis=0) for log in logs if (x := log.report.recording.temperature) is not None]

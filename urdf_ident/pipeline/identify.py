@@ -14,7 +14,6 @@ from ..linalg import Array
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, refuse_trained
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.robot import Robot
 from ..motion.limits import Limits
 from ..parallel import each, one_thread
@@ -147,7 +146,7 @@ def _with_prediction(
     ident: Identification, from_data: DataEstimate, prepared: Prepared, physical: Physical, compare: bool
 ) -> Identification:
     """Adds the held-out prediction error and whether adaptation would help; adds neither where nothing can be held out."""
-    if isinstance(ident.model, ElasticModel):
+    if not ident.model.is_rigid:
         return ident
     given = (from_data.statistics, ident.fit.weights, ident.prior, ident.prior_weight)
     project, model, payload = ident.project, ident.model, ident.project.build_payload(ident.model.robot)

@@ -17,7 +17,6 @@ from ..judgements.judgement import Judgement
 from ..linalg import Array, positive
 from ..logs.recording import Recording
 from ..logs.refusals import refuse_trained
-from ..model.elasticity import ElasticModel
 from ..model.inertia import transform_matrix
 from ..model.payload import moving_link
 from ..model.robot import Robot
@@ -153,7 +152,7 @@ def default_link(robot: Robot) -> str:
 
 
 def _check(ident: Identification, logs: Sequence[Recording], method: str, refit: str) -> None:
-    if isinstance(ident.model, ElasticModel):
+    if not ident.model.is_rigid:
         raise ModelError("a payload needs a model with rigid joints", got="springs", remedy="identify without model.elastic")
     check_known("method", method, ("auto", *METHODS), EstimationError)
     check_known("choice of friction to refit", refit, ("auto", *REFIT), EstimationError)

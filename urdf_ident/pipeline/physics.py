@@ -17,7 +17,6 @@ from ..errors import EstimationError, ModelError, SolverError
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.prior import Prior
 from ..project import Project
 from ..result.evidence.evidence import MASS_FACTOR, Evidence, Range, measure_evidence
@@ -68,7 +67,7 @@ def complete(
         SolverError: The solver failed.
         ModelError: The constraints contradict the model.
     """
-    if not isinstance(model, ElasticModel):
+    if model.is_rigid:
         prior = reconciled_prior(model, prior, statistics, fit)
     standard = standard_parameters(model, statistics, fit, prior, project, reversals)
     factor = statistics.stacked(fit.weights)

@@ -18,7 +18,6 @@ from ..linalg import rms
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, each_usable
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
 from ..progress import Progress
 from ..project import Project
@@ -74,7 +73,7 @@ def prepare(
     config = project.signal_config()
     loaded = prepare_logs(logs, model.robot, model.drive, config, force=force, payload=payload)
     late: dict[str, Any] = {}
-    if not isinstance(model, ElasticModel):  # the checks support rigid joints only
+    if model.is_rigid:  # the checks support rigid joints only
         loaded = check_physics(loaded, model.robot, config, reduction=model.drive.reduction, payload=payload, force=force)
         loaded, late = _without_delay(model, logs, loaded, config, payload, force)
         forget(part for log in loaded for part in log.examined.segments)

@@ -18,7 +18,6 @@ from ..judgements.verdict import Verdict
 from ..linalg import divisors
 from ..logs.recording import Recording, excerpts
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.trained import outside
 from ..parallel import one_thread
 from ..result.dynamics.adaptation import chosen_settings
@@ -153,7 +152,7 @@ def behind_prediction_band(logs: Sequence[PreparedLog], ident: Identification) -
         logs: Logs conditioned as for the fit, without averaging of periods.
     """
     config = ident.project.scoring_config(ident.signals)
-    if isinstance(ident.model, ElasticModel) or config == ident.project.further_config(ident.signals):
+    if not ident.model.is_rigid or config == ident.project.further_config(ident.signals):
         return list(logs)
     payload = ident.project.build_payload(ident.model.robot)
     return [in_band(log, ident.model, config, payload) for log in logs]
@@ -181,7 +180,7 @@ def unseen_statistics(from_data: DataEstimate, unseen: Sequence[PreparedLog], co
         from_data: The estimates, with the factors that they are based on.
         unseen: The held-out logs; resting joints get the weights that they have in the training logs.
     """
-    if isinstance(from_data.model, ElasticModel):
+    if not from_data.model.is_rigid:
         return []
     blocks = blocks_of(len(unseen))
     # one log at a time: their velocities may come from different sources
@@ -203,7 +202,7 @@ def repeated_motions(
         Held-out log → training log, of which it may be an excerpt; None where neither is known, with elastic joints.
     """
     parts = excerpts([log.recording for log in logs], [log.recording for log in from_data.logs])
-    if isinstance(from_data.model, ElasticModel):
+    if not from_data.model.is_rigid:
         return parts or None
     return {log: other for own in unseen for log, other in repeated(own, from_data.statistics).items()} | parts
 
@@ -246,7 +245,7 @@ def score_logs(
     model, project = ident.model, ident.project
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     try:
-        adaptation = None if isinstance(model, ElasticModel) else chosen_settings(ident)
+        adaptation = None if not model.is_rigid else chosen_settings(ident)
     except EstimationError:  # the spread of friction is unknown
         adaptation = None
     entries, traces = [], []
@@ -259,7 +258,7 @@ def score_logs(
         for joint, share in zip(entry["per_joint"], _held(ident, log), strict=False):
             joint["held"] = share
         traces.append(scores.trace)
-        if isinstance(model, ElasticModel):
+        if not model.is_rigid:
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
         if ident.residual is not None and recording.motor_position is not None:
             from .compensate import compensated_score
@@ -271,7 +270,7 @@ def score_logs(
 
 def _held(ident: Identification, log: PreparedLog) -> list[float]:
     """Share of the torques of each joint that their 95 % prediction intervals hold; none without intervals."""
-    if isinstance(ident.model, ElasticModel) or not ident.prediction:
+    if not ident.model.is_rigid or not ident.prediction:
         return []
     thin, held = max(1, sum(map(len, log.segments)) // _INTERVALS), []
     for part in log.segments:

@@ -16,7 +16,6 @@ from ..errors import ModelError, check_shape
 from ..estimation.uncertainty.identifiability import Identifiability, verdicts
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.posterior import from_data, posterior_std
 from ..model.prior import Prior
 from ..model.trained import without_joint_terms
@@ -164,7 +163,7 @@ class Record(ReadOnly):
         """The fast model for single samples; None with elastic joints, for which there is none."""
         from ..compensation.online import OnlineModel
 
-        elastic = isinstance(self.model, ElasticModel)
+        elastic = not self.model.is_rigid
         return None if elastic else OnlineModel(self.model, self.theta, residual=self.residual)
 
     @cached_property

@@ -26,7 +26,6 @@ from ...linalg import Array, lstsq, orthogonal_part, positive, solve_triangular,
 from ...logs.recording import Recording
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...model.elasticity import ElasticModel
 from ...model.terms import SPRING_TERMS
 from ...motion.files import sampled
 from ...motion.trajectory import Trajectory
@@ -280,9 +279,7 @@ def iterate_instrumental(
     params, found = np.array(start, dtype=float), None
     for turn in range(1, ROUNDS + 1):
         with_motion = [with_simulated(log, clean) for log, clean in zip(logs, simulator(params), strict=True)]
-        statistics = build_instrumented(model, with_motion)
-        if isinstance(model, ElasticModel):  # linearized, with the noise of deflections in the target
-            statistics = compliance_at(statistics, model, base.embedded(params))
+        statistics = compliance_at(build_instrumented(model, with_motion), model, base.embedded(params))
         refined = fit_instrumental(statistics, base)
         if found is not None and refined.fit.distance(found.fit.params) < CONVERGED:
             return replace(refined, rounds=turn)

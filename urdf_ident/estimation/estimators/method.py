@@ -20,7 +20,6 @@ import numpy as np
 from ...errors import EstimationError, UrdfIdentError, check_known
 from ...linalg import Array, positive
 from ...model.dynamic_model import DynamicModel
-from ...model.elasticity import ElasticModel
 from ...model.prior import Prior
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
@@ -124,7 +123,7 @@ def choose_weighting(
         EstimationError: Unknown method, one that is not available for elastic joints, or too few rows.
     """
     check_known("estimation.method", method, METHODS, EstimationError)
-    if isinstance(model, ElasticModel):
+    if not model.is_rigid:
         if method in RIGID_ONLY:
             raise EstimationError(
                 f"estimation.method {method} is for rigid joints", got="elastic joints", expected="auto, ols, wls or iv"

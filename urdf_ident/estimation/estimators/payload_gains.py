@@ -19,7 +19,6 @@ from ...logs.recording import Recording
 from ...model.base import BaseParameters
 from ...model.drive import Drive
 from ...model.dynamic_model import DynamicModel
-from ...model.elasticity import ElasticModel
 from ...model.payload import CHECK_PAYLOAD, Payload
 from ...model.row_groups import joint_of
 from ...signals.config import SignalConfig
@@ -263,7 +262,7 @@ def resolve_drive(
     wanted = drive.gain_origin == "auto" or (current and drive.gain_origin == "effort is a torque")
     if payload is None or not wanted:
         return resolve_gain(drive, logs)
-    if isinstance(model, ElasticModel):
+    if not model.is_rigid:
         raise ModelError(
             "torque constants from a payload are for rigid joints",
             where="drive.payload",

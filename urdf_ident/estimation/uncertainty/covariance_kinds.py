@@ -14,7 +14,6 @@ import numpy as np
 from ...errors import EstimationError
 from ...linalg import Array, IntArray, lstsq
 from ...model.dynamic_model import DynamicModel
-from ...model.elasticity import ElasticModel
 from ...samples import ReadOnly
 from ...signals.periods import find_repetition
 from ...signals.prepare import PreparedLog
@@ -81,7 +80,7 @@ class Covariances:
         self.weights = fit.row_weights or fit.weights
         self._given = solution
         #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
-        self.has_rows = bool(logs) and model is not None and not isinstance(model, ElasticModel)
+        self.has_rows = bool(logs) and model is not None and model.is_rigid
 
     @cached_property
     def solution(self) -> Solution:

@@ -21,7 +21,6 @@ from ...grouping import grouped
 from ...linalg import Array, IntArray, positive, rms, standard_errors, triangle
 from ...model.base import ALONE, NEVER, BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...model.elasticity import ElasticModel
 from ...statistics.fit import Fit
 from .simple_motions import SECONDS, SimpleMotion, motion_factor, simple_motions
 
@@ -174,7 +173,7 @@ def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, prior: Array, uns
 
 def _by_kind(model: DynamicModel, base: BaseParameters) -> list[tuple[int, str, str, str]]:
     """Index, name and kind of every parameter, and what other than a motion could separate it."""
-    tilted = model.tilted().base().kinds if not isinstance(model, ElasticModel) else base.kinds
+    tilted = model.tilted().base().kinds if model.is_rigid else base.kinds
     found = []
     for k, (name, kind) in enumerate(zip(base.names, base.kinds, strict=True)):
         text = ""
@@ -226,7 +225,7 @@ def _advice(
         ratio = fit.bse / standard_errors(data)  # factor by which model-based errors are too small
     from_data = fit.seen & (ratio > 0) & np.isfinite(ratio)  # parameters known only by the prior have no model-based error
     inflation = np.where(from_data, ratio, float(np.median(ratio[from_data])) if from_data.any() else 1.0)
-    elastic = isinstance(model, ElasticModel)  # their data are linear in compliances, the simple motions in stiffness
+    elastic = not model.is_rigid  # their data are linear in compliances, the simple motions in stiffness
     trials = []
     for item in simple_motions(model.robot):
         informed = np.sqrt(SECONDS * row_rate) * motion_factor(model, base, item, fit.weights)

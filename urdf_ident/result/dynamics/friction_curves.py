@@ -21,6 +21,8 @@ _BEYOND, _FAR = 1.25, 2.0
 _EXACT = ("viscous", "coulomb", "offset")
 #: Slowest speed of the fit of an equivalent, a fraction of the fastest; presliding dominates below it.
 _SLOWEST = 0.05
+#: Part of an equivalent that is a rounding error, as a fraction of the largest friction.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +161,9 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
         else:
             from scipy.optimize import nnls
 
-            values = nnls(np.column_stack([np.ones_like(v), v]), curve)[0].tolist()
+            line = nnls(np.column_stack([np.ones_like(v), v]), curve)[0]
+            exact = line * [1.0, v[-1]] < _ROUNDING * np.abs(curve).max()
+            values = np.where(exact, 0.0, line).tolist()
             replaced.append(joint)
         friction[joint], damping[joint] = (float(max(value, 0.0)) for value in values)
     note = f"friction of {', '.join(replaced)} is approximated by viscous and Coulomb friction over the speeds of the logs"

@@ -15,7 +15,6 @@ from ...estimation.uncertainty.prediction import HeldOutResidual
 from ...estimation.uncertainty.uncovered_friction import smeared_friction, unseen_friction
 from ...files.records import record
 from ...linalg import Array, BoolArray, shaped, triangle
-from ...model.elasticity import ElasticModel
 from ...model.posterior import posterior_covariance, posterior_mean, posterior_variance
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...statistics.fit import Fit
@@ -291,7 +290,7 @@ def require_rigid(ident: Record) -> None:
     Raises:
         ModelError: Elastic joints.
     """
-    if isinstance(ident.model, ElasticModel):
+    if not ident.model.is_rigid:
         raise ModelError(
             "not available with elastic joints: their torques depend on the motor positions, too",
             got="springs",

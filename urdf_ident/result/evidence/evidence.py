@@ -17,7 +17,6 @@ from ...friction import FRACTIONS, Viscous
 from ...grouping import grouped
 from ...linalg import Array, BoolArray, divisors, lstsq, rms
 from ...model.dynamic_model import DynamicModel
-from ...model.elasticity import ElasticModel
 from ...model.posterior import posterior_covariance
 from ...model.prior import WIDER, Prior
 from ...model.robot import Robot
@@ -168,7 +167,7 @@ def measure_evidence(
     masses = _masses(model, theta, prior)
     deviating = _deviating_parts(model, statistics, fitted)
     one_way = tuple(joints[j] for j in np.flatnonzero(moving(trained.speed, robot.prismatic) & trained.one_way))
-    if isinstance(model, ElasticModel):
+    if not model.is_rigid:
         common = masses, deviating, folds_repeat, placeholders(robot)
         return Evidence({}, seen, {}, {}, {}, *common, reversals=reversals, one_way=one_way)
     q, v, a = random_states(robot, trained)
