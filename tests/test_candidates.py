@@ -20,8 +20,8 @@ def shapes_tried(speed: float, axis: int = 1) -> dict[tuple[str, str], list[floa
     motion = Segment("log", 0.0, 100.0, q, v, a, np.ones_like(q))
     found: dict[tuple[str, str], set[float]] = {}
     for candidate in wide_model(DynamicModel(robot), [motion]).candidates[axis]:
-        for name, value in candidate.shapes.items():
-            found.setdefault((candidate.key[0], name), set()).add(value)
+        for name in candidate.law.shapes:
+            found.setdefault((candidate.key[0], name), set()).add(getattr(candidate.law, name))
     return {key: sorted(values) for key, values in found.items()}
 
 

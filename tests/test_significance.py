@@ -10,9 +10,8 @@ from conftest import arm_urdf
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 
-from urdf_ident.estimation.friction_selection.selection import Selected
+from urdf_ident.estimation.friction_selection.selection import Selected, Trial
 from urdf_ident.estimation.friction_selection.significance import supplements, unsupported, without_chance
-from urdf_ident.estimation.friction_selection.structure import Trial
 from urdf_ident.friction import friction_term
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot

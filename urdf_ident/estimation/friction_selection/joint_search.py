@@ -1,75 +1,93 @@
-"""Search for the friction laws of one joint, given those of all others."""
+"""Forward and backward steps to the friction laws of one joint, given those of all others.
+
+A step adds a law, exchanges one, or removes one; of those that gain what they need (:meth:`JointSearch.needed`) and are
+physically possible, the one with the largest gain is made. Gains are mean relative reductions of the joint's held-out squared
+error. More columns must gain more than the error of that gain, fewer must not lose as much.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from ...friction import MOST_FRICTION, Coulomb, Trained, Viscous, law_rows, moments
+from ...friction import MOST_FRICTION, Law, Trained, law_rows, moments
 from ...linalg import Array, positive
 from ...statistics.choice import standard_error
-from .candidates import DISTINCT, LEAST_GAIN, LEAST_SHAPE_GAIN, REPLACES, Candidate, Key, LawGain, least_gain
-from .springs import SpringColumns
-from .subsets import Focus
+from .candidates import OF_EVERY_DRIVE, REPLACES, Candidate, Key, Laws
+from .sub_models import Columns, Focus
 
+#: A law must lower its joint's held-out squared error by this fraction, another shape of the same law by the second one.
+LEAST_GAIN, LEAST_SHAPE_GAIN = 0.01, 1e-4
+#: A column is distinguishable if more than this share of its norm is independent of the others.
+DISTINCT = 0.02
+#: Standard errors that a law must gain which replaces friction that every drive has: even if a short log does not need it, or
+#: another law can replace it there, it is needed in faster motion.
+SURE_CHANGE = 2.0
 #: A spring must gain this many standard errors and lower the squared held-out error by more than this part, and its torque must
 #: vary by this share of its joint's: a spring is a statement about the mechanics of the axis. Smaller effects arise by chance,
 #: from unmodelled friction or from what the URDF's geometry lacks, and grow beyond the positions of the data.
 SURE_SPRING, MOST_OF_IT, LEAST_SPRING = 2.0, 0.5, 0.02
-#: Friction that every drive has. Only a law that gains this many standard errors may replace it: even if a short log does not
-#: need it, or another law can replace it there, it is needed in faster motion.
-OF_EVERY_DRIVE, SURE_CHANGE = (Viscous.name, Coulomb.name), 2.0
 #: Largest plausible share of the load that is lost in gears; its standard error must be below a tenth of this.
 MOST_LOST = 0.5
 #: Largest friction at low speed over that at the fastest trained speed. Static friction of lubricated contacts is up to about
 #: twice the sliding friction; a higher peak explains the few samples near reversals by chance.
 MOST_AT_LOW_SPEED = 3.0
-
 #: Number of speeds per direction at which friction must be dissipative; share of the largest value that counts as rounding.
 _SPEEDS, _ROUNDING = 8, 1e-9
 
-#: (law, side) → the selected candidate.
-Laws = Mapping[Key, Candidate]
+#: A step: the law that is removed, and the one that is added.
+Step = tuple[Key | None, Candidate | None]
 
 
-def usual_side(candidates: Sequence[Candidate]) -> str:
-    """Returns the side, "joint" or "motor", on which an axis has the friction of every drive."""
-    return "motor" if any(law.item.side == "motor" for law in candidates) else "joint"
+def stepped(laws: Laws, candidates: Sequence[Candidate], gone: Key | None, come: Candidate | None) -> dict[Key, Candidate]:
+    """Returns the laws after a step: a new law replaces those that it contains, and they return where it is removed."""
+    contained = REPLACES.get(come.key[0], ()) if come else ()
+    new = {key: law for key, law in laws.items() if key != gone and key[0] not in contained}
+    if come is not None:
+        return {**new, come.key: come}
+    back = [(name, gone[1]) for name in REPLACES.get(gone[0], ())] if gone else []
+    return {**new, **{key: next(law for law in candidates if law.key == key) for key in back}}
+
+
+@lru_cache(maxsize=1024)
+def _known_range(law: Law, trained: Trained) -> Trained:
+    return trained.of([law])
+
+
+@lru_cache(maxsize=1024)
+def _friction(law: Law, trained: Trained) -> Array:
+    return law_rows(law, trained, _SPEEDS)
 
 
 class JointSearch:
     """Search at one joint.
 
     Args:
-        sub: Sub-models in the joint's candidate columns, with its own row groups.
+        focus: Sub-models in the joint's candidate columns.
         candidates: The candidates.
-        nonnegative: Which of their columns' parameters cannot be negative, shape (columns,).
+        usual_side: Side of the friction that every drive has.
         trained: By side, the range of speed and load of the axis: there, and beyond, friction must dissipate.
-        springs: The springs among them; others, if any, are accepted like friction.
+        springs: The springs that the data tell from gravity, and their varying torques (:func:`.visible_springs`).
         few: Whether the joint reverses too rarely for friction laws with many columns.
     """
 
     def __init__(
         self,
-        sub: Focus,
+        focus: Focus,
         candidates: Sequence[Candidate],
-        nonnegative: Array,
+        usual_side: str = "joint",
         trained: Mapping[str, Trained] | None = None,
-        springs: Mapping[Key, SpringColumns] | None = None,
+        springs: Mapping[Key, Array] | None = None,
         few: bool = False,
     ) -> None:
-        self.few = few
-        self.sub, self.candidates, self.nonnegative = sub, candidates, nonnegative
-        self.trained, self._demands = trained or {}, dict[tuple[Candidate, Trained], Array]()
-        self.springs = springs or {}
-        ends = np.cumsum([0, *(len(law.columns) for law in candidates)]).tolist()
-        self.places = {law: range(*span) for law, span in zip(candidates, pairwise(ends), strict=True)}
-        single = [law for law in candidates if len(law.columns) == 1]
-        self.versions = {key: [law for law in single if law.key == key] for key in dict.fromkeys(law.key for law in single)}
-        self.usual = frozenset((name, usual_side(candidates)) for name in OF_EVERY_DRIVE)
+        self.focus, self.candidates, self.trained, self.springs, self.few = focus, candidates, trained or {}, springs or {}, few
+        ends = np.cumsum([0, *(len(law.at) for law in candidates)]).tolist()
+        self.at = {law: tuple(range(*span)) for law, span in zip(candidates, pairwise(ends), strict=True)}
+        self.single = [law for law in candidates if len(law.at) == 1]
+        self.usual = {(name, usual_side) for name in OF_EVERY_DRIVE}
 
     def run(self, laws: Laws, *, many: bool = False) -> dict[Key, Candidate]:
         """Searches from given laws until no step improves them; no set of laws is visited twice.
@@ -81,82 +99,142 @@ class JointSearch:
             many: Whether laws with many columns are candidates.
         """
         visited = [dict(laws)]
-        circle = steps = len(self.candidates) + 1
-        for _ in range(steps):
-            now = visited[-1]
-            for step in (
-                self._unphysical,
-                self._add,
-                self._exchange,
-                self._drop,
-                self._spring,
-                *([self._replace] if many and not self.few else []),
-                self._two_step_change,
-            ):
-                found = step(now)
-                if found is not None and found not in visited:
-                    visited.append(found)
+        circle = most = len(self.candidates) + 1
+        for _ in range(most):
+            for new in self._steps(visited[-1], many):
+                if new is not None and new not in visited:
+                    visited.append(new)
                     break
-                circle = circle if found is None else min(circle, visited.index(found))
+                circle = circle if new is None else min(circle, visited.index(new))
             else:
                 break
-        sound = [laws for laws in visited[circle:-1] if not self._violations(laws)]
-        return min((visited[-1], *sound), key=lambda laws: float(self.sub.errors(self._index(laws)).sum()))
+        sound = [laws for laws in visited[circle:-1] if not self.violations(laws)]
+        return min((visited[-1], *sound), key=lambda laws: float(self.focus.error(self._columns(laws))[0].sum()))
 
-    def _index(self, laws: Laws) -> list[int]:
-        return [k for law in laws.values() for k in self.places[law]]
+    def _steps(self, laws: Laws, many: bool) -> Iterator[dict[Key, Candidate] | None]:
+        """The next laws by each kind of step, in the order in which they are tried."""
+        bad = self.violations(laws) or self._negligible(laws)
+        yield self._stepped(laws, bad[0], None) if bad else None
+        yield self._best(laws, [(None, law) for law in self._distinct(laws)])
+        single = [key for key, law in laws.items() if len(law.at) == 1]
+        yield self._best(laws, [(key, law) for key in single for law in self._distinct(self._stepped(laws, key, None))])
+        yield self._best(laws, [(key, None) for key in laws if key not in self.usual])
+        if not any(law.law.conservative for law in laws.values()):
+            yield self._best(laws, [(None, law) for law in self.candidates if law.key in self.springs])
+        if many and not self.few:
+            wide = [law for law in self.candidates if len(law.at) > 1 and not law.law.conservative and law.key not in laws]
+            yield self._best(laws, [(None, law) for law in wide])
+        yield self._two_steps(laws)
 
-    def _places(self, options: Sequence[Candidate]) -> list[int]:
-        return [self.places[law][0] for law in options]
+    def _best(self, laws: Laws, steps: Sequence[Step]) -> dict[Key, Candidate] | None:
+        """The laws after the possible step of the largest gain that gains what it needs."""
+        news = [self._stepped(laws, gone, come) for gone, come in steps]
+        gain, error = self.gains(laws, news)
+        for k in map(int, np.argsort(-gain)):
+            new = news[k]
+            if gain[k] > self.needed(laws, new, float(error[k])) and self._is_possible(laws, new):
+                return new
+        return None
 
-    def _gain(self, old: Laws, errors: Array) -> tuple[Array, Array]:
-        """Mean gain over folds, as a fraction of the joint's own error, and its :func:`standard_error`."""
-        index = self._index(old)
-        own = self.sub.own_errors(index)
-        gained = (self.sub.errors(index)[:, None] - errors.reshape(len(own), -1)) / positive(own)[:, None]
+    def _two_steps(self, laws: Laws) -> dict[Key, Candidate] | None:
+        """Adds or removes a law, adapts the shapes of the others to it, and only then removes laws that are not needed.
+
+        Similar laws compensate for each other while the shapes are wrong, a local optimum that single steps do not leave.
+        """
+        starts = [self._stepped(laws, key, None) for key in laws if key[0] not in REPLACES]
+        added = [self._stepped(laws, None, law) for law in self._distinct(laws)]
+        best: dict[Key, tuple[float, dict[Key, Candidate]]] = {}
+        for new, gain in zip(added, self.gains(laws, added)[0], strict=True):
+            key = next(reversed(new))
+            if key not in best or gain > best[key][0]:
+                best[key] = float(gain), new
+        for start in (*starts, *(new for _, new in best.values())):
+            new = self._reshaped(start)
+            while (fewer := self._best(new, [(key, None) for key in new if key not in self.usual])) is not None:
+                new = self._reshaped(fewer)
+            if set(new) != set(laws) and not self.violations(new):
+                gain, error = (float(x[0]) for x in self.gains(laws, [new]))
+                if gain > max(self.needed(laws, new, error), -LEAST_GAIN):
+                    return new
+        return None
+
+    def _reshaped(self, laws: dict[Key, Candidate]) -> dict[Key, Candidate]:
+        """The same laws with the shapes of the largest gain, changed one after the other."""
+        for _ in self.candidates:
+            news = [{**laws, law.key: law} for law in self.single if law.key in laws and laws[law.key] is not law]
+            gain, _ = self.gains(laws, news)
+            if gain.max(initial=0.0) <= LEAST_SHAPE_GAIN:
+                break
+            laws = news[int(np.argmax(gain))]
+        return laws
+
+    def _stepped(self, laws: Laws, gone: Key | None, come: Candidate | None) -> dict[Key, Candidate]:
+        return stepped(laws, self.candidates, gone, come)
+
+    def _columns(self, laws: Laws) -> Columns:
+        return tuple(k for law in laws.values() for k in self.at[law])
+
+    def gains(self, old: Laws, news: Sequence[Laws]) -> tuple[Array, Array]:
+        """Returns mean gains over folds, as fractions of the joint's own error, and their standard errors, shape (news,)."""
+        whole, own = self.focus.error(self._columns(old))
+        gained = (whole[:, None] - self.focus.errors([self._columns(laws) for laws in news])) / positive(own)[:, None]
         return gained.mean(axis=0), standard_error(gained)
 
-    def _better(self, old: Laws, new: Laws) -> bool:
-        """Whether new laws are preferable: with more columns they must gain, with fewer they must not lose."""
-        mean, gain_error = (float(x[0]) for x in self._gain(old, self.sub.errors(self._index(new))))
-        more = self._more(old, new)
-        if self.usual & set(old) - set(new):
-            return mean > least_gain(SURE_CHANGE * gain_error, more)
-        if more == 0:
-            return mean > LEAST_SHAPE_GAIN
-        return mean > (least_gain(gain_error, more) if more > 0 else -LEAST_GAIN)
+    def needed(self, old: Laws, new: Laws, error: float) -> float:
+        """Returns the gain that new laws need: √k standard errors with k more columns, at least :data:`LEAST_GAIN`.
 
-    def _more(self, old: Laws, new: Laws) -> int:
-        """Number of columns that the new laws have more than the old ones."""
-        return len(self._index(new)) - len(self._index(old))
+        With fewer columns, they may lose as much, unless friction that every drive has is omitted. For this, and for springs,
+        more is needed.
 
-    def _options(self, rest: Laws) -> list[Candidate]:
-        """Single columns that may be added: neither present nor contained in a law that is present."""
-        taken = {name for key in rest for name in REPLACES.get(key[0], ())}
-        options = [law for law in self.candidates if law.key not in rest and law.key[0] not in taken and len(law.columns) == 1]
-        return [law for law, good in zip(options, self._excited(rest, options), strict=True) if good]
+        Args:
+            error: Standard error of the gain.
+        """
+        contained = {(name, key[1]) for key in new for name in REPLACES.get(key[0], ())}
+        changed = (set(old) ^ set(new)) - contained
+        if not changed:
+            return LEAST_SHAPE_GAIN
+        springs, usual = bool(changed & set(self.springs)), bool(changed & set(old) & self.usual)
+        more = sum(len(law.at) for law in new.values()) - sum(len(law.at) for law in old.values())
+        sure = SURE_CHANGE if usual else SURE_SPRING if springs else 1.0
+        least = max(LEAST_GAIN, float(np.sqrt(max(abs(more), 1))) * sure * error, MOST_OF_IT if springs else 0.0)
+        return -least if more < 0 and not usual else least
 
-    def _excited(self, rest: Laws, options: Sequence[Candidate]) -> list[bool]:
-        """Whether the laws' columns are distinguishable from the present ones, and a lost load is measurable."""
-        share, length = self.sub.distinct(self._index(rest), self._places(options))
-        needed = [10.0 / MOST_LOST if law.item.term.loaded else 0.0 for law in options]
-        return [bool(s > DISTINCT and n > least) for s, n, least in zip(share, length, needed, strict=True)]
+    def _distinct(self, laws: Laws) -> list[Candidate]:
+        """The laws of one column to add: distinguishable from the present ones, and a lost load is measurable."""
+        contained = {name for key in laws for name in REPLACES.get(key[0], ())}
+        return self._measurable(laws, [law for law in self.single if law.key not in laws and law.key[0] not in contained])
 
-    def _violations(self, laws: Laws) -> list[Key]:
-        """Laws whose estimates have an impossible sign or share of the load, or friction that is impossible."""
-        index = self._index(laws)
-        theta, error = self.sub.estimates(index)
-        at = {k: row for row, k in enumerate(index)}
-        bad = []
+    def _measurable(self, laws: Laws, options: Sequence[Candidate]) -> list[Candidate]:
+        share, length = self.focus.distinct(self._columns(laws), [self.at[law][0] for law in options])
+        needed = [10.0 / MOST_LOST if law.law.loaded else 0.0 for law in options]
+        return [law for law, s, n, least in zip(options, share, length, needed, strict=True) if s > DISTINCT and n > least]
+
+    def violations(self, laws: Laws) -> list[Key]:
+        """Returns the laws of an impossible sign or share of the load, or the law responsible for impossible friction."""
+        theta, root = self.focus.estimates(self._columns(laws))
+        error, bad, begin = np.linalg.norm(root, axis=1), [], 0
         for key, law in laws.items():
-            for k in self.places[law]:
-                negative = self.nonnegative[k] and theta[at[k]] < -error[at[k]]
-                if negative or (law.item.term.loaded and theta[at[k]] > MOST_LOST):
-                    bad.append(key)
-        impossible = [self._impossible_law(laws, side) for side in self.trained] if not bad else []
-        return list(dict.fromkeys([*bad, *(key for key in impossible if key is not None)]))
+            own = slice(begin, begin := begin + len(law.at))
+            negative = (theta[own] < -error[own])[list(law.nonnegative)].any()
+            lost = law.law.loaded and theta[own.start] > MOST_LOST
+            if negative or lost:
+                bad.append(key)
+        impossible = (self._impossible(laws, side, theta, root) for side in self.trained)
+        return bad or [key for key in impossible if key is not None][:1]
 
-    def _impossible_law(self, laws: Laws, side: str) -> Key | None:
+    def _negligible(self, laws: Laws) -> list[Key]:
+        """The springs whose torque hardly varies."""
+        theta, keys = self.focus.estimates(self._columns(laws))[0], [key for key, law in laws.items() for _ in law.at]
+        springs = [key for key in laws if key in self.springs]
+        own = {key: theta[[place == key for place in keys]] for key in springs}
+        return [key for key in springs if np.linalg.norm(self.springs[key] @ own[key]) < LEAST_SPRING]
+
+    def _is_possible(self, old: Laws, new: Laws) -> bool:
+        """Whether a step leads to possible laws, and adds no negligible spring."""
+        added = set(new) - set(old)
+        return not (added & set(self.springs) and added & set(self._negligible(new))) and not self.violations(new)
+
+    def _impossible(self, laws: Laws, side: str, theta: Array, root: Array) -> Key | None:
         """The law mainly responsible if the friction of one side significantly drives the axis, or is too large.
 
         Returns:
@@ -165,226 +243,62 @@ class JointSearch:
             every drive has is not refused for its size, as most samples of a joint that hardly ever moves do not show it; nor
             are others for being beside it.
         """
-        own = {key: law for key, law in laws.items() if law.item.side == side}
-        if not own:
+        if not any(law.item.side == side for law in laws.values()):
             return None
-        trained = self.trained[side].of([law.item.term for law in own.values()])  # type: ignore[misc]
-        blocks = [self._rows(law, trained) for law in own.values()]
-        value, error = self._among(laws, own, np.hstack(blocks))
+        given = self.trained[side]
+        ranges = [_known_range(law.law, given) for law in laws.values() if law.item.side == side]
+        trained = given if given in ranges else ranges[0]  # both directions alike only where all laws are
         speed, _, slope = np.array(moments(trained, _SPEEDS)).T
-        friction = np.where(slope, -np.inf, value)
-        least, most = int(np.argmin(value + error)), int(np.argmax(friction))
-        fast = np.isin(speed, (trained.low, trained.high))
-        allowed = min(MOST_FRICTION * trained.load, MOST_AT_LOW_SPEED * max(float(friction[fast].max()), 0.0))
-        theta, _ = self.sub.estimates(self._index(laws))
-        at = {k: row for row, k in enumerate(self._index(laws))}
-
-        def parts(row: int) -> dict[Key, float]:
-            """Friction of each law."""
-            return {
-                key: float(block[row] @ theta[[at[k] for k in self.places[law]]])
-                for (key, law), block in zip(own.items(), blocks, strict=True)
-            }
-
-        if value[least] + error[least] < -_ROUNDING * float(np.abs(value).max()):
-            return min(drive := parts(least), key=drive.__getitem__)
-        if value[most] > allowed:
-            resist = {key: part for key, part in parts(most).items() if part > 0 and key not in self.usual}
-            together = sum(resist.values())
-            if together > allowed or value[most] - together <= allowed:
-                return max(resist, key=resist.__getitem__)
-        return None
-
-    def _among(self, laws: Laws, own: Laws, rows: Array) -> tuple[Array, Array]:
-        index, mine = self._index(laws), self._index(own)
-        wide = np.zeros((len(rows), len(index)))
-        wide[:, [index.index(k) for k in mine]] = rows
-        return self.sub.combinations(index, wide)
-
-    def _rows(self, law: Candidate, trained: Trained) -> Array:
-        if (law, trained) not in self._demands:
-            self._demands[law, trained] = law_rows(law.item.term, trained, _SPEEDS)  # type: ignore[arg-type]
-        return self._demands[law, trained]
-
-    def _unphysical(self, laws: Laws) -> dict[Key, Candidate] | None:
-        bad = self._violations(laws)
-        return changed(laws, remove=bad[:1]) if bad else None
-
-    def _add(self, laws: Laws) -> dict[Key, Candidate] | None:
-        options = self._options(laws)
-        if not options:
-            return None
-        mean, gain_error = self._gain(laws, self.sub.with_each(self._index(laws), self._places(options)))
-        for k in np.argsort(-mean):
-            if mean[k] > least_gain(gain_error[k]):
-                new = changed(laws, add=options[k])
-                if not self._violations(new):
-                    return new
-        return None
-
-    def _exchange(self, laws: Laws) -> dict[Key, Candidate] | None:
-        """Replaces a law by another shape of it or by another law."""
-        best: tuple[float, dict[Key, Candidate]] | None = None
+        blocks, torques, begin = [], {}, 0
         for key, law in laws.items():
-            rest = changed(laws, remove=[key])
-            options = [other for other in self._options(rest) if other is not law]
-            if not options:
-                continue
-            mean, gain_error = self._gain(laws, self.sub.with_each(self._index(rest), self._places(options)))
-            for k, other in enumerate(options):
-                needed = LEAST_SHAPE_GAIN if other.key == key else least_gain(self._required_errors(key) * float(gain_error[k]))
-                if mean[k] > max(needed, best[0] if best else 0.0):
-                    new = changed(rest, add=other)
-                    if not self._violations(new):
-                        best = (float(mean[k]), new)
-        return best[1] if best else None
-
-    def _drop(self, laws: Laws) -> dict[Key, Candidate] | None:
-        """Removes the law with the smallest gain, if it is not needed."""
-        best: tuple[float, dict[Key, Candidate]] | None = None
-        spare = [key for key in laws if key not in self.usual]
-        if not spare:
-            return None
-        for key, gain, error in zip(spare, *self._gain(laws, self._errors_without(laws, spare)), strict=True):
-            new = self._without(laws, key)
-            least = self._least(key, float(error), self._more(new, laws))
-            missed = -gain > least and not self._negligible(laws, key)
-            if not missed and (best is None or gain > best[0]) and not self._violations(new):
-                best = (float(gain), new)
-        return best[1] if best else None
-
-    def _errors_without(self, laws: Laws, keys: Sequence[Key]) -> Array:
-        """Errors without each of several laws, shape (folds, keys)."""
-        alone = [key for key in keys if len(laws[key].columns) == 1 and key[0] not in REPLACES]
-        places = self._places([laws[key] for key in alone])
-        found = dict(zip(alone, self.sub.without_each(self._index(laws), places).T, strict=True)) if alone else {}
-        for key in keys:
-            if key not in found:
-                found[key] = self.sub.errors(self._index(self._without(laws, key)))
-        return np.stack([found[key] for key in keys], axis=1)
-
-    def _without(self, laws: Laws, key: Key) -> dict[Key, Candidate]:
-        """The laws without one of them, which is replaced by the laws that it contains."""
-        new = changed(laws, remove=[key])
-        for name in REPLACES.get(key[0], ()):
-            new = changed(new, add=next(law for law in self.candidates if law.key == (name, key[1])))
-        return new
-
-    def _required_errors(self, key: Key) -> float:
-        """Number of standard errors that a law, or the replacement of one that every drive has, must gain."""
-        return SURE_CHANGE if key in self.usual else SURE_SPRING if key in self.springs else 1.0
-
-    def _least(self, key: Key, gain_error: float, more: int) -> float:
-        """Gain that a law with so many more columns needs (:func:`.candidates.least_gain`)."""
-        return max(least_gain(self._required_errors(key) * gain_error, more), MOST_OF_IT if key in self.springs else 0.0)
-
-    def _negligible(self, laws: Laws, key: Key) -> bool:
-        """Whether a law is a spring with a negligible torque."""
-        if key not in self.springs:
-            return False
-        theta, _ = self.sub.estimates(self._index(laws))
-        at = {k: row for row, k in enumerate(self._index(laws))}
-        return bool(np.linalg.norm(self.springs[key].varying @ theta[[at[k] for k in self.places[laws[key]]]]) < LEAST_SPRING)
-
-    def _spring(self, laws: Laws) -> dict[Key, Candidate] | None:
-        """Adds a spring, at most one per joint, if the data distinguish it from gravity."""
-        if any(law.is_spring for law in laws.values()):
-            return None
-        hidden = {key for key, spring in self.springs.items() if spring.hidden}
-        return self._widest(laws, [law for law in self.candidates if law.is_spring and law.key not in hidden])
-
-    def _replace(self, laws: Laws) -> dict[Key, Candidate] | None:
-        """Replaces laws by a law with many columns that contains them."""
-        return self._widest(laws, [law for law in self.candidates if len(law.columns) > 1 and not law.is_spring])
-
-    def _widest(self, laws: Laws, options: Sequence[Candidate]) -> dict[Key, Candidate] | None:
-        """Adds the law of several that gains most, if it gains enough, and removes those that it contains."""
-        best: tuple[float, dict[Key, Candidate]] | None = None
-        for law in options:
-            if law.key in laws:
-                continue
-            new = changed(laws, add=law, remove=[key for key in laws if key[0] in REPLACES.get(law.key[0], ())])
-            mean, gain_error = (float(x[0]) for x in self._gain(laws, self.sub.errors(self._index(new))))
-            if mean <= max(self._least(law.key, gain_error, self._more(laws, new)), best[0] if best else 0.0):
-                continue
-            if not self._negligible(new, law.key) and not self._violations(new):
-                best = mean, new
-        return best[1] if best else None
-
-    def _two_step_change(self, laws: Laws) -> dict[Key, Candidate] | None:
-        """Adds or removes a law, adapts the shapes of the others to it, and only then removes laws that are not needed.
-
-        Similar laws compensate for each other while the shapes are wrong, a local optimum that single steps do not leave.
-        """
-        options = self._options(laws)
-        starts = [changed(laws, remove=[key]) for key in laws if key[0] not in REPLACES]
-        if options:
-            mean, _ = self._gain(laws, self.sub.with_each(self._index(laws), self._places(options)))
-            for key in dict.fromkeys(law.key for law in options):
-                k = max((k for k, law in enumerate(options) if law.key == key), key=lambda k: mean[k])
-                starts.append(changed(laws, add=options[k]))
-        for start in starts:
-            new = self._reshaped(start)
-            while (fewer := self._drop(new)) is not None:
-                new = self._reshaped(fewer)
-            if set(new) != set(laws) and not self._violations(new) and self._better(laws, new):
-                return new
+            own = slice(begin, begin := begin + len(law.at))
+            blocks.append(_friction(law.law, trained) if law.item.side == side else np.zeros((len(speed), len(law.at))))
+            torques[key] = blocks[-1] @ theta[own]
+        value, error = np.sum(list(torques.values()), axis=0), np.linalg.norm(np.hstack(blocks) @ root, axis=1)
+        least = int(np.argmin(value + error))
+        if value[least] + error[least] < -_ROUNDING * np.abs(value).max():
+            return min(torques, key=lambda key: torques[key][least])
+        friction = np.where(slope, -np.inf, value)
+        most, fastest = int(np.argmax(friction)), float(friction[np.isin(speed, (trained.low, trained.high))].max())
+        allowed = min(MOST_FRICTION * trained.load, MOST_AT_LOW_SPEED * max(fastest, 0.0))
+        resist = {key: torque[most] for key, torque in torques.items() if torque[most] > 0 and key not in self.usual}
+        together = sum(resist.values())
+        if friction[most] > allowed and (together > allowed or friction[most] - together <= allowed):
+            return max(resist, key=lambda key: resist[key])
         return None
 
-    def _reshaped(self, laws: dict[Key, Candidate]) -> dict[Key, Candidate]:
-        """The same laws with the shapes of the largest gain, changed one after the other."""
-        for _ in range(len(self.candidates)):
-            pairs = [(law, other) for law in laws.values() for other in self.versions.get(law.key, ()) if other is not law]
-            if not pairs:
-                break
-            taken, put = (self._places(some) for some in zip(*pairs, strict=True))
-            mean, _ = self._gain(laws, self.sub.exchanged(self._index(laws), taken, put))
-            best = int(np.argmax(mean))
-            if mean[best] <= LEAST_SHAPE_GAIN:
-                break
-            law, other = pairs[best]
-            laws = changed(laws, add=other, remove=[law.key])
-        return laws
-
-    def law_gain(self, laws: Laws, key: Key) -> LawGain:
-        """Returns the gain of a law in addition to the selected ones.
-
-        Returns:
-            Its best version, its gain and the reason for the decision.
-        """
+    def verdict(self, laws: Laws, key: Key) -> tuple[Candidate, float, float, str]:
+        """Returns the best version of a law, its gain in addition to the selected ones, the error, and the reason in words."""
         versions = [law for law in self.candidates if law.key == key]
-        if key in self.springs and self.springs[key].hidden:
-            return LawGain(versions[0], 0.0, 0.0, "the data do not tell it from gravity or an offset")
-        if self.few and key not in laws and len(versions[0].columns) > 1 and not versions[0].is_spring:
-            return LawGain(versions[0], 0.0, 0.0, "the joint reverses too rarely for so many parameters")
         if key in laws:
-            mean, gain_error = self._gain(self._without(laws, key), self.sub.errors(self._index(laws)))
-            gain, error = float(mean[0]), float(gain_error[0])
-            missed = gain > least_gain(error) or key not in self.usual
-            word = "missed when it is left out" if missed else "not missed, but kept: every drive has it"
-            return LawGain(laws[key], gain, error, word)
-        taken = [other[0] for other in laws if key[0] in REPLACES.get(other[0], ())]
-        if taken:
-            return LawGain(versions[0], 0.0, 0.0, f"{taken[0]} contains it")
-        news = [changed(laws, add=law, remove=[k for k in laws if k[0] in REPLACES.get(key[0], ())]) for law in versions]
-        if len(versions[0].columns) == 1:
-            news = [new for new, good in zip(news, self._excited(laws, versions), strict=True) if good]
-        if not news:
-            return LawGain(versions[0], 0.0, 0.0, "the data do not excite it here")
-        gains = [self._gain(laws, self.sub.errors(self._index(new))) for new in news]
-        k = int(np.argmax([mean[0] for mean, _ in gains]))
-        gain, error = (float(x[0]) for x in gains[k])
-        more = self._more(laws, news[k])
-        sure = least_gain(self._required_errors(key) * error, more) < gain <= MOST_OF_IT
-        word = "explains less than half of what remains" if sure and key in self.springs else "gains too little"
-        if gain > self._least(key, error, more):
-            word = "needs parameters that cannot be" if self._violations(news[k]) else word
-            if self._negligible(news[k], key):
-                word = f"its torque varies by less than {100 * LEAST_SPRING:g} % of the joint's"
-        return LawGain(news[k][key], gain, error, word)
-
-
-def changed(laws: Laws, *, add: Candidate | None = None, remove: Sequence[Key] = ()) -> dict[Key, Any]:
-    """Returns laws with one added and some removed."""
-    new = {key: law for key, law in laws.items() if key not in remove}
-    return new if add is None else {**new, add.key: add}
+            gain, error = (float(x[0]) for x in self.gains(self._stepped(laws, key, None), [laws]))
+            missed = gain > max(LEAST_GAIN, error) or key not in self.usual
+            return (
+                laws[key],
+                gain,
+                error,
+                "missed when it is left out" if missed else "not missed, but kept: every drive has it",
+            )
+        spring, wide = versions[0].law.conservative, len(versions[0].at) > 1
+        container = next((other[0] for other in laws if key[0] in REPLACES.get(other[0], ())), None)
+        options = versions if wide else self._measurable(laws, versions)
+        if spring and key not in self.springs:
+            return versions[0], 0.0, 0.0, "the data do not tell it from gravity or an offset"
+        if self.few and wide and not spring:
+            return versions[0], 0.0, 0.0, "the joint reverses too rarely for so many parameters"
+        if container or not options:
+            return versions[0], 0.0, 0.0, f"{container} contains it" if container else "the data do not excite it here"
+        news = [self._stepped(laws, None, law) for law in options]
+        gains, errors = self.gains(laws, news)
+        k = int(np.argmax(gains))
+        gain, error, reason = float(gains[k]), float(errors[k]), "gains too little"
+        if gain > self.needed(laws, news[k], error):
+            negligible = spring and key in self._negligible(news[k])
+            reason = (
+                f"its torque varies by less than {100 * LEAST_SPRING:g} % of the joint's"
+                if negligible
+                else "needs parameters that cannot be"
+            )
+        elif spring and gain > max(LEAST_GAIN, SURE_SPRING * error):
+            reason = "explains less than half of what remains"
+        return options[k], gain, error, reason

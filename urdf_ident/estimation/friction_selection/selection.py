@@ -1,28 +1,26 @@
 """``friction: auto``: selects the friction laws of each joint by held-out error.
 
 One pass over the data includes every law with every candidate shape as separate columns, so that all sub-models are column
-subsets of the same small factors (:mod:`.subsets`). A sub-model is judged by its error on logs (on parts in time, with a single
-log) that were not used to estimate it. Joints share their inertial parameters, so errors are those of the whole robot, while
-the search proceeds from joint to joint: it adds the law with the largest gain, exchanges shapes and laws, and removes laws
-that are not needed.
+subsets of the same small factors (:mod:`.sub_models`). A sub-model is judged by its error on logs (on parts in time, with a
+single log) that were not used to estimate it. Joints share their inertial parameters, so errors are those of the whole robot,
+while the search proceeds from joint to joint in forward and backward steps (:mod:`.joint_search`). Further passes refine the
+shapes of the selected laws.
 
 Parsimony: a law is kept if it lowers the held-out error by more than one standard error of that gain over the folds (more with
 few folds, by Student's t, so that a gain in one fold alone is not enough), by √k of them if it has k columns more than what it
-replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. Where folds differ, a gain may be
-significant relative to the error without the law, and its loss not relative to that with it, so that the search goes in a
-circle; of the sets of laws in it, the one with the lowest held-out error is chosen. A joint whose laws raise its held-out error
-over that with the simple ones by more than the error of the difference gets these again, and all selected laws together must
-gain as well; otherwise the simple laws are kept. Laws that are not significant in the errors of the final fit are omitted later
-(:mod:`.significance`).
+replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. A joint whose laws raise its held-out
+error over that with the simple ones by more than the error of the difference gets these again, and all selected laws together
+must gain as well; otherwise the simple laws are kept. Laws that are not significant in the errors of the final fit are omitted
+later (:mod:`.significance`).
 Excitation: a column that is nearly collinear with the others, or a load-dependent friction that is not significant, is not a
-candidate at that joint; a joint that rarely reverses keeps the simple laws (:func:`_steady`), and a law with parameters for
-each direction needs more, :data:`.samples.REVERSALS_FOR_BOTH_DIRECTIONS`.
+candidate at that joint; a joint that rarely reverses (:data:`.samples.FEWEST_REVERSALS`) keeps the simple laws, and a law with
+parameters for each direction needs more, :data:`.samples.REVERSALS_FOR_BOTH_DIRECTIONS`.
 Physics: parameters that cannot be negative (:attr:`Term.nonnegative`) must not be estimated so, nor that of a cubic law
-(:data:`.candidates.CONVEX`).
+(:data:`.candidates.CONVEX`), and friction must dissipate.
 
 Viscous and Coulomb friction exist in every drive. They are not removed because a log does not need them, and another law
 replaces them only if it gains two standard errors: a law that can replace them in a short log is wrong in faster motion.
-Viscous friction that is replaced nevertheless returns after the search (:func:`.kept_without_gain`): the prior divides between
+Viscous friction that is replaced nevertheless returns after the search (:func:`kept_without_gain`): the prior divides between
 the two what both describe.
 
 A bias that is not needed is kept in the model, with a smaller expected size: gravity parameters would otherwise replace it,
@@ -33,15 +31,15 @@ Load-dependent laws use the rigid torque of the previous fit; the search is repe
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...errors import EstimationError
-from ...friction import Offset
+from ...friction import Offset, Viscous
 from ...linalg import Array, BoolArray
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
@@ -53,13 +51,48 @@ from ...statistics.fit import base_prior, fit_base, fit_ridge
 from ...statistics.folds import folds_of
 from ...statistics.motions import motions, velocities
 from ...statistics.statistic import StatisticSet
-from .candidates import ZOOMS, WideModel, chosen_by_data, wide_model
-from .joint_search import Laws
+from .candidates import REPLACES, ZOOMS, Candidate, Key, WideModel, chosen_by_data, wide_model
+from .joint_search import JointSearch
 from .reference_torque import Build, ConvergedFit, converge, for_folds, rigid_parameters
-from .structure import SWEEPS, State, StructureSearch, Trial, kept_without_gain, listed
+from .springs import visible_springs
+from .sub_models import SubModels
 
+#: Maximum number of sweeps over the joints on one set of factors.
+SWEEPS = 8
 #: Smallest ratio of a motor's speed to the sum of the speeds due to its joints for which laws are distinguishable.
 _UNDONE = 0.05
+#: Why a law is kept without a gain.
+_WHY_KEPT = {
+    Offset.name: "gravity parameters would otherwise replace it",
+    Viscous.name: "every drive has it, and another law would be extrapolated in its place",
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Gain of one law at one joint in addition to all selected laws.
+
+    Attributes:
+        side: "joint" or "motor".
+        shapes: The best of the shapes that were tried.
+        chosen: Whether it was selected.
+        gain: Relative reduction of the joint's held-out squared error by the law; negative if the error increases.
+        std_error: Standard error of this gain, over the folds.
+        reason: The reason for the decision, in words.
+    """
+
+    joint: str
+    term: str
+    side: str
+    shapes: Mapping[str, float]
+    chosen: bool
+    gain: float
+    std_error: float
+    reason: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the trial for JSON."""
+        return {**vars(self), "shapes": dict(self.shapes)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,111 +153,186 @@ def select_friction(
     Raises:
         EstimationError: The data are too few for any estimate.
     """
-    converged = converge(model, build, partial(fit_base, base=model.base(), method=method), prior=prior)
+
+    def simple_laws(reason: str) -> Selected:
+        return Selected(model, notes=(f"friction: auto: {reason}; viscous, Coulomb and offset are used",))
+
+    def estimated(laws: DynamicModel, start: Array | None = None) -> ConvergedFit:
+        return converge(laws, build, partial(fit_base, base=laws.base(), method=method), start=start, prior=prior)
+
+    def rigid(converged: ConvergedFit) -> Array:
+        """Inertial parameters for the rigid torque of load-dependent laws."""
+        fit = converged.fit if prior is None else fit_ridge(converged.statistics, converged.fit, prior)
+        return rigid_parameters(fit, model.n_inertial, prior)
+
+    converged = estimated(model)
     counts = _turns(motion, motions(converged.statistics), model.drive.reduction, model.robot.prismatic)
-    build = for_folds(build, converged.statistics)
-    steady, few = _steady(counts), frozenset(np.flatnonzero(counts < REVERSALS_FOR_BOTH_DIRECTIONS).tolist())
-    if len(steady) == model.n:
+    needed = FEWEST_REVERSALS if np.median(counts) >= FEWEST_REVERSALS else MANY_REVERSALS
+    steady, few = counts < needed, counts < REVERSALS_FOR_BOTH_DIRECTIONS
+    if steady.all():
         turned = f"{np.median(counts):g} reversals of the joints (median) are too few to select friction laws"
-        return _simple(model, f"{turned} ({FEWEST_REVERSALS}, or {MANY_REVERSALS} of one joint, are needed)")
-    visits = _VisitCounter(progress, model.n)
-    usual = chosen = list(chosen_by_data(model))
-    theta, sigma = _rigid(converged, model, prior), converged.fit.sigma
+        return simple_laws(f"{turned} ({FEWEST_REVERSALS}, or {MANY_REVERSALS} of one joint, are needed)")
+    build, usual = for_folds(build, converged.statistics), chosen_by_data(model)
+    theta, sigma, chosen = rigid(converged), converged.fit.sigma, usual
     del converged  # frees its factors, which are as large as those of the search
-    for zoom in ((), *ZOOMS):
+    passes, most = ((), *ZOOMS), SWEEPS * model.n
+    for k, zoom in enumerate(passes):
         wide = wide_model(model, motion, chosen, zoom, usual)
-        state: State = _state(wide, chosen)
         try:
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
-            return _simple(model, "a single log that is too short to be split is not enough to select friction laws")
-        search = StructureSearch(wide, statistics, sigma, visits, _prior_rows(wide, prior), steady, few)
-        state = search.run(state, many=zoom == ZOOMS[-1])
-        visits.next_zoom()
-        chosen = [law.item for law in listed(state)]
+            return simple_laws("a single log that is too short to be split is not enough to select friction laws")
+        search = _Search(wide, statistics, sigma, prior, few)
+        state = search.state(chosen)
+        for visits in search.visits(state, steady, many=zoom == ZOOMS[-1]):
+            if progress is not None:
+                progress("joints searched for friction laws", k * most + visits, len(passes) * most)
+        chosen = tuple(law.item for law in listed(state))
         if zoom != ZOOMS[-1]:
-            narrow = wide.narrow(listed(state))
-            settled = converge(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta, prior=prior)
-            theta, sigma = _rigid(settled, model, prior), settled.fit.sigma
-    simple = _state(wide, usual)
-    unsupported = [law.item.axis for law in kept_without_gain(wide, state) if law.key[0] == Offset.name]
-    before, state = search.squares(simple), _paying(wide, search, state, simple)
-    gain = relative_gains(before, search.squares(_completed(wide, state)))
-    least, most = (sum(len(law.columns) for law in listed(laws)) for laws in (simple, state))
-    if most > least and gain.mean() <= standard_error(gain):
-        return _simple(model, "no other laws lower the held-out error by more than its standard error")
-    found = _selected(wide, search, state, statistics, search.rmse(simple), _kept(model, steady))
-    return replace(found, unsupported=tuple(model.robot.joints[axis] for axis in unsupported))
-
-
-def _completed(wide: WideModel, state: State) -> State:
-    """The laws of a search with those that joints keep without a gain."""
+            settled = estimated(wide.narrow(listed(state)), theta)
+            theta, sigma = rigid(settled), settled.fit.sigma
+    simple = search.state(usual)
+    unneeded = [law.item.axis for law in kept_without_gain(wide, state) if law.key[0] == Offset.name]
+    state = search.paying(state, simple)
+    gain = relative_gains(search.squares(listed(simple)), search.completed_squares(state))
+    if len(columns_of(listed(state))) > len(columns_of(listed(simple))) and gain.mean() <= standard_error(gain):
+        return simple_laws("no other laws lower the held-out error by more than its standard error")
     spared = kept_without_gain(wide, state)
-    return {axis: {**laws, **{law.key: law for law in spared if law.item.axis == axis}} for axis, laws in state.items()}
-
-
-def _paying(wide: WideModel, search: StructureSearch, state: State, simple: State) -> State:
-    """The laws of a search, with the simple ones again at joints whose held-out error rises by more than its error."""
-    before = search.squares(simple)
-    while True:
-        after = search.squares(_completed(wide, state))
-        worst = {search.joint_of_group[k] for k in range(before.shape[1]) if worse(before[:, k], after[:, k])}
-        back = {axis for axis in worst if state[axis] != simple[axis]}
-        if not back:
-            return state
-        state = {axis: simple[axis] if axis in back else laws for axis, laws in state.items()}
-
-
-def _selected(
-    wide: WideModel, search: StructureSearch, state: State, statistics: StatisticSet, first: Array, kept: tuple[str, ...]
-) -> Selected:
-    """The result of a search; ``first``: held-out errors before it, shape (groups,)."""
-    after, spared = search.rmse(state), kept_without_gain(wide, state)
+    before, after = (np.sqrt(search.squares(listed(laws)).mean(axis=0)) for laws in (simple, state))
+    parts = "blocks of time" if statistics.logs[0].endswith("]") else "logs"
+    notes = [
+        f"friction: auto: laws selected per joint by cross-validation over {len(statistics.logs)} {parts}: "
+        f"{after.mean():.3g} instead of {before.mean():.3g} N·m or N with viscous, Coulomb and offset"
+    ]
+    if steady.any():
+        names = ", ".join(joint for joint, kept in zip(model.robot.joints, steady, strict=True) if kept)
+        verbs = ("reverses", "keeps") if np.sum(steady) == 1 else ("reverse", "keep")
+        notes.append(f"friction: auto: {names} {verbs[0]} too rarely to select laws and {verbs[1]} viscous, Coulomb and offset")
     return Selected(
         wide.narrow([*listed(state), *spared]),
         search.trials(state, spared),
         statistics.logs,
         statistics.groups,
-        first,
+        before,
         after,
-        notes=(*_notes(statistics.logs, first, after), *kept),
+        tuple(model.robot.joints[axis] for axis in unneeded),
+        tuple(notes),
     )
 
 
-class _VisitCounter:
-    """Counts the visited joints; each zoom visits all of them at most :data:`SWEEPS` times."""
-
-    def __init__(self, progress: Progress | None, joints: int) -> None:
-        self.progress, self.a_zoom, self.done, self.zooms = progress, SWEEPS * joints, 0, 0
-
-    def __call__(self) -> None:
-        self.done += 1
-        if self.progress is not None:
-            self.progress("joints searched for friction laws", self.done, self.a_zoom * (1 + len(ZOOMS)))
-
-    def next_zoom(self) -> None:
-        """Counts the remaining visits of a converged zoom as done."""
-        self.zooms += 1
-        self.done = self.a_zoom * self.zooms
+#: The laws of every joint.
+State = list[dict[Key, Candidate]]
 
 
-def _simple(model: DynamicModel, reason: str) -> Selected:
-    """The model with the simple laws and a note on the reason."""
-    return Selected(model, notes=(f"friction: auto: {reason}; viscous, Coulomb and offset are used",))
+def listed(state: State) -> list[Candidate]:
+    """Returns all laws of a state, joint by joint."""
+    return [law for laws in state for law in laws.values()]
 
 
-def _rigid(converged: ConvergedFit, model: DynamicModel, prior: Prior | None) -> Array:
-    """Inertial parameters for the rigid torque of load-dependent laws in the next search."""
-    fit = converged.fit if prior is None else fit_ridge(converged.statistics, converged.fit, prior)
-    return rigid_parameters(fit, model.n_inertial, prior)
+def columns_of(laws: Sequence[Candidate]) -> list[int]:
+    """Returns the positions of the columns of some laws among those of all candidates."""
+    return [k for law in laws for k in law.at]
 
 
-def _prior_rows(wide: WideModel, prior: Prior | None) -> Array | None:
-    """Rows of the prior for the common columns of all sub-models, weighted as in the result."""
-    if prior is None:
-        return None
-    mean, S = base_prior(wide.model.with_terms(wide.kept).base(), prior)
-    return np.asarray(np.sqrt(USUAL_WEIGHT) * np.column_stack([S, S @ mean]))
+def kept_without_gain(wide: WideModel, state: State) -> list[Candidate]:
+    """Returns biases and viscous friction for the joints whose selected laws contain none, or whose motors'.
+
+    Without viscous friction a law that replaces it (cubic, sublinear) takes up all of it, and is extrapolated.
+
+    Returns:
+        At most one of each per joint.
+    """
+    found = []
+    for axis, (laws, candidates) in enumerate(zip(state, wide.candidates, strict=True)):
+        held = {name for key in laws for name in (key[0], *REPLACES.get(key[0], ()))}
+        wanted = {(Offset.name, "joint"), (Viscous.name, wide.usual_side(axis))}
+        found += [law for law in candidates if law.key in wanted and law.key[0] not in held]
+    return found
+
+
+class _Search:
+    """Search on one set of factors, from joint to joint.
+
+    Args:
+        statistics: Statistics of the wide model; each "log" is one fold.
+        sigma: Row group → standard deviation of its residual [unit of torque].
+        few: Which axes reverse too rarely for friction laws with many columns, shape (n,).
+    """
+
+    def __init__(
+        self, wide: WideModel, statistics: StatisticSet, sigma: Mapping[str, float], prior: Prior | None, few: BoolArray
+    ) -> None:
+        self.wide, self.few = wide, few
+        weights, known = {group: 1.0 / value for group, value in sigma.items()}, None
+        if prior is not None:
+            mean, S = base_prior(wide.model.with_terms(wide.kept).base(), prior)
+            known = np.sqrt(USUAL_WEIGHT) * np.column_stack([S, S @ mean])
+        self.sub = SubModels(statistics, weights, wide.common, wide.columns, known)
+        counts = np.array([list(statistics.only([fold]).weight.values()) for fold in statistics.logs])
+        self.scale = np.square(list(sigma.values())) / np.maximum(counts, 1.0)
+        self.joint_of_group = np.array([layout.joint for layout in statistics.layouts])
+        self.springs = [visible_springs(wide, statistics, weights, axis) for axis in range(len(wide.candidates))]
+
+    def state(self, chosen: Sequence[AppliedTerm]) -> State:
+        """The candidates that correspond to some laws."""
+        return [{law.key: law for law in laws if law.item in chosen} for laws in self.wide.candidates]
+
+    def at(self, state: State, axis: int) -> JointSearch:
+        """The search at one joint, given the laws of the others."""
+        others = columns_of([law for other, laws in enumerate(state) if other != axis for law in laws.values()])
+        candidates = self.wide.candidates[axis]
+        focus = self.sub.focus(others, columns_of(candidates), np.flatnonzero(self.joint_of_group == axis))
+        side, trained = self.wide.usual_side(axis), self.wide.trained[axis]
+        return JointSearch(focus, candidates, side, trained, self.springs[axis], few=bool(self.few[axis]))
+
+    def visits(self, state: State, steady: BoolArray, *, many: bool) -> Iterator[int]:
+        """Improves the laws of one joint after the other, in place, until those of none change; yields the visits done.
+
+        Args:
+            steady: Which joints keep their laws, shape (n,).
+            many: Whether laws with many columns are candidates.
+        """
+        pending, visits = ~steady, 0
+        for axis in list(range(len(state))) * SWEEPS:
+            if pending[axis]:
+                laws = self.at(state, axis).run(state[axis], many=many)
+                if set(laws.values()) != set(state[axis].values()):
+                    pending = ~steady
+                pending[axis], state[axis], visits = False, laws, visits + 1
+                yield visits
+
+    def squares(self, laws: Sequence[Candidate]) -> Array:
+        """Mean squared held-out errors of some laws, shape (folds, groups) [unit of torque squared]."""
+        return np.asarray(self.sub.squares(columns_of(laws)) * self.scale)
+
+    def completed_squares(self, state: State) -> Array:
+        """The same with the laws that joints keep without a gain."""
+        return self.squares([*listed(state), *kept_without_gain(self.wide, state)])
+
+    def paying(self, state: State, simple: State) -> State:
+        """The laws of a search, with the simple ones again at joints whose held-out error rises by more than its error."""
+        before = self.squares(listed(simple))
+        while True:
+            after = self.completed_squares(state)
+            worst = {self.joint_of_group[k] for k in range(before.shape[1]) if worse(before[:, k], after[:, k])}
+            back = {axis for axis in worst if state[axis] != simple[axis]}
+            if not back:
+                return state
+            state = [simple[axis] if axis in back else laws for axis, laws in enumerate(state)]
+
+    def trials(self, state: State, spared: Sequence[Candidate]) -> tuple[Trial, ...]:
+        """The gain of every law at every joint in addition to the selected ones, in the order of the family of laws."""
+        found, kept = [], {(law.item.axis, law.key) for law in spared}
+        for axis, (joint, candidates) in enumerate(zip(self.wide.model.robot.joints, self.wide.candidates, strict=True)):
+            search = self.at(state, axis)
+            for key in dict.fromkeys(law.key for law in candidates):
+                best, gain, error, reason = search.verdict(state[axis], key)
+                if (axis, key) in kept:
+                    reason = f"kept without a gain, because {_WHY_KEPT[key[0]]}"
+                shapes = {name: float(getattr(best.law, name)) for name in best.law.shapes}
+                chosen = (axis, key) in kept or key in state[axis]
+                found.append(Trial(joint, *key, shapes, chosen, gain, error, reason))
+        return tuple(found)
 
 
 def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction: Array, prismatic: BoolArray) -> Array:
@@ -236,31 +344,3 @@ def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction:
     motors = v @ reduction.T, np.abs(v) @ np.abs(reduction).T
     fast, motor, uncoupled = (np.array([fast_speed(x) for x in each.T]) for each in (v, *motors))
     return np.where(moving(fast, prismatic) & (motor > _UNDONE * uncoupled), reversals(v), 0)
-
-
-def _steady(counts: Array) -> frozenset[int]:
-    """Joints that reverse too rarely to select their laws; more reversals are required if most other joints have few."""
-    needed = FEWEST_REVERSALS if np.median(counts) >= FEWEST_REVERSALS else MANY_REVERSALS
-    return frozenset(np.flatnonzero(counts < needed).tolist())
-
-
-def _notes(folds: Sequence[str], before: Array, after: Array) -> tuple[str, ...]:
-    parts = "blocks of time" if folds[0].endswith("]") else "logs"
-    return (
-        f"friction: auto: laws selected per joint by cross-validation over {len(folds)} {parts}: "
-        f"{after.mean():.3g} instead of {before.mean():.3g} N·m or N with viscous, Coulomb and offset",
-    )
-
-
-def _kept(model: DynamicModel, steady: Set[int]) -> tuple[str, ...]:
-    """Note on the joints whose laws were not searched."""
-    if not steady:
-        return ()
-    names = ", ".join(model.robot.joints[axis] for axis in sorted(steady))
-    words = "reverses too rarely to select laws and keeps" if len(steady) == 1 else "reverse too rarely to select laws and keep"
-    return (f"friction: auto: {names} {words} viscous, Coulomb and offset",)
-
-
-def _state(wide: WideModel, chosen: Sequence[AppliedTerm]) -> dict[int, Laws]:
-    """The candidates that correspond to the selected laws."""
-    return {axis: {law.key: law for law in laws if law.item in chosen} for axis, laws in enumerate(wide.candidates)}

@@ -22,8 +22,7 @@ from ...grouping import grouped
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
 from ...statistics.fit import Fit
-from .candidates import chosen_by_data
-from .joint_search import OF_EVERY_DRIVE
+from .candidates import OF_EVERY_DRIVE, chosen_by_data
 from .selection import Selected
 
 #: Kinds of friction that every drive has.

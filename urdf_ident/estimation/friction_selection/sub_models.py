@@ -1,0 +1,214 @@
+"""Held-out errors of many sub-models from one set of factors.
+
+Columns of every sub-model (bodies and rotors) are eliminated once per fold by QR. What remains are the second moments of the
+candidate columns and the torque, in which a sub-model is a small square system: the laws of other joints are eliminated as well
+(Schur complement), and all alternatives at one joint are solved together, folds and alternatives stacked.
+
+Moments square the condition number, but of few columns scaled to unit norm, of which a share of at least :data:`.DISTINCT` is
+independent of the others. A ridge of :data:`RIDGE` leaves a column that depends on the others without effect, and changes the
+estimate of an independent one by at most ``RIDGE / DISTINCT²`` (2.5e-9) of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...grouping import grouped
+from ...linalg import Array, IntArray, lstsq, positive
+from ...statistics.entries import placed
+from ...statistics.statistic import StatisticSet
+
+#: Ridge of the sub-models, a share of each column's square.
+RIDGE = 1e-12
+#: Relative tolerance for the rank of the common columns in a fold.
+_CUT = 1e-9
+
+#: Positions of some columns among the candidates.
+Columns = tuple[int, ...]
+
+
+class SubModels:
+    """Sub-models of a set of factors in all folds.
+
+    Args:
+        statistics: Factors of the data; each "log" is one fold.
+        weights: Row group → weight, about one over its residual's standard deviation [1/unit of torque].
+        common: Indices into theta of the columns of every sub-model, shape (c,).
+        candidates: Indices into theta of the columns to choose from, shape (k,).
+        prior_rows: Rows added to the training data of every fold, ``[common | value]``, shape (r, c + 1): prior knowledge of
+            the common parameters.
+    """
+
+    def __init__(
+        self,
+        statistics: StatisticSet,
+        weights: Mapping[str, float],
+        common: IntArray,
+        candidates: IntArray,
+        prior_rows: Array | None = None,
+    ) -> None:
+        self.statistics, self.weights, c = statistics, weights, len(common)
+        self.order = np.concatenate([common, candidates]).astype(np.intp)
+        known = np.zeros((0 if prior_rows is None else len(prior_rows), len(self.order) + 1))
+        if prior_rows is not None:
+            known[:, :c], known[:, -1] = prior_rows[:, :-1], prior_rows[:, -1]
+        self.rest, self.follow, norms = [], [], []  # of the training data of each fold, and of all data
+        for part in (*map(statistics.left_out, statistics.logs), statistics):
+            factor = part.stacked(weights, self.order, known)
+            fixed, free = factor[:c, :c], factor[:c, c:]
+            scale = positive(np.linalg.norm(fixed, axis=0))
+            follow = lstsq(fixed / scale, free, rcond=_CUT)[0] / scale[:, None]
+            self.rest.append(np.vstack([free - fixed @ follow, factor[c:, c:]]))
+            self.follow.append(follow)
+            norms.append(np.linalg.norm(factor[:, c:], axis=0))
+        self.norms = np.append(positive(np.min(norms, axis=0)[:-1]), 1.0)
+        self.held = [self._group_factors(statistics.only([fold])) for fold in statistics.logs]
+
+    def _group_factors(self, part: StatisticSet) -> list[Array]:
+        """Weighted factor of every row group over the columns ``[common | candidates | torque]``."""
+        place = np.full(part.p + 1, -1)
+        place[self.order], place[-1], width = np.arange(len(self.order)), len(self.order), len(self.order) + 1
+        factors = []
+        for layout in part.layouts:
+            R = (
+                part.factor(layout.group)[:, len(layout.instruments) :]
+                if part.rows[layout.group]
+                else np.zeros((0, layout.width))
+            )
+            factors.append(self.weights[layout.group] * placed(R, place[np.append(layout.columns, part.p)], width))
+        return factors
+
+    def squares(self, chosen: Sequence[int]) -> Array:
+        """Returns the squared whitened error of every fold and row group with some candidates, shape (folds, groups).
+
+        Args:
+            chosen: Positions of these among the candidates, shape (k,).
+        """
+        index, errors = np.array(chosen, dtype=np.intp), []
+        for groups, rest, follow in zip(self.held, self.rest, self.follow, strict=False):
+            columns = rest[:, index] / self.norms[index]
+            moments = columns.T @ columns + RIDGE * np.eye(len(index))
+            theta = np.linalg.solve(moments, columns.T @ rest[:, -1]) / self.norms[index]
+            every = np.zeros(len(self.order) + 1)
+            every[: len(follow)] = follow[:, index] @ theta - follow[:, -1]
+            every[len(follow) + index], every[-1] = -theta, 1.0
+            errors.append([np.sum((H @ every) ** 2) for H in groups])
+        return np.array(errors)
+
+    def focus(self, others: Sequence[int], candidates: Sequence[int], own: Sequence[int] | IntArray) -> Focus:
+        """Returns the sub-models of one joint.
+
+        Args:
+            others: Positions (among the candidates) of the laws of other joints, shape (o,).
+            candidates: Positions of the joint's candidates, shape (k,); numbered from 0 in the result.
+            own: Row groups of the joint, shape (g,).
+        """
+        index, c = np.array([*others, *candidates, -1], dtype=np.intp), len(self.follow[0])
+        train = _moments([[rest[:, index] / self.norms[index]] for rest in self.rest])
+        held = [
+            [(H[:, c:][:, index] - H[:, :c] @ follow[:, index]) / self.norms[index] for H in groups]
+            for groups, follow in zip(self.held, self.follow, strict=False)
+        ]
+        whole, mine = _moments(held), _moments([[groups[k] for k in own] for groups in held])
+        o = len(others)
+        follow = np.linalg.solve(train[:, :o, :o] + RIDGE * np.eye(o), train[:, :o, o:])
+        turn = np.concatenate([-follow, np.broadcast_to(np.eye(len(index) - o), (len(train), *[len(index) - o] * 2))], axis=1)
+        back = turn.transpose(0, 2, 1)
+        rows = float(sum(self.statistics.rows.values()))
+        reduced = train[:, o:, o:] - train[:, o:, :o] @ follow
+        return Focus(reduced, back[:-1] @ whole @ turn[:-1], back[:-1] @ mine @ turn[:-1], self.norms[index[o:]], rows)
+
+
+def _moments(blocks: Sequence[Sequence[Array]]) -> Array:
+    """Second moments of the rows of several blocks in each fold, shape (folds, k, k)."""
+    return np.array([sum(rows.T @ rows for rows in some) for some in blocks])
+
+
+@dataclass(frozen=True, eq=False)
+class Focus:
+    """Sub-models in the candidates of one joint.
+
+    Attributes:
+        train: Moments of the training data ``[candidates | torque]`` of each fold, and last of all data, shape
+            (folds + 1, k + 1, k + 1).
+        held: Moments of the held-out rows, what follows the candidates subtracted, shape (folds, k + 1, k + 1).
+        own: Their part in the joint's own row groups, same shape.
+        norms: Norms of the original columns, by which the candidates are divided, shape (k + 1,).
+        rows: Number of rows of all data.
+    """
+
+    train: Array
+    held: Array
+    own: Array
+    norms: Array
+    rows: float
+    _known: dict[Columns, tuple[Array, Array]] = field(default_factory=dict)
+
+    def error(self, chosen: Columns) -> tuple[Array, Array]:
+        """Returns the squared whitened error of some columns, and its part in the joint's own rows, shape (folds,) each."""
+        if chosen not in self._known:
+            self._known[chosen] = self._errors([chosen], self.held)[:, 0], self._errors([chosen], self.own)[:, 0]
+        return self._known[chosen]
+
+    def errors(self, options: Sequence[Columns]) -> Array:
+        """Returns the squared whitened errors of several choices of columns.
+
+        Args:
+            options: Positions of the columns of each choice.
+
+        Returns:
+            Shape (folds, options); about the number of rows if the weights are correct.
+        """
+        found = np.zeros((len(self.held), len(options)))
+        for places in grouped((len(option), k) for k, option in enumerate(options)).values():
+            found[:, places] = self._errors([options[k] for k in places], self.held)
+        return found
+
+    def _errors(self, options: Sequence[Columns], held: Array) -> Array:
+        """The same of choices of as many columns each, by the moments of some held-out rows."""
+        index = np.array(options, dtype=np.intp)
+        right, below = index[:, None, :], index[:, :, None]
+        moments = self.train[:-1, below, right] + RIDGE * np.eye(index.shape[1])
+        theta = np.linalg.solve(moments, self.train[:-1, index, -1:])
+        explained = theta * (2.0 * held[:, index, -1:] - held[:, below, right] @ theta)
+        return np.asarray(held[:, -1:, -1] - explained.sum(axis=(2, 3)))
+
+    def distinct(self, chosen: Columns, added: Sequence[int]) -> tuple[Array, Array]:
+        """Returns the part of each column that is independent of the common and chosen columns, minimum over training sets.
+
+        Args:
+            chosen: Positions of the chosen columns, shape (k,).
+            added: Positions of the columns to test, shape (a,).
+
+        Returns:
+            Share of its norm, 0 to 1, and the whitened norm (one over the standard error that its parameter would have,
+            in units of the parameter); shape (a,) each.
+        """
+        index, tried = np.array(chosen, dtype=np.intp), np.array(added, dtype=np.intp)
+        moments, mixed = (
+            self.train[:-1, index[:, None], index] + RIDGE * np.eye(len(index)),
+            self.train[:-1, index[:, None], tried],
+        )
+        square = self.train[:-1, tried, tried] - np.sum(mixed * np.linalg.solve(moments, mixed), axis=1)
+        share = np.sqrt(np.maximum(square, 0.0).min(axis=0))
+        return share, share * self.norms[tried]
+
+    def estimates(self, chosen: Columns) -> tuple[Array, Array]:
+        """Returns the parameters from all data, and a root B of their covariance ``B Bᵀ``.
+
+        Args:
+            chosen: Positions of the columns, shape (k,).
+
+        Returns:
+            Shape (k,) and (k, k); zero with a very large error for a linearly dependent column.
+        """
+        index = np.array(chosen, dtype=np.intp)
+        moments, right = self.train[-1][np.ix_(index, index)] + RIDGE * np.eye(len(index)), self.train[-1, index, -1]
+        root = np.linalg.inv(np.linalg.cholesky(moments)).T
+        theta = root @ (root.T @ right)
+        left = max(float(self.train[-1, -1, -1] - right @ theta), 0.0)
+        sigma = np.sqrt(left / max(self.rows - len(index), 1.0))
+        return theta / self.norms[index], sigma * root / self.norms[index][:, None]
