@@ -33,6 +33,8 @@ class LoadedModel:
         copies: Indices into theta of the copied columns.
     """
 
+    is_rigid = True
+
     def __init__(self, model: DynamicModel, theta: Array, body: int, placement: Array, copies: Sequence[int] = ()) -> None:
         self.model, self.theta, self.body, self.placement, self.copies = model, theta, body, placement, tuple(copies)
         self.own = np.arange(10 * body, 10 * body + 10)
