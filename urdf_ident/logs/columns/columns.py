@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ...errors import LogError, closest, nearest
 from ...grouping import abbreviated
@@ -18,10 +17,11 @@ from ...model.locked_joints import lock_words
 from ...model.robot import Robot
 from ...units import unit_names
 from ..tables import Table, refuse_long
-from .header_units import check_kinds, header_units
-from .headers import default_header, unknown_unit
-from .layout import KIND, Column, LogLayout
-from .names import NAMES, TIME_NAMES, WRENCH_AXES
+from .headers import Header, read_header, unknown_unit
+from .layout import Column, LogLayout
+from .names import NAMES, WRENCH_AXES
+
+Columns = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class ColumnMap:
         joints: Quantity → one column per joint, in *model* order.
         wrenches: Frame → its six columns, force first.
         notes: Choices that the user should know of.
-        units: ``time`` or a quantity → unit given by the header, or one per joint in the order of ``robot.order``.
+        units: The unit that the name of each column states; "" if there is none.
         locked: Locked joint → column of its position.
     """
 
     time: int | None
-    joints: Mapping[str, tuple[int, ...]]
-    wrenches: Mapping[str, tuple[int, ...]]
+    joints: Mapping[str, Columns]
+    wrenches: Mapping[str, Columns]
     notes: tuple[str, ...] = ()
-    units: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    units: tuple[str, ...] = ()
     locked: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -55,7 +55,6 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     """Finds the columns of given quantities.
 
     Args:
-        robot: Names and order of the joints.
         quantities: Keys of :data:`.names.NAMES` to look for in this table.
 
     Returns:
@@ -64,81 +63,171 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     Raises:
         LogError: A column does not exist, a name matches no joint, or a joint has no column.
     """
-    given = {key: _explicit(table, robot, layout, key) for key in quantities if key in layout.columns}
-    rest = [key for key in quantities if key not in given]
-    named: dict[str, tuple[int, ...]] = {}
+    names = table.header
+    columns = {key: _listed(table, robot, layout, key) for key in quantities if key in layout.columns}
+    rest = [key for key in quantities if key not in columns]
+    header = read_header(table.full_header, robot, layout.joints, table.path)
+    wrenches, notes = _wrenches(table), list[str]()
     locked: dict[str, int] = {}
-    notes: list[str] = []
-    units: dict[str, str | tuple[str, ...]] = {}
-    names, wrenches = table.header, _wrenches(table)
-    header = default_header(table.full_header, robot, layout.joints, table.path)
     if rest and names:
-        spelled = replace(table, names=header.names, spelled=table.full_header)
-        _check_units(table, robot, layout, [key for key in ("position", "effort") if key in rest], header.names)
-        named, notes = _named(spelled, robot, rest, strict="position" in rest)
+        _check_units(table, robot, layout, header, rest)
+        named, notes = _named(table, header, robot, rest)
+        columns |= named
         if "position" in named:
             notes = [*header.notes, *notes]
-            prefix = _prefix(header.names, robot.joints, "position")
-            locked = {joint: header.names.index(prefix + joint) for joint in robot.locked if prefix + joint in header.names}
-    time = None if layout.rate is not None and "time" not in layout.columns else _time(table, layout)
-    if layout.rate is None:
-        if time is None and "t" in header.names and "time" not in layout.columns:
-            time = header.names.index("t")
-    elif time is not None:
-        notes = [*notes, f"log.rate ({layout.rate:g} Hz) is not used: log.columns.time names a clock"]
-    elif names and (clock := _time(table, layout)) is not None and names[clock]:
-        notes = [*notes, f"log.rate ({layout.rate:g} Hz) is used instead of the clock in '{names[clock]}'"]
-    _check_shared(table, {**given, **named, **({} if time is None else {"time": (time,)})})
-    used = {*sum(given.values(), ()), *sum(named.values(), ()), *sum(wrenches.values(), ()), time}
+            locked = {
+                joint: header.columns["position", joint] for joint in robot.locked if ("position", joint) in header.columns
+            }
+    time = header.clock
+    if "time" in layout.columns:
+        chosen = _as_list(layout.columns["time"])
+        if len(chosen) != 1:
+            raise LogError("time has one column", where="log.columns.time", got=chosen, expected="one name or number")
+        time = _locate(table, chosen[0], "time")
+        if layout.rate is not None:
+            notes = [*notes, f"log.rate ({layout.rate:g} Hz) is not used: log.columns.time names a clock"]
+    elif layout.rate is not None and time is not None:
+        notes = [*notes, f"log.rate ({layout.rate:g} Hz) is used instead of the clock in '{names[time]}'"]
+        time = None
+    assigned = {**columns, **({} if time is None else {"time": (time,)})}
+    _check_shared(table, assigned)
+    used = {*sum(assigned.values(), ()), *sum(wrenches.values(), ())}
     if names:
-        stated = {key: header_units(key, columns, header.units, robot) for key, columns in {**given, **named}.items()}
-        check_kinds(table, robot, layout, {**given, **named}, header.units)
-        stated["time"] = header.units[time] if time is not None else ""
-        units = {key: unit for key, unit in stated.items() if unit}
-        by_number = {column for chosen in layout.columns.values() for column in _listed(chosen) if isinstance(column, int)}
-        for spelling in (names, names if given else header.names):
-            _refuse_repeated(table, spelling, {column for column in used if column is not None} - by_number)
-    if not given:
-        prefixes = [prefix for spelling in NAMES.values() for prefix in spelling.prefixes]
-        locked_names = {f"{prefix}_{joint}" for prefix in prefixes for joint in robot.locked}
-        ignored = [name for k, name in enumerate(names) if k not in used and name and name not in locked_names]
+        numbers = {column for listed in layout.columns.values() for column in _as_list(listed) if isinstance(column, int)}
+        _refuse_repeated(table, sorted(used - numbers))
+    if not any(key in layout.columns for key in quantities):
+        locked_names = {
+            f"{prefix}_{joint}" for spelling in NAMES.values() for prefix in spelling.prefixes for joint in robot.locked
+        }
+        ignored = [name for k, name in enumerate(names) if name and k not in used and name not in locked_names]
         if ignored:
             notes.append(f"columns ignored: {abbreviated(ignored, 12)}")
-    return ColumnMap(time, {**given, **named}, wrenches, tuple(notes), units, locked)
+    return ColumnMap(time, columns, wrenches, tuple(notes), header.units, locked)
 
 
-def _check_units(table: Table, robot: Robot, layout: LogLayout, quantities: Sequence[str], names: Sequence[str]) -> None:
-    """Refuses columns of positions or efforts whose names end with an unknown unit, unless others hold the same quantity.
+def _named(table: Table, header: Header, robot: Robot, quantities: Sequence[str]) -> tuple[dict[str, Columns], list[str]]:
+    """Columns of joints by name; by number, in ``robot.order``, where no name of a joint occurs."""
+    known = [*robot.joints, *robot.locked]
+    of_joints = {
+        key: {joint: header.columns[key, joint] for joint in known if (key, joint) in header.columns} for key in quantities
+    }
+    if not any(columns for key, columns in of_joints.items() if key != "temperature"):
+        numbered = {key: _numbered(table, header, robot, key) for key in quantities}
+        numbered = {key: columns for key, columns in numbered.items() if columns}
+        if numbered:
+            return numbered, [f"numbered columns ({', '.join(numbered)}) taken in the order {', '.join(robot.order)}"]
+        if "position" not in quantities:
+            return {}, []
+    columns: dict[str, Columns] = {}
+    if ("temperature", "") in header.columns and "temperature" in quantities:
+        columns["temperature"] = (header.columns["temperature", ""],) * robot.n
+    for key, column_of in of_joints.items():
+        present = [joint for joint in robot.joints if joint in column_of]
+        missing = [joint for joint in robot.joints if joint not in column_of]
+        if key == "position":
+            _check_positions(table, header, robot, missing)
+        elif present and missing:
+            _refuse_repeated(table, [column_of[joint] for joint in present])
+            prefix = header.prefixes[key]
+            spare = [name for name in table.full_header if name.startswith(prefix) and name[len(prefix) :] not in known]
+            raise LogError(
+                f"the log has no column '{prefix}{missing[0]}'",
+                where=table.path,
+                got=f"{len(present)} of {robot.n} joints",
+                remedy=f"add it or remove all {prefix}* columns" + (f" (is it '{spare[0]}'?)" if spare else ""),
+            )
+        if present:
+            columns[key] = tuple(column_of[joint] for joint in robot.joints)
+    return columns, []
 
-    Args:
-        names: The header in the default spelling.
-    """
+
+def _check_positions(table: Table, header: Header, robot: Robot, missing: Sequence[str]) -> None:
+    """Refuses a log without the positions of all joints, and columns whose names are nearly those of a joint."""
+    known, names = [*robot.joints, *robot.locked], table.full_header
+    prefix = header.prefixes["position"]
+    longer = tuple(f"{spelling.prefix}_" for spelling in NAMES.values() if spelling.prefix.startswith(prefix))
+    numberings = {re.sub(r"\d+", "", joint) for joint in known}
+    for name in (names[k] for k in header.others if not names[k].startswith(longer)):
+        joint = name[len(prefix) :]
+        misspelt = re.sub(r"\d+", "", joint) in numberings or closest(joint, known) is not None
+        if misspelt or missing:  # else it belongs to a gripper or a cart
+            remedy = nearest(joint, known)
+            if remedy.startswith("valid"):
+                remedy += (
+                    f"; if the log has other names: `log: {{joints: {{{missing[0] if missing else known[0]}: {joint}, …}}}}`"
+                )
+            raise LogError(f"column '{name}' names no joint of the robot", where=table.path, remedy=remedy)
+    if len(missing) == robot.n:
+        refuse_long(table)
+        raise LogError(
+            "no column holds a joint position",
+            where=table.path,
+            got=", ".join(names[:8]) + (", …" if len(names) > 8 else ""),
+            expected=f"{prefix}{robot.joints[0]}, …",
+            remedy="describe the columns in the project file (`log: {columns: ...}`); " + inference(table, robot),
+        )
+    if missing:
+        _refuse_repeated(
+            table, [column for (key, joint), column in header.columns.items() if key == "position" and joint in known]
+        )
+        subject = f"joints {', '.join(missing)} are" if len(missing) > 1 else f"joint '{missing[0]}' is"
+        spare = [name for name in names if name.startswith(prefix) and name[len(prefix) :] not in known]
+        hint = f"; if '{spare[0]}' is this joint, correct the name or give `log: {{joints: ...}}`" if spare else ""
+        raise LogError(
+            f"{subject} missing from the log",
+            where=table.path,
+            expected=f"columns '{prefix}{missing[0]}', …" if len(missing) > 1 else f"a column '{prefix}{missing[0]}'",
+            remedy=f"lock joints that do not move: {lock_words(missing)} in the project file{hint}",
+        )
+
+
+def _numbered(table: Table, header: Header, robot: Robot, quantity: str) -> Columns:
+    """Columns such as q1 … qn, in model order; empty where their numbers do not follow each other from 0 or 1."""
+    numbers = {int(joint): column for (key, joint), column in header.columns.items() if key == quantity and joint.isdigit()}
+    first = min(numbers, default=0)
+    if not numbers or first > 1 or sorted(numbers) != list(range(first, first + len(numbers))):
+        return ()
+    if len(numbers) != robot.n:
+        raise LogError(
+            f"the log numbers {len(numbers)} joints in {quantity}, the robot has {robot.n}",
+            where=table.path,
+            got=f"{table.full_header[numbers[first]]} …",
+            expected=", ".join(robot.order),
+            remedy=_too_few(len(numbers), robot),
+        )
+    return tuple(numbers[first + k] for k in robot.places_in_order)
+
+
+def _too_few(count: int, robot: Robot) -> str:
+    """Remedy if the number of columns differs from the number of joints."""
+    if count > robot.n:
+        return "list the columns of these joints alone: `log: {columns: {...}}`"
+    return f"lock the joints that the log does not hold; if these are the last ones, {lock_words(robot.order[count:])}"
+
+
+def _check_units(table: Table, robot: Robot, layout: LogLayout, header: Header, quantities: Sequence[str]) -> None:
+    """Refuses columns of positions or efforts whose names end with an unknown unit, unless others hold the same quantity."""
     bare, units = zip(*map(unknown_unit, table.full_header), strict=True)
     if not any(units):
         return
-    stripped = replace(table, names=default_header(bare, robot, layout.joints, table.path).names)
-    for quantity in quantities:
-        unitless, known = (_columns_of(header, robot, quantity) for header in (stripped, replace(table, names=tuple(names))))
+    stripped = read_header(bare, robot, layout.joints, table.path)
+    for quantity in {"position", "effort"}.intersection(quantities):
+        unitless, known = (
+            [column for (key, joint), column in columns.items() if key == quantity and joint not in robot.locked]
+            for columns in (stripped.columns, header.columns)
+        )
         odd = [column for column in unitless if units[column]]
         if odd and len(unitless) == robot.n > sum(not units[column] for column in known):
             raise LogError(
                 "unknown unit",
                 where=f"{table.path}, column '{table.full_header[odd[0]]}'",
                 got=f"'{units[odd[0]]}'",
-                expected=", ".join(unit_names(KIND.get(quantity, quantity))),
+                expected=", ".join(unit_names(quantity)),
                 remedy="correct it, or list the columns by number with their unit: `log: {columns: ..., units: ...}`",
             )
 
 
-def _columns_of(table: Table, robot: Robot, quantity: str) -> list[int]:
-    """Columns of a quantity in a header in the default spelling, of all joints or not."""
-    names = table.header
-    prefix = _prefix(names, robot.joints, quantity)
-    named = [names.index(prefix + joint) for joint in robot.joints if prefix + joint in names]
-    return named or list(_numbers(table, quantity).values())
-
-
-def _check_shared(table: Table, assigned: Mapping[str, tuple[int, ...]]) -> None:
+def _check_shared(table: Table, assigned: Mapping[str, Columns]) -> None:
     """Refuses a column that is assigned to two quantities."""
     owner: dict[int, str] = {}
     for quantity, columns in assigned.items():
@@ -153,35 +242,26 @@ def _check_shared(table: Table, assigned: Mapping[str, tuple[int, ...]]) -> None
                 )
 
 
-def _listed(columns: Column | list[Column]) -> list[Column]:
-    return [columns] if isinstance(columns, int | str) else columns
-
-
-def _refuse_repeated(table: Table, names: Sequence[str], columns: Collection[int]) -> None:
+def _refuse_repeated(table: Table, columns: Sequence[int]) -> None:
     """Refuses columns whose names other columns have, too."""
-    counts = Counter(names)
-    for k in sorted(columns):
-        if counts[names[k]] > 1:
+    for name in (table.header[k] for k in columns):
+        same = [k for k, other in enumerate(table.header) if other == name]
+        if len(same) > 1:
             raise LogError(
-                f"column '{names[k]}' is there {counts[names[k]]} times",
+                f"column '{name}' is there {len(same)} times",
                 where=table.path,
-                got=", ".join(str(column) for column, name in enumerate(names) if name == names[k]),
+                got=", ".join(map(str, same)),
                 remedy="remove or rename the wrong one, or list the columns by number: `log: {columns: ...}`",
             )
 
 
-def _time(table: Table, layout: LogLayout) -> int | None:
-    if "time" in layout.columns:
-        columns = _listed(layout.columns["time"])
-        if len(columns) != 1:
-            raise LogError("time has one column", where="log.columns.time", got=columns, expected="one name or number")
-        return _locate(table, columns[0], "time")
-    return next((k for k, name in enumerate(table.header) if name.lower() in TIME_NAMES), None)
+def _as_list(columns: Column | list[Column]) -> list[Column]:
+    return [columns] if isinstance(columns, int | str) else columns
 
 
-def _explicit(table: Table, robot: Robot, layout: LogLayout, quantity: str) -> tuple[int, ...]:
+def _listed(table: Table, robot: Robot, layout: LogLayout, quantity: str) -> Columns:
     """Columns listed in the project file, converted from ``robot.order`` to model order."""
-    columns = _listed(layout.columns[quantity])
+    columns = _as_list(layout.columns[quantity])
     if quantity == "temperature" and len(columns) == 1:  # one for the whole robot
         return (_locate(table, columns[0], quantity),) * robot.n
     if len(columns) != robot.n:
@@ -199,153 +279,27 @@ def _explicit(table: Table, robot: Robot, layout: LogLayout, quantity: str) -> t
 
 
 def _locate(table: Table, column: Column, quantity: str) -> int:
+    """The column with a name or number of the project file."""
     where = f"{table.path} (log.columns.{quantity})"
-    if isinstance(column, str):
-        if table.names is None:
-            raise LogError(
-                f"column '{column}' is a name and the log has no header",
-                where=where,
-                remedy=f"give its number, 0 to {table.width - 1}",
-            )
-        if column not in table.names:
-            remedy = nearest(column, table.names)
-            if remedy.startswith("valid"):
-                remedy += "; `log.columns` holds for all logs of a command: export those with other columns alike"
-            raise LogError(f"no column '{column}'", where=where, remedy=remedy)
-        return table.names.index(column)
-    if not 0 <= column < table.width:
-        raise LogError(
-            "no such column",
-            where=where,
-            got=column,
-            expected=f"0 to {table.width - 1} (counted from 0)",
-            remedy="correct the column number in the project file",
-        )
-    return column
+    if isinstance(column, int):
+        if 0 <= column < table.width:
+            return column
+        expected, remedy = f"0 to {table.width - 1} (counted from 0)", "correct the column number in the project file"
+        raise LogError("no such column", where=where, got=column, expected=expected, remedy=remedy)
+    if table.names is None:
+        remedy = f"give its number, 0 to {table.width - 1}"
+        raise LogError(f"column '{column}' is a name and the log has no header", where=where, remedy=remedy)
+    if column not in table.names:
+        remedy = nearest(column, table.names)
+        if remedy.startswith("valid"):
+            remedy += "; `log.columns` holds for all logs of a command: export those with other columns alike"
+        raise LogError(f"no column '{column}'", where=where, remedy=remedy)
+    return table.names.index(column)
 
 
-def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) -> tuple[dict[str, tuple[int, ...]], list[str]]:
-    """Columns with default names, or numbered columns."""
-    names = table.header
-    known = {*robot.joints, *robot.locked}
-    prefixes = {key: _prefix(names, known, key) for key in quantities}
-    if not any(f"{prefix}{joint}" in names for prefix in prefixes.values() for joint in known):
-        numbered, notes = _numbered(table, robot, quantities)
-        if numbered or not strict:
-            return numbered, notes
-    columns: dict[str, tuple[int, ...]] = {}
-    whole = next((names.index(name) for name in ("temperature", "temp") if name in names), None)
-    if whole is not None and "temperature" in quantities:
-        columns["temperature"] = (whole,) * robot.n
-    for key, prefix in prefixes.items():
-        wanted = [prefix + joint for joint in robot.joints]
-        if key == "position" and strict:
-            _check_positions(table, robot, prefix)
-        present = [name for name in wanted if name in names]
-        if present and len(present) < len(wanted):
-            _refuse_repeated(table, names, [names.index(name) for name in present])
-            missing = next(name for name in wanted if name not in names)
-            spare = [name for name in names if name.startswith(prefix) and name[len(prefix) :] not in known]
-            raise LogError(
-                f"the log has no column '{missing}'",
-                where=table.path,
-                got=f"{len(present)} of {len(wanted)} joints",
-                remedy=f"add it or remove all {prefix}* columns" + (f" (is it '{spare[0]}'?)" if spare else ""),
-            )
-        if present:
-            columns[key] = tuple(names.index(name) for name in wanted)
-    return columns, []
-
-
-def _prefix(names: Sequence[str], joints: Collection[str], quantity: str) -> str:
-    """The prefix used in this header for a quantity: the first in the list that occurs with a joint."""
-    choices = [f"{prefix}_" for prefix in NAMES[quantity].prefixes]
-    return next((prefix for prefix in choices if any(prefix + joint in names for joint in joints)), choices[0])
-
-
-def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
-    names = table.header
-    known = [*robot.joints, *robot.locked]
-    longer = tuple(f"{spelling.prefix}_" for spelling in NAMES.values() if spelling.prefix.startswith(prefix))
-    missing = [joint for joint in robot.joints if prefix + joint not in names]
-    numberings = {re.sub(r"\d+", "", joint) for joint in known}
-    for name in names:
-        joint = name[len(prefix) :]
-        other = name.startswith(prefix) and joint not in known and not name.startswith(longer)
-        misspelt = other and (re.sub(r"\d+", "", joint) in numberings or closest(joint, known) is not None)
-        if misspelt or (other and missing):  # else it belongs to a gripper or a cart
-            remedy = nearest(joint, known)
-            if remedy.startswith("valid"):
-                remedy += (
-                    f"; if the log has other names: `log: {{joints: {{{missing[0] if missing else known[0]}: {joint}, …}}}}`"
-                )
-            raise LogError(f"column '{name}' names no joint of the robot", where=table.path, remedy=remedy)
-    if len(missing) == robot.n:
-        refuse_long(table)
-        raise LogError(
-            "no column holds a joint position",
-            where=table.path,
-            got=", ".join(names[:8]) + (", …" if len(names) > 8 else ""),
-            expected=f"{prefix}{robot.joints[0]}, …",
-            remedy="describe the columns in the project file (`log: {columns: ...}`); " + inference(table, robot),
-        )
-    if missing:
-        _refuse_repeated(table, names, [names.index(prefix + joint) for joint in known if prefix + joint in names])
-        subject = f"joints {', '.join(missing)} are" if len(missing) > 1 else f"joint '{missing[0]}' is"
-        spare = [name for name in table.full_header if name.startswith(prefix) and name[len(prefix) :] not in known]
-        hint = f"; if '{spare[0]}' is this joint, correct the name or give `log: {{joints: ...}}`" if spare else ""
-        raise LogError(
-            f"{subject} missing from the log",
-            where=table.path,
-            expected=f"columns '{prefix}{missing[0]}', …" if len(missing) > 1 else f"a column '{prefix}{missing[0]}'",
-            remedy=f"lock joints that do not move: {lock_words(missing)} in the project file{hint}",
-        )
-
-
-def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[dict[str, tuple[int, ...]], list[str]]:
-    """Columns such as q1 … qn, taken in ``robot.order``."""
-    columns: dict[str, tuple[int, ...]] = {}
-    for key in quantities:
-        numbers = _numbers(table, key)
-        first = min(numbers, default=0)
-        if not numbers or first > 1 or sorted(numbers) != list(range(first, first + len(numbers))):
-            continue
-        if len(numbers) != robot.n:
-            raise LogError(
-                f"the log numbers {len(numbers)} joints in {key}, the robot has {robot.n}",
-                where=table.path,
-                got=f"{table.header[numbers[first]]} …",
-                expected=", ".join(robot.order),
-                remedy=_too_few(len(numbers), robot),
-            )
-        columns[key] = tuple(numbers[first + k] for k in robot.places_in_order)
-    if not columns:
-        return {}, []
-    return columns, [f"numbered columns ({', '.join(columns)}) taken in the order {', '.join(robot.order)}"]
-
-
-def _numbers(table: Table, quantity: str) -> dict[int, int]:
-    """Number → column of names such as ``q1``, ``q_1`` and ``q[1]``, with the first prefix that occurs."""
-    for prefix in NAMES[quantity].prefixes:
-        pattern = re.compile(rf"{prefix}[_\[ ]?(\d+)\]?", re.IGNORECASE)
-        columns = {int(match[1]): k for k, name in enumerate(table.header) if (match := pattern.fullmatch(name))}
-        if columns:
-            return columns
-    return {}
-
-
-def _too_few(count: int, robot: Robot) -> str:
-    """Remedy if the number of columns differs from the number of joints."""
-    if count > robot.n:
-        return "list the columns of these joints alone: `log: {columns: {...}}`"
-    return f"lock the joints that the log does not hold; if these are the last ones, {lock_words(robot.order[count:])}"
-
-
-def _wrenches(table: Table) -> dict[str, tuple[int, ...]]:
-    names = table.header
-    frames = {match[1] for name in names if (match := re.fullmatch(r"wrench_(.+)_[fm][xyz]", name))}
-    columns = {}
-    for frame in sorted(frames):
+def _wrenches(table: Table) -> dict[str, Columns]:
+    names, columns = table.header, dict[str, Columns]()
+    for frame in sorted({match[1] for name in names if (match := re.fullmatch(r"wrench_(.+)_[fm][xyz]", name))}):
         wanted = [f"wrench_{frame}_{axis}" for axis in WRENCH_AXES]
         missing = [name for name in wanted if name not in names]
         if missing:
@@ -355,5 +309,5 @@ def _wrenches(table: Table) -> dict[str, tuple[int, ...]]:
                 expected=", ".join(wanted),
                 remedy="a wrench needs its six columns",
             )
-        columns[frame] = tuple(names.index(name) for name in wanted)
+        columns[frame] = tuple(map(names.index, wanted))
     return columns

@@ -1,11 +1,10 @@
-"""Conversion of the cells of tables to the fields of a recording: columns, units and sides, in SI units."""
+"""Conversion of tables to the fields of a recording: their columns in SI units."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import LogError, UnitError, check_name, nearest
 from ...linalg import Array
@@ -17,6 +16,14 @@ from .columns import ColumnMap, find_columns, inference
 from .layout import KIND, MOTOR, MOVING, LogLayout
 from .names import NAMES
 
+#: Quantities whose columns must hold numbers → what is expected in them.
+_EXPECTED = {
+    "time": "seconds, or a date like 2024-05-01 12:00:00.5",
+    **dict.fromkeys(("position", "effort"), "numbers like 0.5 or -1e-3"),
+}
+#: Kind of effort → its SI unit.
+_SI = {"current": "A", "voltage": "V", "fraction": "1", "torque": "N·m", "force": "N"}
+
 
 def recording_fields(
     tables: list[tuple[Table, list[str]]], robot: Robot, layout: LogLayout, name: str, path: str
@@ -25,7 +32,6 @@ def recording_fields(
 
     Args:
         tables: Each table with the quantities that it may contain; the table of the positions first.
-        layout: Columns, units and sides that differ from the default.
 
     Returns:
         Arguments of :class:`..recording.Recording`, SI units, columns in the order of the robot's joints.
@@ -39,68 +45,23 @@ def recording_fields(
         for key in getattr(layout, section):
             if key not in valid:
                 raise LogError(f"unknown quantity '{key}'", where=f"log.{section}", remedy=nearest(key, valid))
-    values, rows, units, notes = _columns(tables, robot, layout)
-    wrenches = {name.removeprefix("wrench "): values.pop(name) for name in list(values) if name.startswith("wrench ")}
-    locked = {name.removeprefix("locked "): values.pop(name)[:, 0] for name in list(values) if name.startswith("locked ")}
-    if "position" not in values:
-        raise LogError(
-            "the log holds no joint positions",
-            where=path,
-            got=", ".join(tables[0][0].header[:8]),
-            expected="q_<joint> columns",
-            remedy="describe the columns in the project file (`log: {columns: ...}`)",
-        )
-    described = layout.model_copy(update={"units": {**units, **layout.units}})
-    if "time" in values:
-        time = _seconds(values.pop("time")[:, 0], described)
-    elif layout.rate is not None:
-        time = np.asarray(np.arange(len(rows)) / layout.rate)
-    else:
-        header = tables[0][0].header
-        raise LogError(
-            "the log has no time column",
-            where=tables[0][0].path,
-            got=", ".join(header[:4]) + (", …" if len(header) > 4 else "") or None,
-            expected="a column 't' [s]",
-            remedy="name it in `log: {columns: {time: ...}}`, or give `log: {rate: ...}` [Hz]; "
-            + inference(tables[0][0], robot),
-        )
-    effort_unit = _to_si(values, robot, described)
-    return dict(
-        name=name,
-        joints=robot.joints,
-        time=time,
-        **values,
-        effort_unit=effort_unit,
-        position_side=layout.side.position,
-        effort_side=layout.side.effort,
-        wrenches=wrenches,
-        locked=_ranges(locked, robot, described),
-        path=path,
-        rows=rows,
-        notes=tuple(notes),
-    )
-
-
-def _columns(
-    tables: list[tuple[Table, list[str]]], robot: Robot, layout: LogLayout
-) -> tuple[dict[str, Array], NDArray[np.int64], dict[str, str | tuple[str, ...]], list[str]]:
-    """Values as logged by quantity, wrenches as ``wrench <frame>``; the rows of the first table, units of headers, notes."""
-    values: dict[str, Array] = {}
-    units: dict[str, str | tuple[str, ...]] = {}
+    signals: dict[str, Array] = {}
+    wrenches: dict[str, Array] = {}
+    locked: dict[str, tuple[float, float]] = {}
+    time: Array | None = None
+    effort_unit = joint_units(bool(robot.prismatic.all()))["torque"]
     notes: list[str] = []
-    rows = np.empty(0, dtype=np.int64)
-    for table, quantities in tables:
-        column_map = _find(table, robot, layout, quantities)
-        groups = [*column_map.joints.items()]
-        groups += [(f"wrench {frame}", six) for frame, six in column_map.wrenches.items()]
-        groups += [(f"locked {joint}", (column,)) for joint, column in column_map.locked.items()]
-        if column_map.time is not None and "time" not in values:
-            groups.append(("time", (column_map.time,)))
-        for column in (column for _, columns in groups for column in columns if table.names):
+    for k, (table, quantities) in enumerate(tables):
+        columns = _find(table, robot, layout, quantities)
+        groups: dict[tuple[str, str], tuple[int, ...]] = {("signal", key): places for key, places in columns.joints.items()}
+        groups |= {("wrench", frame): places for frame, places in columns.wrenches.items()}
+        groups |= {("locked", joint): (place,) for joint, place in columns.locked.items()}
+        if columns.time is not None and time is None:
+            groups["time", "time"] = (columns.time,)
+        for column in (column for places in groups.values() for column in places if table.names):
             check_name("column", table.header[column], LogError, table.path)
-        cells = table.cells([columns for _, columns in groups])
-        if table is tables[0][0]:
+        cells = table.cells(list(groups.values()))
+        if k == 0:
             rows = cells.rows
         elif len(cells.rows) != len(rows):
             raise LogError(
@@ -110,47 +71,74 @@ def _columns(
                 expected=f"{len(rows)} as in {tables[0][0].path}",
                 remedy="cut them to the same rows",
             )
-        _check_numbers(table, groups, cells.groups)
-        units.update(column_map.units)
-        values.update(zip([quantity for quantity, _ in groups], cells.groups, strict=True))
-        notes += [*table.notes, *column_map.notes]
-    return values, rows, units, notes
-
-
-def _check_numbers(table: Table, groups: list[tuple[str, tuple[int, ...]]], arrays: tuple[Array, ...]) -> None:
-    """Refuses columns of time, positions and efforts without any number: unknown date formats, text, another decimal sign."""
-    plain = "numbers like 0.5 or -1e-3"
-    kinds = {"time": "seconds, or a date like 2024-05-01 12:00:00.5", "position": plain, "effort": plain}
-    for (quantity, columns), array in zip(groups, arrays, strict=True):
-        for column, values in zip(columns, array.T, strict=True) if quantity in kinds and len(array) else ():
-            first = table.first[column] if len(table.first) > column else ""
-            missing = quantity == "effort" and first.lower() in NO_NUMBER  # the checks of quality say that it was not measured
-            if first and not missing and np.isnan(values).all():
-                raise LogError(
-                    f"column '{table.names[column] if table.names else column}' holds no numbers",
-                    where=table.path,
-                    got=f"'{first}'",
-                    expected=kinds[quantity],
-                    remedy="export it so, or name another column in `log: {columns: ...}`",
-                )
+        for ((kind, key), places), values in zip(groups.items(), cells.groups, strict=True):
+            if key in _EXPECTED:
+                _check_numbers(table, key, places, values)
+            stated = [columns.units[place] if columns.units else "" for place in places]
+            if kind == "wrench":
+                wrenches[key] = values
+            elif kind == "time":
+                time = _seconds(values[:, 0], layout, stated[0])
+            elif kind == "locked":
+                locked.update(_range(key, values[:, 0], robot, layout, stated[0]))
+            else:
+                signals[key] = values
+                units = _units(table, key, places, stated, robot, layout)
+                if any(unit is not None and unit.factor != 1.0 for unit in units):
+                    values *= np.array([1.0 if unit is None else unit.factor for unit in units])
+                if key == "effort" and units and units[0] is not None:
+                    effort_unit = _SI[units[0].kind]
+        notes += [*table.notes, *columns.notes]
+    first = tables[0][0]
+    if "position" not in signals:
+        raise LogError(
+            "the log holds no joint positions",
+            where=path,
+            got=", ".join(first.header[:8]),
+            expected="q_<joint> columns",
+            remedy="describe the columns in the project file (`log: {columns: ...}`)",
+        )
+    if time is None and layout.rate is not None:
+        time = np.arange(len(rows)) / layout.rate
+    if time is None:
+        raise LogError(
+            "the log has no time column",
+            where=first.path,
+            got=", ".join(first.header[:4]) + (", …" if len(first.header) > 4 else "") or None,
+            expected="a column 't' [s]",
+            remedy="name it in `log: {columns: {time: ...}}`, or give `log: {rate: ...}` [Hz]; " + inference(first, robot),
+        )
+    return dict(
+        name=name,
+        joints=robot.joints,
+        time=time,
+        **signals,
+        effort_unit=effort_unit,
+        position_side=layout.side.position,
+        effort_side=layout.side.effort,
+        wrenches=wrenches,
+        locked=locked,
+        path=path,
+        rows=rows,
+        notes=tuple(notes),
+    )
 
 
 def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) -> ColumnMap:
     """Columns of one file; all columns of a part of a split log without a header belong to one quantity."""
     keys = [*quantities, "time"] if "position" in quantities else quantities
-    part_layout = layout.model_copy(update={"columns": {key: value for key, value in layout.columns.items() if key in keys}})
-    without_columns = [q for q in quantities if q in layout.files and q not in layout.columns and q != "time"]
-    if layout.files and table.names is None and len(without_columns) == 1:
-        column = part_layout.columns.get("time")
-        free = [k for k in range(table.width) if k != column]
+    listed = {key: value for key, value in layout.columns.items() if key in keys}
+    unlisted = [q for q in quantities if q in layout.files and q not in layout.columns and q != "time"]
+    if layout.files and table.names is None and len(unlisted) == 1:
+        free = [k for k in range(table.width) if k != listed.get("time")]
         if len(free) != robot.n:
             raise LogError(
-                f"the {without_columns[0]} file has {len(free)} columns for {robot.n} joints",
+                f"the {unlisted[0]} file has {len(free)} columns for {robot.n} joints",
                 where=table.path,
-                remedy=f"list them in `log: {{columns: {{{without_columns[0]}: [...]}}}}`, or lock joints",
+                remedy=f"list them in `log: {{columns: {{{unlisted[0]}: [...]}}}}`, or lock joints",
             )
-        part_layout = part_layout.model_copy(update={"columns": {**part_layout.columns, without_columns[0]: free}})
-    if table.names is None and "position" in quantities and "position" not in part_layout.columns:
+        listed[unlisted[0]] = list(free)
+    if table.names is None and "position" in quantities and "position" not in listed:
         raise LogError(
             "the log has no header",
             where=table.path,
@@ -158,85 +146,99 @@ def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) 
             remedy="add it, or list the columns in the project file: `log: {columns: {time: 0, position: [1, …]}}`; "
             + inference(table, robot),
         )
-    return find_columns(table, robot, part_layout, [q for q in quantities if q != "time"])
+    of_table = layout.model_copy(update={"columns": listed})
+    return find_columns(table, robot, of_table, [q for q in quantities if q != "time"])
 
 
-def _seconds(time: Array, layout: LogLayout) -> Array:
+def _check_numbers(table: Table, quantity: str, columns: tuple[int, ...], values: Array) -> None:
+    """Refuses columns without any number: unknown date formats, text, another decimal sign."""
+    for column, cells in zip(columns, values.T, strict=True) if table.first and len(values) else ():
+        first = table.first[column]
+        missing = quantity == "effort" and first.lower() in NO_NUMBER  # the checks of quality say that it was not measured
+        if first and not missing and np.isnan(cells).all():
+            raise LogError(
+                f"column '{table.names[column] if table.names else column}' holds no numbers",
+                where=table.path,
+                got=f"'{first}'",
+                expected=_EXPECTED[quantity],
+                remedy="export it so, or name another column in `log: {columns: ...}`",
+            )
+
+
+def _seconds(time: Array, layout: LogLayout, stated: str) -> Array:
     """Time in seconds; the first value of a clock with a distant epoch is subtracted to keep the precision."""
-    unit = layout.units.get("time", "s")
-    factor = parse_unit(unit if isinstance(unit, str) else unit[0], "time", "log.units.time").factor
+    given = layout.units.get("time", stated or "s")
+    factor = parse_unit(given if isinstance(given, str) else given[0], "time", "log.units.time").factor
     if factor == 1.0:
         return time
     known = time[np.isfinite(time)]
-    return np.asarray((time - known[0]) * factor) if len(known) and abs(known[0]) * factor > 1e8 else np.asarray(time * factor)
+    return np.asarray((time - known[0]) * factor if len(known) and abs(known[0]) * factor > 1e8 else time * factor)
 
 
-def _ranges(locked: dict[str, Array], robot: Robot, layout: LogLayout) -> dict[str, tuple[float, float]]:
-    """The range of each locked joint's position in SI units, without the outermost 0.5 % on either side."""
-    given = layout.units.get("position", "")
-    units = {given} if isinstance(given, str) else set(given)
-    if layout.side.position == "motor" or len(units) > 1:
+def _range(joint: str, values: Array, robot: Robot, layout: LogLayout, stated: str) -> dict[str, tuple[float, float]]:
+    """The range of a locked joint's position in SI units, without the outermost 0.5 % on either side."""
+    given = layout.units.get("position", stated)
+    if layout.side.position == "motor" or not isinstance(given, str):
         return {}
-    name, ranges = units.pop(), {}
-    for joint, values in locked.items():
-        sliding = robot.description.joints[joint].type == "prismatic"
-        factor = (
-            _factor(parse_unit(name, "position", "log.units.position"), sliding, "position", False, False, "position")
-            if name
-            else 1.0
+    unit = parse_unit(given, "position", "log.units.position") if given else None
+    sliding = robot.description.joints[joint].type == "prismatic"
+    positions = values[np.isfinite(values)] * (unit.factor if unit is not None and fits(unit, "position", sliding) else 1.0)
+    if not len(positions):
+        return {}
+    low, high = np.quantile(positions, [0.005, 0.995])
+    return {joint: (float(low), float(high))}
+
+
+def _units(
+    table: Table, quantity: str, columns: tuple[int, ...], stated: list[str], robot: Robot, layout: LogLayout
+) -> list[Unit | None]:
+    """The unit of each joint's column, by the project file or else by the header; None where a single unit for all does not
+    fit a joint's type, and empty where nothing states a unit."""
+    kind, given, where = KIND.get(quantity, quantity), layout.units.get(quantity), f"log.units.{quantity}"
+    moving = kind in MOVING and layout.side.position != "motor" and quantity not in MOTOR
+    if given is None:
+        if not any(stated):
+            return []
+        usual = [joint_units(bool(sliding) and quantity not in MOTOR) for sliding in robot.prismatic]
+        names = [unit or units.get(kind.replace("effort", "torque"), "degC") for unit, units in zip(stated, usual, strict=True)]
+    elif isinstance(given, str):
+        names = [given] * robot.n
+    elif len(given) == robot.n:
+        names = [given[k] for k in robot.places_in_order]
+    else:
+        raise LogError(
+            f"{len(given)} units for {robot.n} joints",
+            where=where,
+            got=list(given),
+            expected=f"one for all, or one per joint in the order {', '.join(robot.order)}",
         )
-        positions = values[np.isfinite(values)] * factor
-        if len(positions):
-            low, high = np.quantile(positions, [0.005, 0.995])
-            ranges[joint] = (float(low), float(high))
-    return ranges
-
-
-def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
-    """Scales the signals in place to SI; returns the SI unit of the effort."""
-    effort_unit = joint_units(bool(robot.prismatic.all()))["torque"]
-    for quantity, array in values.items():
-        given = layout.units.get(quantity)
-        if given is None:
-            continue
-        kind = KIND.get(quantity, quantity)
-        if not isinstance(given, str) and len(given) != robot.n:
+    units: list[Unit | None] = []
+    for name, column, joint, sliding in zip(names, columns, robot.joints, map(bool, robot.prismatic), strict=True):
+        unit = parse_unit(name) if given is None else parse_unit(name, kind, where)
+        suits = not moving or fits(unit, kind, sliding)
+        if given is None and not suits and unit.factor != 1.0:
             raise LogError(
-                f"{len(given)} units for {robot.n} joints",
-                where=f"log.units.{quantity}",
-                got=list(given),
-                expected=f"one for all, or one per joint in the order {', '.join(robot.order)}",
+                f"a unit of another kind than the {'prismatic' if sliding else 'revolute'} joint '{joint}'",
+                where=f"{table.path}, column '{table.full_header[column]}'",
+                got=unit.name,
+                expected=joint_units(sliding)[kind],
+                remedy=f"correct the header, or give the units of all joints: `log: {{units: {{{quantity}: [...]}}}}`",
             )
-        names = [given] * robot.n if isinstance(given, str) else [given[k] for k in robot.places_in_order]
-        units = [parse_unit(name, kind, f"log.units.{quantity}") for name in names]
-        on_motor = quantity in MOTOR or (layout.side.position == "motor" and kind != "effort")
-        kinds = list(zip(units, robot.prismatic, strict=True))
-        common = isinstance(given, str) and (
-            kind not in MOVING or any(fits(unit, kind, bool(sliding)) for unit, sliding in kinds)
-        )
-        factors = [_factor(unit, sliding, kind, on_motor, not common, quantity) for unit, sliding in kinds]
-        if any(factor != 1.0 for factor in factors):
-            array *= np.array(factors)
-        if quantity == "effort":
-            if len({"torque" if unit.kind == "force" else unit.kind for unit in units}) > 1:
-                raise UnitError(
-                    "efforts of one log cannot be of several kinds",
-                    where="log.units.effort",
-                    got=", ".join(given),
-                    expected="all torques and forces, or all currents",
-                )
-            effort_unit = {"current": "A", "voltage": "V", "fraction": "1", "torque": "N·m", "force": "N"}[units[0].kind]
-    return effort_unit
-
-
-def _factor(unit: Unit, sliding: bool, kind: str, on_motor: bool, each: bool, quantity: str) -> float:
-    """Factor to SI; a single unit for all joints applies only to the joints whose type it fits."""
-    if kind not in MOVING or on_motor:
-        return unit.factor
-    if fits(unit, kind, bool(sliding)):
-        return unit.factor
-    if each:
+        unit = parse_unit(name, kind, where)
+        if not suits and len(set(names)) > 1:
+            raise UnitError(f"'{unit.name}' does not fit a {'prismatic' if sliding else 'revolute'} joint", where=where)
+        units.append(unit if suits else None)
+    if units.count(None) == robot.n:
+        joint_type = "prismatic" if robot.prismatic[0] else "revolute"
+        raise UnitError(f"'{parse_unit(names[0]).name}' does not fit a {joint_type} joint", where=where)
+    if (
+        quantity == "effort"
+        and len({"torque" if unit.kind == "force" else unit.kind for unit in units if unit is not None}) > 1
+    ):
         raise UnitError(
-            f"'{unit.name}' does not fit a {'prismatic' if sliding else 'revolute'} joint", where=f"log.units.{quantity}"
+            "efforts of one log cannot be of several kinds",
+            where=where,
+            got=", ".join(names[robot.joints.index(joint)] for joint in robot.order),
+            expected="all torques and forces, or all currents",
         )
-    return 1.0
+    return units

@@ -13,7 +13,7 @@ from ...model.locked_joints import lock_words
 from ...model.robot import Robot
 from ...units import parse_unit
 from ..columns.columns import find_columns
-from ..columns.headers import default_header
+from ..columns.headers import read_header
 from ..columns.layout import LogLayout
 from ..columns.names import NAMES
 from ..tables import Table
@@ -165,14 +165,12 @@ def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Blo
         column_map = find_columns(table, robot, layout, [quantity for quantity in NAMES if quantity != "temperature"])
         place = [robot.joints.index(joint) for joint in robot.order]
         named = {key: tuple(columns[k] for k in place) for key, columns in column_map.joints.items()}
-        unit = layout.units.get("time") or column_map.units.get("time")
+        stated = column_map.units[column_map.time] if column_map.units and column_map.time is not None else None
+        unit = layout.units.get("time") or stated or None
         return named, column_map.time, unit if isinstance(unit, str) else None
     except LogError:  # unrecognised header: decide by the numbers
-        if table.names is None:
-            return {}, None, None
-        header = default_header(table.names, robot, {}, table.path)
-        clock = header.names.index("t") if "t" in header.names else None
-        return {}, clock, None if clock is None else header.units[clock] or None
+        header = read_header(table.header, robot, {}, table.path)
+        return {}, header.clock, None if header.clock is None else header.units[header.clock] or None
 
 
 def _best(
