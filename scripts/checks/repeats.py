@@ -24,8 +24,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.motions import SAME
-from urdf_ident.statistics.motions import distances as apart
+from urdf_ident.statistics.motions import SAME, distances
 
 
 def _cut(motion: Motion, begin: float, end: float) -> Motion:
@@ -77,9 +76,10 @@ def main() -> None:
             logs.append(replace(log, effort=more * np.asarray(log.effort)))
         ready = prepare_logs(logs, one.robot, one.drive, SignalConfig(cutoff=8.0, decimate=20.0))
         statistics = build_statistics(DynamicModel(one.robot, drive=one.drive), ready)
-        distances = apart(statistics)[0]
-        for name, value in zip(statistics.logs[1:], distances[1:], strict=True):
-            found.setdefault(name, []).append(float(value))
+        first = statistics.logs[0]
+        apart = distances(statistics.only([first]), statistics.without([first]))[first]
+        for name, value in apart.items():
+            found.setdefault(name, []).append(value)
     for name, values in found.items():
         same = sum(value < SAME for value in values)
         print(f"{name:13} {min(values):.3f} {np.median(values):.3f} {max(values):.3f}, same motion {same}/{len(values)}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import EstimationError, LimitError, ModelError
 from ..estimation.uncertainty.prediction import held_out_parameters, held_out_residual
-from ..estimation.uncertainty.prediction_band import choose_prediction_band, in_band, with_all_periods
+from ..estimation.uncertainty.prediction_band import choose_prediction_band, with_all_periods
 from ..linalg import Array
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, refuse_trained
@@ -21,7 +21,7 @@ from ..progress import Progress
 from ..project import Project
 from ..result.dynamics.speed_range import errors_at_speeds
 from ..result.identification import Identification
-from ..signals.prepare import PreparedLog
+from ..signals.prepare import PreparedLog, in_band
 from ..statistics.folds import score_folds
 from .adapt import validate_adaptation
 from .black_box import check_black_box, compare_black_box
@@ -155,7 +155,7 @@ def _with_prediction(
         without_folds = physical.standard.without_folds
         by_fold = without_folds() if without_folds is not None else {}
         held = held_out_parameters(*given, prepared.logs, by_fold)
-        logs, held = with_all_periods(prepared.logs, held, model, config, payload)
+        logs, held = with_all_periods(prepared.logs, held, model.robot, config, payload)
         if project.signals.prediction == "auto" == project.signals.cutoff:
             compared = project.validation.score_cutoff
             band = choose_prediction_band(
@@ -164,7 +164,7 @@ def _with_prediction(
             signals = {**ident.signals, "prediction": band.as_dict(), "why": [*ident.signals["why"], f"prediction: {band.why}"]}
             ident = replace(ident, signals=signals)
         config = project.scoring_config(ident.signals)
-        logs = each(partial(in_band, model=model, config=config, payload=payload), logs)
+        logs = each(partial(in_band, robot=model.robot, config=config, payload=payload), logs)
         torque, unlimited = held.torque(model, logs), None
         if without_folds is not None and ident.solver.get("active"):
             unlimited = replace(held, theta=held_out_parameters(*given, prepared.logs).theta).torque(model, logs)

@@ -12,7 +12,6 @@ import numpy as np
 from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
 from ..estimation.estimators.resting import weigh_alike
-from ..estimation.uncertainty.prediction_band import in_band
 from ..estimation.uncertainty.uncovered_friction import seen_speeds
 from ..judgements.verdict import Verdict
 from ..linalg import divisors
@@ -31,7 +30,7 @@ from ..result.verdict.held_out import GOOD_ERROR, held_out_error, worse_than_urd
 from ..samples import columns, fast_speed
 from ..signals.config import SignalConfig
 from ..signals.filters import lowpass
-from ..signals.prepare import PreparedLog
+from ..signals.prepare import PreparedLog, in_band
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import blocks_of
 from ..statistics.motions import repeated
@@ -155,7 +154,7 @@ def behind_prediction_band(logs: Sequence[PreparedLog], ident: Identification) -
     if not ident.model.is_rigid or config == ident.project.further_config(ident.signals):
         return list(logs)
     payload = ident.project.build_payload(ident.model.robot)
-    return [in_band(log, ident.model, config, payload) for log in logs]
+    return [in_band(log, ident.model.robot, config, payload) for log in logs]
 
 
 def with_scores(ident: Identification, report: ValidationReport) -> Identification:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -91,9 +91,9 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
         return x.copy()
     pad = max(3 * order, round(3 * rate / cutoff)) if padlen is None else padlen
     memory = math.ceil(FORGOTTEN * rate / (2 * np.pi * cutoff * np.sin(np.pi / (2 * order))))
-    from scipy.signal import butter, sosfiltfilt
+    from scipy.signal import sosfiltfilt
 
-    sections = butter(order, cutoff, output="sos", fs=rate)
+    sections = _butterworth(order, cutoff / rate)
     if sections[:, 3:].sum(axis=1).min() < 8 * np.finfo(float).eps:  # poles too near to one
         raise LogError(
             "the cut-off is too low for this rate", got=f"{cutoff:.3g} Hz", expected=f"about {1e-6 * rate:.3g} Hz or more"
@@ -106,6 +106,14 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
         return np.ascontiguousarray(y)  # backwards in memory
 
     return _in_pieces(both_ways, x, memory)
+
+
+@lru_cache(maxsize=64)  # a design takes as long as filtering a short log
+def _butterworth(order: int, cutoff: float) -> Array:
+    """Second-order sections of a low-pass; ``cutoff`` as a fraction of the rate."""
+    from scipy.signal import butter
+
+    return np.asarray(butter(order, 2 * cutoff, output="sos"))
 
 
 def lowpass_gain(frequency: ArrayLike, cutoff: float, order: int = ORDER) -> Array:

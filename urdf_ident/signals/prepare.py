@@ -18,7 +18,7 @@ from ..model.drive import Drive
 from ..model.payload import CHECK_PAYLOAD, Payload
 from ..model.robot import Robot
 from ..samples import Segment
-from .condition import Conditioned, condition, resolve
+from .condition import Conditioned, behind, condition, resolve
 from .config import SignalConfig
 from .joint_side import external_torque, joint_side
 from .motor_side import without_gears
@@ -192,10 +192,45 @@ def with_automatic(
     """Adds the motion with the automatic cut-off to logs that were conditioned with another one."""
     if config.cutoff == "auto" or not logs:
         return list(logs)
-    seen, automatic = [log.report.recording for log in logs], replace(config, cutoff="auto")
-    condition_one = partial(_condition_one, robot=robot, config=resolve(seen, automatic), automatic=True)
-    both = zip(logs, each_usable(condition_one, seen), strict=True)
-    return [replace(log, automatic=without_payload(motion, log.name, robot, payload)) for log, (motion, _) in both]
+    recordings, reports = [log.recording for log in logs], [log.report for log in logs]
+    again = conditioned_logs(recordings, reports, robot, replace(config, cutoff="auto"), payload)
+    return [replace(log, automatic=other.conditioned) for log, other in zip(logs, again, strict=True)]
+
+
+def with_all_periods(
+    logs: Sequence[PreparedLog], robot: Robot, config: SignalConfig, payload: Payload | None
+) -> list[PreparedLog]:
+    """Returns logs with all of their motion instead of averaged periods, behind a low-pass at the last harmonic.
+
+    Args:
+        config: The conditioning of the logs.
+        payload: A known payload in some of the logs, or None.
+    """
+    whole = list(logs)
+    for k, log in enumerate(logs):
+        if log.conditioned.averaged is not None:
+            unaveraged = replace(config, cutoff=log.conditioned.cutoff, periodic="off")
+            (whole[k],) = conditioned_logs([log.recording], [log.report], robot, unaveraged, payload)
+    return whole
+
+
+def own_cutoff(recording: Recording, config: SignalConfig) -> float:
+    """Returns the low-pass of the positions [Hz] that a configuration gives a log by itself."""
+    return float(resolve([recording], replace(config, velocity="differentiated")).cutoff)
+
+
+def in_band(log: PreparedLog, robot: Robot, config: SignalConfig, payload: Payload | None) -> PreparedLog:
+    """Returns a log with the same pieces of motion behind another low-pass of its positions.
+
+    Args:
+        log: A log without averaged periods.
+        config: Its conditioning, with the other low-pass.
+        payload: A known payload in some of the logs, or None.
+    """
+    cutoff = own_cutoff(log.report.recording, config)
+    motion = behind(log.conditioned, log.report.recording, robot, config, cutoff)
+    conditioned = replace(log.conditioned, segments=motion, cutoff=cutoff)
+    return replace(log, conditioned=without_payload(conditioned, log.name, robot, payload))
 
 
 def _refuse_copies(recordings: Sequence[Recording]) -> None:

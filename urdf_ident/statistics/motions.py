@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from ..grouping import grouped
 from ..linalg import Array, IntArray, positive, rms, whitening
-from ..parallel import each
 from ..samples import Segment
 from .entries import Statistic
 from .statistic import StatisticSet
@@ -42,11 +41,9 @@ _CUT = 1e-3
 #: Column norms that differ by more than this (on the scale of the distance) belong to different motions.
 _FAR = 0.25
 #: About this many columns are compared first; the others are not if these differ by more than this multiple of :data:`_FAR`.
-_FIRST, _CLEARLY = 48, 1.3
+_FIRST, _CLEARLY = 16, 1.3
 #: Maximum number of logs that are compared with one log at a time.
-_AT_ONCE = 200
-#: Number of jobs into which the comparisons are divided: enough to occupy all workers.
-_SHARES = 16
+_AT_ONCE = 32
 
 
 def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
@@ -61,12 +58,26 @@ def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
     if known is not None and set(logs) <= {log for names in known for log in names}:
         left = (tuple(log for log in names if log in logs) for names in known)
         return tuple(names for names in left if names)
-    apart, label = distances(statistics), list(range(len(logs)))
-    for b in range(1, len(logs)):
-        for a in range(b):
-            if apart[a, b] < SAME:
-                label = [label[a] if one == label[b] else one for one in label]
-    return tuple(tuple(names) for names in grouped(zip(label, logs, strict=True)).values())
+    made = list(_Log.all_of(statistics).values())
+    joined: list[list[int]] = []  # the logs of each motion so far
+    for b in range(len(made)):
+        first = [own[0] for own in joined]
+        near = _near(made, first, b)
+        rest = _near(made, [k for own in joined if own[0] not in near for k in own[1:]], b)
+        same = [own for own in joined if not near.union(rest).isdisjoint(own)]
+        joined = [own for own in joined if own not in same] + [sorted([*(k for own in same for k in own), b])]
+    return tuple(tuple(logs[k] for k in own) for own in sorted(joined))
+
+
+def _near(logs: Sequence[_Log], others: Sequence[int], b: int) -> set[int]:
+    """Which of the other logs repeat the motion of log b."""
+    near = set[int]()
+    for alike in grouped((len(logs[k].edges), k) for k in others).values():
+        for begin in range(0, len(alike), _AT_ONCE):
+            some = alike[begin : begin + _AT_ONCE]
+            which, apart, *_ = _unlike([logs[k].lengths for k in some], logs[b].lengths)
+            near.update(some[k] for k in np.unique(which[apart <= _CLEARLY * _FAR]))
+    return {a for a in near if _distance(logs[a], logs[b]) < SAME}
 
 
 def velocities(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> list[Array]:
@@ -82,18 +93,10 @@ def velocities(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> lis
     return [part.v for part in motion if part.log in first]
 
 
-def distances(statistics: StatisticSet) -> Array:
-    """Returns the distances of all pairs of logs, shape (logs, logs), 0 to 1."""
-    made = list(_Log.all_of(statistics).values())
-    lengths = [log.lengths() for log in made]
-    shares = [range(first, len(made), _SHARES) for first in range(1, min(len(made), _SHARES + 1))]
-    apart = np.ones((len(made), len(made)))
-    np.fill_diagonal(apart, 0.0)
-    for share, near in zip(shares, each(partial(_possible_of, lengths), shares), strict=True):
-        for b, others in zip(share, near, strict=True):
-            for a in others:
-                apart[a, b] = apart[b, a] = _distance(made[a], made[b])
-    return apart
+def distances(statistics: StatisticSet, others: StatisticSet) -> dict[str, dict[str, float]]:
+    """Returns the distance, 0 to 1, of each log of a set to each log of another one, of the same columns."""
+    known = _Log.all_of(others)
+    return {log: {name: _distance(own, other) for name, other in known.items()} for log, own in _Log.all_of(statistics).items()}
 
 
 def repeated(statistics: StatisticSet, others: StatisticSet) -> dict[str, str]:
@@ -106,14 +109,9 @@ def repeated(statistics: StatisticSet, others: StatisticSet) -> dict[str, str]:
     Returns:
         Log → the other log whose motion it repeats.
     """
-    known = _Log.all_of(others)
-    found = {}
-    for log, own in _Log.all_of(statistics).items():
-        apart = {name: _distance(own, other) for name, other in known.items()}
-        nearest = min(apart, key=lambda name: apart[name], default=None)
-        if nearest is not None and apart[nearest] < SAME:
-            found[log] = nearest
-    return found
+    apart = distances(statistics, others)
+    nearest = {log: min(own, key=lambda name: own[name]) for log, own in apart.items() if own}
+    return {log: name for log, name in nearest.items() if apart[log][name] < SAME}
 
 
 def repeats_itself(statistics: StatisticSet, parts: int) -> bool:
@@ -200,6 +198,7 @@ class _Log:
             squares.append(np.cumsum(np.vstack([np.zeros(len(layout.columns)), *sums]), axis=0) / whole)
         return cls(tuple(factors), tuple(expansions), before / whole, tuple(shares), whole, np.hstack(squares))
 
+    @cached_property
     def lengths(self) -> _Log:
         """The norms of some of its columns, without the factors."""
         few = slice(None, None, max(1, self.squares.shape[1] // _FIRST))
@@ -244,23 +243,6 @@ def _between(edges: Array, values: Array, which: IntArray, places: Array) -> Arr
     part = np.clip((places - low) / positive(edges[which, after] - low), 0, 1)
     first = values[which, at]
     return np.asarray(first + part[:, None] * (values[which, after] - first))
-
-
-def _possible_of(lengths: Sequence[_Log], share: Sequence[int]) -> list[list[int]]:
-    """For each log of a share, the earlier logs that are not clearly another motion."""
-    return [_possible(lengths[:b], lengths[b]) for b in share]
-
-
-def _possible(others: Sequence[_Log], log: _Log) -> list[int]:
-    """Logs whose motion does not clearly differ from that of one log, by some of the columns, many logs at a time."""
-    found = []
-    for count in {len(other.edges) for other in others}:
-        alike = [k for k, other in enumerate(others) if len(other.edges) == count]
-        for begin in range(0, len(alike), _AT_ONCE):
-            some = alike[begin : begin + _AT_ONCE]
-            which, apart, *_ = _unlike([others[k] for k in some], log)
-            found += [some[k] for k in np.unique(which[apart <= _CLEARLY * _FAR])]
-    return found
 
 
 def _distance(a: _Log, b: _Log) -> float:

@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from ...linalg import Array, rms
 from ...model.dynamic_model import DynamicModel
 from ...model.payload import Payload
+from ...model.robot import Robot
 from ...model.term_chunks import torque_by_sample
 from ...parallel import each
 from ...samples import ReadOnly
-from ...signals.condition import behind, condition, resolve
+from ...signals import prepare
 from ...signals.config import SignalConfig
 from ...signals.filters import lowpass, prediction_cutoff, score_band
-from ...signals.prepare import PreparedLog, without_payload
+from ...signals.prepare import PreparedLog, in_band, own_cutoff
 from ...statistics.choice import chosen, relative_gains
 from ...units import percent
 from .prediction import HeldOutParameters
@@ -100,7 +101,7 @@ def choose_prediction_band(
     """
     rates = [log.conditioned.rate for log in logs]
     band = score_band(min(rates)) if compared is None else compared
-    spectrum = each(partial(_spectrum, config), logs)
+    spectrum = each(partial(own_cutoff, config=config), [log.report.recording for log in logs])
     counts = np.sum([np.bincount(owner, minlength=len(held.folds)) for owner in held.owner], axis=0)
     squares: dict[float, Array] = {}
     seen = set[tuple[float, ...]]()
@@ -132,24 +133,10 @@ def choose_prediction_band(
     return PredictionBand(2.0 ** np.array(tried), rmse, held.folds, 2.0**best, band)
 
 
-def in_band(log: PreparedLog, model: DynamicModel, config: SignalConfig, payload: Payload | None = None) -> PreparedLog:
-    """Returns the pieces of motion of a log behind another low-pass of its positions.
-
-    Args:
-        log: A log without averaged periods.
-        config: Its conditioning, with the other low-pass.
-        payload: A known payload in some of the logs, or None.
-    """
-    cutoff = _spectrum(config, log)
-    motion = behind(log.conditioned, log.report.recording, model.robot, config, cutoff)
-    conditioned = replace(log.conditioned, segments=motion, cutoff=cutoff)
-    return replace(log, conditioned=without_payload(conditioned, log.name, model.robot, payload))
-
-
 def with_all_periods(
     logs: Sequence[PreparedLog],
     held: HeldOutParameters,
-    model: DynamicModel,
+    robot: Robot,
     config: SignalConfig,
     payload: Payload | None = None,
 ) -> tuple[list[PreparedLog], HeldOutParameters]:
@@ -160,26 +147,17 @@ def with_all_periods(
         config: The conditioning of the logs.
         payload: A known payload in some of the logs, or None.
     """
-    out, owners = list[PreparedLog](), list[NDArray[np.int32]]()
-    for log, owner in zip(logs, held.owner, strict=True):
-        averaged, whole = log.conditioned.averaged, log
-        if averaged is not None:
-            made = condition(log.report.recording, model.robot, replace(config, cutoff=log.conditioned.cutoff, periodic="off"))
-            whole = replace(log, conditioned=without_payload(made, log.name, model.robot, payload))
+    unaveraged, owners = prepare.with_all_periods(logs, robot, config, payload), list[NDArray[np.int32]]()
+    for log, whole, owner in zip(logs, unaveraged, held.owner, strict=True):
+        if (averaged := log.conditioned.averaged) is not None:
             known, phases = (
                 np.concatenate([(part.time - averaged.start) % averaged.seconds for part in one.segments])
                 for one in (log, whole)
             )
             order = np.argsort(known)
             owner = owner[order[np.searchsorted(known[order], phases).clip(max=len(known) - 1)]]
-        out.append(whole)
         owners.append(owner)
-    return out, replace(held, owner=tuple(owners))
-
-
-def _spectrum(config: SignalConfig, log: PreparedLog) -> float:
-    """Cut-off of a log's own spectrum [Hz]."""
-    return float(resolve([log.report.recording], config).cutoff)
+    return unaveraged, replace(held, owner=tuple(owners))
 
 
 def _squares(
@@ -195,7 +173,7 @@ def _squares(
     found = np.zeros((len(cutoffs), theta.shape[1], model.n))
     for k, cutoff in enumerate(cutoffs):
         begin = 0
-        for part in in_band(prepared, model, replace(config, cutoff=cutoff), payload).segments:
+        for part in in_band(prepared, model.robot, replace(config, cutoff=cutoff), payload).segments:
             of = owner[begin : begin + len(part)]
             begin += len(part)
             error = lowpass(part.total - torque_by_sample(model, theta, of, part), part.rate, band) ** 2
