@@ -31,8 +31,8 @@ from urdf_ident.result.evidence.scores import MOVING, score
 from urdf_ident.samples import Segment
 from urdf_ident.signals.clock import device_clock
 from urdf_ident.signals.joint_side import joint_side
-from urdf_ident.signals.quality.repairs import _sentinels, _spikes
 from urdf_ident.signals.quality.report import assess
+from urdf_ident.signals.quality.values import _sentinels, _spikes
 from urdf_ident.signals.resample import _resample, even_pieces
 
 PAIR = """<robot name="pair"><link name="base"/><link name="arm"><inertial><mass value="0.1"/>
@@ -108,7 +108,7 @@ def test_a_residual_below_the_scatter_does_not_make_errors_smaller(
     np.testing.assert_array_equal(found.matrix, factor * np.eye(2))
 
 
-# ---- data/quality/repairs.py -------------------------------------------------------------------------
+# ---- signals/quality/values.py -------------------------------------------------------------------------
 
 
 def test_spikes_are_rare_large_and_above_the_usual() -> None:

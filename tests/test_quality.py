@@ -20,15 +20,17 @@ from scipy.ndimage import uniform_filter1d
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.logs.read import LogLayout, read_recording
 from urdf_ident.logs.recording import Recording
+from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
 from urdf_ident.project import parse_project
 from urdf_ident.signals.clock import device_clock, read_clock
 from urdf_ident.signals.condition import condition
-from urdf_ident.signals.quality.checks import gravity_torques
-from urdf_ident.signals.quality.clock_repairs import check_lost_rows
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import assessed
+from urdf_ident.signals.quality.clock_repairs import set_forward
 from urdf_ident.signals.quality.examination import Examination
+from urdf_ident.signals.quality.positions import counter_range
 from urdf_ident.signals.quality.report import QualityReport, assess
-from urdf_ident.signals.quality.wrapping import counter_range, overflow_range
 from urdf_ident.signals.resample import even_pieces
 from urdf_ident.signals.velocity import match_velocity
 
@@ -300,51 +302,6 @@ def test_other_jumps_are_no_range_of_a_counter(what: str) -> None:
     assert counter_range(x) == 0.0
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.02])
-def test_an_effort_that_overflows_is_joined(robot: Robot, noise: float) -> None:
-    """16 bits for an effort that needs more: it was told as drift, as contact or not at all."""
-    log = make_log()
-    effort = log.effort + noise * np.ptp(log.effort, axis=0) * np.random.default_rng(1).standard_normal(log.effort.shape)
-    size = 1.4 * np.abs(effort[:, 1]).max()
-    wrapped = effort.copy()
-    wrapped[:, 1] = (effort[:, 1] + size / 2) % size - size / 2
-    report = assess(replace(log, effort=wrapped), robot)
-    assert (found(report, "effort-wrapped").joint, found(report, "effort-wrapped").severity) == ("b", "warning")
-    assert found(report, "effort-wrapped").size == pytest.approx(size, rel=0.03)
-    clean = assess(replace(log, effort=effort), robot)
-    np.testing.assert_allclose(report.recording.effort[:, 1], clean.recording.effort[:, 1], atol=0.03 * size)
-    assert "effort-wrapped" not in codes(clean)
-
-
-def test_an_overflowed_effort_is_joined_next_to_the_weight_in_the_urdf() -> None:
-    """Most of the torque of a joint that holds a load is beyond the range; taken next to zero, it was wrong by the range."""
-    load = '<inertial><origin xyz="1 0 0"/><mass value="4"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
-    heavy = Robot.from_urdf(URDF.replace('<link name="l2"/>', f'<link name="l2">{load}</inertial></link>'))
-    log = make_log()
-    position = log.position * [1, 0.3, 1]
-    effort = np.column_stack([log.effort[:, 0], gravity_torques(heavy, position)[:, 1], log.effort[:, 2]])
-    half = float(np.quantile(np.abs(effort[:, 1]), 0.35))
-    wrapped = effort.copy()
-    wrapped[:, 1] = (effort[:, 1] + half) % (2 * half) - half
-    report = assess(replace(log, position=position, velocity=None, effort=wrapped), heavy)
-    assert found(report, "effort-wrapped").joint == "b"
-    assert abs(np.median(report.recording.effort[:, 1]) - np.median(effort[:, 1])) < 0.2 * half
-
-
-@pytest.mark.parametrize("what", ["changes sides", "zeros", "error value", "square", "spike"])
-def test_other_steps_of_an_effort_are_no_overflow(what: str) -> None:
-    t = np.arange(2000) / 100
-    generator = np.random.default_rng(0)
-    x = {
-        "changes sides": 10 * np.sign(np.sin(t)) + 2 * np.sin(t + 0.3),
-        "zeros": np.where(np.arange(2000) % 300 < 20, 0.0, 11 + 0.2 * np.sin(t)),
-        "error value": np.where(np.arange(2000) % 170 == 9, 327.67, 4 * np.sin(t)),
-        "square": np.where(t % 4 < 2, 0.0, 1.0),
-        "spike": np.where(np.arange(2000) == 900, 90.0, 4 * np.sin(t)),
-    }[what]
-    assert overflow_range(x + 0.01 * generator.standard_normal(2000), -np.cos(t)) == 0.0
-
-
 # ---- the clock -----------------------------------------------------------------------------------
 
 
@@ -397,18 +354,18 @@ def test_backlash_and_interpolated_rows_are_no_lost_rows(robot: Robot) -> None:
         assert "samples-lost" not in codes(assess(sound, robot), "warning")
 
 
-def test_stamps_rounded_to_whole_milliseconds_are_no_lost_rows() -> None:
+def test_stamps_rounded_to_whole_milliseconds_are_no_lost_rows(robot: Robot) -> None:
     """At 500 Hz some rows seem to follow the one before after 1 ms, with the step of 2 ms."""
     even = np.arange(5000) * 2e-3
     rounded = even + 1e-3 * (np.arange(5000) % 300 == 5)
-    state = Examination(replace(make_log(velocity=None), time=rounded, position=motion(even)[0], effort=motion(even)[0]))
-    check_lost_rows(state)
+    state = Examination(replace(make_log(velocity=None), time=rounded, position=motion(even)[0], effort=motion(even)[0]), robot)
+    set_forward(state)
     assert not state.findings
     gone = np.delete(np.arange(5000), np.arange(700, 5000, 900))
     state.recording = replace(
         state.recording, time=even[: len(gone)], position=motion(even)[0][gone], effort=motion(even)[0][gone]
     )
-    check_lost_rows(state)
+    set_forward(state)
     assert [item.id for item in state.findings] == ["samples-lost"]
 
 
@@ -430,16 +387,6 @@ def test_rows_that_are_not_sorted_are_no_other_unit_of_time(robot: Robot) -> Non
     log = make_log()
     report = assess(log.take(np.random.default_rng(0).permutation(len(log))), robot)
     assert codes(report, "refused") == {"time-backwards"}
-
-
-@pytest.mark.parametrize("size", [86400.0, 60.0, 2**32 * 1e-6])
-def test_a_clock_that_starts_again_while_the_motion_goes_on_is_continued(robot: Robot, size: float) -> None:
-    log = make_log()
-    wrapped = (log.time - log.time[len(log) // 3] + size) % size
-    assert (np.diff(wrapped) < 0).sum() == 1
-    report = assess(replace(log, time=wrapped), robot)
-    assert found(report, "clock-wrapped").severity == "repaired"
-    np.testing.assert_allclose(np.diff(report.recording.time), np.diff(assess(log, robot).recording.time), atol=1e-6)
 
 
 def test_runs_of_one_minute_in_one_file_are_no_clock_that_starts_again(robot: Robot) -> None:
@@ -839,12 +786,21 @@ def test_velocity_in_another_unit_is_refused(robot: Robot, factor: float, words:
     assert "or correct the other unit stated there" in str(finding.remedy)
 
 
-def test_velocity_with_an_odd_scale_is_not_used(robot: Robot) -> None:
-    log = make_log()
-    report = assess(replace(log, velocity=log.velocity * np.array([1, 1.3, 1])), robot)
-    assert found(report, "velocity-scale").severity == "repaired"
-    assert "b" in found(report, "velocity-scale").message
-    assert report.recording.velocity is None
+@pytest.mark.parametrize(
+    ("factors", "words"),
+    [((1, 1.3, 1), "dq/dt of b is 0.7692"), ((10, 10, 1), "constant factor of 10"), ((0.01, 0.01, 0.01), "of 0.01")],
+)
+def test_velocity_with_another_scale_is_not_used_and_the_remedy_ends_it(
+    robot: Robot, factors: tuple[float, ...], words: str
+) -> None:
+    log = replace(make_log(), velocity=make_log().velocity * np.array(factors))
+    finding = found(assess(log, robot), "velocity-scale")
+    assert finding.severity == "repaired"
+    assert words in finding.message
+    assert assess(log, robot).recording.velocity is None
+    assert finding.remedy.settings == {"signals.velocity": "differentiated"}
+    (report,) = assessed([log], robot, Drive.build(robot.n), SignalConfig(velocity="differentiated"))
+    assert not any(item.id.startswith(("velocity", "time-scale")) for item in report.findings)
 
 
 def test_velocity_of_the_wrong_sign_is_refused(robot: Robot) -> None:
@@ -1101,23 +1057,14 @@ def test_equal_legs_are_no_average(robot: Robot) -> None:
     poses = rng.uniform(-1, 1, (3, 3))
     legs = [a + (b - a) * (10 * x**3 - 15 * x**4 + 6 * x**5) for a, b in zip(poses, np.roll(poses, -1, 0), strict=True)]
     position = np.tile(np.concatenate(legs), (8, 1))[:-50]
-    noisy = position + 3e-4 * rng.standard_normal(position.shape)
-    log = replace(make_log(len(position) / 250.0), position=noisy, velocity=None)
-    averaged = replace(log, position=uniform_filter1d(noisy, 80, axis=0))
-    for some, named in ((log, False), (averaged, True), (replace(log, position=position), False)):
-        assert any("averages over" in item.message for item in assess(some, robot).findings) == named
-
-
-def test_an_effort_behind_a_limit_of_its_rate_is_named(robot: Robot) -> None:
-    recording = make_log()
-    effort = np.array(recording.effort)
-    most = float(np.quantile(np.abs(np.diff(effort[:, 1])), 0.5))
-    for k in range(1, len(effort)):
-        effort[k, 1] = effort[k - 1, 1] + np.clip(effort[k, 1] - effort[k - 1, 1], -most, most)
-    report = assess(replace(recording, effort=np.round(effort, 6)), robot)
-    (found,) = (item for item in report.findings if item.id in ("effort-held", "effort-slewed"))
-    assert (found.id, found.joint, found.severity) == ("effort-slewed", "b", "warning")
-    assert found.size == pytest.approx(250.0 * most, rel=1e-2)
+    log = replace(make_log(len(position) / 250.0), velocity=None)
+    noise = rng.standard_normal(position.shape)
+    for size, named in ((0.0, False), (1e-6, False), (1e-5, True), (3e-4, True)):  # an average of 1e-6 is below the motion
+        noisy = position + size * noise
+        averaged = uniform_filter1d(noisy, 80, axis=0)
+        for some, accused in ((noisy, False), (averaged, named)):
+            findings = assess(replace(log, position=some), robot).findings
+            assert any("averages over" in item.message for item in findings) == accused, size
 
 
 @pytest.mark.parametrize(("rows", "named"), [(50, True), (6, False)])

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from .linalg import BoolArray
+from .linalg import Array, BoolArray, IntArray
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -45,3 +45,16 @@ def runs(mask: BoolArray) -> list[tuple[int, int]]:
     """
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int))).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def equal_runs(x: Array) -> tuple[IntArray, IntArray]:
+    """Finds runs of equal samples.
+
+    Args:
+        x: One channel, shape (N,).
+
+    Returns:
+        Their first rows and their lengths, shape (R,) each.
+    """
+    begins = np.concatenate([[0], np.flatnonzero(np.diff(x) != 0) + 1])
+    return begins, np.diff(np.concatenate([begins, [len(x)]]))

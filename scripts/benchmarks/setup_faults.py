@@ -330,7 +330,6 @@ _OTHER_EFFORT = {
     "effort-saturates",
     "effort-dead-zone",
     "effort-clipped",
-    "effort-wrapped",
     "effort-progressive",
 }
 _LATE = {"position-late", "effort-delay", "effort-bandwidth"}

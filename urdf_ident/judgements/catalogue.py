@@ -178,9 +178,6 @@ class Id(str, Enum):
     CLOCK_SLIP = Entry(
         "clock-slip", "info", "The clock slips: the positions of all joints jump in proportion to their velocities."
     )
-    CLOCK_WRAPPED = Entry(
-        "clock-wrapped", "repaired", "The clock starts again at midnight, or at the end of its counter's range; continued."
-    )
     CLOCK_GAPS = Entry("clock-gaps", "repaired", "Pauses in the clock; the log is split there.")
     # Motion and channels
     POSITION_WRAPPED = Entry(
@@ -253,13 +250,6 @@ class Id(str, Enum):
         "widen the range of the sensor or the logger",
         size="share of the rows",
     )
-    EFFORT_WRAPPED = Entry(
-        "effort-wrapped",
-        "warning",
-        "An effort exceeds the range of its counter and comes back at the other end; joined.",
-        "log the effort with more bits",
-        size="range of the counter [unit of the effort]",
-    )
     EFFORT_DEAD_ZONE = Entry(
         "effort-dead-zone",
         "warning",
@@ -313,13 +303,6 @@ class Id(str, Enum):
         "An effort is logged at a lower rate than the others, or than its motion requires.",
         "log it at the rate of the positions: as logged it lags, and misses peaks and reversals of friction",
         size="its rate [Hz]",
-    )
-    EFFORT_SLEWED = Entry(
-        "effort-slewed",
-        "warning",
-        "The rate of change of an effort is limited, and often at that limit.",
-        "log what the motor gave: behind a limit of its rate an effort misses peaks and reversals",
-        size="rate [unit of the effort per s]",
     )
     EFFORT_CONSTANT = Entry(
         "effort-constant", "warning", "The effort of a joint at rest never changes.", "check the column", tolerated=True

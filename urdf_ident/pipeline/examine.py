@@ -53,7 +53,7 @@ def examine_logs(
     Raises:
         LogError: The effort is a current without a known gain.
     """
-    reports = assessed(recordings, robot, drive, as_logged=unknown is not None)
+    reports = assessed(recordings, robot, drive, config, as_logged=unknown is not None)
     logs = _usable(recordings, reports, robot, config, payload)
     if unknown is not None:
         words = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"

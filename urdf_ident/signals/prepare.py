@@ -124,7 +124,7 @@ def prepare_logs(
     if len(set(names)) != len(names):
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
     _refuse_copies(recordings)
-    reports = assessed(recordings, robot, drive)
+    reports = assessed(recordings, robot, drive, config)
     refused = [[finding for finding in report.findings if finding.severity == "refused"] for report in reports]
     refusals = [
         refusal(recording, report.findings, findings) if findings and not force else report
@@ -135,21 +135,27 @@ def prepare_logs(
     return [replace(log, report=log.report.with_findings(suspecting_payload(scale, log.report.findings))) for log in logs]
 
 
-def assessed(recordings: Sequence[Recording], robot: Robot, drive: Drive, *, as_logged: bool = False) -> list[QualityReport]:
+def assessed(
+    recordings: Sequence[Recording], robot: Robot, drive: Drive, config: SignalConfig, *, as_logged: bool = False
+) -> list[QualityReport]:
     """Converts logs to the joint side and checks each of them, on the available workers.
 
     Args:
         recordings: As read.
+        config: Their conditioning: logged velocities that are not to be used are not checked.
         as_logged: Whether efforts keep their unit, because torque constants are unknown.
 
     Raises:
         LogError: The effort is a current without a known gain.
     """
-    return each_usable(partial(_assessed, robot=robot, drive=drive, as_logged=as_logged), recordings)
+    without_velocity = config.velocity == "differentiated"
+    one = partial(_assessed, robot=robot, drive=drive, as_logged=as_logged, without_velocity=without_velocity)
+    return each_usable(one, recordings)
 
 
-def _assessed(recording: Recording, robot: Robot, drive: Drive, as_logged: bool) -> QualityReport:
+def _assessed(recording: Recording, robot: Robot, drive: Drive, as_logged: bool, without_velocity: bool) -> QualityReport:
     seen = joint_side(recording, drive)
+    seen = replace(seen, velocity=None) if without_velocity else seen
     report = assess(replace(seen, effort_unit=recording.effort_unit) if as_logged else seen, robot)
     return report.with_findings((*report.findings, *without_gears(recording, drive)))
 

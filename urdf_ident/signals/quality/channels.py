@@ -1,26 +1,23 @@
-"""Checks of single channels: coarse steps, low rate, lost sign, dead zone, one signal twice, computed effort, logged target."""
+"""Checks of single channels: coarse steps, lost sign, dead zone, one signal twice, computed effort, logged target."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 
+from ...grouping import runs
 from ...judgements.catalogue import Id
 from ...linalg import Array, IntArray, orthogonal_part, positive
 from ...model.prior import lumped_inertials
 from ...model.rigid_bodies import rigid_torque
-from ...model.robot import Robot
 from ...samples import distinct_poses
 from ...sequences import white_noise
-from ..clock import read_clock
 from ..filters import lowpass
-from ..resolution import count_of
 from .examination import Examination
 
-#: Ratio of step to standard deviation from which the rounding is about a tenth of the efforts' RMS; minimum rows.
-_COARSE, _ROWS = 0.3, 100
+#: Ratio of step to standard deviation from which the rounding is about a tenth of the efforts' RMS.
+_COARSE = 0.3
 #: Relative difference up to which one channel is a (rescaled) copy of another.
 _COPIED = 1e-6
 #: Fractions of an effort's maximum that count as zero and as near zero, visits to zero at different poses from which its sign
@@ -51,13 +48,11 @@ _OF_MEDIAN = 1.858
 _SHARE_ERROR, _CLEAR, _ALIKE = 0.1, 8.0, (0.2, 4.0)
 #: Singular values, relative to the largest, that count as zero.
 _DEPENDENT = 1e-7
-#: Number of rows per held value from which a signal has a low rate.
-_HELD = 3.0
 
 
-def check_steps(state: Examination, robot: Robot) -> None:
+def check_steps(state: Examination) -> None:
     """Warns of coarsely quantised efforts of moving joints."""
-    for joint, _, x in moving_efforts(state, robot):
+    for joint, _, x in state.moving_efforts():
         std, step = float(x.std()), coarse_step(x)
         if step > 0.0:
             state.add(
@@ -86,11 +81,11 @@ def coarse_step(effort: Array) -> float:
     return step if coarse else 0.0
 
 
-def check_sign_lost(state: Examination, robot: Robot) -> None:
+def check_sign_lost(state: Examination) -> None:
     """Refuses efforts without sign: reflected at zero and never negative, or always with the sign of the velocity."""
     whole = state.recording.position
     span = np.ptp(whole, axis=0)
-    for joint, q, x in moving_efforts(state, robot):
+    for joint, q, x in state.moving_efforts():
         against = x.min() < 0
         (folds, ratios), words = (
             (_folds_against(q, x), "never brakes its joint") if against else (_folds(x), "is never below zero")
@@ -106,12 +101,12 @@ def check_sign_lost(state: Examination, robot: Robot) -> None:
             )
 
 
-def check_dead_zone(state: Examination, robot: Robot) -> None:
+def check_dead_zone(state: Examination) -> None:
     """Warns of efforts that are exactly zero during motion far more often than they take the adjacent values.
 
     Coarsely quantised efforts are zero up to half a step, which :func:`check_steps` reports.
     """
-    for joint, q, x in moving_efforts(state, robot):
+    for joint, q, x in state.moving_efforts():
         travel = np.abs(q[_APART:] - q[:-_APART])
         # before and after: at the ends of a rest with the brake on, efforts are zero as well
         least = max(_MOVES * travel.max(), _NOISE * float(white_noise(q)))
@@ -132,33 +127,18 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
             )
 
 
-def moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Array, Array]]:
-    """Yields positions and varying efforts of joints that move.
-
-    Yields:
-        Joint, position and effort, shape (N,) each; nothing for a short log.
-    """
-    recording = state.recording
-    if recording.effort is None or len(recording) < _ROWS:
-        return
-    for joint, q, effort in zip(robot.joints, recording.position.T, recording.effort.T, strict=True):
-        if np.ptp(effort) > 0 and np.ptp(q) >= 0.01:
-            yield joint, q, effort
-
-
 def _folds(x: Array) -> tuple[IntArray, Array]:
     """Rows where a signal is reflected at zero, and the ratio of its roughness after to before flipping the sign there."""
-    low = np.flatnonzero(x < 2 * _NEAR * x.max())
-    visits = np.split(low, np.flatnonzero(np.diff(low) > 1) + 1) if len(low) else []
-    at, ratios = [], []
-    for visit in visits:
-        lowest = int(visit[np.argmin(x[visit])])
-        if visit[0] == 0 or visit[-1] == len(x) - 1 or x[lowest] >= _ZERO * x.max():
+    largest, at, ratios = x.max(), [], []
+    for first, end in runs(x < 2 * _NEAR * largest):
+        visit = x[first:end]
+        lowest = first + int(np.argmin(visit))
+        if first == 0 or end == len(x) or x[lowest] >= _ZERO * largest:
             continue
-        if len(visit) > _STRAIGHT * np.count_nonzero(x[visit] < _NEAR * x.max()):
+        if len(visit) > _STRAIGHT * np.count_nonzero(visit < _NEAR * largest):
             at.append(lowest)
-            begin = max(min(visit[0], lowest - _BESIDE), 0)
-            part = x[begin : max(visit[-1], lowest + _BESIDE) + 1]
+            begin = max(min(first, lowest - _BESIDE), 0)
+            part = x[begin : max(end, lowest + _BESIDE + 1)]
             side = np.arange(len(part)) + begin - lowest  # the lowest sample may be on either side due to noise
             turned = min(_roughness(np.where(after, part, -part)) for after in (side > 0, side >= 0))
             ratios.append(turned / positive(_roughness(part)))
@@ -188,14 +168,14 @@ def _roughness(x: Array) -> float:
     return float(np.polyfit(np.linspace(-1.0, 1.0, len(x)), x, 2, full=True)[1].sum())
 
 
-def check_copied(state: Examination, robot: Robot) -> None:
+def check_copied(state: Examination) -> None:
     """Refuses one effort in two columns; warns of one position in two, and of efforts that are the controller's target."""
     recording = state.recording
     for i, j in combinations(np.flatnonzero(np.ptp(recording.position, axis=0) > 0), 2):
         if np.array_equal(recording.position[:, i], recording.position[:, j]):
             state.add(
                 Id.POSITION_TWICE,
-                f"the positions of {robot.joints[i]} and {robot.joints[j]} are equal in every row",
+                f"the positions of {state.robot.joints[i]} and {state.robot.joints[j]} are equal in every row",
             )
     if recording.effort is None:
         return
@@ -205,7 +185,7 @@ def check_copied(state: Examination, robot: Robot) -> None:
         if np.linalg.norm(effort[:, j] - factor * effort[:, i]) < _COPIED * np.linalg.norm(effort[:, j]):
             state.add(
                 Id.EFFORT_TWICE,
-                f"the efforts of {robot.joints[i]} and {robot.joints[j]} are one signal",
+                f"the efforts of {state.robot.joints[i]} and {state.robot.joints[j]} are one signal",
             )
     for name in ("torque_target", "effort_target"):
         target = getattr(recording, name)
@@ -222,7 +202,7 @@ def check_copied(state: Examination, robot: Robot) -> None:
             return
 
 
-def check_computed(state: Examination, robot: Robot) -> None:
+def check_computed(state: Examination) -> None:
     """Warns of efforts that are partly the URDF's torque at the logged positions, with their rounding errors and noise.
 
     Above the frequencies of the motion, logged positions contain rounding errors and noise, to which no joint responds, but the
@@ -239,7 +219,7 @@ def check_computed(state: Examination, robot: Robot) -> None:
     time, q, effort = recording.time[part], recording.position[part], recording.effort[part]
     rate = 1.0 / float(np.median(np.diff(time)))
     v = np.gradient(q, time, axis=0) if recording.velocity is None else recording.velocity[part]
-    stated = rigid_torque(robot, lumped_inertials(robot).ravel(), q, v, np.gradient(v, time, axis=0))
+    stated = rigid_torque(state.robot, lumped_inertials(state.robot).ravel(), q, v, np.gradient(v, time, axis=0))
     inner = slice(len(time) // 20, -(len(time) // 20))  # without the transients of the filter
     fast = np.array([(x - lowpass(x, rate, _ABOVE * rate))[inner] for x in (stated, effort, q, v)])
     left = np.array([orthogonal_part(x[:2].T, x[2:].T, _DEPENDENT) for x in np.moveaxis(fast, -1, 0)])
@@ -276,58 +256,3 @@ def _longest_even(time: Array) -> slice:
     ends = np.array([0, *gaps, len(time)])
     k = int(np.argmax(np.diff(ends)))
     return slice(int(ends[k]), int(min(ends[k + 1], ends[k] + _COMPARED[1])))
-
-
-def check_held(state: Examination, robot: Robot) -> None:
-    """Warns of a position or effort with a lower rate than those of the other joints, each value held for several rows."""
-    recording = state.recording
-    for j, words, rate in _slower(recording.time, recording.position):
-        if not _creeps(recording.position[:, j]):
-            state.add(Id.POSITION_HELD, f"the position {words}", joint=robot.joints[j], size=rate)
-    if recording.effort is not None:
-        for j, words, rate in _slower(recording.time, recording.effort):
-            state.add(Id.EFFORT_HELD, f"the effort {words}", joint=robot.joints[j], size=rate)
-
-
-def _slower(time: Array, channels: Array) -> list[tuple[int, str, float]]:
-    """Joints whose channel holds its values, with a description and its true rate [Hz]."""
-    # 1 where values vary, because steps due to quantisation depend on the motion
-    held = np.array([regular_length(equal_runs(x)[1]) for x in channels.T])
-    slow = np.flatnonzero((held >= _HELD) & (np.median(held) <= held / 2))
-    rates = read_clock(time).rate / held
-    return [
-        (int(j), f"comes at {rates[j]:.3g} Hz, those of other joints at {np.median(rates):.3g} Hz", float(rates[j]))
-        for j in slow
-    ]
-
-
-def _creeps(x: Array) -> bool:
-    """Whether a position changes by single counts of its encoder: at a steady speed each lasts equally long."""
-    steps = np.abs(np.diff(x))
-    return bool(np.median(steps[steps > 0]) < 1.5 * count_of(x))
-
-
-def regular_length(lengths: IntArray) -> float:
-    """Returns the common length of runs of equal length.
-
-    Args:
-        lengths: Lengths of the runs in rows, shape (R,).
-
-    Returns:
-        The common length; 1 if they vary or are too few.
-    """
-    usual = float(np.median(lengths)) if len(lengths) > 20 else 1.0
-    return usual if np.mean(np.abs(lengths - usual) <= 1) > 0.8 else 1.0
-
-
-def equal_runs(x: Array) -> tuple[IntArray, IntArray]:
-    """Finds runs of equal samples.
-
-    Args:
-        x: One channel, shape (N,).
-
-    Returns:
-        Their first rows and their lengths, shape (R,) each.
-    """
-    begins = np.concatenate([[0], np.flatnonzero(np.diff(x) != 0) + 1])
-    return begins, np.diff(np.concatenate([begins, [len(x)]]))

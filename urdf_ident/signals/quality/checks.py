@@ -27,7 +27,7 @@ DEGREE = 180 / np.pi
 _OTHER_UNITS = ((True, DEGREE, "deg"), (False, 1e3, "mm"))
 
 
-def check_effort(state: Examination, robot: Robot) -> None:
+def check_effort(state: Examination) -> None:
     """Refuses a log without efforts, or with an effort that never changes although its joint moves."""
     recording = state.recording
     if recording.effort is None:
@@ -43,20 +43,18 @@ def check_effort(state: Examination, robot: Robot) -> None:
             state.add(
                 Id.EFFORT_DEAD,
                 f"the joint moves and its effort {value}",
-                joint=robot.joints[j],
+                joint=state.robot.joints[j],
             )
         else:
-            state.add(Id.EFFORT_CONSTANT, f"the effort {value}", joint=robot.joints[j])
+            state.add(Id.EFFORT_CONSTANT, f"the effort {value}", joint=state.robot.joints[j])
     if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
-        limits = robot.limit("effort")
-        allowed = _allowed_efforts(robot, limits, _poses(recording))
+        limits = state.robot.limit("effort")
+        allowed = _allowed_efforts(state.robot, limits, _poses(recording))
         for j in np.flatnonzero(np.quantile(np.abs(recording.effort), 0.99, axis=0) > 2 * allowed):
-            state.add(
-                Id.EFFORT_BEYOND_LIMIT,
-                f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g} {joint_units(robot.prismatic[j])['torque']}, "
-                f"{'the URDF allows' if allowed[j] == limits[j] else 'the largest weight in the URDF is'} {allowed[j]:.4g}",
-                joint=robot.joints[j],
-            )
+            reached, unit = np.abs(recording.effort[:, j]).max(), joint_units(state.robot.prismatic[j])["torque"]
+            limit = "the URDF allows" if allowed[j] == limits[j] else "the largest weight in the URDF is"
+            words = f"the effort reaches {reached:.4g} {unit}, {limit} {allowed[j]:.4g}"
+            state.add(Id.EFFORT_BEYOND_LIMIT, words, joint=state.robot.joints[j])
 
 
 def _allowed_efforts(robot: Robot, limits: Array, poses: Array) -> Array:
@@ -71,7 +69,7 @@ def _allowed_efforts(robot: Robot, limits: Array, poses: Array) -> Array:
     return np.where(placeholder, np.maximum(limits, largest), limits)
 
 
-def check_locked(state: Examination, robot: Robot) -> None:
+def check_locked(state: Examination) -> None:
     """Reports joints that the project holds at one position and the log at another, if the dynamics depend on it.
 
     The effect is the largest relative change of a joint's gravity torque (root mean square over poses of the log) or inertia
@@ -80,21 +78,21 @@ def check_locked(state: Examination, robot: Robot) -> None:
     recording = state.recording
     poses = _poses(recording)
     for joint, (low, high) in recording.locked.items():
-        held, middle = robot.locked[joint], 0.5 * (low + high)
-        effect = max(_effect_of_lock(robot, joint, place, poses) for place in (low, high))
+        held, middle = state.robot.locked[joint], 0.5 * (low + high)
+        effect = max(_effect_of_lock(state.robot, joint, place, poses) for place in (low, high))
         if effect < LOCK_FELT:
             continue
         moves = high - low > MOVING
         where = f"moves from {low:.4g} to {high:.4g}" if moves else f"stands at {middle:.4g}"
-        unit = joint_units(robot.description.joints[joint].type == "prismatic")["position"]
+        unit = joint_units(state.robot.description.joints[joint].type == "prismatic")["position"]
         state.add(
             Id.LOCKED_JOINT,
             f"the project locks it at {held:.4g} {unit}, in the log it {where} {unit}; "
             f"this changes the gravity torque or inertia of a joint by {100 * effect:.0f} %",
             joint=joint,
             remedy=Remedy(
-                "do not lock it (robot.lock, robot.joints)" + ("" if moves else ", or lock it there: {settings}"),
-                {} if moves else {f"robot.lock.{joint}": float(middle)},
+                "do not lock it (state.robot.lock, state.robot.joints)" + ("" if moves else ", or lock it there: {settings}"),
+                {} if moves else {f"state.robot.lock.{joint}": float(middle)},
             ),
             size=effect,
             severity="refused" if effect > LOCK_WRONG else "warning",
@@ -131,10 +129,10 @@ def gravity_torques(robot: Robot, poses: Array) -> Array:
     return np.array([pin.computeGeneralizedGravity(robot.model, data, q) for q in robot.configuration(poses)])
 
 
-def check_position_unit(state: Examination, robot: Robot) -> None:
+def check_position_unit(state: Examination) -> None:
     """Refuses positions in another unit, such as degrees, millimetres or counts; warns of positions beyond the limits."""
     q = state.recording.position
-    lower, upper = robot.limit("lower"), robot.limit("upper")
+    lower, upper = state.robot.limit("lower"), state.robot.limit("upper")
     stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
     span = np.where(stated, upper - lower, np.inf)
     low, high = _reached(q)
@@ -142,10 +140,10 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     largest = np.maximum(np.abs(low), np.abs(high))
     # a wrong zero or sign also exceeds the limits, but not by a factor
     too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
-    speed = _relative_speed(state, robot) if too_far.any() or not stated.all() else np.zeros(robot.n)
+    speed = _relative_speed(state) if too_far.any() or not stated.all() else np.zeros(state.robot.n)
     implausible = too_far | (~stated & (speed > 1))
     for revolute, factor, other in _OTHER_UNITS:
-        kind = robot.prismatic != revolute
+        kind = state.robot.prismatic != revolute
         fits = (speed[kind & ~stated] <= factor).all() and _within((low, high), (lower, upper), 1 / factor, stated & kind)
         if (kind & implausible).any() and fits:
             implausible &= kind
@@ -161,24 +159,24 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
             "before the gear `log: {side: motor}` and `drive: {reduction: ...}`"
         )
         for revolute, factor, other in _OTHER_UNITS:  # of single joints
-            own = implausible & stated & (robot.prismatic != revolute) & (speed <= factor)
+            own = implausible & stated & (state.robot.prismatic != revolute) & (speed <= factor)
             if (own == implausible).all() and _within((low, high), (lower, upper), 1 / factor, own):
                 unit = f"{other}, unlike those of other joints"
                 remedy = Remedy(f"state it in the column's name: `q_<joint> [{other}]`")
     if implausible.any():
         j = int(np.flatnonzero(implausible)[0])
-        si = joint_units(robot.prismatic[j])["position"]
+        si = joint_units(state.robot.prismatic[j])["position"]
         beside = f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g} {si}" if stated[j] else f"too fast for {si}"
         words = f"positions look like {unit}: they reach {largest[j]:.4g}, and {beside}"
-        state.add(Id.POSITION_UNIT, words, joint=robot.joints[j], remedy=remedy)
+        state.add(Id.POSITION_UNIT, words, joint=state.robot.joints[j], remedy=remedy)
         return
     beyond = (q > upper + 0.01) | (q < lower - 0.01)
     for j in (int(index) for index in np.flatnonzero(beyond.any(axis=0))):
         state.add(
             Id.POSITION_BEYOND_LIMIT,
             f"the position goes from {q[:, j].min():.4g} to {q[:, j].max():.4g}, "
-            f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g} {joint_units(robot.prismatic[j])['position']}",
-            joint=robot.joints[j],
+            f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g} {joint_units(state.robot.prismatic[j])['position']}",
+            joint=state.robot.joints[j],
             at=np.flatnonzero(beyond[:, j]),
         )
 
@@ -196,10 +194,10 @@ def _within(reached: tuple[Array, Array], limits: tuple[Array, Array], factor: f
     return bool(((factor * low > lower - margin) & (factor * high < upper + margin)).all())
 
 
-def _relative_speed(state: Examination, robot: Robot) -> Array:
+def _relative_speed(state: Examination) -> Array:
     """Speeds over the highest of any robot: 30 rad/s (10 m/s), or three times the URDF's limit if that is above 10 rad/s."""
-    limits = robot.limit("velocity")
-    top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(robot.prismatic, 10.0, 30.0))
+    limits = state.robot.limit("velocity")
+    top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(state.robot.prismatic, 10.0, 30.0))
     speeds = columns(smooth_speeds(state.recording)[0])
     return np.array([np.quantile(np.abs(speed), 0.99) for speed in speeds]) / top
 
@@ -223,10 +221,10 @@ def smooth_speed(piece: UniformPiece, rate: float) -> Array:
     return differentiate(lowpass(piece.q, rate, min(10.0, HIGHEST * rate)), rate)
 
 
-def check_motion(state: Examination, robot: Robot) -> None:
+def check_motion(state: Examination) -> None:
     """Refuses a log in which (almost) nothing moves; reports joints at rest."""
     speeds, rate = smooth_speeds(state.recording)
-    threshold = MOVING * np.where(robot.prismatic, 0.05, 0.25)
+    threshold = MOVING * np.where(state.robot.prismatic, 0.05, 0.25)
     moving = np.concatenate([(speed > threshold) | (speed < -threshold) for speed in speeds])
     seconds = float(moving.any(axis=1).sum() / rate)
     total = len(moving) / rate
@@ -236,7 +234,7 @@ def check_motion(state: Examination, robot: Robot) -> None:
         state.add(
             Id.AT_REST,
             f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s"
-            f"{_of_smaller_unit(robot, reached, threshold)}",
+            f"{_of_smaller_unit(state.robot, reached, threshold)}",
         )
         return
     if seconds < SHORTEST:
@@ -249,7 +247,7 @@ def check_motion(state: Examination, robot: Robot) -> None:
         state.add(
             Id.JOINT_AT_REST,
             f"the joint does not move{exact}: its friction cannot be identified",
-            joint=robot.joints[j],
+            joint=state.robot.joints[j],
         )
 
 

@@ -14,8 +14,7 @@ from ...logs.recording import Recording
 from ...units import percent
 from ..clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
 from ..resolution import counts_of
-from .examination import Examination
-from .repairs import TOO_MANY, drop_rows
+from .examination import TOO_MANY, Examination
 
 _TIME_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 _RATES = (4.0, 60_000.0)
@@ -75,11 +74,7 @@ def _refuse_bursts(state: Examination, typical: float, mean: float) -> None:
 
 
 def repair_order(state: Examination) -> None:
-    """Drops single rows whose time stamp is out of order; refuses a clock that runs backwards.
-
-    Args:
-        state: The log; changed.
-    """
+    """Drops single rows whose time stamp is out of order; refuses a clock that runs backwards."""
     time = state.recording.time
     keep = np.ones(len(time), dtype=bool)
     first = np.flatnonzero(np.diff(time) < 0)
@@ -100,7 +95,7 @@ def repair_order(state: Examination) -> None:
             at=first + 1,
         )
         return
-    drop_rows(state, lost, Id.TIME_OUT_OF_ORDER, "are out of order in time")
+    state.drop(lost, Id.TIME_OUT_OF_ORDER, "are out of order in time")
 
 
 def _outliers_of_order(time: Array) -> IntArray:
@@ -121,11 +116,7 @@ def _outliers_of_order(time: Array) -> IntArray:
 
 
 def repair_clock(state: Examination) -> None:
-    """Corrects the clock: restores the device's clock if the motion shows it, and drops repeated samples and stamps.
-
-    Args:
-        state: The log; changed.
-    """
+    """Corrects the clock: restores the device's clock if the motion shows it, and drops repeated samples and stamps."""
     found = device_clock(state.recording.time, state.recording.position)
     if found is not None:
         state.add(
@@ -146,9 +137,9 @@ def repair_clock(state: Examination) -> None:
             _refuse_bursts(state, float(np.median(intervals)), float(intervals.mean()))
             return
         repeated = _repeated_samples(state.recording)
-    drop_rows(state, repeated, Id.SAMPLES_REPEATED, "repeat the sample before them while the robot moves", limit=0.5)
+    state.drop(repeated, Id.SAMPLES_REPEATED, "repeat the sample before them while the robot moves", limit=0.5)
     equal = np.concatenate([[False], np.diff(state.recording.time) <= 0])
-    drop_rows(state, equal, Id.STAMPS_REPEATED, "have the same time as the row before them", limit=0.5)
+    state.drop(equal, Id.STAMPS_REPEATED, "have the same time as the row before them", limit=0.5)
     if len(state.recording) < 10:
         return
     clock = read_clock(state.recording.time)
@@ -169,16 +160,10 @@ def repair_clock(state: Examination) -> None:
 
 
 def split_joined_runs(state: Examination) -> None:
-    """Splits a log where the pose jumps between rows: joined runs in one file whose clock does not show it.
-
-    Args:
-        state: The log, sorted by time; a pause is inserted into its clock there.
-    """
+    """Splits a log, by a pause in its clock, where the pose jumps between rows: joined runs in one file."""
     from scipy.ndimage import median_filter
 
     recording = state.recording
-    if len(recording) < 100:
-        return
     clock = read_clock(recording.time)
     step = np.diff(recording.position, axis=0)
     usual = median_filter(step, (3, 1), mode="nearest")
@@ -201,15 +186,13 @@ def split_joined_runs(state: Examination) -> None:
     )
 
 
-def check_lost_rows(state: Examination) -> None:
-    """Warns of missing rows that the time stamps do not show: all joints move several steps within one row.
+def set_forward(state: Examination) -> None:
+    """Sets the clock forward over missing rows that it does not show: all joints move several steps within one row.
 
-    Args:
-        state: The log, with its clock corrected; it is set forward where rows are missing, because velocities and
-            accelerations there would look like contact, or like faults of the positions.
+    Velocities and accelerations there would look like contact, or like faults of the positions.
     """
     recording = state.recording
-    if len(recording) < 100 or (clock := read_clock(recording.time)).jitter > _STEADY:
+    if (clock := read_clock(recording.time)).jitter > _STEADY:
         return
     intervals = np.diff(recording.time)
     steps = np.diff(recording.position, axis=0) / intervals[:, None]

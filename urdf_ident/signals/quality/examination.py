@@ -1,8 +1,8 @@
-"""A log under examination: its state after the repairs so far, and what was found."""
+"""A log under examination: its state after the repairs so far, and the judgements on it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,21 +10,28 @@ import numpy as np
 
 from ...judgements.catalogue import Id, Severity
 from ...judgements.judgement import Judgement, Remedy
+from ...linalg import Array, BoolArray
 from ...logs.recording import Recording
+from ...model.robot import Robot
 
 _ROWS_SHOWN = 10
+_FEWEST_ROWS = 100
+#: Share of bad rows above which a log is refused.
+TOO_MANY = 0.05
 
 
 @dataclass
 class Examination:
-    """A log under examination: its current state and the findings so far.
+    """A log under examination.
 
     Attributes:
         recording: The log after the repairs made so far.
-        findings: The findings, in order.
+        robot: The robot that it is of.
+        findings: The findings so far, in order.
     """
 
     recording: Recording
+    robot: Robot
     findings: list[Judgement] = field(default_factory=list)
 
     @property
@@ -59,3 +66,33 @@ class Examination:
         if remedy is not None:
             other["remedy"] = Remedy(remedy) if isinstance(remedy, str) else remedy
         self.findings.append(Judgement(id, message, joint=joint, rows=rows, size=size, **other))
+
+    def drop(self, bad: BoolArray, id: Id, what: str, limit: float = TOO_MANY) -> None:
+        """Drops rows and adds a finding.
+
+        Args:
+            bad: Mask of the rows, shape (N,).
+            what: Description of the fault, to follow "12 row(s)".
+            limit: Share of bad rows above which the log is refused.
+        """
+        at, share = np.flatnonzero(bad), bad.mean() if len(bad) else 0.0
+        if not len(at):
+            return
+        words = f"{len(at)} row(s) ({100 * share:.3g} %) {what}"
+        if share > limit:
+            self.add(id, words, at=at, remedy="record the log again, or cut out the part that is good", severity="refused")
+        else:
+            self.add(id, f"{words}; left out", at=at, severity="repaired")
+        self.recording = self.recording.take(~bad)
+
+    def require_rows(self) -> None:
+        """Refuses the log if too few rows are left."""
+        if len(self.recording) < _FEWEST_ROWS and not self.stopped:
+            self.add(Id.TOO_FEW_ROWS, f"too few usable rows: {len(self.recording)}", remedy=f"record at least {_FEWEST_ROWS}")
+
+    def moving_efforts(self) -> Iterator[tuple[str, Array, Array]]:
+        """Yields joint, positions and efforts, shape (N,) each, of joints that move with a varying effort."""
+        if self.recording.effort is not None:
+            for joint, q, effort in zip(self.robot.joints, self.recording.position.T, self.recording.effort.T, strict=True):
+                if np.ptp(effort) > 0 and np.ptp(q) >= 0.01:
+                    yield joint, q, effort

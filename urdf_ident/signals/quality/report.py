@@ -5,7 +5,7 @@ Each of these faults costs more accuracy than any choice of estimator gains.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,13 +14,42 @@ from ...judgements.judgement import Judgement
 from ...judgements.verdict import Verdict
 from ...logs.recording import Recording
 from ...model.robot import Robot
-from . import channels, checks, clock_repairs, interpolated, repairs, stuck_values
+from . import channels, checks, clock_repairs, positions, rates, stuck_values, values
 from .examination import Examination
-from .position_jumps import correct_jumps
 from .velocity_checks import check_velocity
-from .wrapping import unwrap_clock, unwrap_efforts, unwrap_positions
 
-_FEWEST_ROWS = 100
+#: What may be repaired, in this order; a refusal ends it, as later repairs need a usable clock and complete rows.
+REPAIRS: tuple[Callable[[Examination], None], ...] = (
+    values.zero_vanishing,
+    values.join_rows,
+    values.drop_unreadable,
+    clock_repairs.check_time_unit,
+    positions.unwrap,
+    values.repair,
+    clock_repairs.repair_order,
+    rates.drop_bridged,
+    clock_repairs.repair_clock,
+    positions.correct_jumps,
+    clock_repairs.split_joined_runs,
+    clock_repairs.set_forward,
+    checks.check_position_unit,
+)
+#: Checks of a repaired log, all of which are made.
+CHECKS: tuple[Callable[[Examination], None], ...] = (
+    checks.check_locked,
+    rates.check_rates,
+    rates.check_averaged,
+    stuck_values.drop_clipped,
+    stuck_values.drop_frozen,
+    channels.check_computed,
+    checks.check_effort,
+    channels.check_steps,
+    channels.check_sign_lost,
+    channels.check_dead_zone,
+    channels.check_copied,
+    checks.check_motion,
+    check_velocity,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,59 +96,15 @@ def assess(recording: Recording, robot: Robot) -> QualityReport:
         The repaired log and all findings. Checks that a refusal makes meaningless (such as a missing clock) are
         skipped.
     """
-    state = Examination(recording)
+    state = Examination(recording, robot)
     for note in recording.notes:
         state.add(Id.NOTE, note)
-    _examine(state, robot)
+    for repair in REPAIRS:
+        repair(state)
+        state.require_rows()
+        if state.stopped:
+            break
+    else:
+        for check in CHECKS:
+            check(state)
     return QualityReport(state.recording, tuple(state.findings), len(recording))
-
-
-def _examine(state: Examination, robot: Robot) -> None:
-    repairs.zero_vanishing_values(state)
-    repairs.join_rows(state)
-    repairs.drop_unreadable_rows(state)
-    if _too_few(state):
-        return
-    clock_repairs.check_time_unit(state)
-    if state.stopped:
-        return
-    unwrap_clock(state)
-    unwrap_positions(state, robot)
-    unwrap_efforts(state, robot)
-    repairs.repair_values(state, robot)
-    if state.stopped or _too_few(state):
-        return
-    clock_repairs.repair_order(state)
-    if state.stopped:
-        return
-    interpolated.drop_bridged_rows(state, robot)
-    clock_repairs.repair_clock(state)
-    if state.stopped or _too_few(state):
-        return
-    correct_jumps(state, robot)
-    clock_repairs.split_joined_runs(state)
-    clock_repairs.check_lost_rows(state)
-    checks.check_position_unit(state, robot)
-    if not state.stopped:
-        checks.check_locked(state, robot)
-        channels.check_held(state, robot)
-        interpolated.check_straight(state, robot)
-        interpolated.check_averaged(state, robot)
-        stuck_values.check_clipped(state, robot)
-        stuck_values.check_frozen(state, robot)
-        channels.check_computed(state, robot)
-    checks.check_effort(state, robot)
-    channels.check_steps(state, robot)
-    channels.check_sign_lost(state, robot)
-    channels.check_dead_zone(state, robot)
-    channels.check_copied(state, robot)
-    checks.check_motion(state, robot)
-    check_velocity(state, robot)
-
-
-def _too_few(state: Examination) -> bool:
-    count = len(state.recording)
-    if count >= _FEWEST_ROWS:
-        return False
-    state.add(Id.TOO_FEW_ROWS, f"too few usable rows: {count}", remedy=f"record at least {_FEWEST_ROWS}")
-    return True

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...grouping import equal_runs
 from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray
-from ...model.robot import Robot
 from ..clock import read_clock
 from ..resolution import count_of
-from .channels import equal_runs
 from .checks import MOVING
 from .examination import Examination
 
 
-def check_clipped(state: Examination, robot: Robot) -> None:
-    """Drops rows in which an effort stays at its largest or smallest value, like a clipped signal.
-
-    Args:
-        state: The log; changed.
-    """
+def drop_clipped(state: Examination) -> None:
+    """Drops rows in which an effort stays at its largest or smallest value, like a clipped signal."""
     recording = state.recording
-    if recording.effort is None or len(recording) < 100:
+    if recording.effort is None:
         return
     clipped = np.zeros(len(recording), dtype=bool)
     ahead = np.minimum(np.arange(len(clipped)) + 10, len(clipped) - 1)
     moving = np.any([x[ahead] != x[ahead - 10] for x in recording.position.T], axis=0)  # at rest efforts are constant
-    for j in range(robot.n):
+    for j in range(state.robot.n):
         x = recording.effort[:, j]
         span = float(np.ptp(x))
         lowest, highest = x.min(), x.max()
@@ -44,7 +39,7 @@ def check_clipped(state: Examination, robot: Robot) -> None:
                 Id.EFFORT_CLIPPED,
                 f"{100 * own.mean():.3g} % of the efforts are at the end of their range "
                 f"({lowest:.4g} to {highest:.4g}), as if clipped; left out",
-                joint=robot.joints[j],
+                joint=state.robot.joints[j],
                 at=np.flatnonzero(own),
                 size=float(own.mean()),
             )
@@ -60,12 +55,8 @@ def check_clipped(state: Examination, robot: Robot) -> None:
         state.recording = recording.take(~clipped)
 
 
-def check_frozen(state: Examination, robot: Robot) -> None:
-    """Drops rows in which a position or an effort freezes during motion.
-
-    Args:
-        state: The log; changed.
-    """
+def drop_frozen(state: Examination) -> None:
+    """Drops rows in which a position or an effort freezes during motion."""
     if any(finding.id == Id.EFFORT_CLIPPED and finding.severity == "refused" for finding in state.findings):
         return
     recording = state.recording
@@ -73,14 +64,14 @@ def check_frozen(state: Examination, robot: Robot) -> None:
     long = max(20, int(0.1 * clock.rate))
     typical = np.quantile(np.abs(np.diff(recording.position, axis=0)), 0.99, axis=0)
     frozen = np.zeros(len(recording), dtype=bool)
-    for j in range(robot.n):
+    for j in range(state.robot.n):
         x = recording.position[:, j]
         held = _constant_runs(x, long)
         runs = [(begin, end) for begin, end in held if end < len(x) and abs(x[end] - x[end - 1]) > 5 * typical[j] > 0]
         if recording.velocity is not None:
             speed = np.abs(recording.velocity[:, j])
             runs += [(begin, end) for begin, end in held if np.median(speed[begin:end]) > 5 * MOVING]
-        _freeze(state, frozen, _without_coarse_steps(x, runs), "position", robot.joints[j])
+        _freeze(state, frozen, _without_coarse_steps(x, runs), "position", state.robot.joints[j])
         if recording.effort is not None and np.ptp(recording.effort[:, j]) > 0:
             effort = recording.effort[:, j]
             usual = np.quantile(equal_runs(effort)[1], 0.95)
@@ -90,7 +81,7 @@ def check_frozen(state: Examination, robot: Robot) -> None:
                 if np.ptp(x[b:e]) > 50 * MOVING * long / clock.rate
             ]
             runs = _without_coarse_steps(effort, runs)
-            _freeze(state, frozen, runs, "effort", robot.joints[j])
+            _freeze(state, frozen, runs, "effort", state.robot.joints[j])
     share = frozen.mean()
     if share > 0.2:
         state.add(Id.FROZEN_TOO_LONG, f"{100 * share:.3g} % of the log is frozen")

@@ -1,4 +1,4 @@
-"""Channels changed before logging: rows and efforts interpolated, efforts held or limited in their rate, averaged positions."""
+"""Channels changed before logging: rows and efforts interpolated, channels with a lower rate, averaged positions."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...grouping import runs
+from ...grouping import equal_runs, runs
 from ...judgements.catalogue import Id
 from ...linalg import Array, IntArray, positive
-from ...model.robot import Robot
 from ..clock import read_clock
-from .channels import equal_runs, moving_efforts, regular_length
+from ..resolution import count_of
 from .checks import smooth_speeds
 from .examination import Examination
-from .repairs import drop_rows
 
+#: Number of rows per held value from which a signal has a low rate.
+_HELD = 3.0
 #: Deviation from a line that three samples may have, and least step between rows that is not rounding, both in steps between
 #: the effort's levels.
 _OFF, _COARSE = 2.5, 10.0
@@ -24,8 +24,6 @@ _MOST, _LINE = 0.6, 3
 #: Relative loss of the joint's velocity by the same interpolation from which it matters: efforts contain accelerations and
 #: reversing friction, which lose more.
 _LOST = 0.02
-#: Least share of rows on equally steep lines, least number of these lines, and their least share of the rows on lines.
-_SHARE, _LINES, _ALIKE = 0.01, 3, 0.8
 #: Shortest average, in rows; least notch of its spectrum, and its least multiple of one over the root of the rows, which is its
 #: error: it is the largest of hundreds of lengths. The notch of one joint alone must
 #: be deeper by a factor. Longest piece of a log, in rows.
@@ -43,15 +41,12 @@ _BUSY = 0.5
 _ATTENUATED, _MOTION, _HALF = 0.05, 0.999, 0.603
 
 
-def drop_bridged_rows(state: Examination, robot: Robot) -> None:
+def drop_bridged(state: Examination) -> None:
     """Drops rows that the logger put on straight lines over a gap: there all efforts are interpolated, and no robot moved so.
 
-    If most of the log is, efforts come at a lower rate (:func:`check_straight`), and their samples are not known.
-
-    Args:
-        state: The log; changed.
+    If most of the log is, efforts come at a lower rate (:func:`check_rates`), and their samples are not known.
     """
-    efforts = [x for _, _, x in moving_efforts(state, robot)]
+    efforts = [x for _, _, x in state.moving_efforts()]
     bridged = np.full(len(state.recording), len(efforts) > 1)
     for x in efforts:
         inside = np.zeros(len(x), dtype=bool)
@@ -59,46 +54,67 @@ def drop_bridged_rows(state: Examination, robot: Robot) -> None:
             inside[begin + 1 : end - 1] = True  # the ends were measured
         bridged &= inside
     if bridged.mean() < _MOST:
-        drop_rows(state, bridged, Id.ROWS_INTERPOLATED, "lie on straight lines over gaps, in all efforts alike", limit=_MOST)
+        state.drop(bridged, Id.ROWS_INTERPOLATED, "lie on straight lines over gaps, in all efforts alike", limit=_MOST)
 
 
-def check_straight(state: Examination, robot: Robot) -> None:
-    """Warns of efforts that come at a lower rate than the motion requires, and of efforts with a limited rate of change."""
-    rate = read_clock(state.recording.time).rate
-    positions = float(np.median([regular_length(equal_runs(q)[1]) for q in state.recording.position.T]))
-    for joint, _, x in moving_efforts(state, robot):
-        held = regular_length(equal_runs(x)[1])
-        if held >= max(_LINE, 2 * positions):
-            _add_held(state, robot, joint, held / rate)
-            continue
+def check_rates(state: Examination) -> None:
+    """Warns of positions with a lower rate than those of other joints, and of efforts with a lower one than the motion needs.
+
+    Between two samples of such a channel its value is held, or a straight line.
+    """
+    recording, joints = state.recording, state.robot.joints
+    rate = read_clock(recording.time).rate
+    held = np.array([_regular_length(equal_runs(q)[1]) for q in recording.position.T])
+    usual = float(np.median(held))
+    for j in np.flatnonzero((held >= _HELD) & (held >= 2 * usual)):
+        steps = np.abs(np.diff(recording.position[:, j]))
+        if np.median(steps[steps > 0]) < 1.5 * count_of(recording.position[:, j]):
+            continue  # at a steady speed each count of the encoder lasts equally long
+        words = f"the position comes at {rate / held[j]:.3g} Hz, those of other joints at {rate / usual:.3g} Hz"
+        state.add(Id.POSITION_HELD, words, joint=joints[j], size=rate / held[j])
+
+    pieces: list[Array] = []
+    for joint, _, x in state.moving_efforts():
         begins, ends = _lines(x)
-        rows = int(np.sum(ends - begins))
-        apart = regular_length(np.diff(begins)) if rows > _MOST * len(x) else 1.0
-        if apart >= _LINE:
-            if _taken_by(state, robot.joints.index(joint), apart / rate) > _LOST:
-                state.add(
-                    Id.EFFORT_HELD,
-                    f"the effort comes at {rate / apart:.3g} Hz, with straight lines between these samples",
-                    joint=joint,
-                    size=rate / apart,
-                )
+        rows, between = _regular_length(equal_runs(x)[1]), "each value is held until the next"
+        if rows < max(_HELD, 2 * usual) and np.sum(ends - begins) > _MOST * len(x):
+            rows, between = _regular_length(np.diff(begins)), "with straight lines between these samples"
+        if rows < max(_HELD, 2 * usual):
             continue
-        steep = np.abs(x[ends - 1] - x[begins]) / np.maximum(ends - begins - 1, 1)
-        usual = float(np.median(steep)) if len(steep) else 0.0
-        alike = np.abs(steep - usual) < 1e-3 * usual
-        limited = int(np.sum((ends - begins)[alike]))
-        if limited > max(_SHARE * len(x), 10) and alike.sum() >= _LINES and limited > _ALIKE * rows:
-            state.add(
-                Id.EFFORT_SLEWED,
-                f"the effort never changes faster than by {usual * rate:.3g} a second, and in "
-                f"{100 * limited / len(x):.3g} % of the rows by just that",
-                joint=joint,
-                at=begins[alike],
-                size=usual * rate,
-            )
+        pieces = pieces or smooth_speeds(recording)[0]
+        if _lost([v[:, joints.index(joint)] for v in pieces], rows) > _LOST:
+            words = f"the effort comes at {rate / rows:.3g} Hz, {between}"
+            state.add(Id.EFFORT_HELD, words, joint=joint, size=rate / rows)
 
 
-def check_averaged(state: Examination, robot: Robot) -> None:
+def _regular_length(lengths: IntArray) -> float:
+    """Common length of runs; 1 if they vary, as steps due to quantisation do with the motion, or are too few."""
+    usual = float(np.median(lengths)) if len(lengths) > 20 else 1.0
+    return usual if np.mean(np.abs(lengths - usual) <= 1) > 0.8 else 1.0
+
+
+def _lost(pieces: Sequence[Array], rows: float) -> float:
+    """Relative loss of a joint's velocity by linear interpolation between samples some rows apart."""
+    left = whole = 0.0
+    for v in pieces:
+        at = np.arange(len(v))
+        knots = np.arange(0.0, at[-1] + rows, rows)
+        left += float(np.sum((np.interp(at, knots, np.interp(knots, at, v)) - v) ** 2))
+        whole += float(np.sum(v**2))
+    return float(np.sqrt(left / positive(whole)))
+
+
+def _lines(x: Array) -> tuple[IntArray, IntArray]:
+    """First rows of straight, non-horizontal lines, and the rows after their last ones."""
+    grain = float(np.diff(np.unique(x)).min())
+    step = np.diff(x)
+    straight = (np.abs(np.diff(step)) < _OFF * grain) & (np.abs(step[1:]) > _COARSE * grain)
+    begins, ends = np.array(runs(straight), dtype=np.intp).reshape(-1, 2).T + [[0], [2]]
+    long = ends - begins >= _LINE
+    return begins[long], ends[long]
+
+
+def check_averaged(state: Examination) -> None:
     """Warns of positions that are moving averages, if these take away a relevant part of the acceleration.
 
     An average over N rows has zeros at the multiples of the rate over N, also in the spectrum of the encoder's noise, where the
@@ -124,7 +140,7 @@ def check_averaged(state: Examination, robot: Robot) -> None:
             Id.POSITION_BANDWIDTH,
             f"the positions of this joint are averages over {rows[j]} rows ({1e3 * seconds[j]:.3g} ms): a bandwidth of "
             f"{band:.2g} Hz, which takes away {100 * lost[j]:.0f} % of its acceleration",
-            joint=robot.joints[j],
+            joint=state.robot.joints[j],
             size=band,
             remedy="log positions that are not averaged or filtered",
         )
@@ -174,37 +190,3 @@ def _taken_by_average(pieces: Sequence[Array], rate: float, seconds: Array) -> A
         whole += power.sum(axis=0)
         kept += np.sum(power * np.sinc(f * seconds) ** 2, axis=0)
     return np.asarray(1 - np.sqrt(kept / positive(whole)))
-
-
-def _add_held(state: Examination, robot: Robot, joint: str, seconds: float) -> None:
-    """Warns of an effort that holds its values for ``seconds`` if the motion requires a higher rate, unless reported."""
-    reported = any(item.id == Id.EFFORT_HELD and item.joint == joint for item in state.findings)
-    if not reported and _taken_by(state, robot.joints.index(joint), seconds) > _LOST:
-        state.add(
-            Id.EFFORT_HELD,
-            f"the effort comes at {1 / seconds:.3g} Hz, and each value is held until the next",
-            joint=joint,
-            size=1 / seconds,
-        )
-
-
-def _lines(x: Array) -> tuple[IntArray, IntArray]:
-    """First rows of straight, non-horizontal lines, and the rows after their last ones."""
-    grain = float(np.diff(np.unique(x)).min())
-    step = np.diff(x)
-    straight = (np.abs(np.diff(step)) < _OFF * grain) & (np.abs(step[1:]) > _COARSE * grain)
-    begins, ends = np.array(runs(straight), dtype=np.intp).reshape(-1, 2).T + [[0], [2]]
-    long = ends - begins >= _LINE
-    return begins[long], ends[long]
-
-
-def _taken_by(state: Examination, j: int, seconds: float) -> float:
-    """Relative loss of a joint's velocity by linear interpolation between samples ``seconds`` apart."""
-    left = whole = 0.0
-    pieces, rate = smooth_speeds(state.recording)
-    for v in pieces:
-        at = np.arange(len(v)) / rate
-        knots = np.arange(0.0, at[-1] + seconds, seconds)
-        left += float(np.sum((np.interp(at, knots, np.interp(knots, at, v[:, j])) - v[:, j]) ** 2))
-        whole += float(np.sum(v[:, j] ** 2))
-    return float(np.sqrt(left / positive(whole)))

@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ...grouping import equal_runs
 from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray, IntArray
 from ...logs.recording import Recording
-from ...model.robot import Robot
 from ..clock import GAP_PERIODS
 from ..resolution import count_of
-from .channels import equal_runs
-from .examination import Examination
+from .examination import TOO_MANY, Examination
 
-#: Share of bad rows above which a log is refused.
-TOO_MANY = 0.05
 #: Upper bound of a robot's positions, velocities and efforts in SI units.
 IMPOSSIBLE = 1e7
 _REQUIRED = ("position", "effort")
@@ -33,7 +30,7 @@ _SUDDEN = 5.0
 _OWN, _SHARED = 100, 0.5
 
 
-def zero_vanishing_values(state: Examination) -> None:
+def zero_vanishing(state: Examination) -> None:
     """Takes values whose squares are no longer numbers for 0: memory that a driver never wrote, of 1e-308, say."""
     recording, least = state.recording, float(np.sqrt(np.finfo(float).tiny))
     vanishing = {
@@ -93,18 +90,14 @@ def _at_times(time: Array, array: Array, rows: BoolArray) -> Array:
     return found
 
 
-def drop_unreadable_rows(state: Examination) -> None:
-    """Drops rows without a time or without any position.
-
-    Args:
-        state: The log; changed.
-    """
+def drop_unreadable(state: Examination) -> None:
+    """Drops rows without a time or without any position."""
     recording = state.recording
     bad = ~np.isfinite(recording.time) | (np.abs(recording.time) > 1e300) | np.isnan(recording.position).all(axis=1)
-    drop_rows(state, bad, Id.ROWS_UNREADABLE, "cannot be read (too few or too many cells, empty, or no numbers)")
+    state.drop(bad, Id.ROWS_UNREADABLE, "cannot be read (too few or too many cells, empty, or no numbers)")
 
 
-def repair_values(state: Examination, robot: Robot) -> None:
+def repair(state: Examination) -> None:
     """Drops impossible values: not finite, far too large, or spikes of one or two samples.
 
     Args:
@@ -114,10 +107,10 @@ def repair_values(state: Examination, robot: Robot) -> None:
     wrenches = dict(state.recording.wrenches)
     bad_rows = np.zeros(len(state.recording), dtype=bool)
     for name, array in state.recording.signals():
-        clean = _without_bad_values(state, robot, name, array)
+        clean = _without_bad_values(state, name, array)
         holes = np.isnan(clean)
         if name in _REQUIRED:
-            _refuse_lost_signals(state, robot, name, holes)
+            _refuse_lost_signals(state, name, holes)
             bad_rows |= (holes & ~holes.all(axis=0)).any(axis=1)
             changes[name] = clean
         elif holes.mean() > TOO_MANY or holes.all(axis=0).any():
@@ -138,14 +131,14 @@ def repair_values(state: Examination, robot: Robot) -> None:
     changed = {name: value for name, value in changes.items() if name in known}
     state.recording = replace(state.recording, wrenches=wrenches, **changed)
     if not state.stopped:
-        drop_rows(state, bad_rows, Id.VALUES_MISSING, "have a missing or impossible position or effort")
+        state.drop(bad_rows, Id.VALUES_MISSING, "have a missing or impossible position or effort")
 
 
-def _without_bad_values(state: Examination, robot: Robot, name: str, array: Array) -> Array:
+def _without_bad_values(state: Examination, name: str, array: Array) -> Array:
     """The signal with NaN for impossible values and spikes; works joint by joint, so that a good signal is not copied."""
     clean: Array | None = None
     for j in range(array.shape[1]):
-        joint = robot.joints[j] if array.shape[1] == robot.n and not name.startswith("wrench") else None
+        joint = state.robot.joints[j] if array.shape[1] == state.robot.n and not name.startswith("wrench") else None
         x = array[:, j].copy()
         bad = np.isinf(x) | (np.abs(x) > IMPOSSIBLE)
         if bad.any():
@@ -243,13 +236,13 @@ def _away(x: Array, neighbours: int, share: float, tail: float, least: float) ->
     return known, np.abs(filled - median_filter(filled, neighbours, mode="nearest")), apart
 
 
-def _refuse_lost_signals(state: Examination, robot: Robot, name: str, holes: BoolArray) -> None:
+def _refuse_lost_signals(state: Examination, name: str, holes: BoolArray) -> None:
     for j in np.flatnonzero(holes.mean(axis=0) > TOO_MANY):
         share = 100 * holes[:, j].mean()
         state.add(
             Id.CHANNEL_MISSING,
             f"{share:.3g} % of the {name} values are missing or impossible",
-            joint=robot.joints[j],
+            joint=state.robot.joints[j],
             at=np.flatnonzero(holes[:, j]),
         )
 
@@ -260,30 +253,3 @@ def _interpolate(time: Array, x: Array) -> Array:
         known = np.isfinite(x[:, j])
         out[:, j] = np.interp(time, time[known], x[known, j])
     return out
-
-
-def drop_rows(state: Examination, bad: BoolArray, code: Id, what: str, limit: float = TOO_MANY) -> None:
-    """Drops rows and adds a finding.
-
-    Args:
-        state: The log; changed.
-        bad: Mask of the rows, shape (N,).
-        what: Description of the fault, to follow "12 row(s)".
-        limit: Share of bad rows above which the log is refused.
-    """
-    count = int(bad.sum())
-    if not count:
-        return
-    share = count / len(bad)
-    words = f"{count} row(s) ({100 * share:.3g} %) {what}"
-    if share > limit:
-        state.add(
-            code,
-            words,
-            at=np.flatnonzero(bad),
-            remedy="record the log again, or cut out the part that is good",
-            severity="refused",
-        )
-    else:
-        state.add(code, f"{words}; left out", at=np.flatnonzero(bad), severity="repaired")
-    state.recording = state.recording.take(~bad)
