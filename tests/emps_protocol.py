@@ -12,7 +12,7 @@ from scipy import signal
 
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.samples import Segment
-from urdf_ident.statistics import accumulate, pieces, rows
+from urdf_ident.statistics import rows
 from urdf_ident.statistics.rows import RowFilter
 
 
@@ -33,7 +33,6 @@ def matlab_rows() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "unscaled_rows", unscaled)
-        for user in (accumulate, pieces):  # rows that are kept are filtered as usual
-            patch.setattr(user, "cached_rows", lambda *_: None)
+        patch.setattr(rows, "_kept", lambda *_: None)  # rows that are kept are filtered as usual
         patch.setattr(RowFilter, "output_rows", lambda kept, samples: -(-samples // kept.factor))
         yield

@@ -12,7 +12,7 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
-from urdf_ident.statistics import row_cache
+from urdf_ident.statistics import rows
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.rows import RowFilter
 
@@ -38,7 +38,7 @@ def assert_same_factors(
     """With kept columns as from the streamed rows."""
     one = accumulate(model, "run", segments, row_filter)
     with monkeypatch.context() as patch:
-        patch.setattr("urdf_ident.statistics.accumulate.cached_rows", lambda *_: None)
+        patch.setattr(rows, "_kept", lambda *_: None)
         other = accumulate(model, "run", segments, row_filter)
     assert one.fingerprint == other.fingerprint
     assert [(e.log, e.block, e.group, e.rows) for e in one.entries] == [
@@ -54,20 +54,20 @@ def assert_same_factors(
 def test_kept_columns_make_the_same_factors(
     robot: Robot, factor: int, coupled: bool, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_cache, "MOST", row_cache._Columns.held + most)
+    monkeypatch.setattr(rows, "MOST", rows._Kept.held + most)
     segments = [piece(robot, 700, 0), piece(robot, 30, 1), piece(robot, 400, 2, repeats=3)]
     drive = Drive.build(3, reduction=[[10, 0, 0], [0, 20, 0], [0, 5, 30]]) if coupled else None
     rng = np.random.default_rng(3)
     for friction in (SIMPLE, MANY, MANY, SIMPLE):  # another reference each time
         model = DynamicModel(robot, friction=friction, drive=drive).with_reference(rng.normal(size=30))
         assert_same_factors(model, segments, RowFilter(factor), monkeypatch)
-    assert row_cache._Columns.held <= row_cache.MOST
+    assert rows._Kept.held <= rows.MOST
 
 
 def test_columns_are_let_go_of_with_their_segment(robot: Robot) -> None:
-    before, segment = row_cache._Columns.held, piece(robot, 500, 0)
+    before, segment = rows._Kept.held, piece(robot, 500, 0)
     accumulate(DynamicModel(robot, friction=SIMPLE), "run", [segment], RowFilter(1))
-    assert row_cache._Columns.held > before
+    assert rows._Kept.held > before
     del segment
     gc.collect()
-    assert row_cache._Columns.held <= before
+    assert rows._Kept.held <= before

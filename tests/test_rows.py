@@ -116,7 +116,7 @@ def test_wrong_filters_are_refused() -> None:
 
 
 def test_memory_does_not_hold_the_regressor(model: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("urdf_ident.statistics.row_cache._ONE_PIECE", 0)  # of all segments as of long ones
+    monkeypatch.setattr("urdf_ident.statistics.rows.MOST", 0)  # of all segments as of long ones
 
     def peak(samples: int) -> int:
         segment = make_segment(model, samples)

@@ -18,7 +18,6 @@ from ..samples import Segment
 from ..signals.condition import Conditioned
 from ..signals.prepare import PreparedLog
 from .entries import BLOCKS, Layout, Statistic, blocks_of, layouts_of
-from .row_cache import cached_rows
 from .rows import RowFilter, filtered_rows, row_counts
 from .statistic import StatisticSet, merge_all
 
@@ -64,8 +63,7 @@ def accumulate(
     for k, segment in enumerate(segments):
         offset, own = done, None if weights is None else weights[k]
         counts = row_counts(segment, row_filter)
-        made = cached_rows(model, segment, row_filter) if own is None else None
-        for first, pieces in filtered_rows(model, segment, row_filter, own, compact=True) if made is None else made:
+        for first, pieces in filtered_rows(model, segment, row_filter, own, compact=True):
             rows = np.arange(first, first + len(pieces[0]))
             gathered.add(place_of[(offset + rows) * blocks // total], pieces, counts[rows])
             done = offset + first + len(rows)

@@ -16,7 +16,6 @@ from ..linalg import Array, IntArray
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..signals.prepare import PreparedLog
-from .row_cache import cached_rows
 from .rows import RowFilter, filtered_rows
 
 #: Maximum number of rows of a piece: half a minute to minutes at the usual row rates.
@@ -90,8 +89,7 @@ def row_pieces(
                 continue
             length = -(-total // -(-total // LONGEST))
             begin, left = 0, [np.zeros((0, width + 1)) for width in widths]
-            known = cached_rows(model, segment, row_filter) if compact else None
-            for _, made in filtered_rows(model, segment, row_filter, compact=compact) if known is None else known:
+            for _, made in filtered_rows(model, segment, row_filter, compact=compact):
                 left = [np.vstack([old, new]) for old, new in zip(left, made, strict=True)]
                 while len(left[0]) >= length or (begin + len(left[0]) == total and len(left[0]) > 0):
                     part = tuple(rows[:length] for rows in left)

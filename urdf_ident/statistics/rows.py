@@ -2,19 +2,28 @@
 
 W and tau pass through the same zero-phase low-pass and decimation ("parallel filtering"), a symmetric FIR filter, whose finite
 memory allows exact streaming of the regressor in chunks.
+
+Successive friction laws share most of their columns: the rigid-body columns do not depend on the laws, and a law's columns do
+not depend on other laws. Filtered and decimated they are kept as long as their segment (:class:`_Kept`), as far as there is
+room; only columns that depend on the rigid torque, which changes with every estimate, are computed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ..errors import ModelError
 from ..linalg import Array
+from ..model.drive import Drive
 from ..model.dynamic_model import DynamicModel
+from ..model.robot import Robot
+from ..model.terms import AppliedTerm
 from ..samples import Segment
 from ..signals.filters import HALF_WIDTH
 
@@ -22,6 +31,13 @@ from ..signals.filters import HALF_WIDTH
 AT_ONCE = 2048
 #: Number of rows of each signal computed by one matrix product of the filter.
 BLOCK = 16
+#: Maximum number of values kept in all segments together: 128 MB, the rigid columns of 1e5 rows of six axes.
+MOST = 16_000_000
+#: Maximum number of values of a segment's rigid columns at the full rate, from which the rigid torque of any estimate is one
+#: matrix product.
+_FULL_RATE = 4_000_000
+#: Number of values of term columns at the full rate that are filtered at a time.
+_TERMS_AT_ONCE = 500_000
 
 
 @dataclass(frozen=True)
@@ -129,7 +145,7 @@ def filtered_rows(
 
     Sample weights are applied before the filter, to columns and tau alike, so that one outlier does not affect all rows around
     it; a row with filter coefficients h is ``Σ h w x · sqrt(Σ h² / Σ h² w)``, which preserves its noise level.
-    Rows are scaled by :func:`row_scale`.
+    Rows are scaled by √M for M averaged periods, and by the root of :func:`row_counts`.
 
     Args:
         segment: A segment with measured ``tau``.
@@ -142,42 +158,21 @@ def filtered_rows(
     Raises:
         LogError: The segment has no torque.
     """
-    made = (
-        unscaled_rows(model, segment, row_filter, compact)
-        if weights is None
-        else _weighted_rows(model, segment, row_filter, weights, compact)
-    )
-    scale = row_scale(segment, row_filter)
-    for first, rows in made:
-        yield first, scaled(rows, scale[first : first + len(rows[0])])
-
-
-def scaled(rows: Sequence[Array], scale: Array) -> list[Array]:
-    """Returns the rows of each group times their factors.
-
-    Args:
-        rows: Per row group, shape (rows, k).
-        scale: Shape (rows, groups), or (rows, 1) if the groups have the same factors.
-    """
-    factors = np.broadcast_to(scale, (len(scale), len(rows))).T
-    return [own if (by == 1.0).all() else own * by[:, None] for own, by in zip(rows, factors, strict=True)]
-
-
-def row_scale(segment: Segment, row_filter: RowFilter) -> Array:
-    """Returns the factors of the rows of a segment that give all rows the noise of a moving joint in a single period.
-
-    √M for M averaged periods, and the root of its weight (:func:`row_counts`).
-
-    Args:
-        row_filter: The filter and decimation of its rows.
-
-    Returns:
-        Shape (rows, groups), or (rows, 1) without weights.
-    """
+    if weights is not None:
+        made = _weighted_rows(model, segment, row_filter, weights, compact)
+    elif compact and type(model) is DynamicModel and (kept := _kept(model, segment, row_filter)) is not None:
+        made = _kept_rows(kept, model, segment, row_filter)
+    else:
+        made = unscaled_rows(model, segment, row_filter, compact)
     counts = row_counts(segment, row_filter)
-    if segment.weights is None:  # takes no memory
-        return np.broadcast_to(np.sqrt(segment.repeats), counts.shape)
-    return np.asarray(np.sqrt(segment.repeats * counts))
+    # all rows get the noise of a moving joint in a single period
+    scale = np.sqrt(segment.repeats * counts) if segment.weights is not None or segment.repeats != 1 else None
+    for first, rows in made:
+        if scale is None:
+            yield first, rows
+        else:
+            factors = np.broadcast_to(scale[first : first + len(rows[0])], (len(rows[0]), len(rows))).T
+            yield first, [own if (by == 1.0).all() else own * by[:, None] for own, by in zip(rows, factors, strict=True)]
 
 
 def row_counts(segment: Segment, row_filter: RowFilter) -> Array:
@@ -235,3 +230,121 @@ def _weighted_rows(
     for first, rows in unscaled_rows(model, segment, row_filter, compact, weights):
         part = scale[first : first + len(rows[0])]
         yield first, [x * part[:, i : i + 1] for i, x in enumerate(rows)]
+
+
+class _Kept:
+    """Filtered columns of one segment: of a term, or of the rigid bodies by row group.
+
+    Attributes:
+        held: Number of values of all segments.
+    """
+
+    held: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        self.size, self.columns = 0, dict[Hashable, list[Array]]()
+
+    def keep(self, key: Hashable, arrays: list[Array]) -> list[Array]:
+        """Keeps columns if there is room, and returns them."""
+        size = sum(array.size for array in arrays)
+        if _Kept.held + size <= MOST:
+            self.columns[key] = arrays
+            self.size += size
+            _Kept.held += size
+        return arrays
+
+    def __del__(self) -> None:
+        _Kept.held -= self.size
+
+
+_KEPT: WeakKeyDictionary[Segment, _Kept] = WeakKeyDictionary()
+
+
+def _rigid_key(model: DynamicModel, row_filter: RowFilter) -> Hashable:
+    return row_filter, model.robot, tuple((mix.tobytes(), places.tobytes()) for mix, places in model.compact_inertial)
+
+
+def _kept(model: DynamicModel, segment: Segment, row_filter: RowFilter) -> _Kept | None:
+    """What is kept of a segment; None if there is no room for its rigid columns."""
+    kept = _KEPT.setdefault(segment, _Kept())
+    size = row_filter.output_rows(len(segment)) * sum(len(places) for _, places in model.compact_inertial)
+    return kept if _Kept.held + size <= MOST or _rigid_key(model, row_filter) in kept.columns else None
+
+
+def _kept_rows(kept: _Kept, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> Iterator[tuple[int, list[Array]]]:
+    """The rows of :func:`unscaled_rows`, independent columns only, from kept columns."""
+    count = row_filter.output_rows(len(segment))
+    if count == 0:
+        return
+    key = _rigid_key(model, row_filter)
+    if (rigid := kept.columns.get(key)) is None:
+        pieces = [blocks for _, blocks in unscaled_rows(_bare(model), segment, row_filter, compact=True)]
+        rigid = kept.keep(key, [np.vstack(blocks)[:, :-1] for blocks in zip(*pieces, strict=True)])
+    terms = _terms(kept, model, segment, row_filter)
+    targets = row_filter.apply(model.row_targets(segment.measured, segment.external))
+    for begin in range(0, count, AT_ONCE):
+        part, rows = slice(begin, begin + AT_ONCE), []
+        for g, (group, inertial) in enumerate(zip(model.groups, rigid, strict=True)):
+            own = group.columns[group.columns >= model.n_inertial] - model.n_inertial
+            scales = group.scale[len(group.columns) - len(own) :]
+            beside = (terms[k][part] * s for k, s in zip(own, scales, strict=True))
+            rows.append(np.column_stack([inertial[part], *beside, targets[part, g]]))
+        yield begin, rows
+
+
+def _terms(kept: _Kept, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
+    """All term columns, filtered, shape (rows,) each, before they are assigned to row groups."""
+    keys = [_term_key(model, row_filter, item) for item in model.terms]
+    made = {k: kept.columns[key] for k, key in enumerate(keys) if key is not None and key in kept.columns}
+    missing = [k for k in range(len(keys)) if k not in made]
+    whole = _with_load(kept, model, segment) if any(model.terms[k].term.loaded for k in missing) else segment
+    size = max(1, _TERMS_AT_ONCE // max(len(segment), 1))
+    for begin in range(0, len(missing), size):
+        chunk = missing[begin : begin + size]
+        items = [model.terms[k] for k in chunk]
+        filtered = row_filter.apply(model.term_values(whole, items))
+        ends = np.cumsum([len(item.term.symbols) for item in items])[:-1]
+        for k, values in zip(chunk, np.split(filtered, ends, axis=1), strict=True):
+            made[k] = list(np.ascontiguousarray(values.T))
+            if keys[k] is not None:
+                kept.keep(keys[k], made[k])
+    return [column for k in range(len(keys)) for column in made[k]]
+
+
+def _with_load(kept: _Kept, model: DynamicModel, segment: Segment) -> Segment:
+    """Same as :meth:`.DynamicModel.with_reference_torque`, from kept columns."""
+    theta, joints = model.reference_theta, _joints(model.robot, model.apart)
+    few = len(segment) * sum(len(group.places) for group in joints.compact) <= _FULL_RATE
+    if theta is None or segment.reference_torque is not None or not few:
+        return model.with_reference_torque(segment)
+    key = model.robot, model.apart
+    if (rigid := kept.columns.get(key)) is None:
+        ((_, made),) = joints.row_blocks(segment, chunk=len(segment), compact=True)
+        rigid = kept.keep(key, made)
+    torque = np.empty((len(segment), model.n))
+    for j, (group, basis, own) in enumerate(zip(joints.groups, joints.compact, rigid, strict=True)):
+        torque[:, j] = own @ (basis.expansion @ theta[group.columns])
+    return replace(segment, reference_torque=torque if segment.external is None else torque - segment.external)
+
+
+@lru_cache(maxsize=1)
+def _bare(model: DynamicModel) -> DynamicModel:
+    """The rigid part of a model."""
+    return model.with_terms([])
+
+
+@lru_cache(maxsize=1)
+def _joints(robot: Robot, apart: frozenset[int]) -> DynamicModel:
+    """The rigid model in which each motor drives one joint."""
+    model = DynamicModel(robot, friction=[], rotor_inertia=False, drive=Drive.build(robot.n))
+    return model.with_apart([robot.joints[j] for j in sorted(apart)])
+
+
+def _term_key(model: DynamicModel, row_filter: RowFilter, item: AppliedTerm) -> Hashable:
+    """Key of a term's columns; None if they change with every estimate or the term cannot be hashed, as with a list in it."""
+    key = (row_filter, model.drive, item)
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return None if item.term.loaded else key

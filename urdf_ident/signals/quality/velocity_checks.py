@@ -67,7 +67,7 @@ def check_velocity(state: Examination) -> None:
         words = f"the velocities of {robot.joints[i]} and {robot.joints[j]} look swapped"
         state.add(Id.VELOCITIES_EXCHANGED, words, joint=robot.joints[i])
     correlation = np.nan_to_num(match.correlation)
-    against = np.flatnonzero(moves & (correlation < -0.9)) if not swapped else []
+    against = np.flatnonzero(moves & (correlation < -0.9) & (not swapped))
     for j in against:
         state.add(Id.VELOCITY_SIGN, "the logged velocity has the opposite sign of dq/dt", joint=robot.joints[j])
     if swapped or len(against):
