@@ -1,0 +1,76 @@
+"""Fourth stage: the errors on motion that took no part, from the training logs alone.
+
+Every fold of the data is predicted by parameters that the other folds, physics and the prior give. From these predictions
+follow the low-pass of positions for predictions, the prediction intervals, the comparison with simpler models and with a black
+box, and whether friction that adapts along a log would help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from ..errors import EstimationError
+from ..estimation.uncertainty.prediction import held_out_parameters, held_out_residual
+from ..estimation.uncertainty.prediction_band import choose_prediction_band, with_all_periods
+from ..parallel import each
+from ..result.identification import Identification
+from ..signals.prepare import PreparedLog, in_band
+from ..statistics.folds import score_folds
+from .adapt import validate_adaptation
+from .black_box import compare_black_box
+from .estimate import DataEstimate
+from .floor import measure_floor
+from .physics import Physical
+
+
+def hold_out(
+    ident: Identification, from_data: DataEstimate, logs: Sequence[PreparedLog], physical: Physical, *, compare: bool
+) -> Identification:
+    """Adds what the prediction of held-out folds shows; nothing where none can be held out, or with elastic joints.
+
+    Args:
+        logs: The training logs.
+        physical: The standard parameters, with those chosen without each fold.
+        compare: Whether a black box learns the residual as well.
+    """
+    if not ident.model.is_rigid:
+        return ident
+    model, project, statistics = ident.model, ident.project, from_data.statistics
+    payload, without_folds = project.build_payload(model.robot), physical.standard.without_folds
+    given = (statistics, ident.fit.weights, ident.prior, ident.prior_weight)
+    constraints = tuple(ident.solver.get("active", ()))
+    try:
+        by_fold = {} if without_folds is None else without_folds()
+        held = held_out_parameters(*given, logs, by_fold)
+        spectrum = replace(project.scoring_config(ident.signals), cutoff="auto")
+        whole, held = with_all_periods(logs, held, model.robot, spectrum, payload)
+        if project.signals.prediction == "auto" == project.signals.cutoff:
+            compared = project.validation.score_cutoff
+            limit = None if compared == "auto" else float(compared)
+            band = choose_prediction_band(model, whole, held, spectrum, compared=limit, payload=payload)
+            why = [*ident.signals["why"], f"prediction: {band.why}"]
+            ident = replace(ident, signals={**ident.signals, "prediction": band.as_dict(), "why": why})
+        banded = each(partial(in_band, robot=model.robot, config=project.scoring_config(ident.signals), payload=payload), whole)
+        torque = held.torque(model, banded)
+        unlimited = None
+        if without_folds is not None and constraints:
+            unlimited = replace(held, theta=held_out_parameters(*given, logs).theta).torque(model, banded)
+        residual = held_out_residual(model, *given, banded, torque, unlimited)
+    except EstimationError:
+        return ident
+    validation = ident.cross_validation
+    if validation and set(validation["folds"]) == set(by_fold):  # errors of the exported parameters on the same folds and rows
+        exported = score_folds(statistics, by_fold)
+        at = [exported.groups.index(group) for group in validation["groups"]]
+        errors = {"exported_rmse": exported.group_rmse[at].tolist(), "effort_rms": exported.group_effort[at].tolist()}
+        validation = {**validation, **errors}
+    ident = replace(
+        ident,
+        prediction=residual.as_dict(),
+        cross_validation=validation,
+        floor=measure_floor(model, statistics, ident.fit, ident.prior.theta0, by_fold, constraints),
+        black_box=compare_black_box(model, banded, held, torque.parts, residual.band) if compare else {},
+    )
+    return replace(ident, adaptation=validate_adaptation(ident, banded, torque.parts, residual.band))
