@@ -19,7 +19,7 @@ from urdf_samples import STYLES, changed, random_theta, random_urdf
 import urdf_ident as ui
 from urdf_ident.errors import EstimationError, ModelError, OutputError, ShapeError, UrdfError
 from urdf_ident.export.split import physical_bodies, split_bodies, transported
-from urdf_ident.export.urdf import JointDynamics, corrected_urdf, torque_difference, write_urdf
+from urdf_ident.export.urdf import corrected_urdf, torque_difference, write_urdf
 from urdf_ident.files.splice import Splicer
 from urdf_ident.model.inertia import from_com, from_pseudo_inertia, margins, pseudo_inertia, transform
 from urdf_ident.model.prior import lumped_inertials
@@ -47,7 +47,9 @@ def test_unedited_urdf_changes_no_byte(seed: int, style: object) -> None:
     text = random_urdf(np.random.default_rng(seed), style=style)
     links = parse_urdf(text).links
     same = {name: link.theta for name, link in links.items() if link.theta is not None}
-    dynamics = {n: JointDynamics(j.damping, j.friction) for n, j in parse_urdf(text).joints.items() if j.type != "fixed"}
+    dynamics = {
+        n: {"damping": j.damping, "friction": j.friction} for n, j in parse_urdf(text).joints.items() if j.type != "fixed"
+    }
     assert corrected_urdf(text, same, dynamics).encode() == text.encode()
 
 
@@ -174,26 +176,26 @@ OPEN = '<joint name="j" type="continuous">\n    <parent link="a"/>\n    <child l
 )
 def test_dynamics(before: str, after: str) -> None:
     text = JOINT.format(before)
-    assert corrected_urdf(text, {}, {"j": JointDynamics(1.5, 0.25)}) == JOINT.format(after)
-    assert corrected_urdf(text, {}, {"j": JointDynamics()}) == text
+    assert corrected_urdf(text, {}, {"j": {"damping": 1.5, "friction": 0.25}}) == JOINT.format(after)
+    assert corrected_urdf(text, {}, {"j": {}}) == text
 
 
 def test_zero_friction_inserts_nothing_and_none_keeps_the_files() -> None:
     text = JOINT.format(OPEN + "  </joint>")
-    assert corrected_urdf(text, {}, {"j": JointDynamics(0.0, 0.0)}) == text
-    some = corrected_urdf(text, {}, {"j": JointDynamics(friction=0.5)})
+    assert corrected_urdf(text, {}, {"j": {"damping": 0.0, "friction": 0.0}}) == text
+    some = corrected_urdf(text, {}, {"j": {"friction": 0.5}})
     assert '<dynamics friction="0.5"/>' in some
-    assert '<dynamics friction="0.5" damping="2.0"/>' in corrected_urdf(some, {}, {"j": JointDynamics(damping=2.0)})
+    assert '<dynamics friction="0.5" damping="2.0"/>' in corrected_urdf(some, {}, {"j": {"damping": 2.0}})
 
 
 @pytest.mark.parametrize(
     ("text", "inertials", "dynamics", "words"),
     [
         (JOINT.format(OPEN + "  </joint>"), {"nobody": BODY}, {}, "no link is called 'nobody'"),
-        (JOINT.format(OPEN + "  </joint>"), {}, {"jj": JointDynamics(1.0)}, "no joint is called 'jj'"),
-        (JOINT.format(OPEN + "  </joint>"), {}, {"j": JointDynamics(-1.0)}, "damping cannot be written"),
-        (JOINT.format(OPEN + "  </joint>"), {}, {"j": JointDynamics(friction=np.nan)}, "friction cannot be written"),
-        (JOINT.format(OPEN + "<dynamics/><dynamics/></joint>"), {}, {"j": JointDynamics(1.0)}, "2 <dynamics> elements"),
+        (JOINT.format(OPEN + "  </joint>"), {}, {"jj": {"damping": 1.0}}, "no joint is called 'jj'"),
+        (JOINT.format(OPEN + "  </joint>"), {}, {"j": {"damping": -1.0}}, "damping cannot be written"),
+        (JOINT.format(OPEN + "  </joint>"), {}, {"j": {"friction": np.nan}}, "friction cannot be written"),
+        (JOINT.format(OPEN + "<dynamics/><dynamics/></joint>"), {}, {"j": {"damping": 1.0}}, "2 <dynamics> elements"),
         (JOINT.format(OPEN + "  </joint>"), {"a": from_com(-1.0, np.zeros(3), np.eye(3))}, {}, "not physically consistent"),
         (JOINT.format(OPEN + "  </joint>"), {"a": from_com(1.0, np.zeros(3), np.diag([1, 1, 2.1]))}, {}, "not physically"),
         (JOINT.format(OPEN + "  </joint>"), {"a": BODY * np.nan}, {}, "not finite"),

@@ -240,18 +240,6 @@ def massless_moving_links(description: Description) -> frozenset[str]:
     return frozenset(root for root, members in moving_groups(description) if not heavy & set(members))
 
 
-def repaired_links(description: Description) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """Inertials that have to change for every engine to accept a URDF.
-
-    Returns:
-        Link name → ten parameters in the link's frame, shape (10,), of the links that have to change; and one note
-        per link.
-    """
-    found = {name: link for name, link in assess_links(description).items() if link.level != "ok"}
-    notes = tuple(f"link '{name}': {'; '.join(link.problems)}; {link.correction}" for name, link in found.items())
-    return {name: link.repaired for name, link in found.items()}, notes
-
-
 def _nearest_to(theta: Array, reference: Array) -> Array:
     check_shape("reference", reference.shape, (10,))
     try:

@@ -24,12 +24,12 @@ from ..errors import ModelError
 from ..files.read_write import write_text
 from ..files.splice import Node, outline
 from ..grouping import grouped
-from ..linalg import Array, shaped
+from ..linalg import Array
 from ..model.inertia import to_com
 from ..model.meshes import find_mesh
 from ..model.robot import Robot
 from ..model.urdf import rotation_from_rpy
-from .split import physical_bodies, split_bodies, unmoved_links
+from .split import exported_links, joint_values
 from .strict_mjcf import finite_numbers, mjcf_violations, mujoco_refusal, readable_mesh
 from .strict_urdf import without_violations
 from .urdf import number
@@ -104,50 +104,29 @@ def mjcf_text(
         ShapeError: ``theta`` has the wrong length.
         ModelError: A body is not physically consistent (and ``repair`` is off), a joint is unknown, or a value is not finite.
     """
-    values = shaped("theta", theta, (10 * robot.n,))
-    values, lifted = physical_bodies(robot, values, repair)
-    stated = robot.description.joints
-    dynamics, notes = _joint_attributes(
+    _, links, notes = exported_links(robot, theta, repair)
+    stated = {
+        key: {name: getattr(robot.description.joints[name], key) for name in robot.joints} for key in ("damping", "friction")
+    }
+    dynamics, clipped = joint_values(
         robot,
-        {
-            "damping": {**{name: stated[name].damping for name in robot.joints}, **(damping or {})},
-            "frictionloss": {**{name: stated[name].friction for name in robot.joints}, **(frictionloss or {})},
-            "armature": dict(armature or {}),
-        },
+        damping={**stated["damping"], **(damping or {})},
+        frictionloss={**stated["friction"], **(frictionloss or {})},
+        armature=armature,
     )
-    inertials, more = split_bodies(robot, values)
-    fixed, moved = unmoved_links(robot)
-    stated_links = {name: link.theta for name, link in robot.description.links.items() if link.theta is not None}
-    writer = _Writer(robot, {**stated_links, **fixed, **inertials}, dynamics, MeshAssets(Path(robot.path), folder, meshes))
+    known = {name: link.theta for name, link in robot.description.links.items() if link.theta is not None}
+    writer = _Writer(robot, {**known, **links}, dynamics, MeshAssets(Path(robot.path), folder, meshes))
     text = ElementTree.tostring(writer.document(), encoding="unicode")
     if left := mjcf_violations(text):
         raise ModelError("MuJoCo would refuse the model", where=robot.path, got=left[0], remedy="`urdf-ident check` the URDF")
-    return f"{text}\n", (*lifted, *more, *notes, *moved, *writer.repairs, *writer.assets.notes())
-
-
-def _joint_attributes(
-    robot: Robot, tables: Mapping[str, Mapping[str, float]]
-) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
-    """Attributes of each joint as text; negative values are set to zero, with a note."""
-    attributes: dict[str, dict[str, str]] = {name: {} for name in robot.joints}
-    notes = []
-    for key, table in tables.items():
-        for name, value in table.items():
-            robot.index(name)
-            if not math.isfinite(value):
-                raise ModelError(f"{key} of joint '{name}' is not finite", where=robot.path, got=value)
-            if value < 0:
-                notes.append(f"joint '{name}': {key} {value:.4g} is negative: written as 0")
-            if value > 0:
-                attributes[name][key] = number(value)
-    return attributes, tuple(notes)
+    return f"{text}\n", (*notes, *clipped, *writer.repairs, *writer.assets.notes())
 
 
 class _Writer:
     """Builds the document from the URDF's elements."""
 
     def __init__(
-        self, robot: Robot, inertials: Mapping[str, Array], dynamics: Mapping[str, dict[str, str]], assets: MeshAssets
+        self, robot: Robot, inertials: Mapping[str, Array], dynamics: Mapping[str, Mapping[str, float]], assets: MeshAssets
     ) -> None:
         source, self.repairs = without_violations(robot.urdf, robot.path)
         root = outline(source, robot.path)
@@ -218,8 +197,9 @@ class _Writer:
             joint.set("range", _words([lower, upper]))
         if math.isfinite(effort):
             joint.set("actuatorfrcrange", _words([-effort, effort]))
-        for key, text in self.dynamics[name].items():
-            joint.set(key, text)
+        for key, size in self.dynamics[name].items():
+            if size > 0:
+                joint.set(key, number(size))
 
     def _geometry(self, body: ElementTree.Element, node: Node, attributes: dict[str, str]) -> None:
         shape = next((shape for geometry in node.all("geometry") for shape in geometry.children), None)

@@ -6,11 +6,9 @@ moves it. A fixed link without mass and geometry becomes a frame, because SDForm
 
 from __future__ import annotations
 
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from ..errors import UrdfError
-from ..files.read_write import write_text
 from ..model.urdf import read_xml
 
 _TYPES = {
@@ -65,26 +63,6 @@ def sdf_text(urdf: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
         _joint(model, joint, _name(joint, "child", where) in frames, where, notes)
     ET.indent(sdf)
     return f'<?xml version="1.0"?>\n{ET.tostring(sdf, encoding="unicode")}\n', tuple(notes)
-
-
-def write_sdf(path: str | Path, urdf: str, where: str = "URDF") -> tuple[str, ...]:
-    """Writes the text of :func:`sdf_text` to a file.
-
-    Args:
-        path: The file.
-        urdf: The URDF's text.
-        where: What errors call the URDF.
-
-    Returns:
-        Notes on what has no counterpart.
-
-    Raises:
-        UrdfError: Not a URDF, or a joint type that SDFormat lacks.
-        OutputError: The file cannot be written.
-    """
-    text, notes = sdf_text(urdf, where)
-    write_text(path, text)
-    return notes
 
 
 def _mass(link: ET.Element) -> float:

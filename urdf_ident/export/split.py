@@ -9,6 +9,7 @@ all links with mass are changed by the same linear map, which transforms the URD
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,51 @@ class _Piece:
     link: LumpedLink
     pseudo: Array
     written: Array | None
+
+
+def exported_links(robot: Robot, theta: Array, repair: bool = False) -> tuple[Array, dict[str, Array], tuple[str, ...]]:
+    """The links of a robot that an export writes: split bodies, physically consistent as engines want them.
+
+    Args:
+        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
+        repair: True to take the nearest physically consistent robot, with a note, if ``theta`` is not consistent.
+
+    Returns:
+        theta as it is written, shape (10·n,); link name → ten parameters in the link's frame, shape (10,), of links that were
+        identified or have to change; and notes.
+
+    Raises:
+        ShapeError: ``theta`` has the wrong length.
+        ModelError: A number is not finite, or a body is not physically consistent and ``repair`` is off.
+    """
+    values, notes = physical_bodies(robot, shaped("theta", theta, (10 * robot.n,)), repair)
+    links, more = split_bodies(robot, values)
+    still, moved = _unmoved_links(robot)
+    return values, {**still, **links}, (*notes, *more, *moved)
+
+
+def joint_values(robot: Robot, **tables: Mapping[str, float] | None) -> tuple[dict[str, dict[str, float]], tuple[str, ...]]:
+    """Friction or rotor inertia by joint; negative values, which no format can hold, are set to zero, with a note.
+
+    Args:
+        tables: Joint name → value, by the attribute's name; attributes and joints that are left out are not changed.
+
+    Returns:
+        Joint name → attribute → value, and notes.
+
+    Raises:
+        ModelError: A joint is unknown, or a value is not finite.
+    """
+    values, notes = dict[str, dict[str, float]](), []
+    for key, table in tables.items():
+        for name, value in (table or {}).items():
+            robot.index(name)
+            if not np.isfinite(value):
+                raise ModelError(f"{key} of joint '{name}' is not finite", where=robot.path, got=value)
+            if value < 0:
+                notes.append(f"joint '{name}': {key} {value:.4g} is negative: written as 0")
+            values.setdefault(name, {})[key] = max(float(value), 0.0)
+    return values, tuple(notes)
 
 
 def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[str, ...]]:
@@ -88,12 +134,11 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
             "theta is not finite", where=robot.path, got=int((~np.isfinite(theta)).sum()), expected="no NaN or inf"
         )
     bodies, notes = theta.reshape(-1, 10).copy(), []
-    priors = lumped_inertials(robot)
-    for k, body in enumerate(robot.bodies):
-        margin = margins(bodies[k])
-        if acceptable(bodies[k]):
+    for k, (body, prior) in enumerate(zip(robot.bodies, lumped_inertials(robot), strict=True)):
+        old, margin = bodies[k].copy(), margins(bodies[k])
+        if acceptable(old):
             continue
-        if margin.relative < -ROUNDING and not repair:
+        if (outside := margin.relative < -ROUNDING) and not repair:
             raise ModelError(
                 f"body '{body.name}' is not physically consistent",
                 where=robot.path,
@@ -101,33 +146,27 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
                 expected="mass > 0, triangle inequality",
                 remedy="use the LMI step, or repair=True to write the nearest body",
             )
-        outside = margin.relative < -ROUNDING
-        old = bodies[k].copy()
-        bodies[k] = repaired_theta(old, reference=repaired_theta(priors[k]) if outside else None)
-        small = margin.relative >= 0.99 * MARGIN
-        inside = (
-            "is so small that strict engines take it for none: raised" if small else "lies on the boundary: moved inside it"
-        )
-        word = "is not physically consistent: the nearest physically consistent one was written" if outside else inside
+        bodies[k] = repaired_theta(old, reference=repaired_theta(prior) if outside else None)
+        if outside:
+            what = "is not physically consistent: the nearest physically consistent one was written"
+        elif margin.relative >= 0.99 * MARGIN:
+            what = "is so small that strict engines take it for none: raised"
+        else:
+            what = "lies on the boundary: moved inside it"
         change = np.abs(bodies[k] - old)
-        notes.append(f"body '{body.name}' {word} (mass by {change[0]:.3g} kg, inertia by {change[4:].max():.3g} kg·m²)")
+        notes.append(f"body '{body.name}' {what} (mass by {change[0]:.3g} kg, inertia by {change[4:].max():.3g} kg·m²)")
     return bodies.reshape(-1), tuple(notes)
 
 
-def unmoved_links(robot: Robot) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """Repairs inconsistent links that no joint moves: they are not identified, but engines would reject them.
-
-    Returns:
-        Link name → ten parameters in the link's frame, shape (10,), of links that have to change; and notes.
-    """
+def _unmoved_links(robot: Robot) -> tuple[dict[str, Array], list[str]]:
+    """Repairs inconsistent links that no joint moves: they are not identified, but engines would reject them."""
     moving = {link.name for body in robot.bodies for link in body.links}
     repaired, notes = {}, []
     for name, link in robot.description.links.items():
-        if name in moving or link.theta is None or not link.theta.any() or acceptable(link.theta):
-            continue
-        repaired[name] = repaired_theta(link.theta)
-        notes.append(f"link '{name}' does not move, but is not physically consistent as the URDF states it: repaired")
-    return repaired, tuple(notes)
+        if name not in moving and link.theta is not None and link.theta.any() and not acceptable(link.theta):
+            repaired[name] = repaired_theta(link.theta)
+            notes.append(f"link '{name}' does not move, but is not physically consistent as the URDF states it: repaired")
+    return repaired, notes
 
 
 def _pieces(robot: Robot, body: Body, theta: Array) -> tuple[list[_Piece], list[str]]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
-from ..consistency.repair import MARGIN, acceptable, assess_links, repaired_links, repaired_theta
+from ..consistency.repair import MARGIN, acceptable, assess_links, repaired_theta
 from ..errors import EstimationError, ModelError, UrdfError, check_named, check_shape
 from ..files.read_write import write_text
 from ..files.splice import Node, Splicer
@@ -25,30 +24,17 @@ from ..model.inertia import margins, to_com
 from ..model.robot import Robot
 from ..model.urdf import Description, canonical_urdf, parse_urdf, rotation_from_rpy
 from ..quoting import markup
-from .split import physical_bodies, split_bodies, unmoved_links
+from .split import exported_links, joint_values
 from .strict_urdf import violations, without_violations
 
 _EPS = float(np.finfo(float).eps)
 _INERTIA = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
 
 
-@dataclass(frozen=True)
-class JointDynamics:
-    """Values of ``<dynamics>``; None keeps the file's value.
-
-    Attributes:
-        damping: Viscous friction, ≥ 0 [N·m·s/rad or N·s/m].
-        friction: Coulomb friction, ≥ 0 [N·m or N].
-    """
-
-    damping: float | None = None
-    friction: float | None = None
-
-
 def corrected_urdf(
     text: str,
     inertials: Mapping[str, Array],
-    dynamics: Mapping[str, JointDynamics] | None = None,
+    dynamics: Mapping[str, Mapping[str, float]] | None = None,
     *,
     where: str = "URDF",
 ) -> str:
@@ -61,7 +47,7 @@ def corrected_urdf(
     Args:
         inertials: Link name → ten parameters in the *link's* frame, shape (10,) [kg, kg·m, kg·m²]; all zero for a
             link without mass.
-        dynamics: Joint name → friction.
+        dynamics: Joint name → ``damping`` [N·m·s/rad or N·s/m] and ``friction`` [N·m or N], each ≥ 0; what is left out stays.
 
     Raises:
         UrdfError: The URDF is unreadable (negative masses are accepted), a name is unknown, an element that has to be
@@ -118,22 +104,26 @@ def urdf_text(
         EstimationError: The text does not have the torques of ``theta``.
     """
     place = str(where or robot.path)
-    values = np.array(theta, dtype=float)
-    check_shape("theta", values.shape, (10 * robot.n,))
-    values, notes = physical_bodies(robot, values, repair)
-    inertials, more = split_bodies(robot, values)
-    dynamics, clipped = _joint_dynamics(robot, damping or {}, friction or {})
-    fixed, moved = unmoved_links(robot)
+    values, links, notes = exported_links(robot, theta, repair)
+    dynamics, clipped = joint_values(robot, damping=damping, friction=friction)
     source, repairs = without_violations(robot.urdf, robot.path)
-    text = corrected_urdf(source, {**fixed, **inertials}, dynamics, where=robot.path)
+    text = corrected_urdf(source, links, dynamics, where=robot.path)
     if left := violations(text, place):
         raise ModelError(f"strict readers would refuse {left[0]}", where=place)
     written = robot.of_urdf(text)
     for name, link in written.description.links.items():
         if link.theta is not None and link.theta.any() and not acceptable(link.theta):
             raise ModelError(f"link '{name}' would not be physical", where=place, got=margins(link.theta))
-    _compare_torques(robot, written, values)
-    return text, (*notes, *more, *clipped, *moved, *repairs)
+    if written.joints != robot.joints:
+        raise EstimationError("the written URDF has other joints", where=robot.path, got=written.joints, expected=robot.joints)
+    if not (difference := torque_difference(robot, values, written.model)) <= 1e-9:
+        raise EstimationError(
+            "the written URDF does not have the identified torques",
+            where=robot.path,
+            got=f"relative difference {difference:.3g}",
+            expected="at most 1e-9",
+        )
+    return text, (*notes, *clipped, *repairs)
 
 
 def write_urdf(path: str | Path, robot: Robot, theta: Array, **options: Any) -> tuple[str, ...]:
@@ -292,8 +282,7 @@ def number(value: float | Array) -> str:
     return repr(float(value) + 0.0)
 
 
-def _set_dynamics(splicer: Splicer, joint: Node, wanted: JointDynamics, where: str) -> None:
-    values = {key: value for key in ("damping", "friction") if (value := getattr(wanted, key)) is not None}
+def _set_dynamics(splicer: Splicer, joint: Node, values: Mapping[str, float], where: str) -> None:
     for key, value in values.items():
         if not (math.isfinite(value) and value >= 0):
             raise ModelError(f"{key} cannot be written to a URDF", where=where, got=value, expected="a finite number >= 0")
@@ -309,7 +298,11 @@ def _set_dynamics(splicer: Splicer, joint: Node, wanted: JointDynamics, where: s
 
 
 def _verify(
-    after: Description, before: Description, inertials: Mapping[str, Array], joints: Mapping[str, JointDynamics], where: str
+    after: Description,
+    before: Description,
+    inertials: Mapping[str, Array],
+    joints: Mapping[str, Mapping[str, float]],
+    where: str,
 ) -> None:
     """Checks that every requested number reads back, and that no other number changed."""
     for name, link in after.links.items():
@@ -321,10 +314,8 @@ def _verify(
         if not same:
             raise UrdfError(f"link '{name}' does not read back as written", where=where, got=link.theta, expected=wanted)
     for name, joint in after.joints.items():
-        wish = joints.get(name, JointDynamics())
         for key in ("damping", "friction"):
-            value = getattr(wish, key)
-            expected = getattr(before.joints[name], key) if value is None else value
+            expected = joints.get(name, {}).get(key, getattr(before.joints[name], key))
             if getattr(joint, key) != expected:
                 raise UrdfError(f"{key} of joint '{name}' does not read back as written", where=where, expected=expected)
 
@@ -333,34 +324,6 @@ def _scale(theta: Array) -> Array:
     """Scale of each of the ten numbers for rounding errors."""
     trace = abs(theta[[4, 6, 9]].sum())
     return np.repeat([abs(theta[0]), math.sqrt(abs(theta[0]) * trace), trace], (1, 3, 6))
-
-
-def _joint_dynamics(
-    robot: Robot, damping: Mapping[str, float], friction: Mapping[str, float]
-) -> tuple[dict[str, JointDynamics], tuple[str, ...]]:
-    """Friction by joint; negative values, which a URDF cannot contain, are set to zero, with a note."""
-    dynamics: dict[str, JointDynamics] = {}
-    notes = []
-    for key, table in (("damping", damping), ("friction", friction)):
-        for name, value in table.items():
-            robot.index(name)
-            if value < 0:
-                notes.append(f"joint '{name}': {key} {value:.4g} is negative, which a URDF cannot hold: written as 0")
-            dynamics[name] = replace(dynamics.get(name, JointDynamics()), **{key: 0.0 if value < 0 else float(value)})
-    return dynamics, tuple(notes)
-
-
-def _compare_torques(robot: Robot, written: Robot, theta: Array) -> None:
-    if written.joints != robot.joints:
-        raise EstimationError("the written URDF has other joints", where=robot.path, got=written.joints, expected=robot.joints)
-    difference = torque_difference(robot, theta, written.model)
-    if not difference <= 1e-9:
-        raise EstimationError(
-            "the written URDF does not have the identified torques",
-            where=robot.path,
-            got=f"relative difference {difference:.3g}",
-            expected="at most 1e-9",
-        )
 
 
 def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
@@ -377,8 +340,10 @@ def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
     """
     text, rewritten = canonical_urdf(text, where)
     text, repairs = without_violations(text, where)
-    links, notes = repaired_links(parse_urdf(text, where, allow_negative_mass=True))
-    fixed = corrected_urdf(text, links, where=where)
+    assessed = assess_links(parse_urdf(text, where, allow_negative_mass=True))
+    wrong = {name: link for name, link in assessed.items() if link.level != "ok"}
+    notes = [f"link '{name}': {'; '.join(link.problems)}; {link.correction}" for name, link in wrong.items()]
+    fixed = corrected_urdf(text, {name: link.repaired for name, link in wrong.items()}, where=where)
     left = [name for name, link in assess_links(parse_urdf(fixed, where)).items() if link.level != "ok"]
     if left:
         raise UrdfError("some links could not be repaired", where=where, got=left)

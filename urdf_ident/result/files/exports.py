@@ -92,7 +92,9 @@ def write_sdf(ident: Record, path: str | Path) -> tuple[str, ...]:
     """
     text, notes = _corrected(ident)
     rotor = ("SDFormat cannot hold rotor inertia: see joints.yaml",) if any(armature(ident).values()) else ()
-    return (*notes, *sdf.write_sdf(path, text, ident.model.robot.path), *rotor)
+    translated, more = sdf.sdf_text(text, ident.model.robot.path)
+    write_text(path, translated)
+    return (*notes, *more, *rotor)
 
 
 def write_sidecar(ident: Record, path: str | Path) -> Path:
