@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ..progress import Progress
 from ..samples import Segment
 from ..signals.condition import Conditioned
 from ..signals.prepare import PreparedLog
-from .entries import BLOCKS, Layout, Statistic, blocks_of, layouts_of
+from .entries import BLOCKS, Statistic, blocks_of, layouts_of
 from .rows import RowFilter, filtered_rows, row_counts
 from .statistic import StatisticSet, merge_all
 
@@ -55,140 +56,59 @@ def accumulate(
     """
     total = sum(row_filter.output_rows(len(segment)) for segment in segments)
     if total == 0:
-        raise _too_short(log, segments, row_filter)
-    layouts = layouts_of(model)
-    gathered = BlockFactors(layouts)
-    place_of = np.repeat(np.arange(len(joined)), [len(part) for part in joined]) if joined else np.arange(blocks)
-    done = 0
-    for k, segment in enumerate(segments):
-        offset, own = done, None if weights is None else weights[k]
-        counts = row_counts(segment, row_filter)
-        for first, pieces in filtered_rows(model, segment, row_filter, own, compact=True):
-            rows = np.arange(first, first + len(pieces[0]))
-            gathered.add(place_of[(offset + rows) * blocks // total], pieces, counts[rows])
-            done = offset + first + len(rows)
-    digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
-    return StatisticSet(model.names, layouts, gathered.entries(log, segments[0].repeats), digest)
-
-
-def _too_short(log: str, segments: Sequence[Segment], row_filter: RowFilter) -> EstimationError:
-    longest, rate = max(((len(segment) / segment.rate, segment.rate) for segment in segments), default=(0.0, 1.0))
-    return EstimationError(
-        "the log is shorter than the filter",
-        where=log,
-        got=f"{longest:.3g} s of motion in one piece",
-        expected=f"{len(row_filter.taps()) / rate:.3g} s for {rate / row_filter.factor:.3g} equations a second",
-        remedy="record longer, or raise signals.decimate",
-    )
-
-
-class BlockFactors:
-    """Accumulates the factors of one log's time blocks, one block after the other.
-
-    Args:
-        layouts: Columns of each row group.
-    """
-
-    def __init__(self, layouts: Sequence[Layout]) -> None:
-        self.layouts = layouts
-        self._found: list[dict[int, tuple[Array, int]]] = [{} for _ in layouts]  # per row group, block → factor and rows
-        self._block, self._accumulators, self._rows = -1, [], np.zeros(len(layouts))  # type: int, list[FactorAccumulator], Array
-
-    def add(self, block_of: IntArray, pieces: Sequence[Array], counts: Array) -> None:
-        """Adds rows in the order of their blocks.
-
-        Args:
-            block_of: Block of each row, shape (m,), ascending over all calls.
-            pieces: Rows of each row group, shape (m, columns of the group) each; not copied.
-            counts: Number of rows of each group that each row counts as, shape (m, groups).
-        """
-        begins = np.flatnonzero(np.diff(block_of, prepend=-1))
-        for begin, end in zip(begins, [*begins[1:], len(block_of)], strict=True):
-            self._add(int(block_of[begin]), [piece[begin:end] for piece in pieces], counts[begin:end].sum(axis=0))
-
-    def _add(self, block: int, pieces: Sequence[Array], count: Array) -> None:
-        """Adds rows of one block, which count as ``count`` rows of each group."""
-        if block != self._block:
-            self._finish()
-            self._block, self._rows = block, np.zeros(len(pieces))
-            self._accumulators = [FactorAccumulator(piece.shape[1]) for piece in pieces]
-        for accumulator, piece in zip(self._accumulators, pieces, strict=True):
-            accumulator.add(piece)
-        self._rows += count
-
-    def _finish(self) -> None:
-        """Stores the factors of the current block."""
-        for accumulator, found, rows in zip(self._accumulators, self._found, self._rows, strict=False):
-            found[self._block] = accumulator.factor(), max(1, round(float(rows)))
-        self._accumulators = []
-
-    def entries(self, log: str, repeats: float) -> tuple[Statistic, ...]:
-        """Returns the factors of all rows added, by block and row group.
-
-        Args:
-            repeats: Number of periods averaged in each row.
-        """
-        self._finish()
-        return tuple(
-            Statistic(log, block, layout.group, *found[block], repeats, layout.expansion)
-            for block in sorted({block for found in self._found for block in found})
-            for layout, found in zip(self.layouts, self._found, strict=True)
-            if block in found
+        longest, rate = max(((len(segment) / segment.rate, segment.rate) for segment in segments), default=(0.0, 1.0))
+        raise EstimationError(
+            "the log is shorter than the filter",
+            where=log,
+            got=f"{longest:.3g} s of motion in one piece",
+            expected=f"{len(row_filter.taps()) / rate:.3g} s for {rate / row_filter.factor:.3g} equations a second",
+            remedy="record longer, or raise signals.decimate",
         )
+    layouts, entries = layouts_of(model), list[Statistic]()
+    place_of = np.repeat(np.arange(len(joined)), [len(part) for part in joined]) if joined else np.arange(blocks)
+    block, factors, sizes, done = -1, list[FactorAccumulator](), np.zeros(len(layouts)), 0
 
+    def finish() -> None:
+        """Adds the factors of the current block."""
+        for layout, factor, rows in zip(layouts, factors, sizes, strict=False):
+            count = max(1, round(float(rows)))
+            entries.append(Statistic(log, block, layout.group, factor.factor(), count, segments[0].repeats, layout.expansion))
 
-def _report(progress: Progress, logs: int, done: int) -> None:
-    progress("equations of the logs", done, logs)
-
-
-#: Input for the statistic of a log: its name, its segments, its conditioning (without segments), the weights of its samples.
-Source = tuple[str, Sequence[Segment], Conditioned, Sequence[Array] | None]
-
-
-def source(log: PreparedLog, weights: Sequence[Array] | None = None) -> Source:
-    """Returns the parts of a log that its statistic needs, so that nothing else is sent to a worker.
-
-    Args:
-        weights: Weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
-
-    Returns:
-        The input of :func:`statistic_of`.
-    """
-    return log.name, log.segments, replace(log.conditioned, segments=()), weights
+    for k, segment in enumerate(segments):
+        offset, counts = done, row_counts(segment, row_filter)
+        for first, pieces in filtered_rows(model, segment, row_filter, None if weights is None else weights[k], compact=True):
+            rows = np.arange(first, first + len(pieces[0]))
+            block_of, done = place_of[(offset + rows) * blocks // total], offset + first + len(rows)
+            begins = np.flatnonzero(np.diff(block_of, prepend=-1))
+            for begin, end in zip(begins, [*begins[1:], len(rows)], strict=True):
+                if block_of[begin] != block:
+                    finish()
+                    block, factors = int(block_of[begin]), [FactorAccumulator(piece.shape[1]) for piece in pieces]
+                    sizes = np.zeros(len(layouts))
+                for factor, piece in zip(factors, pieces, strict=True):
+                    factor.add(piece[begin:end])
+                sizes = sizes + counts[rows[begin:end]].sum(axis=0)
+    finish()
+    digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
+    return StatisticSet(model.names, layouts, tuple(entries), digest)
 
 
 def statistic_of(
     model: DynamicModel,
     blocks: int,
-    log: Source,
-    *,
+    log: tuple[str, Conditioned, Sequence[Array] | None],
     joined: Sequence[IntArray] = (),
 ) -> StatisticSet:
     """Computes the statistic of one log, decimated as it was prepared.
 
     Args:
-        blocks: As for :func:`accumulate`.
-        log: The log, from :func:`source`.
-        joined: Blocks merged into one factor, shape (k,) each, as for :func:`accumulate`.
-
-    Returns:
-        Factors per block and row group.
-
-    Raises:
-        EstimationError: Nothing is left after filtering.
+        log: Its name, its motion, and weights of the samples.
+        blocks, joined: As for :func:`accumulate`.
     """
-    name, segments, conditioned, weights = log
-    row_filter = RowFilter(conditioned.factor)
-    return accumulate(
-        model,
-        name,
-        segments,
-        row_filter,
-        blocks=blocks,
-        conditioning=f"cutoff {conditioned.cutoff:.9g} Hz, velocity {conditioned.velocity_source}",
-        weights=weights,
-        joined=joined,
-    )
+    name, made, weights = log
+    common = f"cutoff {made.cutoff:.9g} Hz, velocity {made.velocity_source}"
+    options: dict[str, Any] = {"conditioning": common, "weights": weights, "joined": joined}
+    return accumulate(model, name, made.segments, RowFilter(made.factor), blocks=blocks, **options)
 
 
 def build_statistics(
@@ -220,9 +140,9 @@ def build_statistics(
     """
     if not logs:
         raise EstimationError("no log to estimate from")
-    sources = [source(log, None if weights is None else weights[log.name]) for log in logs]
-    finished = None if progress is None else partial(_report, progress, len(logs))
-    made = each(partial(statistic_of, model, blocks or blocks_of(len(logs))), sources, finished)
+    tasks = [(log.name, log.conditioned, None if weights is None else weights[log.name]) for log in logs]
+    finished = None if progress is None else lambda done: progress("equations of the logs", done, len(logs))
+    made = each(partial(statistic_of, model, blocks or blocks_of(len(logs))), tasks, finished)
     return replace(merge_all(made), motions=alike)
 
 

@@ -2,7 +2,7 @@
 
 The logs of a robot give a quantity's value and its error; the values differ between robots by an unknown spread:
 ``y_i = mean + u_i + e_i``, ``u_i ~ N(0, spread²)``, ``e_i ~ N(0, error_i²)`` (random effects). The spread is estimated by
-restricted maximum likelihood (Patterson and Thompson 1971) with Fisher scoring, the error of the mean as in Hartung and Knapp
+restricted maximum likelihood (:mod:`.log_effects.reml`), the error of the mean as in Hartung and Knapp
 (2001). Whether a robot is an outlier is judged by the other robots alone: its distance from their mean is divided by the
 prediction error for one more robot of their kind (Student's t; Higgins, Thompson and Spiegelhalter 2009). Three to five robots
 determine a single spread poorly; the spread of each quantity, by the method of moments (DerSimonian and Laird 1986), is
@@ -18,10 +18,11 @@ import numpy as np
 from ..errors import EstimationError
 from ..linalg import Array, BoolArray
 from ..samples import ReadOnly
+from .log_effects.mixed_rows import Moments
+from .log_effects.reml import reml
 
 #: Smallest number of robots for which a spread can be estimated.
 FEWEST = 2
-_STEPS, _TOLERANCE = 200, 1e-10
 #: Smallest number of quantities that share a prior; the fraction of them counted as independent; smallest dispersion.
 _FEWEST_SHARED, _INDEPENDENT, _LEAST = 6, 0.33, 1e-4
 
@@ -70,29 +71,20 @@ def random_effects(value: Array, error: Array) -> RandomEffects:
         raise EstimationError("a spread between robots needs several", got=m, expected=f"{FEWEST} or more")
     if not (np.isfinite(value).all() and np.isfinite(error).all() and (error > 0).all()):
         raise EstimationError("values and errors of robots must be finite, errors positive")
-    variance = _reml(value, error**2)
+    # whitened by its error, each robot has one row x (mean + u) = y with x = z = 1/error
+    x, y = (part[:, :, None] for part in (1.0 / error, value / error))
+    start = np.maximum(value.var(axis=0, ddof=1), (error**2).mean(axis=0))
+    variance = np.concatenate(
+        [
+            reml(Moments.of(one[:, :, None] * one[:, None], 1), start[k : k + 1])
+            for k, one in enumerate(np.concatenate([x, x, y], axis=2).transpose(1, 0, 2))
+        ]
+    )
     weight = 1.0 / (error**2 + variance)
     total = weight.sum(axis=0)
     mean = (weight * value).sum(axis=0) / total
     scatter = (weight * (value - mean) ** 2).sum(axis=0) / (m - 1)
     return RandomEffects(mean, np.sqrt(np.maximum(scatter, 1.0) / total), np.sqrt(variance), m - 1)
-
-
-def _reml(value: Array, square: Array) -> Array:
-    """Variance between robots, shape (K,): Fisher scoring on the restricted likelihood, clipped at zero."""
-    variance = np.maximum(value.var(axis=0, ddof=1) - square.mean(axis=0), 0.0)
-    scale = value.var(axis=0, ddof=1) + square.mean(axis=0)
-    for _ in range(_STEPS):
-        weight = 1.0 / (square + variance)
-        total = weight.sum(axis=0)
-        mean = (weight * value).sum(axis=0) / total
-        below = (weight**2).sum(axis=0)
-        found = ((weight**2 * ((value - mean) ** 2 - square)).sum(axis=0)) / below + 1.0 / total
-        found = np.maximum(found, 0.0)
-        if (np.abs(found - variance) <= _TOLERANCE * scale).all():
-            break
-        variance = found
-    return np.asarray(found)
 
 
 @dataclass(frozen=True, eq=False)

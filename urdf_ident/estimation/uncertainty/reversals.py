@@ -18,8 +18,9 @@ from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...parallel import each
 from ...samples import columns, fast_speed
+from ...signals.condition import Conditioned
 from ...signals.prepare import PreparedLog
-from ...statistics.accumulate import Source, source, statistic_of
+from ...statistics.accumulate import statistic_of
 from ...statistics.entries import blocks_of, stretches_of
 from ...statistics.statistic import StatisticSet, merge_all
 
@@ -41,19 +42,19 @@ def without_reversals(
     speeds = columns([part.v for log in logs for part in log.segments])
     limit = np.maximum([SLOW * fast_speed(v) for v in speeds], AT_REST)
     work = partial(_without_slow, model, limit, len(logs))
-    return replace(merge_all(each(work, map(source, logs))), motions=alike)
+    return replace(merge_all(each(work, [(log.name, log.conditioned) for log in logs])), motions=alike)
 
 
-def _without_slow(model: DynamicModel, limit: Array, logs: int, log: Source) -> StatisticSet:
+def _without_slow(model: DynamicModel, limit: Array, logs: int, log: tuple[str, Conditioned]) -> StatisticSet:
     """Computes the statistic of one of several logs without the rows of joints that are slower than a limit."""
-    name, segments, conditioned, _ = log
+    name, conditioned = log
     involved, blocks = [np.flatnonzero(group.mix) for group in model.groups], blocks_of(logs)
 
     def weights(v: Array) -> Array:
         fast = (v > limit) | (v < -limit)
         return np.column_stack([fast[:, joints].all(axis=1) for joints in involved]).astype(float)
 
-    fast = name, segments, conditioned, [weights(part.v) for part in segments]
+    fast = name, conditioned, [weights(part.v) for part in conditioned.segments]
     return statistic_of(model, blocks, fast, joined=stretches_of(range(blocks), logs))
 
 
