@@ -1000,31 +1000,6 @@ def test_a_repeated_motion_visits_zero_once(robot: Robot) -> None:
     assert "effort-unsigned" not in codes(assess(again, robot), "refused")
 
 
-def test_an_effort_with_the_sign_of_the_velocity_is_refused(robot: Robot) -> None:
-    recording = make_log()
-    speed = np.gradient(recording.position[:, 1], recording.time)
-    swinging = 0.6 * np.abs(speed).max() * np.sin(2 * np.pi * 1.7 * recording.time)
-    for true, lost in ((speed + swinging, True), (speed + 0.1 * np.abs(speed).max() * np.sign(speed), False)):
-        effort = np.array(recording.effort)
-        effort[:, 1] = np.abs(true) * np.sign(speed)
-        found = [item for item in assess(replace(recording, effort=effort), robot).findings if item.id == "effort-unsigned"]
-        assert [item.joint for item in found] == ["b"] * lost
-        effort[:, 1] = true
-        assert "effort-unsigned" not in codes(assess(replace(recording, effort=effort), robot), "refused")
-
-
-@pytest.mark.parametrize(
-    ("ratios", "lost"), [((0.35, 0.41, 0.71), False), ((0.35, 0.41, 0.38), True), ((0.1, 0.2, 0.7, 0.3), True)]
-)
-def test_a_sign_is_lost_only_if_the_visits_to_zero_agree(
-    robot: Robot, ratios: tuple[float, ...], lost: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where a joint brakes, friction and inertia may cancel; noise about zero is then smoother after a flip by chance."""
-    found = 700 * np.arange(len(ratios)), np.array(ratios)
-    monkeypatch.setattr("urdf_ident.signals.quality.channels._folds_against", lambda q, x: found)
-    assert ("effort-unsigned" in codes(assess(make_log(), robot), "refused")) == lost
-
-
 @pytest.mark.parametrize(("rows", "named"), [(50, True), (6, False)])
 def test_efforts_between_straight_lines_are_named_where_the_motion_asks_for_more(robot: Robot, rows: int, named: bool) -> None:
     recording = make_log()

@@ -85,6 +85,19 @@ def bounds(count: int, gaps: IntArray) -> list[tuple[int, int]]:
     return list(pairwise([0, *(int(k) + 1 for k in gaps), count]))
 
 
+def longest_even(time: Array, most: int) -> slice:
+    """Returns the longest run of rows without a gap.
+
+    Args:
+        time: Shape (N,) [s].
+        most: Maximum number of rows.
+    """
+    steps = np.diff(time)
+    gaps = np.flatnonzero(np.abs(steps - np.median(steps)) > 0.5 * np.median(steps)) + 1
+    begin, end = max(pairwise([0, *gaps.tolist(), len(time)]), key=lambda ends: ends[1] - ends[0])
+    return slice(begin, min(end, begin + most))
+
+
 def _even_period(usual: Array, typical: float) -> float:
     """Sampling period: the mean interval, or the common divisor if the intervals are multiples of it (lost samples)."""
     multiples = np.maximum(np.round(usual / typical), 1)

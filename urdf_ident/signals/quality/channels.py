@@ -8,11 +8,12 @@ import numpy as np
 
 from ...grouping import runs
 from ...judgements.catalogue import Id
-from ...linalg import Array, IntArray, orthogonal_part, positive
+from ...linalg import Array, orthogonal_part, positive
 from ...model.prior import lumped_inertials
 from ...model.rigid_bodies import rigid_torque
 from ...samples import distinct_poses
 from ...sequences import white_noise
+from ..clock import longest_even
 from ..filters import lowpass
 from .examination import Examination
 
@@ -26,16 +27,12 @@ _COPIED = 1e-6
 _ZERO, _NEAR, _VISITS, _STRAIGHT = 0.02, 0.1, 3, 1.7
 #: Number of visits whose poses are compared.
 _POSES = 200
-#: Minimum samples on each side of a visit, and largest ratio of roughness after to before flipping the sign there; the last is
-#: for efforts with the sign of the velocity, where noise about small friction leaves 0.95 and a lost sign less than 0.4.
-_BESIDE, _SMOOTHER, _FAR_SMOOTHER = 4, 0.9, 0.5
+#: Minimum samples on each side of a visit, and largest ratio of roughness after to before flipping the sign there.
+_BESIDE, _SMOOTHER = 4, 0.9
 #: A dead zone needs this many rows of a moving joint with exactly zero effort, and this many times the rows of each adjacent
 #: value; the joint moves if its displacement over the next number of rows exceeds the next fraction of the largest, and the
 #: last multiple of the positions' noise.
 _DEAD, _MORE_OFTEN, _APART, _MOVES, _NOISE = 8, 5, 5, 0.01, 5.0
-#: Fraction of the rows of a moving joint in which an effort with the sign of the velocity may brake it, because the logger's
-#: velocity differs at reversals; fraction of the top speed above which slow motion does not explain small friction.
-_BRAKES, _FAST = 0.01, 0.2
 #: For efforts computed from logged positions: fewest and most rows, and lower end of the frequencies over the rate; range of
 #: the computed share; largest standard error of a joint's share, least median size of the shares in standard errors, and
 #: largest difference from their mean, relative and in standard errors. Vibrations that both
@@ -53,52 +50,46 @@ _DEPENDENT = 1e-7
 def check_steps(state: Examination) -> None:
     """Warns of coarsely quantised efforts of moving joints."""
     for joint, _, x in state.moving_efforts():
-        std, step = float(x.std()), coarse_step(x)
-        if step > 0.0:
-            state.add(
-                Id.EFFORT_QUANTISED,
-                f"the effort comes in steps of {step:.3g}, {100 * step / std:.0f} % of its standard deviation",
-                joint=joint,
-                size=step,
-            )
+        if step := _coarse_step(x):
+            words = f"the effort comes in steps of {step:.3g}, {100 * step / x.std():.0f} % of its standard deviation"
+            state.add(Id.EFFORT_QUANTISED, words, joint=joint, size=step)
 
 
-def coarse_step(effort: Array) -> float:
-    """Returns the resolution of an effort if it is coarse compared with its standard deviation, else 0.
-
-    Args:
-        effort: One joint's efforts, shape (N,).
-
-    Returns:
-        The step between its values, in the effort's unit.
-    """
-    levels = np.unique(effort)
-    if len(levels) < 3:
-        return 0.0
-    gaps = np.diff(levels)
+def _coarse_step(effort: Array) -> float:
+    """The step between the values of an effort if it is coarse compared with its standard deviation, else 0."""
+    gaps = np.diff(np.unique(effort))
     step = float(gaps.min())
-    coarse = step > _COARSE * float(effort.std()) and np.abs(gaps / step - np.round(gaps / step)).max() < 0.05
-    return step if coarse else 0.0
+    coarse = len(gaps) > 1 and step > _COARSE * float(effort.std())
+    return step if coarse and np.abs(gaps / step - np.round(gaps / step)).max() < 0.05 else 0.0
 
 
 def check_sign_lost(state: Examination) -> None:
-    """Refuses efforts without sign: reflected at zero and never negative, or always with the sign of the velocity."""
-    whole = state.recording.position
-    span = np.ptp(whole, axis=0)
-    for joint, q, x in state.moving_efforts():
-        against = x.min() < 0
-        (folds, ratios), words = (
-            (_folds_against(q, x), "never brakes its joint") if against else (_folds(x), "is never below zero")
-        )
-        if len(folds) < _VISITS or distinct_poses(whole[folds[:_POSES]], span) < _VISITS:
-            continue  # a motion that repeats brings the same effort near zero each time
-        if _at_most(ratios) < _FAR_SMOOTHER if against else np.median(ratios) < _SMOOTHER:
-            state.add(
-                Id.EFFORT_UNSIGNED,
-                f"the effort {words} and turns back at zero {len(folds)} times: its sign is lost",
-                joint=joint,
-                at=folds,
-            )
+    """Refuses efforts without sign, which are never negative and reflected at zero: smoother if the sign is turned there."""
+    position = state.recording.position
+    for joint, _, x in state.moving_efforts():
+        largest, folds, ratios = x.max(), list[int](), list[float]()
+        for first, end in runs(x < 2 * _NEAR * largest) if x.min() >= 0 else ():
+            visit = x[first:end]
+            lowest = first + int(np.argmin(visit))
+            inside = first > 0 and end < len(x) and x[lowest] < _ZERO * largest
+            if inside and len(visit) > _STRAIGHT * np.count_nonzero(visit < _NEAR * largest):
+                begin = max(min(first, lowest - _BESIDE), 0)
+                part = x[begin : max(end, lowest + _BESIDE + 1)]
+                side = np.arange(len(part)) + begin - lowest  # the lowest sample may be on either side due to noise
+                turned = min(_roughness(np.where(after, part, -part)) for after in (side > 0, side >= 0))
+                folds.append(lowest)
+                ratios.append(turned / positive(_roughness(part)))
+        # a motion that repeats brings the same effort near zero each time
+        if len(folds) < _VISITS or distinct_poses(position[folds[:_POSES]], np.ptp(position, axis=0)) < _VISITS:
+            continue
+        if np.median(ratios) < _SMOOTHER:
+            words = f"the effort is never below zero and turns back at zero {len(folds)} times: its sign is lost"
+            state.add(Id.EFFORT_UNSIGNED, words, joint=joint, at=folds)
+
+
+def _roughness(x: Array) -> float:
+    """Sum of squared residuals of a parabola fitted to a few samples."""
+    return float(np.polyfit(np.linspace(-1.0, 1.0, len(x)), x, 2, full=True)[1].sum())
 
 
 def check_dead_zone(state: Examination) -> None:
@@ -112,7 +103,7 @@ def check_dead_zone(state: Examination) -> None:
         least = max(_MOVES * travel.max(), _NOISE * float(white_noise(q)))
         moving = np.flatnonzero(np.minimum(travel[:-_APART], travel[_APART:]) > least) + _APART
         at = moving[x[moving] == 0]
-        if len(at) < _DEAD or coarse_step(x) > 0.0:
+        if len(at) < _DEAD or _coarse_step(x):
             continue
         values, counts = np.unique(x[moving], return_counts=True)
         zero = int(np.searchsorted(values, 0.0))
@@ -127,66 +118,19 @@ def check_dead_zone(state: Examination) -> None:
             )
 
 
-def _folds(x: Array) -> tuple[IntArray, Array]:
-    """Rows where a signal is reflected at zero, and the ratio of its roughness after to before flipping the sign there."""
-    largest, at, ratios = x.max(), [], []
-    for first, end in runs(x < 2 * _NEAR * largest):
-        visit = x[first:end]
-        lowest = first + int(np.argmin(visit))
-        if first == 0 or end == len(x) or x[lowest] >= _ZERO * largest:
-            continue
-        if len(visit) > _STRAIGHT * np.count_nonzero(visit < _NEAR * largest):
-            at.append(lowest)
-            begin = max(min(first, lowest - _BESIDE), 0)
-            part = x[begin : max(end, lowest + _BESIDE + 1)]
-            side = np.arange(len(part)) + begin - lowest  # the lowest sample may be on either side due to noise
-            turned = min(_roughness(np.where(after, part, -part)) for after in (side > 0, side >= 0))
-            ratios.append(turned / positive(_roughness(part)))
-    return np.array(at, dtype=np.intp), np.array(ratios)
-
-
-def _folds_against(q: Array, x: Array) -> tuple[IntArray, Array]:
-    """Folds, at speed, of an effort that always has the sign of its joint's velocity; none if it brakes."""
-    travel = np.zeros(len(q))
-    travel[_APART:-_APART] = q[2 * _APART :] - q[: -2 * _APART]
-    moving = np.abs(travel) > _MOVES * np.abs(travel).max()
-    if np.mean(x[moving] * travel[moving] < 0) > _BRAKES:
-        return np.array([], dtype=np.intp), np.array([])
-    at, ratios = _folds(np.abs(x))
-    fast = np.abs(travel[at]) > _FAST * np.abs(travel).max()
-    return at[fast], ratios[fast]
-
-
-def _at_most(ratios: Array) -> float:
-    """Median of ratios plus its standard error between visits: a few visits in noise are smoother after a flip by chance."""
-    logs = np.log(np.maximum(ratios, 1e-12))
-    return float(np.exp(np.median(logs) + float(logs.std(ddof=1) / np.sqrt(len(logs)))))
-
-
-def _roughness(x: Array) -> float:
-    """Sum of squared residuals of a parabola fitted to a few samples."""
-    return float(np.polyfit(np.linspace(-1.0, 1.0, len(x)), x, 2, full=True)[1].sum())
-
-
 def check_copied(state: Examination) -> None:
     """Refuses one effort in two columns; warns of one position in two, and of efforts that are the controller's target."""
-    recording = state.recording
+    recording, joints = state.recording, state.robot.joints
     for i, j in combinations(np.flatnonzero(np.ptp(recording.position, axis=0) > 0), 2):
         if np.array_equal(recording.position[:, i], recording.position[:, j]):
-            state.add(
-                Id.POSITION_TWICE,
-                f"the positions of {state.robot.joints[i]} and {state.robot.joints[j]} are equal in every row",
-            )
+            state.add(Id.POSITION_TWICE, f"the positions of {joints[i]} and {joints[j]} are equal in every row")
     if recording.effort is None:
         return
     effort = recording.effort
     for i, j in combinations(np.flatnonzero(np.ptp(effort, axis=0) > 0), 2):
         factor = float(effort[:, i] @ effort[:, j] / (effort[:, i] @ effort[:, i]))
         if np.linalg.norm(effort[:, j] - factor * effort[:, i]) < _COPIED * np.linalg.norm(effort[:, j]):
-            state.add(
-                Id.EFFORT_TWICE,
-                f"the efforts of {state.robot.joints[i]} and {state.robot.joints[j]} are one signal",
-            )
+            state.add(Id.EFFORT_TWICE, f"the efforts of {joints[i]} and {joints[j]} are one signal")
     for name in ("torque_target", "effort_target"):
         target = getattr(recording, name)
         if target is None or target.shape != effort.shape:
@@ -213,7 +157,7 @@ def check_computed(state: Examination) -> None:
     recording = state.recording
     if recording.effort is None:
         return
-    part = _longest_even(recording.time)
+    part = longest_even(recording.time, _COMPARED[1])
     if part.stop - part.start < _COMPARED[0]:
         return
     time, q, effort = recording.time[part], recording.position[part], recording.effort[part]
@@ -247,12 +191,3 @@ def _shares(stated: Array, measured: Array) -> tuple[Array, Array]:
     shares = np.sum(stated * measured, axis=1)[:, alive] / size[:, alive]
     share = np.median(shares, axis=0)
     return share, _OF_MEDIAN * np.median(np.abs(shares - share), axis=0) / np.sqrt(count)
-
-
-def _longest_even(time: Array) -> slice:
-    """The longest run of rows without a gap, at most as many as are compared."""
-    steps = np.diff(time)
-    gaps = np.flatnonzero(np.abs(steps - np.median(steps)) > 0.5 * np.median(steps)) + 1
-    ends = np.array([0, *gaps, len(time)])
-    k = int(np.argmax(np.diff(ends)))
-    return slice(int(ends[k]), int(min(ends[k + 1], ends[k] + _COMPARED[1])))

@@ -9,7 +9,7 @@ import numpy as np
 from ...grouping import equal_runs, runs
 from ...judgements.catalogue import Id
 from ...linalg import Array, IntArray, positive
-from ..clock import read_clock
+from ..clock import longest_even, read_clock
 from ..resolution import count_of
 from .checks import smooth_speeds
 from .examination import Examination
@@ -122,10 +122,7 @@ def check_averaged(state: Examination) -> None:
     average 0. If the efforts are averaged alike, the dynamics hold for the averages as well.
     """
     time, effort = state.recording.time, state.recording.effort
-    steps = np.diff(time)
-    ends = np.concatenate([[0], np.flatnonzero(steps > 1.5 * np.median(steps)) + 1, [len(time)]])
-    k = int(np.argmax(np.diff(ends)))
-    piece = slice(int(ends[k]), min(int(ends[k + 1]), int(ends[k]) + _PIECE))
+    piece = longest_even(time, _PIECE)
     rows = _averaged_rows(state.recording.position[piece])
     if effort is not None and rows.any():
         rows[rows == _averaged_rows(effort[piece])] = 0

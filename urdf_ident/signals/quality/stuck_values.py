@@ -6,7 +6,7 @@ import numpy as np
 
 from ...grouping import equal_runs
 from ...judgements.catalogue import Id
-from ...linalg import Array, BoolArray
+from ...linalg import Array
 from ..clock import read_clock
 from ..resolution import count_of
 from .checks import MOVING
@@ -44,44 +44,40 @@ def drop_clipped(state: Examination) -> None:
                 size=float(own.mean()),
             )
     if clipped.mean() > 0.2:
-        share = f"{100 * clipped.mean():.3g} %"
-        state.add(
-            Id.EFFORT_CLIPPED,
-            f"{share} of the rows hold a clipped effort",
-            remedy="record it again, slower",
-            severity="refused",
-        )
+        words = f"{100 * clipped.mean():.3g} % of the rows hold a clipped effort"
+        state.add(Id.EFFORT_CLIPPED, words, remedy="record it again, slower", severity="refused")
     elif clipped.any():
         state.recording = recording.take(~clipped)
 
 
 def drop_frozen(state: Examination) -> None:
     """Drops rows in which a position or an effort freezes during motion."""
-    if any(finding.id == Id.EFFORT_CLIPPED and finding.severity == "refused" for finding in state.findings):
+    if state.stopped:
         return
     recording = state.recording
-    clock = read_clock(recording.time)
-    long = max(20, int(0.1 * clock.rate))
+    rate = read_clock(recording.time).rate
+    long = max(20, int(0.1 * rate))
     typical = np.quantile(np.abs(np.diff(recording.position, axis=0)), 0.99, axis=0)
     frozen = np.zeros(len(recording), dtype=bool)
-    for j in range(state.robot.n):
+    for j, joint in enumerate(state.robot.joints):
         x = recording.position[:, j]
-        held = _constant_runs(x, long)
-        runs = [(begin, end) for begin, end in held if end < len(x) and abs(x[end] - x[end - 1]) > 5 * typical[j] > 0]
-        if recording.velocity is not None:
-            speed = np.abs(recording.velocity[:, j])
-            runs += [(begin, end) for begin, end in held if np.median(speed[begin:end]) > 5 * MOVING]
-        _freeze(state, frozen, _without_coarse_steps(x, runs), "position", state.robot.joints[j])
-        if recording.effort is not None and np.ptp(recording.effort[:, j]) > 0:
-            effort = recording.effort[:, j]
-            usual = np.quantile(equal_runs(effort)[1], 0.95)
-            runs = [
-                (b, e)
-                for b, e in _constant_runs(effort, int(max(long, 10 * usual)))
-                if np.ptp(x[b:e]) > 50 * MOVING * long / clock.rate
-            ]
-            runs = _without_coarse_steps(effort, runs)
-            _freeze(state, frozen, runs, "effort", state.robot.joints[j])
+        speed = np.zeros(len(x)) if recording.velocity is None else np.abs(recording.velocity[:, j])
+        held = [
+            (begin, end)
+            for begin, end in _constant_runs(x, long)
+            if (end < len(x) and abs(x[end] - x[end - 1]) > 5 * typical[j] > 0) or np.median(speed[begin:end]) > 5 * MOVING
+        ]
+        channels = [("position", x, held)]
+        if recording.effort is not None and np.ptp(effort := recording.effort[:, j]) > 0:
+            least = int(max(long, 10 * np.quantile(equal_runs(effort)[1], 0.95)))
+            moved = 50 * MOVING * long / rate
+            held = [(begin, end) for begin, end in _constant_runs(effort, least) if np.ptp(x[begin:end]) > moved]
+            channels.append(("effort", effort, held))
+        for what, values, held in channels:
+            for begin, end in _without_coarse_steps(values, held):
+                frozen[begin:end] = True
+                words = f"the {what} freezes for {end - begin} rows in the middle of a motion; left out"
+                state.add(Id.CHANNEL_FROZEN, words, joint=joint, at=[begin])
     share = frozen.mean()
     if share > 0.2:
         state.add(Id.FROZEN_TOO_LONG, f"{100 * share:.3g} % of the log is frozen")
@@ -89,34 +85,16 @@ def drop_frozen(state: Examination) -> None:
         state.recording = recording.take(~frozen)
 
 
-def _without_coarse_steps(x: Array, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _without_coarse_steps(x: Array, held: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The runs of equal samples without those due to a coarse resolution, which end with a step of one resolution.
 
     A frozen channel jumps when it resumes. A run at the end of a log, whose next value is unknown, must be longer than all runs
     that a coarse resolution explains.
     """
-    step = count_of(x)
-    if step == 0.0 or not runs:
-        return runs
-    jumps = [abs(x[end] - x[end - 1]) if end < len(x) else np.inf for _, end in runs]
-    coarse = [jump < 1.5 * step for jump in jumps]
-    longest = max((end - begin for (begin, end), some in zip(runs, coarse, strict=True) if some), default=0)
-    return [
-        (begin, end)
-        for (begin, end), some in zip(runs, coarse, strict=True)
-        if not some and (end < len(x) or end - begin > longest)
-    ]
-
-
-def _freeze(state: Examination, frozen: BoolArray, runs: list[tuple[int, int]], what: str, joint: str) -> None:
-    for begin, end in sorted(set(runs)):
-        frozen[begin:end] = True
-        state.add(
-            Id.CHANNEL_FROZEN,
-            f"the {what} freezes for {end - begin} rows in the middle of a motion; left out",
-            joint=joint,
-            at=[begin],
-        )
+    step = count_of(x) if held else 0.0
+    coarse = {(begin, end) for begin, end in held if end < len(x) and abs(x[end] - x[end - 1]) < 1.5 * step}
+    longest = max((end - begin for begin, end in coarse), default=0)
+    return [(begin, end) for begin, end in held if (begin, end) not in coarse and (end < len(x) or end - begin > longest)]
 
 
 def _constant_runs(x: Array, shortest: int) -> list[tuple[int, int]]:
