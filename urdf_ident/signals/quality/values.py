@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from ...grouping import equal_runs
 from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray, IntArray
-from ...logs.recording import Recording
 from ..clock import GAP_PERIODS
 from ..resolution import count_of
 from .examination import TOO_MANY, Examination
@@ -47,34 +46,31 @@ def zero_vanishing(state: Examination) -> None:
 def join_rows(state: Examination) -> None:
     """Joins signals whose rows hold no positions, as in an outer join of topics with separate clocks.
 
-    Args:
-        state: The log; changed. The rows of the positions are kept, whose accelerations interpolation would spoil.
+    The rows of the positions are kept, whose accelerations interpolation would spoil.
     """
     recording, time = state.recording, state.recording.time
-    rows = _complete(recording.position)
-    own = {name: array for name, array in recording.signals() if hasattr(recording, name) and _apart(rows, _complete(array))}
-    if not own or not np.isfinite(time).all() or (np.diff(time) < 0).any():
+
+    def complete(array: Array) -> BoolArray:
+        """Rows in which no column is missing that has values at all, shape (N,)."""
+        known = np.isfinite(array)
+        return np.asarray(known[:, known.any(axis=0)].all(axis=1) & known.any())
+
+    rows, apart = complete(recording.position), dict[str, BoolArray]()
+    for name, array in recording.signals():
+        others = complete(array)
+        fewer = min(rows.sum(), others.sum())
+        if hasattr(recording, name) and fewer >= _OWN and (rows & others).sum() < _SHARED * fewer:
+            apart[name] = others
+    if not apart or not np.isfinite(time).all() or (np.diff(time) < 0).any():
         return
-    joined: dict[str, Any] = {name: _at_times(time, array, rows) for name, array in own.items()}
-    words = ", ".join(f"{name} in {int(_complete(array).sum())}" for name, array in own.items())
+    joined: dict[str, Any] = {name: _at_times(time, getattr(recording, name), rows) for name in apart}
+    words = ", ".join(f"{name} in {int(others.sum())}" for name, others in apart.items())
     state.recording = replace(recording.take(rows), **joined)
     state.add(
         Id.SIGNALS_JOINED,
         f"positions are in {int(rows.sum())} of {len(rows)} rows, {words} others: signals with separate clocks; "
         "interpolated at the times of the positions",
     )
-
-
-def _complete(array: Array) -> BoolArray:
-    """Rows in which no column is missing that has values at all, shape (N,)."""
-    known = np.isfinite(array)
-    return np.asarray(known[:, known.any(axis=0)].all(axis=1) & known.any())
-
-
-def _apart(rows: BoolArray, others: BoolArray) -> bool:
-    """Returns whether two signals have rows of their own."""
-    fewer = min(rows.sum(), others.sum())
-    return bool(fewer >= _OWN and (rows & others).sum() < _SHARED * fewer)
 
 
 def _at_times(time: Array, array: Array, rows: BoolArray) -> Array:
@@ -98,79 +94,69 @@ def drop_unreadable(state: Examination) -> None:
 
 
 def repair(state: Examination) -> None:
-    """Drops impossible values: not finite, far too large, or spikes of one or two samples.
+    """Drops impossible values: not finite, far too large, values of a logger for missing ones, or spikes of one or two samples.
 
-    Args:
-        state: The log; changed. Rows with a bad position or effort are dropped; gaps in other signals are interpolated.
+    Rows with a bad position or effort are dropped; gaps in other signals are interpolated.
     """
-    changes: dict[str, Any] = {}
-    wrenches = dict(state.recording.wrenches)
-    bad_rows = np.zeros(len(state.recording), dtype=bool)
-    for name, array in state.recording.signals():
-        clean = _without_bad_values(state, name, array)
+    recording, joints = state.recording, state.robot.joints
+    changes, wrenches = dict[str, Any](), dict(recording.wrenches)
+    bad_rows = np.zeros(len(recording), dtype=bool)
+    for name, array in recording.signals():
+        clean = array
+        for j in range(array.shape[1]):
+            joint = joints[j] if array.shape[1] == len(joints) and not name.startswith("wrench") else None
+            bad = _bad_values(state, name, array[:, j], joint)
+            if bad.any():
+                clean = array.copy() if clean is array else clean  # a good signal is not copied
+                clean[bad, j] = np.nan
         holes = np.isnan(clean)
         if name in _REQUIRED:
-            _refuse_lost_signals(state, name, holes)
+            for j in np.flatnonzero(holes.mean(axis=0) > TOO_MANY):
+                words = f"{100 * holes[:, j].mean():.3g} % of the {name} values are missing or impossible"
+                state.add(Id.CHANNEL_MISSING, words, joint=joints[j], at=np.flatnonzero(holes[:, j]))
             bad_rows |= (holes & ~holes.all(axis=0)).any(axis=1)
             changes[name] = clean
         elif holes.mean() > TOO_MANY or holes.all(axis=0).any():
             state.add(Id.SIGNAL_DROPPED, f"{name} is not used: {100 * holes.mean():.3g} % of its values are missing")
-            wrenches.pop(name.removeprefix("wrench "), None)
             changes[name] = None
         elif holes.any():
-            clean = _interpolate(state.recording.time, clean)
-            state.add(
-                Id.VALUES_BRIDGED,
-                f"{int(holes.sum())} missing value(s) of {name} were interpolated",
-                at=np.flatnonzero(holes.any(axis=1)),
-            )
-            changes[name] = clean
-    for frame in list(wrenches):
-        wrenches[frame] = changes.pop(f"wrench {frame}", wrenches[frame])
-    known = {item.name for item in fields(Recording)}
-    changed = {name: value for name, value in changes.items() if name in known}
-    state.recording = replace(state.recording, wrenches=wrenches, **changed)
+            words = f"{int(holes.sum())} missing value(s) of {name} were interpolated"
+            state.add(Id.VALUES_BRIDGED, words, at=np.flatnonzero(holes.any(axis=1)))
+            filled = [
+                np.interp(recording.time, recording.time[~hole], x[~hole]) for hole, x in zip(holes.T, clean.T, strict=True)
+            ]
+            changes[name] = np.column_stack(filled)
+    for frame, values in wrenches.copy().items():
+        wrenches[frame] = changes.pop(f"wrench {frame}", values)
+    known = {frame: values for frame, values in wrenches.items() if values is not None}
+    own = {name: values for name, values in changes.items() if hasattr(recording, name)}
+    state.recording = replace(recording, wrenches=known, **own)
     if not state.stopped:
         state.drop(bad_rows, Id.VALUES_MISSING, "have a missing or impossible position or effort")
 
 
-def _without_bad_values(state: Examination, name: str, array: Array) -> Array:
-    """The signal with NaN for impossible values and spikes; works joint by joint, so that a good signal is not copied."""
-    clean: Array | None = None
-    for j in range(array.shape[1]):
-        joint = state.robot.joints[j] if array.shape[1] == state.robot.n and not name.startswith("wrench") else None
-        x = array[:, j].copy()
-        bad = np.isinf(x) | (np.abs(x) > IMPOSSIBLE)
-        if bad.any():
-            state.add(
-                Id.VALUES_IMPOSSIBLE,
-                f"{int(bad.sum())} value(s) of {name} are impossible (up to {float(np.abs(x[bad]).max()):.3g}); left out",
-                joint=joint,
-                at=np.flatnonzero(bad),
-            )
-            x[bad] = np.nan
-        if name in _SPIKE:
-            least = _RESOLUTION.get(name, 1e-9)
-            stuck = (_sentinel_runs if name.endswith("position") else _sentinels)(x, least)
-            if stuck.any():
-                words = f"{int(stuck.sum())} value(s) of {name} are exactly {x[stuck][0]:.6g} between others; left out"
-                state.add(
-                    Id.VALUES_SENTINEL,
-                    words,
-                    joint=joint,
-                    at=np.flatnonzero(stuck),
-                )
+def _bad_values(state: Examination, name: str, channel: Array, joint: str | None) -> BoolArray:
+    """Which values of a channel are impossible, shape (N,); adds a finding for each kind."""
+    x = channel.copy()
+    bad = np.isinf(x) | (np.abs(x) > IMPOSSIBLE)
+    if bad.any():
+        words = f"{int(bad.sum())} value(s) of {name} are impossible (up to {float(np.abs(x[bad]).max()):.3g}); left out"
+        state.add(Id.VALUES_IMPOSSIBLE, words, joint=joint, at=np.flatnonzero(bad))
+        x[bad] = np.nan
+    if name in _SPIKE:
+        least = _RESOLUTION.get(name, 1e-9)
+        stuck = (_sentinel_runs if name.endswith("position") else _sentinels)(x, least)
+        if stuck.any():
+            words = f"{int(stuck.sum())} value(s) of {name} are exactly {x[stuck][0]:.6g} between others; left out"
+            state.add(Id.VALUES_SENTINEL, words, joint=joint, at=np.flatnonzero(stuck))
             x[stuck] = np.nan
-            spikes = _spikes(x, _SPIKE[name], least)
-            if spikes.any():
-                words = f"{int(spikes.sum())} spike(s) of {name} left out"
-                state.add(Id.VALUES_SPIKE, words, joint=joint, at=np.flatnonzero(spikes))
-            x[spikes] = np.nan
-            bad |= stuck | spikes
-        if bad.any():
-            clean = array.copy() if clean is None else clean
-            clean[:, j] = x
-    return array if clean is None else clean
+        spikes = _spikes(x, _SPIKE[name], least)
+        if spikes.any():
+            state.add(
+                Id.VALUES_SPIKE, f"{int(spikes.sum())} spike(s) of {name} left out", joint=joint, at=np.flatnonzero(spikes)
+            )
+        bad |= stuck | spikes
+    return bad
 
 
 def _sentinels(x: Array, least: float = 1e-9, rows: IntArray | None = None) -> BoolArray:
@@ -234,22 +220,3 @@ def _away(x: Array, neighbours: int, share: float, tail: float, least: float) ->
     if neighbours // 2 * np.abs(np.diff(filled)).max() <= apart:
         return None
     return known, np.abs(filled - median_filter(filled, neighbours, mode="nearest")), apart
-
-
-def _refuse_lost_signals(state: Examination, name: str, holes: BoolArray) -> None:
-    for j in np.flatnonzero(holes.mean(axis=0) > TOO_MANY):
-        share = 100 * holes[:, j].mean()
-        state.add(
-            Id.CHANNEL_MISSING,
-            f"{share:.3g} % of the {name} values are missing or impossible",
-            joint=state.robot.joints[j],
-            at=np.flatnonzero(holes[:, j]),
-        )
-
-
-def _interpolate(time: Array, x: Array) -> Array:
-    out = x.copy()
-    for j in range(x.shape[1]):
-        known = np.isfinite(x[:, j])
-        out[:, j] = np.interp(time, time[known], x[known, j])
-    return out
