@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -67,7 +68,7 @@ def stages(robot: Robot, logs: Sequence[Recording]) -> dict[str, float]:
     reports = timed("check", lambda: assessed(logs, robot, Drive.build(robot.n), config))
     prepared = timed("condition", lambda: conditioned_logs(logs, reports, robot, config, None))
     statistics = timed("rows and factors", lambda: build_statistics(model, prepared))
-    timed("repeated motions", lambda: motions(statistics))
+    statistics = replace(statistics, motions=timed("repeated motions", lambda: motions(statistics)))
     timed("fit", lambda: fit_base(statistics, base))
 
     def estimate(part: object) -> np.ndarray:

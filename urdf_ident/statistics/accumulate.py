@@ -18,7 +18,7 @@ from ..progress import Progress
 from ..samples import Segment
 from ..signals.condition import Conditioned
 from ..signals.prepare import PreparedLog
-from .entries import BLOCKS, Statistic, blocks_of, layouts_of
+from .entries import BLOCKS, Layout, Statistic, blocks_of, layouts_of
 from .rows import RowFilter, filtered_rows, row_counts
 from .statistic import StatisticSet, merge_all
 
@@ -64,33 +64,66 @@ def accumulate(
             expected=f"{len(row_filter.taps()) / rate:.3g} s for {rate / row_filter.factor:.3g} equations a second",
             remedy="record longer, or raise signals.decimate",
         )
-    layouts, entries = layouts_of(model), list[Statistic]()
+    layouts, done = layouts_of(model), 0
+    factors = BlockFactors(layouts)
     place_of = np.repeat(np.arange(len(joined)), [len(part) for part in joined]) if joined else np.arange(blocks)
-    block, factors, sizes, done = -1, list[FactorAccumulator](), np.zeros(len(layouts)), 0
-
-    def finish() -> None:
-        """Adds the factors of the current block."""
-        for layout, factor, rows in zip(layouts, factors, sizes, strict=False):
-            count = max(1, round(float(rows)))
-            entries.append(Statistic(log, block, layout.group, factor.factor(), count, segments[0].repeats, layout.expansion))
-
     for k, segment in enumerate(segments):
         offset, counts = done, row_counts(segment, row_filter)
         for first, pieces in filtered_rows(model, segment, row_filter, None if weights is None else weights[k], compact=True):
             rows = np.arange(first, first + len(pieces[0]))
-            block_of, done = place_of[(offset + rows) * blocks // total], offset + first + len(rows)
-            begins = np.flatnonzero(np.diff(block_of, prepend=-1))
-            for begin, end in zip(begins, [*begins[1:], len(rows)], strict=True):
-                if block_of[begin] != block:
-                    finish()
-                    block, factors = int(block_of[begin]), [FactorAccumulator(piece.shape[1]) for piece in pieces]
-                    sizes = np.zeros(len(layouts))
-                for factor, piece in zip(factors, pieces, strict=True):
-                    factor.add(piece[begin:end])
-                sizes = sizes + counts[rows[begin:end]].sum(axis=0)
-    finish()
+            factors.add(place_of[(offset + rows) * blocks // total], pieces, counts[rows])
+            done = offset + first + len(rows)
     digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
-    return StatisticSet(model.names, layouts, tuple(entries), digest)
+    return StatisticSet(model.names, layouts, factors.entries(log, segments[0].repeats), digest)
+
+
+class BlockFactors:
+    """Accumulates the factors of one log's time blocks, one block after the other.
+
+    Args:
+        layouts: Columns of each row group.
+    """
+
+    def __init__(self, layouts: Sequence[Layout]) -> None:
+        self.layouts = layouts
+        self._finished: list[tuple[int, list[Array], Array]] = []  # block, factors and rows of its groups
+        self._block, self._open, self._rows = -1, list[FactorAccumulator](), np.zeros(len(layouts))
+
+    def add(self, block_of: IntArray, pieces: Sequence[Array], counts: Array) -> None:
+        """Adds rows in the order of their blocks.
+
+        Args:
+            block_of: Block of each row, shape (m,), ascending over all calls.
+            pieces: Rows of each row group, shape (m, columns of the group) each; not copied.
+            counts: Number of rows of each group that each row counts as, shape (m, groups).
+        """
+        begins = np.flatnonzero(np.diff(block_of, prepend=-1))
+        for begin, end in zip(begins, [*begins[1:], len(block_of)], strict=True):
+            if block_of[begin] != self._block:
+                self._finish()
+                self._block, self._open = int(block_of[begin]), [FactorAccumulator(piece.shape[1]) for piece in pieces]
+                self._rows = np.zeros(len(pieces))
+            for factor, piece in zip(self._open, pieces, strict=True):
+                factor.add(piece[begin:end])
+            self._rows = self._rows + counts[begin:end].sum(axis=0)
+
+    def _finish(self) -> None:
+        if self._open:
+            self._finished.append((self._block, [factor.factor() for factor in self._open], self._rows))
+        self._open = []
+
+    def entries(self, log: str, repeats: float) -> tuple[Statistic, ...]:
+        """Returns the factors of all rows added, by block and row group.
+
+        Args:
+            repeats: Number of periods averaged in each row.
+        """
+        self._finish()
+        return tuple(
+            Statistic(log, block, layout.group, factor, max(1, round(float(count))), repeats, layout.expansion)
+            for block, factors, rows in self._finished
+            for layout, factor, count in zip(self.layouts, factors, rows, strict=True)
+        )
 
 
 def statistic_of(
@@ -102,8 +135,9 @@ def statistic_of(
     """Computes the statistic of one log, decimated as it was prepared.
 
     Args:
-        log: Its name, its motion, and weights of the samples.
-        blocks, joined: As for :func:`accumulate`.
+        log: Its name, its motion, and weights of the samples of each segment, shape (N, groups).
+        blocks: As for :func:`accumulate`.
+        joined: As there, shape (k,) each.
     """
     name, made, weights = log
     common = f"cutoff {made.cutoff:.9g} Hz, velocity {made.velocity_source}"

@@ -103,12 +103,12 @@ def repair(state: Examination) -> None:
     bad_rows = np.zeros(len(recording), dtype=bool)
     for name, array in recording.signals():
         clean = array
-        for j in range(array.shape[1]):
-            joint = joints[j] if array.shape[1] == len(joints) and not name.startswith("wrench") else None
-            bad = _bad_values(state, name, array[:, j], joint)
+        for k in range(array.shape[1]):
+            joint = joints[k] if array.shape[1] == len(joints) and not name.startswith("wrench") else None
+            bad = _bad_values(state, name, array[:, k], joint)
             if bad.any():
                 clean = array.copy() if clean is array else clean  # a good signal is not copied
-                clean[bad, j] = np.nan
+                clean[bad, k] = np.nan
         holes = np.isnan(clean)
         if name in _REQUIRED:
             for j in np.flatnonzero(holes.mean(axis=0) > TOO_MANY):
