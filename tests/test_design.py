@@ -38,7 +38,9 @@ from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
 from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.project import parse_project
-from urdf_ident.viz.limits_plot import limits_figure, plot_limits
+from urdf_ident.result.plots.charts import limit_charts
+from urdf_ident.result.plots.figure import draw_grid
+from urdf_ident.result.plots.plots import plot_limits
 
 QUICK = {"starts": 1, "budget": 60.0, "collisions": None}
 
@@ -497,7 +499,7 @@ def test_the_picture_shows_every_joint_and_limit(tmp_path: Path, monkeypatch: py
     robot = Robot.from_urdf(arm_urdf("zyx"))
     limits = Limits.from_robot(robot)
     motion = random_fourier(limits, 6.0)
-    figure = limits_figure(motion, limits, prior_torque(robot), "arm")
+    figure = draw_grid(limit_charts(motion, limits, prior_torque(robot)), 3, 2.0, 2.0)[0].figure
     assert len(figure.axes) == 12
     for axis, (low, high) in zip(figure.axes[:3], zip(limits.lower, limits.upper, strict=True), strict=True):
         levels = {float(line.get_ydata()[0]) for line in axis.lines[1:]}

@@ -9,7 +9,6 @@ import warnings
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,13 +17,14 @@ from urdf_ident.cli.common import run as run_here
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.judgements.judgement import Judgement, Remedy
 from urdf_ident.judgements.verdict import Verdict
-from urdf_ident.parallel import workers
 from urdf_ident.report import report_html
 from urdf_ident.report.content import number
 from urdf_ident.report.svg import svg
 from urdf_ident.result.dynamics.friction_curves import friction_curves
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
+from urdf_ident.result.plots.chart import Chart, Line, horizontal
+from urdf_ident.result.plots.charts import parameter_charts
 from urdf_ident.result.text.brief import brief, changes, joint_errors
 from urdf_ident.result.text.commands import CommandPaths
 from urdf_ident.result.text.summary import validation_table
@@ -102,12 +102,6 @@ def test_the_report_without_series_says_what_is_missing_and_escapes_names(ident:
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page
     assert "The torque series of the logs are not available" in page
-
-
-def test_workers_draw_the_same_figures(ident: Identification) -> None:
-    alone = report_html(ident)
-    with workers(2):
-        assert report_html(ident) == alone
 
 
 def test_commands_of_the_report_run_as_printed(
@@ -211,7 +205,8 @@ def test_a_command_in_the_summary_has_its_own_line(ident: Identification, monkey
 
 
 def test_errors_are_drawn_relative_to_the_torque_of_each_joint(ident: Identification) -> None:
-    wide = [bar.get_width() for bar in ident.plot.errors()[0].containers[-1]]
+    bars = ident.plot.errors()[0].patches[-ident.model.n :]  # those of the identified model
+    wide = [float(np.max(bar.get_xy()[:, 0])) for bar in bars]
     assert wide == pytest.approx([100 * joint["relative"] for joint in ident.validation[0]["per_joint"]])
 
 
@@ -285,16 +280,11 @@ def test_parameters_as_a_frame(ident: Identification) -> None:
 
 def test_terms_of_other_units_are_drawn_apart(ident: Identification) -> None:
     """Newtons of a slide beside newton metres of a wrist hide these."""
-    _, terms = ident.plot.parameter_groups()
-    assert {len({row.unit for row in rows}) for rows in terms.values()} == {1}
-    slide = replace(ident.parameters[-1], unit="N", symbol="Fc", owner="slide")
-    rows = [*ident.parameters, slide]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("urdf_ident.result.plots.accessor.parameters", lambda _: rows)
-        _, terms = ident.plot.parameter_groups()
-    assert [row.owner for row in terms["Fc [N]"]] == ["slide"]
-    assert len(terms["Fc [N·m]"]) == 3
-    assert "Fv" in terms
+    rows = [*ident.parameters, replace(ident.parameters[-1], unit="N", symbol="Fc", owner="slide")]
+    charts = parameter_charts(rows, ident.model.n_inertial)
+    assert charts["Fc [N]"].names == ["slide"]
+    assert charts["Fc [N]"].x == "N"
+    assert list(charts["Fc [N·m]"].names) == list(charts["Fv"].names) == list(ident.model.robot.joints)
 
 
 def test_the_table_of_held_out_errors_takes_the_narrower_way() -> None:
@@ -322,17 +312,18 @@ def test_pictures_in_a_session(ident: Identification) -> None:
     assert re.search(r"\.torque\(\)", repr(ident.plot))
 
 
-def test_numbers_that_are_read_keep_their_digits_and_foreign_names_raise_no_warning() -> None:
-    """Ticks of small torques were all cut to 0.00, as coordinates are."""
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots()
-        axes.plot([0.0, 1.0], [0.0, 0.0125])
-        axes.set_title("左肘")
-
+def test_pictures_of_the_page_show_numbers_names_and_breaks() -> None:
+    gap = Line([0.0, 0.5, np.nan, 0.5, 1.0], [0.0, 0.0125, np.nan, 0.0, 0.01], "ink", label="a & b")
+    text = svg([Chart([gap, horizontal(0.005, "soft")], "左肘", "x", "y", legend=True)], "words", 200.0)
+    assert "左肘" in text
+    assert ">0.005<" in text
+    assert "a &amp; b" in text
+    path = re.search(r'<path d="([^"]*)" stroke="var\(--ink\)" stroke-width="1.3"', text)
+    assert path is not None
+    assert path[1].count("M") == 2
+    assert path[1].count("L") == 2
+    assert not re.search(r"<[^>]*\d\.\d{3}[^>]*>", text)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        picture = svg(draw, 3.0, 2.0, "words")
-    assert "左肘" in picture
-    assert ">0.005<" in picture
-    assert not re.search(r"<[^>]*\d\.\d{3}[^>]*>", picture)
+        small = svg([Chart([Line([1.0, 10.0], [1e-7, 1e3], "bad")], log=True)], "log", 200.0)
+    assert ">10⁻⁷<" in small

@@ -41,7 +41,7 @@ from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.report.svg import svg
 from urdf_ident.report.template import rendered
-from urdf_ident.result.plots.style import apply_style
+from urdf_ident.result.plots.chart import Chart
 from urdf_ident.viz import page
 
 #: Ends of texts, comments and elements, and what starts something else, in all the languages that are written.
@@ -284,9 +284,9 @@ def test_checklists(name: str) -> None:
 
 @every_name
 def test_pictures(name: str) -> None:
-    """Matplotlib reads no formula, and the page's colours and fonts do not change the text."""
+    """Titles, labels and descriptions of pictures are the names themselves."""
     if name.isprintable() and name.strip():
-        text = svg(lambda figure: apply_style(figure.subplots(), title=name), 2.0, 2.0, name)
+        text = svg([Chart([], title=name)], name, 200.0)
         picture = ET.fromstring(text)
         assert picture.get("aria-label") == name
         assert name in ["".join(element.itertext()) for element in picture.iter("text")]

@@ -22,7 +22,8 @@ import numpy as np
 
 from urdf_ident.compensation.friction_curve import friction_columns
 from urdf_ident.model.prior import USUAL_WEIGHT
-from urdf_ident.result.plots.style import PALETTE, apply_style, figure_class, legend
+from urdf_ident.result.plots.chart import PALETTE
+from urdf_ident.result.plots.figure import apply_style, figure_class, legend
 
 
 def save(figure: Any, folder: Path, name: str) -> str:
@@ -51,9 +52,9 @@ def overlay(time_axis: Any, pairs: list[tuple[Any, Any]], titles: list[str]) -> 
     figure = figure_class()(figsize=(9.0, 1.9 * len(pairs)))
     for j, (measured, predicted) in enumerate(pairs):
         axis = figure.add_subplot(len(pairs), 1, j + 1)
-        axis.plot(time_axis, measured, color=PALETTE.ink, linewidth=0.6, label="measured")
-        axis.plot(time_axis, predicted, color=PALETTE.identified, linewidth=1.0, label="reconstructed")
-        axis.plot(time_axis, measured - predicted, color=PALETTE.residual, linewidth=0.6, label="residual")
+        axis.plot(time_axis, measured, color=PALETTE["ink"], linewidth=0.6, label="measured")
+        axis.plot(time_axis, predicted, color=PALETTE["identified"], linewidth=1.0, label="reconstructed")
+        axis.plot(time_axis, measured - predicted, color=PALETTE["residual"], linewidth=0.6, label="residual")
         apply_style(axis, title=titles[j], x="time [s]" if j == len(pairs) - 1 else "", y="torque [N·m]")
         if j == 0:
             legend(axis)
@@ -81,7 +82,7 @@ def wu(folder: Path) -> list[str]:
     figure = figure_class()(figsize=(9.0, 3.0))
     for j in range(3):
         axis = figure.add_subplot(1, 3, j + 1)
-        axis.plot(log.truth.time, 1e3 * (actual[:, j] - reference[:, j]), color=PALETTE.residual, linewidth=0.7)
+        axis.plot(log.truth.time, 1e3 * (actual[:, j] - reference[:, j]), color=PALETTE["residual"], linewidth=0.7)
         apply_style(axis, title=f"axis {j + 1}", x="time [s]", y="tracking error [mrad]" if j == 0 else "")
     return ["## Wu 2012: the circle", "", *rows, save(figure, folder, "wu_circle_tracking")]
 
@@ -136,8 +137,8 @@ def liu(folder: Path) -> list[str]:
         axis = figure.add_subplot(2, 3, j + 1)
         top = float(np.abs(curve.points.velocity).max())
         speed = np.concatenate([np.linspace(-top, -1e-3, 100), np.linspace(1e-3, top, 100)])
-        axis.plot(curve.points.velocity, curve.points.torque, ".", color=PALETTE.ink)
-        axis.plot(speed, friction_columns(curve.law, speed) @ curve.params, color=PALETTE.friction, linewidth=1.0)
+        axis.plot(curve.points.velocity, curve.points.torque, ".", color=PALETTE["ink"])
+        axis.plot(speed, friction_columns(curve.law, speed) @ curve.params, color=PALETTE["friction"], linewidth=1.0)
         apply_style(axis, title=curve.joint, x="speed [rad/s]", y="friction [N·m]")
     pictures = [save(figure, folder, "liu_friction_curves")]
     part = data.test[0].segments[0]

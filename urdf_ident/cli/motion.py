@@ -60,9 +60,9 @@ def design(
     found = run_design(project, folder, project.build_model(robot), out, earlier)
     if plot is not None:
         from ..motion.limits import prior_torque
-        from ..viz.limits_plot import plot_limits
+        from ..result.plots.plots import plot_limits
 
-        typer.echo(f"wrote {plot_limits(found.trajectory, found.limits, plot, prior_torque(robot), robot.name)}")
+        typer.echo(f"wrote {plot_limits(found.trajectory, found.limits, plot, prior_torque(robot))}")
 
 
 @command("simulate arm.urdf motion.csv --truth out/identification.json -o log.csv")

@@ -57,7 +57,7 @@ def plot(
     force: Force = False,
 ) -> None:
     """Write single figures of a result."""
-    from ..result.plots.accessor import PICTURES
+    from ..result.plots.plots import PICTURES
 
     if kind not in ("png", "svg", "pdf"):
         raise typer.BadParameter(f"unknown format '{kind}': png, svg or pdf")

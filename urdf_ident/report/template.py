@@ -11,7 +11,6 @@ from ..files.page_policy import page_policy
 from ..quoting import markup
 from ..result.text.commands import CommandPaths
 from .content import number
-from .svg import svg
 
 
 def rendered(name: str, paths: CommandPaths | None = None, **values: Any) -> str:
@@ -23,13 +22,12 @@ def rendered(name: str, paths: CommandPaths | None = None, **values: Any) -> str
         values: Variables of the template.
 
     Raises:
-        MissingExtraError: matplotlib or jinja2 is not installed.
+        MissingExtraError: jinja2 is not installed.
     """
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError as error:
-        raise MissingExtraError("the report needs matplotlib and jinja2", remedy="pip install 'urdf-ident[report]'") from error
-    svg(lambda figure: None, 1.0, 1.0, "")  # raises early if matplotlib is missing
+        raise MissingExtraError("the report needs jinja2", remedy="pip install 'urdf-ident[report]'") from error
     environment = Environment(
         loader=FunctionLoader(_text), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -269,9 +269,9 @@ class Trend(ReadOnly):
         Args:
             path: Output file; its extension gives the format.
         """
-        from .plots.style import apply_style, figure_class, legend, write_figure
+        from .plots.figure import apply_style, legend, new_figure, write_figure
 
-        figure = figure_class()(figsize=(7.0, 4.5), layout="constrained")
+        figure = new_figure(7.0, 4.5)
         axes = figure.add_subplot()
         steps = np.arange(len(self.names))
         for j, joint in enumerate(self.joints):
@@ -279,4 +279,4 @@ class Trend(ReadOnly):
         axes.set_xticks(steps, [figure_text(name) for name in self.names], rotation=20, ha="right")
         apply_style(axes, title=f"{self.robot}: friction over results", y="friction at the usual speed [N·m or N]")
         legend(figure, loc="outside right upper")
-        return write_figure(figure, path, dpi=130)
+        return write_figure(figure, path)

@@ -194,17 +194,8 @@ class Fleet:
         Raises:
             MissingExtraError: matplotlib is not installed.
         """
-        from .plots.parameters import draw_quantity
-        from .plots.style import figure_class, write_figure
+        from .plots.charts import quantity_chart
+        from .plots.figure import draw_grid, write_figure
 
-        make = figure_class()
-        shown, columns = self.shown, 2
-        lines = -(-len(shown) // columns)
-        figure = make(figsize=(8.0, lines * (0.7 + 0.16 * len(self.names))), layout="constrained")
-        axes = figure.subplots(lines, columns, squeeze=False).ravel()
-        for axis, item in zip(axes, shown, strict=False):
-            title = f"{item.where}: {item.what} [{item.unit}]"
-            draw_quantity(axis, item.value, item.error, (item.mean, item.spread), item.stands_out, list(self.names), title)
-        for axis in axes[len(shown) :]:
-            axis.set_visible(False)
-        return write_figure(figure, path)
+        charts = [quantity_chart(pooled, self.names) for pooled in self.shown]
+        return write_figure(draw_grid(charts, 2, 4.0, 0.7 + 0.16 * len(self.names))[0].figure, path)

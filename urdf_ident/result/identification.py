@@ -17,7 +17,7 @@ from .text.summary import details
 from .verdict.verdict import verdict_of
 
 if TYPE_CHECKING:
-    from .plots.accessor import Plots
+    from .plots.plots import Plots
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,8 @@ class Identification(Record):
 
     @property
     def plot(self) -> Plots:
-        """Plots as matplotlib axes: ``ident.plot.torque()``, ``.friction()``, ``.parameters()`` (:mod:`.plots.accessor`)."""
-        from .plots.accessor import Plots
+        """Plots as matplotlib axes: ``ident.plot.torque()``, ``.friction()``, ``.parameters()`` (:mod:`.plots.plots`)."""
+        from .plots.plots import Plots
 
         return Plots(self)
 

@@ -1,4 +1,1 @@
-"""Plots of a result, drawn into given axes: the same for a notebook, a file and the report.
-
-Drawing functions take axes and records; the accessor ``ident.plot`` (:mod:`.accessor`) makes the axes.
-"""
+"""Plots of a result: :mod:`.charts` says what is drawn, as records that the report draws as SVG and notebooks by matplotlib."""

@@ -1,0 +1,303 @@
+"""What is drawn of results (torque, residual, errors, friction, parameters, bodies), of fleets and of designed motions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...estimation.uncertainty.identifiability import IDENTIFIABLE, LOST
+from ...grouping import grouped
+from ...linalg import Array, divisors, positive
+from ...model.inertia import pseudo_inertia
+from ...motion.limits import Limits, Torque
+from ...motion.trajectory import Trajectory
+from ...statistics.log_effects.changes import FrictionChanges
+from ...units import joint_units
+from ..dynamics.friction_curves import SteadyFriction
+from ..evidence.scores import over_logs
+from ..evidence.traces import LogTrace
+from ..fleet import Pooled
+from ..parameters import ParameterRow
+from ..record import Record
+from .chart import Area, Chart, Dots, Line, Mark, box, horizontal, intervals, vertical
+
+#: Times above this count from a fixed date [s], and are drawn from the first one on.
+_SINCE_1970 = 1e5
+#: A dot beyond this many prior standard deviations is drawn at the edge.
+_EDGE = 6.0
+#: Planes in which a body is seen: indices and names of their axes.
+_VIEWS = ((0, 2, "x", "z"), (1, 2, "y", "z"))
+#: Largest number of logs whose friction is drawn, and number of points of a motion.
+_LOGS, _POINTS = 12, 1500
+#: Colours of lines of many joints; those of further joints are dashed.
+_COLOURS = ("identified", "residual", "good", "friction", "urdf", "ink", "soft")
+
+
+def torque_charts(trace: LogTrace, j: int, joint: str, unit: str) -> tuple[Chart, Chart]:
+    """Measured torque of one joint, identified, and the URDF's own prediction; and the error, which is drawn below.
+
+    The range is that of measured and identified torque: a prediction of the URDF that is far off may exceed it.
+    """
+    first = float(np.floor(trace.time[0]))
+    clock = "t [s]" if abs(first) < _SINCE_1970 else f"t − {first:.0f} [s]"
+    time = trace.time if abs(first) < _SINCE_1970 else trace.time - first
+    gaps = [piece.start for piece in trace.pieces()[1:]]
+    x, measured, identified, urdf = (
+        np.insert(values, gaps, np.nan) for values in (time, trace.measured[:, j], trace.identified[:, j], trace.urdf[:, j])
+    )
+    both = np.concatenate([trace.measured[:, j], trace.identified[:, j]])
+    low, high = float(both.min()), float(both.max())
+    reach = max(high - low, 1e-9)
+    low = max(min(low, float(trace.urdf[:, j].min())), low - reach)
+    high = min(max(high, float(trace.urdf[:, j].max())), high + reach)
+    span = float(time[0]), float(time[-1]) if len(time) > 1 else float(time[0]) + 1.0
+    usual = max(1.6 * float(np.percentile(np.abs(trace.measured[:, j] - trace.identified[:, j]), 99)), 1e-9)
+    lines = [
+        Line(x, urdf, "urdf", 0.6, "URDF as it came", width=1.0),
+        Line(x, measured, "ink", 0.9, "measured", width=1.7),
+        Line(x, identified, "identified", label="identified"),
+    ]
+    border = 0.06 * (high - low)
+    force = f"torque [{unit}]" if unit != "N" else "force [N]"
+    return (
+        Chart(lines, joint, y=force, x_range=span, y_range=(low - border, high + border)),
+        Chart(
+            [horizontal(0.0, "soft"), Line(x, measured - identified, "residual", width=1.0)],
+            x=clock,
+            y="error",
+            x_range=span,
+            y_range=(-usual, usual),
+        ),
+    )
+
+
+def residual_charts(trace: LogTrace, joints: Sequence[str], unit: str) -> list[Chart]:
+    """Autocorrelation and, where it is known, amplitude density of the residual, one line per joint.
+
+    Args:
+        unit: Unit of torque, or the units of all joints (``"N or N·m"``).
+    """
+
+    def lines(x: Array, series: Array) -> list[Mark]:
+        return [
+            Line(x, series[:, j], _COLOURS[j % len(_COLOURS)], label=joint, dash="-" if j < len(_COLOURS) else "--")
+            for j, joint in enumerate(joints)
+        ]
+
+    memory = [horizontal(0.0, "soft"), *lines(trace.lag, trace.memory)]
+    ends = 0.0, float(trace.lag[-1])
+    charts = [Chart(memory, "autocorrelation of the residual", "lag [s]", "autocorrelation", x_range=ends, legend=True)]
+    if len(trace.frequency):
+        charts.append(
+            Chart(
+                [*lines(trace.frequency, np.maximum(trace.spectrum, 1e-12)), vertical(trace.cutoff, "bad", 1.0, "--")],
+                "spectrum of the residual",
+                "frequency [Hz]; dashed: low-pass of the errors",
+                f"residual [{unit if ' ' not in unit else f'({unit})'}/√Hz]",
+                log=True,
+            )
+        )
+    return charts
+
+
+def error_chart(entries: Sequence[Mapping[str, Any]]) -> Chart:
+    """Errors per joint, relative to its RMS torque, next to those of the URDF (RMS over logs).
+
+    Args:
+        entries: ``validation`` of a result.
+    """
+    joints = [error["joint"] for error in entries[0]["per_joint"]]
+    torque = divisors(over_logs(entries, "rms_torque"))
+    marks: list[Mark] = []
+    models = (("urdf_rmse", "urdf", "URDF"), ("urdf_friction_rmse", "friction", "URDF + fitted friction"))
+    for k, (key, colour, label) in enumerate((*models, ("rmse", "identified", "identified"))):
+        values = 100 * over_logs(entries, key) / torque
+        for j, value in enumerate(values.tolist()):
+            at = j + 0.26 * (k - 1)
+            if np.isfinite(value):
+                marks.append(box(0.0, value, at - 0.12, at + 0.12, colour, label=label if j == 0 else ""))
+    most = max((float(np.max(mark.x)) for mark in marks), default=1.0)
+    return Chart(marks, x="RMS error over RMS torque [%]", names=joints, x_range=(0.0, 1.05 * most), legend=True)
+
+
+def friction_chart(ident: Record, curve: SteadyFriction) -> Chart:
+    """Friction torque of one joint against its speed: law with interval, URDF, means of the logs, histogram of speeds."""
+    robot = ident.model.robot
+    j, joint = robot.joints.index(curve.joint), robot.description.joints[curve.joint]
+    units, v, (begin, end) = joint_units(robot.prismatic[j]), curve.speed, curve.trained
+    inside = (v >= begin) & (v <= end)
+    marks: list[Mark] = [horizontal(0.0, "soft")]
+    if np.isfinite(curve.interval).all():
+        low, high = curve.interval.T
+        marks.append(Area(np.append(v, v[::-1]), np.append(low, high[::-1]), "identified", 0.18, "95 % interval"))
+    marks.append(Line(v, curve.torque, "identified", width=1.2, dash=":"))
+    marks.append(Line(v[inside], curve.torque[inside], "identified", label="identified law", width=2.1))
+    if joint.damping or joint.friction:
+        marks.append(Line(v, joint.damping * v + joint.friction * np.sign(v), "urdf", 0.8, "URDF", width=1.2))
+    speeds = None if ident.traces is None else ident.traces.speeds
+    if speeds is not None:
+        centre = 0.5 * (speeds.edges[j, 1:] + speeds.edges[j, :-1])
+        size = 0.67 * np.sqrt(6 + 60 * speeds.count[j])
+        marks.append(Dots(centre, speeds.friction[j], "ink", 0.5, "mean of the logs", size))
+    if np.isfinite(curve.limit) and curve.limit <= v[-1]:
+        marks += [vertical(side, "bad", 1.0, "--") for side in (-curve.limit, curve.limit)]
+    low, high = Chart(marks).limits()[1]
+    if speeds is not None:  # the histogram of the speeds as a strip along the bottom
+        height = 0.14 * (high - low)
+        tops = low - height + height * speeds.count[j] / positive(float(speeds.count[j].max()))
+        edges = speeds.edges[j]
+        x = np.concatenate([edges[:1], np.repeat(edges[1:-1], 2), edges[-1:], edges[-1:], edges[:1]])
+        marks.append(Area(x, np.concatenate([np.repeat(tops, 2), np.full(2, low - height)]), "soft", 0.45))
+        low -= height
+    load = f", at a load of {curve.load:.3g} {units['torque']}" if curve.load else ""
+    labels = f"speed [{units['velocity']}]{load}", f"friction [{units['torque']}]"
+    return Chart(marks, curve.joint, *labels, x_range=(float(v[0]), float(v[-1])), y_range=(low, high))
+
+
+def change_charts(changes: FrictionChanges | None, units: Mapping[str, str]) -> dict[str, Chart]:
+    """By parameter with non-zero spread: deviations of thirds of each log over time, or of each log over its temperature.
+
+    Args:
+        units: Parameter → its unit.
+    """
+    charts: dict[str, Chart] = {}
+    for k, name in enumerate(() if changes is None else changes.parameters):
+        assert changes is not None
+        spread = float(np.nan_to_num(changes.spread[k]))
+        if changes.known and spread <= 0:
+            continue
+        marks: list[Mark] = [horizontal(0.0, "soft")]
+        if spread > 0:
+            marks.append(box(-np.inf, np.inf, -spread, spread, "soft", 0.25))
+        if changes.covariate is not None and np.isfinite(changes.covariate[:, k]).all():
+            label = "temperature [K or °C]"
+            x, y, e = changes.covariate[:, k], changes.deviation[:, k], changes.deviation_error[:, k]
+            marks += [_upright(x, y, e, 1.0), Dots(x, y, "identified")]
+        else:
+            label = "part of the log" if changes.seconds is None else "time since the log's start [s]"
+            thirds = (np.arange(changes.parts.shape[1]) + 0.5) / changes.parts.shape[1]
+            for log in range(min(len(changes.logs), _LOGS)):
+                x = thirds * (1.0 if changes.seconds is None else float(changes.seconds[log]))
+                y, later = changes.parts[log, :, k], 0.35 + 0.6 * log / max(len(changes.logs) - 1, 1)
+                line = _upright(x, y, changes.parts_error[log, :, k], later)
+                marks += [line, Line(x, y, "identified", later, width=1.0), Dots(x, y, "identified", later, radius=2.0)]
+        charts[name] = Chart(marks, name, label, f"deviation [{units[name]}]")
+    return charts
+
+
+def _upright(x: Array, y: Array, error: Array, alpha: float) -> Line:
+    """Intervals of one standard error."""
+    ends, at = intervals(y - error, y + error, x)
+    return Line(at, ends, "identified", alpha, width=1.0)
+
+
+def parameter_charts(rows: Sequence[ParameterRow], inertial: int) -> dict[str, Chart]:
+    """Estimates with 95 % intervals: one chart per body, in prior standard deviations from the prior, and one per joint term.
+
+    Joint terms of prismatic joints are apart, because newtons beside newton metres hide each other.
+
+    Args:
+        inertial: Number of inertial parameters, which come first.
+    """
+    units = grouped(dict.fromkeys((row.symbol, row.unit) for row in rows[inertial:]))
+    titles = [f"{row.symbol} [{row.unit}]" if len(units[row.symbol]) > 1 else row.symbol for row in rows[inertial:]]
+    charts = {}
+    for body, of_body in grouped((row.owner, row) for row in rows[:inertial]).items():
+        scale = divisors(np.array([row.prior_std for row in of_body]))
+        marks: list[Mark] = [box(-1.0, 1.0, -np.inf, np.inf, "urdf", 0.18), vertical(0.0, "urdf")]
+        marks += _estimates(of_body, np.array([row.prior for row in of_body]), scale, _EDGE)
+        names, label = [row.symbol for row in of_body], "difference to the URDF [prior σ]"
+        charts[body] = Chart(marks, body, label, names=names, x_range=(-1.05 * _EDGE, 1.05 * _EDGE))
+    for title, terms in grouped(zip(titles, rows[inertial:], strict=True)).items():
+        marks = [vertical(0.0, "soft"), *_estimates(terms, np.zeros(len(terms)), np.ones(len(terms)), np.inf)]
+        charts[title] = Chart(marks, title, terms[0].unit, names=[row.owner for row in terms])
+    return charts
+
+
+def _estimates(rows: Sequence[ParameterRow], origin: Array, scale: Array, edge: float) -> list[Mark]:
+    """Dots and their intervals by how well the data determine them, cut at an edge."""
+    ends = np.array([[row.low, row.value, row.high] for row in rows])
+    low, value, high = np.clip((ends - origin[:, None]) / scale[:, None], -edge, edge).T
+    looks = {IDENTIFIABLE: ("identified", "identifiable"), LOST: ("soft", "not identifiable")}
+    marks: list[Mark] = []
+    for (colour, label), of_look in grouped(
+        (looks.get(row.verdict, ("friction", "weak or combined")), k) for k, row in enumerate(rows)
+    ).items():
+        marks.append(Line(*intervals(low[of_look], high[of_look], of_look), colour, 0.7, width=1.9))
+        marks.append(Dots(value[of_look], of_look, colour, label=label, hollow=colour == "soft"))
+    return marks
+
+
+def body_charts(before: Array, after: Array, title: str) -> list[Chart]:
+    """Ellipsoid of uniform density with the same mass, centre of mass and inertia, seen along y and along x.
+
+    Args:
+        before: Parameters of the body in the URDF, shape (10,).
+        after: Identified parameters, shape (10,).
+    """
+    charts = []
+    for a, b, x, y in _VIEWS:
+        marks: list[Mark] = [Line([-9, 9, np.nan, 0, 0], [0, 0, np.nan, -9, 9], "soft", width=1.0)]
+        for theta, colour, dash, fill in ((before, "urdf", "--", 0.10), (after, "identified", "-", 0.18)):
+            if (outline := _outline(theta, a, b)) is not None:
+                centre = 1e3 * theta[[1 + a]] / theta[0], 1e3 * theta[[1 + b]] / theta[0]
+                marks += [Area(*outline, colour, fill), Line(*outline, colour, dash=dash), Dots(*centre, colour)]
+        charts.append(Chart(marks, title if a == 0 else "", f"{x} [mm]", f"{y} [mm]", equal=True))
+    return charts
+
+
+def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
+    """Outline of the ellipsoid in one plane [mm]; None for a body that is not physically consistent."""
+    mass = theta[0]
+    if mass <= 0:
+        return None
+    second = pseudo_inertia(theta)[:3, :3] / mass  # ∫ x xᵀ dm / m about the origin
+    com = theta[1:4] / mass
+    values, vectors = np.linalg.eigh((second - np.outer(com, com))[np.ix_([a, b], [a, b])])
+    if values.min() <= 0:
+        return None
+    angle = np.linspace(0.0, 2.0 * np.pi, 73)
+    points = vectors @ (np.sqrt(5.0 * values)[:, None] * np.stack([np.cos(angle), np.sin(angle)]))  # ⟨x²⟩ = a²/5
+    return 1e3 * (com[a] + points[0]), 1e3 * (com[b] + points[1])
+
+
+def quantity_chart(pooled: Pooled, names: Sequence[str]) -> Chart:
+    """One quantity of every robot of a fleet with its 95 % interval; outliers in red, mean and spread of the others."""
+    reach, rows = 1.96 * pooled.error, np.arange(len(names))
+    band = box(pooled.mean - 2 * pooled.spread, pooled.mean + 2 * pooled.spread, -np.inf, np.inf, "soft", 0.25)
+    marks: list[Mark] = [band, vertical(pooled.mean, "soft", 1.2)]
+    for colour, which in (("identified", ~pooled.stands_out), ("bad", pooled.stands_out)):
+        value, at = pooled.value[which], rows[which]
+        marks += [Line(*intervals(value - reach[which], value + reach[which], at), colour), Dots(value, at, colour)]
+    return Chart(marks, f"{pooled.where}: {pooled.what} [{pooled.unit}]", names=names)
+
+
+def limit_charts(trajectory: Trajectory, limits: Limits, torque: Torque | None = None) -> list[Chart]:
+    """q, v, a (and torque) of every joint against its limits: one row of charts per quantity, one column per joint.
+
+    Args:
+        limits: The limits; unknown ones are not drawn.
+        torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N], or None.
+    """
+    time = np.linspace(0.0, trajectory.duration, _POINTS)
+    signals = list(trajectory.evaluate(time))
+    if torque is not None:
+        signals.append(torque(*signals))
+    charts = []
+    for quantity, signal in zip(("position", "velocity", "acceleration", "torque"), signals, strict=False):
+        for j, joint in enumerate(trajectory.joints):
+            size = np.inf if quantity == "position" else float(getattr(limits, quantity)[j])
+            low, high = (limits.lower[j], limits.upper[j]) if quantity == "position" else (-size, size)
+            marks: list[Mark] = [Line(time, signal[:, j], "identified")]
+            if np.isfinite(low) and np.isfinite(high):
+                marks += [horizontal(float(end), "bad", 1.0, "--") for end in (low, high)]
+                marks += [
+                    box(-np.inf, np.inf, float(high), np.inf, "bad", 0.12),
+                    box(-np.inf, np.inf, -np.inf, float(low), "bad", 0.12),
+                ]
+            unit = joint_units(limits.prismatic[j])[quantity]
+            labels = joint if quantity == "position" else "", "t [s]", f"{quantity} [{unit}]"
+            charts.append(Chart(marks, *labels, x_range=(0.0, trajectory.duration)))
+    return charts
