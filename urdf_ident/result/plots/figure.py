@@ -80,10 +80,11 @@ def draw(axis: Any, chart: Chart) -> None:
             axis.scatter(x, y, s=size, edgecolors=colour, facecolors=face, linewidths=0.8 if mark.hollow else 0, **options)
         elif isinstance(mark, Area):
             axis.fill(x, y, color=colour, linewidth=0, **options)
-    if chart.equal:
+    if chart.equal:  # the size of the axes sets the limits
         axis.set_aspect("equal", adjustable="datalim")
-    axis.set_xlim(*limits[0])
-    axis.set_ylim(*limits[1])
+    else:
+        axis.set_xlim(*limits[0])
+        axis.set_ylim(*limits[1])
     if chart.names:
         axis.set_yticks(range(len(chart.names)), [figure_text(name) for name in chart.names])
     apply_style(axis, title=chart.title, x=chart.x, y=chart.y)
