@@ -10,7 +10,6 @@ import numpy as np
 
 from ..files.read_write import write_text
 from ..result.fleet import Fleet, Pooled
-from ..result.plots.charts import quantity_chart
 from .svg import svg
 from .template import rendered
 
@@ -31,7 +30,7 @@ def fleet_html(fleet: Fleet) -> str:
         odd=any(sentences for _, _, sentences in fleet.robots),
         robots=fleet.robots,
         pictures=[
-            svg([quantity_chart(pooled, fleet.names)], f"{pooled.where}, {pooled.what}: every robot with its interval", height)
+            svg([pooled.chart(fleet.names)], f"{pooled.where}, {pooled.what}: every robot with its interval", height)
             for pooled in fleet.shown
         ],
         quantities=[_row(fleet, pooled) for pooled in fleet.pooled],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from ..files.records import json_text, plain
 from ..linalg import Array, BoolArray, positive
 from ..samples import ReadOnly
 from ..units import percent
+from .plots.chart import Chart, Dots, Line, Mark, box, intervals, vertical
 from .text.lines import table
 
 _SHOWN = 12
@@ -61,6 +62,16 @@ class Pooled(ReadOnly):
             share, error = 100 * abs(gap) / usual, 100 * float(self.deviation[robot]) / usual
             return f"{self.where} has {share:.3g} ± {percent(error)} % {word} {self.what}"
         return f"{self.where}: {self.what} {gap:+.3g} ± {self.deviation[robot]:.2g} {self.unit} from the others"
+
+    def chart(self, names: Sequence[str]) -> Chart:
+        """The value of every robot with its 95 % interval; outliers in red, mean and two spreads of the others as a band."""
+        reach, rows = 1.96 * self.error, np.arange(len(names))
+        band = box(self.mean - 2 * self.spread, self.mean + 2 * self.spread, -np.inf, np.inf, "soft", 0.25)
+        marks: list[Mark] = [band, vertical(self.mean, "soft", 1.2)]
+        for colour, which in (("identified", ~self.stands_out), ("bad", self.stands_out)):
+            value, at = self.value[which], rows[which]
+            marks += [Line(*intervals(value - reach[which], value + reach[which], at), colour), Dots(value, at, colour)]
+        return Chart(marks, f"{self.where}: {self.what} [{self.unit}]", names=names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +205,7 @@ class Fleet:
         Raises:
             MissingExtraError: matplotlib is not installed.
         """
-        from .plots.charts import quantity_chart
         from .plots.figure import draw_grid, write_figure
 
-        charts = [quantity_chart(pooled, self.names) for pooled in self.shown]
+        charts = [pooled.chart(self.names) for pooled in self.shown]
         return write_figure(draw_grid(charts, 2, 4.0, 0.7 + 0.16 * len(self.names))[0].figure, path)

@@ -82,7 +82,7 @@ class Chart:
         names: Names of the rows y = 0, 1, … from above, instead of numbers.
         log: Whether both axes are logarithmic.
         equal: Whether a unit is as long in x as in y.
-        legend: Whether the labels are shown with the chart.
+        legend: Whether a page shows the labels above the chart; a figure has one legend of all its charts.
     """
 
     marks: Sequence[Mark]

@@ -1,4 +1,4 @@
-"""What is drawn of results (torque, residual, errors, friction, parameters, bodies), of fleets and of designed motions."""
+"""What is drawn of results (torque, residual, errors, friction, parameters, bodies), and of designed motions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from ...units import joint_units
 from ..dynamics.friction_curves import SteadyFriction
 from ..evidence.scores import over_logs
 from ..evidence.traces import LogTrace
-from ..fleet import Pooled
 from ..parameters import ParameterRow
 from ..record import Record
 from .chart import Area, Chart, Dots, Line, Mark, box, horizontal, intervals, vertical
@@ -261,17 +260,6 @@ def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
     angle = np.linspace(0.0, 2.0 * np.pi, 73)
     points = vectors @ (np.sqrt(5.0 * values)[:, None] * np.stack([np.cos(angle), np.sin(angle)]))  # ⟨x²⟩ = a²/5
     return 1e3 * (com[a] + points[0]), 1e3 * (com[b] + points[1])
-
-
-def quantity_chart(pooled: Pooled, names: Sequence[str]) -> Chart:
-    """One quantity of every robot of a fleet with its 95 % interval; outliers in red, mean and spread of the others."""
-    reach, rows = 1.96 * pooled.error, np.arange(len(names))
-    band = box(pooled.mean - 2 * pooled.spread, pooled.mean + 2 * pooled.spread, -np.inf, np.inf, "soft", 0.25)
-    marks: list[Mark] = [band, vertical(pooled.mean, "soft", 1.2)]
-    for colour, which in (("identified", ~pooled.stands_out), ("bad", pooled.stands_out)):
-        value, at = pooled.value[which], rows[which]
-        marks += [Line(*intervals(value - reach[which], value + reach[which], at), colour), Dots(value, at, colour)]
-    return Chart(marks, f"{pooled.where}: {pooled.what} [{pooled.unit}]", names=names)
 
 
 def limit_charts(trajectory: Trajectory, limits: Limits, torque: Torque | None = None) -> list[Chart]:

@@ -57,8 +57,7 @@ def draw_grid(charts: Sequence[Chart], columns: int, width: float, height: float
         draw(axis, chart)
     for axis in grid[len(charts) :]:
         axis.set_visible(False)
-    shared = [axis for axis, chart in zip(grid, charts, strict=False) if not chart.legend]
-    shown = {label: handle for axis in shared for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    shown = {label: handle for axis in grid for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     if shown:
         legend(figure, list(shown.values()), list(shown), loc="outside upper right", ncols=4)
     return np.asarray(grid[: len(charts)])
@@ -88,8 +87,6 @@ def draw(axis: Any, chart: Chart) -> None:
     if chart.names:
         axis.set_yticks(range(len(chart.names)), [figure_text(name) for name in chart.names])
     apply_style(axis, title=chart.title, x=chart.x, y=chart.y)
-    if chart.legend:
-        legend(axis, loc="best")
 
 
 def apply_style(axis: Any, *, title: str = "", x: str = "", y: str = "") -> None:
