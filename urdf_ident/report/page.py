@@ -49,7 +49,7 @@ def report_html(ident: Identification, title: str = "", paths: CommandPaths | No
         ],
         "changes": [
             svg([chart], f"Deviations of {name} from its mean", _HEIGHT)
-            for name, chart in change_charts(ident.fit.changes, units).items()
+            for name, chart in (change_charts(ident.fit.changes, units) if ident.fit.changes else {}).items()
         ],
         "parameters": [
             svg([chart], f"Parameters {name} with their 95 % intervals", _FRAME + _ROW * max(len(chart.names), 6))

@@ -115,21 +115,40 @@ class Chart:
 
 
 def vertical(at: float, colour: str, width: float = 0.8, dash: str = "-") -> Line:
-    """A line across the chart at one x."""
+    """A line across the chart.
+
+    Args:
+        at: Its x.
+        width: As of :class:`Line` [px].
+    """
     return Line([at, at], [-np.inf, np.inf], colour, width=width, dash=dash)
 
 
 def horizontal(at: float, colour: str, width: float = 0.8, dash: str = "-") -> Line:
-    """A line across the chart at one y."""
+    """A line across the chart.
+
+    Args:
+        at: Its y.
+        width: As of :class:`Line` [px].
+    """
     return Line([-np.inf, np.inf], [at, at], colour, width=width, dash=dash)
 
 
 def box(left: float, right: float, bottom: float, top: float, colour: str, alpha: float = 1.0, label: str = "") -> Area:
-    """A rectangle, which may extend to the border of the chart."""
+    """A rectangle.
+
+    Args:
+        left, right, bottom, top: Its ends; infinite ones are at the border of the chart.
+        alpha: Opacity, 0 to 1.
+    """
     return Area([left, right, right, left], [bottom, bottom, top, top], colour, alpha, label)
 
 
 def intervals(low: ArrayLike, high: ArrayLike, at: ArrayLike) -> tuple[Array, Array]:
-    """Ends of intervals and their places as one line with gaps, shape (3 k,) each."""
+    """Ends of intervals and their places as one line with gaps, shape (3 k,) each.
+
+    Args:
+        low, high, at: Ends and place of each interval, shape (k,).
+    """
     ends = np.column_stack([np.asarray(low, dtype=float), high, np.full(np.shape(low), np.nan)])
     return ends.ravel(), np.repeat(np.asarray(at, dtype=float), 3)

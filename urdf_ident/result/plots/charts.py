@@ -155,15 +155,14 @@ def friction_chart(ident: Record, curve: SteadyFriction) -> Chart:
     return Chart(marks, curve.joint, *labels, x_range=(float(v[0]), float(v[-1])), y_range=(low, high))
 
 
-def change_charts(changes: FrictionChanges | None, units: Mapping[str, str]) -> dict[str, Chart]:
+def change_charts(changes: FrictionChanges, units: Mapping[str, str]) -> dict[str, Chart]:
     """By parameter with non-zero spread: deviations of thirds of each log over time, or of each log over its temperature.
 
     Args:
         units: Parameter → its unit.
     """
     charts: dict[str, Chart] = {}
-    for k, name in enumerate(() if changes is None else changes.parameters):
-        assert changes is not None
+    for k, name in enumerate(changes.parameters):
         spread = float(np.nan_to_num(changes.spread[k]))
         if changes.known and spread <= 0:
             continue

@@ -35,7 +35,11 @@ def figure_class() -> Any:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """A pyplot figure if pyplot is in use and in notebooks, otherwise a bare figure, which needs no window; sizes [in]."""
+    """A pyplot figure if pyplot is in use and in notebooks, otherwise a bare figure, which needs no window.
+
+    Args:
+        width, height: Size [in].
+    """
     bare, pyplot = figure_class(), sys.modules.get("matplotlib.pyplot")
     session = getattr(sys.modules.get("IPython"), "get_ipython", None)
     if pyplot is None and session is not None and session() is not None:
@@ -44,7 +48,10 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def draw_grid(charts: Sequence[Chart], columns: int, width: float, height: float) -> Array:
-    """Draws charts of one size [in] row by row, with one legend for all.
+    """Draws charts of one size row by row, with one legend for all.
+
+    Args:
+        width, height: Size of each chart [in].
 
     Returns:
         Matplotlib axes, shape (charts,).
