@@ -100,6 +100,27 @@ def test_point_to_set_needs_no_weight(work: Path) -> None:
     assert "point-to-set" in ident.solver["weight_choice"]
 
 
+def test_solutions_are_tested_side_by_side(work: Path, tmp_path: Path) -> None:
+    """Table III of Gautier 2013 on any robot: the exported bodies are possible, the base parameters explain most."""
+    ident = identified(arm_urdf("zyx"), work / "log.csv")
+    saved = ident.save(tmp_path / "identification.json")
+    result = run("check", work / "arm.urdf", "--against", saved, "--json")
+    rows = {row["name"]: row for row in json.loads(result.stdout)["solutions"]}
+    assert list(rows) == ["a priori", "base", "minimum norm", "closest to the prior", "essential", "exported (lmi)"]
+    for name, theta in (("a priori", ident.prior.theta0), ("base", ident.fit_theta), ("exported (lmi)", ident.theta)):
+        bodies = theta[:30].reshape(3, 10)
+        assert rows[name]["consistent"] == sum(margins(body).consistent for body in bodies)
+        assert rows[name]["distance"] == pytest.approx(ident.prior.distance(theta), abs=1e-9)
+    for exact in ("base", "minimum norm", "closest to the prior"):
+        assert rows[exact]["residual"] == pytest.approx(1.0, abs=1e-9)
+        assert rows[exact]["distance"] >= rows["closest to the prior"]["distance"]
+    assert rows["exported (lmi)"]["consistent"] == 3
+    assert all(row["passing"] == sorted(row["passing"]) and row["residual"] >= 1.0 - 1e-9 for row in rows.values())
+    assert "exported (lmi)" in run("check", work / "arm.urdf", "--against", saved).stdout
+    (tmp_path / "other.urdf").write_text(arm_urdf("zy"))
+    assert_refused(run("check", tmp_path / "other.urdf", "--against", saved), 2, "another robot")
+
+
 def test_an_impossible_total_mass_is_one_line_with_the_possible_range(work: Path, tmp_path: Path) -> None:
     project = tmp_path / "p.yaml"
     project.write_text(json.dumps({**PLAIN, "consistency": {"total_mass": 0.01}}))

@@ -18,13 +18,14 @@ from .common import (
     Logs,
     Urdf,
     command,
+    open_result,
     open_robot,
     read_readable_logs,
     say,
 )
 
 
-@command("check arm.urdf", "check arm.urdf --fix physical.urdf")
+@command("check arm.urdf", "check arm.urdf --fix physical.urdf", "check arm.urdf --against out/identification.json")
 def check(
     urdf: Urdf,
     config: Config = None,
@@ -32,6 +33,14 @@ def check(
     as_json: AsJson = False,
     fix: Annotated[
         Path | None, typer.Option("--fix", metavar="F", help="Write the nearest physically consistent URDF to F.")
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="identification.json",
+            help="Test a-priori, base, closest, essential and exported parameters of a result side by side.",
+        ),
     ] = None,
 ) -> None:
     """Check a URDF: joints, inertial parameters, what can be identified."""
@@ -56,7 +65,15 @@ def check(
 
     project, _, robot = open_robot(config, urdf, lock)
     checked = check_model(project.build_model(robot))
-    say(checked.as_dict(), as_json, checked.summary)
+    if against is None:
+        say(checked.as_dict(), as_json, checked.summary)
+    else:
+        from ..pipeline.solutions import solution_lines, solutions
+
+        rows = solutions(open_result(against), robot)
+        say(
+            {**checked.as_dict(), "solutions": rows}, as_json, lambda: "\n".join([checked.summary(), "", *solution_lines(rows)])
+        )
     if not checked.physical:
         raise typer.Exit(JUDGED_BAD)
 
