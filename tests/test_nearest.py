@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 from scipy.linalg import qr, solve_triangular
 
-from urdf_ident.consistency.nearest import essential, frozen, minimum_norm
+from urdf_ident.consistency.nearest import essential_to_prior, frozen, minimum_norm
 from urdf_ident.errors import EstimationError, ShapeError
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.prior import inertial_prior
@@ -119,13 +119,13 @@ def test_essential_is_least_squares_of_the_difference_on_its_columns(problem):
     columns = base.independent[keep]
     expected = prior.theta0.copy()
     expected[columns] += np.linalg.lstsq(W[:, columns], Y - W @ prior.theta0, rcond=None)[0]
-    orthogonal, R = np.linalg.qr(W[:, base.independent])
-    theta = essential(base, prior.theta0, R, orthogonal.T @ Y, keep)
+    factor = np.linalg.qr(np.column_stack([W[:, base.independent], Y]), mode="r")
+    theta = essential_to_prior(factor, base, prior.theta0, keep).theta
     np.testing.assert_allclose(theta, expected, atol=1e-9)
     mask = np.zeros(len(base), dtype=bool)
     mask[keep] = True
-    np.testing.assert_array_equal(essential(base, prior.theta0, R, orthogonal.T @ Y, mask), theta)
-    everything = essential(base, prior.theta0, R, orthogonal.T @ Y, range(len(base)))
+    np.testing.assert_array_equal(essential_to_prior(factor, base, prior.theta0, mask).theta, theta)
+    everything = essential_to_prior(factor, base, prior.theta0, range(len(base))).theta
     np.testing.assert_allclose(everything[base.dependent], prior.theta0[base.dependent])
 
 
@@ -144,4 +144,4 @@ def test_wrong_shapes_and_singular_problems_are_refused():
     with pytest.raises(EstimationError, match="singular"):
         minimum_norm(reduction(3, [0, 1], [2], np.zeros((2, 1))), np.zeros(3), np.zeros(2), np.diag([1.0, 0.0, 1.0]))
     with pytest.raises(EstimationError, match="linearly dependent"):
-        essential(reduction(2, [0, 1], [], np.zeros((2, 0))), np.zeros(2), np.ones((2, 2)), np.ones(2), [0, 1])
+        essential_to_prior(np.ones((2, 3)), reduction(2, [0, 1], [], np.zeros((2, 0))), np.zeros(2), [0, 1])

@@ -343,7 +343,9 @@ def identified(case: Case, seed: int) -> Identified:
     kept = essential_parameters(statistics, case.base, fit, rule="relative_std", limit=LIMIT).kept
     thetas = {
         "base": nearest_to_prior("frozen", fit, case.prior).theta,
-        "essential": essential_to_prior(statistics, fit, case.prior, kept).theta,
+        "essential": essential_to_prior(
+            statistics.stacked(fit.weights, case.base.independent), case.base, case.prior.theta0, kept
+        ).theta,
         "minimum norm": nearest_to_prior("minimum_norm", fit, case.prior, "plain").theta,
     }
     keep = np.zeros(len(case.base), dtype=bool)

@@ -11,12 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import EstimationError, check_shape
+from ..errors import EstimationError
 from ..linalg import Array, lstsq, shaped, solve_triangular
 from ..model.base import BaseParameters
 from ..model.prior import Prior
 from ..statistics.fit import Fit
-from ..statistics.statistic import StatisticSet
 from .standard import Standard
 
 
@@ -35,30 +34,6 @@ def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "eucli
         return Standard(frozen(fit.base, prior.theta0, fit.params), {"method": method, "status": "exact"})
     theta = minimum_norm(fit.base, prior.theta0, fit.params, prior.root if distance == "euclid" else None)
     return Standard(theta, {"method": method, "distance": distance, "status": "exact"})
-
-
-def essential_to_prior(statistics: StatisticSet, fit: Fit, prior: Prior, positions: ArrayLike) -> Standard:
-    """Standard parameters of which only the essential ones differ from the prior (Gautier 2013, eqs. 31-33).
-
-    The essential parameters are refitted to the residual of the prior, so the torque error is slightly larger than that
-    of the base parameters. Poorly identified parameters stay physically consistent, because they stay at the prior.
-
-    Args:
-        fit: The full estimate, for its weights and its reduction.
-        positions: Positions of the essential base parameters, shape (e,).
-
-    Returns:
-        The parameters and how they were chosen.
-
-    Raises:
-        EstimationError: The essential columns are linearly dependent.
-    """
-    base, chosen = fit.base, np.asarray(positions, dtype=np.intp)
-    factor = statistics.stacked(fit.weights, base.independent)
-    theta = essential(base, prior.theta0, factor[:, :-1], factor[:, -1], chosen)
-    moved = [base.names[k] for k in base.independent[chosen]]
-    note = f"{len(chosen)} essential of {len(base)} base parameters fitted, all others at the prior"
-    return Standard(theta, {"method": "essential", "status": "least squares", "moved": moved, "notes": [note]})
 
 
 def minimum_norm(base: BaseParameters, theta_ref: ArrayLike, beta: ArrayLike, metric_root: ArrayLike | None = None) -> Array:
@@ -117,32 +92,33 @@ def frozen(base: BaseParameters, theta_ref: ArrayLike, beta: ArrayLike) -> Array
     return theta
 
 
-def essential(base: BaseParameters, theta_ref: ArrayLike, R: ArrayLike, rho: ArrayLike, keep: ArrayLike) -> Array:
-    """Parameters of which only the essential ones differ from the prior (Gautier 2013, 32-33).
+def essential_to_prior(factor: Array, base: BaseParameters, theta_ref: ArrayLike, keep: ArrayLike) -> Standard:
+    """Standard parameters of which only the essential ones differ from the prior (Gautier 2013, 31-33).
 
     diag(theta_e) cancels in (32) of Gautier 2013, which is the least squares of ``Y − W theta_ref`` on the essential columns.
+    The torque error is slightly larger than that of the base parameters. Poorly identified parameters stay physically
+    consistent, because they stay at the prior.
 
     Args:
+        factor: ``[R | rho]``, triangular (or any) factor of the weighted base problem ``min ‖R beta − rho‖``, shape (k, b + 1).
         theta_ref: Prior, shape (p,).
-        R: Triangular (or any) factor of the weighted base problem ``min ‖R beta − rho‖``, shape (k, b).
-        rho: Shape (k,).
         keep: The essential base parameters: positions in 0..b−1, or a boolean mask of shape (b,).
 
     Returns:
-        Shape (p,): equal to the prior except for ``independent[keep]``.
+        The parameters, equal to the prior except for ``independent[keep]``, and how they were chosen.
 
     Raises:
         ShapeError: Shapes do not fit.
         EstimationError: The essential columns are linearly dependent.
     """
-    theta = np.array(theta_ref, dtype=float)
-    factor, target = shaped("R", R, ("k", len(base))), np.asarray(rho, dtype=float)
-    check_shape("rho", target.shape, (len(factor),))
+    theta, R = np.array(theta_ref, dtype=float), shaped("factor", factor, ("k", len(base) + 1))
     chosen = np.arange(len(base))[np.asarray(keep)]
-    change, rank = lstsq(factor[:, chosen], target - factor @ base.of(theta), rcond=None)
+    change, rank = lstsq(R[:, chosen], R[:, -1] - R[:, :-1] @ base.of(theta), rcond=None)
     if rank < len(chosen):
         raise EstimationError(
             "the essential columns are linearly dependent", got=f"rank {rank}", expected=f"rank {len(chosen)}"
         )
     theta[base.independent[chosen]] += change
-    return theta
+    moved = [base.names[k] for k in base.independent[chosen]]
+    note = f"{len(chosen)} essential of {len(base)} base parameters fitted, all others at the prior"
+    return Standard(theta, {"method": "essential", "status": "least squares", "moved": moved, "notes": [note]})

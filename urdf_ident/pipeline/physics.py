@@ -138,7 +138,7 @@ def standard_parameters(
                 f"consistency.method: essential cannot tell which parameters those are ({error})",
                 remedy="record longer, or set consistency.method: lmi",
             ) from error
-        return essential_to_prior(statistics, fit, prior, kept)
+        return essential_to_prior(statistics.stacked(fit.weights, fit.base.independent), fit.base, prior.theta0, kept)
     if wanted.method not in ("auto", "lmi"):
         return nearest_to_prior(wanted.method, fit, prior, wanted.measure)
     options, notes = lmi_options(model.robot, prior, **wanted.constraints())

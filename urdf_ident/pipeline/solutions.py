@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..consistency.cholesky import TABLE_TOLERANCES, check_consistency
-from ..consistency.nearest import essential, nearest_to_prior
+from ..consistency.nearest import essential_to_prior, nearest_to_prior
 from ..errors import FingerprintError
 from ..linalg import Array
 from ..model.prior import lumped_inertials
@@ -49,7 +49,8 @@ def solutions(ident: Record, robot: Robot) -> list[dict[str, Any]]:
         thetas[name] = nearest_to_prior(method, fit, prior, norm).theta
     if kept := ident.essential.get("names"):
         chosen = [fit.base.labels.index(label) for label in kept]
-        thetas["essential"] = essential(fit.base, prior.theta0, factor[:, fit.base.independent], factor[:, -1], chosen)
+        columns = np.append(fit.base.independent, -1)
+        thetas["essential"] = essential_to_prior(factor[:, columns], fit.base, prior.theta0, chosen).theta
     thetas[f"exported ({ident.solver.get('method', 'lmi')})"] = ident.theta
     least = np.linalg.norm(factor @ np.append(thetas["base"], -1.0))
     rows = []
