@@ -75,7 +75,7 @@ def test_compressed_csv(tmp_path: Path, robot: Robot, suffix: str) -> None:
 
 
 def test_archive_that_unpacks_to_far_more_is_refused(tmp_path: Path, robot: Robot, monkeypatch) -> None:
-    monkeypatch.setattr("urdf_ident.logs.formats.streams._FREE", 1 << 20)
+    monkeypatch.setattr("urdf_ident.files.sizes.UNPACKED_FREE", 1 << 20)
     path = tmp_path / "bomb.csv.gz"
     with gzip.open(path, "wb", compresslevel=9) as stream:
         stream.write(csv_text().encode())

@@ -20,6 +20,8 @@ LARGEST = {
     "log": 64 * 1024 * _MEGA,
 }
 LARGEST_FILE = 64 * _MEGA
+#: Unpacked size of a packed log in bytes: what is always accepted, the largest ratio to its packed size, and the most.
+UNPACKED_FREE, UNPACKED_RATIO, UNPACKED = 256 * _MEGA, 200, 16 * 1024 * _MEGA
 #: Nesting depth of lists and mappings in YAML and JSON.
 DEEPEST = 64
 #: Values in a YAML document with its aliases expanded.
@@ -40,3 +42,8 @@ LONGEST_CHAIN = 512
 MOST_SAMPLES = 200_000_000
 #: Duration of a motion read from a file [s]: twenty times that of usual experiments; it is checked and sent at 1000 Hz.
 LONGEST_MOTION = 14_400.0
+
+
+def most_unpacked(packed: int) -> int:
+    """The largest accepted unpacked size of a log with this size [bytes]."""
+    return min(UNPACKED, max(UNPACKED_FREE, UNPACKED_RATIO * packed))

@@ -161,11 +161,11 @@ class Recording:
         """
         from .columns.fields import recording_fields
         from .columns.names import NAMES
-        from .tables import array_hash, table_of_frame
+        from .tables import table_of_frame
 
         table = table_of_frame(frame, name)
         values = recording_fields([(table, list(NAMES))], robot, layout or LogLayout(), name, table.path)
-        return cls(**{**values, "path": ""}, sha256=array_hash(table))
+        return cls(**{**values, "path": ""}, sha256=table.values_hash())
 
     def ordered(self, robot: Robot) -> Recording:
         """The same log with its columns in the order of a robot's joints.

@@ -1,4 +1,4 @@
-"""Common interface of all log files: named columns, read in groups, with the row numbers of the file; data frames too."""
+"""Common interface of all log files: named columns of numbers, with the row numbers of the file; data frames too."""
 
 from __future__ import annotations
 
@@ -16,28 +16,14 @@ from numpy.typing import NDArray
 
 from ..errors import LogError, MissingExtraError, MissingFileError, UrdfIdentError, check_name
 from ..files.read_write import read_stream
+from ..files.sizes import most_unpacked
 from ..linalg import Array
 
 Rows = NDArray[np.int64]
 
-#: Largest unpacked size of a compressed log [bytes], and its largest ratio to the file size beyond the first 64 MiB.
-MOST_BYTES, MOST_GROWTH = 16 << 30, 200
 #: Names (letters only) of columns that identify the joint or signal of a row, and of columns with its values.
 _KEYS = re.compile("(joint|motor)(name|id|index)?|axis|name|field|signal|variable|channel|metric|topic|series")
 _VALUES = re.compile("value|val|data|q|pos|position|angle|v|vel|velocity|tau|effort|torque|current")
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Some columns of a table.
-
-    Attributes:
-        groups: One array per requested group of columns, shape (N, columns of the group).
-        rows: 1-based row in the file of each sample, shape (N,).
-    """
-
-    groups: tuple[Array, ...]
-    rows: Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +42,7 @@ class Table(ABC):
     names: tuple[str, ...] | None
     width: int
     files: tuple[str, ...]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     spelled: tuple[str, ...] | None = field(default=None, kw_only=True)
     first: tuple[str, ...] = field(default=(), kw_only=True)
     texts: tuple[str, ...] = field(default=(), kw_only=True)
@@ -76,29 +62,23 @@ class Table(ABC):
         return self.spelled or self.header
 
     @abstractmethod
-    def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
-        """Reads groups of columns.
+    def numbers(self, columns: Sequence[int]) -> tuple[list[Array], Rows]:
+        """Reads columns.
 
         Args:
-            groups: 0-based column numbers; columns of one group go into one array.
+            columns: 0-based column numbers.
 
         Returns:
-            The arrays. Cells that are empty or not a number are NaN, as are all cells of rows that cannot be parsed.
+            One array per column, shape (N,), and the 1-based row in the file of each sample, shape (N,). Cells that are empty
+            or not a number are NaN, as are all cells of rows that cannot be parsed.
 
         Raises:
             LogError: The file is broken.
         """
 
     def read(self, columns: Sequence[int]) -> Array:
-        """Reads columns into one array, shape (N, len(columns)).
-
-        Args:
-            columns: 0-based column numbers.
-
-        Raises:
-            LogError: The file is broken.
-        """
-        return self.cells([columns]).groups[0]
+        """Reads columns into one array, shape (N, len(columns))."""
+        return np.column_stack(self.numbers(columns)[0])
 
     def sha256(self) -> str:
         """Hash of the bytes of its files, and of its name if one file contains several logs."""
@@ -110,31 +90,28 @@ class Table(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ArrayTable(Table):
-    """A table whose columns are in memory or views of a file.
+    """A table whose columns are in memory.
 
     Attributes:
         columns: One array per column, shape (N,).
     """
 
-    columns: tuple[NDArray[Any], ...]
+    columns: tuple[NDArray[Any], ...] = field(kw_only=True)
 
-    def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
-        """See :meth:`Table.cells`."""
-        count = len(self.columns[0]) if self.columns else 0
-        arrays = []
-        for group in groups:
-            array = np.empty((count, len(group)))
-            for k, column in enumerate(group):
-                array[:, k] = self.columns[column]
-            arrays.append(array)
-        return Cells(tuple(arrays), np.arange(1, count + 1, dtype=np.int64))
+    def numbers(self, columns: Sequence[int]) -> tuple[list[Array], Rows]:
+        """See :meth:`Table.numbers`."""
+        return [np.asarray(self.columns[k], dtype=float) for k in columns], np.arange(1, len(self.columns[0]) + 1)
+
+    def values_hash(self) -> str:
+        """SHA-256 of the names and numbers of a table that was not read from a file."""
+        digest = hashlib.sha256("\0".join(self.header).encode())
+        for column in self.columns:
+            digest.update(np.ascontiguousarray(column).data)
+        return digest.hexdigest()
 
 
 def file_hash(path: str | Path) -> str:
-    """SHA-256 of a file, read in chunks.
-
-    Returns:
-        64 hexadecimal digits.
+    """SHA-256 of a file, read in chunks, as 64 hexadecimal digits.
 
     Raises:
         MissingFileError: The file cannot be read.
@@ -146,6 +123,26 @@ def file_hash(path: str | Path) -> str:
     return digest.hexdigest()
 
 
+def check_unpacked(path: str | Path, size: int) -> None:
+    """Refuses a packed log that would fill the memory.
+
+    Args:
+        size: Bytes that it unpacks to, or has unpacked to so far.
+
+    Raises:
+        LogError: They are out of proportion to its size.
+    """
+    most = most_unpacked(Path(path).stat().st_size)
+    if size > most:
+        raise LogError(
+            "the log unpacks to far more than its size",
+            where=str(path),
+            got=f"over {most >> 20} MiB",
+            expected=f"at most {most >> 20} MiB",
+            remedy="unpack it, or cut it in parts",
+        )
+
+
 @contextmanager
 def decoding(
     path: str | Path, kind: str, extra: str = "", remedy: str = "check the recording, or export it as CSV"
@@ -155,9 +152,6 @@ def decoding(
     Args:
         kind: Expected format, for messages (``"Parquet file"``).
         extra: The extra of this package that installs the decoder.
-
-    Yields:
-        Nothing; the decoder is called inside the context.
 
     Raises:
         MissingExtraError: The library is not installed.
@@ -188,14 +182,14 @@ def refuse_long(table: Table) -> None:
     Raises:
         LogError: The table is of such a kind; the message says how to convert it.
     """
+    expected = "a column for every joint and quantity (q_<joint>, tau_<joint>)"
     lists = [k for k, cell in enumerate(table.first) if re.match(r"\s*[\[(].*,", cell)]
     if lists and table.names:
-        column = table.names[lists[-1]]
         raise LogError(
-            f"the cells of column '{column}' hold lists",
+            f"the cells of column '{table.names[lists[-1]]}' hold lists",
             where=table.path,
             got=f"'{table.first[lists[-1]][:40]}'",
-            expected="a column for every joint and quantity (q_<joint>, tau_<joint>)",
+            expected=expected,
             remedy="record a bag or Parquet, which may hold lists, or write each element in a column of its own",
         )
     plain = {name: re.sub(r"[^a-z]", "", name.rpartition(".")[2].lower()) for name in (*table.header, *table.texts)}
@@ -207,7 +201,7 @@ def refuse_long(table: Table) -> None:
             "the log has a row for every joint or signal, not one for every sample",
             where=table.path,
             got=f"columns {', '.join([*keys, *values])}",
-            expected="a column for every joint and quantity (q_<joint>, tau_<joint>)",
+            expected=expected,
             remedy=f"write it so first: pandas' `pivot(index=<time>, columns={key_text}, values={value_text})` does that",
         )
 
@@ -225,36 +219,18 @@ def table_of_frame(frame: Any, name: str) -> ArrayTable:
         LogError: The frame has no numeric columns, or they differ in length.
     """
     columns = getattr(frame, "column_names", getattr(frame, "columns", None))
-    names = list(frame if columns is None else columns)
-    arrays: dict[str, NDArray[Any]] = {}
-    skipped = []
+    series = {str(key): frame[key] for key in (frame if columns is None else columns)}
     index = getattr(getattr(frame, "index", None), "name", None)
-    for key in [*names, *([index] if isinstance(index, str) and index not in names else [])]:
-        values = np.asarray(frame.index if key == index and key not in names else frame[key])
-        if values.dtype.kind == "M":
-            arrays[str(key)] = (values - values[:1]) / np.timedelta64(1, "s")
-        elif values.dtype.kind == "m":
-            arrays[str(key)] = values / np.timedelta64(1, "s")
+    if isinstance(index, str):
+        series.setdefault(index, frame.index)
+    arrays: dict[str, NDArray[Any]] = {}
+    for key, values in ((key, np.asarray(values)) for key, values in series.items()):
+        if values.dtype.kind in "mM":
+            arrays[key] = (values - values[:1] if values.dtype.kind == "M" else values) / np.timedelta64(1, "s")
         elif values.dtype.kind in "fiub" and values.ndim == 1:
-            arrays[str(key)] = values
-        else:
-            skipped.append(str(key))
+            arrays[key] = values
     if not arrays or len({len(values) for values in arrays.values()}) != 1 or not len(next(iter(arrays.values()))):
-        raise LogError("the frame holds no columns of numbers of one length", where=name, got=", ".join(map(str, names[:8])))
-    notes = (f"columns without numbers left out: {', '.join(skipped)}",) if skipped else ()
-    return ArrayTable(name, tuple(arrays), len(arrays), (), notes, tuple(arrays.values()))
-
-
-def array_hash(table: ArrayTable) -> str:
-    """SHA-256 of the numbers of a table that was not read from a file.
-
-    Args:
-        table: The table, columns of shape (N,).
-
-    Returns:
-        64 hexadecimal digits.
-    """
-    digest = hashlib.sha256("\0".join(table.header).encode())
-    for column in table.columns:
-        digest.update(np.ascontiguousarray(column).data)
-    return digest.hexdigest()
+        raise LogError("the frame holds no columns of numbers of one length", where=name, got=", ".join(list(series)[:8]))
+    skipped = ", ".join(key for key in series if key not in arrays)
+    notes = (f"columns without numbers left out: {skipped}",) if skipped else ()
+    return ArrayTable(name, tuple(arrays), len(arrays), (), notes, columns=tuple(arrays.values()))

@@ -60,18 +60,21 @@ def recording_fields(
             groups["time", "time"] = (columns.time,)
         for column in (column for places in groups.values() for column in places if table.names):
             check_name("column", table.header[column], LogError, table.path)
-        cells = table.cells(list(groups.values()))
+        used = sorted({column for places in groups.values() for column in places})
+        arrays, rows_read = table.numbers(used)
+        array_of = dict(zip(used, arrays, strict=True))
         if k == 0:
-            rows = cells.rows
-        elif len(cells.rows) != len(rows):
+            rows = rows_read
+        elif len(rows_read) != len(rows):
             raise LogError(
                 "the parts of a split log differ in length",
                 where=table.path,
-                got=f"{len(cells.rows)} rows",
+                got=f"{len(rows_read)} rows",
                 expected=f"{len(rows)} as in {tables[0][0].path}",
                 remedy="cut them to the same rows",
             )
-        for ((kind, key), places), values in zip(groups.items(), cells.groups, strict=True):
+        for (kind, key), places in groups.items():
+            values = np.column_stack([array_of[column] for column in places])
             if key in _EXPECTED:
                 _check_numbers(table, key, places, values)
             stated = [columns.units[place] if columns.units else "" for place in places]

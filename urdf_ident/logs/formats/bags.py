@@ -106,7 +106,9 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
     columns = {"t": clock, **{f"{prefix}{mark}{name}": values for (prefix, name), values in signals.items()}}
     if not any(prefix == "tau" for prefix, _ in signals):
         notes.append(f"topic {chosen.name} logs no effort")
-    return ArrayTable(str(path), tuple(columns), len(columns), _files(Path(path)), tuple(notes), tuple(columns.values()))
+    return ArrayTable(
+        str(path), tuple(columns), len(columns), _files(Path(path)), tuple(notes), columns=tuple(columns.values())
+    )
 
 
 def _files(path: Path) -> tuple[str, ...]:

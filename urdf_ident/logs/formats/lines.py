@@ -1,11 +1,11 @@
-"""Parsing of a line of a text log: decoding, cells, numbers and dates."""
+"""Cells of text: decoding, division of lines into cells, numbers and dates."""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import LogError
 from ...linalg import Array
 
-_DECIMAL_COMMA = re.compile(r"^\s*[-+]?\d*,\d+")
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+")
 #: Digits in groups of three: with a decimal point (of groups divided by points, there are at least three), and with a decimal
 #: comma.
 _GROUPED = re.compile(r"[-+]?(?:\d{1,3}(?:[,'’\s]\d{3})+(?:\.\d*)?|\d{1,3}(?:\.\d{3}){2,}(?:,\d*)?)")
@@ -38,8 +38,7 @@ _BINARY = (
     (b"7z\xbc\xaf", "a 7z archive", "unpack it first"),
     (b"Rar!", "a RAR archive", "unpack it first"),
 )
-#: Possible delimiters.
-_MARKS = (";", "\t", ",", "|")
+_DELIMITERS = (";", "\t", ",", "|")
 
 
 def decode(data: bytes, path: str | Path) -> str:
@@ -66,66 +65,29 @@ def decode(data: bytes, path: str | Path) -> str:
     )
 
 
-def text_lines(text: str) -> Iterator[str]:
+def text_lines(text: str) -> list[str]:
     """Lines of a text with any kind of line ends, without them."""
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    lines = text.split("\n")
-    return iter(lines[:-1] if lines and not lines[-1] else lines)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def find_delimiter(lines: Sequence[str]) -> str | None:
     """The delimiter of most lines; None means white space, here and below."""
     bare = (re.sub(r'"[^"]*"', "", line) for line in lines)
-    return Counter(next((mark for mark in _MARKS if mark in line), None) for line in bare).most_common(1)[0][0]
-
-
-def decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
-    """Whether any cell has a decimal comma (``0,5``); beside a decimal point, the comma of ``1,234`` separates thousands."""
-    cells = [cell for line in lines for cell in cells_of(line, delimiter)]
-    commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
-    points = any("." in cell and np.isfinite(number(cell)) for cell in cells)
-    return any(not (points and _GROUPED.fullmatch(cell)) for cell in commas)
-
-
-def is_grouped(cell: str, decimal_comma: bool) -> bool:
-    """Whether a number is written with thousands separators (``1,234.5``, ``1.234,5``, ``1 234``)."""
-    return (_GROUPED_COMMA if decimal_comma else _GROUPED).fullmatch(cell.strip().strip("\"'")) is not None
-
-
-def decimal_points(rows: Sequence[Sequence[str]]) -> frozenset[int]:
-    """Columns of a file with decimal commas whose numbers have points that do not divide groups of three digits."""
-    pointed = ((k, cell) for row in rows for k, cell in enumerate(row) if "." in cell)
-    return frozenset(k for k, cell in pointed if np.isfinite(number(cell)) and not is_grouped(cell, decimal_comma=True))
+    return Counter(next((mark for mark in _DELIMITERS if mark in line), None) for line in bare).most_common(1)[0][0]
 
 
 def split_line(line: str, delimiter: str | None) -> list[str]:
     """The cells of a line, without enclosing quotes."""
-    if delimiter is None:
-        return line.split()
-    if '"' in line:
-        try:
+    if delimiter is not None and '"' in line:
+        with suppress(csv.Error):
             return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
-        except csv.Error:
-            return line.split(delimiter)
     return line.split(delimiter)
 
 
-def width_of(line: str, delimiter: str | None) -> int:
-    """Number of cells of a line."""
-    return len(split_line(line, delimiter)) if delimiter is None or '"' in line else 1 + line.count(delimiter)
-
-
-def cells_of(line: str, delimiter: str | None) -> list[str]:
+def bare_cells(line: str, delimiter: str | None) -> list[str]:
     """The cells of a line, without enclosing blanks and quotes."""
     return [cell.strip().strip("\"'").strip() for cell in split_line(line, delimiter)]
-
-
-def is_header(cells: Sequence[str], decimal_comma: bool) -> bool:
-    """Whether a line is a header: most cells are words, or some are and none is a number."""
-    others = [cell for cell in cells if np.isnan(number(cell, decimal_comma)) and not _STAMP.fullmatch(cell)]
-    words = [cell for cell in others if cell.lower() not in NO_NUMBER]
-    return 2 * len(words) > len([cell for cell in cells if cell]) or (len(words) > 0 and len(others) == len(cells))
 
 
 def number(cell: str, decimal_comma: bool = False) -> float:
@@ -137,9 +99,28 @@ def number(cell: str, decimal_comma: bool = False) -> float:
         return np.nan
 
 
-def stamp_columns(rows: Sequence[Sequence[str]]) -> frozenset[int]:
-    """Columns that contain a time of day, with or without a date, in all given rows."""
-    return frozenset(k for k in range(len(rows[0])) if all(_STAMP.fullmatch(row[k]) for row in rows)) if rows else frozenset()
+def decimal_commas(cells: Sequence[str]) -> bool:
+    """Whether any cell has a decimal comma (``0,5``); beside a decimal point, the comma of ``1,234`` separates thousands."""
+    commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
+    points = any("." in cell and np.isfinite(number(cell)) for cell in cells)
+    return any(not (points and _GROUPED.fullmatch(cell)) for cell in commas)
+
+
+def is_grouped(cell: str, decimal_comma: bool) -> bool:
+    """Whether a number is written with thousands separators (``1,234.5``, ``1.234,5``, ``1 234``)."""
+    return (_GROUPED_COMMA if decimal_comma else _GROUPED).fullmatch(cell.strip().strip("\"'")) is not None
+
+
+def is_header(cells: Sequence[str], decimal_comma: bool) -> bool:
+    """Whether a line is a header: most cells are words, or some are and none is a number."""
+    others = [cell for cell in cells if np.isnan(number(cell, decimal_comma)) and not _STAMP.fullmatch(cell)]
+    words = [cell for cell in others if cell.lower() not in NO_NUMBER]
+    return 2 * len(words) > len([cell for cell in cells if cell]) or (len(words) > 0 and len(others) == len(cells))
+
+
+def are_stamps(cells: Sequence[str]) -> bool:
+    """Whether all cells contain a time of day, with or without a date."""
+    return bool(cells) and all(_STAMP.fullmatch(cell) for cell in cells)
 
 
 def stamp(cell: str) -> float:
@@ -159,27 +140,22 @@ def stamp(cell: str) -> float:
     seconds = float((match["seconds"] or "0").replace(",", "."))
     if match["half"] and 1 <= hours <= 12:
         hours = hours % 12 + 12 * (match["half"].lower() == "pm")
-    days = _days(match)
-    if days is None or hours > 23 or minutes > 59 or seconds >= 61:
+    if hours > 23 or minutes > 59 or seconds >= 61:
         return np.nan
-    zone, shift = match["zone"], 0
-    if zone and zone.upper() not in ("Z", "UTC"):
-        digits = zone[1:].replace(":", "")
-        shift = (1 if zone[0] == "+" else -1) * (3600 * int(digits[:2]) + 60 * int(digits[2:]))
-    return 86400 * days + 3600 * hours + 60 * minutes - shift + seconds
-
-
-def _days(match: re.Match[str]) -> int | None:
-    """Days of a time stamp since 2020; None for an invalid date."""
+    days = 0
     if match["one"]:
-        return int(match["one"]) + int(match["other"])
-    day, month, year = (match[name.capitalize()] or match[name] for name in ("day", "month", "year"))
-    if not day:
-        return 0
-    with suppress(ValueError):
-        number = int(month) if month.isdigit() else 1 + _MONTHS.index(month.lower())
-        return date(int(year), number, int(day)).toordinal() - date(2020, 1, 1).toordinal()
-    return None
+        days = int(match["one"]) + int(match["other"])
+    elif day := match["day"] or match["Day"]:
+        month, year = match["month"] or match["Month"], match["year"] or match["Year"]
+        try:
+            number_of_month = int(month) if month.isdigit() else 1 + _MONTHS.index(month.lower())
+            days = date(int(year), number_of_month, int(day)).toordinal() - date(2020, 1, 1).toordinal()
+        except ValueError:
+            return np.nan
+    shift = 0
+    if (zone := match["zone"]) and zone.upper() not in ("Z", "UTC"):
+        shift = int(f"{zone[0]}1") * (3600 * int(zone[1:3]) + 60 * int(zone[-2:]))
+    return 86400 * days + 3600 * hours + 60 * minutes - shift + seconds
 
 
 def numbers_of(cells: Sequence[object]) -> Array:
@@ -189,9 +165,9 @@ def numbers_of(cells: Sequence[object]) -> Array:
         cells: Its cells; None and everything that is not a string counts as missing.
     """
     texts = [cell if isinstance(cell, str) else "" for cell in cells]
-    if stamp_columns([[text.strip()] for text in texts if text.strip()][:5]):
+    if are_stamps([text.strip() for text in texts if text.strip()][:5]):
         return np.array([stamp(text) for text in texts])
-    comma = decimal_commas(texts, "\0")
+    comma = decimal_commas([text.strip().strip("\"'").strip() for text in texts])
     return np.array([number(text, comma) for text in texts])
 
 

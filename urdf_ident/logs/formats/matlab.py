@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import LogError
 from ...files.read_write import read_bytes
-from ..tables import MOST_BYTES, ArrayTable, decoding
+from ...files.sizes import most_unpacked
+from ..tables import ArrayTable, check_unpacked, decoding
 from .variables import table_of_variables
 
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
@@ -48,7 +48,7 @@ def open_matlab(path: str | Path, group: str | None = None) -> ArrayTable:
     with decoding(path, "MATLAB file"):
         if data[126:128] in (b"IM", b"MI"):
             order = "<" if data[126:128] == b"IM" else ">"
-            for name, value in _variables(memoryview(data)[128:], order, max(1 << 28, 1000 * len(data))):
+            for name, value in _variables(path, memoryview(data)[128:], order):
                 _flatten(name, value, variables)
         else:
             from scipy.io import loadmat, matlab
@@ -59,20 +59,17 @@ def open_matlab(path: str | Path, group: str | None = None) -> ArrayTable:
     return table_of_variables(path, variables, (), group)
 
 
-def _variables(data: memoryview, order: str, most: int) -> Iterator[tuple[str, Any]]:
+def _variables(path: str | Path, data: memoryview, order: str) -> Iterator[tuple[str, Any]]:
     """Names and values of the variables that are numbers, strings, lists of strings, or structs."""
-    left = min(most, MOST_BYTES)
+    total, most = 0, most_unpacked(len(data))
     for kind, payload in _elements(data, order):
-        elements = [(kind, payload)]
+        elements: Iterable[tuple[int, memoryview]] = [(kind, payload)]
         if kind == _COMPRESSED:
-            unpacked = zlib.decompressobj().decompress(payload, left)
-            left -= len(unpacked)
-            if left <= 0:
-                raise LogError("the log unpacks to far more than its size", got=f"over {most >> 20} MiB")
-            elements = list(_elements(memoryview(unpacked), order))
-        for inner, content in elements:
-            if inner == _MATRIX:
-                yield _matrix(content, order, 0)
+            unpacked = zlib.decompressobj().decompress(payload, most - total + 1)
+            total += len(unpacked)
+            check_unpacked(path, total)
+            elements = _elements(memoryview(unpacked), order)
+        yield from (_matrix(content, order, 0) for inner, content in elements if inner == _MATRIX)
 
 
 def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:

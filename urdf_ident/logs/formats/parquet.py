@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import LogError
 from ...linalg import Array
 from ..columns.headers import JOINT_COLUMN, with_joints
-from ..tables import Cells, Table, decoding
+from ..tables import Rows, Table, decoding
 from .lines import holds_numbers, numbers_of
 
 _BATCH = 1 << 16
@@ -48,29 +48,19 @@ class ParquetTable(Table):
         rows: First row and one past the last row of the log if the file contains several logs; else None.
     """
 
-    kind: str
-    columns: tuple[Column, ...]
-    joints: tuple[tuple[Column, tuple[str, ...]], ...] = ()
-    rows: tuple[int, int] | None = None
+    kind: str = field(kw_only=True)
+    columns: tuple[Column, ...] = field(kw_only=True)
+    joints: tuple[tuple[Column, tuple[str, ...]], ...] = field(default=(), kw_only=True)
+    rows: tuple[int, int] | None = field(default=None, kw_only=True)
 
-    def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
-        """See :meth:`Table.cells`.
-
-        Args:
-            groups: 0-based column numbers.
-
-        Returns:
-            The arrays; nulls are NaN.
-
-        Raises:
-            LogError: The file is broken, or a list changes its length.
-        """
-        file = self.files[0]
-        roots = {self.columns[column].field: self.columns[column].root for group in groups for column in group}
+    def numbers(self, columns: Sequence[int]) -> tuple[list[Array], Rows]:
+        """See :meth:`Table.numbers`; nulls are NaN, and a list that changes its length is refused."""
+        file, begin = self.files[0], 0
         with decoding(file, f"{self.kind} file", "parquet"):
             self._check_joints()
-            total = _count(file, self.kind)
-            begin, end = self.rows or (0, total)
+            end = total = _count(file, self.kind)
+            if self.rows is not None:
+                begin, end = self.rows
             if not 0 <= begin < end <= total:
                 raise LogError(
                     "the log's rows are not in its file",
@@ -78,25 +68,19 @@ class ParquetTable(Table):
                     got=f"rows {begin} to {end} of {total}",
                     remedy="check the data set's index",
                 )
-            arrays = [np.empty((end - begin, len(group))) for group in groups]
-            for name, root in roots.items():  # one at a time, so that only one is unpacked
-                targets = [
-                    (array[:, k], self.columns[column].element or 0)
-                    for array, group in zip(arrays, groups, strict=True)
-                    for k, column in enumerate(group)
-                    if self.columns[column].field == name
-                ]
-                elements = [column.element for column in self.columns if column.field == name]
-                length = None if elements == [None] else len(elements)
+            arrays = {column: np.empty(end - begin) for column in columns}
+            for name in dict.fromkeys(self.columns[column].field for column in columns):  # so that only one is unpacked
+                parts = [column for column in self.columns if column.field == name]
+                length = None if parts[0].element is None else len(parts)
                 offset = -begin
-                for batch in map(_flat, _batches(file, self.kind, [root])):
+                for batch in map(_flat, _batches(file, self.kind, [parts[0].root])):
                     low, high = max(0, -offset), min(batch.num_rows, end - begin - offset)
                     if low < high:
                         values = _numbers(batch.slice(low, high - low), name, length, file)
-                        for target, element in targets:
-                            target[offset + low : offset + high] = values[:, element]
+                        for column in (column for column in arrays if self.columns[column].field == name):
+                            arrays[column][offset + low : offset + high] = values[:, self.columns[column].element or 0]
                     offset += batch.num_rows
-        return Cells(tuple(arrays), np.arange(begin + 1, end + 1, dtype=np.int64))
+        return [arrays[column] for column in columns], np.arange(begin + 1, end + 1)
 
     def _check_joints(self) -> None:
         """Refuses a log whose rows differ in the names or the order of the joints."""
@@ -156,9 +140,9 @@ def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[st
         len(columns),
         (str(path),),
         notes,
-        kind,
-        tuple(columns),
-        tuple(joints) if spelled else (),
+        kind=kind,
+        columns=tuple(columns),
+        joints=tuple(joints) if spelled else (),
         spelled=spelled,
         texts=tuple(skipped),
     )

@@ -6,25 +6,24 @@ ones and finally into rows, so that a broken row costs little time and the rest 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import LogError, UnitError
 from ...linalg import Array
 from ...units import parse_unit
 from ..columns.headers import JOINT_COLUMN, with_joints, without_unit
-from ..tables import Cells, Table
+from ..tables import Rows, Table
 from .lines import (
-    cells_of,
+    are_stamps,
+    bare_cells,
     decimal_commas,
-    decimal_points,
     decode,
     find_delimiter,
     is_grouped,
@@ -32,14 +31,14 @@ from .lines import (
     number,
     split_line,
     stamp,
-    stamp_columns,
     text_lines,
-    width_of,
 )
-from .streams import line_blocks, read_head
+from .streams import line_blocks
 
-_HEAD, _LONGEST_HEAD = 1 << 18, 1 << 24
-_SMALL = 256
+#: Bytes in which the second row is searched.
+_LONGEST_HEAD = 1 << 24
+#: Lines of a block with an irregular row that are parsed together.
+_GROUP = 256
 #: Memory that two threads need to start, with a margin [bytes].
 _STACK = 1 << 25
 
@@ -54,101 +53,95 @@ class TextTable(Table):
         before: Number of lines before the first row, without comments and blank lines.
         stamps: Columns of dates or times of day; they are converted to seconds since the first one.
         points: Columns with decimal points in a file with decimal commas.
-        line: Mean length of the first lines [bytes].
     """
 
-    delimiter: str | None
-    decimal_comma: bool
-    before: int
-    stamps: frozenset[int]
-    points: frozenset[int]
-    line: float
+    delimiter: str | None = field(kw_only=True)
+    decimal_comma: bool = field(kw_only=True)
+    before: int = field(kw_only=True)
+    stamps: frozenset[int] = field(kw_only=True)
+    points: frozenset[int] = field(kw_only=True)
 
-    def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
-        """See :meth:`Table.cells`.
-
-        Args:
-            groups: 0-based column numbers.
-
-        Returns:
-            The arrays; rows with a wrong number of cells (truncated, or two rows merged) are all NaN.
-
-        Raises:
-            LogError: The file is not text, or contains no rows.
-        """
-        columns = sorted({column for group in groups for column in group})
-        place = {column: k for k, column in enumerate(columns)}
-        expected = 16 + int(1.02 * Path(self.path).stat().st_size / self.line)
-        arrays: list[Array] = [np.empty((expected, len(group))) for group in groups]
-        rows: NDArray[np.int64] = np.empty(expected, np.int64)
-        first, count, before = 1, 0, self.before
+    def numbers(self, columns: Sequence[int]) -> tuple[list[Array], Rows]:
+        """See :meth:`Table.numbers`; rows with a wrong number of cells (truncated, or two rows merged) are all NaN."""
+        parts: list[Array] = []
+        rows: list[Rows] = []
+        first, before = 1, self.before
         for block in line_blocks(self.path):
-            values, numbers, before = self._block(block, columns, before)
-            end = count + len(numbers)
-            if end > len(rows):
-                larger = end + count // 4
-                rows = np.resize(rows, larger)
-                arrays = [np.resize(array, (larger, array.shape[1])) for array in arrays]
-            rows[count:end] = numbers + first
+            count = block.count(b"\n") + (not block.endswith(b"\n"))
+            values = self._parsed(block, count, columns) if before == 0 else None
+            if values is not None:
+                numbers = np.arange(first, first + count)
+            else:
+                lines = [
+                    (k, line)
+                    for k, line in enumerate(text_lines(decode(block, self.path)), first)
+                    if line.strip() and not line.lstrip().startswith("#")
+                ]
+                skipped = min(before, len(lines))
+                before -= skipped
+                values = self._values([line for _, line in lines[skipped:]], columns)
+                numbers = np.array([k for k, _ in lines[skipped:]], dtype=np.int64)
+            parts.append(values)
+            rows.append(numbers)
             first += block.count(b"\n") or block.count(b"\r")
-            for array, group in zip(arrays, groups, strict=True):
-                array[count:end] = values[:, [place[column] for column in group]]
-            count = end
-        if not count:
+        if not sum(map(len, parts)):
             raise LogError("the log holds no rows", where=self.path, remedy="check the recording, or remove the file")
-        arrays = [array[:count] for array in arrays]
-        for array, group in zip(arrays, groups, strict=True):
-            for column in self.stamps & set(group):
-                seconds = array[:, list(group).index(column)]
-                seconds -= seconds[np.isfinite(seconds)][0] if np.isfinite(seconds).any() else 0.0
-        return Cells(tuple(arrays), rows[:count])
+        arrays = [np.concatenate([part[:, k] for part in parts]) for k in range(len(columns))]
+        for array in (array for column, array in zip(columns, arrays, strict=True) if column in self.stamps):
+            known = array[np.isfinite(array)]
+            array -= known[0] if len(known) else 0.0
+        return arrays, np.concatenate(rows)
 
-    def _block(self, block: bytes, columns: list[int], before: int) -> tuple[Array, NDArray[np.int64], int]:
-        """Values of a block, 0-based line numbers in it, and the number of header lines still to skip."""
-        count = block.count(b"\n") + (not block.endswith(b"\n"))
-        if not before and (parsed := self._fast(block, columns)) is not None and len(parsed) == count:
-            return parsed, np.arange(count, dtype=np.int64), 0
-        first, _, rest = block.partition(b"\n")
-        if before == 1 and rest and first.strip() and not first.lstrip().startswith(b"#"):
-            parsed = self._fast(rest, columns)
-            if parsed is not None and len(parsed) == count - 1:
-                return parsed, np.arange(1, count, dtype=np.int64), 0
-        lines, numbers = [], []
-        for k, line in enumerate(text_lines(decode(block, self.path))):
-            if not line.strip() or line.lstrip().startswith("#"):
-                continue
-            if before:
-                before -= 1
-                continue
-            lines.append(line)
-            numbers.append(k)
-        return self._values(lines, columns), np.array(numbers, dtype=np.int64), before
-
-    def _values(self, lines: list[str], columns: list[int]) -> Array:
+    def _values(self, lines: list[str], columns: Sequence[int]) -> Array:
         """Values of lines: all at once, or else in small groups, of which an irregular one is read line by line."""
-        parsed = self._fast("\n".join(lines).encode(), columns) if lines else None
-        if parsed is not None and len(parsed) == len(lines):
-            return parsed
-        if len(lines) <= _SMALL:
+        if lines and (values := self._parsed("\n".join(lines).encode(), len(lines), columns)) is not None:
+            return values
+        if len(lines) <= _GROUP:
             return np.array([self._row(line, columns) for line in lines]).reshape(len(lines), len(columns))
-        return np.concatenate([self._values(lines[k : k + _SMALL], columns) for k in range(0, len(lines), _SMALL)])
+        return np.concatenate([self._values(lines[k : k + _GROUP], columns) for k in range(0, len(lines), _GROUP)])
 
-    def _fast(self, block: bytes, columns: list[int]) -> Array | None:
-        """All rows at once, or None if a row or cell is irregular."""
-        if b"#" in block or b"\0" in block or b"\n\n" in block or b"\n\r\n" in block:  # pyarrow reads a blank line as a row
+    def _parsed(self, block: bytes, count: int, columns: Sequence[int]) -> Array | None:
+        """All rows at once, or None if one of them or a cell is irregular."""
+        if any(mark in block for mark in (b"#", b"\0", b"\n\n", b"\n\r\n")):  # pyarrow reads a blank line as a row
             return None
-        parsed = _arrow(block, self, columns) if self.delimiter is not None and columns else None
-        if parsed is not None or self.stamps & set(columns):
-            return parsed
-        if self.decimal_comma or b'"' in block:
-            return None
+        values = self._by_arrow(block, columns) if self.delimiter is not None and columns else None
+        if values is None and not (self.stamps.intersection(columns) or self.decimal_comma or b'"' in block):
+            with suppress(ValueError, UnicodeDecodeError):
+                whole = np.loadtxt(block.decode().splitlines(), delimiter=self.delimiter, comments=None, ndmin=2)
+                values = whole[:, columns] if whole.shape[1] == self.width else None
+        return values if values is not None and len(values) == count else None
+
+    def _by_arrow(self, block: bytes, columns: Sequence[int]) -> Array | None:
+        """All rows at once, by pyarrow; None without it, or if a row or cell is irregular."""
         try:
-            whole = np.loadtxt(block.decode().splitlines(), delimiter=self.delimiter, comments=None, ndmin=2)
-        except (ValueError, UnicodeDecodeError):
+            import pyarrow as pa
+            from pyarrow import csv
+        except ImportError:
             return None
-        return np.asarray(whole[:, columns]) if whole.shape[1] == self.width else None
+        kinds = {str(k): pa.string() if k in self.stamps else pa.float64() for k in columns}
+        options = csv.ReadOptions(
+            column_names=[str(k) for k in range(self.width)], use_threads=False, block_size=len(block) + 1
+        )
+        conversion = csv.ConvertOptions(
+            include_columns=list(kinds), column_types=kinds, decimal_point="," if self.decimal_comma else "."
+        )
+        parsing = csv.ParseOptions(delimiter=self.delimiter, ignore_empty_lines=False)
+        np.empty(_STACK, np.uint8)  # raises without memory for threads of pyarrow, which would end the process
+        try:
+            parsed = csv.read_csv(pa.BufferReader(block), options, parsing, conversion, pa.system_memory_pool())
+        except pa.ArrowException:
+            return None
+        values = np.empty((len(parsed), len(columns)))
+        for k, column in enumerate(columns):
+            cells = parsed.column(str(column)).combine_chunks()
+            if column in self.stamps:
+                values[:, k] = [stamp(cell or "") for cell in cells.to_pylist()]
+            else:  # `to_numpy` would import pandas, which takes half a second
+                cells = cells.fill_null(math.nan)
+                values[:, k] = np.frombuffer(cells.buffers()[1])[cells.offset :][: len(cells)]
+        return values
 
-    def _row(self, line: str, columns: list[int]) -> list[float]:
+    def _row(self, line: str, columns: Sequence[int]) -> list[float]:
         cells = split_line(line, self.delimiter)
         if self.names and cells and not cells[0].lstrip(" \"'+-.")[:1].isdigit():
             self._refuse_second_header(line)
@@ -158,7 +151,7 @@ class TextTable(Table):
 
     def _refuse_second_header(self, line: str) -> None:
         """Refuses a line that names the columns again, in another order or in other units."""
-        again, header = tuple(cells_of(line, self.delimiter)), self.header
+        again, header = tuple(bare_cells(line, self.delimiter)), self.header
         bare, known = ({without_unit(name)[0] for name in names} for names in (again, header))
         if again != header and len(again) == len(header) and bare == known:
             other, first = next((x, y) for x, y in zip(again, header, strict=True) if x != y)
@@ -198,68 +191,100 @@ def open_text(path: str | Path) -> TextTable:
         LogError: It is empty, has only a header, or is not a table.
     """
     lines, comments = _first_lines(path)
-    _refuse_other_texts(lines[0], path)
     delimiter = find_delimiter(lines[len(lines) // 2 :][:100])
-    decimal_comma = decimal_commas(lines[1:20] or lines, delimiter)
-    width = Counter(width_of(line, delimiter) for line in lines[:1000]).most_common(1)[0][0]
+    decimal_comma = decimal_commas([cell for line in lines[1:20] or lines for cell in bare_cells(line, delimiter)])
+    width = Counter(len(split_line(line, delimiter)) for line in lines[:1000]).most_common(1)[0][0]
     begin, end = _header(lines, delimiter, decimal_comma, width)
-    names: tuple[str, ...] | None = tuple(cells_of(lines[begin], delimiter)) if end > begin else None
-    units = [cells_of(line, delimiter) for line in lines[begin + 1 : end]]
+    names: tuple[str, ...] | None = tuple(bare_cells(lines[begin], delimiter)) if end > begin else None
+    units = [bare_cells(line, delimiter) for line in lines[begin + 1 : end]]
     notes = (f"{begin} line{'s' if begin > 1 else ''} before the header left out",) if begin else ()
     lines = lines[end:]
     if not lines:
         raise LogError("the log has a header and no rows", where=str(path), remedy="check the recording, or remove the file")
     if names is None and comments:
-        comment_cells = cells_of(comments[-1].lstrip("# \t"), delimiter)
-        names = tuple(comment_cells) if len(comment_cells) == width and is_header(comment_cells, decimal_comma) else None
+        words = bare_cells(comments[-1].lstrip("# \t"), delimiter)
+        names = tuple(words) if len(words) == width and is_header(words, decimal_comma) else None
+    if names is not None and len(names) == width - 1 and all(not line.rstrip().rsplit(delimiter, 1)[-1] for line in lines[:10]):
+        names = (*names, "")  # rows end with a delimiter, the header does not
     if names is not None and len(names) != width:
-        if len(names) == width - 1 and all(not line.rstrip().rsplit(delimiter, 1)[-1] for line in lines[:10]):
-            names = (*names, "")  # rows end with a delimiter, the header does not
-        else:
-            split = delimiter == "," and width == 2 * len(names)  # 0,5,1,5: decimal commas and comma delimiters
-            raise LogError(
-                "the header does not fit the rows",
-                where=str(path),
-                got=f"{len(names)} names",
-                expected=f"{width}, the number of columns",
-                remedy="write numbers with points, or semicolons between them" if split else "correct the header line",
-            )
-    rows = [cells for line in lines[:50] if len(cells := cells_of(line, delimiter)) == width]
-    line = 1 + sum(map(len, lines)) / len(lines)
+        split = delimiter == "," and width == 2 * len(names)  # 0,5,1,5: decimal commas and comma delimiters
+        raise LogError(
+            "the header does not fit the rows",
+            where=str(path),
+            got=f"{len(names)} names",
+            expected=f"{width}, the number of columns",
+            remedy="write numbers with points, or semicolons between them" if split else "correct the header line",
+        )
+    rows = [cells for line in lines[:50] if len(cells := bare_cells(line, delimiter)) == width]
+    columns = list(zip(*rows, strict=True))
     return TextTable(
-        path=str(path),
-        names=names,
-        width=width,
-        files=(str(path),),
-        notes=notes,
+        str(path),
+        names,
+        width,
+        (str(path),),
+        notes,
         spelled=None if names is None else _spelled(names, units, rows, str(path)),
         first=tuple(rows[0]) if rows else (),
         delimiter=delimiter,
         decimal_comma=decimal_comma,
         before=end,
-        stamps=stamp_columns(rows[:5]),
-        points=decimal_points(rows) if decimal_comma else frozenset(),
-        line=line,
+        stamps=frozenset(k for k, cells in enumerate(columns) if are_stamps(cells[:5])),
+        points=frozenset(k for k, cells in enumerate(columns) if decimal_comma and _has_points(cells)),
     )
+
+
+def _has_points(cells: Iterable[str]) -> bool:
+    """Whether a column of a file with decimal commas has points that do not divide groups of three digits."""
+    return any("." in cell and np.isfinite(number(cell)) and not is_grouped(cell, decimal_comma=True) for cell in cells)
+
+
+def _first_lines(path: str | Path) -> tuple[list[str], list[str]]:
+    """Data lines and comments at the beginning of the file, at least two data lines if it has them."""
+    lines: list[str] = []
+    comments: list[str] = []
+    size, blank = 0, True
+    for block in line_blocks(path):
+        size, blank = size + len(block), blank and not block.strip()
+        for line in text_lines(decode(block, path)):
+            if line.lstrip().startswith("#"):
+                comments += [] if lines else [line.lstrip()]
+            elif line.strip():
+                lines.append(line)
+        if len(lines) > 1 or size > _LONGEST_HEAD:
+            break
+    if blank:
+        raise LogError("the log is empty", where=str(path), got=f"{size} bytes", remedy="check the recording, or remove it")
+    if not lines:
+        raise LogError("the log holds no rows", where=str(path), remedy="check the recording, or remove the file")
+    for beginning, kind, remedy in (
+        ("version https://git-lfs", "a pointer of Git LFS, not the log itself", "fetch it: `git lfs pull`"),
+        ("<", "a web page or XML", "download the log itself, or export it as CSV"),
+        ("{", "JSON", "export the log as CSV"),
+        ("[{", "JSON", "export the log as CSV"),
+    ):
+        if lines[0].lstrip().startswith(beginning):
+            start = lines[0].strip()[:40]
+            raise LogError(f"this is {kind}", where=str(path), got=start, expected="a table of numbers", remedy=remedy)
+    return lines, comments
 
 
 def _header(lines: Sequence[str], delimiter: str | None, decimal_comma: bool, width: int) -> tuple[int, int]:
     """First line of the header and first line of the data; equal if there is no header."""
+    wide = [len(split_line(line, delimiter)) == width for line in lines[:1000]]
 
-    def of_words(line: str) -> bool:
-        return is_header(cells_of(line, delimiter), decimal_comma)
+    def of_words(k: int) -> bool:
+        return is_header(bare_cells(lines[k], delimiter), decimal_comma)
 
     if len(lines) == 1:
-        return 0, int(of_words(lines[0]))
-    end = next((k for k, line in enumerate(lines[:1000]) if width_of(line, delimiter) == width and not of_words(line)), 0)
-    begin = end
-    while begin > 0 and width_of(lines[begin - 1], delimiter) == width and of_words(lines[begin - 1]):
+        return 0, int(of_words(0))
+    begin = end = next((k for k in range(len(wide)) if wide[k] and not of_words(k)), 0)
+    while begin > 0 and wide[begin - 1] and of_words(begin - 1):
         begin -= 1
     if begin < end:
         return begin, end
-    if end > 0 and of_words(lines[end - 1]):  # with another number of cells
+    if end > 0 and of_words(end - 1):  # with another number of cells
         return end - 1, end
-    return 0, int(of_words(lines[0]))
+    return 0, int(of_words(0))
 
 
 def _spelled(
@@ -289,85 +314,3 @@ def _spelled(
             remedy="record a bag, where each message names its joints, or one column a joint",
         )
     return spelled or (names if units else None)
-
-
-def _refuse_other_texts(line: str, path: str | Path) -> None:
-    """Refuses text files that are not tables, naming their format."""
-    kinds = (
-        ("version https://git-lfs", "a pointer of Git LFS, not the log itself", "fetch it: `git lfs pull`"),
-        ("<", "a web page or XML", "download the log itself, or export it as CSV"),
-        ("{", "JSON", "export the log as CSV"),
-        ("[{", "JSON", "export the log as CSV"),
-    )
-    for beginning, kind, remedy in kinds:
-        if line.lstrip().startswith(beginning):
-            raise LogError(
-                f"this is {kind}", where=str(path), got=line.strip()[:40], expected="a table of numbers", remedy=remedy
-            )
-
-
-def _first_lines(path: str | Path) -> tuple[list[str], list[str]]:
-    """Data lines and comments at the beginning of the file, at least two data lines if it has them."""
-    size = _HEAD
-    while True:
-        data = read_head(path, size)
-        if not data.strip():
-            raise LogError(
-                "the log is empty", where=str(path), got=f"{len(data)} bytes", remedy="check the recording, or remove it"
-            )
-        whole = len(data) < size
-        end = len(data) if whole else data.rfind(b"\n") + 1
-        lines: list[str] = []
-        comments: list[str] = []
-        for line in text_lines(decode(data[:end].removeprefix(b"\xef\xbb\xbf"), path)):
-            stripped = line.lstrip()
-            if stripped.startswith("#"):
-                if not lines:
-                    comments.append(stripped)
-            elif stripped:
-                lines.append(line)
-        if len(lines) > 1 or whole or size >= _LONGEST_HEAD:
-            break
-        size *= 8
-    if not lines:
-        raise LogError("the log holds no rows", where=str(path), remedy="check the recording, or remove the file")
-    return lines, comments
-
-
-def _arrow(block: bytes, table: TextTable, columns: list[int]) -> Array | None:
-    """Parses a block with pyarrow; None without pyarrow, or if a row or cell is irregular."""
-    try:
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-    except ImportError:
-        return None
-    names = [str(k) for k in range(table.width)]
-    kinds = {str(k): pa.string() if k in table.stamps else pa.float64() for k in columns}
-    np.empty(_STACK, np.uint8)  # raises without memory for threads of pyarrow, which would end the process
-    try:
-        parsed = arrow_csv.read_csv(
-            pa.BufferReader(block),
-            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1),
-            memory_pool=pa.system_memory_pool(),
-            parse_options=arrow_csv.ParseOptions(delimiter=table.delimiter, ignore_empty_lines=False),
-            convert_options=arrow_csv.ConvertOptions(
-                include_columns=list(kinds), column_types=kinds, decimal_point="," if table.decimal_comma else "."
-            ),
-        )
-    except pa.ArrowException:
-        return None
-    values = np.empty((len(parsed), len(columns)))
-    for k, column in enumerate(columns):
-        data = parsed.column(k)
-        values[:, k] = [stamp(cell or "") for cell in data.to_pylist()] if column in table.stamps else _numbers(data)
-    return values
-
-
-def _numbers(column: Any) -> Array:
-    """A pyarrow column as an array, NaN for empty cells; ``to_numpy`` would import pandas, which takes half a second."""
-    array = column.combine_chunks()
-    (mask, data), window = array.buffers(), slice(array.offset, array.offset + len(array))
-    values = np.frombuffer(data, dtype=float)[window]
-    if not array.null_count:
-        return values
-    return np.where(np.unpackbits(np.frombuffer(mask, dtype=np.uint8), bitorder="little")[window], values, np.nan)

@@ -17,7 +17,7 @@ from ...files.sizes import DEEPEST
 from ...grouping import abbreviated
 from ..columns.headers import JOINT_COLUMN, holds_targets, with_joints
 from ..columns.names import TIMES
-from ..tables import MOST_BYTES, ArrayTable, decoding
+from ..tables import ArrayTable, check_unpacked, decoding
 from .lines import holds_numbers, numbers_of
 
 #: Maximum number of columns of one matrix; more indicate an image or a transposed time axis.
@@ -71,29 +71,27 @@ def table_of_variables(
             got=", ".join(list(variables)[:8]) or "none",
             remedy="name the file that holds the samples",
         )
-    names: list[str] = []
+    columns: dict[str, NDArray[Any]] = {}
     stated: list[str] = []
-    columns: list[NDArray[Any]] = []
     left_out = []
     for name, value in arrays.items():
         value = value if value.shape[0] == count else value.T
         if value.shape[0] != count or value.shape[1] > _WIDEST:
             left_out.append(name)
             continue
-        names += [name] if value.shape[1] == 1 else [f"{name}_{k}" for k in range(value.shape[1])]
-        columns += [value[:, k] for k in range(value.shape[1])]
+        columns |= {name: value[:, 0]} if value.shape[1] == 1 else {f"{name}_{k}": x for k, x in enumerate(value.T)}
         unit = (units or {}).get(f"{group.strip('/.')}/{name}" if group else name)
         stated += [f" [{unit}]" if unit else ""] * value.shape[1]
     if left_out:
         notes = (*notes, f"variables of another length left out: {', '.join(left_out)}")
-    named = tuple(names) if set(arrays) != {""} else None
-    lists = _joint_lists(variables) if named else {}
-    joined = with_joints(names, lists)
+    names = tuple(columns) if set(arrays) != {""} else None
+    lists = _joint_lists(variables) if names else {}
+    joined = with_joints(names or (), lists)
     if lists and joined is None and len(columns) > len(arrays):
         listed = "; ".join(abbreviated(joints, 8) for joints in lists.values())
         notes = (*notes, f"joint names that do not belong to the columns are not used: {listed}")
-    spelled = tuple(map(str.__add__, joined or names, stated)) if named and (joined or any(stated)) else None
-    return ArrayTable(str(path), named, len(columns), (str(path),), notes, tuple(columns), spelled=spelled)
+    spelled = tuple(map(str.__add__, joined or names, stated)) if names and (joined or any(stated)) else None
+    return ArrayTable(str(path), names, len(columns), (str(path),), notes, columns=tuple(columns.values()), spelled=spelled)
 
 
 def _first_run(variables: Mapping[str, Any], notes: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
@@ -157,46 +155,43 @@ def open_numpy(path: str | Path, group: str | None = None) -> ArrayTable:
         LogError: The file is broken, contains objects, or unpacks to more than the limit.
     """
     with decoding(path, "NumPy file"):
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                size = sum(member.file_size for member in archive.infolist())
-            if size > min(MOST_BYTES, max(1 << 28, 1000 * Path(path).stat().st_size)):
-                raise LogError("the log unpacks to far more than its size", where=str(path), got=f"{size >> 20} MiB")
-            with zipfile.ZipFile(path) as archive:
-                members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-                variables = {member.filename[:-4]: _member(archive, member, path) for member in members}
-            if not members:
-                book = any(name.startswith("xl/") for name in archive.namelist())
-                raise LogError(
-                    "this is an Excel workbook" if book else "this is a ZIP archive, not a log",
-                    where=str(path),
-                    got=", ".join(archive.namelist()[:5]),
-                    remedy="save the sheet as CSV" if book else "unpack it first; a packed log may be .gz, .xz, .bz2 or .zst",
-                )
-            objects = [name for name, value in variables.items() if value is None]
-            notes = (f"arrays of Python objects are never loaded: {', '.join(objects)}",) if objects else ()
-            return table_of_variables(path, {k: value for k, value in variables.items() if value is not None}, notes, group)
-        array = np.load(path, allow_pickle=False)
-        fields = array.dtype.names
-        return table_of_variables(path, {"": array} if fields is None else {name: array[name] for name in fields}, (), group)
+        if not zipfile.is_zipfile(path):
+            array = np.load(path, allow_pickle=False)
+            fields = array.dtype.names or ()
+            return table_of_variables(path, {name: array[name] for name in fields} or {"": array}, (), group)
+        with zipfile.ZipFile(path) as archive:
+            check_unpacked(path, sum(member.file_size for member in archive.infolist()))
+            names = archive.namelist()
+            variables = {name[:-4]: _member(archive, name, path) for name in names if name.endswith(".npy")}
+        if not variables:
+            book = any(name.startswith("xl/") for name in names)
+            raise LogError(
+                "this is an Excel workbook" if book else "this is a ZIP archive, not a log",
+                where=str(path),
+                got=", ".join(names[:5]),
+                remedy="save the sheet as CSV" if book else "unpack it first; a packed log may be .gz, .xz, .bz2 or .zst",
+            )
+        objects = [name for name, value in variables.items() if value is None]
+        notes = (f"arrays of Python objects are never loaded: {', '.join(objects)}",) if objects else ()
+        return table_of_variables(path, {name: value for name, value in variables.items() if value is not None}, notes, group)
 
 
-def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str | Path) -> NDArray[Any] | None:
+def _member(archive: zipfile.ZipFile, name: str, path: str | Path) -> NDArray[Any] | None:
     """An array of an archive, whose header may not claim more bytes than the member has; None for objects."""
-    with archive.open(member) as stream:
+    with archive.open(name) as stream:
         version = np.lib.format.read_magic(stream)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = header(stream)
-        if dtype.hasobject:
-            return None
-        if int(np.prod(shape, dtype=object)) * dtype.itemsize > member.file_size:
-            raise LogError(
-                f"the array '{member.filename}' is not what its header says",
-                where=str(path),
-                got=f"{dtype} {shape}",
-                remedy="save plain arrays of numbers",
-            )
-    with archive.open(member) as stream:
+    if dtype.hasobject:
+        return None
+    if int(np.prod(shape, dtype=object)) * dtype.itemsize > archive.getinfo(name).file_size:
+        raise LogError(
+            f"the array '{name}' is not what its header says",
+            where=str(path),
+            got=f"{dtype} {shape}",
+            remedy="save plain arrays of numbers",
+        )
+    with archive.open(name) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)
 
 
@@ -216,45 +211,39 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
     with decoding(path, "HDF5 file", "hdf5"):
         import h5py
 
-        size = Path(path).stat().st_size
         with h5py.File(path, "r", locking=False) as file:
             total = 0
             for name, dataset in _datasets(file, outside):
-                variables.update(_texts(h5py, name, dataset))
-                if dataset.dtype.names:
-                    fields = {
-                        f"{name}/{field}": field for field in dataset.dtype.names if dataset.dtype[field].base.kind in "fiub"
-                    }
-                else:
-                    fields = {name: ""} if dataset.dtype.kind in "fiub" else {}
-                if not fields or dataset.size < 2 or dataset.ndim > 2:
+                kind, fields = dataset.dtype, dataset.dtype.names
+                text = h5py.check_string_dtype(kind) is not None
+                if (kind.kind == "S" or text) and 0 < dataset.size <= _WIDEST:
+                    variables[name] = np.asarray(dataset.asstr()[()], dtype=str)
+                variables = _joint_attributes(name, dataset) | variables
+                numeric = [field for field in fields or () if kind[field].base.kind in "fiub"]
+                if not (numeric or kind.kind in "fiub") or dataset.size < 2 or dataset.ndim > 2:
                     continue
-                total += dataset.size * dataset.dtype.itemsize
-                if total > min(MOST_BYTES, max(1 << 28, 1000 * size)):
-                    raise LogError("the log unpacks to far more than its size", where=str(path), got=f"over {total >> 20} MiB")
-                unit = next((dataset.attrs[key] for key in _UNITS if key in dataset.attrs), "")
-                text = unit.decode("utf-8", "replace") if isinstance(unit, bytes) else unit
-                if isinstance(text, str) and not dataset.dtype.names:
-                    units[name] = text
+                total += dataset.size * kind.itemsize
+                check_unpacked(path, total)
                 values = dataset[()]
-                variables.update({variable: values[field] if field else values for variable, field in fields.items()})
+                variables |= {f"{name}/{field}": values[field] for field in numeric} if fields else {name: values}
+                unit = next((dataset.attrs[key] for key in _UNITS if key in dataset.attrs), "")
+                unit = unit.decode("utf-8", "replace") if isinstance(unit, bytes) else unit
+                if isinstance(unit, str):
+                    units[name] = unit
     notes = (f"links to other files not followed: {', '.join(outside)}",) if outside else ()
     return table_of_variables(path, variables, notes, group, units)
 
 
-def _texts(h5py: Any, name: str, dataset: Any) -> dict[str, NDArray[Any]]:
-    """Joint names: a data set of strings, or an attribute of the data set or of its group."""
-    texts_of: dict[str, NDArray[Any]] = {}
-    beside = name.rpartition("/")[0]
-    if 0 < dataset.size <= _WIDEST and (dataset.dtype.kind == "S" or h5py.check_string_dtype(dataset.dtype) is not None):
-        texts_of[name] = np.asarray(dataset.asstr()[()], dtype=str)
+def _joint_attributes(name: str, dataset: Any) -> dict[str, Any]:
+    """Joint names in an attribute of a data set or of its group."""
+    lists: dict[str, Any] = {}
     for owner in (dataset, dataset.parent):
-        for key in owner.attrs:
-            value = np.atleast_1d(np.asarray(owner.attrs[key])) if JOINT_COLUMN.fullmatch(key) else np.zeros(0)
+        for key in (key for key in owner.attrs if JOINT_COLUMN.fullmatch(key)):
+            value = np.atleast_1d(np.asarray(owner.attrs[key]))
             if value.ndim == 1 and 0 < value.size <= _WIDEST and value.dtype.kind in "OSU":
                 texts = [text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text) for text in value.tolist()]
-                texts_of.setdefault(f"{beside}/{key}" if beside else key, np.asarray(texts))
-    return texts_of
+                lists.setdefault(f"{name.rpartition('/')[0]}/{key}".lstrip("/"), np.asarray(texts))
+    return lists
 
 
 def _datasets(root: Any, outside: list[str]) -> list[tuple[str, Any]]:
