@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import arm_urdf
 
 from urdf_ident.errors import LogError, MissingExtraError, MissingFileError, ShapeError
 from urdf_ident.logs.columns.layout import LogLayout
@@ -18,6 +19,7 @@ from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.logs.sources import expand_logs
 from urdf_ident.model.robot import Robot
+from urdf_ident.signals.quality.report import assess
 
 ROWS = 60
 NAMES = ("j1", "j2", "j3")
@@ -686,6 +688,44 @@ def test_episodes_that_are_held_out_are_left_out_of_their_data_set(tmp_path: Pat
     assert len(named) == 1  # both lists name it: the caller refuses that
     with pytest.raises(LogError, match="all of its logs are held out"):
         expand_logs([root], without=[root])
+
+
+def test_positions_in_hundredths_of_the_range_are_scaled_by_limits_or_calibration(tmp_path: Path) -> None:
+    """LeRobot's default, with the joints' names of its older data sets; the limits of the arm are ± 2.6 rad."""
+    robot, features = Robot.from_urdf(arm_urdf("zyx")), {}
+    for feature in ("observation.state", "action"):
+        features[feature] = {"dtype": "float32", "shape": [3], "names": {"motors": [f"main_{joint}" for joint in NAMES]}}
+    hundredths = np.float32(50.0 * np.tanh(samples()[1]))
+    root = write_lerobot(tmp_path / "set", 2, features, [{"observation.state": hundredths, "action": hundredths}])
+    layout = LogLayout(units={"position": "normalized"})
+    log = read_recording(root / "episode_000000", robot, layout)
+    np.testing.assert_allclose(log.position, 2.6 * hundredths / 100, rtol=1e-6)
+    np.testing.assert_array_equal(log.position_target, log.position)
+    assert any("scaled by the limits of the URDF" in note for note in log.notes)
+    ranges = {"j1": (1024, 3072), "j2": (0, 4095)}
+    about = {"id": 1, "drive_mode": 0, "homing_offset": 9}
+    calibration = {joint: {**about, "range_min": low, "range_max": high} for joint, (low, high) in ranges.items()}
+    (root / "calibration.json").write_text(json.dumps(calibration))
+    log = read_recording(root / "episode_000000", robot, layout)
+    np.testing.assert_allclose(log.position, hundredths / 100 * [np.pi / 2, 4095 / 4096 * np.pi, 2.6], rtol=1e-6)
+    assert any("calibration.json" in note for note in log.notes)
+    (root / "calibration.json").write_text('{"j1": {"range_min": "left"}}')
+    with pytest.raises(LogError, match=r"calibration.json: not a calibration of LeRobot"):
+        read_recording(root / "episode_000000", robot, layout)
+    (root / "calibration.json").unlink()
+    with pytest.raises(LogError, match=r"range of j1, j2, j3 is not known.*calibration.json beside the log"):
+        read_recording(root / "episode_000000", Robot.from_urdf(arm_urdf("zyx", kind="continuous")), layout)
+
+
+@pytest.mark.parametrize(("reach", "said"), [(50.0, "positions look like deg"), (99.0, "look like hundredths")])
+def test_positions_that_may_be_hundredths_are_refused_with_both_units(reach: float, said: str) -> None:
+    robot = Robot.from_urdf(arm_urdf("zyx").replace('lower="-2.6" upper="2.6"', 'lower="-1.2" upper="1.2"'))
+    t = np.arange(1000) / 50
+    q = reach * np.sin(t[:, None] * [1.0, 1.3, 0.7])
+    (finding,) = (f for f in assess(Recording.from_arrays(t, q, q, joints=robot), robot).findings if f.id == "position-unit")
+    assert said in finding.message
+    assert "normalized" in str(finding.remedy)
+    assert "deg" in str(finding.remedy)
 
 
 def test_lerobot_without_effort_says_so_and_stays_in_its_folder(tmp_path: Path, robot: Robot) -> None:

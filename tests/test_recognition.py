@@ -130,6 +130,23 @@ def test_a_motion_too_small_to_tell_its_unit_says_so(tmp_path: Path, seed: int, 
     assert said is None or said.why.startswith("likely")
 
 
+def test_hundredths_of_the_range_of_motion_are_recognised(tmp_path: Path) -> None:
+    """A joint whose range is 45° would leave its limits if they were degrees."""
+    robot = Robot.from_urdf(arm_urdf("zyyxyx").replace('lower="-2.6" upper="2.6"', 'lower="-0.2" upper="0.6"', 1))
+    t, q, v, a = fourier(robot.n, 12.0, 100.0, 3, amplitude=0.5)
+    scale = 0.38 / np.abs(q[:, 0]).max()
+    q[:, 0], v[:, 0], a[:, 0] = 0.2 + scale * q[:, 0], scale * v[:, 0], scale * a[:, 0]
+    tau = torques(robot, Truth.of(robot.n), q, v, a)
+    half, middle = np.array([0.4, *[2.6] * 5]), np.array([0.2, *[0.0] * 5])
+    names = ["timestamp", *(f"{joint}.{what}" for what in ("pos", "effort") for joint in robot.joints)]
+    table, path = np.hstack([t[:, None], 100 * (q - middle) / half, tau]), tmp_path / "run.csv"
+    np.savetxt(path, table, delimiter=",", header=",".join(names), comments="")
+    found = recognise(open_table(path), robot, LogLayout())
+    assert found.units["position"].value == "normalized"
+    assert found.units["position"].why.startswith(("likely", "certain"))
+    assert "limits of the URDF" in found.units["position"].why
+
+
 def test_robot_on_a_wall(tmp_path: Path) -> None:
     robot, s = simulated(gravity=WALL, seed=3)
     project = check(written(tmp_path, s["t"], s["q"], s["v"], s["tau"]), robot, s)

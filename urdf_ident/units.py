@@ -35,6 +35,7 @@ _TABLE = {
     "current": {"A": 1.0, "mA": 1e-3},
     "voltage": {"V": 1.0, "mV": 1e-3},
     "fraction": {"1": 1.0, "%": 1e-2},
+    "range of motion": {"normalized": 1e-2},
     "temperature": {"K": 1.0, "degC": 1.0},
 }
 _UNITS = {name: Unit(name, kind, factor) for kind, units in _TABLE.items() for name, factor in units.items()}
@@ -79,7 +80,7 @@ _COUNTS = re.compile(r"counts\((\d+(?:\.\d+)?)\)")
 #: Kinds of unit that a log column may have, by quantity.
 KINDS = {
     "time": ("time",),
-    "position": ("angle", "length"),
+    "position": ("angle", "length", "range of motion"),
     "velocity": ("angular velocity", "linear velocity"),
     "acceleration": ("angular acceleration", "linear acceleration"),
     "effort": ("torque", "force", "current", "voltage", "fraction"),

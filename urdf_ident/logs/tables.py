@@ -62,15 +62,15 @@ class Table(ABC):
         return self.spelled or self.header
 
     @abstractmethod
-    def numbers(self, columns: Sequence[int]) -> tuple[list[Array], Rows]:
-        """Reads columns.
+    def blocks(self, columns: Sequence[int]) -> Iterator[tuple[Array, Rows]]:
+        """Reads columns, some rows at a time.
 
         Args:
             columns: 0-based column numbers.
 
-        Returns:
-            One array per column, shape (N,), and the 1-based row in the file of each sample, shape (N,). Cells that are empty
-            or not a number are NaN, as are all cells of rows that cannot be parsed.
+        Yields:
+            Values, shape (rows, len(columns)), and the 1-based row in the file of each sample, shape (rows,). Cells that are
+            empty or not a number are NaN, as are all cells of rows that cannot be parsed.
 
         Raises:
             LogError: The file is broken.
@@ -78,7 +78,7 @@ class Table(ABC):
 
     def read(self, columns: Sequence[int]) -> Array:
         """Reads columns into one array, shape (N, len(columns))."""
-        return np.column_stack(self.numbers(columns)[0])
+        return np.concatenate([values for values, _ in self.blocks(columns)])
 
     def sha256(self) -> str:
         """Hash of the bytes of its files, and of its name if one file contains several logs."""
@@ -98,9 +98,10 @@ class ArrayTable(Table):
 
     columns: tuple[NDArray[Any], ...] = field(kw_only=True)
 
-    def numbers(self, columns: Sequence[int]) -> tuple[list[Array], Rows]:
-        """See :meth:`Table.numbers`."""
-        return [np.asarray(self.columns[k], dtype=float) for k in columns], np.arange(1, len(self.columns[0]) + 1)
+    def blocks(self, columns: Sequence[int]) -> Iterator[tuple[Array, Rows]]:
+        """See :meth:`Table.blocks`."""
+        values = np.column_stack([np.asarray(self.columns[k], dtype=float) for k in columns])
+        yield values, np.arange(1, len(values) + 1)
 
     def values_hash(self) -> str:
         """SHA-256 of the names and numbers of a table that was not read from a file."""

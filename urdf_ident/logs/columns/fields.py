@@ -15,12 +15,15 @@ from ..tables import Table
 from .columns import ColumnMap, find_columns, inference
 from .layout import KIND, MOTOR, MOVING, LogLayout
 from .names import NAMES
+from .ranges import joint_ranges
 
 #: Quantities whose columns must hold numbers → what is expected in them.
 _EXPECTED = {
     "time": "seconds, or a date like 2024-05-01 12:00:00.5",
     **dict.fromkeys(("position", "effort"), "numbers like 0.5 or -1e-3"),
 }
+#: Kind of positions in −100 … 100 (:mod:`.ranges`).
+_NORMALIZED = "range of motion"
 #: Kind of effort → its SI unit.
 _SI = {"current": "A", "voltage": "V", "fraction": "1", "torque": "N·m", "force": "N"}
 
@@ -61,8 +64,10 @@ def recording_fields(
         for column in (column for places in groups.values() for column in places if table.names):
             check_name("column", table.header[column], LogError, table.path)
         used = sorted({column for places in groups.values() for column in places})
-        arrays, rows_read = table.numbers(used)
-        array_of = dict(zip(used, arrays, strict=True))
+        blocks = list(table.blocks(used))
+        rows_read = np.concatenate([block_rows for _, block_rows in blocks])
+        if not len(rows_read):
+            raise LogError("the log holds no rows", where=table.path, remedy="check the recording, or remove the file")
         if k == 0:
             rows = rows_read
         elif len(rows_read) != len(rows):
@@ -74,7 +79,8 @@ def recording_fields(
                 remedy="cut them to the same rows",
             )
         for (kind, key), places in groups.items():
-            values = np.column_stack([array_of[column] for column in places])
+            at = [used.index(column) for column in places]
+            values = np.concatenate([block[:, at] for block, _ in blocks])
             if key in _EXPECTED:
                 _check_numbers(table, key, places, values)
             stated = [columns.units[place] if columns.units else "" for place in places]
@@ -85,10 +91,16 @@ def recording_fields(
             elif kind == "locked":
                 locked.update(_range(key, values[:, 0], robot, layout, stated[0]))
             else:
-                signals[key] = values
                 units = _units(table, key, places, stated, robot, layout)
+                if any(unit is not None and unit.kind == _NORMALIZED for unit in units):
+                    half, middle, origin = joint_ranges(robot, table.path)
+                    which = np.array([unit is not None and unit.kind == _NORMALIZED for unit in units])
+                    values = np.where(which, middle + half / 100 * values, values)
+                    units = [None if chosen else unit for unit, chosen in zip(units, which, strict=True)]
+                    notes.append(f"{key.replace('_', ' ')}s in −100 … 100 are scaled by {origin}")
                 if any(unit is not None and unit.factor != 1.0 for unit in units):
                     values *= np.array([1.0 if unit is None else unit.factor for unit in units])
+                signals[key] = values
                 if key == "effort" and units and units[0] is not None:
                     effort_unit = _SI[units[0].kind]
         notes += [*table.notes, *columns.notes]
@@ -198,6 +210,8 @@ def _units(
     """The unit of each joint's column, by the project file or else by the header; None where a single unit for all does not
     fit a joint's type, and empty where nothing states a unit."""
     kind, given, where = KIND.get(quantity, quantity), layout.units.get(quantity), f"log.units.{quantity}"
+    if given is None and quantity == "position_target" and not any(stated):  # a program logs both in one unit
+        given, where = layout.units.get("position"), "log.units.position"
     moving = kind in MOVING and layout.side.position != "motor" and quantity not in MOTOR
     if given is None:
         if not any(stated):
@@ -218,7 +232,7 @@ def _units(
     units: list[Unit | None] = []
     for name, column, joint, sliding in zip(names, columns, robot.joints, map(bool, robot.prismatic), strict=True):
         unit = parse_unit(name) if given is None else parse_unit(name, kind, where)
-        suits = not moving or fits(unit, kind, sliding)
+        suits = not moving or fits(unit, kind, sliding) or unit.kind == _NORMALIZED
         if given is None and not suits and unit.factor != 1.0:
             raise LogError(
                 f"a unit of another kind than the {'prismatic' if sliding else 'revolute'} joint '{joint}'",

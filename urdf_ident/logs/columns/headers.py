@@ -40,6 +40,8 @@ _AROUND_JOINTS = [
         r"(?:^|/)([^/]+)_(?:pos|position)$",
     )
 ]
+#: The beginning of the name of a target, ``position_target_elbow``.
+_TARGET = re.compile(rf"(?:.*[/.:])?(?:{'|'.join(word for key, word in _PATTERNS if key in _TARGETS)})[_./\[]", re.IGNORECASE)
 #: A quantity with at most a number: ``target_q_3``, ``q_d``.
 _WORD = re.compile(
     rf"(?:{'|'.join(word for _, word in _PATTERNS)})[_\[./ ]*\d*\]?|target|desired|actual|target_0", re.IGNORECASE
@@ -190,7 +192,8 @@ def with_joints(names: Sequence[str], lists: Mapping[str, Sequence[str]]) -> tup
 def _logged_joints(names: Sequence[str]) -> list[str]:
     """Joint names in a header: the remainder of the names of position columns."""
     for pattern in _AROUND_JOINTS:
-        matches = [match for name in names if (match := pattern.search(name)) and not _WORD.fullmatch(name)]
+        measured = [name for name in names if not (_WORD.fullmatch(name) or _TARGET.match(name))]
+        matches = [match for name in measured if (match := pattern.search(name))]
         joints = [match[1] for match in matches if re.search("[a-zA-Z]", match[1]) and not _WORD.fullmatch(match[1])]
         if joints:
             return list(dict.fromkeys(joints))

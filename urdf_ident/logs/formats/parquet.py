@@ -53,8 +53,8 @@ class ParquetTable(Table):
     joints: tuple[tuple[Column, tuple[str, ...]], ...] = field(default=(), kw_only=True)
     rows: tuple[int, int] | None = field(default=None, kw_only=True)
 
-    def numbers(self, columns: Sequence[int]) -> tuple[list[Array], Rows]:
-        """See :meth:`Table.numbers`; nulls are NaN, and a list that changes its length is refused."""
+    def blocks(self, columns: Sequence[int]) -> Iterator[tuple[Array, Rows]]:
+        """See :meth:`Table.blocks`; nulls are NaN, and a list that changes its length is refused."""
         file, begin = self.files[0], 0
         with decoding(file, f"{self.kind} file", "parquet"):
             self._check_joints()
@@ -68,7 +68,7 @@ class ParquetTable(Table):
                     got=f"rows {begin} to {end} of {total}",
                     remedy="check the data set's index",
                 )
-            arrays = {column: np.empty(end - begin) for column in columns}
+            whole = np.empty((end - begin, len(columns)))
             for name in dict.fromkeys(self.columns[column].field for column in columns):  # so that only one is unpacked
                 parts = [column for column in self.columns if column.field == name]
                 length = None if parts[0].element is None else len(parts)
@@ -77,10 +77,11 @@ class ParquetTable(Table):
                     low, high = max(0, -offset), min(batch.num_rows, end - begin - offset)
                     if low < high:
                         values = _numbers(batch.slice(low, high - low), name, length, file)
-                        for column in (column for column in arrays if self.columns[column].field == name):
-                            arrays[column][offset + low : offset + high] = values[:, self.columns[column].element or 0]
+                        for k, column in enumerate(self.columns[k] for k in columns):
+                            if column.field == name:
+                                whole[offset + low : offset + high, k] = values[:, column.element or 0]
                     offset += batch.num_rows
-        return [arrays[column] for column in columns], np.arange(begin + 1, end + 1)
+        yield whole, np.arange(begin + 1, end + 1)
 
     def _check_joints(self) -> None:
         """Refuses a log whose rows differ in the names or the order of the joints."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,17 +61,15 @@ class TextTable(Table):
     stamps: frozenset[int] = field(kw_only=True)
     points: frozenset[int] = field(kw_only=True)
 
-    def numbers(self, columns: Sequence[int]) -> tuple[list[Array], Rows]:
-        """See :meth:`Table.numbers`; rows with a wrong number of cells (truncated, or two rows merged) are all NaN."""
-        parts: list[Array] = []
-        rows: list[Rows] = []
+    def blocks(self, columns: Sequence[int]) -> Iterator[tuple[Array, Rows]]:
+        """See :meth:`Table.blocks`; rows with a wrong number of cells (truncated, or two rows merged) are all NaN."""
         first, before = 1, self.before
+        starts: dict[int, float] = {}  # of columns of dates
         for block in line_blocks(self.path):
             count = block.count(b"\n") + (not block.endswith(b"\n"))
             values = self._parsed(block, count, columns) if before == 0 else None
-            if values is not None:
-                numbers = np.arange(first, first + count)
-            else:
+            rows = np.arange(first, first + count)
+            if values is None:
                 lines = [
                     (k, line)
                     for k, line in enumerate(text_lines(decode(block, self.path)), first)
@@ -80,17 +78,12 @@ class TextTable(Table):
                 skipped = min(before, len(lines))
                 before -= skipped
                 values = self._values([line for _, line in lines[skipped:]], columns)
-                numbers = np.array([k for k, _ in lines[skipped:]], dtype=np.int64)
-            parts.append(values)
-            rows.append(numbers)
+                rows = np.array([k for k, _ in lines[skipped:]], dtype=np.int64)
+            for k, column in enumerate(columns):
+                if column in self.stamps and (known := values[np.isfinite(values[:, k]), k]).size:
+                    values[:, k] -= starts.setdefault(column, float(known[0]))
+            yield values, rows
             first += block.count(b"\n") or block.count(b"\r")
-        if not sum(map(len, parts)):
-            raise LogError("the log holds no rows", where=self.path, remedy="check the recording, or remove the file")
-        arrays = [np.concatenate([part[:, k] for part in parts]) for k in range(len(columns))]
-        for array in (array for column, array in zip(columns, arrays, strict=True) if column in self.stamps):
-            known = array[np.isfinite(array)]
-            array -= known[0] if len(known) else 0.0
-        return arrays, np.concatenate(rows)
 
     def _values(self, lines: list[str], columns: Sequence[int]) -> Array:
         """Values of lines: all at once, or else in small groups, of which an irregular one is read line by line."""
@@ -137,7 +130,7 @@ class TextTable(Table):
             if column in self.stamps:
                 values[:, k] = [stamp(cell or "") for cell in cells.to_pylist()]
             else:  # `to_numpy` would import pandas, which takes half a second
-                cells = cells.fill_null(math.nan)
+                cells = cells.fill_null(math.nan) if cells.null_count else cells
                 values[:, k] = np.frombuffer(cells.buffers()[1])[cells.offset :][: len(cells)]
         return values
 

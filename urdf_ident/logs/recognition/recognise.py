@@ -16,6 +16,7 @@ from ..columns.columns import find_columns
 from ..columns.headers import read_header
 from ..columns.layout import LogLayout
 from ..columns.names import NAMES
+from ..columns.ranges import LARGEST, joint_ranges
 from ..tables import Table
 from .blocks import Block, Links, Rate, alike, blocks, links_of, rates
 from .efforts import EffortColumns, effort_roles, find_efforts
@@ -24,7 +25,7 @@ from .meaning import Recognised, certainty_word, effort_columns, share_explained
 from .series import Series, TimeColumn, find_clock, smoothed
 
 #: Possible units of revolute positions, with prior weights that decide if the data do not (small motions).
-_UNITS = {"rad": 1.0, "deg": 0.9, "rev": 0.8}
+_UNITS = {"rad": 1.0, "deg": 0.9, "normalized": 0.9, "rev": 0.8}
 #: Fraction of the best interpretation's score above which another one is a competitor.
 _RIVAL = 0.75
 #: The same for another unit of the same columns: sufficiently large motions give at most 0.82, small ones 0.9 and more.
@@ -131,7 +132,8 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
     if best.unit != "rad" and not robot.prismatic.all():
         certainty = certainty_word(best.inside > 0.98 and best.alone and not best.other_units)
         share = f"{100 * best.inside:.0f} % of the samples"
-        units["position"] = Recognised(best.unit, f"{certainty}: {share} lie within the joint limits in this unit")
+        origin = f"; hundredths of {joint_ranges(robot, table.path)[2]}" if best.unit == "normalized" else ""
+        units["position"] = Recognised(best.unit, f"{certainty}: {share} lie within the joint limits in this unit{origin}")
     velocity = named.get("velocity", best.rate.block)
     if velocity is not None:
         correlation = f"correlation {best.rate.correlation:.3f} with the derivative of the positions"
@@ -212,8 +214,16 @@ def _best(
         ]
         among = [named["effort"]] if "effort" in named else free
         for unit in units:
-            factor = np.where(robot.prismatic, 1.0, parse_unit(unit).factor)
+            factor, zero = np.where(robot.prismatic, 1.0, parse_unit(unit).factor), np.zeros(robot.n)
+            if unit == "normalized":
+                of_lerobot = table.names is not None and all(table.names[k].endswith(".pos") for k in run)
+                limited = np.isfinite(robot.limit("upper") - robot.limit("lower")).all()
+                if not (of_lerobot and limited) or np.abs(series.mean[:, columns]).max() > LARGEST:
+                    continue
+                half, zero, _ = joint_ranges(robot, table.path)
+                factor = half / 100
             q, v, a = (signal[:, columns] * factor for signal in (series.mean, series.slope, series.bend))
+            q = q + zero
             inside = _inside(robot, q)
             if inside < 0.2 or np.abs(q).max() > 1e4:
                 continue

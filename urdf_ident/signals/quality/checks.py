@@ -8,6 +8,7 @@ import pinocchio as pin
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Remedy
 from ...linalg import Array, BoolArray, rms
+from ...logs.columns.ranges import CALIBRATION, LARGEST
 from ...logs.recording import Recording
 from ...model.rigid_bodies import mass_matrices
 from ...model.robot import Robot
@@ -142,6 +143,7 @@ def check_position_unit(state: Examination) -> None:
     too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
     speed = _relative_speed(state) if too_far.any() or not stated.all() else np.zeros(state.robot.n)
     implausible = too_far | (~stated & (speed > 1))
+    normalized = bool(stated.all()) and float(largest.max()) <= LARGEST
     for revolute, factor, other in _OTHER_UNITS:
         kind = state.robot.prismatic != revolute
         fits = (speed[kind & ~stated] <= factor).all() and _within((low, high), (lower, upper), 1 / factor, stated & kind)
@@ -149,7 +151,11 @@ def check_position_unit(state: Examination) -> None:
             implausible &= kind
             turned = revolute and _within((low, high), (lower, upper), 1 / (2 * np.pi), stated & kind)
             unit = other + (" (or like rad that are described as rev)" if turned else "")
-            remedy = Remedy(f"in the project file: {{settings}} (and `velocity: {other}/s`)", {"log.units.position": other})
+            lerobot = (
+                "; of a LeRobot arm that logs −100 … 100 of each joint's range, `normalized`" if normalized and revolute else ""
+            )
+            settings = {"log.units.position": other}
+            remedy = Remedy(f"in the project file: {{settings}} (and `velocity: {other}/s`){lerobot}", settings)
             break
     else:
         implausible &= speed > 1
@@ -158,6 +164,13 @@ def check_position_unit(state: Examination) -> None:
             "give their unit, of counts how many make a turn (`log: {units: {position: counts(4096)}}`), or for positions "
             "before the gear `log: {side: motor}` and `drive: {reduction: ...}`"
         )
+        if normalized:
+            unit = "hundredths of each joint's range of motion (−100 … 100, as of LeRobot), or degrees from another zero"
+            remedy = Remedy(
+                "in the project file: {settings}; the range is that of the URDF's limits, or of LeRobot's calibration "
+                f"where it lies beside the log as {CALIBRATION}; for degrees, `deg` instead",
+                {"log.units.position": "normalized"},
+            )
         for revolute, factor, other in _OTHER_UNITS:  # of single joints
             own = implausible & stated & (state.robot.prismatic != revolute) & (speed <= factor)
             if (own == implausible).all() and _within((low, high), (lower, upper), 1 / factor, own):
