@@ -248,7 +248,7 @@ AUDITED = {
     "files/read_write.py:read_stream": GIVEN,
     "files/read_write.py:read_text": GIVEN,
     "logs/columns/ranges.py:joint_ranges": ASKED,
-    "logs/formats/bags.py:_reader": ASKED,
+    "logs/formats/bags.py:_opened": ASKED,
     "logs/formats/choice.py:_kind": GIVEN,
     "logs/formats/lerobot.py:_info": ASKED,
     "logs/formats/lerobot.py:_of_version_3": ASKED,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -33,6 +33,16 @@ _LOOK = 200
 _RECURS = 5
 #: A type whose definition is known: where its messages cannot be read, the bag is broken.
 _JOINT_STATE = "sensor_msgs/msg/JointState"
+#: What saves the messages of a bag that was cut short, by its suffix.
+_RECOVERY = {
+    ".mcap": "mcap recover {} -o whole.mcap",
+    ".bag": "rosbag reindex {}",
+    ".db3": "sqlite3 {} .recover | sqlite3 whole.db3",
+}
+
+#: Extracts the joint states of a message from its connection and bytes.
+Parser = Callable[[Any, bytes], Sample | None]
+Signals = dict[tuple[str, str], Array]
 
 
 @dataclass
@@ -40,8 +50,8 @@ class _Topic:
     """A topic with joint states, and the content of its first messages."""
 
     name: str
-    connections: list[Any]
-    count: int
+    connections: list[Any] = field(default_factory=list)
+    count: int = 0
     joints: set[str] = field(default_factory=set)
     effort: bool = False
 
@@ -61,23 +71,17 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
         MissingExtraError: rosbags is not installed.
         LogError: The bag is broken, or no topic contains the robot's joints.
     """
-    recover = {
-        ".mcap": "mcap recover {} -o whole.mcap",
-        ".bag": "rosbag reindex {}",
-        ".db3": "sqlite3 {} .recover | sqlite3 whole.db3",
-    }.get(Path(path).suffix.lower())
-    if Path(path).is_dir():
-        repair = f"`ros2 bag reindex {path}` writes its metadata anew"
-    else:
-        repair = "record it again" + (
-            f"; of one that was cut short `{recover.format(path)}` saves what is there" if recover else ""
-        )
-    with decoding(path, "bag", "ros", repair), _reader(Path(path)) as reader:
-        notes: list[str] = []
-        chosen = _choose(_topics(reader, path, notes), robot, topic, str(path), notes)
-        samples, stamps = _samples(reader, chosen.connections, notes)
-    wanted, _ = match_joints(sorted({name for sample in samples for name in sample.names}), robot, joints or {}, str(path))
-    if not samples[0].named and not joints:
+    path, notes = Path(path), list[str]()
+    repair = f"`ros2 bag reindex {path}` writes its metadata anew"
+    if not path.is_dir():
+        tool = _RECOVERY.get(path.suffix.lower(), "").format(path)
+        repair = "record it again" + (f"; of one that was cut short `{tool}` saves what is there" if tool else "")
+    with decoding(path, "bag", "ros", repair), _opened(path) as (storage, parse):
+        chosen = _choose(_topics(storage, parse, path, notes), robot, topic, str(path), notes)
+        samples, stamps = _samples(storage, parse, chosen.connections, notes)
+    held = sorted({name for sample in samples for name in sample.names})
+    wanted, _ = match_joints(held, robot, joints or {}, str(path))
+    if samples[0].names[0] == "unnamed_1" and not joints:
         order = ", ".join(f"{json.dumps(joint)}: unnamed_{k + 1}" for k, joint in enumerate(robot.order))
         raise LogError(
             f"the messages of {chosen.name} hold no joint names",
@@ -85,13 +89,11 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
             got=f"{len(samples[0].names)} positions",
             remedy=f"say which place in the messages each joint has: `log: {{joints: {{{order}}}}}`, if it is the URDF's order",
         )
-    names = [wanted[joint] for joint in robot.joints if joint in wanted]
-    numbered = [str(k + 1) for k in range(robot.n)]
-    if not names and set(samples[0].names) >= set(numbered):
-        names = numbered
-    missing = [joint for joint in robot.joints if joint not in wanted] if names != numbered else []
+    names, mark = [wanted[joint] for joint in robot.joints if joint in wanted], "_"
+    if not names and {str(k + 1) for k in range(robot.n)} <= set(samples[0].names):
+        names, mark = [str(k + 1) for k in range(robot.n)], ""
+    missing = [joint for joint in robot.joints if joint not in wanted] if mark else []
     if missing:
-        held = sorted({name for sample in samples for name in sample.names})
         locks = f" ({lock_words(missing)})" if len(missing) < robot.n else ""
         raise LogError(
             f"the topic {chosen.name} does not hold the joint{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
@@ -100,68 +102,30 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
             remedy=f"lock what was not recorded{locks}, choose another log.topic, or pair the names in log.joints",
         )
     messages = _one_publisher(samples, names, chosen.name, notes)
-    samples, stamps = [samples[k] for k in messages], stamps[messages]
-    clock, signals = _joined(samples, stamps, names, chosen.name, notes)
-    mark = "" if names == numbered else "_"
-    columns = {"t": clock, **{f"{prefix}{mark}{name}": values for (prefix, name), values in signals.items()}}
+    clock, signals = _joined([samples[k] for k in messages], stamps[messages], names, chosen.name, notes)
     if not any(prefix == "tau" for prefix, _ in signals):
         notes.append(f"topic {chosen.name} logs no effort")
-    return ArrayTable(
-        str(path), tuple(columns), len(columns), _files(Path(path)), tuple(notes), columns=tuple(columns.values())
-    )
+    columns = {"t": clock, **{f"{prefix}{mark}{name}": values for (prefix, name), values in signals.items()}}
+    files = _files(path) if path.is_dir() else (str(path),)
+    return ArrayTable(str(path), tuple(columns), len(columns), files, tuple(notes), columns=tuple(columns.values()))
 
 
-def _files(path: Path) -> tuple[str, ...]:
-    if path.is_file():
-        return (str(path),)
-    return tuple(str(p) for p in sorted(path.iterdir()) if p.is_file() and p.suffix in (".db3", ".mcap", ".yaml", ".zstd"))
-
-
-class _Reader:
-    """Common interface to ROS 1 and ROS 2 bags."""
-
-    def __init__(self, storage: Any, ros1: bool) -> None:
-        from rosbags.typesys import Stores, get_typestore
-
-        self.storage, self.ros1 = storage, ros1
-        self.standard = get_typestore(Stores.ROS1_NOETIC if ros1 else Stores.ROS2_JAZZY)
-        self.stores: dict[str, Any] = {}
-
-    def store(self, connection: Any) -> Any:
-        """The type store for a connection: the standard types, else the definitions in the bag."""
-        kind = connection.msgtype
-        if kind in self.standard.fielddefs:
-            return self.standard
-        if kind not in self.stores:
-            from rosbags.interfaces import MessageDefinitionFormat
-            from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
-
-            form, text = connection.msgdef.format, connection.msgdef.data
-            types: dict[Any, Any] = {}
-            if form == MessageDefinitionFormat.MSG:
-                types = dict(get_types_from_msg(text, kind))
-            elif form == MessageDefinitionFormat.IDL:
-                types = dict(get_types_from_idl(text))
-            store = get_typestore(Stores.EMPTY)
-            store.register({**{name: value for name, value in self.standard.fielddefs.items() if name not in types}, **types})
-            self.stores[kind] = store
-        return self.stores[kind]
-
-    def sample(self, connection: Any, raw: bytes) -> Sample | None:
-        """The joint states of one message; None if it contains none."""
-        store = self.store(connection)
-        message = (
-            store.deserialize_ros1(raw, connection.msgtype) if self.ros1 else store.deserialize_cdr(raw, connection.msgtype)
-        )
-        return sample_of(message)
+def _files(folder: Path) -> tuple[str, ...]:
+    return tuple(str(p) for p in sorted(folder.iterdir()) if p.is_file() and p.suffix in (".db3", ".mcap", ".yaml", ".zstd"))
 
 
 @contextmanager
-def _reader(path: Path) -> Iterator[_Reader]:
+def _opened(path: Path) -> Iterator[tuple[Any, Parser]]:
+    """The storage of a bag, and the parser of its messages: by the standard types, else by the definitions in the bag.
+
+    rosbags' ``AnyReader`` registers the definitions of all topics at once, so that one odd type would close the bag.
+    """
+    from rosbags.interfaces import MessageDefinitionFormat
     from rosbags.rosbag1 import Reader as Reader1
     from rosbags.rosbag2.reader import DirectoryReader
     from rosbags.rosbag2.storage_mcap import McapReader
     from rosbags.rosbag2.storage_sqlite3 import Sqlite3Reader
+    from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 
     if path.is_dir():
         if not (path / "metadata.yaml").is_file():
@@ -176,31 +140,47 @@ def _reader(path: Path) -> Iterator[_Reader]:
     else:
         with open(path, "rb") as stream:
             head = stream.read(16)
-        ros1 = head.startswith(b"#ROSBAG")
-        storage = Reader1(path) if ros1 else McapReader(path) if head.startswith(b"\x89MCAP") else Sqlite3Reader(path)
+        reader = Reader1 if head.startswith(b"#ROSBAG") else McapReader if head.startswith(b"\x89MCAP") else Sqlite3Reader
+        storage = reader(path)
+    ros1 = isinstance(storage, Reader1)
+    standard = get_typestore(Stores.ROS1_NOETIC if ros1 else Stores.ROS2_JAZZY)
+    stores: dict[str, Any] = dict.fromkeys(standard.fielddefs, standard)
+
+    def parse(connection: Any, raw: bytes) -> Sample | None:
+        kind = connection.msgtype
+        if kind not in stores:
+            form, text = connection.msgdef.format, connection.msgdef.data
+            types: dict[Any, Any] = {}
+            if form == MessageDefinitionFormat.MSG:
+                types = dict(get_types_from_msg(text, kind))
+            elif form == MessageDefinitionFormat.IDL:
+                types = dict(get_types_from_idl(text))
+            store = get_typestore(Stores.EMPTY)
+            store.register({**{name: value for name, value in standard.fielddefs.items() if name not in types}, **types})
+            stores[kind] = store
+        store = stores[kind]
+        return sample_of(store.deserialize_ros1(bytes(raw), kind) if ros1 else store.deserialize_cdr(bytes(raw), kind))
+
     storage.open()
     try:
-        yield _Reader(storage, isinstance(storage, Reader1))
+        yield storage, parse
     finally:
         storage.close()
 
 
-def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]:
+def _topics(storage: Any, parse: Parser, path: Path, notes: list[str]) -> list[_Topic]:
     """Topics whose messages contain joint positions."""
     topics: dict[str, _Topic] = {}
     unknown = []
     damage: Exception | None = None
-    for connection in list(reader.storage.connections):
-        content = _Topic(connection.topic, [connection], connection.msgcount)
+    for connection in list(storage.connections):
+        joints, effort = set[str](), False
         try:
-            for k, (_, _, raw) in enumerate(reader.storage.messages([connection])):
-                sample = reader.sample(connection, bytes(raw))
-                if sample is None and k > 3 and not content.joints:
-                    break
+            for k, (_, _, raw) in enumerate(storage.messages([connection])):
+                sample = parse(connection, raw)
                 if sample is not None:
-                    content.joints |= set(sample.names)
-                    content.effort |= _has_effort(sample)
-                if k >= _LOOK:
+                    joints, effort = joints | set(sample.names), effort or _has_effort(sample)
+                if k >= _LOOK or (k > 3 and not joints):
                     break
         except Exception as error:  # a type without definition, or a broken message: try other topics
             if isinstance(error, UrdfIdentError | MemoryError):
@@ -208,20 +188,18 @@ def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]
             unknown.append(f"{connection.topic} ({connection.msgtype})")
             if connection.msgtype == _JOINT_STATE:
                 damage = error
-            if not content.joints:
-                continue
-        if content.joints:
-            topic = topics.setdefault(content.name, _Topic(content.name, [], 0))
+        if joints:
+            topic = topics.setdefault(connection.topic, _Topic(connection.topic))
             topic.connections.append(connection)
-            topic.count += content.count
-            topic.joints |= content.joints
-            topic.effort |= content.effort
+            topic.count += connection.msgcount
+            topic.joints |= joints
+            topic.effort |= effort
     if unknown:
         notes.append(f"topics with messages that cannot be read: {', '.join(unknown[:5])}")
     if not topics and damage is not None:
         raise damage
     if not topics:
-        held = ", ".join(sorted(f"{c.topic} ({c.msgtype})" for c in reader.storage.connections)[:8])
+        held = ", ".join(sorted(f"{c.topic} ({c.msgtype})" for c in storage.connections)[:8])
         raise LogError(
             "no topic of the bag contains joint positions",
             where=str(path),
@@ -233,19 +211,17 @@ def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]
 
 
 def _has_effort(sample: Sample) -> bool:
-    return bool(np.isfinite(np.asarray(sample.values.get("tau", ()), dtype=float)).any()) and bool(np.any(sample.values["tau"]))
+    effort = np.asarray(sample.values.get("tau", ()), dtype=float)
+    return bool(np.isfinite(effort).any() and effort.any())
 
 
 def _choose(topics: Sequence[_Topic], robot: Robot, wanted: str | None, where: str, notes: list[str]) -> _Topic:
     if wanted is not None:
-        match = [topic for topic in topics if topic.name.strip("/") == wanted.strip("/")]
-        if not match:
-            raise LogError(
-                f"no topic '{wanted}' with joint states",
-                where=f"{where} (log.topic)",
-                remedy=nearest(wanted, [topic.name for topic in topics]),
-            )
-        return match[0]
+        for topic in topics:
+            if topic.name.strip("/") == wanted.strip("/"):
+                return topic
+        remedy = nearest(wanted, [topic.name for topic in topics])
+        raise LogError(f"no topic '{wanted}' with joint states", where=f"{where} (log.topic)", remedy=remedy)
 
     def preference(topic: _Topic) -> tuple[int, bool, bool, int]:  # target positions are not measurements
         fits = len(set(robot.joints) & topic.joints) or (len(topic.joints) >= robot.n) * 0.5
@@ -261,51 +237,49 @@ def _choose(topics: Sequence[_Topic], robot: Robot, wanted: str | None, where: s
     return chosen
 
 
-def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple[list[Sample], Array]:
+def _samples(storage: Any, parse: Parser, connections: list[Any], notes: list[str]) -> tuple[list[Sample], Array]:
     """All messages of a topic with their times [s since the first]; unreadable ones are skipped and counted."""
     samples: list[Sample] = []
     received: list[int] = []
-    broken = 0
+    read = 0
     try:
-        for connection, when, raw in reader.storage.messages(connections):
+        for connection, when, raw in storage.messages(connections):
+            read += 1
             try:
-                sample = reader.sample(connection, bytes(raw))
-            except Exception as error:  # a single unreadable message
-                if isinstance(error, MemoryError):
-                    raise
-                sample = None
-            if sample is None:
-                broken += 1
+                sample = parse(connection, raw)
+            except MemoryError:
+                raise
+            except Exception:  # noqa: BLE001 - a single unreadable message, which is counted
                 continue
-            samples.append(sample)
-            received.append(when)
+            if sample is not None:
+                samples.append(sample)
+                received.append(when)
     except Exception as error:  # the end of an interrupted recording
         if len(samples) < 2 or isinstance(error, MemoryError):
             raise
         notes.append(f"the bag breaks off after {len(samples)} messages ({' '.join(str(error).split())[:80]})")
     else:
-        declared, read = sum(connection.msgcount for connection in connections), len(samples) + broken
+        declared = sum(connection.msgcount for connection in connections)
         if read < declared:
             notes.append(
                 f"the bag declares {declared} messages, of which {read} could be read: part of it is damaged or missing"
             )
-    if broken:
-        notes.append(f"{broken} messages without joint positions left out")
-    stamps = [sample.stamp for sample in samples]
+    if read > len(samples):
+        notes.append(f"{read - len(samples)} messages without joint positions left out")
     if not samples:
         raise LogError("the topic holds no readable message", remedy="choose another with log.topic")
+    stamps = [sample.stamp for sample in samples]
+    moves = [
+        now.stamp == before.stamp
+        for before, now in pairwise(samples)
+        if before.names == now.names and not np.array_equal(before.values["q"], now.values["q"])
+    ]
     if stamps.count(0) > 1:  # a single zero may be the start of a simulated clock
         notes.append("messages without a stamp: the time of recording is used")
         stamps = received
-    else:
-        moves = [
-            now.stamp == before.stamp
-            for before, now in pairwise(samples)
-            if before.names == now.names and not np.array_equal(before.values["q"], now.values["q"])
-        ]
-        if 2 * sum(moves) > len(moves):
-            notes.append("the header stamps do not change while the joints move: the recording time is used")
-            stamps = received
+    elif 2 * sum(moves) > len(moves):
+        notes.append("the header stamps do not change while the joints move: the recording time is used")
+        stamps = received
     return samples, np.array([(stamp - stamps[0]) / 1e9 for stamp in stamps])
 
 
@@ -319,36 +293,29 @@ def _one_publisher(samples: Sequence[Sample], names: Sequence[str], topic: str, 
     every = np.arange(len(samples))
     if not len(complete):
         return every
-    positions = np.array(
-        [[samples[k].values["q"][samples[k].names.index(name)] for name in names] for k in complete], dtype=float
-    )
+    positions = np.array([[samples[k].values["q"][samples[k].names.index(name)] for name in names] for k in complete], float)
     forms = [samples[k].form for k in complete]
     kinds = {form: k for k, form in enumerate(dict.fromkeys(forms))}
     source = np.array([kinds[form] for form in forms])
     if len(kinds) == 1:
         source = _standing(positions).astype(int)
-    switches = int(np.count_nonzero(np.diff(source)))
     numbers, counts = np.unique(source, return_counts=True)
-    if len(numbers) < 2 or switches < counts.min():  # one after the other: a publisher that was started again
+    if len(numbers) < 2 or np.count_nonzero(np.diff(source)) < counts.min():  # one after the other: it was started again
         return every
-
-    def preference(number: int) -> tuple[bool, float, int]:
-        messages = complete[source == number]
-        return (
-            any(_has_effort(samples[k]) for k in messages),
+    about = {
+        number: (
+            any(_has_effort(samples[k]) for k in complete[source == number]),
             float(np.ptp(positions[source == number], axis=0).max()),
-            len(messages),
+            int(np.count_nonzero(source == number)),
         )
-
-    chosen = max(numbers.tolist(), key=preference)
-    for number in numbers:
-        if number != chosen:
-            effort, travel, count = preference(number)
-            state = "that moves" if travel > 0 else "that stands still"
-            notes.append(
-                f"topic {topic} has several publishers of all joints; one {state}, with{'' if effort else 'out'} effort "
-                f"({count} messages), is left out"
-            )
+        for number in numbers.tolist()
+    }
+    chosen = max(about, key=lambda number: about[number])
+    for effort, travel, count in (about[number] for number in about if number != chosen):
+        notes.append(
+            f"topic {topic} has several publishers of all joints; one that {'moves' if travel > 0 else 'stands still'}, "
+            f"with{'' if effort else 'out'} effort ({count} messages), is left out"
+        )
     return np.setdiff1d(every, complete[source != chosen])
 
 
@@ -373,9 +340,6 @@ def _standing(positions: Array) -> BoolArray:
     return same if goes_on.mean() > 0.5 else np.zeros(len(same), dtype=bool)
 
 
-Signals = dict[tuple[str, str], Array]
-
-
 def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, notes: list[str]) -> tuple[Array, Signals]:
     """Clock and signals: from the messages with all joints, else merged from several publishers on one clock."""
     complete = [k for k, sample in enumerate(samples) if set(names) <= set(sample.names)]
@@ -395,8 +359,7 @@ def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, no
     base = max(used, key=lambda group: (used[group], len(groups[group])))
     clocks = {group: time[groups[group]] for group in used}
     begin, end = max(clock.min() for clock in clocks.values()), min(clock.max() for clock in clocks.values())
-    clock = clocks[base]
-    clock = clock[(clock >= begin) & (clock <= end)]
+    clock = clocks[base][(clocks[base] >= begin) & (clocks[base] <= end)]
     if len(clock) < 2:
         raise LogError(
             "the publishers of the topic do not overlap in time",
@@ -412,25 +375,24 @@ def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, no
     for group in used:
         order = np.argsort(clocks[group], kind="stable")
         signals = _signals([samples[groups[group][k]] for k in order], [name for name in names if owner[name] == group])
-        joined.update({key: np.interp(clock, clocks[group][order], values) for key, values in signals.items()})
-    prefixes = {prefix for prefix, _ in joined if all((prefix, name) in joined for name in names)}
-    return clock, {key: values for key, values in joined.items() if key[0] in prefixes}
+        joined |= {key: np.interp(clock, clocks[group][order], values) for key, values in signals.items()}
+    return clock, {key: values for key, values in joined.items() if all((key[0], name) in joined for name in names)}
 
 
 def _signals(samples: list[Sample], names: list[str]) -> Signals:
     """Signals by quantity and joint; missing values are NaN, and quantities that most messages lack are left out."""
     signals: Signals = {}
-    order_of: dict[tuple[str, ...], list[int]] = {}
-    keys = Counter(key for sample in samples for key in sample.values)
-    for prefix in sorted(key for key, count in keys.items() if 2 * count > len(samples)):
-        values = np.full((len(samples), len(names)), np.nan)
-        for row, sample in zip(values, samples, strict=True):
-            if prefix in sample.values:
-                order = order_of.get(sample.names)
-                if order is None:
-                    order = order_of[sample.names] = [sample.names.index(name) for name in names]
-                row[:] = np.asarray(sample.values[prefix], dtype=float)[order]
+    orders = {form: [form.index(name) for name in names] for form in {sample.names for sample in samples}}
+    counts = Counter(key for sample in samples for key in sample.values)
+    for prefix in sorted(key for key, count in counts.items() if 2 * count > len(samples)):
+        nothing = np.full(len(names), np.nan)
+        values = np.array(
+            [
+                np.asarray(sample.values[prefix], dtype=float)[orders[sample.names]] if prefix in sample.values else nothing
+                for sample in samples
+            ]
+        )
         if prefix == "tau" and not np.any(np.nan_to_num(values)):
             continue  # filled with zeros: a driver without torque sensing
-        signals.update({(prefix, name): values[:, k] for k, name in enumerate(names)})
+        signals |= {(prefix, name): values[:, k] for k, name in enumerate(names)}
     return signals
