@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, LogError, ModelError, check_known
 from ..friction import Offset
@@ -94,22 +93,6 @@ class ThreeLoop(ReadOnly):
         """Number of rounds."""
         return self.gains[-1].round
 
-    def torque(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, deformation: ArrayLike, deformation_rate: ArrayLike) -> Array:
-        """Returns the torque of links, friction and residual.
-
-        Args:
-            q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
-            deformation: Motor minus link position, after the gear, same shape [rad or m].
-            deformation_rate: Its rate, same shape [rad/s or m/s].
-
-        Returns:
-            Same shape [N·m or N].
-        """
-        left = self.residual.torque(
-            deformation=deformation, deformation_rate=deformation_rate, position=q, velocity=v, acceleration=a
-        )
-        return self.model.torque(self.theta, np.asarray(q), np.asarray(v), np.asarray(a)) + left
-
     def as_dict(self) -> dict[str, Any]:
         """The history and the friction curves, for ``compensation`` of identification.json."""
         return {
@@ -165,15 +148,27 @@ def three_loop(
     check_compensation(model, [log.recording for log in (*logs, *held_out)], kind, use)
     if rounds < 1:
         raise EstimationError("the loops need at least one round", got=rounds)
-    state = _Loops(model, logs, sweeps, held_out, kind, tuple(use), seed)
-    converged = False
-    for turn in range(1, rounds + 1):
-        before = state.error
-        state.run(turn)
-        converged = turn > 1 and abs(state.error - before) < TOLERANCE * before
-        if converged:
-            break
-    return state.result(converged)
+    loops = _Loops(model, logs, sweeps, held_out, kind, use, seed)
+    loops.fit_links()
+    loops.note(0, "wls")
+    converged, turn = False, 0
+    while turn < rounds and not converged:
+        turn, before = turn + 1, loops.error
+        if loops.sweeps:
+            loops.fit_friction()
+            loops.note(turn, "friction")
+        loops.fit_links()
+        loops.note(turn, "links")
+        loops.fit_residual(validate=False)
+        loops.note(turn, "residual")
+        converged = turn > 1 and abs(loops.error - before) < TOLERANCE * before
+    loops.gains.pop()
+    loops.fit_residual(validate=True)
+    loops.note(turn, "residual")
+    place = {name: k for k, name in enumerate(loops.free.names)}
+    known = {f"{s}_{c.joint}": x for c in loops.curves for s, x in zip(c.law.symbols, c.params, strict=True)}
+    theta = np.array([known[name] if name in known else loops.theta[place[name]] for name in loops.model.names])
+    return ThreeLoop(loops.model, theta, loops.curves, loops.fit, loops.residual, tuple(loops.gains), converged)
 
 
 def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str, use: Sequence[str]) -> None:
@@ -240,7 +235,11 @@ def _learned(rows: Sequence[LoopRows], errors: Sequence[Array], joints: Sequence
 
 
 class _Loops:
-    """The state between loops: parameters of the links, friction curves, residual."""
+    """The state between loops: parameters of the links, friction curves, residual.
+
+    Attributes:
+        model: All laws; ``free``: those that the links' loop estimates, of which ``rows`` and ``unseen`` are.
+    """
 
     def __init__(
         self,
@@ -249,74 +248,47 @@ class _Loops:
         sweeps: Sequence[PreparedLog],
         held_out: Sequence[PreparedLog],
         kind: str,
-        use: tuple[str, ...],
+        use: Sequence[str],
         seed: int,
     ) -> None:
         self.model, self.logs, self.held_out = model, logs, held_out
-        self.kind, self.use, self.seed = kind, use, seed
-        self.index = {joint: j for j, joint in enumerate(model.robot.joints)}
+        self.options: dict[str, Any] = {"kind": kind, "use": tuple(use), "seed": seed}
         self.sweeps = [segment for log in sweeps for segment in decimated_log(log)]
         self.curves: tuple[FrictionCurve, ...] = ()
-        self.residual: Residual | None = None
+        joints = model.robot.joints
+        self.residual = Residual("none", joints, tuple(use), (None,) * len(joints), dict.fromkeys(joints, 0.0))
         self.gains: list[LoopGain] = []
-        self._prepare(model)
-        self.fit = self._links()
-        self._note(0, "wls")
+        self._free(model)
+
+    def _free(self, free: DynamicModel) -> None:
+        """Builds the rows of all logs for the parameters that the links' loop estimates."""
+        self.free, self.theta = free, np.zeros(len(free.parameters))
+        self.rows = [loop_rows(free, log, self.curves) for log in self.logs]
+        self.unseen = [loop_rows(free, log, self.curves) for log in self.held_out]
 
     @property
     def error(self) -> float:
         """Mean training error."""
         return float(self.gains[-1].rmse.mean())
 
-    def run(self, turn: int) -> None:
-        """Runs one round."""
-        if self.sweeps:
-            if turn == 1:
-                self._measure_friction()
-            else:
-                self._refine_friction()
-            self._note(turn, "friction")
-        self.fit = self._links()
-        self._note(turn, "links")
-        self.residual = self._fit_residual(validate=False)
-        self._note(turn, "residual")
-
-    def _fit_residual(self, validate: bool) -> Residual:
-        """Loop 3: fits the residual to the torque that friction and links do not explain."""
-        joints = self.model.robot.joints
-        if self.kind == "none":
-            return Residual("none", joints, self.use, (None,) * len(joints), dict.fromkeys(joints, 0.0))
-        errors = [self._error(rows, residual=False) for rows in self.rows]
-        options = {"kind": self.kind, "use": self.use, "seed": self.seed, "like": self.residual, "validate": validate}
-        return _learned(self.rows, errors, joints, **options)
-
-    def result(self, converged: bool) -> ThreeLoop:
-        """The result, with the final residual cross-validated."""
-        self.residual = self._fit_residual(validate=True)
-        self.gains.pop()
-        self._note(self.gains[-1].round, "residual")
-        place = {name: k for k, name in enumerate(self.free.names)}
-        known = {f"{s}_{c.joint}": x for c in self.curves for s, x in zip(c.law.symbols, c.params, strict=True)}
-        theta = np.array([known[name] if name in known else self.theta[place[name]] for name in self.model.names])
-        return ThreeLoop(self.model, theta, self.curves, self.fit, self.residual, tuple(self.gains), converged)
-
-    def _prepare(self, free: DynamicModel) -> None:
-        """Builds the rows of all logs for the parameters that the links' loop estimates."""
-        self.free, self.base = free, free.base()
-        self.rows = [loop_rows(free, log, self.curves) for log in self.logs]
-        self.unseen = [loop_rows(free, log, self.curves) for log in self.held_out]
-        self.theta = np.zeros(len(free.parameters))
-
-    def _links(self) -> Fit:
-        """Loop 2: WLS fit of all other parameters to the torque that friction curves and residual do not explain."""
-        fit = fit_base(link_statistics(self.free, self.rows, [self._known(rows) for rows in self.rows]), self.base)
-        self.theta = self.base.embedded(fit.params)
-        return fit
-
-    def _measure_friction(self) -> None:
-        """Loop 1, first round: fits curves to runs in both directions and builds a model with their laws."""
+    def fit_friction(self) -> None:
+        """Loop 1: the first time curves through the runs in both directions; then they are refitted to the points of the runs
+        without the residual, and to the torque residual of the logs, where a point has the weight of one second of a log."""
         robot = self.model.robot
-        driven = [joint for joint, j in self.index.items() if any(_is_driven(segment, j) for segment in self.sweeps)]
+        if self.curves:
+            sweeps = self.sweeps
+            if self.residual.kind != "none" and all(segment.qm is not None for segment in sweeps):
+                sweeps = [replace(segment, external=-self.residual.torque(**residual_inputs(segment))) for segment in sweeps]
+            errors, curves = np.vstack([self._error(rows) for rows in self.rows]), []
+            for old in self.curves:
+                j = robot.index(old.joint)
+                columns = np.vstack([rows.friction[j] for rows in self.rows])
+                points = friction_points(sweeps, robot, old.joint).centred()
+                target = errors[:, j] + columns @ old.params
+                curves.append(refine_friction(old, points, columns, target, np.sqrt(self.rows[0].rate)))
+            self.curves = tuple(curves)
+            return
+        driven = {j: name for j, name in enumerate(robot.joints) if any(_is_driven(segment, j) for segment in self.sweeps)}
         if not driven:
             raise LogError(
                 "the sweeps drive no joint while the others are still",
@@ -324,57 +296,54 @@ class _Loops:
                 remedy="drive the bidirectional experiment (`design` with excitation.family: sweeps)",
             )
         before = dict(zip(self.free.names, self.theta, strict=True))
-        self.curves = tuple(fit_friction(friction_points(self.sweeps, robot, joint).centred()) for joint in driven)
+        self.curves = tuple(fit_friction(friction_points(self.sweeps, robot, joint).centred()) for joint in driven.values())
         others = [
             applied
             for applied in self.model.terms
-            if applied.term.name == "rotor_inertia" or applied.side == "motor" or robot.joints[applied.axis] not in driven
+            if applied.term.name == "rotor_inertia" or applied.side == "motor" or applied.axis not in driven
         ]
-        offsets = [AppliedTerm(Offset(), self.index[joint]) for joint in driven]
-        laws = [AppliedTerm(curve.law, self.index[curve.joint]) for curve in self.curves]
+        offsets = [AppliedTerm(Offset(), j) for j in driven]
+        laws = [AppliedTerm(curve.law, robot.index(curve.joint)) for curve in self.curves]
         self.model = self.model.with_terms([*others, *laws, *offsets])
-        self._prepare(self.model.with_terms([*others, *offsets]))
+        self._free(self.model.with_terms([*others, *offsets]))
         self.theta = np.array([before.get(name, 0.0) for name in self.free.names])
 
-    def _refine_friction(self) -> None:
-        """Loop 1, later rounds: refits curves to the sweeps' points without the residual, and to the logs' torque residual.
+    def fit_links(self) -> None:
+        """Loop 2: WLS fit of all other parameters to the torque that friction curves and residual do not explain."""
+        base = self.free.base()
+        self.fit = fit_base(link_statistics(self.free, self.rows, [self._known(rows) for rows in self.rows]), base)
+        self.theta = base.embedded(self.fit.params)
 
-        A point has the weight of one second of a log.
-        """
-        sweeps = self.sweeps
-        if self.residual is not None and self.kind != "none" and all(segment.qm is not None for segment in sweeps):
-            sweeps = [replace(segment, external=-self.residual.torque(**residual_inputs(segment))) for segment in sweeps]
-        errors = np.vstack([self._error(rows) for rows in self.rows])
-        curves = []
-        for old in self.curves:
-            j = self.index[old.joint]
-            columns = np.vstack([rows.friction[j] for rows in self.rows])
-            target = errors[:, j] + columns @ old.params
-            points = friction_points(sweeps, self.model.robot, old.joint).centred()
-            curves.append(refine_friction(old, points, columns, target, np.sqrt(self.rows[0].rate)))
-        self.curves = tuple(curves)
+    def fit_residual(self, validate: bool) -> None:
+        """Loop 3: fits the residual to the torque that friction and links do not explain."""
+        if self.options["kind"] == "none":
+            return
+        errors = [self._error(rows, residual=False) for rows in self.rows]
+        like = None if self.residual.kind == "none" else self.residual
+        self.residual = _learned(self.rows, errors, self.model.robot.joints, like=like, validate=validate, **self.options)
 
-    def _known(self, rows: LoopRows, residual: bool = True) -> Array:
-        """Friction of the curves and residual, shape (R, n)."""
-        known = np.zeros(rows.tau.shape)
-        for curve in self.curves:
-            j = self.index[curve.joint]
-            known[:, j] += rows.friction[j] @ curve.params
-        if residual and self.residual is not None and self.kind != "none":
-            known += self.residual.torque(**rows.inputs)
-        return known
-
-    def _error(self, rows: LoopRows, residual: bool = True) -> Array:
-        return joint_error(self.free, self.theta, rows, self._known(rows, residual))
-
-    def _note(self, turn: int, loop: str) -> None:
+    def note(self, turn: int, loop: str) -> None:
+        """Appends the errors after a loop to the history."""
         rmse, held_out = (
-            None if not logs else rms(np.vstack([self._error(rows) for rows in logs]), 0) for logs in (self.rows, self.unseen)
+            rms(np.vstack([self._error(rows) for rows in logs]), 0) if logs else None for logs in (self.rows, self.unseen)
         )
         if rmse is None:
             raise EstimationError("the loops need a log")
         gain = 0.0 if not self.gains else 1.0 - float(rmse.mean() / self.gains[-1].rmse.mean())
         self.gains.append(LoopGain(turn, loop, rmse, held_out, gain))
+
+    def _known(self, rows: LoopRows, residual: bool = True) -> Array:
+        """Friction of the curves and residual, shape (R, n)."""
+        known = np.zeros(rows.tau.shape)
+        for curve in self.curves:
+            j = self.model.robot.index(curve.joint)
+            known[:, j] += rows.friction[j] @ curve.params
+        if residual and self.residual.kind != "none":
+            known += self.residual.torque(**rows.inputs)
+        return known
+
+    def _error(self, rows: LoopRows, residual: bool = True) -> Array:
+        return joint_error(self.free, self.theta, rows, self._known(rows, residual))
 
 
 def _is_driven(segment: Segment, j: int) -> bool:
