@@ -174,7 +174,9 @@ def test_intervals_are_students(statistics: StatisticSet, base: BaseParameters) 
     np.testing.assert_allclose(fit.relative_percent, 100 * fit.bse / np.abs(fit.params))
     text = fit.summary()
     assert text.splitlines()[0].startswith(f"WLS, {len(base)} base parameters, 900 rows")
-    assert len(text.splitlines()) == len(base) + 1
+    assert len(text.splitlines()) == len(base) + 2
+    assert f"[{low[0]:.5g}, {high[0]:.5g}]" in text
+    assert len(repr(fit)) < 200
 
 
 def test_wrong_use_is_refused(model: DynamicModel, statistics: StatisticSet, base: BaseParameters) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import shlex
+import sys
 import warnings
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -29,6 +30,7 @@ from urdf_ident.result.text.brief import brief, changes, joint_errors
 from urdf_ident.result.text.commands import CommandPaths
 from urdf_ident.result.text.summary import validation_table
 from urdf_ident.result.verdict.held_out import RICHER_MOTION
+from urdf_ident.units import with_error
 
 
 def run(*arguments: object) -> int:
@@ -266,16 +268,50 @@ def test_how_results_look_in_a_session(ident: Identification) -> None:
     assert "N·m" in ident.fit.summary() or ident.fit.summary()
 
 
-def test_parameters_as_a_frame(ident: Identification) -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = ident.parameters.to_frame()
-    assert isinstance(frame, pandas.DataFrame)
-    assert list(frame.columns) == ["unit", "value", "prior", "std_error", "low", "high", "verdict"]
-    assert frame["value"].to_numpy() == pytest.approx(ident.theta)
-    assert (frame["low"] <= frame["value"]).all()
-    assert ident.parameters["Fv_j1"].unit == "N·m·s/rad"
+@pytest.mark.parametrize("without_pandas", [False, True])
+def test_parameters_as_tables(ident: Identification, without_pandas: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if without_pandas:
+        monkeypatch.setitem(sys.modules, "pandas", None)
+    else:
+        pytest.importorskip("pandas")
+    every, base = ident.to_frame(), ident.fit.to_frame()
+    np.testing.assert_array_equal(every["value"], ident.theta)
+    np.testing.assert_array_equal(np.column_stack([every["low"], every["high"]]), ident.interval())
+    np.testing.assert_array_equal(base["value"], ident.fit.params)
+    np.testing.assert_array_equal(base["std_error"], ident.fit.bse)
+    np.testing.assert_array_equal(np.column_stack([base["low"], base["high"]]), ident.fit.conf_int())
+    names = list(base["name"] if without_pandas else base.index)
+    units = dict(zip(names, base["unit"], strict=True))
+    assert names == list(ident.fit.base.labels)
+    for start, unit in (("Fv_j1", "N·m·s/rad"), ("Izz_l1", "kg·m²")):
+        assert unit in {units[name] for name in names if name.startswith(start)} | {ident.parameters[start].unit}
+    assert f"  {units[names[0]]}" in ident.fit.summary()
     with pytest.raises(KeyError):
         ident.parameters["no such"]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (16.37, 3.0, "16.4 ± 3.0"),
+        (0.0, 0.0, "0"),
+        (-0.001, 0.05, "−0.001 ± 0.050"),
+        (1234.5, 120.0, "1230 ± 120"),
+        (3, np.inf, "3"),
+    ],
+)
+def test_values_have_the_digits_of_their_errors(value: float, error: float, text: str) -> None:
+    assert with_error(value, error) == text
+
+
+def test_the_report_says_where_its_numbers_come_from(identified: Path, work: Path) -> None:
+    page = html.unescape((identified / "report.html").read_text(encoding="utf-8"))
+    assert f"<code>urdf-ident identify {work / 'arm.urdf'} " in page
+    assert re.search(r"written \d{4}-\d\d-\d\d \d\d:\d\d [+-]\d{4} by", page)
+    assert "j1 1, j2 1, j3 1" in page  # torque per unit of effort
+    assert "urdf-ident " in page.split("Provenance")[-1]
+    for wrong in (">-0 %", ">−0 %", ">0 ± 0<"):
+        assert wrong not in page
 
 
 def test_terms_of_other_units_are_drawn_apart(ident: Identification) -> None:

@@ -151,3 +151,23 @@ def percent(value: float) -> str:
         The number, without a percent sign.
     """
     return f"{value:.0f}" if abs(value) >= 10.0 else f"{round(value, 4) + 0.0:.2g}"
+
+
+def with_error(value: float, error: float) -> str:
+    """Formats a value with its standard error, both to the second significant digit of the error.
+
+    Args:
+        value: Any unit.
+        error: In the same unit; a value with an error of 0, inf or nan has four digits and stands alone.
+
+    Returns:
+        Such as ``16.4 ± 3.0``, with a typographic minus.
+    """
+    if not (0 < error < math.inf) or not math.isfinite(value):
+        return f"{value:.4g}".replace("-", "−") if math.isfinite(value) else "–"
+    places = 1 - math.floor(math.log10(error))
+    if -3 <= places <= 6:
+        text = f"{round(value, places) + 0.0:.{max(places, 0)}f} ± {round(error, places):.{max(places, 0)}f}"
+    else:
+        text = f"{value:.{max(1 + math.floor(math.log10(abs(value) or error)) + places, 1)}g} ± {error:.2g}"
+    return text.replace("-", "−")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from ..errors import QualityError, UrdfIdentError
 from ..files.read_write import inputs_protected, note_input, outputs
 from ..quoting import printable
+from ..result.text.commands import CommandPaths
 
 if TYPE_CHECKING:
     from ..logs.recording import Recording
@@ -81,6 +83,8 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
 #: Whether errors are raised with their traceback.
 _debug: ContextVar[bool] = ContextVar("debug", default=False)
+#: The command as typed.
+_typed: ContextVar[str] = ContextVar("typed", default="")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 Urdf = Annotated[Path, typer.Argument(metavar="ROBOT.urdf", help="URDF of the robot.")]
@@ -150,7 +154,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
     """
     shown: Any = _Printed(sys.stdout)
     notes: Any = _Printed(sys.stderr)
-    token = _debug.set(debug)
+    token, typed = _debug.set(debug), _typed.set(shlex.join(["urdf-ident", *arguments]))
     try:
         with inputs_protected(), redirect_stdout(shown), redirect_stderr(notes), nullcontext() if debug else _no_warnings():
             code = _command(arguments, debug)
@@ -161,6 +165,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
             return code
     finally:
         _debug.reset(token)
+        _typed.reset(typed)
 
 
 def _command(arguments: list[str], debug: bool) -> int:
@@ -373,6 +378,11 @@ def _lock(text: str) -> tuple[str, float]:
         return joint, float(value if sign and joint else "")
     except ValueError:
         raise typer.BadParameter(f"--lock {text!r} is not JOINT=VALUE with a position in rad or m") from None
+
+
+def command_paths(robot: str | Path, result: Path, project: Path | None = None) -> CommandPaths:
+    """The files that commands in texts name, and the command that is running."""
+    return CommandPaths(robot, result, project or "", _typed.get())
 
 
 def open_result(path: Path) -> Identification:

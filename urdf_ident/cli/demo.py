@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from ..progress import steps
-from ..result.text.commands import CommandPaths
-from .common import Verbose, coloured, command
+from .common import Verbose, coloured, command, command_paths
 from .report import report_lines
 
 
@@ -35,6 +34,6 @@ def demo(
     page = show(robot, motion_from(str(out / "held_out.csv"), robot), html=out / "motion.html")
     typer.echo(coloured(result.ident.summary(verbose=verbose)))
     typer.echo("\n" + result.summary())
-    paths = CommandPaths(robot.path, out / "identification.json")
+    paths = command_paths(robot.path, out / "identification.json")
     typer.echo("\n".join(report_lines(result.ident, out / "report.html", paths)))
     typer.echo(f"wrote {page} (open it in a browser)")

@@ -28,6 +28,7 @@ from .common import (
     Verbose,
     coloured,
     command,
+    command_paths,
     open_result,
     open_robot,
     print_implausible_values,
@@ -106,7 +107,7 @@ def identify(
         }
         with work_bars() as progress, _refusal_in_json(as_json):
             ident = run(model, recordings, force=force, skip_bad_logs=skip_bad_logs, progress=progress, **options)
-    paths = CommandPaths(urdf, out / "identification.json", config or "")
+    paths = command_paths(urdf, out / "identification.json", config)
     with workers(jobs):  # not those of the cluster, which need not have matplotlib
         _write(ident, out, loaded, payload_link, paths, force=force, no_report=no_report, verbose=verbose, as_json=as_json)
     if following is not None:
@@ -215,7 +216,7 @@ def validate(
     report = score(ident, read_logs(logs, ident.model.robot, ident.project), force=force)
     say(report.entries, as_json, report.summary)
     if not no_report:
-        paths = CommandPaths(ident.model.robot.path, result)
+        paths = command_paths(ident.model.robot.path, result)
         lines = report_lines(with_scores(ident, report), result.parent / "validation.html", paths)
         typer.echo("\n".join(lines), err=as_json)
     if report.verdict.level == "poor":

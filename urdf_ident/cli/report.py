@@ -10,7 +10,7 @@ import typer
 from ..errors import ModelError
 from ..files.read_write import check_output
 from ..result.text.commands import CommandPaths
-from .common import Force, Result, command, open_result, optional_lines, read_logs, say_aside
+from .common import Force, Result, command, command_paths, open_result, optional_lines, read_logs, say_aside
 
 if TYPE_CHECKING:
     from ..result.identification import Identification
@@ -39,7 +39,7 @@ def report(
     page = out or result.parent / "report.html"
     check_output(page)
     ident = with_logs(open_result(result), logs or [], force)
-    typer.echo(f"wrote {write_report(ident, page, CommandPaths(ident.model.robot.path, result))}")
+    typer.echo(f"wrote {write_report(ident, page, command_paths(ident.model.robot.path, result))}")
 
 
 @command("plot out/identification.json torque friction -o pictures --format pdf")

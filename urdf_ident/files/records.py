@@ -1,10 +1,10 @@
-"""Records as plain data for JSON, and back."""
+"""Records as plain data for JSON, and back; columns as tables."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -78,3 +78,20 @@ def _value(hint: Any, value: Any) -> Any:
     if is_dataclass(hint):
         return record(hint, value)  # type: ignore[arg-type]
     return hint(value) if hint in (float, int) else value
+
+
+def frame(columns: Mapping[str, Sequence[Any]]) -> Any:
+    """Returns a table: a pandas frame indexed by its first column, or a structured array where pandas is not installed.
+
+    Args:
+        columns: Name → values, all of one length.
+    """
+    try:
+        import pandas
+    except ImportError:
+        arrays = {name: np.array(list(values)) for name, values in columns.items()}
+        table = np.empty(len(next(iter(arrays.values()))), dtype=[(name, array.dtype) for name, array in arrays.items()])
+        for name, array in arrays.items():
+            table[name] = array
+        return table
+    return pandas.DataFrame(dict(columns)).set_index(next(iter(columns)))

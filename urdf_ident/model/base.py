@@ -47,6 +47,7 @@ class BaseParameters(ReadOnly):
         K: Shape (b, d) [unit of independent / unit of dependent].
         rank_gap: Smallest accepted over largest rejected distance; large (1e3 and more) means a clear rank.
         ill_conditioned: Indices of columns that are combinations only up to the rounding of the URDF's numbers.
+        units: Units of all standard parameters, length p; a base parameter has that of its independent one. Empty if unknown.
     """
 
     names: tuple[str, ...]
@@ -56,6 +57,7 @@ class BaseParameters(ReadOnly):
     K: Array
     rank_gap: float
     ill_conditioned: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    units: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.independent)

@@ -380,7 +380,7 @@ class DynamicModel:
         Returns:
             The base parameters.
         """
-        return reduce_to_base(self, **options)
+        return replace(reduce_to_base(self, **options), units=tuple(parameter.unit for parameter in self.parameters))
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: everything that :meth:`from_dict` needs to build the same model."""

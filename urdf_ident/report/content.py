@@ -15,9 +15,9 @@ from ..model.inertia import to_com
 from ..provenance import versions
 from ..result.evidence.scores import over_logs
 from ..result.identification import Identification
-from ..result.text.brief import guessed, headline, joint_errors
+from ..result.text.brief import overview
 from ..result.text.lines import finding_words
-from ..result.verdict.scale_reasons import CONSEQUENCE, untested
+from ..units import with_error
 
 _VERDICT_WORDS = {
     "identifiable": "determined by the data",
@@ -33,16 +33,14 @@ def content(ident: Identification) -> dict[str, Any]:
     Returns:
         Plain data for the template.
     """
+    view = overview(ident)
     return {
         "robot": ident.model.robot.name,
-        "headline": headline(ident),
+        "view": view,
         "reasons": [reason for reason in ident.verdict.judgements[1:] if reason.level != "good"],
-        "untested": untested(ident),
-        "guessed": guessed(ident),
-        "consequence": CONSEQUENCE,
         "facts": _facts(ident),
         "errors": _errors(ident),
-        "crossed": [] if ident.validation else joint_errors(ident)[1],
+        "crossed": [] if ident.validation else view.errors,
         "changes": _changes(ident),
         "bodies": _bodies(ident),
         "symbols": _symbols(ident),
@@ -51,6 +49,7 @@ def content(ident: Identification) -> dict[str, Any]:
         "motions": missing_motions(ident.verdicts),
         "findings": _findings(ident),
         "choices": _choices(ident),
+        "origin": _origin(ident),
         "inputs": [dict(entry) for entry in ident.inputs],
         "versions": versions(),
         "urdf_sha256": ident.model.robot.sha256,
@@ -62,17 +61,31 @@ def number(value: float, digits: int = 4) -> str:
 
     Args:
         value: The number.
+        digits: Significant digits; 0 for a whole number.
 
     Returns:
         Text; "∞" and "−∞" for infinite ones.
     """
     if not np.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "–"
-    return f"{value:.{digits}g}".replace("-", "−")
+    return (f"{value:.{digits}g}" if digits else f"{round(value)}").replace("-", "−")
 
 
 def _choices(ident: Identification) -> list[str]:
     return [*ident.signals.get("why", ()), *ident.solver.get("notes", ()), f"standard errors: {ident.fit.covariance_kind}"]
+
+
+def _origin(ident: Identification) -> list[tuple[str, str]]:
+    """Drive and units with which the numbers were computed."""
+    drive, log = ident.model.drive, ident.project.log
+    gains = ", ".join(f"{joint} {gain:.5g}" for joint, gain in zip(ident.model.robot.joints, drive.gain, strict=True))
+    units = ", ".join(f"{name}: {unit if isinstance(unit, str) else ' '.join(unit)}" for name, unit in log.units.items())
+    ratios = ", ".join(f"{joint} {ratio:.5g}" for joint, ratio in zip(ident.model.robot.joints, drive.ratio, strict=True))
+    return [
+        ("torque or force per unit of effort", f"{gains} ({drive.gain_origin})"),
+        *([("gear ratios", ratios)] if (drive.ratio != 1).any() else []),
+        ("units of the logs", units or "SI (rad or m, s, N·m or N)"),
+    ]
 
 
 def _facts(ident: Identification) -> list[tuple[str, str]]:
@@ -103,12 +116,13 @@ def _changes(ident: Identification) -> dict[str, Any] | None:
             {
                 "name": name,
                 "unit": units[name],
-                "mean": changes.mean[k],
-                "error": changes.next_log_error[k],
+                "mean": with_error(changes.mean[k], changes.next_log_error[k]),
                 "spread": changes.spread[k],
-                "logs": [f"{number(changes.deviation[i, k], 2)} ± {number(changes.deviation_error[i, k], 1)}" for i in logs],
-                "slope": changes.slope[k],
-                "slope_error": changes.slope_error[k],
+                "logs": [
+                    with_error(changes.deviation[i, k], changes.deviation_error[i, k]) if changes.spread[k] > 0 else "–"
+                    for i in logs
+                ],
+                "slope": with_error(changes.slope[k], changes.slope_error[k]),
                 "left": changes.left[k],
             }
             for k, name in enumerate(changes.parameters)
@@ -139,7 +153,8 @@ def _bodies(ident: Identification) -> list[dict[str, Any]]:
     return [
         {
             "name": entry.body,
-            "mass": ident.bodies[k, 0],
+            "mass": with_error(ident.bodies[k, 0], ident.posterior_std[10 * k]),
+            "verdict": ident.verdicts[10 * k].level,
             "mass_before": ident.prior_bodies[k, 0],
             "guessed": bool(ident.prior.guessed[k]),
             "com": _com(ident.bodies[k]),

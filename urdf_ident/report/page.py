@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 from ..files.read_write import write_text
@@ -75,7 +76,10 @@ def report_html(ident: Identification, title: str = "", paths: CommandPaths | No
         for chart in residual_charts(trace, joints, ident.plot.units()):
             pictures["residual"].append(svg([chart], chart.title, _HEIGHT + 40))
     name = title or model.robot.name
-    return rendered("report.html.j2", paths, title=name, pictures=pictures, trace=trace, **content(ident))
+    shown = content(ident)
+    command = "" if paths is None or not paths.command else f" by `{paths.command}`"
+    shown["origin"].append(("this page", f"written {datetime.now().astimezone():%Y-%m-%d %H:%M %z}{command}"))
+    return rendered("report.html.j2", paths, title=name, pictures=pictures, trace=trace, **shown)
 
 
 def write_report(ident: Identification, path: str | Path, paths: CommandPaths | None = None) -> Path:

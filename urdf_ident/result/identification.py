@@ -45,6 +45,10 @@ class Identification(Record):
         """The standard parameters with units, prior, intervals and verdicts, as rows or pandas frame (:mod:`.parameters`)."""
         return parameters(self)
 
+    def to_frame(self) -> Any:
+        """Returns the standard parameters with units, errors and intervals as a table: :meth:`.Parameters.to_frame`."""
+        return self.parameters.to_frame()
+
     @property
     def plot(self) -> Plots:
         """Plots as matplotlib axes: ``ident.plot.torque()``, ``.friction()``, ``.parameters()`` (:mod:`.plots.plots`)."""
@@ -77,7 +81,7 @@ class Identification(Record):
         robot, fit = self.model.robot, self.fit
         return (
             f"<Identification of {robot.name}: {self.verdict.level}; {robot.n} joints, {len(fit.base)} base parameters from "
-            f"{len(self.inputs)} log(s)>\n  .summary() .verdict .parameters .fit .plot .torque(q, v, a) .save(path)"
+            f"{len(self.inputs)} log(s)>\n  .summary() .verdict .to_frame() .fit .plot .torque(q, v, a) .save(path)"
         )
 
     def _repr_html_(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import MissingExtraError
+from ..files.records import frame
 from .record import Record
 
 _COLUMNS = ("name", "unit", "value", "prior", "std_error", "low", "high", "verdict")
@@ -69,19 +69,12 @@ class Parameters:
         return self._rows[key]
 
     def to_frame(self) -> Any:
-        """Returns the parameters as a pandas frame, indexed by name.
+        """Returns the parameters as a pandas frame indexed by name, or as a structured array without pandas.
 
         Returns:
             Columns unit, value, prior, std_error, low, high, verdict [SI].
-
-        Raises:
-            MissingExtraError: pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise MissingExtraError("a frame needs pandas", remedy="pip install pandas, or use to_dict()") from error
-        return pandas.DataFrame(self.to_dict()).set_index("name")
+        return frame(self.to_dict())
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Returns the parameters as columns.

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimationError, check_known
+from ..files.records import frame
 from ..linalg import Array, BoolArray, positive, solve_triangular, standard_errors
 from ..model.base import BaseParameters
 from ..model.prior import USUAL_WEIGHT, Prior
@@ -184,14 +185,41 @@ class Fit(ReadOnly):
         return {group: 1.0 / value for group, value in self.sigma.items()}
 
     def summary(self) -> str:
-        """Returns one line per base parameter (value, standard error, relative error), then friction between the logs."""
+        """Returns one line per base parameter (value, standard errors, 95 % interval, unit), then friction between the logs."""
         lines = [
             f"{self.method.upper()}, {len(self.base)} base parameters, {self.rows} rows, condition {self.condition:.3g}, "
-            f"standard errors: {self.covariance_kind}"
+            f"standard errors: {self.covariance_kind}",
+            f"  {'':<32} {'value':>13} {'std. error':>11} {'rel. error':>12} {'95 % interval':>28}  unit",
         ]
-        for label, value, error, percent in zip(self.base.labels, self.params, self.bse, self.relative_percent, strict=True):
-            lines.append(f"  {label:<32} {value:>13.6g} ± {error:<11.3g} {percent:>8.3g} %")
+        table = zip(self.base.labels, self.params, self.bse, self.relative_percent, self.conf_int(), self._units, strict=True)
+        for label, value, error, percent, (low, high), unit in table:
+            interval = f"{f'[{low:.5g}, {high:.5g}]':>28}"
+            lines.append(f"  {label:<32} {value:>13.6g} {error:>11.3g} {percent:>10.3g} % {interval}  {unit}".rstrip())
         return "\n".join([*lines, *([] if self.changes is None else self.changes.lines())])
+
+    def to_frame(self, alpha: float = 0.05) -> Any:
+        """Returns the base parameters as a pandas frame indexed by name, or as a structured array without pandas.
+
+        Args:
+            alpha: One minus the confidence level of the intervals, a fraction.
+
+        Returns:
+            Columns unit, value, std_error, low, high, seen [SI].
+        """
+        low, high = self.conf_int(alpha).T
+        numbers = {"value": self.params, "std_error": self.bse, "low": low, "high": high, "seen": self.seen}
+        return frame({"name": self.base.labels, "unit": self._units, **numbers})
+
+    @property
+    def _units(self) -> list[str]:
+        """Units of the base parameters; empty texts if unknown."""
+        return [self.base.units[k] if self.base.units else "" for k in self.base.independent]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Fit: {self.method.upper()}, {len(self.base)} base parameters, {self.rows} rows, condition {self.condition:.3g}; "
+            ".summary() .to_frame() .params .bse .conf_int()>"
+        )
 
 
 def fit_base(

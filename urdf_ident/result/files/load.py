@@ -147,7 +147,8 @@ def _fit(data: Mapping[str, Any], names: tuple[str, ...]) -> Fit:
     index = {key: np.array(stored[key], dtype=np.intp) for key in ("independent", "dependent", "zero")}
     K = np.array(stored["K"], dtype=float).reshape(len(index["independent"]), len(index["dependent"]))
     ill_conditioned = np.array(stored.get("blurred", ()), dtype=np.intp)
-    base = BaseParameters(names, K=K, rank_gap=float(data["rank_gap"]), ill_conditioned=ill_conditioned, **index)
+    units = tuple(entry["unit"] for entry in data["parameters"]["standard"])
+    base = BaseParameters(names, K=K, rank_gap=float(data["rank_gap"]), ill_conditioned=ill_conditioned, units=units, **index)
     params = np.array([entry["value"] for entry in data["parameters"]["base"]], dtype=float)
     covariance = _array(data["covariance"]["matrix"])
     check_shape("parameters.base", params.shape, (len(base),))

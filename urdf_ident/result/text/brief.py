@@ -39,30 +39,76 @@ class JointError:
     urdf_friction: float = float("nan")
 
 
+@dataclass(frozen=True)
+class Overview:
+    """What every presentation of a result says first: the short summary, the notebook and the report.
+
+    Attributes:
+        level: "good", "usable" or "poor".
+        cause: The reason, in one sentence.
+        remedy: The most important remedy; empty if none is needed.
+        untested: What the data do not test, and what an error in it would change; empty if nothing, or if the result is poor.
+        kind: Of the errors: "held-out", "cross-validated", or empty without any.
+        errors: Errors of the joints in model order.
+        notes: Label → words about the rest; labels without words are left out.
+    """
+
+    level: str
+    cause: str
+    remedy: str
+    untested: str
+    kind: str
+    errors: list[JointError]
+    notes: dict[str, str]
+
+
+def overview(ident: Record) -> Overview:
+    """Collects what is said first of a result.
+
+    Another motion is recommended only if no cause in the logs is known: otherwise more of the same data would not help.
+    """
+    verdict, (kind, errors) = verdict_of(ident), joint_errors(ident)
+    error = next((item.message for item in verdict.judgements if item.id in (Id.HELD_OUT_ERROR, Id.CROSS_VALIDATION)), "")
+    cause, remedy = error or "no objection", ""
+    if verdict.cause is not None:
+        cause = verdict.cause.message
+        cause += f"; {error}" if error and error != cause else ""
+        findings = (finding for log in ident.inputs for finding in log["findings"] if finding.get("remedy"))
+        of_logs = (str(finding["remedy"]) for finding in findings if finding["severity"] in ("refused", "warning"))
+        motions = [parameter.motion for parameter in ident.verdicts if parameter.motion]  # most parameters need the first
+        most = max(dict.fromkeys(motions), key=motions.count, default="")
+        remedy = str(verdict.cause.remedy or "") or next(of_logs, most)
+    open_ = untested(ident) if verdict.level != "poor" else ()
+    late = float(ident.signals.get("delay", {}).get("compensated", 0.0))
+    way = "lag behind" if late > 0 else "lead"
+    notes = {
+        "compensated": f"the logged efforts {way} the positions by {1e3 * abs(late):.3g} ms; those of the model do not"
+        if late
+        else "",
+        "guessed": _guessed(ident),
+        "changed most": ", ".join(changes(ident)) or "no body by a significant amount",
+        "not identified": _unknown(ident),
+        "left out": _left_out(ident),
+    }
+    said = {label: words for label, words in notes.items() if words}
+    return Overview(verdict.level, cause, remedy, f"{', '.join(open_)}; {CONSEQUENCE}" if open_ else "", kind, errors, said)
+
+
 def brief(ident: Record) -> str:
     """Returns verdict, cause, remedy, what was not tested, error of each joint, what changed most and what is not identified.
 
     Returns:
         At most 24 lines of at most 100 columns, commands aside.
     """
-    verdict = headline(ident)
-    kind, errors = joint_errors(ident)
-    shown = errors if len(errors) <= _JOINTS else sorted(errors, key=lambda item: -item.identified)[:_WORST]
-    table = _table(kind, shown, len(errors))
-    open_ = untested(ident) if verdict.level != "poor" else ()
-    taken = _wrapped(f"  not tested: {', '.join(open_)}; {CONSEQUENCE}", _HANGING, 3) if open_ else []
-    ends = [
-        *(_line("compensated:", late) if (late := _delay(ident)) else []),
-        *(_line("guessed:", words) if (words := guessed(ident)) else []),
-        *_line("changed most:", ", ".join(changes(ident)) or "no body by a significant amount"),
-        *_line("not identified:", _unknown(ident)),
-        *(_line("left out:", _left_out(ident)) if ident.left_out else []),
-    ]
-    room = LINES - len(taken) - len(table) - len(ends)
-    name = ident.model.robot.name
-    head = _wrapped(f"{name}: {verdict.level.upper()}, {verdict.cause}", "  ", room - 3 * bool(verdict.remedy))
-    remedy = _remedy(verdict.remedy, room - len(head)) if verdict.remedy else []
-    return "\n".join([*head, *remedy, *taken, *table, *ends])
+    view = overview(ident)
+    shown = view.errors if len(view.errors) <= _JOINTS else sorted(view.errors, key=lambda e: -e.identified)[:_WORST]
+    body = _wrapped(f"  not tested: {view.untested}", 3) if view.untested else []
+    body += _table(view.kind, shown, len(view.errors))
+    body += [line for label, words in view.notes.items() for line in _wrapped(f"  {label}: {words}", 2)]
+    room = LINES - len(body)
+    first = f"{ident.model.robot.name}: {view.level.upper()}, {view.cause}"
+    head = _wrapped(first, room - 3 * bool(view.remedy), indent="  ")
+    return "\n".join([*head, *(_remedy(view.remedy, room - len(head)) if view.remedy else []), *body])
 
 
 def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
@@ -94,20 +140,20 @@ def changes(ident: Record) -> list[str]:
     Returns:
         A few changes of mass or centre of mass in words, largest first.
     """
-    found, share = [], ident.bodies_from_data
+    largest, share = [], ident.bodies_from_data
     for k, body in enumerate(ident.model.robot.bodies):
         old, new = ident.prior_bodies[k], ident.bodies[k]
         if old[0] <= 0 or new[0] <= 0 or ident.prior.guessed[k]:
             continue
         mass = float(new[0] / old[0] - 1.0)
         if share[k, 0] > _SHARE:
-            found.append((abs(mass), f"{body.name} mass {100 * mass:+.0f} %"))
+            largest.append((abs(mass), f"{body.name} mass {100 * mass:+.0f} %"))
         _, centre, inertia = to_com(old)
         shift = float(np.linalg.norm(to_com(new)[1] - centre))
         gyration = float(np.sqrt(max(np.trace(inertia), 0.0) / (2 * old[0])))
         if share[k, 1:4].max() > _SHARE:
-            found.append((shift / max(gyration, 1e-6), f"{body.name} CoM {_millimetres(shift)} mm"))
-    return [words for size, words in sorted(found, reverse=True)[:_CHANGES] if size > 0.02]
+            largest.append((shift / max(gyration, 1e-6), f"{body.name} CoM {_millimetres(shift)} mm"))
+    return [words for size, words in sorted(largest, reverse=True)[:_CHANGES] if size > 0.02]
 
 
 def _millimetres(metres: float) -> str:
@@ -117,29 +163,18 @@ def _millimetres(metres: float) -> str:
 
 def html(ident: Record) -> str:
     """The short summary for a notebook."""
-    verdict = headline(ident)
-    kind, errors = joint_errors(ident)
-    colour = {"good": "#15803d", "usable": "#92600a", "poor": "#b91c1c"}[verdict.level]
-    parts = [
-        f"<p><b>{markup(ident.model.robot.name)}: <span style='color:{colour}'>{verdict.level.upper()}</span></b>, "
-        f"{markup(verdict.cause)}{'<br>' + markup(verdict.remedy) if verdict.remedy else ''}</p>"
-    ]
-    if errors:
-        rows = "".join(
-            f"<tr><td>{markup(e.joint)}</td><td>{_percent(e.identified)}</td><td>{_percent(e.urdf)}</td>"
-            f"<td>{_percent(e.urdf_friction)}</td></tr>"
-            for e in errors
-        )
+    view = overview(ident)
+    colour = {"good": "#15803d", "usable": "#92600a", "poor": "#b91c1c"}[view.level]
+    verdict = f"<b>{markup(ident.model.robot.name)}: <span style='color:{colour}'>{view.level.upper()}</span></b>"
+    lines = [f"<p>{verdict}, {markup(view.cause)}{'<br>' + markup(view.remedy) if view.remedy else ''}</p>"]
+    if view.errors:
+        cells = [(e.joint, *map(_percent, (e.identified, e.urdf, e.urdf_friction))) for e in view.errors]
+        rows = "".join(f"<tr>{''.join(f'<td>{markup(cell)}</td>' for cell in row)}</tr>" for row in cells)
         head = "<tr><th>joint</th><th>identified</th><th>URDF</th><th>URDF + friction</th></tr>"
-        parts.append(f"<table><caption>{kind} error over torque</caption>{head}{rows}</table>")
-    if open_ := untested(ident):
-        parts.append(f"<p>not tested: {markup(', '.join(open_))}; {CONSEQUENCE}</p>")
-    if words := guessed(ident):
-        parts.append(f"<p>guessed: {markup(words)}</p>")
-    if late := _delay(ident):
-        parts.append(f"<p>compensated: {markup(late)}</p>")
-    parts.append(f"<p>not identified: {markup(_unknown(ident))}</p>")
-    return "".join(parts)
+        lines.append(f"<table><caption>{view.kind} error over torque</caption>{head}{rows}</table>")
+    notes = {"not tested": view.untested} if view.untested else {}
+    lines += [f"<p>{label}: {markup(words)}</p>" for label, words in (notes | view.notes).items()]
+    return "".join(lines)
 
 
 def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
@@ -158,8 +193,8 @@ def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
     return lines
 
 
-def guessed(ident: Record) -> str:
-    """Bodies whose inertials the URDF does not state; empty if there are none."""
+def _guessed(ident: Record) -> str:
+    """Bodies whose inertials the URDF does not state."""
     bodies, unknown = ident.model.robot.bodies, ident.prior.guessed
     names = [body.name for body, missing in zip(bodies, unknown, strict=True) if missing]
     some = "any body" if unknown.all() else abbreviated(names, 3)
@@ -167,19 +202,14 @@ def guessed(ident: Record) -> str:
     return f"the URDF states no inertials for {some}: {claimed}" if names else ""
 
 
-def _delay(ident: Record) -> str:
-    """The delay of the efforts that was taken out, in words; empty if there was none."""
-    late = float(ident.signals.get("delay", {}).get("compensated", 0.0))
-    way = "lag behind" if late > 0 else "lead"
-    return f"the logged efforts {way} the positions by {1e3 * abs(late):.3g} ms; those of the model do not" if late else ""
-
-
 def _left_out(ident: Record) -> str:
     """Number of logs that were left out, and the reason for the first one."""
     count = len(ident.left_out)
+    if not count:
+        return ""
     names = ", ".join(log["name"] for log in ident.left_out[:3]) + (" …" if count > 3 else "")
-    why = ident.left_out[0]["why"]
-    return f"{count} of {count + len(ident.inputs)} logs ({names}){'' if count == 1 else '; the first'}: {why}"
+    first = "" if count == 1 else "; the first"
+    return f"{count} of {count + len(ident.inputs)} logs ({names}){first}: {ident.left_out[0]['why']}"
 
 
 def _unknown(ident: Record) -> str:
@@ -189,80 +219,27 @@ def _unknown(ident: Record) -> str:
     sums = sum(row.verdict == COMBINATION for row in rows)
     if not lost:
         return f"{sums} of {len(rows)} parameters only in combination" if sums else "none"
-    terms = [row.name for row in lost if row.owner in ident.model.robot.joints]
-    some = [*terms, *[row.name for row in lost if row.symbol == "m"]]
+    some = [row.name for row in lost if row.owner in ident.model.robot.joints] + [row.name for row in lost if row.symbol == "m"]
     names = f" ({', '.join(some[:3])}{', …' if len(lost) > len(some[:3]) else ''})" if some else ""
-    more = f", {sums} only in combination with others" if sums else ""
-    return f"{len(lost)} of {len(rows)} parameters{names}{more}"
+    return f"{len(lost)} of {len(rows)} parameters{names}" + (f", {sums} only in combination with others" if sums else "")
 
 
 def _remedy(words: str, lines: int) -> list[str]:
     """The remedy; a command at its end has its own line, which is not wrapped, so that it can be copied."""
     text, mark, call = words.partition(": `urdf-ident ")
     if not mark or call.count("`") != 1 or not call.endswith("`"):
-        return _wrapped(f"  to do: {words}", _HANGING, min(3, lines))
-    return [*_wrapped(f"  to do: {text}:", _HANGING, min(2, lines - 1)), f"{_HANGING}urdf-ident {call[:-1]}"]
+        return _wrapped(f"  to do: {words}", min(3, lines))
+    return [*_wrapped(f"  to do: {text}:", min(2, lines - 1)), f"{_HANGING}urdf-ident {call[:-1]}"]
 
 
-def _line(label: str, words: str) -> list[str]:
-    return _wrapped(f"  {label} {words}", _HANGING, 2)
-
-
-def _wrapped(text: str, indent: str, lines: int) -> list[str]:
-    """Wraps text to the width, truncated to ``lines`` lines."""
-    found = textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
-    count = max(lines, 1)
-    if len(found) <= count:
-        return found
-    last = found[count - 1]
-    return [*found[: count - 1], f"{last if len(last) <= WIDTH - 2 else last.rsplit(' ', 1)[0]} …"]
+def _wrapped(text: str, lines: int, indent: str = _HANGING) -> list[str]:
+    """Wraps text to the width; what exceeds the number of lines is cut."""
+    return textwrap.wrap(
+        text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, max_lines=max(lines, 1), placeholder=" …"
+    )
 
 
 def _percent(value: float) -> str:
     if isnan(value):
         return "–"
     return f"{100 * value:.1f} %" if value < 0.9995 else f"{100 * value:.0f} %" if value < 10 else "> 1000 %"
-
-
-@dataclass(frozen=True)
-class Headline:
-    """The verdict in one sentence.
-
-    Attributes:
-        level: "good", "usable" or "poor".
-        cause: The reason, in one sentence.
-        remedy: The most important remedy; empty if none is needed.
-    """
-
-    level: str
-    cause: str
-    remedy: str
-
-
-def headline(ident: Record) -> Headline:
-    """Returns the verdict, its cause and one remedy.
-
-    Another motion is recommended only if no cause in the logs is known: otherwise more of the same data would not help.
-    """
-    found = verdict_of(ident)
-    errors = (Id.HELD_OUT_ERROR, Id.CROSS_VALIDATION)
-    error = next((item.message for item in found.judgements if item.id in errors), "")
-    if found.cause is None:
-        return Headline(found.level, error or "no objection", "")
-    cause = found.cause.message if not error or error == found.cause.message else f"{found.cause.message}; {error}"
-    return Headline(found.level, cause, str(found.cause.remedy or "") or _log_remedy(ident) or _motion(ident))
-
-
-def _log_remedy(ident: Record) -> str:
-    """The remedy of the first warning about a log."""
-    for log in ident.inputs:
-        for finding in log["findings"]:
-            if finding["severity"] in ("refused", "warning") and finding.get("remedy"):
-                return str(finding["remedy"])
-    return ""
-
-
-def _motion(ident: Record) -> str:
-    """The motion that would determine most of the unknown parameters."""
-    motions = [verdict.motion for verdict in ident.verdicts if verdict.motion]
-    return max(dict.fromkeys(motions), key=motions.count) if motions else ""

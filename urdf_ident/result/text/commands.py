@@ -11,11 +11,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CommandPaths:
-    """Files that commands about a result name; a placeholder stays where the file is unknown."""
+    """Files that commands about a result name; a placeholder stays where the file is unknown.
+
+    Attributes:
+        command: The command that is running, as typed; empty in Python.
+    """
 
     robot: str | Path = ""
     result: str | Path = ""
     project: str | Path = ""
+    command: str = ""
 
     def fill(self, text: str) -> str:
         """Replaces the placeholders ROBOT.urdf and OUT/identification.json.
