@@ -20,8 +20,7 @@ from scipy.signal import lfilter
 
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.uncertainty.bands import band_edges, band_of, build_spectrum, cosine_power, row_autocovariance
-from urdf_ident.estimation.uncertainty.covariance import KINDS, with_covariance
-from urdf_ident.estimation.uncertainty.covariance_kinds import find_period
+from urdf_ident.estimation.uncertainty.covariance import KINDS, find_period, with_covariance
 from urdf_ident.estimation.uncertainty.noise import WhitenedRows, fit_noise, whitened_rows
 from urdf_ident.estimation.uncertainty.reversals import AT_REST, SLOW, excess_shift, without_reversals
 from urdf_ident.model.base import BaseParameters

@@ -13,7 +13,7 @@ import pytest
 from conftest import arm_urdf
 
 from urdf_ident.errors import LogError
-from urdf_ident.estimation.uncertainty import covariance, covariance_kinds
+from urdf_ident.estimation.uncertainty import covariance
 from urdf_ident.estimation.uncertainty.bands import band_edges
 from urdf_ident.export.split import split_bodies
 from urdf_ident.faults.candidates import Hypothesis, Interpretation
@@ -100,11 +100,11 @@ def test_a_residual_below_the_scatter_does_not_make_errors_smaller(
     lack: float, factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("build_spectrum", "scatter_noise"):
-        monkeypatch.setattr(covariance_kinds, name, lambda *_: None)
-    monkeypatch.setattr(covariance_kinds, "repetition_count", lambda _: 5)
-    monkeypatch.setattr(covariance_kinds, "scatter_covariance", lambda *_: (np.eye(2), 4.0))
-    work = SimpleNamespace(need_rows=lambda _: None, logs=(), fit=None, solution=None)
-    found = covariance_kinds.Covariances.by_scatter(work, lack)  # type: ignore[arg-type]
+        monkeypatch.setattr(covariance, name, lambda *_: None)
+    monkeypatch.setattr(covariance, "repetition_count", lambda _: 5)
+    monkeypatch.setattr(covariance, "scatter_covariance", lambda *_: (np.eye(2), 4.0))
+    made = SimpleNamespace(with_rows=lambda _: None, logs=(), fit=None, solution=None)
+    found = covariance._averaged_scatter(made, lack)  # type: ignore[arg-type]
     np.testing.assert_array_equal(found.matrix, factor * np.eye(2))
 
 

@@ -52,21 +52,19 @@ def laws(found: Selected) -> list[list[str]]:
     return [sorted(i.term.name for i in found.model.terms if i.axis == k and i.term.name != "rotor_inertia") for k in range(2)]
 
 
-def judged(found: Selected, t: dict[tuple[int, str], float], axes=(0, 1), alike: float = 0.0) -> tuple[Selected, set[int]]:
+def judged(found: Selected, t: dict[tuple[int, str], float], alike: float = 0.0) -> Selected:
     """Every two laws of the first joint have errors of this correlation."""
     blind = fit(found, t)
     own = [list(blind.base.independent).index(o.start) for i, o in found.model.placed_terms if (i.axis, i.term.name) in t]
     covariance = np.array(blind.covariance)
     covariance[np.ix_(own, own)] += alike * (1 - np.eye(len(own)))
-    fewer, again = without_chance(found, replace(blind, covariance=covariance), SIMPLE, axes)
-    return fewer, set(again)
+    return without_chance(found, replace(blind, covariance=covariance), SIMPLE)
 
 
 def test_laws_that_chance_explains_are_omitted() -> None:
     found = selected(("viscous", "coulomb", "stribeck", "cubic"), ("viscous", "coulomb", "presliding"))
-    fewer, again = judged(found, {(0, "stribeck"): -0.7, (0, "cubic"): 1.2, (1, "presliding"): 0.99 * NEEDED})
+    fewer = judged(found, {(0, "stribeck"): -0.7, (0, "cubic"): 1.2, (1, "presliding"): 0.99 * NEEDED})
     assert laws(fewer) == [["coulomb", "viscous"]] * 2
-    assert not again
     omitted = [trial for trial in fewer.trials if "chance may explain it" in trial.reason]
     assert [trial.term for trial in omitted] == ["stribeck", "cubic", "presliding"]
     assert not any(trial.chosen for trial in omitted)
@@ -77,31 +75,29 @@ def test_laws_that_chance_explains_are_omitted() -> None:
 def test_significant_laws_stay_and_nothing_is_estimated_again(sign: float) -> None:
     found = selected(("viscous", "coulomb", "stribeck"), ("coulomb", "offset", "load_coulomb"))
     t = {(0, "stribeck"): sign * 1.01 * NEEDED, (1, "coulomb"): 0.1, (1, "offset"): 0.1, (1, "load_coulomb"): 0.1}
-    assert judged(found, t)[0] is found
-    assert judged(found, {(0, "stribeck"): 0.0}, axes=(1,))[0] is found, "a joint that is not to be judged again"
+    assert judged(found, t) is found
     unsearched = replace(found, trials=())
-    assert judged(unsearched, {(0, "stribeck"): 0.0})[0] is unsearched
+    assert judged(unsearched, {(0, "stribeck"): 0.0}) is unsearched
 
 
 def test_of_two_laws_that_resemble_each_other_one_stays() -> None:
     found = selected(("viscous", "coulomb", "stribeck", "sublinear"), ("viscous", "coulomb"))
     t = {(0, "stribeck"): -1.0, (0, "sublinear"): -1.2}
-    assert laws(judged(found, t)[0])[0] == ["coulomb", "viscous"]
-    assert laws(judged(found, t, alike=-0.95)[0])[0] == ["coulomb", "sublinear", "viscous"]
+    assert laws(judged(found, t))[0] == ["coulomb", "viscous"]
+    assert laws(judged(found, t, alike=-0.95))[0] == ["coulomb", "sublinear", "viscous"]
 
 
 def test_laws_with_few_degrees_of_freedom_take_no_certain_one_with_them() -> None:
     found = selected(("viscous", "coulomb", "stribeck", "cubic", "presliding"), ("viscous", "coulomb"))
     known = fit(found, {(0, "stribeck"): 0.5, (0, "cubic"): 0.3, (0, "presliding"): 90.0})
     few = replace(known, error_dof=np.full(len(known.base), 2.0))  # fewer than the three laws
-    assert laws(without_chance(found, few, SIMPLE, (0, 1))[0])[0] == ["coulomb", "presliding", "viscous"]
+    assert laws(without_chance(found, few, SIMPLE))[0] == ["coulomb", "presliding", "viscous"]
 
 
 def test_friction_of_every_drive_returns_where_no_other_law_stands_for_it() -> None:
     found = selected(("coulomb", "sublinear", "cubic"), ("presliding", "sublinear", "cubic"))
-    fewer, again = judged(found, {(0, "sublinear"): 1.0, (1, "cubic"): 1.0})
+    fewer = judged(found, {(0, "sublinear"): 1.0, (1, "cubic"): 1.0})
     assert laws(fewer) == [["coulomb", "cubic", "viscous"], ["presliding", "sublinear"]]
-    assert again == {0}
 
 
 def test_a_law_that_the_data_do_not_identify_is_omitted() -> None:
@@ -110,7 +106,7 @@ def test_a_law_that_the_data_do_not_identify_is_omitted() -> None:
     row = list(blind.base.independent).index(next(o.start for i, o in found.model.placed_terms if i.term.name == "stribeck"))
     seen = np.array(blind.seen)
     seen[row] = False
-    assert laws(without_chance(found, replace(blind, seen=seen), SIMPLE, (0, 1))[0])[0] == ["coulomb", "viscous"]
+    assert laws(without_chance(found, replace(blind, seen=seen), SIMPLE))[0] == ["coulomb", "viscous"]
 
 
 def test_a_bias_that_the_fit_shows_is_supported() -> None:

@@ -24,7 +24,7 @@ CHANGES = (
     ("export/split.py", "plausible and margins(", "True and margins("),
     ("export/split.py", "_ROUNDING = 1e-13", "_ROUNDING = 0.0"),
     ("export/split.py", "_ROUNDING = 1e-13", "_ROUNDING = 1e-9"),
-    ("estimation/uncertainty/covariance_kinds.py", "max(1.0, lack_of_fit) * matrix", "lack_of_fit * matrix"),
+    ("estimation/uncertainty/covariance.py", "max(1.0, unexplained) * matrix", "unexplained * matrix"),
     ("estimation/uncertainty/covariance.py", f"common = max(1.0, {_RATIO})", f"common = {_RATIO}"),
     ("signals/quality/values.py", "_away(x, 7, _APART, 0.1, least)", "_away(x, 7, 0.0, 0.1, least)"),
     ("signals/quality/values.py", "_away(x, 5, share, 0.01, least)", "_away(x, 5, 0.0, 0.01, least)"),

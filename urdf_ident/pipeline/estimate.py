@@ -161,10 +161,9 @@ def estimate_from_data(prepared: Prepared, project: Project, progress: Progress 
     selected = _selected(model, produce, motion, prior, project, progress)  # no effect if the laws are given
     estimate = partial(_estimate, prepared, project, prior, weighting, rows, (logs, held))
     found = estimate(selected)
-    fewer, axes = without_chance(found.selected, found.fit, model, range(model.n))
-    while fewer is not found.selected:
+    fewer = without_chance(selected, found.fit, model)
+    if fewer is not selected:
         found = estimate(fewer)
-        fewer, axes = without_chance(found.selected, found.fit, model, axes)
     selected, converged, estimated, fit = found.selected, found.converged, found.estimated, found.fit
     model, statistics = converged.model, estimated.statistics
     reversals = _reversals(converged, motion)

@@ -29,8 +29,7 @@ from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, group_sigma
 from ...statistics.least_squares import Solution, solve
 from ...statistics.statistic import StatisticSet
-from ..uncertainty.covariance import covariance_at
-from ..uncertainty.covariance_kinds import Covariance
+from ..uncertainty.covariance import Covariance, covariance_at
 from .loaded_model import LoadedModel, with_load
 
 METHODS = ("held", "joint")

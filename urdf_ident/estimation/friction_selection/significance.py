@@ -12,7 +12,7 @@ but are only omitted if both can be.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,9 +29,7 @@ from .selection import Selected
 _EVERY_KIND = {"dry", "viscous"}
 
 
-def without_chance(
-    selected: Selected, fit: Fit, simple: DynamicModel, axes: Collection[int]
-) -> tuple[Selected, Collection[int]]:
+def without_chance(selected: Selected, fit: Fit, simple: DynamicModel) -> Selected:
     """Omits the laws that chance explains.
 
     Laws that every drive has, biases, springs, laws with several parameters, and load-dependent ones, whose errors contain
@@ -40,16 +38,15 @@ def without_chance(
     Args:
         fit: The fit of the selected model, with its errors.
         simple: The model before the search: a law that every drive has returns where no remaining law is of its kind.
-        axes: The joints whose laws are judged.
 
     Returns:
-        The selection, the same object if all laws remain; and the joints to judge again with a new fit, because a law returned.
+        The selection, the same object if all laws remain.
     """
-    laws = [(item, row) for item, row in _rows(selected, fit).items() if item.axis in axes and _is_judged(item.term)]
-    judged = grouped((item.axis, (item, row)) for item, row in laws)
-    omitted = {item: chance for laws in judged.values() for item, chance in _explained(fit, dict(laws)).items()}
+    laws = [(item, row) for item, row in _rows(selected, fit).items() if _is_supplement(item.term) and not item.term.loaded]
+    by_joint = grouped((item.axis, (item, row)) for item, row in laws).values()
+    omitted = {item: chance for own in by_joint for item, chance in _explained(fit, dict(own)).items()}
     if not omitted:
-        return selected, ()
+        return selected
     kept = [item for item in selected.model.terms if item not in omitted]
     changed = {item.axis for item in omitted}
     back = [item for item in simple.terms if item.axis in changed and _is_lacking(item, kept)]
@@ -57,11 +54,10 @@ def without_chance(
     trials = []
     for trial in selected.trials:
         chance = keys.get((trial.joint, trial.side, trial.term))
-        word = trial.reason if chance is None else f"chance may explain it (probability {chance:.2g})"
-        trials.append(replace(trial, chosen=trial.chosen and chance is None, reason=word))
+        reason = trial.reason if chance is None else f"chance may explain it (probability {chance:.2g})"
+        trials.append(replace(trial, chosen=trial.chosen and chance is None, reason=reason))
     model = selected.model.with_terms(sorted([*kept, *back], key=lambda item: item.axis))
-    model = model.with_reference(selected.model.reference_theta)
-    return replace(selected, model=model, trials=tuple(trials)), {item.axis for item in back}
+    return replace(selected, model=model.with_reference(selected.model.reference_theta), trials=tuple(trials))
 
 
 def unsupported(selected: Selected, fit: Fit) -> tuple[str, ...]:
@@ -104,11 +100,6 @@ def _is_supplement(law: Term) -> bool:
 def _kinds(law: Term) -> set[str]:
     """The kinds of friction that a law stands for: dry, viscous, load-dependent."""
     return set(law.changing.values()) if isinstance(law, Law) else set()
-
-
-def _is_judged(law: Term) -> bool:
-    """Whether a law is one that chance may have selected, and that can be judged."""
-    return _is_supplement(law) and not law.loaded
 
 
 def _rows(selected: Selected, fit: Fit) -> Mapping[AppliedTerm, int]:

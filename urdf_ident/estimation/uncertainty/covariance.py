@@ -1,10 +1,11 @@
 """Standard errors that remain valid for autocorrelated residuals and model errors.
 
 The model-based covariance assumes that all rows are independent. Rows of one log are not: their noise is autocorrelated, and
-model errors recur with the motion. There are several estimates of the covariance, all of the same weighted estimate:
+model errors recur with the motion. All kinds are sandwiches around the same weighted estimate: in the coordinates of the
+solution's root, where the normal matrix is the identity, they differ in the covariance of the total score (:data:`KINDS`):
 
 - ``model``: independent residuals;
-- ``hac``: Newey and West, residuals with short autocorrelation;
+- ``hac``: Newey and West (1987), residuals with short autocorrelation;
 - ``ar``: a model of autocorrelated noise, by REML (:mod:`.noise`), valid if the noise is stationary; used by ``auto``;
 - ``jackknife``: leaves out one stretch of time after the other and refits; ``bootstrap`` resamples stretches instead. They
   need no model of the noise, and account for unmodelled friction;
@@ -13,30 +14,41 @@ model errors recur with the motion. There are several estimates of the covarianc
 
 ``auto`` chooses one of them, and adds the shift of the estimate if the samples near reversals are omitted (:mod:`.reversals`),
 an error that causes no scatter.
-
-All but ``hac`` work on factors, in the coordinates of the solution's root, where the normal matrix is the identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ...errors import EstimationError, check_known
-from ...linalg import BoolArray, positive
+from ...grouping import grouped
+from ...linalg import Array, BoolArray, lstsq, positive
 from ...model.dynamic_model import DynamicModel
+from ...samples import ReadOnly
+from ...signals.periods import find_repetition
 from ...signals.prepare import PreparedLog
 from ...statistics.fit import Fit
-from ...statistics.least_squares import Solution
+from ...statistics.folds import independent_stretches
+from ...statistics.least_squares import Solution, leave_one_out_changes, solve
 from ...statistics.motions import motions
+from ...statistics.pieces import base_rows, row_pieces
 from ...statistics.statistic import StatisticSet
 from ...units import percent
-from .covariance_kinds import FEWEST_LOGS, Covariance, Covariances
-from .reversals import excess_shift
+from .bands import build_spectrum
+from .noise import fit_noise, sandwich, whitened_rows
+from .repetitions import lack_of_fit, repetition_count, scatter_covariance, scatter_noise
+from .reversals import excess_shift, without_reversals
 
-KINDS = ("auto", "model", "hac", "ar", "jackknife", "bootstrap", "period", "log")
+#: Smallest numbers of repetitions, logs and stretches from which a scatter is estimated.
+FEWEST_PERIODS, FEWEST_LOGS, FEWEST_STRETCHES = 6, 3, 4
+#: Part of the data determines a direction if it contains at least this share of the information on it.
+WELL_DETERMINED = 0.1
+#: Number of bootstrap samples.
+DRAWS = 400
 #: The noise model and the jackknife agree if their standard errors differ by less than this factor (median).
 AGREEMENT = 1.5
 #: The scatter between averaged periods explains the residual if the variance of the residual is at most this many times larger.
@@ -45,6 +57,122 @@ EXPLAINED = 1.5
 CHANCE = 0.001
 #: Shifts by more than this many standard errors are reported.
 MOVED = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Covariance(ReadOnly):
+    """Covariance of the base parameters.
+
+    Attributes:
+        matrix: Shape (b, b).
+        kind: Description of the method.
+        dof: Degrees of freedom of the standard errors, a number, or shape (b,).
+    """
+
+    matrix: Array
+    kind: str
+    dof: float | Array
+
+    @property
+    def spread(self) -> Array:
+        """Standard errors, shape (b,)."""
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.matrix), 0.0)))
+
+
+class Estimated:
+    """An estimate and the data that it is from, on which the kinds of covariance work.
+
+    Args:
+        fit: The fit.
+        statistics: Its factors, by time block.
+        model: Its model, for rows in order of time.
+        logs: Its logs, likewise.
+        solution: The solution if it is not that of the factors alone.
+        seed: Of the bootstrap.
+    """
+
+    def __init__(
+        self,
+        fit: Fit,
+        statistics: StatisticSet,
+        model: DynamicModel | None = None,
+        logs: Sequence[PreparedLog] = (),
+        solution: Solution | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.fit, self.statistics, self.model, self.logs, self.seed = fit, statistics, model, logs, seed
+        self.weights = fit.row_weights or fit.weights
+        self.solution = solution or solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
+        self.units = independent_stretches(statistics)
+        #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
+        self.has_rows = bool(logs) and model is not None and model.is_rigid
+        #: Whether all rows are averages over periods, with their scatter.
+        self.averaged = self.has_rows and all(log.conditioned.averaged is not None for log in logs)
+
+    def with_rows(self, kind: str) -> DynamicModel:
+        """Returns the model, with which the rows can be computed again.
+
+        Raises:
+            EstimationError: There are only factors, or the joints are elastic.
+        """
+        if self.model is None or not self.has_rows:
+            got = "elastic joints" if self.logs else f"the factors of method {self.fit.method} alone"
+            raise EstimationError(
+                f"covariance '{kind}' needs the rows in order of time",
+                got=got,
+                remedy="use auto, jackknife, bootstrap or log; in Python give model and logs",
+            )
+        return self.model
+
+    @cached_property
+    def stretches(self) -> tuple[Array, Array]:
+        """Normal matrices (u, r, r) and scores (u, r) of the stretches of time.
+
+        Raises:
+            EstimationError: They are too few.
+        """
+        if len(self.units) < FEWEST_STRETCHES:
+            expected = f">= {FEWEST_STRETCHES}"
+            raise EstimationError("too few blocks of time to estimate a scatter", got=len(self.units), expected=expected)
+        unit = {block: k for k, blocks in enumerate(self.units) for block in blocks}
+        r = self.solution.root.shape[1]
+        matrices, scores = np.zeros((len(self.units), r, r)), np.zeros((len(self.units), r))
+        for group, entries in self.statistics.of_group.items():
+            layout = self.statistics.layout(group)
+            first, turned = len(layout.instruments), np.zeros((layout.width, r + 1))
+            turned[first : first + len(layout.columns) + 1] = self.weights[group] * self.fit.base.turned(
+                layout.columns, self.solution.root, self.fit.params
+            )
+            small = entries[0].times(turned)
+            for k, some in grouped((unit[entry.log, entry.block], entry.factor) for entry in entries).items():
+                rows = np.vstack(some) @ small
+                matrices[k] += rows[:, :r].T @ rows[:, :r]
+                scores[k] += rows[:, :r].T @ rows[:, r]
+        return matrices, scores
+
+    def scores(self, kind: str) -> Iterator[tuple[str, Array, Array]]:
+        """Yields log, times [s] and weighted scores in the solution's coordinates, per piece of rows and row group."""
+        model = self.with_rows(kind)
+        for piece in row_pieces(model, self.logs):
+            for group, (index, X, y) in zip(model.groups, base_rows(piece, model, self.fit.base), strict=True):
+                error = y - X @ self.fit.params[index]
+                yield piece.log, piece.time, self.weights[group.name] ** 2 * error[:, None] * (X @ self.solution.root[index])
+
+    def without_reversals(self) -> Estimated:
+        """The same estimate without samples near reversals, changed only in directions that the rest determines.
+
+        Laws that differ only at reversals (Coulomb friction and presliding) are not distinguishable without them: along such
+        a direction the change of the estimate would be unbounded and independent of the model's errors.
+        """
+        rest = without_reversals(self.with_rows("auto"), self.logs, motions(self.statistics))
+        factor = rest.stacked(self.weights, self.fit.base.independent)
+        X, y, start = factor[:, :-1], factor[:, -1], self.solution.estimate
+        _, singular, turned = np.linalg.svd(X @ self.solution.root, full_matrices=False)
+        kept = singular**2 >= WELL_DETERMINED
+        root = self.solution.root @ (turned[kept].T / singular[kept])
+        estimate = start + root @ (root.T @ (X.T @ (y - X @ start)))
+        solution = replace(self.solution, estimate=estimate, root=root)
+        return Estimated(replace(self.fit, params=estimate), rest, self.model, self.logs, solution)
 
 
 def with_covariance(
@@ -66,25 +194,12 @@ def with_covariance(
     Raises:
         EstimationError: Unknown kind, or one that needs missing logs, repetitions or stretches.
     """
-    check_known("estimation.covariance", kind, KINDS, EstimationError)
+    check_known("estimation.covariance", kind, tuple(KINDS), EstimationError)
     if kind == "model":
         return fit
-    work = Covariances(fit, statistics, model, logs)
-    if kind == "auto":
-        found = _automatic(work)
-    elif kind in ("jackknife", "bootstrap"):
-        found = work.jackknife if kind == "jackknife" else work.bootstrap(seed)
-    elif kind == "log":
-        found = work.by_log()
-    elif kind == "period":
-        found = work.by_scatter() if work.averaged else work.by_period(work.period())
-    elif kind == "ar":
-        found = work.autoregressive()
-    else:
-        found = work.newey_west()
-    return replace(
-        fit, covariance=found.matrix, covariance_kind=found.kind, error_dof=np.broadcast_to(found.dof, fit.params.shape)
-    )
+    found = KINDS[kind](Estimated(fit, statistics, model, logs, seed=seed))
+    dof = np.broadcast_to(found.dof, fit.params.shape)
+    return replace(fit, covariance=found.matrix, covariance_kind=found.kind, error_dof=dof)
 
 
 def covariance_at(
@@ -99,49 +214,158 @@ def covariance_at(
     Returns:
         The part of the covariance due to the noise of these rows.
     """
-    work = Covariances(fit, statistics, model, logs, solution)
-    if complete:
-        return _automatic(work)
-    return work.jackknife if work.stretches else Covariance(fit.covariance, fit.covariance_kind, fit.dof)
+    made = Estimated(fit, statistics, model, logs, solution)
+    return automatic(made) if complete else jackknife(made) if len(made.units) >= FEWEST_STRETCHES else textbook(made)
 
 
-def _automatic(work: Covariances) -> Covariance:
+def textbook(made: Estimated) -> Covariance:
+    """Independent residuals."""
+    return Covariance(made.fit.covariance, made.fit.covariance_kind, made.fit.dof)
+
+
+def newey_west(made: Estimated) -> Covariance:
+    """Products of scores up to some lag, with Bartlett weights."""
+    lags = int(4 * (made.fit.rows / len(made.statistics.groups) / 100) ** (2 / 9))
+    middle = np.zeros((made.solution.root.shape[1],) * 2)
+    for _, _, score in made.scores("hac"):
+        middle += score.T @ score
+        for lag in range(1, min(lags, len(score) - 1) + 1):
+            cross = score[lag:].T @ score[:-lag]
+            middle += (1 - lag / (lags + 1)) * (cross + cross.T)
+    return Covariance(made.solution.sandwich(middle), f"Newey-West, {lags} lags", made.fit.dof)
+
+
+def autoregressive(made: Estimated) -> Covariance:
+    """A model of stationary autocorrelated noise, by REML."""
+    spectrum = build_spectrum(made.with_rows("ar"), made.logs)
+    rows = whitened_rows(spectrum, made.fit, made.solution)
+    noise = fit_noise(spectrum, rows)
+    kind = f"autocorrelated noise by REML ({noise.describe()})" if noise.coloured else "uncorrelated noise by REML"
+    return Covariance(sandwich(rows, made.solution, made.weights, noise), kind, made.fit.dof)
+
+
+def jackknife(made: Estimated) -> Covariance:
+    """Leaves out one stretch of time after the other."""
+    return _leaving_out(made, *made.stretches, f"jackknife over {len(made.units)} blocks of time")
+
+
+def bootstrap(made: Estimated) -> Covariance:
+    """Draws stretches of time with replacement."""
+    matrices, scores = made.stretches
+    count = len(scores)
+    draws = np.random.default_rng(made.seed).multinomial(count, np.full(count, 1 / count), DRAWS)
+    moves = [lstsq(np.einsum("u,uij->ij", draw, matrices), draw @ scores, rcond=1e-6)[0] for draw in draws]
+    kind = f"bootstrap over {count} blocks of time, {DRAWS} draws"
+    return Covariance(made.solution.sandwich(np.cov(np.array(moves).T)), kind, count - 1.0)
+
+
+def between_logs(made: Estimated) -> Covariance:
+    """Leaves out one motion (logs with their repetitions) after the other."""
+    moves = motions(made.statistics)
+    if len(moves) < 2:
+        got = f"{len(made.statistics.logs)} of one motion"
+        raise EstimationError("standard errors between logs need several logs of different motions", got=got, expected=">= 2")
+    motion = {log: k for k, logs in enumerate(moves) for log in logs}
+    begins = np.unique([motion[unit[0][0]] for unit in made.units], return_index=True)[1]
+    matrices, scores = (np.add.reduceat(x, begins) for x in made.stretches)
+    return _leaving_out(made, matrices, scores, f"leaving out each of {len(moves)} logs")
+
+
+def between_periods(made: Estimated) -> Covariance:
+    """Scatter between repetitions of a motion, which are averaged, or of the scores of each."""
+    if made.averaged:
+        return _averaged_scatter(made, 1.0)
+    period = find_period(made.logs)
+    if made.with_rows("period") and (period is None or period.count < 2):
+        raise EstimationError(
+            "the motion does not repeat: there is no scatter between periods",
+            where=", ".join(made.statistics.logs),
+            remedy="use covariance: auto, or record several periods of one motion",
+        )
+    return _repetition_scatter(made, period)  # type: ignore[arg-type]
+
+
+def automatic(made: Estimated) -> Covariance:
     """Scatter between repetitions, else a noise model that the jackknife confirms, else the jackknife; enlarged if logs
     disagree, or if the friction model fails at reversals."""
-    if not work.stretches:
-        return Covariance(work.fit.covariance, work.fit.covariance_kind + ": too short for any other", work.fit.dof)
-    found, period, lack_of_fit = work.jackknife, None, np.inf
-    if work.has_rows:
-        period, lack_of_fit = work.any_period, work.lack_of_fit() if work.averaged else np.inf
-        if lack_of_fit <= EXPLAINED:
-            found = work.by_scatter(lack_of_fit)
-        elif period is not None:
-            found = work.by_period(period)
+    if len(made.units) < FEWEST_STRETCHES:
+        return replace(textbook(made), kind=f"{made.fit.covariance_kind}: too short for any other")
+    found = jackknife(made)
+    unexplained = lack_of_fit(made.with_rows("period"), made.logs, made.fit) if made.averaged else np.inf
+    if made.has_rows:
+        period = find_period(made.logs)
+        if unexplained <= EXPLAINED:
+            found = _averaged_scatter(made, unexplained)
+        elif period is not None and period.count >= FEWEST_PERIODS:
+            found = _repetition_scatter(made, period)
         else:
-            noise = work.autoregressive()
-            compared = work.fit.seen & (found.spread > 0)  # parameters of an effort that is constantly zero do not scatter
+            noise = autoregressive(made)
+            compared = made.fit.seen & (found.spread > 0)  # parameters of an effort that is constantly zero do not scatter
             ratio = float(np.median(noise.spread[compared] / found.spread[compared])) if compared.any() else 1.0
             if 1 / AGREEMENT <= ratio <= AGREEMENT:
                 found = replace(noise, kind=f"{noise.kind}, confirmed by a jackknife over blocks of time")
             else:
                 found = replace(found, kind=f"{found.kind}: no stationary noise explains the residuals (ratio {ratio:.2g})")
-            if work.averaged:
-                explained = f"{percent(100 / lack_of_fit)} % of the residual"
-                words = f"; the scatter between periods explains {explained}, the model lacks the rest"
-                found = replace(found, kind=found.kind + words)
-    if len(motions(work.statistics)) >= FEWEST_LOGS:
-        found = _judged_by_logs(found, work.by_log(), work.fit.seen)
-    return _with_reversals(found, work) if lack_of_fit > EXPLAINED and work.has_rows else found
+            if made.averaged:
+                explained = f"{percent(100 / unexplained)} % of the residual"
+                found = replace(
+                    found, kind=f"{found.kind}; the scatter between periods explains {explained}, the model lacks the rest"
+                )
+    if len(motions(made.statistics)) >= FEWEST_LOGS:
+        found = _judged_by_logs(found, between_logs(made), made.fit.seen)
+    return _with_reversals(found, made) if unexplained > EXPLAINED and made.has_rows else found
 
 
-def _with_reversals(found: Covariance, work: Covariances) -> Covariance:
+#: Kind of covariance → its function.
+KINDS: Mapping[str, Callable[[Estimated], Covariance]] = {
+    "auto": automatic,
+    "model": textbook,
+    "hac": newey_west,
+    "ar": autoregressive,
+    "jackknife": jackknife,
+    "bootstrap": bootstrap,
+    "period": between_periods,
+    "log": between_logs,
+}
+
+
+def _leaving_out(made: Estimated, matrices: Array, scores: Array, kind: str) -> Covariance:
+    """Jackknife covariance, leaving out one unit after the other."""
+    moves = leave_one_out_changes(matrices, scores)
+    count = len(moves)
+    return Covariance(made.solution.sandwich((count - 1) / count * moves.T @ moves), kind, count - 1.0)
+
+
+def _averaged_scatter(made: Estimated, unexplained: float) -> Covariance:
+    """The spectrum of the scatter between averaged periods, enlarged by the lack of fit; below 1 it has no effect."""
+    model = made.with_rows("period")
+    spectrum = build_spectrum(model, made.logs)
+    matrix, dof = scatter_covariance(spectrum, scatter_noise(model, made.logs, spectrum), made.fit, made.solution)
+    words = f"spectrum of the scatter between {repetition_count(made.logs)} periods"
+    return Covariance(max(1.0, unexplained) * matrix, words, dof)
+
+
+def _repetition_scatter(made: Estimated, period: Period) -> Covariance:
+    """The scatter of the scores between repetitions; rows outside whole periods are assumed to scatter in the same way."""
+    totals: dict[tuple[str, int], Array] = {}
+    inside = 0
+    for log, time, score in made.scores("period"):
+        index = period.index(log, time)
+        inside += int((index >= 0).sum())
+        for k in np.unique(index[index >= 0]):
+            totals[log, int(k)] = totals.get((log, int(k)), 0.0) + score[index == k].sum(axis=0)
+    middle = made.fit.rows / max(inside, 1) * len(totals) * np.cov(np.array(list(totals.values())).T)
+    kind = f"scatter between {len(totals)} repetitions of {period.seconds:.4g} s"
+    return Covariance(made.solution.sandwich(np.atleast_2d(middle)), kind, len(totals) - 1.0)
+
+
+def _with_reversals(found: Covariance, made: Estimated) -> Covariance:
     """Errors enlarged by the shift of the estimate without samples near reversals, as far as it exceeds chance."""
-    rest = work.on(work.rest)
-    try:
-        within, without = work.jackknife.spread, rest.jackknife.spread
-    except EstimationError:
+    rest = made.without_reversals()
+    if len(rest.units) < FEWEST_STRETCHES:
         return found
-    shift = np.where(work.fit.seen, excess_shift(rest.solution.estimate - work.solution.estimate, within, without), 0.0)
+    move = rest.solution.estimate - made.solution.estimate
+    shift = np.where(made.fit.seen, excess_shift(move, jackknife(made).spread, jackknife(rest).spread), 0.0)
     moved = int((np.abs(shift) > MOVED * found.spread).sum())
     kind = found.kind
     if moved:
@@ -167,3 +391,50 @@ def _judged_by_logs(within: Covariance, between: Covariance, seen: BoolArray) ->
     words = f"{within.kind}, enlarged because {logs} logs disagree by more (times {common:.2g}"
     words += f"; {int(alone.sum())} parameters by themselves)" if alone.any() else ")"
     return Covariance(within.matrix * np.outer(scale, scale), words, np.where(alone, between.dof, within.dof))
+
+
+@dataclass(frozen=True, eq=False)
+class Period:
+    """The common period of some logs.
+
+    Attributes:
+        seconds: Its length [s].
+        starts: Log → time of the first whole period on the log's clock [s] and number of whole periods.
+    """
+
+    seconds: float
+    starts: Mapping[str, tuple[float, int]]
+
+    @property
+    def count(self) -> int:
+        """Number of whole periods."""
+        return sum(number for _, number in self.starts.values())
+
+    def index(self, log: str, time: Array) -> Array:
+        """Returns the index of the period of each instant, shape (N,): 0, 1, …; −1 outside whole periods.
+
+        Args:
+            time: Times on the log's clock, shape (N,) [s].
+        """
+        start, number = self.starts[log]
+        k = np.floor((time - start) / self.seconds + 1e-9)
+        return np.where((k >= 0) & (k < number), k, -1.0)
+
+
+def find_period(logs: Sequence[PreparedLog]) -> Period | None:
+    """Finds the period that all logs repeat.
+
+    Returns:
+        The period, or None if a log does not repeat itself or the periods differ.
+    """
+    found, starts = [], {}
+    for log in logs:
+        repetition = find_repetition(log.segments[0].q, fewest=2) if len(log.segments) == 1 else None
+        if repetition is None:
+            return None
+        segment = log.segments[0]
+        found.append(repetition.length / segment.rate)
+        starts[log.name] = (segment.start + repetition.first / segment.rate, repetition.count)
+    if not found or max(found) > 1.005 * min(found):
+        return None
+    return Period(float(np.mean(found)), starts)
