@@ -11,6 +11,7 @@ from estimation_samples import as_log
 from motion_samples import make_segment, robot_3r, truth
 
 from urdf_ident.errors import EstimationError
+from urdf_ident.estimation.estimators.estimator import EstimatorInput
 from urdf_ident.estimation.estimators.method import choose_weighting, refine
 from urdf_ident.estimation.estimators.total_least_squares import (
     fit_total_least_squares,
@@ -18,7 +19,6 @@ from urdf_ident.estimation.estimators.total_least_squares import (
     noisy_columns,
     total_least_squares,
 )
-from urdf_ident.estimation.friction_selection.reference_torque import ConvergedFit
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.signals.filters import differentiate, lowpass
 from urdf_ident.signals.prepare import PreparedLog
@@ -124,8 +124,8 @@ def test_the_method_hands_on_its_own_estimate() -> None:
     model = DynamicModel(robot_3r(), friction=["viscous", "offset"])
     base, log = model.base(), shaken(model, 1)
     statistics = build_statistics(model, [log])
-    converged = ConvergedFit(model, statistics, fit_base(statistics, base))
-    found = refine(choose_weighting(model, [log], "tls"), converged, [log])
+    problem = EstimatorInput(model, [log], statistics, fit_base(statistics, base))
+    found = refine(choose_weighting(model, [log], "tls"), problem)
     assert found.fit.method == "tls"
     assert "noise of the positions" in found.describe()
     again = fit_base(found.statistics, base, weights=found.fit.row_weights)

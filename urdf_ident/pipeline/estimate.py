@@ -15,8 +15,8 @@ from ..consistency.standard import consistent_parameters
 from ..consistency.weighed import weighed_prior
 from ..errors import EstimationError
 from ..estimation.elastic import compliant, visible_springs, with_row_sum
+from ..estimation.estimators.estimator import Estimated, EstimatorInput
 from ..estimation.estimators.method import (
-    Estimated,
     SampleWeighting,
     choose_weighting,
     held_out_errors,
@@ -251,9 +251,8 @@ def _estimate(
     converged = converge(model, build, estimate, prior=prior, draft=partial(build, blocks=1))
     loop = partial(_closed_loop, converged, logs, prior, project, motion)
     known = "controller" in project.simulation.model_fields_set
-    estimated = refine(
-        weighting, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
-    )
+    problem = EstimatorInput(converged.model, logs, converged.statistics, converged.fit, wanted.loss, prior, reference, loop)
+    estimated = refine(weighting, problem, loop_known=known)
     fit = _with_errors(estimated, converged, logs, wanted.covariance)
     return _LawEstimate(selected, converged, estimated, fit, logs, shaped.notes, held, (build, estimate))
 
@@ -355,7 +354,7 @@ def _cross_validation(
         if estimated.refit is None:
             found = cross_validate_converged(converged, build, estimate)
         else:
-            found = held_out_errors(converged, estimated)
+            found = held_out_errors(converged.statistics, estimated)
     except EstimationError:  # too short to hold anything out: the result is "not validated"
         return {}
     return {

@@ -8,68 +8,33 @@ causes no bias.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import replace
 
 from ...errors import EstimationError
-from ...linalg import Array
 from ...logs.recording import Recording
-from ...model.base import BaseParameters
-from ...model.dynamic_model import DynamicModel
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
-from ...statistics.fit import Fit, fit_base
-from ...statistics.statistic import StatisticSet
-from .instrumental import Simulator, with_simulated
+from .estimator import Estimated, EstimatorInput
+from .instrumental import with_simulated
 
 #: Maximum number of simulations; converged if no parameter changes by more than this share of its standard error.
 ROUNDS, CONVERGED = 12, 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class DidimFit:
-    """An estimate from simulated motions.
-
-    Attributes:
-        fit: The estimate, ``method`` "didim".
-        statistics: Rows of the simulated motions and the measured torque.
-        logs: The logs with the simulated motion in place of the measured one.
-    """
-
-    fit: Fit
-    statistics: StatisticSet
-    logs: tuple[PreparedLog, ...]
-    rounds: int
-
-
-def fit_didim(
-    model: DynamicModel,
-    logs: Sequence[PreparedLog],
-    base: BaseParameters,
-    simulator: Simulator,
-    start: Array,
-    *,
-    reference: Array | None = None,
-) -> DidimFit:
+def didim(problem: EstimatorInput) -> Estimated:
     """Simulates and regresses the measured torque on the simulated motion in turn until the estimate converges.
-
-    Args:
-        simulator: Called with base parameters, shape (b,).
-        start: Base parameters of the first simulation, shape (b,).
-        reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
 
     Raises:
         EstimationError: It does not converge, or the simulation does not cover the logs.
     """
-    params = np.array(start, dtype=float)
+    simulator, refit, params = problem.simulator("didim"), problem.refit(), problem.least_squares.params
     for turn in range(1, ROUNDS + 1):
-        clean = [_on_simulated_motion(log, motion) for log, motion in zip(logs, simulator(params), strict=True)]
-        statistics = build_statistics(model, clean)
-        fit = fit_base(statistics, base, reference=reference)
+        clean = [_on_simulated_motion(log, motion) for log, motion in zip(problem.logs, simulator(params), strict=True)]
+        statistics = build_statistics(problem.model, clean)
+        fit = refit(statistics)
         if fit.distance(params) < CONVERGED:
-            return DidimFit(replace(fit, method="didim"), statistics, tuple(clean), turn)
+            found, details = replace(fit, method="didim"), {"rounds": turn}
+            return Estimated(found, statistics, logs=clean, details=details, refit=refit, solved=statistics)
         params = fit.params
     raise EstimationError(
         "simulation and estimate do not converge",

@@ -26,6 +26,7 @@ from ...statistics.fit import Fit, fit_base
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
 from ...statistics.statistic import StatisticSet
+from .estimator import Estimated, EstimatorInput
 
 #: Converged if no parameter changes by more than this share of its standard error; maximum number of iterations.
 CONVERGED, ROUNDS = 1e-3, 100
@@ -82,6 +83,20 @@ def fit_full_covariance(
             statistics = _whitened_statistics(model, logs, covariance)
             return FullCovarianceFit(replace(fit, method="gls", covariance_kind=kind), statistics, covariance, turn)
     raise EstimationError("covariance and estimate do not converge", got=f"{ROUNDS} rounds", remedy="use method wls")
+
+
+def generalized_least_squares(problem: EstimatorInput) -> Estimated:
+    """Least squares with the full covariance of a sample's rows as an estimator."""
+    first = problem.least_squares
+    found = fit_full_covariance(problem.model, problem.logs, problem.base, first, reference=problem.reference)
+    return Estimated(
+        found.fit,
+        found.statistics,
+        logs=(),
+        details={"rounds": found.rounds, "correlation": found.correlation.tolist()},
+        refit=problem.refit(found.fit.row_weights),
+        solved=found.statistics,
+    )
 
 
 @dataclass(frozen=True, eq=False)

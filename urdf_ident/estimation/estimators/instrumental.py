@@ -38,6 +38,7 @@ from ...statistics.fit import Fit, fit_base
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import StatisticSet
 from ..elastic import compliance_at
+from .estimator import Estimated, EstimatorInput
 
 #: Terms whose columns contain no sign of the velocity and no threshold; in W they are computed from the measured motion.
 SMOOTH = ("rotor_inertia", "viscous", "offset", "cubic", *(term.name for term in SPRING_TERMS))
@@ -288,6 +289,25 @@ def iterate_instrumental(
         "instruments and estimate do not converge",
         got=f"{ROUNDS} simulations",
         remedy="does the simulated controller follow the logged reference?",
+    )
+
+
+def instrumental_variables(problem: EstimatorInput) -> Estimated:
+    """Instrumental variables from the simulated closed loop as an estimator, with the test for bias of least squares."""
+    base, first = problem.base, problem.least_squares
+    found = iterate_instrumental(problem.model, problem.logs, base, problem.simulator("iv"), first.params)
+    plain = fit_base(problem.statistics, base, weights=found.fit.weights)
+    largest = found.fit.distance(plain.params)
+    test = {**vars(found.test), "rejected": found.test.rejected, "largest": largest, "words": found.test.describe()}
+    size = f"; it moves by up to {largest:.2g} standard errors" if found.test.rejected else ""
+    return Estimated(
+        found.fit,
+        problem.statistics.shifted(base.embedded(found.fit.params - plain.params)),
+        f"as configured; {found.test.describe()}{size}",
+        own_errors=True,
+        details={"rounds": found.rounds, "hausman": test, "least_squares": found.least_squares.params.tolist()},
+        refit=lambda part: fit_instrumental(part, base).fit,
+        solved=found.statistics,
     )
 
 

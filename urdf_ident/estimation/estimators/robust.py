@@ -27,6 +27,7 @@ from ...statistics.accumulate import build_statistics
 from ...statistics.fit import SIGMA_FLOOR, Fit, fit_base
 from ...statistics.statistic import StatisticSet
 from ...units import percent
+from .estimator import Estimated, EstimatorInput
 
 #: Tuning constants for an efficiency of 95 % with Gaussian noise.
 HUBER, TUKEY = 1.345, 4.685
@@ -145,6 +146,21 @@ def fit_robust(
         for g, name in enumerate(scale)
     }
     return RobustFit(replace(fit, method=f"irls ({loss})"), statistics, scale, low, done, weights)
+
+
+def robust(problem: EstimatorInput) -> Estimated:
+    """IRLS as an estimator."""
+    model, logs, first = problem.model, problem.logs, problem.least_squares
+    found = fit_robust(model, logs, problem.base, loss=problem.loss, reference=problem.reference, start=first)
+    scale, low = dict(found.scale), dict(found.down_weighted)
+    return Estimated(
+        found.fit,
+        found.statistics,
+        logs=(),
+        details={"loss": problem.loss, "rounds": found.rounds, "down_weighted": low, "scale": scale},
+        refit=problem.refit(found.fit.row_weights),
+        solved=found.statistics,
+    )
 
 
 def _sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Array]:

@@ -29,6 +29,7 @@ from ...statistics.entries import placed
 from ...statistics.fit import Fit
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import StatisticSet
+from .estimator import Estimated, EstimatorInput
 
 #: Maximum number of updates of the weights from the residual; convergence tolerance in standard errors.
 ROUNDS, CONVERGED = 30, 1e-3
@@ -193,6 +194,27 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColu
         "total least squares does not converge",
         got=f"{ROUNDS} rounds",
         remedy="the positions are too noisy for this motion: use method wls or iv",
+    )
+
+
+def total_least_squares_estimate(problem: EstimatorInput) -> Estimated:
+    """Total least squares as an estimator."""
+    base, statistics = problem.base, problem.statistics
+    noise = noisy_columns(problem.model, problem.logs, base)
+    found = fit_total_least_squares(statistics, problem.least_squares, noise)
+    plain = problem.refit(found.fit.row_weights)(statistics)
+    largest = plain.distance(found.fit.params)
+    joints = dict(zip(problem.model.robot.joints, noise.position.tolist(), strict=True))
+    levels = f"{noise.position.min():.2g} to {noise.position.max():.2g} rad or m"
+    return Estimated(
+        found.fit,
+        statistics.shifted(base.embedded(found.fit.params - plain.params)),
+        f"as configured; noise of the positions {levels}, it moves the estimate by up to {largest:.2g} standard errors",
+        logs=(),
+        details={"rounds": found.rounds, "position_noise": joints, "largest": largest},
+        refit=lambda part: fit_total_least_squares(part, problem.refit()(part), noise).fit,
+        solved=statistics,
+        transform=found.transform,
     )
 
 

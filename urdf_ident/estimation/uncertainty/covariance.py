@@ -79,7 +79,7 @@ class Covariance(ReadOnly):
         return np.asarray(np.sqrt(np.maximum(np.diag(self.matrix), 0.0)))
 
 
-class Estimated:
+class FitData:
     """An estimate and the data that it is from, on which the kinds of covariance work.
 
     Args:
@@ -158,7 +158,7 @@ class Estimated:
                 error = y - X @ self.fit.params[index]
                 yield piece.log, piece.time, self.weights[group.name] ** 2 * error[:, None] * (X @ self.solution.root[index])
 
-    def without_reversals(self) -> Estimated:
+    def without_reversals(self) -> FitData:
         """The same estimate without samples near reversals, changed only in directions that the rest determines.
 
         Laws that differ only at reversals (Coulomb friction and presliding) are not distinguishable without them: along such
@@ -172,7 +172,7 @@ class Estimated:
         root = self.solution.root @ (turned[kept].T / singular[kept])
         estimate = start + root @ (root.T @ (X.T @ (y - X @ start)))
         solution = replace(self.solution, estimate=estimate, root=root)
-        return Estimated(replace(self.fit, params=estimate), rest, self.model, self.logs, solution)
+        return FitData(replace(self.fit, params=estimate), rest, self.model, self.logs, solution)
 
 
 def with_covariance(
@@ -197,7 +197,7 @@ def with_covariance(
     check_known("estimation.covariance", kind, tuple(KINDS), EstimationError)
     if kind == "model":
         return fit
-    found = KINDS[kind](Estimated(fit, statistics, model, logs, seed=seed))
+    found = KINDS[kind](FitData(fit, statistics, model, logs, seed=seed))
     dof = np.broadcast_to(found.dof, fit.params.shape)
     return replace(fit, covariance=found.matrix, covariance_kind=found.kind, error_dof=dof)
 
@@ -214,16 +214,16 @@ def covariance_at(
     Returns:
         The part of the covariance due to the noise of these rows.
     """
-    made = Estimated(fit, statistics, model, logs, solution)
+    made = FitData(fit, statistics, model, logs, solution)
     return automatic(made) if complete else jackknife(made) if len(made.units) >= FEWEST_STRETCHES else textbook(made)
 
 
-def textbook(made: Estimated) -> Covariance:
+def textbook(made: FitData) -> Covariance:
     """Independent residuals."""
     return Covariance(made.fit.covariance, made.fit.covariance_kind, made.fit.dof)
 
 
-def newey_west(made: Estimated) -> Covariance:
+def newey_west(made: FitData) -> Covariance:
     """Products of scores up to some lag, with Bartlett weights."""
     lags = int(4 * (made.fit.rows / len(made.statistics.groups) / 100) ** (2 / 9))
     middle = np.zeros((made.solution.root.shape[1],) * 2)
@@ -235,7 +235,7 @@ def newey_west(made: Estimated) -> Covariance:
     return Covariance(made.solution.sandwich(middle), f"Newey-West, {lags} lags", made.fit.dof)
 
 
-def autoregressive(made: Estimated) -> Covariance:
+def autoregressive(made: FitData) -> Covariance:
     """A model of stationary autocorrelated noise, by REML."""
     spectrum = build_spectrum(made.with_rows("ar"), made.logs)
     rows = whitened_rows(spectrum, made.fit, made.solution)
@@ -244,12 +244,12 @@ def autoregressive(made: Estimated) -> Covariance:
     return Covariance(sandwich(rows, made.solution, made.weights, noise), kind, made.fit.dof)
 
 
-def jackknife(made: Estimated) -> Covariance:
+def jackknife(made: FitData) -> Covariance:
     """Leaves out one stretch of time after the other."""
     return _leaving_out(made, *made.stretches, f"jackknife over {len(made.units)} blocks of time")
 
 
-def bootstrap(made: Estimated) -> Covariance:
+def bootstrap(made: FitData) -> Covariance:
     """Draws stretches of time with replacement."""
     matrices, scores = made.stretches
     count = len(scores)
@@ -259,7 +259,7 @@ def bootstrap(made: Estimated) -> Covariance:
     return Covariance(made.solution.sandwich(np.cov(np.array(moves).T)), kind, count - 1.0)
 
 
-def between_logs(made: Estimated) -> Covariance:
+def between_logs(made: FitData) -> Covariance:
     """Leaves out one motion (logs with their repetitions) after the other."""
     moves = motions(made.statistics)
     if len(moves) < 2:
@@ -271,7 +271,7 @@ def between_logs(made: Estimated) -> Covariance:
     return _leaving_out(made, matrices, scores, f"leaving out each of {len(moves)} logs")
 
 
-def between_periods(made: Estimated) -> Covariance:
+def between_periods(made: FitData) -> Covariance:
     """Scatter between repetitions of a motion, which are averaged, or of the scores of each."""
     if made.averaged:
         return _averaged_scatter(made, 1.0)
@@ -285,7 +285,7 @@ def between_periods(made: Estimated) -> Covariance:
     return _repetition_scatter(made, period)  # type: ignore[arg-type]
 
 
-def automatic(made: Estimated) -> Covariance:
+def automatic(made: FitData) -> Covariance:
     """Scatter between repetitions, else a noise model that the jackknife confirms, else the jackknife; enlarged if logs
     disagree, or if the friction model fails at reversals."""
     if len(made.units) < FEWEST_STRETCHES:
@@ -317,7 +317,7 @@ def automatic(made: Estimated) -> Covariance:
 
 
 #: Kind of covariance → its function.
-KINDS: Mapping[str, Callable[[Estimated], Covariance]] = {
+KINDS: Mapping[str, Callable[[FitData], Covariance]] = {
     "auto": automatic,
     "model": textbook,
     "hac": newey_west,
@@ -329,14 +329,14 @@ KINDS: Mapping[str, Callable[[Estimated], Covariance]] = {
 }
 
 
-def _leaving_out(made: Estimated, matrices: Array, scores: Array, kind: str) -> Covariance:
+def _leaving_out(made: FitData, matrices: Array, scores: Array, kind: str) -> Covariance:
     """Jackknife covariance, leaving out one unit after the other."""
     moves = leave_one_out_changes(matrices, scores)
     count = len(moves)
     return Covariance(made.solution.sandwich((count - 1) / count * moves.T @ moves), kind, count - 1.0)
 
 
-def _averaged_scatter(made: Estimated, unexplained: float) -> Covariance:
+def _averaged_scatter(made: FitData, unexplained: float) -> Covariance:
     """The spectrum of the scatter between averaged periods, enlarged by the lack of fit; below 1 it has no effect."""
     model = made.with_rows("period")
     spectrum = build_spectrum(model, made.logs)
@@ -345,7 +345,7 @@ def _averaged_scatter(made: Estimated, unexplained: float) -> Covariance:
     return Covariance(max(1.0, unexplained) * matrix, words, dof)
 
 
-def _repetition_scatter(made: Estimated, period: Period) -> Covariance:
+def _repetition_scatter(made: FitData, period: Period) -> Covariance:
     """The scatter of the scores between repetitions; rows outside whole periods are assumed to scatter in the same way."""
     totals: dict[tuple[str, int], Array] = {}
     inside = 0
@@ -359,7 +359,7 @@ def _repetition_scatter(made: Estimated, period: Period) -> Covariance:
     return Covariance(made.solution.sandwich(np.atleast_2d(middle)), kind, len(totals) - 1.0)
 
 
-def _with_reversals(found: Covariance, made: Estimated) -> Covariance:
+def _with_reversals(found: Covariance, made: FitData) -> Covariance:
     """Errors enlarged by the shift of the estimate without samples near reversals, as far as it exceeds chance."""
     rest = made.without_reversals()
     if len(rest.units) < FEWEST_STRETCHES:
