@@ -299,8 +299,9 @@ def test_means_of_rows_with_an_offset_of_their_own_change_no_other_error(frictio
         for motion in simple_motions(robot):
             moving = {robot.joints[j] for j in motion.moving}
             asked = [k < model.n_inertial or model.parameters[k].owner in moving for k in base.independent]
-            every, some = (
-                standard_errors(motion_factor(model, base, motion, {}, alone=alone))[asked] for alone in (False, True)
-            )
-            some, every = (np.where(errors < 1e3, errors, np.inf) for errors in (some, every))  # larger ones: not seen
-            np.testing.assert_allclose(some, every, rtol=1e-6)
+            factors = [motion_factor(model, base, motion, {}, alone=alone) for alone in (False, True)]
+            every, some = (standard_errors(factor)[asked] for factor in factors)
+            # a moment matrix gives the null space to eps·collinearity², and a share of 1e-8 of it makes an error infinite
+            limit = np.sqrt(1e-8 / np.finfo(float).eps) / np.maximum(np.linalg.norm(factors[0], axis=0)[asked], 1e-300)
+            sure = np.minimum(every, some) < limit
+            np.testing.assert_allclose(some[sure], every[sure], rtol=1e-6)
