@@ -14,8 +14,7 @@ from scipy.optimize import minimize_scalar
 from test_friction_family import SIZE, TRUTHS, make_log, prepare, smooth
 
 from urdf_ident.errors import ModelError
-from urdf_ident.estimation.friction_selection.excited import check_excited
-from urdf_ident.estimation.friction_selection.shapes import Shaped, fit_shapes
+from urdf_ident.estimation.friction_selection.shapes import Shaped, check_excited, fit_shapes
 from urdf_ident.friction import friction_term
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel

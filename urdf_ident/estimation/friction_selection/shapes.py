@@ -14,7 +14,7 @@ linear parameters are those for given shapes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -23,16 +23,14 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelError
-from ...friction import Term
+from ...friction import Shape, Term
 from ...grouping import grouped
-from ...linalg import Array, IntArray, orthogonal_part, positive, triangle
-from ...model.base import BaseParameters
+from ...linalg import IntArray, orthogonal_part, positive, triangle
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
 from ...samples import Segment
-from ...statistics.fit import fit_base
+from ...statistics.fit import Fit, fit_base
 from ...units import percent
-from .excited import check_excited, excited
 from .reference_torque import Build, converge
 
 #: Trials of a shape per pass, and passes per shape of a law.
@@ -113,9 +111,22 @@ class _Free:
 
     def value(self, position: float) -> float:
         """Inverse of :meth:`scale`."""
-        if self.low > 0:
-            return float(self.low * (self.high / self.low) ** position)
-        return float(self.high * position)
+        return float(self.low * (self.high / self.low) ** position if self.low > 0 else self.high * position)
+
+    def law(self, term: Term, position: float) -> Term | None:
+        """The law with this shape at a position of the range; None if the law does not allow it."""
+        return _with_shape(term, self.shape, self.value(position))
+
+    def grid(self, term: Term, span: float) -> list[tuple[float, Term]]:
+        """Trials around the current value, which comes first: position in the range, and the law."""
+        centre = min(max(self.scale(float(getattr(term, self.shape))), 0.0), 1.0)
+        begin, end = max(0.0, min(centre - span, 1.0 - 2 * span)), min(1.0, max(centre + span, 2 * span))
+        positions = [centre, *(float(x) for x in np.linspace(begin, end, TRIALS) if abs(x - centre) > 1e-9)]
+        return [(x, law) for x in positions if (law := self.law(term, x)) is not None]
+
+
+#: Position of each trial of a shape in its range, and its cost.
+_Curve = list[tuple[float, float]]
 
 
 def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, method: str = "wls") -> Shaped:
@@ -138,23 +149,67 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
     free = _free_shapes(model, motion)
     if not free:
         return Shaped(model)
-    base, build = model.base(), partial(build, blocks=1)
-    first = converge(model, build, partial(fit_base, base=base, method=method))
-    current, weights = first.model, first.fit.weights
-    by_law = [[item for item in free if item.index == index] for index in dict.fromkeys(item.index for item in free)]
-    span = dict.fromkeys(free, 0.5)
-    curves: dict[_Free, list[tuple[float, float]]] = {item: [] for item in free}
-    for count in range(PASSES * max(len(shapes) for shapes in by_law)):
-        turn = [shapes[count % len(shapes)] for shapes in by_law]
-        grids = {item: _grid(current.terms[item.index].term, item, span[item]) for item in turn}
-        current, costs = _search(current, build, base, weights, grids)
-        for item in turn:
-            least = min(cost for _, cost in costs[item])
-            curves[item] += [(x, cost / positive(least)) for x, cost in costs[item]]
+    build = partial(build, blocks=1)
+    first = converge(model, build, partial(fit_base, base=model.base(), method=method))
+    trials = partial(_Trials, build=build, fit=first.fit)
+    current, span = first.model, dict.fromkeys(free, 0.5)
+    curves: dict[_Free, _Curve] = {item: [] for item in free}
+    by_law = list(grouped((item.index, item) for item in free).values())
+    for count in range(PASSES * max(map(len, by_law))):
+        turn = [shapes[count % len(shapes)] for shapes in by_law]  # one shape per law
+        current, costs = _search(
+            current, trials, {item: item.grid(current.terms[item.index].term, span[item]) for item in turn}
+        )
+        for item, curve in costs.items():
+            least = positive(min(cost for _, cost in curve))
+            curves[item] += [(x, cost / least) for x, cost in curve]
             span[item] = max(0.01, span[item] * 2.5 / (TRIALS - 1))
-    reports = _reports(model, current, build, base, weights, curves, first.fit.dof)
+    reports = _reports(model, current, trials, curves, first.fit.dof)
     fixed = [replace(item, term=replace(item.term, free=())) for item in current.terms]
     return Shaped(current.with_terms(fixed).with_reference(model.reference_theta), reports)
+
+
+def check_excited(model: DynamicModel, motion: Sequence[Segment]) -> None:
+    """Rejects a threshold speed that the motion never exceeds, since the columns above it would be zero.
+
+    Args:
+        motion: All segments of the data.
+
+    Raises:
+        ModelError: There is such a threshold; the error names joint, law, threshold and top speed.
+    """
+    for item in model.terms:
+        for name, shape in item.term.shapes.items():
+            if not shape.reached or name in item.term.free:
+                continue
+            value, (top, _) = float(getattr(item.term, name)), _speed_and_travel(model, motion, item)
+            if value >= top:
+                unit = shape.units[bool(model.robot.prismatic[item.axis])]
+                raise ModelError(
+                    f"'{name}' of friction term '{item.term.name}' is outside the speeds of the logs",
+                    where=f"joint '{model.robot.joints[item.axis]}'",
+                    got=f"{value:g} {unit}",
+                    expected=f"less than {top:.3g} {unit}, the top speed",
+                    remedy=f"lower it, or write {name}: auto",
+                )
+
+
+def _speed_and_travel(model: DynamicModel, motion: Sequence[Segment], item: AppliedTerm) -> tuple[float, float]:
+    """Top speed [rad/s or m/s] and travel [rad or m] of the axis of a term, a joint or a motor."""
+    row = model.drive.rate_weights(item.axis, item.side)
+    speed = max((float(np.abs(part.v @ row).max(initial=0.0)) for part in motion), default=0.0)
+    return speed, max((float(np.ptp(q)) for q in [part.q @ row for part in motion] if len(q)), default=0.0)
+
+
+def _bounds(shape: Shape, speed: float, travel: float) -> tuple[float, float]:
+    """The range in which a shape is searched on an axis, in the shape's unit."""
+    if shape.kind == "displacement":
+        return 1e-5 * travel, 0.1 * travel
+    if shape.kind == "steepness":
+        return 2.0 / speed, 20000.0 / speed
+    if shape.kind == "exponent":
+        return 0.5, 4.0
+    return (0.0 if shape.reached else 0.002 * speed), 0.5 * speed
 
 
 def _free_shapes(model: DynamicModel, motion: Sequence[Segment]) -> list[_Free]:
@@ -162,20 +217,19 @@ def _free_shapes(model: DynamicModel, motion: Sequence[Segment]) -> list[_Free]:
     for index, item in enumerate(model.terms):
         for name in item.term.free:
             joint = model.robot.joints[item.axis]
-            if "elastic" in model.as_dict():
+            if not model.is_rigid:
                 raise ModelError(
                     "free friction shapes with elastic joints are not supported",
                     where=f"joint '{joint}'",
                     got=f"{item.term.name}.{name}: auto",
                     remedy="give a number",
                 )
-            axis = excited(model, motion, item)
-            if not (axis.speed > 0 and axis.travel > 0):
+            speed, travel = _speed_and_travel(model, motion, item)
+            if not (speed > 0 and travel > 0):
                 raise ModelError(
                     f"'{name}' of '{item.term.name}' cannot be found: the axis does not move", where=f"joint '{joint}'"
                 )
-            low, high = axis.bounds(item.term.shapes[name])
-            start = float(getattr(item.term, name))
+            (low, high), start = _bounds(item.term.shapes[name], speed, travel), float(getattr(item.term, name))
             found.append(_Free(index, name, min(low, start) if start > 0 else low, max(high, start)))
     return found
 
@@ -189,64 +243,42 @@ def _with_shape(term: Term, name: str, value: float) -> Term | None:
         return None
 
 
-def _grid(term: Term, item: _Free, span: float) -> list[tuple[float, Term]]:
-    """Trials of one shape around the current value, which comes first: position in the range, and the law."""
-    centre = min(max(item.scale(float(getattr(term, item.shape))), 0.0), 1.0)
-    begin, end = max(0.0, min(centre - span, 1.0 - 2 * span)), min(1.0, max(centre + span, 2 * span))
-    positions = [centre, *(float(x) for x in np.linspace(begin, end, TRIALS) if abs(x - centre) > 1e-9)]
-    laws = [(x, _with_shape(term, item.shape, item.value(x))) for x in positions]
-    return [(x, law) for x, law in laws if law is not None]
-
-
 class _Trials:
-    """One pass over the data in which some terms have several versions; the common columns are projected out."""
+    """One pass over the data in which some terms have several versions; the common columns are projected out.
 
-    def __init__(
-        self,
-        model: DynamicModel,
-        build: Build,
-        base: BaseParameters,
-        weights: Mapping[str, float],
-        versions: Mapping[int, Sequence[Term]],
-    ) -> None:
-        independent = np.zeros(len(model.parameters), dtype=bool)
-        independent[base.independent] = True
-        common = [np.flatnonzero(independent[: model.n_inertial])]
-        terms: list[AppliedTerm] = []
-        tried: list[IntArray] = []
+    Args:
+        versions: Index of a term → its versions.
+        fit: An estimate with the independent columns and the weights.
+    """
+
+    def __init__(self, model: DynamicModel, versions: Mapping[int, Sequence[Term]], *, build: Build, fit: Fit) -> None:
+        laws = [(index, law) for index, item in enumerate(model.terms) for law in versions.get(index, (item.term,))]
+        wide = model.with_terms([replace(model.terms[index], term=law) for index, law in laws])
+        independent = np.isin(np.arange(len(model.parameters)), fit.base.independent)
+        common, tried = [np.flatnonzero(independent[: model.n_inertial])], list[IntArray]()
         self.places: dict[int, list[IntArray]] = {}
-        own, begin, width = model.n_inertial, model.n_inertial, 0
-        for index, applied in enumerate(model.terms):
-            laws, columns = versions.get(index, (applied.term,)), len(applied.term.symbols)
-            kept = np.flatnonzero(independent[own : own + columns])
-            for law in laws:
-                terms.append(replace(applied, term=law))
-                if index in versions:
-                    self.places.setdefault(index, []).append(width + np.arange(len(kept)))
-                    width += len(kept)
-                (tried if index in versions else common).append(begin + kept)
-                begin += columns
-            own += columns
-        factor = build(model.with_terms(terms)).stacked(weights)
-        order = np.concatenate([*common, *tried, [begin]]).astype(np.intp)
-        fixed = sum(len(part) for part in common)
-        self.rest = triangle(factor[:, order])[fixed:, fixed:]
+        own, width = [place for _, place in model.placed_terms], 0
+        for (index, _), (_, place) in zip(laws, wide.placed_terms, strict=True):
+            columns = place.start + np.flatnonzero(independent[own[index]])
+            (tried if index in versions else common).append(columns)
+            if index in versions:
+                self.places.setdefault(index, []).append(width + np.arange(len(columns)))
+                width += len(columns)
+        order = np.concatenate([*common, *tried]).astype(np.intp)
+        fixed = sum(map(len, common))
+        self.rest = triangle(build(wide).stacked(fit.weights, order))[fixed:, fixed:]
 
     def cost(self, choice: Mapping[int, int]) -> float:
         """Minimum weighted sum of squares with a version of each term (index of the term → version; else the first)."""
-        columns = np.concatenate([versions[choice.get(index, 0)] for index, versions in self.places.items()])
-        return _residual(self.rest[:, columns], self.rest[:, -1])
+        columns = self.rest[:, np.concatenate([versions[choice.get(index, 0)] for index, versions in self.places.items()])]
+        return float(np.sum(orthogonal_part(self.rest[:, -1], columns[:, columns.any(axis=0)]) ** 2))
 
 
 def _search(
-    model: DynamicModel,
-    build: Build,
-    base: BaseParameters,
-    weights: Mapping[str, float],
-    grids: Mapping[_Free, list[tuple[float, Term]]],
-) -> tuple[DynamicModel, dict[_Free, list[tuple[float, float]]]]:
+    model: DynamicModel, trials: Callable[..., _Trials], grids: Mapping[_Free, list[tuple[float, Term]]]
+) -> tuple[DynamicModel, dict[_Free, _Curve]]:
     """One pass with all trials of one shape per law: the best combination, and position and cost along each shape."""
-    trials = _Trials(model, build, base, weights, {item.index: [law for _, law in grid] for item, grid in grids.items()})
+    made = trials(model, {item.index: [law for _, law in grid] for item, grid in grids.items()})
     choice = {item.index: 0 for item in grids}
     by_axis = grouped((model.terms[item.index].axis, item) for item in grids)
     for _ in range(SWEEPS):
@@ -255,17 +287,14 @@ def _search(
             for several in [items] if np.prod([len(grids[item]) for item in items]) <= COMBINATIONS else [[i] for i in items]:
                 combinations = product(*(range(len(grids[item])) for item in several))
                 options = [choice | dict(zip((item.index for item in several), places, strict=True)) for places in combinations]
-                choice = min(options, key=trials.cost)
+                choice = min(options, key=made.cost)
         if choice == before:
             break
-    costs = {
-        item: [(x, trials.cost({**choice, item.index: k})) for k, (x, _) in enumerate(grid)] for item, grid in grids.items()
-    }
-    terms = list(model.terms)
+    costs, terms = dict[_Free, _Curve](), list(model.terms)
     for item, grid in grids.items():
+        costs[item] = [(x, made.cost({**choice, item.index: k})) for k, (x, _) in enumerate(grid)]
         best = grid[choice[item.index]][1]
-        law = _with_shape(best, item.shape, item.value(_vertex(costs[item])))
-        terms[item.index] = replace(terms[item.index], term=law or best)
+        terms[item.index] = replace(terms[item.index], term=item.law(best, _vertex(costs[item])) or best)
     return model.with_terms(terms), costs
 
 
@@ -296,19 +325,8 @@ def _interval(curve: list[tuple[float, float]], dof: float) -> tuple[float, floa
     return ends[0], ends[1]
 
 
-def _residual(columns: Array, target: Array) -> float:
-    """Squared distance of a target from a span, the inner problem of variable projection."""
-    return float(np.sum(orthogonal_part(target, columns[:, columns.any(axis=0)]) ** 2))
-
-
 def _reports(
-    model: DynamicModel,
-    found: DynamicModel,
-    build: Build,
-    base: BaseParameters,
-    weights: Mapping[str, float],
-    curves: Mapping[_Free, list[tuple[float, float]]],
-    dof: float,
+    model: DynamicModel, found: DynamicModel, trials: Callable[..., _Trials], curves: Mapping[_Free, _Curve], dof: float
 ) -> tuple[ShapeReport, ...]:
     """Results for the shapes; the gain of each is the increase of the cost if it alone is reset to its initial value."""
     versions: dict[int, list[Term]] = {item.index: [found.terms[item.index].term] for item in curves}
@@ -318,29 +336,26 @@ def _reports(
         if term is not None:
             versions[item.index].append(term)
             back[item] = len(versions[item.index]) - 1
-    trials = _Trials(found, build, base, weights, versions)
-    least = trials.cost({})
-    reports = []
+    made, reports = trials(found, versions), []
     for item, curve in curves.items():
         applied, shape = found.terms[item.index], found.terms[item.index].term.shapes[item.shape]
         value, start = (float(getattr(m.terms[item.index].term, item.shape)) for m in (found, model))
-        gain = 1.0 - least / positive(trials.cost({item.index: back[item]})) if item in back else 0.0
-        position, ends = item.scale(value), _interval(curve, dof)
-        low, high = min(position, ends[0]), max(position, ends[1])
+        gain = 1.0 - made.cost({}) / positive(made.cost({item.index: back[item]})) if item in back else 0.0
+        position, (low, high) = item.scale(value), _interval(curve, dof)
+        low, high = min(position, low), max(position, high)
         at_bound = "lower" if position < EDGE else "upper" if position > 1 - EDGE else None
-        unit = shape.units[bool(model.robot.prismatic[applied.axis]) and applied.side == "joint"]
-        which = (model.robot.joints[applied.axis], applied.term.name, item.shape)
-        reports.append(
-            ShapeReport(
-                *which,
-                unit,
-                value,
-                start,
-                (item.low, item.high),
-                (min(value, item.value(low)), max(value, item.value(high))),
-                at_bound,
-                at_bound is None and high - low < 0.5,
-                gain,
-            )
+        report = ShapeReport(
+            joint=model.robot.joints[applied.axis],
+            term=applied.term.name,
+            shape=item.shape,
+            unit=shape.units[bool(model.robot.prismatic[applied.axis]) and applied.side == "joint"],
+            value=value,
+            start=start,
+            bounds=(item.low, item.high),
+            interval=(min(value, item.value(low)), max(value, item.value(high))),
+            at_bound=at_bound,
+            determined=at_bound is None and high - low < 0.5,
+            gain=gain,
         )
+        reports.append(report)
     return tuple(reports)
