@@ -13,9 +13,7 @@ the variance of the estimates to that for independent rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,112 +120,75 @@ def essential_parameters(
     """
     check_known("rule for essential parameters", rule, ("f-test", *LIMITS), EstimationError)
     bound = LIMITS.get(rule, 0.0) if limit is None else limit
-    weights = fit.row_weights or fit.weights
-    rows = sum(statistics.rows.values())
-    factor = statistics.stacked(weights, base.independent)
-    every = np.flatnonzero(fit.seen)
-    effective = _effective_rows(statistics, fit, rows)
-    full = solve(_columns(factor, every), rows)
-    factors: dict[StatisticSet, Array] = {}  # factor of each training set, shared by the sub-models
-    held_out_error = partial(_held_out, statistics, base, weights, factors)
-    reference = held_out_error(every)
-    enlarged = _enlarged(fit, solve(factor, rows)) if rule == "relative_std" else np.ones(len(base))
+    weights, rows, every = fit.row_weights or fit.weights, sum(statistics.rows.values()), np.flatnonzero(fit.seen)
+    factors: dict[StatisticSet, Array] = {}  # of all data and of each training set, shared by the sub-models
+
+    def reduced(part: StatisticSet, kept: IntArray) -> Solution:
+        """Least squares with some of the base parameters."""
+        if part not in factors:
+            factors[part] = part.stacked(weights, base.independent)
+        return solve(factors[part][:, np.append(kept, len(base))], sum(part.rows.values()))
+
+    def held_out_error(kept: IntArray) -> float:
+        """In units of the noise, mean over row groups."""
+
+        def estimate(part: StatisticSet) -> Array:
+            theta = np.zeros(part.p)
+            theta[base.independent[kept]] = reduced(part, kept).estimate
+            return theta
+
+        found = cross_validate(statistics, estimate)
+        return float(np.mean(found.group_rmse * np.array([weights[group] for group in found.groups])))
+
+    full, reference = reduced(statistics, every), held_out_error(every)
+    enlarged = np.ones(len(base))  # ratio of the fit's errors to those for independent rows
+    enlarged[every] = np.where(full.std_error > 0, fit.bse[every] / positive(full.std_error), 1.0)
+    effective = rows / max(float(np.median(_inflation(fit, statistics, enlarged)[every] ** 2)), 1.0)
     solution, steps, models = full, [], [every]
     while len(models[-1]) > 1:
-        kept, relative = models[-1], enlarged[models[-1]] * _relative(solution)
+        kept = models[-1]
+        relative = 100 * solution.std_error / positive(np.abs(solution.estimate))
+        relative *= enlarged[kept] if rule == "relative_std" else 1.0
         ratio = float(relative.max() / positive(relative.min()))
         if (rule == "ratio" and ratio <= bound) or (rule == "relative_std" and relative.max() <= bound):
             break
         worst = int(np.argmax(relative))
         fewer = np.delete(kept, worst)
-        solution = solve(_columns(factor, fewer), rows)
-        p_value = _f_test(full, solution, effective)
-        held_out = held_out_error(fewer) / positive(reference)
+        solution = reduced(statistics, fewer)
+        p_value, held_out = _f_test(full, solution, effective), held_out_error(fewer) / positive(reference)
         steps.append(Removal(base.labels[kept[worst]], float(relative[worst]), ratio, p_value, held_out))
         if rule == "f-test" and p_value < LEVEL:
             break
         models.append(fewer)
-    kept, words = _selected(rule, bound, models, steps)
-    return EssentialFit(kept, _embedded(fit, solve(_columns(factor, kept), rows), kept, factor, rows), tuple(steps), words)
+    last, asked = len(models) - 1, "ratio of relative errors" if rule == "ratio" else "relative standard errors"
+    words = f"{asked} at most {bound:g}{' %' if rule == 'relative_std' else ''}"
+    if rule == "f-test":  # the smallest that predicts as well as the full one
+        last = max(k for k in range(len(models)) if k == 0 or steps[k - 1].held_out <= 1 + ALLOWED)
+        words = "F-test" if last == len(models) - 1 else f"held-out error may grow by {percent(100 * ALLOWED)} %"
+    kept, solution = models[last], reduced(statistics, models[last])
+    params, covariance = np.zeros(len(base)), np.zeros((len(base), len(base)))
+    params[kept] = solution.estimate
+    covariance[np.ix_(kept, kept)] = solution.covariance() * np.outer(enlarged[kept], enlarged[kept])
+    fewest = replace(fit, params=params, covariance=covariance, method=f"{fit.method}, essential", condition=solution.condition)
+    return EssentialFit(kept, fewest, tuple(steps), words)
 
 
-def _selected(rule: str, bound: float, models: Sequence[IntArray], steps: Sequence[Removal]) -> tuple[IntArray, str]:
-    """The parameters of the selected model, and the rule in words; models[k] is the one after k steps."""
-    if rule == "ratio":
-        return models[-1], f"ratio of relative errors at most {bound:g}"
-    if rule == "relative_std":
-        return models[-1], f"relative standard errors at most {bound:g} %"
-    # the smallest that predicts as well as the full one
-    last = max(k for k in range(len(models)) if k == 0 or steps[k - 1].held_out <= 1 + ALLOWED)
-    return models[last], "F-test" if last == len(models) - 1 else f"held-out error may grow by {percent(100 * ALLOWED)} %"
-
-
-def _columns(factor: Array, kept: IntArray) -> Array:
-    return np.asarray(factor[:, np.append(kept, factor.shape[1] - 1)])
-
-
-def _relative(solution: Solution) -> Array:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = 100 * solution.std_error / np.abs(solution.estimate)
-    return np.where(np.isfinite(relative), relative, 1e300)
-
-
-def _effective_rows(statistics: StatisticSet, fit: Fit, rows: int) -> float:
-    """Effective number of independent rows, from the jackknife variances over the model-based ones."""
-    textbook = np.sqrt(np.diag(with_covariance(fit, statistics, "model").covariance))
-    if fit.covariance_kind.startswith("model-based"):
-        try:
-            std_error = with_covariance(fit, statistics, "jackknife").bse
-        except EstimationError:
-            return float(rows)
-    else:
-        std_error = fit.bse
-        textbook = solve(statistics.stacked(fit.row_weights or fit.weights, fit.base.independent), rows).std_error
-    inflation = float(np.median((std_error[fit.seen] / textbook[fit.seen]) ** 2))
-    return rows / max(inflation, 1.0)
+def _inflation(fit: Fit, statistics: StatisticSet, enlarged: Array) -> Array:
+    """Ratio of the standard errors to those for independent rows, of the jackknife if the fit's are for these."""
+    if not fit.covariance_kind.startswith("model-based"):
+        return enlarged
+    try:
+        jackknife = with_covariance(fit, statistics, "jackknife").bse
+    except EstimationError:
+        return np.ones(len(enlarged))
+    return np.asarray(np.where(fit.seen, jackknife / positive(fit.bse), 1.0))
 
 
 def _f_test(full: Solution, fewer: Solution, effective: float) -> float:
     """P value of the increase of the residual, with the effective number of rows."""
     from scipy.special import fdtrc
 
-    removed = full.rank - fewer.rank
+    removed = max(full.rank - fewer.rank, 1)
     free = max(effective - full.rank, 1.0)
     growth = (fewer.residual_squares - full.residual_squares) / positive(full.residual_squares)
-    return float(fdtrc(max(removed, 1), free, max(growth, 0.0) * free / max(removed, 1)))
-
-
-def _held_out(
-    statistics: StatisticSet,
-    base: BaseParameters,
-    weights: Mapping[str, float],
-    factors: dict[StatisticSet, Array],
-    kept: IntArray,
-) -> float:
-    """Held-out error in units of the noise, mean over row groups."""
-
-    def estimate(part: StatisticSet) -> Array:
-        if part not in factors:
-            factors[part] = part.stacked(weights, base.independent)
-        theta = np.zeros(part.p)
-        theta[base.independent[kept]] = solve(_columns(factors[part], kept), sum(part.rows.values())).estimate
-        return theta
-
-    found = cross_validate(statistics, estimate)
-    return float(np.mean(found.group_rmse * np.array([weights[group] for group in found.groups])))
-
-
-def _enlarged(fit: Fit, full: Solution) -> Array:
-    """Ratio of the fit's standard errors to those for independent rows, shape (b,)."""
-    textbook = full.std_error
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(fit.seen & (textbook > 0), fit.bse / textbook, 1.0))
-
-
-def _embedded(fit: Fit, solution: Solution, kept: IntArray, factor: Array, rows: int) -> Fit:
-    """The reduced estimate with all b parameters; errors are enlarged by the same ratio as those of the full fit."""
-    params, covariance = np.zeros(len(fit.base)), np.zeros((len(fit.base), len(fit.base)))
-    params[kept] = solution.estimate
-    scale = _enlarged(fit, solve(factor, rows))[kept]
-    covariance[np.ix_(kept, kept)] = solution.covariance() * np.outer(scale, scale)
-    return replace(fit, params=params, covariance=covariance, method=f"{fit.method}, essential", condition=solution.condition)
+    return float(fdtrc(removed, free, max(growth, 0.0) * free / removed))
