@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import assert_refused, run
+from conftest import page_data
 
 from urdf_ident.cli.common import run as in_process
 from urdf_ident.logs.read import read_recording
@@ -19,8 +21,8 @@ from urdf_ident.motion.trajectory import table_text
 from urdf_ident.pipeline.compensate import torque_error
 from urdf_ident.report.content import content
 from urdf_ident.result.files.load import load
-from urdf_ident.viz import as_motion
-from urdf_ident.viz.motion import error_frames, with_error
+from urdf_ident.viz import as_motion, player_page
+from urdf_ident.viz.motion import with_torque_error
 
 
 @pytest.fixture(scope="module")
@@ -222,11 +224,12 @@ def test_links_take_the_colour_of_the_torque_error(identified: Path, work: Path,
     np.testing.assert_allclose(np.median(error[inside, 1]), 0.3, atol=0.05)
     assert np.median(error[outside, 1]) < 0.05
     assert np.median(error[inside][:, [0, 2]]) < 0.05
-    motion = with_error(as_motion(recording, ident.model.robot), moments, error)
-    frames = error_frames(motion, 600, 30.0)
-    assert frames is not None
-    at = np.arange(600) / 30.0
-    np.testing.assert_allclose(np.nanmedian(frames[(at > 5.3) & (at < 7.7), 1]), np.median(error[inside, 1]), rtol=0.05)
+    robot = ident.model.robot
+    motion = with_torque_error(as_motion(recording, robot), robot, ident, recording, force=True)
+    data = page_data(player_page(robot, motion)[0])
+    frames = np.frombuffer(base64.b64decode(data["errors"]["table"]), "<f4").reshape(data["frames"], robot.n)
+    at = motion.time[0] + np.arange(data["frames"]) / data["rate"]
+    np.testing.assert_allclose(np.median(frames[(at > 5.3) & (at < 7.7), 1]), np.median(error[inside, 1]), rtol=0.05)
 
     page = tmp_path / "page.html"
     shown = run("play", work / "arm.urdf", work / "log2.csv", "--errors", identified / "identification.json", "--html", page)

@@ -19,7 +19,7 @@ from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.viz import as_motion, player_page
-from urdf_ident.viz.motion import frames
+from urdf_ident.viz.motion import frame_times, positions_at
 from urdf_ident.viz.surroundings import MOMENTS, nearest_things, world_commands
 
 OBJECTS = {"post": ("cylinder", [0.06, 1.4], [0.5, 0.5, 0.7]), "ball": ("sphere", [0.12], [-0.6, 0.3, 0.6])}
@@ -43,7 +43,7 @@ def test_the_line_is_where_and_as_long_as_it_should_be() -> None:
     assert len(table) == data["frames"]
     ends, distance, which = table[:, :6].reshape(-1, 2, 3), table[:, 6], table[:, 7].astype(int)
     np.testing.assert_allclose(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1), np.abs(distance), atol=2e-5)
-    _, q = frames(motion, robot)
+    q = positions_at(motion, robot, frame_times(motion)[1])
     scene = MujocoScene(robot, OBJECTS)
     for name in ("post", "ball"):  # never farther than what MuJoCo finds between any link and the object
         pairs = [(pair.names[0], name) for pair in collisions.pairs if pair.names[1] == name]

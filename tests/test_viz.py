@@ -35,7 +35,7 @@ from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
 from urdf_ident.viz.kinematics import body_poses, transform_points, upright
-from urdf_ident.viz.motion import MAX_FRAMES, frames
+from urdf_ident.viz.motion import MAX_FRAMES, frame_times, positions_at
 from urdf_ident.viz.player import Server
 from urdf_ident.viz.scene import ellipsoid
 from urdf_ident.viz.trail import SIDES, tube
@@ -396,6 +396,11 @@ def test_trajectories_and_recordings_are_motions() -> None:
     assert motion.time[-1] == 2.0
     recording = Recording("log", robot.joints, motion.time, truth, effort=np.ones_like(truth), effort_unit="A")
     np.testing.assert_array_equal(as_motion(recording, robot).position, truth)
+
+
+def frames(motion: Motion, robot: Robot) -> tuple[float, np.ndarray]:
+    rate, times = frame_times(motion)
+    return rate, positions_at(motion, robot, times)
 
 
 def test_frames_keep_the_time() -> None:

@@ -124,55 +124,36 @@ def as_motion(
     return _clean("motion", time, position)
 
 
-def frames(motion: Motion, robot: Robot) -> tuple[float, Array]:
-    """Resamples the motion at a constant frame rate.
-
-    Args:
-        robot: The robot; its continuous joints are unwrapped over full turns.
-
-    Returns:
-        Frames per second [Hz], and positions of shape (F, n) [rad or m] from the first to the last moment.
-    """
+def frame_times(motion: Motion) -> tuple[float, Array]:
+    """Frames per second [Hz] of a motion, and their times from its start to its end, shape (F,) [s]."""
     count = int(np.clip(np.ceil(motion.duration * FRAME_RATE), 1, MAX_FRAMES)) + 1
-    return (count - 1) / motion.duration, _sampled(motion, robot, np.linspace(motion.time[0], motion.time[-1], count))
+    return (count - 1) / motion.duration, np.linspace(0.0, motion.duration, count)
 
 
-def frames_at(motion: Motion, robot: Robot, count: int, rate: float) -> Array:
-    """Samples a motion at the frames of another one that starts at the same time; it holds its last position.
+def positions_at(motion: Motion, robot: Robot, times: Array) -> Array:
+    """Samples a motion; after its end it holds its last position.
 
     Args:
         robot: The robot; its continuous joints are unwrapped over full turns.
-        rate: Frames per second [Hz].
+        times: Since the start of the motion, shape (F,) [s].
 
     Returns:
         Positions, shape (F, n) [rad or m].
     """
-    return _sampled(motion, robot, motion.time[0] + np.arange(count) / rate)
+    unwrapped = np.unwrap(motion.position, axis=0) if robot.continuous.any() else motion.position
+    position = np.where(robot.continuous, unwrapped, motion.position)
+    return np.column_stack([np.interp(motion.time[0] + times, motion.time, column) for column in position.T])
 
 
-def with_error(motion: Motion, time: Array, error: Array) -> Motion:
-    """Returns the motion with the torque error of a result, for colouring the links.
-
-    Args:
-        time: Times of the errors on the clock of the motion, shape (M,) [s], increasing, with gaps.
-        error: Torque error relative to the typical torque, shape (M, n) [1].
-
-    Returns:
-        The motion; its error is nan more than one frame away from any of these times, such as at rest.
-    """
-    place = np.clip(np.searchsorted(time, motion.time), 1, max(len(time) - 1, 1))
-    near = np.minimum(np.abs(time[place] - motion.time), np.abs(motion.time - time[place - 1]))
-    sampled = np.column_stack([np.interp(motion.time, time, column) for column in error.T])
-    sampled[near > 1.0 / FRAME_RATE] = np.nan
-    return replace(motion, error=sampled)
-
-
-def with_torque_error(motion: Motion, robot: Robot, ident: Identification, log: Recording | None) -> Motion:
-    """Returns the motion of a log with the torque errors of a result on it.
+def with_torque_error(
+    motion: Motion, robot: Robot, ident: Identification, log: Recording | None, *, force: bool = False
+) -> Motion:
+    """Returns the motion of a log with the torque errors of a result on it, nan where they are unknown, such as at rest.
 
     Args:
         ident: A result of the same robot.
         log: The log of the motion; None if it is no log.
+        force: Use the log in spite of findings that refuse it.
 
     Raises:
         ModelError: The result is of another robot.
@@ -187,19 +168,12 @@ def with_torque_error(motion: Motion, robot: Robot, ident: Identification, log: 
         raise LogError(
             "the motion holds no efforts to compare with", where=motion.name, remedy="leave out --errors, or play a log"
         )
-    return with_error(motion, *torque_error(ident, log))
-
-
-def error_frames(motion: Motion, count: int, rate: float) -> Array | None:
-    """Returns the torque error at the frames of a motion, shape (F, n) [1], nan where unknown; None without an error.
-
-    Args:
-        rate: Frames per second [Hz].
-    """
-    if motion.error is None:
-        return None
-    nearest = np.searchsorted(motion.time, motion.time[0] + np.arange(count) / rate)
-    return np.asarray(motion.error[np.minimum(nearest, len(motion.time) - 1)])
+    time, error = torque_error(ident, log, force=force)
+    place = np.clip(np.searchsorted(time, motion.time), 1, max(len(time) - 1, 1))
+    near = np.minimum(np.abs(time[place] - motion.time), np.abs(motion.time - time[place - 1]))
+    sampled = np.column_stack([np.interp(motion.time, time, column) for column in error.T])
+    sampled[near > 1.0 / FRAME_RATE] = np.nan
+    return replace(motion, error=sampled)
 
 
 def limit_notes(motion: Motion, robot: Robot) -> tuple[str, ...]:
@@ -219,14 +193,6 @@ def limit_notes(motion: Motion, robot: Robot) -> tuple[str, ...]:
             f"({motion.position[row, j]:.4g} {unit}, allowed {lower[j]:.4g} … {upper[j]:.4g})"
         )
     return tuple(notes)
-
-
-def _sampled(motion: Motion, robot: Robot, time: Array) -> Array:
-    """Positions at given times, shape (F, n)."""
-    position = motion.position
-    if robot.continuous.any():
-        position = np.where(robot.continuous, np.unwrap(position, axis=0), position)
-    return np.column_stack([np.interp(time, motion.time, column) for column in position.T])
 
 
 def _is_trajectory(path: Path, robot: Robot) -> bool:

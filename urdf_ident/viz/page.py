@@ -23,10 +23,10 @@ from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
 from ..quoting import json_in_script, markup
 from .kinematics import BodyPoses, body_poses, outermost, view_direction
-from .motion import Motion, error_frames, frames, frames_at, limit_notes
+from .motion import Motion, frame_times, limit_notes, positions_at
 from .scene import inertia_commands, joint_path, robot_commands
 from .stage import stage_commands
-from .surroundings import Nearest, nearest_entry, nearest_things, rod, world_commands, world_extent
+from .surroundings import nearest_entry, nearest_things, rod, world_commands, world_extent
 from .three import Command
 from .trail import SIDES, SPEEDS, tip_speed, trail_commands
 
@@ -59,98 +59,90 @@ def player_page(
     Raises:
         ModelError: The second robot lacks a joint of the first.
     """
-    rate, position = frames(motion, robot)
+    rate, times = frame_times(motion)
+    position = positions_at(motion, robot, times)
     shapes, notes = robot_shapes(robot)
     first = body_poses(robot, shapes, position)
     thickness = 0.0025 * float(np.linalg.norm(np.ptp(first.extent, axis=0)))
-    drawn = _PageContents()
-    drawn.add_robot("robot", robot, shapes, first, _INERTIA)
-    drawn.add_trail("robot", first, rate, thickness)
-    legend, same, near = [], True, None
     other = other if beside is None else other or robot
+    shown: list[tuple[str, Robot, tuple[Visual, ...], BodyPoses, Colour, Colour | None]]
+    shown = [("robot", robot, shapes, first, _INERTIA, None)]
+    legend: list[dict[str, str]] = []
     if other is not None:
-        moved = position if beside is None else frames_at(beside, robot, len(position), rate)
-        same, note = _add_second(drawn, robot, other, first, moved, rate, thickness)
-        legend = _legend(robot, motion, other, beside)
-        notes += note
+        moved = position if beside is None else positions_at(beside, robot, times)
+        second, ghosts, more = _second_robot(robot, other, moved)
+        shown.append(("other", other, ghosts, second, OTHER, OTHER))
+        notes += more
+        names = (robot.name, f"{other.name} (other)") if beside is None else (motion.name, f"{beside.name} (beside)")
+        legend = [{"text": name, "colour": _css(colour[:3])} for name, colour in zip(names, (_INERTIA, OTHER), strict=True)]
+    alike = other is not None and _alike(first, second, 1e-6 * reach(robot))
+
+    commands: list[Command] = []
+    movers: list[list[str]] = []
+    trails: list[dict[str, Any]] = []
+    for name, of_robot, drawn, poses, inertia, colour in shown:
+        commands += robot_commands(of_robot, drawn, poses.base, f"/{name}", ghost=name == "other")
+        commands += inertia_commands(of_robot, poses.base, f"/inertia/{name}", inertia)
+        joints = [joint_path(of_robot, j) for j in range(of_robot.n)]
+        movers += [[f"/{name}/{joint}", f"/inertia/{name}/{joint}"] for joint in joints]
+        if name == "robot" or not alike:
+            trail, step = trail_commands(f"/trail/{name}", poses.tip, rate, thickness, colour)
+            commands += trail
+            trails += [{"path": f"/trail/{name}", "step": step, "per_step": _TRAIL_INDICES}] if trail else []
+
+    extent, near = np.concatenate([poses.extent for _, _, _, poses, _, _ in shown]), None
     if collisions is not None:
-        near = _add_surroundings(drawn, collisions, position, first.base, thickness, motion.measured)
+        near = nearest_things(collisions, position, measured=motion.measured)
+        commands += [*world_commands(collisions, first.base, extent), *([] if near is None else [rod(thickness)])]
+        extent = np.concatenate([extent, world_extent(collisions, first.base, extent)])
         notes = tuple(dict.fromkeys((*notes, *collisions.notes, *(() if near is None else (near.note(rate),)))))
-    points = outermost(np.concatenate(drawn.extent))
+    world = collisions is not None and (bool(collisions.world.names) or collisions.world.tool is not None)
+    layers = (
+        (world, "world", "obstacles around the robot", ["/world"]),
+        (near is not None, "distance", "the two objects that are closest to each other", ["/nearest"]),
+        (bool(trails), "trail", "path of the tip", ["/trail"]),
+        (other is not None, "other", "the other robot", ["/other", "/inertia/other"]),
+    )
+    masses = "solid ellipsoids of even density with each link's mass and inertia"
+    points = outermost(extent)
+    low, high = points.min(axis=0), points.max(axis=0)
+    angle, length = {"unit": "°", "factor": 180 / np.pi}, {"unit": " mm", "factor": 1000.0}
     data: dict[str, Any] = {
         "title": robot.name,
         "subtitle": motion.name,
         "duration": motion.duration,
         "rate": rate,
         "frames": len(position),
-        "joints": _joint_entries(robot),
+        "joints": [
+            {"name": name, **(length if slides else angle)} for name, slides in zip(robot.joints, robot.prismatic, strict=True)
+        ],
         "values": _float32(position),
-        "movers": drawn.movers,
-        "poses": _float32(np.concatenate(drawn.poses, axis=1)),
-        "trails": drawn.trails,
+        "movers": movers,
+        "poses": _float32(np.concatenate([poses.poses for _, _, _, poses, _, _ in shown], axis=1)),
+        "trails": trails,
         "legend": legend,
-        "robots": ["/robot"] if other is None else ["/robot", "/other"],
-        "speed": _speed_scale(first.tip, rate) if drawn.trails else None,
-        "camera": _camera(points),
-        "layers": _layers(bool(drawn.trails), other is not None, collisions, near, masses=other is not None and same),
-        "errors": _errors(error_frames(motion, len(position), rate)),
+        "robots": [f"/{name}" for name, *_ in shown],
+        "speed": {"highest": f"{tip_speed(first.tip, rate).max():.3g}", "colours": [_css(colour) for colour in SPEEDS]}
+        if trails
+        else None,
+        "camera": {
+            "points": points.round(5).tolist(),
+            "centre": ((low + high) / 2).tolist(),
+            "size": float(np.linalg.norm(high - low)) / 2,
+            "direction": view_direction(points).tolist(),
+        },
+        "layers": [
+            *({"label": label, "hint": hint, "paths": paths, "on": True} for there, label, hint, paths in layers if there),
+            {"label": "inertia", "hint": masses, "paths": ["/inertia"], "on": alike, "fades_robot": True},
+        ],
+        "errors": _errors(motion, times),
         "nearest": None if near is None else nearest_entry(near, first.base, _float32),
-        "commands": [_packed(command) for command in [*drawn.commands, *stage_commands(points, first.foot, first.base)]],
+        "commands": [_packed(command) for command in [*commands, *stage_commands(points, first.foot, first.base)]],
     }
     return _assemble(f"{robot.name}: {motion.name}", data), (*motion.notes, *limit_notes(motion, robot), *notes)
 
 
-class _PageContents:
-    """Contents of the page so far: scene commands, moving nodes and their poses, trails, and the extent."""
-
-    def __init__(self) -> None:
-        self.commands: list[Command] = []
-        self.movers: list[list[str]] = []
-        self.poses: list[Array] = []
-        self.trails: list[dict[str, Any]] = []
-        self.extent: list[Array] = []
-
-    def add_robot(
-        self, name: str, robot: Robot, shapes: tuple[Visual, ...], motion: BodyPoses, inertia: Colour, *, ghost: bool = False
-    ) -> None:
-        self.commands += robot_commands(robot, shapes, motion.base, f"/{name}", ghost=ghost)
-        self.commands += inertia_commands(robot, motion.base, f"/inertia/{name}", inertia)
-        joints = [joint_path(robot, j) for j in range(robot.n)]
-        self.movers += [[f"/{name}/{joint}", f"/inertia/{name}/{joint}"] for joint in joints]
-        self.poses.append(motion.poses)
-        self.extent.append(motion.extent)
-
-    def add_trail(self, name: str, motion: BodyPoses, rate: float, thickness: float, colour: Colour | None = None) -> None:
-        path = f"/trail/{name}"
-        trail, step = trail_commands(path, motion.tip, rate, thickness, colour)
-        self.commands += trail
-        self.trails += [{"path": path, "step": step, "per_step": _TRAIL_INDICES}] if trail else []
-
-
-def _add_second(
-    drawn: _PageContents, robot: Robot, other: Robot, first: BodyPoses, position: Array, rate: float, thickness: float
-) -> tuple[bool, tuple[str, ...]]:
-    """Adds the second robot, with its path unless it moves like the first; whether it does, and notes."""
-    second, shapes, notes = _other_body_poses(robot, other, position)
-    same = _alike(first, second, 1e-6 * reach(robot))
-    drawn.add_robot("other", other, shapes, second, OTHER, ghost=True)
-    if not same:
-        drawn.add_trail("other", second, rate, thickness, OTHER)
-    return same, notes
-
-
-def _add_surroundings(
-    drawn: _PageContents, collisions: Collisions, position: Array, base: Array, thickness: float, measured: bool
-) -> Nearest | None:
-    """Adds the objects around the robot, and a line between the two closest ones, which is returned."""
-    extent = np.concatenate(drawn.extent)
-    near = nearest_things(collisions, position, measured=measured)
-    drawn.commands += [*world_commands(collisions, base, extent), *([] if near is None else [rod(thickness)])]
-    drawn.extent.append(world_extent(collisions, base, extent))
-    return near
-
-
-def _other_body_poses(robot: Robot, other: Robot, position: Array) -> tuple[BodyPoses, tuple[Visual, ...], tuple[str, ...]]:
+def _second_robot(robot: Robot, other: Robot, position: Array) -> tuple[BodyPoses, tuple[Visual, ...], tuple[str, ...]]:
     """Poses of the second robot on the same motion, joints matched by name; joints that only it has stay at zero."""
     absent = [name for name in robot.joints if name not in other.joints]
     if absent:
@@ -168,12 +160,6 @@ def _other_body_poses(robot: Robot, other: Robot, position: Array) -> tuple[Body
     return body_poses(other, shapes, q), shapes, notes
 
 
-def _legend(robot: Robot, motion: Motion, other: Robot, beside: Motion | None) -> list[dict[str, str]]:
-    """Names and colours of the two robots, or of the two motions."""
-    names = (robot.name, f"{other.name} (other)") if beside is None else (motion.name, f"{beside.name} (beside)")
-    return [{"text": name, "colour": _css(colour[:3])} for name, colour in zip(names, (_INERTIA, OTHER), strict=True)]
-
-
 def _alike(first: BodyPoses, second: BodyPoses, tolerance: float) -> bool:
     """Whether two robots have the same kinematics, so that only their inertias can differ."""
     return first.poses.shape == second.poses.shape and bool(
@@ -181,51 +167,17 @@ def _alike(first: BodyPoses, second: BodyPoses, tolerance: float) -> bool:
     )
 
 
-def _speed_scale(tip: Array, rate: float) -> dict[str, Any]:
-    """Colours of the trails, from rest to the highest speed of the tip [m/s]."""
-    return {"highest": f"{tip_speed(tip, rate).max():.3g}", "colours": [_css(colour) for colour in SPEEDS]}
-
-
-def _joint_entries(robot: Robot) -> list[dict[str, Any]]:
-    angle, length = {"unit": "°", "factor": 180 / np.pi}, {"unit": " mm", "factor": 1000.0}
-    kinds = [length if prismatic else angle for prismatic in robot.prismatic]
-    return [{"name": name, **kind} for name, kind in zip(robot.joints, kinds, strict=True)]
-
-
-def _errors(share: Array | None) -> dict[str, Any] | None:
+def _errors(motion: Motion, times: Array) -> dict[str, Any] | None:
     """Torque error of each joint at each frame; unknown errors count as zero."""
-    if share is None or not np.isfinite(share).any():
+    if motion.error is None:
+        return None
+    nearest = np.searchsorted(motion.time, motion.time[0] + times)
+    share = motion.error[np.minimum(nearest, len(motion.time) - 1)]
+    if not np.isfinite(share).any():
         return None
     largest = max(float(np.nanquantile(share, _QUANTILE)), _LEAST)
     table = np.nan_to_num(share, nan=0.0)
     return {"table": _float32(table), "largest": largest, "colours": ERRORS.tolist(), "css": [_css(c) for c in ERRORS]}
-
-
-def _camera(points: Array) -> dict[str, Any]:
-    low, high = points.min(axis=0), points.max(axis=0)
-    size = float(np.linalg.norm(high - low)) / 2
-    return {
-        "points": points.round(5).tolist(),
-        "centre": ((low + high) / 2).tolist(),
-        "size": size,
-        "direction": view_direction(points).tolist(),
-    }
-
-
-def _layers(
-    trails: bool, other: bool, collisions: Collisions | None, near: Nearest | None, *, masses: bool
-) -> list[dict[str, Any]]:
-    """Layers that can be shown and hidden, and which of them exist."""
-    world = collisions is not None and (bool(collisions.world.names) or collisions.world.tool is not None)
-    listed = (
-        (world, "world", "obstacles around the robot", ["/world"]),
-        (near is not None, "distance", "the two objects that are closest to each other", ["/nearest"]),
-        (trails, "trail", "path of the tip", ["/trail"]),
-        (other, "other", "the other robot", ["/other", "/inertia/other"]),
-    )
-    layers = [{"label": label, "hint": hint, "paths": paths, "on": True} for there, label, hint, paths in listed if there]
-    hint = "solid ellipsoids of even density with each link's mass and inertia"
-    return [*layers, {"label": "inertia", "hint": hint, "paths": ["/inertia"], "on": masses, "fades_robot": True}]
 
 
 def _assemble(title: str, data: dict[str, Any]) -> str:
