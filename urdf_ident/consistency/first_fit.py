@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
@@ -21,9 +21,10 @@ import pinocchio as pin
 from ..friction import bias_symbols
 from ..grouping import grouped
 from ..linalg import Array, BoolArray, IntArray, block_diagonal, lstsq, orthogonal_part, positive, rms
+from ..model.common_factor import scaled_bodies
 from ..model.dynamic_model import DynamicModel
 from ..model.parameters import Parameter
-from ..model.prior import Prior, least_weight, with_joint_terms
+from ..model.prior import USUAL_ERROR, Prior, least_weight, with_joint_terms
 from ..model.robot import STANDARD_GRAVITY, Robot
 from ..model.terms import SPRING_SYMBOLS
 from ..samples import ReadOnly, Segment
@@ -84,6 +85,7 @@ def completed_prior(
 ) -> Prior:
     """Completes the inertial prior with friction and rotor inertia, which a URDF lacks, from a first fit (Gautier 2013 §V.B).
 
+    Bodies whose inertials the URDF does not state get the one density that the torques show (:func:`_weighed`).
     The inertials stay close to their prior in this fit: a rotor inertia adds to a link's and cannot be separated otherwise.
     The standard deviation of each parameter is :data:`SPREAD` times the value with which it alone would be as large as the
     bodies' torque residual, whatever its estimate.
@@ -98,13 +100,40 @@ def completed_prior(
         reversals: Mean number of velocity reversals of the moving joints.
         searched: Indices into theta of the parameters of such laws.
     """
-    n, p = len(prior.theta0), len(model.parameters)
+    n, p, prior = len(prior.theta0), len(model.parameters), _weighed(prior, statistics, fit)
     fixed = np.concatenate([prior.theta0, np.zeros(p - n)])
     joint_terms = range(n, p)
     first = first_fit(model, statistics, fit, joint_terms, fixed, prior=prior, unsupported=unsupported, reversals=reversals)
     values, std, found = first.values.copy(), SPREAD * first.size, np.asarray(searched, dtype=np.intp) - n
     values[found], std[found] = 0.0 * values[found], np.abs(values[found])  # parameters without data stay NaN
     return with_joint_terms(prior, model.parameters, values, std=std)
+
+
+def _weighed(prior: Prior, statistics: StatisticSet, fit: Fit) -> Prior:
+    """Scales guessed bodies by the one density of largest marginal likelihood, with friction, rotors and offsets free.
+
+    Gravity torques mainly determine it. Where the torques contradict the geometry at any density, that of the guess remains.
+    """
+    if not prior.guessed.any():
+        return prior
+    n, guessed = len(prior.theta0), np.repeat(prior.guessed, 10)
+    factor = statistics.stacked(fit.weights)
+    bodies, stated = factor[:, :n] @ np.where(guessed, prior.theta0, 0.0), np.where(guessed, 0.0, prior.theta0)
+    torques = np.column_stack([bodies, factor[:, -1] - factor[:, :n] @ stated, factor[:, :n] @ prior.deviations])
+    torques = orthogonal_part(torques, factor[:, n:-1])
+    scaled = scaled_bodies(torques[:, :1], torques[:, 2:], torques[:, 1], usual_weight(statistics, fit))
+    density = float(scaled.sizes[0])
+    if density <= 0 or scaled.spread > USUAL_ERROR:
+        note = "the torques do not show the density of the bodies that the URDF does not state: their masses are guesses"
+        return replace(prior, notes=(*prior.notes, note))
+    scale = np.where(prior.guessed, density, 1.0)
+    theta = prior.theta0 * np.repeat(scale, 10)
+    blocks = [prior.root[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] / size for i, size in enumerate(scale)]
+    total = float(theta[::10][prior.guessed].sum())
+    note = f"bodies that the URDF does not state: about {total:.3g} kg together, at the one density that the torques show"
+    return replace(
+        prior, theta0=theta, root=block_diagonal(*blocks), spread=prior.spread * scale[:, None], notes=(*prior.notes, note)
+    )
 
 
 def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, theta0: Array) -> Array:

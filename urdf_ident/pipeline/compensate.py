@@ -17,7 +17,6 @@ from ..compensation.loop_validation import HeldOutComparison, candidate, compare
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, check_compensation, fit_remaining_residual, three_loop
 from ..consistency.first_fit import completed_prior
-from ..consistency.weighed import weighed_prior
 from ..errors import EstimationError, LogError
 from ..estimation.estimators.method import row_weighting
 from ..estimation.friction_selection.load_slopes import with_load_slopes
@@ -141,7 +140,7 @@ def _solved(
     fit = with_load_slopes(fit, model, known, prior)
     speeds = velocities([part for log in logs for part in log.segments], motions(statistics))
     reversals = typical_reversals(speeds, model.robot.prismatic)
-    prior = completed_prior(model, weighed_prior(prior, statistics, fit), statistics, fit, reversals=reversals)
+    prior = completed_prior(model, prior, statistics, fit, reversals=reversals)
     physical = complete(model, statistics, fit, prior, project, trained_range(logs), reversals)
     notes = [*ident.solver.get("notes", ()), *physical.standard.solver.get("notes", ())]
     before = str(ident.estimation.get("method", fit.method))

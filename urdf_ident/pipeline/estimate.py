@@ -12,7 +12,6 @@ import numpy as np
 from ..consistency.apart import contradicting_joints, held_out_squares
 from ..consistency.first_fit import completed_prior
 from ..consistency.standard import consistent_parameters
-from ..consistency.weighed import weighed_prior
 from ..errors import EstimationError
 from ..estimation.elastic import compliant, visible_springs, with_row_sum
 from ..estimation.estimators.estimator import Estimated, EstimatorInput
@@ -167,7 +166,6 @@ def estimate_from_data(prepared: Prepared, project: Project, progress: Progress 
     selected, converged, estimated, fit = found.selected, found.converged, found.estimated, found.fit
     model, statistics = converged.model, estimated.statistics
     reversals = _reversals(converged, motion)
-    prior = weighed_prior(prior, statistics, fit)
     completed = completed_prior(model, prior, statistics, fit, unsupported(selected, fit), reversals, supplements(selected))
     validation = _cross_validation(converged, estimated, *found.refit, chosen=bool(selected.trials))
     changes = _changes(estimated, model, found.logs)
@@ -199,7 +197,7 @@ def _without_contradicting_joints(model: DynamicModel, build: Build, prior: Prio
     statistics = build(simple)
     fit = fit_base(statistics, simple.base(), method=row_weighting(method))
     apart = []
-    contradicting = contradicting_joints(simple, statistics, fit, weighed_prior(prior, statistics, fit))
+    contradicting = contradicting_joints(simple, statistics, fit, prior)
     if not model.automatic:  # laws that are given get no spring
         return model.with_apart(contradicting)
     for joint in contradicting:
@@ -209,7 +207,7 @@ def _without_contradicting_joints(model: DynamicModel, build: Build, prior: Prio
         sprung = simple.with_terms([*others, AppliedTerm(Spring(), axis)])
         rows = build(sprung)
         alike = replace(fit_base(rows, sprung.base(), method=row_weighting(method)), row_weights=fit.weights)
-        errors = held_out_squares(sprung, rows, alike, weighed_prior(prior, rows, alike))
+        errors = held_out_squares(sprung, rows, alike, prior)
         if (errors([]) >= errors([axis])).any():  # with a spring the bodies do not help in every fold
             apart.append(joint)
     return model.with_apart(tuple(apart))
