@@ -222,6 +222,8 @@ def with_all_periods(
 
 def own_cutoff(recording: Recording, config: SignalConfig) -> float:
     """Returns the low-pass of the positions [Hz] that a configuration gives a log by itself."""
+    if config.cutoff != "auto":
+        return float(config.cutoff)
     return float(resolve([recording], replace(config, velocity="differentiated")).cutoff)
 
 

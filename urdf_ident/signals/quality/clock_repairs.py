@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ...grouping import runs
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Remedy
-from ...linalg import Array, BoolArray, IntArray, positive, rms
+from ...linalg import BoolArray, positive, rms
 from ...logs.recording import Recording
 from ...units import percent
 from ..clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
@@ -74,45 +75,23 @@ def _refuse_bursts(state: Examination, typical: float, mean: float) -> None:
 
 
 def repair_order(state: Examination) -> None:
-    """Drops single rows whose time stamp is out of order; refuses a clock that runs backwards."""
+    """Drops rows outside the longest run of increasing stamps; refuses a clock that runs backwards."""
     time = state.recording.time
-    keep = np.ones(len(time), dtype=bool)
-    first = np.flatnonzero(np.diff(time) < 0)
-    if not len(first):
+    back = np.flatnonzero(np.diff(time) < 0)
+    if not len(back):
         return
-    for _ in range(8):
-        index = np.flatnonzero(keep)
-        kept = time[index]
-        drops = _outliers_of_order(kept)
-        if not len(drops):
-            break
-        keep[index[drops]] = False
-    lost = ~keep
-    if (np.diff(time[keep]) < 0).any() or lost.mean() > 0.01:
-        state.add(
-            Id.TIME_BACKWARDS,
-            f"time runs backwards at {len(first)} place(s)",
-            at=first + 1,
-        )
+    smallest, ends, before = list[float](), list[int](), list[int]()  # last stamp of the best run of each length
+    for k, stamp in enumerate(time.tolist()):
+        length = bisect_right(smallest, stamp)
+        before.append(ends[length - 1] if length else -1)
+        smallest[length : length + 1], ends[length : length + 1] = [stamp], [k]
+    lost, k = np.ones(len(time), dtype=bool), ends[-1]
+    while k >= 0:
+        lost[k], k = False, before[k]
+    if lost.mean() > 0.01:
+        state.add(Id.TIME_BACKWARDS, f"time runs backwards at {len(back)} place(s)", at=back + 1)
         return
     state.drop(lost, Id.TIME_OUT_OF_ORDER, "are out of order in time")
-
-
-def _outliers_of_order(time: Array) -> IntArray:
-    """For each backward step, the row whose removal eliminates it."""
-    found: list[int] = []
-    last = -1
-    for k in (int(index) for index in np.flatnonzero(np.diff(time) < 0)):
-        if k <= last:
-            continue
-        without_late = k + 2 >= len(time) or time[k] <= time[k + 2]  # row k + 1 is out of order
-        without_early = k == 0 or time[k - 1] <= time[k + 1]  # row k is out of order
-        if without_late:
-            found.append(k + 1)
-        elif without_early:
-            found.append(k)
-        last = k + 1
-    return np.array(found, dtype=np.int64)
 
 
 def repair_clock(state: Examination) -> None:
