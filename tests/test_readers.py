@@ -86,118 +86,169 @@ def test_delimiters_comments_and_blank_lines(tmp_path: Path, robot: Robot, sep: 
     np.testing.assert_array_equal(log.rows, [4, 5, 7, 8])
 
 
-def test_header_of_savetxt_is_a_comment(tmp_path: Path, robot: Robot) -> None:
-    path = tmp_path / "saved.csv"
-    np.savetxt(path, np.ones((5, 4)), delimiter=",", header="t,q_zeta,q_alpha,q_slide")
-    assert read_recording(path, robot).position.shape == (5, 3)
+def names(*prefixes: str, form: str = "{}_{}") -> str:
+    """A header of these quantities of the joints zeta, alpha and slide."""
+    return ",".join(["t", *(form.format(prefix, joint) for prefix in prefixes for joint in ("zeta", "alpha", "slide"))])
 
 
-def test_decimal_commas_of_a_spreadsheet(tmp_path: Path, robot: Robot) -> None:
-    text = "t;q_zeta;q_alpha;q_slide\n0,00;1,5;2,5;3,5\n0,01;1,6;2,6;3,6\n"
-    np.testing.assert_allclose(read_recording(write(tmp_path, text), robot).position[1], [2.6, 3.6, 1.6])
+def whole(text: str | bytes) -> bytes:
+    """A text in one line is a header: two rows follow in which each column holds its number, 0, 1, …"""
+    if isinstance(text, bytes):
+        return text
+    row = ",".join(map(str, range(text.count(",") + 1)))
+    return "\n".join([text, row, row, ""] if "\n" not in text else [text]).encode()
 
 
-def test_byte_order_mark_and_windows_line_ends(tmp_path: Path, robot: Robot) -> None:
-    path = tmp_path / "dos.csv"
-    path.write_bytes(b"\xef\xbb\xbf" + table().replace("\n", "\r\n").encode())
-    assert len(read_recording(path, robot)) == 4
+HEADER, EFFORTS = names("q"), names("q", "tau")
+DOS = (HEADER + "\n0,1,2,3\n0,1,2,3\n").replace("\n", "\r\n").encode()
+DEGREES, NUMBERS = np.deg2rad([1.0, 2.0]), "t,q_1,q_2,q_3,q_d_1,q_d_2,q_d_3"
+BY_NUMBER = {
+    "columns": {"time": 0, "position": [1, 2, 3], "effort": [4, 5, 6]},
+    "units": {"time": "ms", "position": "deg", "effort": "mA"},  # deg is no unit of a prismatic joint
+    "side": SideSection(effort="motor"),
+}
+STATED = {"columns": {"time": "t_ms", "position": ["a [deg]", "b [deg]", "c [mm]"]}, "units": {"time": "ms"}}
+CURRENTS, ALL_DEGREES = names("pos", "current"), names("q", form="{}_{} [deg]")
+
+#: Text, layout, and what the first row is read as, in the order of `robot.joints`: alpha, slide, zeta.
+READ: list[tuple[str | bytes, dict, dict]] = [
+    (f"# {HEADER}\n0,1,2,3\n", {}, {"position": [2, 3, 1]}),  # as of `numpy.savetxt`
+    ("t;q_zeta;q_alpha;q_slide\n0,00;1,5;2,5;3,5\n0,01;1,6;2,6;3,6\n", {}, {"position": [2.5, 3.5, 1.5]}),
+    (b"\xef\xbb\xbf" + DOS, {}, {"position": [2, 3, 1]}),
+    ("t,q1,q2,q3,dq1,dq2,dq3", {}, {"position": [2, 3, 1], "velocity": [5, 6, 4]}),
+    ("t,qpos1,qpos2,qpos3,pos1,pos2", {}, {"position": [2, 3, 1]}),  # two series
+    (NUMBERS, {}, {"position": [2, 3, 1], "position_target": [5, 6, 4]}),
+    (
+        "5,1,2,3,4,5,6\n" * 2,
+        BY_NUMBER,
+        {"position": [DEGREES[1], 3, DEGREES[0]], "effort": [0.005, 0.006, 0.004], "time": 0.005},
+    ),
+    ("5,1,2,3,4,5,6\n" * 2, BY_NUMBER, {"effort_unit": "A", "effort_side": "motor"}),
+    (HEADER, {"units": {"position": ["deg", "rad", "mm"]}}, {"position": [2, 0.003, DEGREES[0]]}),
+    (EFFORTS, {"units": {"effort": ["mN·m", "kN·m", "mN"]}}, {"effort": [5000, 0.006, 0.004]}),
+    (
+        names("q", form="{}_{} [deg]"),
+        {"units": {"position": ["deg", "deg", "mm"]}},
+        {"position": [DEGREES[1], 0.003, DEGREES[0]]},
+    ),
+    ("t_ms,a [deg],b [deg],c [mm]\n5,1,2,3\n", STATED, {"position": [DEGREES[1], 0.003, DEGREES[0]], "time": 0.005}),
+    ("t,position_zeta [deg],position_alpha,position_slide [mm]", {}, {"position": [2, 0.003, DEGREES[0]]}),
+    (CURRENTS, {}, {"effort": [5, 6, 4], "effort_unit": "A"}),
+    (CURRENTS.replace("current_zeta", "current_zeta [mA]"), {}, {"effort": [5, 6, 0.004], "effort_unit": "A"}),
+    (f"{CURRENTS},tau_zeta,tau_alpha,tau_slide", {}, {"effort": [8, 9, 7], "effort_unit": "N·m"}),
+    (
+        names("position", "velocity", "effort") + ",position_finger",
+        {},
+        {"velocity": [5, 6, 4], "effort": [8, 9, 7], "notes": ()},
+    ),
+    (names("position", "position_target"), {}, {"position": [2, 3, 1], "position_target": [5, 6, 4]}),
+    (f"{HEADER},position_zeta", {}, {"position": [2, 3, 1], "notes": ("columns ignored: position_zeta",)}),
+    ("stamp,A,B,C", {"columns": {"time": "stamp", "position": ["C", "B", "A"]}}, {"position": [2, 1, 3]}),
+    (f"{HEADER},q_gripper", {}, {"position": [2, 3, 1], "notes": ("columns ignored: q_gripper",)}),
+]
 
 
-def test_numbered_columns_follow_robot_order_and_are_noted(tmp_path: Path, robot: Robot) -> None:
-    log = read_recording(write(tmp_path, "t,q1,q2,q3,dq1,dq2,dq3\n0,1,2,3,4,5,6\n1,1,2,3,4,5,6\n"), robot)
-    np.testing.assert_array_equal(log.position[0], [2, 3, 1])
-    np.testing.assert_array_equal(log.velocity[0], [5, 6, 4])
-    assert "zeta, alpha, slide" in log.notes[0]
-
-
-def test_numbered_columns_of_two_series_are_not_mixed(tmp_path: Path, robot: Robot) -> None:
-    log = read_recording(write(tmp_path, "t,qpos1,qpos2,qpos3,pos1,pos2\n0,1,2,3,7,8\n1,1,2,3,7,8\n"), robot)
-    np.testing.assert_array_equal(log.position[0], [2, 3, 1])
-
-
-def test_numbered_columns_of_another_count_name_lock(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match=r"numbers 3 joints.*robot has 4.*lock"):
-        read_recording(write(tmp_path, "t,q1,q2,q3\n0,1,2,3\n"), Robot.from_urdf(URDF))
-
-
-def test_headerless_log_by_index_units_and_sides(tmp_path: Path, robot: Robot) -> None:
-    layout = LogLayout(
-        columns={"time": 0, "position": [1, 2, 3], "effort": [4, 5, 6]},
-        units={"time": "ms", "position": "deg", "effort": "mA"},
-        side=SideSection(effort="motor"),
-    )
-    text = "\n".join(f"{line},{line.split(',', 1)[1]}" for line in table(header="").splitlines() if line)
-    log = read_recording(write(tmp_path, text), robot, layout)
-    np.testing.assert_allclose(log.position[0], [np.deg2rad(10), 100.0, np.deg2rad(1)])  # deg is no unit of a prismatic joint
-    np.testing.assert_allclose(log.effort[0], [0.010, 0.100, 0.001])
-    assert log.effort_unit == "A"
-    assert log.effort_side == "motor"
-    np.testing.assert_allclose(log.time[1], 1e-5)
-    assert log.rows[0] == 1
-
-
-@pytest.mark.parametrize("name", ["t", "q_alpha"])
-def test_a_used_column_that_is_there_twice_is_refused_until_its_number_is_given(
-    tmp_path: Path, robot: Robot, name: str
-) -> None:
-    names = ["t", "q_zeta", "q_alpha", "q_slide"]
-    rows = [",".join([*names, name]), "0,1,2,3,4", "1,1,2,3,4"]
-    write(tmp_path, "\n".join(rows))
+@pytest.mark.parametrize(("text", "layout", "expected"), READ)
+def test_tables_read_as_they_are_meant(tmp_path: Path, robot: Robot, text: str | bytes, layout: dict, expected: dict) -> None:
     path = tmp_path / "run.csv"
-    with pytest.raises(
-        LogError, match=f"column '{name}' is there 2 times, got {names.index(name)}, 4; remove or rename the wrong"
-    ):
-        read_recording(path, robot)
-    with pytest.raises(LogError, match="is there 2 times"):
-        read_recording(path, robot, LogLayout(columns={"time": "t", "position": names[1:]}))
+    path.write_bytes(whole(text))
+    log = read_recording(path, robot, LogLayout(**layout))
+    for name, value in expected.items():
+        values = getattr(log, name)
+        if isinstance(values, np.ndarray):
+            np.testing.assert_allclose(values[0], value)
+        else:
+            assert values == value
+
+
+FOUR, SIX = Robot.from_urdf(URDF), Robot.from_urdf(robot_path("generic_6axis"))
+TURNING = Robot.from_urdf(URDF, lock={"finger": 0.0, "slide": 0.0})
+BARE, TWICE = "0,1,2,3\n0.01,1,2,3\n", "is there 2 times"
+PLACES = {"time": 0, "position": [1, 2, 3]}
+WORDS = {"time": "Zeit", "position": ["Achse 1", "Achse 2", "Achse 3"]}
+
+#: What cannot be read: text, layout, the line that says so, and the robot if it is another.
+REFUSED: list[tuple] = [
+    (b"", {}, "empty"),
+    (b"  \n\n", {}, "empty"),
+    (b"# nothing\n", {}, "holds no rows"),
+    (f"{HEADER}\n", {}, "header and no rows"),
+    (b"\x89PNG\x00\x01\x02", {}, "not a text file"),
+    (b"t,q_zeta\x01\xff\n0,1\n", {}, "not a text file"),
+    (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", {}, "pointer of Git LFS.*git lfs pull"),
+    (b"<!DOCTYPE html>\n<html></html>\n", {}, "web page"),
+    (b'{"t": 0, "q_zeta": 1}\n{"t": 1, "q_zeta": 1}\n', {}, "this is JSON"),
+    (b'[{"t": 0, "q_zeta": 1},{"t": 1, "q_zeta": 1}]', {}, "this is JSON"),
+    (f"{HEADER}\n20240501T1200,1,2,3\n20240501T1201,1,2,3\n", {}, "'t' holds no numbers.*20240501T1200"),
+    (f"{HEADER}\n0,1,north,3\n1,1,south,3\n", {}, "'q_alpha' holds no numbers, got 'north'"),
+    (f"{HEADER}\n0,1,2\n0,1,2\n", {}, "header does not fit"),
+    (BARE, {}, "no header"),
+    ("t,x,y", {}, "no column holds a joint position"),
+    # columns that are there twice
+    (f"{HEADER},t", {}, f"column 't' {TWICE}, got 0, 4; remove or rename the wrong"),
+    (f"{HEADER},q_alpha", {}, f"column 'q_alpha' {TWICE}, got 2, 4"),
+    (f"{HEADER},t", {"columns": {"time": "t", "position": HEADER.split(",")[1:]}}, TWICE),
+    (HEADER.replace("alpha", "zeta"), {}, TWICE),
+    (EFFORTS.replace("tau_alpha", "tau_zeta"), {}, TWICE),
+    # joints
+    (HEADER.replace(",q_slide", ""), {}, r"joint 'slide' is missing.*lock: \{slide: 0\.0\}"),
+    (f"{HEADER},q_zeto", {}, r"'q_zeto' names no joint.*did you mean 'zeta'"),
+    (names("position", "velocity").replace("position_zeta", "position_zet"), {}, "'position_zet' names no joint"),
+    (EFFORTS.replace("tau_slide", "tau_slyde"), {}, r"no column 'tau_slide'.*tau_slyde"),
+    (
+        HEADER.replace(",q_alpha", ""),
+        {},
+        r"joints alpha, finger are missing.*lock.*(alpha|finger): 0\.0, (alpha|finger): 0\.0",
+        FOUR,
+    ),
+    ("t,q1,q2", {}, r"numbers 2 joints.*\{slide: 0\.0, finger: 0\.0\}", FOUR),
+    ("t,q1,q2,q3", {}, r"numbers 3 joints.*robot has 4.*lock", FOUR),
+    (BARE, {"columns": PLACES}, r"3 columns of position for 4 joints.*\{finger: 0\.0\}", FOUR),
+    ("t,q_joint_1,q_joint_2,q_joint_33,q_joint_4,q_joint_5,q_joint_6", {}, "'q_joint_33' names no joint.*'joint_3'", SIX),
+    # layouts
+    (BARE, {"columns": {"time": 0, "position": [1, 2, 4]}}, r"no such column.*got 4.*expected 0 to 3"),
+    (BARE, {"columns": {"time": 0, "position": [1, 2, -1]}}, r"got -1"),
+    (BARE, {"columns": {"time": 0, "position": [1, 2]}}, r"2 columns of position for 3 joints.*zeta, alpha, slide"),
+    (BARE, {"columns": {"time": 0, "position": [1, 2, 2]}}, r"listed twice"),
+    (BARE, {"columns": {"time": 0, "position": ["a", "b", "c"]}}, r"has no header"),
+    (BARE, {"columns": {"time": 0, "positions": [1, 2, 3]}}, r"did you mean 'position'"),
+    (BARE, {"columns": {"position": [1, 2, 3]}}, r"no time column.*rate"),
+    (BARE, {"columns": {**PLACES, "time": 1}}, "given for position and for time.*counted from 0"),
+    ("0,1,2,3,4,5\n", {"columns": {**PLACES, "effort": [3, 4, 5]}}, "given for position and for effort.*counted from 0"),
+    ("stamp,A,B,C", {"columns": {"time": "stmp", "position": ["C", "B", "A"]}}, "did you mean 'stamp'"),
+    ("Zeit,/a/pos,/b/pos,/c/pos", {"columns": WORDS}, r"no column 'Achse 1'; valid: .*holds for all logs of a command"),
+    # units
+    (BARE, {"columns": PLACES, "units": {"position": "N"}}, r"not of position"),
+    (BARE, {"columns": PLACES, "units": {"position": "degs"}}, r"did you mean"),
+    (HEADER, {"units": {"position": ["deg", "rad", "deg"]}}, "prismatic"),
+    (HEADER, {"units": {"position": ["deg", "rad"]}}, r"2 units for 3 joints.*zeta, alpha, slide"),
+    (EFFORTS, {"units": {"effort": ["N·m", "A", "N"]}}, r"several kinds.*got N·m, A, N,"),
+    (HEADER.replace(",q_slide", ""), {"units": {"position": "mm"}}, r"'mm' does not fit a revolute joint", TURNING),
+    (ALL_DEGREES, {}, r"column 'q_slide \[deg\]'.*prismatic joint 'slide', got deg, expected m;.*units: "),
+]
+
+
+@pytest.mark.parametrize(("text", "layout", "words", "other"), [(*case, None)[:4] for case in REFUSED])
+def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path, robot: Robot, text, layout: dict, words: str, other) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_bytes(whole(text))
+    with pytest.raises(UrdfIdentError, match=words) as caught:
+        read_recording(path, other or robot, LogLayout(**layout))
+    assert "\n" not in str(caught.value)
+    assert "bad.csv" in str(caught.value) or "log." in str(caught.value)
+    assert caught.value.remedy or isinstance(caught.value, UnitError) or "expected" in str(caught.value)
+
+
+def test_a_column_that_is_there_twice_is_read_by_its_number_or_if_it_is_not_used(tmp_path: Path, robot: Robot) -> None:
+    path = write(tmp_path, f"{HEADER},q_alpha\n0,1,2,3,4\n1,1,2,3,4\n")
     log = read_recording(path, robot, LogLayout(columns={"time": 0, "position": [1, 4, 3]}))
     assert log.position[0, robot.joints.index("alpha")] == 4.0
-    write(tmp_path, "\n".join([f"{rows[0]},x,x", *(f"{row},0,0" for row in rows[1:])]).replace(f",{name},x", ",x,x"))
-    assert read_recording(path, robot).time[1] == 1.0  # columns that are not used may bear any name
+    write(tmp_path, f"{HEADER},x,x\n0,1,2,3,4,0\n1,1,2,3,4,0\n")
+    assert read_recording(path, robot).time[1] == 1.0
 
 
-@pytest.mark.parametrize("header", ["t,q_zeta,q_zeta,q_slide", "t,q_zeta,q_alpha,q_slide,tau_zeta,tau_zeta,tau_slide"])
-def test_a_column_that_is_there_twice_in_the_place_of_a_missing_one_is_named(tmp_path: Path, robot: Robot, header: str) -> None:
-    numbers = ",".join("0.1" for _ in header.split(",")[1:])
-    write(tmp_path, "\n".join([header, f"0,{numbers}", f"1,{numbers}"]))
-    with pytest.raises(LogError, match="is there 2 times"):
-        read_recording(tmp_path / "run.csv", robot)
-
-
-def test_one_unit_per_joint(tmp_path: Path, robot: Robot) -> None:
-    log = read_recording(write(tmp_path, table()), robot, LogLayout(units={"position": ["deg", "rad", "mm"]}))
-    np.testing.assert_allclose(log.position[0], [10.0, 0.1, np.deg2rad(1)])
-    with pytest.raises(UnitError, match="prismatic"):
-        read_recording(tmp_path / "run.csv", robot, LogLayout(units={"position": ["deg", "rad", "deg"]}))
-
-
-def test_a_header_with_a_unit_of_another_kind_of_joint_is_refused(tmp_path: Path, robot: Robot) -> None:
-    path = write(tmp_path, table(header="t,q_zeta [deg],q_alpha [deg],q_slide [deg]"))
-    with pytest.raises(LogError, match=r"column 'q_slide \[deg\]'.*prismatic joint 'slide', got deg, expected m;.*units: "):
-        read_recording(path, robot)
-    log = read_recording(path, robot, LogLayout(units={"position": ["deg", "deg", "mm"]}))
-    np.testing.assert_allclose(log.position[0], [np.deg2rad(10), 0.1, np.deg2rad(1)])
-
-
-def test_a_unit_that_fits_no_joint_is_refused(tmp_path: Path) -> None:
-    turning = Robot.from_urdf(URDF, lock={"finger": 0.0, "slide": 0.0})
-    path = write(tmp_path, "t,q_zeta,q_alpha\n0,1,2\n0.01,1,2\n")
-    with pytest.raises(UnitError, match=r"'mm' does not fit a revolute joint"):
-        read_recording(path, turning, LogLayout(units={"position": "mm"}))
-
-
-def test_currents_beside_positions_of_the_default_names(tmp_path: Path, robot: Robot) -> None:
-    rows = "0,1,2,3,4,5,6\n" * 2
-    names = "t,pos_zeta,pos_alpha,pos_slide,current_zeta{0},current_alpha{0},current_slide{0}\n"
-    log = read_recording(write(tmp_path, names.format("") + rows), robot)
-    assert log.effort_unit == "A"
-    assert log.effort is not None
-    milli = read_recording(write(tmp_path, names.format(" [mA]") + rows), robot)
-    assert milli.effort is not None
-    assert np.allclose(milli.effort, 1e-3 * log.effort)
-    header = names.format("").replace("\n", ",tau_zeta,tau_alpha,tau_slide\n")
-    both = read_recording(write(tmp_path, header + "0,1,2,3,4,5,6,7,8,9\n" * 2), robot)
-    assert both.effort_unit == "N·m"
+def test_numbered_columns_are_noted_with_their_order(tmp_path: Path, robot: Robot) -> None:
+    assert "zeta, alpha, slide" in read_recording(write(tmp_path, "t,q1,q2,q3\n0,1,2,3\n0,1,2,3\n"), robot).notes[0]
 
 
 @pytest.mark.parametrize(
@@ -219,63 +270,10 @@ def test_every_column_may_tell_its_own_unit(tmp_path: Path, robot: Robot, header
     assert log.effort_unit == "N·m"
 
 
-def test_columns_that_the_project_file_names_keep_the_unit_of_their_name(tmp_path: Path, robot: Robot) -> None:
-    path = write(tmp_path, "clock_ms,a [deg],b [deg],c [mm]\n0,90,180,250\n10,90,180,250\n")
-    columns = {"time": "clock_ms", "position": ["a [deg]", "b [deg]", "c [mm]"]}
-    log = read_recording(path, robot, LogLayout(columns=columns, units={"time": "ms"}))
-    places = [robot.joints.index(joint) for joint in robot.order]
-    np.testing.assert_allclose(log.position[0, places], [np.pi / 2, np.pi, 0.25])
-
-
 def test_a_joint_whose_name_ends_like_a_unit_keeps_it(tmp_path: Path) -> None:
     robot = Robot.from_urdf(arm_urdf("zy").replace('"j1"', '"pan_deg"').replace('"j2"', '"tilt_rad"'))
     log = read_recording(write(tmp_path, "t,pan_deg/position,tilt_rad/position\n0,1,2\n1,1,2\n"), robot)
     np.testing.assert_array_equal(log.position[0], [1.0, 2.0])
-
-
-def test_units_per_joint_are_checked(tmp_path: Path, robot: Robot) -> None:
-    path = write(tmp_path, table(header="t,q_zeta,q_alpha,q_slide,tau_zeta,tau_alpha,tau_slide"))
-    path.write_text("t,q_zeta,q_alpha,q_slide,tau_zeta,tau_alpha,tau_slide\n" + "0,1,2,3,4,5,6\n" * 3)
-    log = read_recording(path, robot, LogLayout(units={"effort": ["mN·m", "kN·m", "mN"]}))
-    np.testing.assert_allclose(log.effort[0], [5000.0, 0.006, 0.004])
-    with pytest.raises(LogError, match=r"2 units for 3 joints.*zeta, alpha, slide"):
-        read_recording(path, robot, LogLayout(units={"position": ["deg", "rad"]}))
-    with pytest.raises(UnitError, match=r"several kinds.*got N·m, A, N,"):
-        read_recording(path, robot, LogLayout(units={"effort": ["N·m", "A", "N"]}))
-
-
-def test_other_names_of_the_same_quantities(tmp_path: Path, robot: Robot) -> None:
-    header = (
-        "time,position_zeta,position_alpha,position_slide,velocity_zeta,velocity_alpha,velocity_slide,effort_zeta,"
-        "effort_alpha,effort_slide,position_finger"
-    )
-    log = read_recording(write(tmp_path, header + "\n" + "0,1,2,3,4,5,6,7,8,9,0\n" * 2), robot)
-    np.testing.assert_array_equal(log.position[0], [2, 3, 1])
-    np.testing.assert_array_equal(log.velocity[0], [5, 6, 4])
-    np.testing.assert_array_equal(log.effort[0], [8, 9, 7])
-    assert log.notes == ()
-    with pytest.raises(LogError, match="'position_zet' names no joint"):
-        read_recording(
-            write(tmp_path, header.replace("position_zeta", "position_zet") + "\n" + "0,1,2,3,4,5,6,7,8,9,0\n"), robot
-        )
-    targets = "t," + ",".join(f"{prefix}_{j}" for prefix in ("position", "position_target") for j in ("zeta", "alpha", "slide"))
-    log = read_recording(write(tmp_path, targets + "\n" + "0,1,2,3,4,5,6\n" * 2), robot)
-    assert log.position_target is not None
-    np.testing.assert_array_equal(log.position_target[0], [5, 6, 4])
-    both = read_recording(write(tmp_path, "t,q_zeta,q_alpha,q_slide,position_zeta\n" + "0,1,2,3,9\n" * 2), robot)
-    assert both.position[0, 2] == 1
-    assert "position_zeta" in both.notes[0]
-
-
-def test_all_joints_that_are_missing_are_named_with_their_remedy(tmp_path: Path) -> None:
-    whole = Robot.from_urdf(URDF)
-    lock = r"lock.*\{alpha: 0\.0, finger: 0\.0\}|lock.*\{finger: 0\.0, alpha: 0\.0\}"
-    with pytest.raises(LogError, match=rf"alpha, finger are missing.*({lock})"):
-        read_recording(write(tmp_path, "t,q_zeta,q_slide\n" + "0,1,2\n" * 2), whole)
-    with pytest.raises(LogError, match=r"numbers 2 joints.*\{slide: 0\.0, finger: 0\.0\}"):
-        read_recording(write(tmp_path, "t,q1,q2\n0,1,2\n"), whole)
-    with pytest.raises(LogError, match=r"3 columns of position for 4 joints.*\{finger: 0\.0\}"):
-        read_recording(write(tmp_path, table(header="")), whole, LogLayout(columns={"time": 0, "position": [1, 2, 3]}))
 
 
 def test_processes_read_what_one_process_reads(tmp_path: Path, robot: Robot) -> None:
@@ -295,22 +293,6 @@ def test_processes_read_what_one_process_reads(tmp_path: Path, robot: Robot) -> 
         read_recordings([paths[0], tmp_path / "none.csv"], robot)
 
 
-def test_columns_by_header_name(tmp_path: Path, robot: Robot) -> None:
-    text = table(header="stamp,A,B,C")
-    layout = LogLayout(columns={"time": "stamp", "position": ["C", "B", "A"]})
-    np.testing.assert_array_equal(read_recording(write(tmp_path, text), robot, layout).position[0], [10, 1, 100])
-    with pytest.raises(LogError, match="did you mean 'stamp'"):
-        read_recording(tmp_path / "run.csv", robot, LogLayout(columns={"time": "stmp", "position": ["C", "B", "A"]}))
-
-
-def test_rate_replaces_a_time_column(tmp_path: Path, robot: Robot) -> None:
-    path = write(tmp_path, table(header=""))
-    log = read_recording(path, robot, LogLayout(rate=50.0, columns={"position": [1, 2, 3]}))
-    np.testing.assert_allclose(log.time, [0, 0.02, 0.04, 0.06])
-    with pytest.raises(LogError, match=r"no time column.*rate"):
-        read_recording(path, robot, LogLayout(columns={"position": [1, 2, 3]}))
-
-
 def test_a_rate_counts_instead_of_the_headers_clock_and_both_are_said(tmp_path: Path, robot: Robot) -> None:
     path = write(tmp_path, table())
     plain, rated = (read_recording(path, robot, LogLayout(rate=rate)) for rate in (None, 50.0))
@@ -320,20 +302,6 @@ def test_a_rate_counts_instead_of_the_headers_clock_and_both_are_said(tmp_path: 
     named = read_recording(path, robot, LogLayout(rate=50.0, columns={"time": "t"}))
     np.testing.assert_array_equal(named.time, plain.time)
     assert any("log.rate (50 Hz) is not used" in note for note in named.notes)
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({"position": [1, 2, 3], "effort": [3, 4, 5]}, "given for position and for effort"),
-        ({"time": 1, "position": [1, 2, 3]}, "given for position and for time"),
-    ],
-)
-def test_a_column_is_one_quantity(tmp_path: Path, robot: Robot, columns: dict, words: str) -> None:
-    path = tmp_path / "run.csv"
-    path.write_text("\n".join(f"{k},1,2,3,4,5" for k in range(10)))
-    with pytest.raises(LogError, match=f"{words}.*counted from 0"):
-        read_recording(path, robot, LogLayout(columns=columns, rate=10.0))
 
 
 # ---- split logs and arguments -----------------------------------------------------------------
@@ -380,13 +348,6 @@ def test_split_log_with_parts_of_different_length(tmp_path: Path, robot: Robot) 
         read_recording(tmp_path / "run1", robot, split_layout())
 
 
-def test_a_missing_joint_may_stand_there_under_another_name(tmp_path: Path) -> None:
-    robot = Robot.from_urdf(robot_path("generic_6axis"))
-    header = ",".join(["t", *(f"q_{joint}" for joint in robot.joints)]).replace("joint_3", "joint_33")
-    with pytest.raises(LogError, match=r"'q_joint_33' names no joint of the robot; did you mean 'joint_3'"):
-        read_recording(write(tmp_path, f"{header}\n{','.join('0' * (robot.n + 1))}\n"), robot)
-
-
 def test_split_log_with_a_missing_part(tmp_path: Path) -> None:
     make_split(tmp_path, "run1")
     (tmp_path / "run1_curr.csv").unlink()
@@ -431,7 +392,7 @@ def test_missing_arguments_say_what_is_there(tmp_path: Path) -> None:
         expand_logs([tmp_path / "empty"])
 
 
-# ---- bad files: one line, with the place and the remedy ------------------------------------------
+# ---- bad files ---------------------------------------------------------------------------------
 
 
 def test_links_to_missing_files_are_reported_and_folders_below_are_searched(tmp_path: Path, robot: Robot) -> None:
@@ -476,80 +437,6 @@ def test_a_log_that_grows_while_it_is_read(tmp_path: Path, robot: Robot, monkeyp
     monkeypatch.setattr(read, "recording_fields", growing)
     with pytest.raises(LogError, match=r"run\.csv: the log changed while it was read, got 4 rows so far"):
         read_recording(path, robot)
-
-
-def test_joint_missing_from_the_log_names_lock(tmp_path: Path, robot: Robot) -> None:
-    text = "t,q_zeta,q_alpha\n0,1,2\n"
-    with pytest.raises(LogError, match=r"joint 'slide' is missing.*lock: \{slide: 0\.0\}"):
-        read_recording(write(tmp_path, text), robot)
-
-
-def test_joint_extra_in_the_log_names_the_nearest(tmp_path: Path, robot: Robot) -> None:
-    text = "t,q_zeta,q_alpha,q_slide,q_zeto\n0,1,2,3,4\n"
-    with pytest.raises(LogError, match=r"'q_zeto' names no joint.*did you mean 'zeta'"):
-        read_recording(write(tmp_path, text), robot)
-    log = read_recording(write(tmp_path, text.replace("q_zeto", "q_gripper")), robot)
-    assert log.notes == ("columns ignored: q_gripper",)
-
-
-def test_a_log_with_other_columns_than_the_project_names(tmp_path: Path, robot: Robot) -> None:
-    layout = LogLayout(columns={"time": "Zeit", "position": ["Achse 1", "Achse 2", "Achse 3"]})
-    with pytest.raises(LogError, match=r"no column 'Achse 1'; valid: .*; `log\.columns` holds for all logs of a command"):
-        read_recording(write(tmp_path, "Zeit,/a/pos,/b/pos,/c/pos\n0,1,2,3\n"), robot, layout)
-
-
-def test_effort_of_one_joint_missing(tmp_path: Path, robot: Robot) -> None:
-    text = "t,q_zeta,q_alpha,q_slide,tau_zeta,tau_alpha,tau_slyde\n0,1,2,3,4,5,6\n"
-    with pytest.raises(LogError, match=r"no column 'tau_slide'.*tau_slyde"):
-        read_recording(write(tmp_path, text), robot)
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", "empty"),
-        (b"  \n\n", "empty"),
-        (b"# nothing\n", "holds no rows"),
-        (b"t,q_zeta,q_alpha,q_slide\n", "header and no rows"),
-        (b"\x89PNG\x00\x01\x02", "not a text file"),
-        (b"t,q_zeta\x01\xff\n0,1\n", "not a text file"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "pointer of Git LFS.*git lfs pull"),
-        (b"<!DOCTYPE html>\n<html></html>\n", "web page"),
-        (b'{"t": 0, "q_zeta": 1}\n{"t": 1, "q_zeta": 1}\n', "this is JSON"),
-        (b'[{"t": 0, "q_zeta": 1},{"t": 1, "q_zeta": 1}]', "this is JSON"),
-        (b"t,q_zeta,q_alpha,q_slide\n20240501T1200,1,2,3\n20240501T1201,1,2,3\n", "'t' holds no numbers.*20240501T1200"),
-        (b"t,q_zeta,q_alpha,q_slide\n0,1,north,3\n1,1,south,3\n", "'q_alpha' holds no numbers, got 'north'"),
-        (b"t,q_zeta,q_alpha,q_slide\n0,1,2\n0,1,2\n", "header does not fit"),
-        (b"0,1,2,3\n0,1,2,3\n", "no header"),
-        (b"t,x,y\n0,1,2\n", "no column holds a joint position"),
-    ],
-)
-def test_unusable_files(tmp_path: Path, robot: Robot, content: bytes, words: str) -> None:
-    path = tmp_path / "bad.csv"
-    path.write_bytes(content)
-    with pytest.raises(LogError, match=words) as caught:
-        read_recording(path, robot)
-    assert "\n" not in str(caught.value)
-    assert "bad.csv" in str(caught.value)
-    assert caught.value.remedy
-
-
-@pytest.mark.parametrize(
-    ("layout", "words"),
-    [
-        (LogLayout(columns={"time": 0, "position": [1, 2, 4]}), r"no such column.*got 4.*expected 0 to 3"),
-        (LogLayout(columns={"time": 0, "position": [1, 2, -1]}), r"got -1"),
-        (LogLayout(columns={"time": 0, "position": [1, 2]}), r"2 columns of position for 3 joints.*zeta, alpha, slide"),
-        (LogLayout(columns={"time": 0, "position": [1, 2, 2]}), r"listed twice"),
-        (LogLayout(columns={"time": 0, "position": ["a", "b", "c"]}), r"has no header"),
-        (LogLayout(columns={"time": 0, "positions": [1, 2, 3]}), r"did you mean 'position'"),
-        (LogLayout(columns={"time": 0, "position": [1, 2, 3]}, units={"position": "N"}), r"not of position"),
-        (LogLayout(columns={"time": 0, "position": [1, 2, 3]}, units={"position": "degs"}), r"did you mean"),
-    ],
-)
-def test_wrong_layouts(tmp_path: Path, robot: Robot, layout: LogLayout, words: str) -> None:
-    with pytest.raises(UrdfIdentError, match=words):
-        read_recording(write(tmp_path, table(header="")), robot, layout)
 
 
 @pytest.mark.parametrize(

@@ -33,14 +33,14 @@ def line_blocks(path: str | Path) -> Iterator[bytes]:
                 block = stream.read(_BLOCK)
             if not block:
                 break
-            rest += block if total else block.removeprefix(b"\xef\xbb\xbf")
+            block = block if total else block.removeprefix(b"\xef\xbb\xbf")
             total += len(block)
             check_unpacked(path, total)
-            end = rest.rfind(b"\n") + 1
+            end = block.rfind(b"\n") + 1
             if end:
-                yield rest[:end]
-                rest = rest[end:]
-            elif len(rest) > _LONGEST_LINE:
+                yield rest + block[:end]
+            rest = block[end:] if end else rest + block
+            if len(rest) > _LONGEST_LINE:
                 raise LogError(
                     "a line of the log does not end",
                     where=str(path),
