@@ -12,7 +12,7 @@ from conftest import arm_urdf, rnea
 from urdf_ident.compensation.bidirectional import friction_points
 from urdf_ident.compensation.friction_curve import FrictionPoints, fit_friction
 from urdf_ident.errors import EstimationError, LimitError, LogError
-from urdf_ident.excitation.planned.sweeps import bidirectional_experiment
+from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.files import read_trajectory
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque

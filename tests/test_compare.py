@@ -15,7 +15,7 @@ from loaded_arm import COM, INERTIA, MASS, torque
 from loaded_arm import motion as same_motion
 
 from urdf_ident.errors import EstimationError, FingerprintError, LimitError
-from urdf_ident.excitation.planned.poses import design_poses
+from urdf_ident.excitation.poses import design_poses
 from urdf_ident.friction import Law, Stribeck
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel

@@ -18,15 +18,14 @@ from typer.testing import CliRunner
 import urdf_ident as ui
 from urdf_ident.cli import app
 from urdf_ident.errors import FingerprintError, LimitError, MissingExtraError, ModelError, OutputError, ProjectError
-from urdf_ident.excitation.assumptions import make_criterion, usable_limits, weighted_regressor
 from urdf_ident.excitation.criteria import condition_number
-from urdf_ident.excitation.design import Design, certified, design_excitation, exact_value
+from urdf_ident.excitation.design import Design, certified, design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.formulation import formulate
-from urdf_ident.excitation.planned.planned_motion import closest_lines
-from urdf_ident.excitation.planned_rows import PlannedRows
-from urdf_ident.excitation.search.multi_start import FoundMotion, Problem, Search
-from urdf_ident.excitation.search.objective import Objective
+from urdf_ident.excitation.motion import closest_lines
+from urdf_ident.excitation.objective import Objective
+from urdf_ident.excitation.optimise import FoundMotion, Search
+from urdf_ident.excitation.problem import Problem, formulate, usable_limits
+from urdf_ident.excitation.rows import weighted_regressor
 from urdf_ident.linalg import Array, standard_errors
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
@@ -79,7 +78,7 @@ def test_condition_below_ten_in_two_seconds_from_a_cold_start() -> None:
     model = rigid()
     problem = well_conditioned(model)
     search = Search(problem, 0, 2.0)
-    search.run(None, lambda candidate: None)
+    search.run(None)
     assert search.best.X.size == 66
     trajectory = problem.family.trajectory(search.best.X)
     dense = condition_number(weighted_regressor(model, model.base(), trajectory, np.ones(6)))
@@ -89,31 +88,27 @@ def test_condition_below_ten_in_two_seconds_from_a_cold_start() -> None:
 
 
 def well_conditioned(model: DynamicModel) -> Problem:
-    limits, _ = usable_limits(Limits.from_robot(model.robot), None)
-    base = model.base()
-    assert len(base) == 36
-    criterion = make_criterion("cond", PlannedRows(model, base, np.ones(6)), limits, np.zeros((0, 36)))
-    return Problem(criterion, Family("fourier", model.robot.joints, 20.0, 5), limits)
+    return formulate(model, Family("fourier", model.robot.joints, 20.0, 5), Limits.from_robot(model.robot), "cond")
 
 
 def test_a_search_that_has_a_motion_goes_on_where_no_other_random_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ended in an error, and the motion was lost."""
     problem = well_conditioned(rigid())
-    search, found = Search(problem, 0, np.inf), []
-    search.run(1, found.append)
+    search = Search(problem, 0, np.inf)
+    search.run(1)
 
     def none_left() -> Array:
         raise LimitError("no motion")
 
     monkeypatch.setattr(search, "random", none_left)
     first = search.best.value
-    search.run(3, found.append)
+    search.run(3)
     assert search.starts == 3
     assert search.best.value <= first
     empty = Search(problem, 0, np.inf)
     monkeypatch.setattr(empty, "random", none_left)
     with pytest.raises(LimitError, match="no motion"):
-        empty.run(1, found.append)
+        empty.run(1)
 
 
 @pytest.mark.parametrize("make", [lambda: DynamicModel(Robot.from_urdf(robot_path("ur10e"))), tx40], ids=["ur10e", "tx40"])
@@ -284,12 +279,11 @@ def test_the_best_motion_found_is_reduced_rather_than_a_poor_one_taken() -> None
     robot = Robot.from_urdf(robot_path("ur10e"))
     limits, model = usable_limits(Limits.from_robot(robot), None)[0], DynamicModel(robot, friction=["viscous", "coulomb"])
     shape = Family("modified_fourier", limits.joints, 20.0)
-    problem = formulate(model, shape, limits, "D").problem
+    problem = formulate(model, shape, limits, "D")
     X = Search(problem, 0, np.inf).random()
     while check_limits(shape.trajectory(X), limits).feasible:
         X = shape.scaled(X, 1.01)
-    rows = problem.criterion.rows
-    good, poor = (FoundMotion(exact_value(problem, rows, x), x) for x in (X, shape.scaled(X, 0.3)))
+    good, poor = (FoundMotion(problem.value(x, problem.rows), x) for x in (X, shape.scaled(X, 0.3)))
     found, report, _, notes = certified(problem, [good, poor])
     assert report.feasible
     assert found.value < good.value + 0.1 < poor.value
@@ -462,19 +456,21 @@ def test_lists_of_the_section_follow_the_robots_order() -> None:
     section = parse_project(
         {"excitation": {"start": [3, 1, 2], "limits": {"torque": [30, 10, 20], "position": [[-3, 3], [-1, 1], [-2, 2]]}}}
     ).excitation
-    options = section.options(robot)
+    limits, start = section.build_limits(robot), section._of_joints(robot, "start")
     where = [robot.joints.index(f"j{k}") for k in (1, 2, 3)]
-    assert options["start"][where].tolist() == [1, 2, 3]
-    assert options["limits"].torque[where].tolist() == [10, 20, 30]
-    assert options["limits"].upper[where].tolist() == [1, 2, 3]
-    assert options["limits"].velocity.tolist() == [3, 3, 3]
-    assert np.isinf(options["limits"].acceleration).all()
-    with pytest.raises(ProjectError, match=r"excitation.limits.torque.*wrong length"):
-        parse_project({"excitation": {"limits": {"torque": [1, 2]}}}).excitation.options(robot)
-    with pytest.raises(ProjectError, match=r"excitation.*no joint is called 'j4'.*did you mean"):
-        parse_project({"excitation": {"limits": {"torque": {"j4": 1}}}}).excitation.options(robot)
-    with pytest.raises(ProjectError, match="has no value for joint 'j2'"):
-        parse_project({"excitation": {"start": {"j1": 0, "j3": 0}}}).excitation.options(robot)
+    assert start is not None
+    assert start[where].tolist() == [1, 2, 3]
+    assert limits.torque[where].tolist() == [10, 20, 30]
+    assert limits.upper[where].tolist() == [1, 2, 3]
+    assert limits.velocity.tolist() == [3, 3, 3]
+    assert np.isinf(limits.acceleration).all()
+    for settings, message in (
+        ({"limits": {"torque": [1, 2]}}, r"excitation.limits.torque.*wrong length"),
+        ({"limits": {"torque": {"j4": 1}}}, r"excitation.*no joint is called 'j4'.*did you mean"),
+        ({"start": {"j1": 0, "j3": 0}}, "has no value for joint 'j2'"),
+    ):
+        with pytest.raises(ProjectError, match=message):
+            parse_project({"excitation": settings}).excitation.design(DynamicModel(robot))
 
 
 def test_the_public_name_and_summary(tmp_path: Path) -> None:

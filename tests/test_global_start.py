@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from urdf_ident.errors import LimitError, MissingExtraError, ProjectError
-from urdf_ident.excitation.assumptions import make_criterion, usable_limits
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import FAMILIES, Family
-from urdf_ident.excitation.planned_rows import PlannedRows
-from urdf_ident.excitation.search.global_start import POPULATION, Encoding, evolve
-from urdf_ident.excitation.search.multi_start import Problem, Search
+from urdf_ident.excitation.global_start import POPULATION, Encoding, evolve
+from urdf_ident.excitation.optimise import Search
+from urdf_ident.excitation.problem import Problem, formulate
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -22,23 +21,20 @@ from urdf_ident.motion.limits import Limits, check_limits
 from urdf_ident.project import parse_project
 
 MODEL = DynamicModel(Robot.from_urdf(robot_path("szabo_3r")), friction="none", rotor_inertia=False)
-LIMITS, _ = usable_limits(Limits.from_robot(MODEL.robot), None)
 METHODS = ("cma", "differential_evolution")
 
 
-def problem(name: str, method: str = "none") -> Problem:
+def problem(name: str) -> Problem:
     start = np.array([0.2, -0.4, 0.6]) if name == "tied_fourier" else None
-    base = MODEL.base()
-    criterion = make_criterion("D", PlannedRows(MODEL, base, np.ones(3)), LIMITS, np.zeros((0, len(base))))
-    family = Family(name, LIMITS.joints, 6.0, 4, ramp=1.0 if name == "fourier" else 0.0, start=start)
-    return Problem(criterion, family, LIMITS, None, method)
+    family = Family(name, MODEL.robot.joints, 6.0, 4, ramp=1.0 if name == "fourier" else 0.0, start=start)
+    return formulate(MODEL, family, Limits.from_robot(MODEL.robot), "D", noise=1.0)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_vector_is_a_motion_inside_the_limits(name: str) -> None:
     asked = problem(name)
-    encoding = Encoding(asked.family, asked.limits, asked.linear_limits())
     search, rng = Search(asked, 0, np.inf), np.random.default_rng(1)
+    encoding = Encoding(asked.family, asked.limits, search.limits)
     X = search.random()
     z = encoding.encode(X)
     for vector in (z, z + rng.standard_normal(len(z)), 3 * rng.standard_normal(len(z))):
@@ -86,8 +82,8 @@ def test_time_ends_it(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_it_begins_lower_than_random_motions_do(method: str) -> None:
-    plain, evolved = Search(problem("modified_fourier"), 3, np.inf), Search(problem("modified_fourier", method), 3, np.inf)
-    values = [search.objective(search._start(lambda _: None), 0.0)[0] for search in (plain, evolved)]
+    plain, evolved = (Search(problem("modified_fourier"), 3, np.inf, how) for how in ("none", method))
+    values = [search.objective(search.start(), 0.0).value for search in (plain, evolved)]
     assert values[1] < values[0] - 0.1
     assert evolved.best.value == pytest.approx(values[1])
 

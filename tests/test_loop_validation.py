@@ -18,7 +18,7 @@ import urdf_ident as ui
 from urdf_ident.compensation.loop_validation import PARTS, _folds, compare_loops
 from urdf_ident.compensation.three_loop import three_loop
 from urdf_ident.errors import EstimationError, LogError, ProjectError
-from urdf_ident.excitation.planned.sweeps import bidirectional_experiment
+from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive

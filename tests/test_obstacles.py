@@ -11,13 +11,12 @@ import pytest
 from collision_oracle import MujocoScene
 
 from urdf_ident.errors import LimitError, ProjectError
-from urdf_ident.excitation.assumptions import make_criterion, usable_limits
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.planned_rows import PlannedRows
-from urdf_ident.excitation.search.interior import minimise
-from urdf_ident.excitation.search.multi_start import LOOKED_AT, QUICK, Problem, Search
-from urdf_ident.excitation.search.obstacles import Obstacles
+from urdf_ident.excitation.interior import minimise
+from urdf_ident.excitation.obstacles import Obstacles
+from urdf_ident.excitation.optimise import LOOKED_AT, QUICK, Search
+from urdf_ident.excitation.problem import Problem, formulate, usable_limits
 from urdf_ident.excitation.settings import ExcitationSection
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -112,23 +111,25 @@ def test_the_barrier_and_its_gradient() -> None:
             break
     lowest = collisions.distances(family.trajectory(X).evaluate(obstacles.grid.time)[0]).min()
     assert lowest > 0.015
-    value, gradient = obstacles(X, 1.0)
+    value, remembered = obstacles(X, 1.0)
     assert value > 0.0
-    assert fresh(X, 1.0)[0] == pytest.approx(value, rel=1e-9)  # what is remembered changes nothing
-    push, errors, slopes = fresh.push, [], []
+    again, push = fresh(X, 1.0)
+    assert again == pytest.approx(value, rel=1e-9)  # what is remembered changes nothing
     assert push is not None
-    assert np.array_equal(push.gradient, fresh(X, 1.0)[1])
+    assert remembered is not None
+    np.testing.assert_allclose(push.gradient, remembered.gradient, rtol=1e-9, atol=1e-9 * np.abs(push.gradient).max())
+    errors, slopes = [], []
     assert np.linalg.eigvalsh(push.hessian).min() > -1e-9 * np.linalg.norm(push.hessian)
     for _ in range(8):
         direction, step = rng.standard_normal(X.shape), 3e-4  # distances are exact to about a micrometre
         ends = [obstacles(X + sign * step * direction, 1.0)[0] for sign in (1, -1)]
         slope = (ends[0] - ends[1]) / (2 * step)
         if np.isfinite(slope):
-            slopes.append((slope, float((gradient * direction).sum())))
-        fresh(X + step * direction, 1.0)
-        if fresh.push is not None and len(fresh.push.slack) == len(push.slack):
+            slopes.append((slope, float((push.gradient * direction).sum())))
+        there = fresh(X + step * direction, 1.0)[1]
+        if there is not None and len(there.slack) == len(push.slack):
             moved = push.approach @ direction.T.reshape(-1) * step
-            errors.append(np.median(np.abs(fresh.push.slack - push.slack - moved)) / np.median(np.abs(moved)))
+            errors.append(np.median(np.abs(there.slack - push.slack - moved)) / np.median(np.abs(moved)))
     assert len(slopes) > 4
     measured, expected = np.array(slopes).T
     assert np.linalg.norm(measured - expected) < 0.1 * np.linalg.norm(expected)
@@ -171,12 +172,8 @@ def beside_a_wall() -> Problem:
     robot = Robot.from_urdf(robot_path("ur10e"))
     model = DynamicModel(robot, friction="none", rotor_inertia=False)
     world = {"table": {"box": [2.0, 2.0, 0.06], "xyz": [0.3, 0, -0.05]}, "wall": {"plane": [1, 0, 0], "offset": -0.85}}
-    limits, _ = usable_limits(Limits.from_robot(robot), None)
-    family, base = Family("fourier", robot.joints, 20.0), model.base()
-    criterion = make_criterion("cond", PlannedRows(model, base, np.ones(model.n)), limits, np.zeros((0, len(base))))
-    return Problem(
-        criterion, family, limits, Obstacles(find_collisions(robot, parse_world({"objects": world})), family, limits)
-    )
+    collisions = find_collisions(robot, parse_world({"objects": world}))
+    return formulate(model, Family("fourier", robot.joints, 20.0), Limits.from_robot(robot), "cond", collisions=collisions)
 
 
 def test_no_free_pose_is_sought_where_gravity_breaks_the_torque_limits(monkeypatch) -> None:
@@ -192,21 +189,20 @@ def test_the_search_does_not_stay_where_it_first_comes_close() -> None:
     reached = []
     for seed in (3, 5, 6):
         search = Search(beside_a_wall(), seed, np.inf)
-        X = search._start(lambda _: None)
-        X = minimise(search.objective, search.limits, X, QUICK, None, search._push)
-        reached.append(search._value(X))
+        X = minimise(search.objective, search.limits, search.start(), QUICK)
+        reached.append(search.objective(X, 0.0).value)
     assert np.exp(np.mean(reached)) < 19.0
 
 
 def test_what_a_local_search_has_found_is_kept_when_its_last_motions_come_too_close() -> None:
     search = Search(beside_a_wall(), 0, np.inf)
-    X = search._start(lambda _: None)
-    begun, obstacles = search.best.value, search.problem.obstacles
+    X = search.start()
+    begun, obstacles = search.best.value, search.obstacles
     assert obstacles is not None
-    search.budget = search.spent + 2 * LOOKED_AT * search.problem.cost(search.samples)
+    search.budget = search.spent + 2 * LOOKED_AT * search.cost(search.samples)
     certified = obstacles.is_clear
     obstacles.is_clear = lambda X: not search.exhausted and certified(X)  # type: ignore[method-assign]
-    search._improve(X, QUICK, lambda _: None)
+    search.improve(X, QUICK)
     assert search.exhausted
     assert search.best.value < begun - 1.0
 

@@ -10,10 +10,11 @@ import pytest
 
 from urdf_ident.cli.motion import _of_family
 from urdf_ident.errors import LimitError, ModelError, ProjectError
-from urdf_ident.excitation.assumptions import row_weights, usable_limits, weighted_regressor
+from urdf_ident.excitation.circle import design_circle
 from urdf_ident.excitation.criteria import criterion_value
-from urdf_ident.excitation.planned.circle import design_circle
-from urdf_ident.excitation.planned.via_points import design_points
+from urdf_ident.excitation.problem import row_weights, usable_limits
+from urdf_ident.excitation.rows import weighted_regressor
+from urdf_ident.excitation.via_points import design_points
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from urdf_ident.cli import app
 from urdf_ident.errors import LimitError, UrdfIdentError
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.search.obstacles import PAD, Obstacles
+from urdf_ident.excitation.obstacles import PAD, Obstacles
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.find import find_collisions

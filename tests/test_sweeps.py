@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from urdf_ident.cli import app
 from urdf_ident.compensation.bidirectional import friction_points
 from urdf_ident.errors import LimitError, ProjectError
-from urdf_ident.excitation.planned.poses import design_poses
-from urdf_ident.excitation.planned.sweeps import BidirectionalExperiment, bidirectional_experiment
+from urdf_ident.excitation.poses import design_poses
+from urdf_ident.excitation.sweeps import BidirectionalExperiment, bidirectional_experiment
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot

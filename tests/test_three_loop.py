@@ -13,7 +13,7 @@ from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 import urdf_ident as ui
 from urdf_ident.compensation.three_loop import fit_remaining_residual, three_loop
 from urdf_ident.errors import EstimationError, LogError, ModelError
-from urdf_ident.excitation.planned.sweeps import bidirectional_experiment
+from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .errors import UrdfIdentError as UrdfIdentError
     from .excitation.design import Design as Design
     from .excitation.design import design_excitation as design_excitation
-    from .excitation.planned.sweeps import bidirectional_experiment as bidirectional_experiment
     from .excitation.sequential import forecast as forecast
+    from .excitation.sweeps import bidirectional_experiment as bidirectional_experiment
     from .export.on_robot import export_motion as export_motion
     from .judgements.judgement import Judgement as Judgement
     from .judgements.judgement import Remedy as Remedy
@@ -82,7 +82,7 @@ _HOME = {
     "Trajectory": "motion.trajectory",
     "UrdfIdentError": "errors",
     "Verdict": "judgements.verdict",
-    "bidirectional_experiment": "excitation.planned.sweeps",
+    "bidirectional_experiment": "excitation.sweeps",
     "check": "pipeline.check",
     "compare": "pipeline.compare",
     "demo": "pipeline.demo",

@@ -22,14 +22,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
 import numpy as np
 import yaml
 
-from urdf_ident.excitation.assumptions import make_criterion, row_weights, usable_limits, weighted_regressor
 from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.planned_rows import PlannedRows, designable, softened
-from urdf_ident.excitation.search.global_start import GLOBAL_STARTS
-from urdf_ident.excitation.search.multi_start import FoundMotion, Problem, Search
-from urdf_ident.excitation.search.obstacles import Obstacles
+from urdf_ident.excitation.global_start import GLOBAL_STARTS
+from urdf_ident.excitation.optimise import Search
+from urdf_ident.excitation.problem import Problem, formulate
+from urdf_ident.excitation.rows import weighted_regressor
 from urdf_ident.linalg import standard_errors
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
@@ -49,18 +48,16 @@ def condition_over_time(seeds: int, long: float) -> None:
     """Condition number over the time of the process; ``long`` seconds for three seeds, 2 s for the others."""
     model = DynamicModel(Robot.from_urdf(robot_path("ur10e")), friction="none", rotor_inertia=False)
     base = model.base()
-    limits, _ = usable_limits(Limits.from_robot(model.robot), None)
-    criterion = make_criterion("cond", PlannedRows(model, base, np.ones(model.n)), limits, np.zeros((0, len(base))))
-    family = Family("fourier", model.robot.joints, DURATION, HARMONICS)
-    problem = Problem(criterion, family, limits)
+    problem = problem_of(model, "cond", None, "fourier")
+    family, limits = problem.family, problem.limits
     torque = prior_torque(model.robot)
     print(f"cond of {len(base)} base columns, {family.unknowns * model.n} unknowns; seconds of one core: {MOMENTS}")
     rows = []
     for seed in range(seeds):
         budget = long if seed < 3 else 2.0
-        found: list[FoundMotion] = []
         search = Search(problem, seed, budget)
-        search.run(None, found.append)
+        search.run(None)
+        found = search.improvements
         path = family.trajectory(search.best.X)
         report = check_limits(path, limits, torque=torque, rate=1000.0)
         dense = condition_number(weighted_regressor(model, base, path, np.ones(model.n), 1000.0))
@@ -144,9 +141,8 @@ def global_starts(seeds: int, budget: float) -> None:
         reached: dict[str, list[float]] = {}
         for method in GLOBAL_STARTS:
             for seed in range(seeds):
-                problem = problem_of(model, criterion, collisions, method)
-                search = Search(problem, seed, budget)
-                search.run(None, lambda candidate: None)
+                search = Search(problem_of(model, criterion, collisions), seed, budget, method)
+                search.run(None)
                 reached.setdefault(method, []).append(float(np.exp(search.best.value)))
         for method, values in reached.items():
             ratio = np.array(values) / reached["none"]
@@ -164,26 +160,17 @@ def among_obstacles(seeds: int, budget: float) -> None:
         for family in ("modified_fourier", "fourier"):
             reached = []
             for seed in range(seeds):
-                problem = problem_of(model, "cond", collisions, "none", family)
-                search = Search(problem, seed, budget)
-                search.run(None, lambda candidate: None)
+                search = Search(problem_of(model, "cond", collisions, family), seed, budget)
+                search.run(None)
                 reached.append(float(np.exp(search.best.value)))
             each = " ".join(f"{x:6.2f}" for x in reached)
             print(f"  {name:14s} {family:17s} {each}   {np.median(reached):6.2f} {max(reached):6.2f}", flush=True)
 
 
-def problem_of(
-    model: DynamicModel, criterion: str, collisions: Collisions | None, method: str, name: str = "modified_fourier"
-) -> Problem:
+def problem_of(model: DynamicModel, criterion: str, collisions: Collisions | None, name: str = "modified_fourier") -> Problem:
     """What :func:`design_excitation` would search, of the Fourier series without ramps."""
-    limits, _ = usable_limits(Limits.from_robot(model.robot), None)
     family = Family(name, model.robot.joints, DURATION, HARMONICS)
-    planned, _ = designable(model)
-    base = planned.base()
-    weights, _ = row_weights(None, criterion, limits, planned)
-    rows = PlannedRows(softened(planned, limits.velocity), base, weights)
-    obstacles = None if collisions is None else Obstacles(collisions, family, limits)
-    return Problem(make_criterion(criterion, rows, limits, np.zeros((0, len(base)))), family, limits, obstacles, method)
+    return formulate(model, family, Limits.from_robot(model.robot), criterion, collisions=collisions)
 
 
 def main() -> None:

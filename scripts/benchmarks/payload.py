@@ -177,7 +177,7 @@ def arms(arguments: argparse.Namespace) -> None:
 
 def standing(arm: Arm, seed: int) -> tuple[Array, ...] | None:
     """The poses that `design --family poses` plans; None where it says that no pose shows the mass."""
-    from urdf_ident.excitation.planned.poses import design_poses
+    from urdf_ident.excitation.poses import design_poses
 
     planned = design_poses(DynamicModel(arm.robot, friction=LAWS), seed=seed)
     if not np.isfinite(next(iter(planned.information.values()))):

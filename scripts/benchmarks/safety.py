@@ -29,7 +29,7 @@ import pinocchio as pin
 
 from urdf_ident.errors import LimitError
 from urdf_ident.excitation.design import Design, design_excitation
-from urdf_ident.excitation.planned.sweeps import BidirectionalExperiment, bidirectional_experiment
+from urdf_ident.excitation.sweeps import BidirectionalExperiment, bidirectional_experiment
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot

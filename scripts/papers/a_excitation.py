@@ -16,13 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import yaml
 
-from urdf_ident.excitation.assumptions import usable_limits, weighted_regressor
 from urdf_ident.excitation.criteria import criterion_value
 from urdf_ident.excitation.design import Design, design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.planned_rows import PlannedRows
-from urdf_ident.excitation.search.multi_start import Problem, Search
-from urdf_ident.excitation.search.objective import SpectralCriterion
+from urdf_ident.excitation.optimise import Search
+from urdf_ident.excitation.problem import formulate
+from urdf_ident.excitation.rows import weighted_regressor
 from urdf_ident.linalg import Array, standard_errors
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.bundled import robot_path, truth_path
@@ -93,7 +92,7 @@ def solve(name: str, end: tuple[float, ...] | None, budget: float, seed: int, st
         starts=starts,
     )
     ones = np.ones(model.n)
-    motions = random_motions(model, base, limits, end, seed)
+    motions = random_motions(model, limits, end, seed)
     values = [criterion_value("frobenius", weighted_regressor(model, base, path, ones, RATE)) for path in motions]
     middle = motions[int(np.argsort(values)[len(values) // 2])]
     own = criterion_value("frobenius", weighted_regressor(model, base, design.excitation, ones, RATE))
@@ -101,15 +100,11 @@ def solve(name: str, end: tuple[float, ...] | None, budget: float, seed: int, st
     return Case(name, design, tuple(np.exp([own, min(values), np.median(values)])), np.array(errors))  # type: ignore[arg-type]
 
 
-def random_motions(
-    model: DynamicModel, base: BaseParameters, limits: Limits, end: tuple[float, ...] | None, seed: int
-) -> list[Trajectory]:
+def random_motions(model: DynamicModel, limits: Limits, end: tuple[float, ...] | None, seed: int) -> list[Trajectory]:
     """Random motions with the same ends, as large as the limits allow."""
-    usable, _ = usable_limits(limits, START, end)
     goal = None if end is None else np.array(end)
     family = Family("tied_fourier", model.robot.joints, DURATION, HARMONICS, 1, 0.0, np.array(START), goal)
-    criterion = SpectralCriterion("frobenius", PlannedRows(model, base, np.ones(model.n)), np.zeros((0, len(base))))
-    search = Search(Problem(criterion, family, usable), seed, np.inf)
+    search = Search(formulate(model, family, limits, "frobenius"), seed, np.inf)
     return [family.excitation(search.random()) for _ in range(RANDOM)]
 
 

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from urdf_ident.excitation.assumptions import make_criterion, usable_limits, weighted_regressor
 from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.design import design_excitation
-from urdf_ident.excitation.planned_rows import PlannedRows
+from urdf_ident.excitation.problem import make_criterion, usable_limits
+from urdf_ident.excitation.rows import PlannedRows, weighted_regressor
 from urdf_ident.linalg import Array
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.bundled import robot_path
@@ -84,8 +84,8 @@ class Judge:
         self.base: BaseParameters = self.model.base()
         self.limits = e_limits(self.model.robot)
         usable, _ = usable_limits(self.limits, None)
-        rows = PlannedRows(self.model, self.base, NOISE)
-        self.criterion = make_criterion("block", rows, usable, np.zeros((0, len(self.base))))
+        self.rows = PlannedRows(self.model, self.base, NOISE)
+        self.criterion = make_criterion("block", self.rows, usable, np.zeros((0, len(self.base))))
         self.truth = self.base.of(lumped_inertials(self.model.robot).reshape(-1))
         self.draws = draws
         others = [random_fourier(usable, PERIOD, HARMONICS, seed, fill=0.9) for seed in range(1000, 1005)]
@@ -101,7 +101,7 @@ class Judge:
         torque = [np.linalg.norm(W @ errors.T, axis=0) / np.linalg.norm(W @ self.truth) for W in self.others]
         time = (np.arange(1000) + 0.5) * path.duration / 1000
         motions = self.criterion.motions(*path.evaluate(time))
-        W, _ = self.criterion.rows.evaluate(*motions)
+        W, _ = self.rows.evaluate(*motions)
         _, no_v, no_a, rest = W.reshape(4, -1, W.shape[2])
         parts = tuple(
             condition_number(part[:, columns])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from e_three_loop import ACCELERATION, HarmonicArm, build_arm
 
-from urdf_ident.excitation.planned.sweeps import bidirectional_experiment
+from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel

@@ -37,7 +37,7 @@ import yaml
 from urdf_ident.compensation.gear_ripple import GearRipple, fit_gear_ripple
 from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.compensation.three_loop import ThreeLoop, three_loop
-from urdf_ident.excitation.planned.sweeps import bidirectional_experiment
+from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.friction import play
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording

@@ -26,7 +26,7 @@ from .common import (
 from .report import say_file_replaced
 
 if TYPE_CHECKING:
-    from ..excitation.planned.planned_motion import PlannedMotion
+    from ..excitation.motion import Motion
     from ..model.dynamic_model import DynamicModel
     from ..project import Project
     from ..result.identification import Identification
@@ -184,7 +184,7 @@ def export_motion(
     from ..motion.files import read_trajectory, why_recorded
 
     project, folder, robot = open_robot(config, urdf, lock)
-    limits = project.excitation.options(robot)["limits"]
+    limits = project.excitation.build_limits(robot)
     motion = read_trajectory(trajectory, robot)
     if recorded := why_recorded(trajectory, motion):
         raise LogError(
@@ -201,7 +201,7 @@ def export_motion(
     typer.echo(f"read {out / 'README.txt'} before the robot moves")
 
 
-def run_design(project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None) -> PlannedMotion:
+def run_design(project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None) -> Motion:
     """Designs a motion, writes it, and prints its quality.
 
     Args:

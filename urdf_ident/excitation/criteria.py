@@ -22,9 +22,12 @@ columns normalised by their size on random motion.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Protocol
+
 import numpy as np
 
-from ..linalg import Array, triangle
+from ..linalg import Array, IntArray, triangle
 
 CRITERIA = ("D", "A", "E", "cond", "frobenius", "block")
 #: Criteria of a single matrix; "block" is made of several "cond".
@@ -88,11 +91,7 @@ def matrix_criterion(name: str, W: Array, sharpness: float = np.inf) -> tuple[fl
 
 
 def criterion_value(name: str, W: Array) -> float:
-    """Returns the exact value of a criterion.
-
-    Args:
-        name: One of :data:`SPECTRAL`.
-        W: Weighted, scaled regressor of the base parameters, shape (m, b).
+    """Returns the exact value of a criterion in :data:`SPECTRAL` of a weighted, scaled regressor, shape (m, b).
 
     Returns:
         The value, a logarithm; inf for a motion that does not excite every parameter.
@@ -101,21 +100,92 @@ def criterion_value(name: str, W: Array) -> float:
 
 
 def condition_number(W: Array) -> float:
-    """Returns the condition number σ_max/σ_min.
-
-    Args:
-        W: Shape (m, b).
-    """
+    """Returns the condition number σ_max/σ_min of a matrix of shape (m, b)."""
     return float(np.exp(criterion_value("cond", W)))
 
 
 def format_criterion(value: float) -> str:
-    """Formats the value of a criterion.
-
-    Args:
-        value: Its logarithm.
-
-    Returns:
-        The criterion itself (the exponential) as text.
-    """
+    """Formats the value of a criterion, a logarithm: its exponential as text."""
     return f"{np.exp(value):.4g}" if np.isfinite(value) else "none yet"
+
+
+class Criterion(Protocol):
+    """A criterion of the rows of a motion, which may also need those of motions derived from it."""
+
+    def motions(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        """Returns the motions whose rows are needed, shapes (k·N, n), for a motion of N instants."""
+
+    def value(self, W: Array, sharpness: float) -> tuple[float, Array]:
+        """Returns the value and its gradient for rows W of :meth:`motions`, shape (k·N, n, b)."""
+
+    def fold(self, by_q: Array, by_v: Array, by_a: Array) -> tuple[Array, Array, Array]:
+        """Returns gradients with respect to the motion, shapes (N, n), from those with respect to :meth:`motions`."""
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralCriterion:
+    """A criterion of the rows of the motion itself.
+
+    Attributes:
+        name: One of :data:`SPECTRAL`.
+        known: Information rows of earlier logs, shape (m, b), in the units of the planned rows' mean; may be empty.
+    """
+
+    name: str
+    known: Array
+
+    def motions(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        return q, v, a
+
+    def value(self, W: Array, sharpness: float) -> tuple[float, Array]:
+        root = np.sqrt(len(W))
+        stack = W.reshape(-1, W.shape[2]) / root
+        value, gradient = matrix_criterion(self.name, np.vstack([stack, self.known]), sharpness)
+        return value, gradient[: len(stack)].reshape(W.shape) / root
+
+    def fold(self, by_q: Array, by_v: Array, by_a: Array) -> tuple[Array, Array, Array]:
+        return by_q, by_v, by_a
+
+
+@dataclass(frozen=True, eq=False)
+class BlockCriterion:
+    """Liu 2023's criterion on the condition of W and of its parts (docs/theory.md §8), as a logarithm.
+
+    ``(ω_α + ω_β + ω_γ) cond(W) + ω_α cond(W_acc) + ω_β cond(W_vel) + ω_γ cond(W_grav)``, each with its independent columns.
+
+    The weights are the variances of the parts' columns, as the paper describes. On a six-axis arm they are 0.011, 0.004 and
+    0.985: gravity, with the smallest condition number, has the largest weight, contrary to the paper's "parts with larger
+    condition numbers are given heavier weights". The parts improve at the expense of the whole, so that identified parameters
+    are worse than with plain ``cond``; ``scripts/papers/e_block.py`` prints the comparison.
+
+    Attributes:
+        columns: Indices of the base columns of W_acc, W_vel and W_grav that are independent there.
+        weights: ω_α, ω_β, ω_γ, shape (3,), sum 1.
+    """
+
+    columns: tuple[IntArray, IntArray, IntArray]
+    weights: Array
+
+    def motions(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        """Stacks the motion and its copies with zero v, zero a, and both."""
+        still = np.zeros_like(v)
+        return np.concatenate([q] * 4), np.concatenate([v, still, v, still]), np.concatenate([a, a, still, still])
+
+    def value(self, W: Array, sharpness: float) -> tuple[float, Array]:
+        whole, no_v, no_a, rest = W.reshape(4, -1, W.shape[2])
+        parts = (no_v - rest, no_a - rest, rest)
+        value, gradient = matrix_criterion("cond", whole, sharpness)
+        total = float(self.weights.sum() * np.exp(value))
+        bars = [self.weights.sum() * np.exp(value) * gradient, *(np.zeros_like(part) for part in parts)]
+        for k, (part, columns, weight) in enumerate(zip(parts, self.columns, self.weights, strict=True), 1):
+            value, gradient = matrix_criterion("cond", part[:, columns], sharpness)
+            total += float(weight * np.exp(value))
+            bars[k][:, columns] = weight * np.exp(value) * gradient
+        if not np.isfinite(total):
+            return np.inf, np.zeros_like(W)
+        stack = np.stack([bars[0], bars[1], bars[2], bars[3] - bars[1] - bars[2]])
+        return float(np.log(total)), stack.reshape(W.shape) / total
+
+    def fold(self, by_q: Array, by_v: Array, by_a: Array) -> tuple[Array, Array, Array]:
+        q, v, a = (x.reshape(4, -1, x.shape[1]) for x in (by_q, by_v, by_a))
+        return q.sum(axis=0), v[0] + v[2], a[0] + a[1]

@@ -19,21 +19,23 @@ from ..motion.collision.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
 from ..motion.trajectory import Trajectory
 from ..samples import ReadOnly
-from .assumptions import REPORT_RATE, weighted_regressor
 from .criteria import CRITERIA, condition_number, format_criterion
 from .earlier_logs import EarlierResult
 from .family import Family
-from .formulation import formulate
-from .planned.planned_motion import PlannedMotion
-from .planned_rows import PlannedRows
-from .search.global_start import check_global_start
-from .search.multi_start import FoundMotion, Problem, search
+from .global_start import check_global_start
+from .motion import Motion
+from .optimise import FoundMotion, optimise
+from .problem import Problem, formulate
+from .rows import REPORT_RATE, weighted_regressor
+
+#: Number of best motions of a search that are verified until one passes.
+VERIFIED = 6
 
 Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Design(PlannedMotion, ReadOnly):
+class Design(Motion, ReadOnly):
     """An optimised motion, ramps and repetitions included, and its expected information.
 
     Attributes:
@@ -160,39 +162,15 @@ def design_excitation(
     limits = limits or Limits.from_robot(model.robot)
     ends = (None if q is None else one_each(key, q, len(limits.joints)) for key, q in (("start", start), ("end", end)))
     shape = Family(family, limits.joints, float(duration), harmonics, periods, ramp if family == "fourier" else 0.0, *ends)
-    given = formulate(
-        model,
-        shape,
-        limits,
-        criterion,
-        noise=noise,
-        scaling=scaling,
-        after=after,
-        collisions=collisions,
-        global_start=global_start,
-    )
-    problem, model = given.problem, given.model
+    problem = formulate(model, shape, limits, criterion, noise=noise, scaling=scaling, after=after, collisions=collisions)
 
     def say(spent: float, value: float) -> None:
         if progress is not None:
             progress(min(1.0, spent / budget), f"{criterion} = {format_criterion(value)}")
 
-    outcome = search(problem, seed=seed, budget=budget, starts=starts, progress=None if progress is None else say)
-    best, report, clearance, repaired = certified(problem, outcome.candidates)
-    full, excitation = model.base(), shape.excitation(best.X)
-    settings = {
-        "duration": shape.period,
-        "criterion": criterion,
-        "family": shape.name,
-        "harmonics": shape.harmonics,
-        "periods": shape.periods,
-        "ramp": shape.ramp,
-        "start": None if shape.start is None else shape.start.tolist(),
-        "end": None if shape.end is None else shape.end.tolist(),
-        "global_start": global_start,
-        "seed": seed,
-        "budget": budget,
-    }
+    search = optimise(problem, seed=seed, budget=budget, starts=starts, global_start=global_start, progress=say)
+    best, report, clearance, reduced = certified(problem, search.improvements)
+    model, full, excitation = problem.model, problem.model.base(), shape.excitation(best.X)
     return Design(
         trajectory=shape.trajectory(best.X),
         excitation=excitation,
@@ -201,15 +179,27 @@ def design_excitation(
         limits=problem.limits,
         report=report,
         criterion=criterion,
-        value=exact_value(problem, given.rows, best.X),
+        value=problem.value(best.X, problem.exact),
         condition=condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))),
-        noise=given.rows.noise,
-        scaling=given.weighting,
-        starts=outcome.starts,
+        noise=problem.exact.noise,
+        scaling=problem.weighting,
+        starts=search.starts,
         elapsed=time.monotonic() - begun,
-        history=outcome.history,
-        settings=settings,
-        notes=(*given.notes, *outcome.notes, *repaired, *_slow_motion_hint(report)),
+        history=search.history,
+        settings={
+            "duration": shape.period,
+            "criterion": criterion,
+            "family": shape.name,
+            "harmonics": shape.harmonics,
+            "periods": shape.periods,
+            "ramp": shape.ramp,
+            "start": None if shape.start is None else shape.start.tolist(),
+            "end": None if shape.end is None else shape.end.tolist(),
+            "global_start": global_start,
+            "seed": seed,
+            "budget": budget,
+        },
+        notes=(*problem.notes, *search.notes, *reduced, *_slow_motion_hint(report)),
         clearance=clearance,
     )
 
@@ -226,12 +216,9 @@ def _slow_motion_hint(report: LimitReport) -> tuple[str, ...]:
 
 
 def certified(
-    problem: Problem, candidates: Sequence[FoundMotion]
+    problem: Problem, found: Sequence[FoundMotion]
 ) -> tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]]:
     """Returns the best motion that passes verification on a 1 ms grid with allowance, scaled down if necessary.
-
-    Args:
-        candidates: The motions, best first.
 
     Returns:
         The motion, its margins to limits, its clearance, and notes.
@@ -241,19 +228,18 @@ def certified(
     """
     best: tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]] | None = None
     report, clearance = None, None
-    family, obstacles = replace(problem.family, periods=1), problem.obstacles
-    torque = prior_torque(problem.criterion.rows.model.robot)
-    for candidate in candidates:
+    family, torque = replace(problem.family, periods=1), prior_torque(problem.model.robot)
+    for candidate in sorted(found, key=lambda motion: motion.value)[:VERIFIED]:
         if best is not None and best[0].value <= candidate.value:
             break  # the best of the rest, even if it need not be scaled
         for size in (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5):
             X = candidate.X if size == 1.0 else family.scaled(candidate.X, size)
             trajectory = family.trajectory(X)
             report = check_limits(trajectory, problem.limits, torque=torque)
-            clearance = check_clearance(trajectory, obstacles.collisions) if obstacles is not None and report.feasible else None
+            clearance = check_clearance(trajectory, problem.collisions) if problem.collisions and report.feasible else None
             if report.feasible and (clearance is None or clearance.feasible):
                 note = () if size == 1.0 else (f"amplitude reduced to {100 * size:g} % to keep a limit between instants",)
-                value = candidate.value if size == 1.0 else exact_value(problem, problem.criterion.rows, X)
+                value = candidate.value if size == 1.0 else problem.value(X, problem.rows)
                 if best is None or value < best[0].value:
                     best = replace(candidate, X=X, value=value), report, clearance, note
                 break
@@ -264,18 +250,3 @@ def certified(
     if clearance is not None:
         clearance.require()
     raise LimitError("no motion inside the limits was found", remedy="allow a larger excitation.budget, or widen the limits")
-
-
-def exact_value(problem: Problem, rows: PlannedRows, X: Array) -> float:
-    """Evaluates the criterion with unsoftened signs on many instants.
-
-    Args:
-        rows: Rows of the unsoftened model.
-        X: Unknowns, shape (d, n).
-
-    Returns:
-        The value, a logarithm.
-    """
-    criterion: Any = problem.criterion
-    motions = criterion.motions(*problem.family.criterion_grid(max(1000, 8 * problem.samples())).motion(X))
-    return float(replace(criterion, rows=rows).value(rows.evaluate(*motions)[0], np.inf)[0])

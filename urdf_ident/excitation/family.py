@@ -138,6 +138,11 @@ class Family:
         core = {"fourier": 2 * self.harmonics + 1, "modified_fourier": 2 * self.harmonics - 2, "spline": 4 * self.harmonics}
         return core[self.name] + int(self.has_start_pose and self.start is None)
 
+    @property
+    def samples(self) -> int:
+        """Initial number of instants per period for the criterion: the motion and its sines have few harmonics."""
+        return max(60, 24 * self.harmonics)
+
     def trajectory(self, X: Array) -> Trajectory:
         """Returns the motion for given unknowns.
 

@@ -25,9 +25,9 @@ from ..statistics.accumulate import accumulate
 from ..statistics.fit import Fit
 from ..statistics.rows import RowFilter
 from ..units import percent
-from .assumptions import column_scale, usable_limits
 from .earlier_logs import EarlierResult, continued, row_noise
-from .planned_rows import PlannedRows, designable
+from .problem import column_scale, usable_limits
+from .rows import PlannedRows, designable
 
 #: Singular values of the scaled rows below this fraction of the largest, and entries of null directions, count as zero.
 RANK, UNSEEN = 1e-12, 1e-7

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..motion.limits import Limits
     from .design import Progress
     from .earlier_logs import EarlierResult
-    from .planned.planned_motion import PlannedMotion
+    from .motion import Motion
 
 Range = tuple[float, float]
 PerJoint = float | list[float] | dict[str, float]
@@ -106,32 +106,6 @@ class ExcitationSection(Section):
         LimitsSection(), description="override the URDF's limits of position, velocity, acceleration, torque"
     )
 
-    def options(self, robot: Robot) -> dict[str, Any]:
-        """Returns the arguments for :func:`urdf_ident.design_excitation`.
-
-        Args:
-            robot: The robot; lists follow its `order` and are converted to model order here.
-
-        Returns:
-            Keyword arguments.
-
-        Raises:
-            ProjectError: A list of the wrong length, or an unknown joint.
-            LimitError: Position limits leave no room.
-        """
-        left_out = {"limits", "start", "end", "noise", "collisions", "world", "clearance", "speeds", "cruise"}
-        left_out |= {"circle", "points", "dwell"}
-        out = self.model_dump(exclude=left_out)
-        out["limits"] = self._limits(robot)
-        nothing = np.full(robot.n, np.nan)
-        for key in ("start", "end", "noise"):
-            value = getattr(self, key)
-            out[key] = None if value is None else _per_joint(robot, value, key, nothing)
-            if value is not None and not np.isfinite(out[key]).all():
-                joint = robot.joints[int(np.argmin(np.isfinite(out[key])))]
-                raise ProjectError(f"excitation.{key} has no value for joint '{joint}'", expected="one number per joint")
-        return out
-
     def design(
         self,
         model: DynamicModel,
@@ -139,53 +113,62 @@ class ExcitationSection(Section):
         *,
         after: EarlierResult | None = None,
         progress: Progress | None = None,
-    ) -> PlannedMotion:
-        """Designs the motion of this section.
+    ) -> Motion:
+        """Designs the motion of this section; lists of values follow the robot's `order`.
 
         Args:
             folder: Base folder of a relative path of the world file.
-            after: An earlier result, see :func:`.design.design_excitation`; has no effect on sweeps.
+            after: An earlier result, see :func:`.design.design_excitation`; only searched motions depend on it.
             progress: See :func:`.design.design_excitation`.
 
         Returns:
             The motion, certified.
 
         Raises:
-            ProjectError, LimitError: See :meth:`options`.
+            ProjectError: A list of the wrong length, or an unknown joint.
+            LimitError: Limits leave no room, or see the function of the family.
             MissingFileError, ModelError: See :meth:`build_collisions`.
         """
         from ..motion.limits import prior_torque
+        from .circle import design_circle
         from .design import design_excitation  # needed only for a design
-        from .planned.circle import design_circle
-        from .planned.poses import design_poses
-        from .planned.sweeps import bidirectional_experiment
-        from .planned.via_points import design_points
+        from .poses import design_poses
+        from .sweeps import bidirectional_experiment
+        from .via_points import design_points
 
         robot = model.robot
-        options, collisions = self.options(robot), self.build_collisions(robot, folder)
+        start, end, noise = (self._of_joints(robot, key) for key in ("start", "end", "noise"))
+        shared: dict[str, Any] = {
+            "limits": self.build_limits(robot),
+            "collisions": self.build_collisions(robot, folder),
+            "seed": self.seed,
+        }
+        if self.family == "sweeps":
+            torque = prior_torque(robot)
+            return bidirectional_experiment(home=start, count=self.speeds, cruise=self.cruise, torque=torque, **shared)
         if self.family == "poses":
-            return design_poses(
-                model, limits=options["limits"], torque=prior_torque(robot), collisions=collisions, seed=self.seed
-            )
-        path = {"start": options["start"], "limits": options["limits"], "collisions": collisions}
-        search: dict[str, Any] = {"seed": self.seed, "budget": self.budget}
+            return design_poses(model, torque=prior_torque(robot), **shared)
+        shared.update(start=start, budget=self.budget)
         if self.family == "circle":
-            return design_circle(model, **self.circle.model_dump(), **path, **search)
+            return design_circle(model, **self.circle.model_dump(), **shared)
         if self.family == "points":
-            listed = self.points if isinstance(self.points, int) else self._listed(robot, self.points)
-            more = {"criterion": self.criterion, "noise": options["noise"], "dwell": self.dwell}
-            return design_points(model, points=listed, **more, **path, **search)
-        if self.family != "sweeps":
-            return design_excitation(model, after=after, collisions=collisions, progress=progress, **options)
-        return bidirectional_experiment(
-            options["limits"],
-            home=options["start"],
-            count=self.speeds,
-            cruise=self.cruise,
-            torque=prior_torque(robot),
-            collisions=collisions,
-            seed=self.seed,
+            points = self.points if isinstance(self.points, int) else self._listed(robot, self.points)
+            return design_points(model, points=points, criterion=self.criterion, noise=noise, dwell=self.dwell, **shared)
+        shape = self.model_dump(
+            include={"duration", "criterion", "family", "harmonics", "periods", "ramp", "scaling", "global_start"}
         )
+        return design_excitation(model, end=end, noise=noise, after=after, progress=progress, **shape, **shared)
+
+    def _of_joints(self, robot: Robot, key: str) -> Array | None:
+        """Returns the values of a key in model order, shape (n,), or None if it is not set."""
+        value = getattr(self, key)
+        if value is None:
+            return None
+        out = _per_joint(robot, value, key, np.full(robot.n, np.nan))
+        if not np.isfinite(out).all():
+            joint = robot.joints[int(np.argmin(np.isfinite(out)))]
+            raise ProjectError(f"excitation.{key} has no value for joint '{joint}'", expected="one number per joint")
+        return out
 
     def _listed(self, robot: Robot, points: list[list[float]]) -> Array:
         """Returns via points in model order, shape (K, n)."""
@@ -199,8 +182,13 @@ class ExcitationSection(Section):
                 )
         return np.array([_per_joint(robot, point, "points", np.zeros(robot.n)) for point in points])
 
-    def _limits(self, robot: Robot) -> Limits:
-        """Returns the URDF's limits with the overrides of this section."""
+    def build_limits(self, robot: Robot) -> Limits:
+        """Returns the URDF's limits with the overrides of this section.
+
+        Raises:
+            ProjectError: A list of the wrong length, or an unknown joint.
+            LimitError: They leave no room.
+        """
         from ..motion.limits import Limits
 
         stated = Limits.from_robot(robot)

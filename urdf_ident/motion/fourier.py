@@ -147,7 +147,6 @@ def random_fourier(
     centre = finite_middle(low, high) if start is None else one_each("start", start, len(limits.joints))
     limits.require_inside(centre, "start pose")
     half_range = np.minimum(np.minimum(high - centre, centre - low), span) * fill
-    acceleration = np.where(np.isfinite(limits.acceleration), limits.acceleration, 2.0 * limits.velocity)
     free = rng.standard_normal((2, n, harmonics - 1)) * (1.0 / np.sqrt(np.arange(1, harmonics)))
     shape = modified_fourier(limits.joints, duration, np.zeros(n), free[0], free[1])
     q, v, a = shape.evaluate(np.linspace(0.0, duration, 400 * harmonics + 1))
@@ -155,7 +154,9 @@ def random_fourier(
     peaks = [
         np.abs(x).max(axis=0) + shape.bounds(order + 2) * step**2 / 8 for order, x in enumerate((q, v, a))
     ]  # bounds that also hold between samples
-    scale = np.min([half_range / peaks[0], fill * limits.velocity / peaks[1], fill * acceleration / peaks[2]], axis=0)[:, None]
+    scale = np.min(
+        [half_range / peaks[0], fill * limits.velocity / peaks[1], fill * limits.assumed_acceleration / peaks[2]], axis=0
+    )[:, None]
     return modified_fourier(limits.joints, duration, centre, free[0] * scale, free[1] * scale, periods=periods)
 
 

@@ -127,6 +127,11 @@ class Limits:
         """Half the position range, shape (n,) [rad or m]."""
         return np.asarray((self.upper - self.lower) / 2)
 
+    @property
+    def assumed_acceleration(self) -> Array:
+        """Acceleration limits, shape (n,) [rad/s² or m/s²]; where unknown, the velocity limit per half second."""
+        return np.where(np.isfinite(self.acceleration), self.acceleration, 2.0 * self.velocity)
+
     def random_pose(self, rng: np.random.Generator, reach: Array) -> Array:
         """Returns a pose drawn evenly about the middle of the position ranges, shape (n,) [rad or m].
 

@@ -139,7 +139,7 @@ def motion_advice(ident: Identification) -> str:
         return ""
     settings = ident.project.excitation
     try:
-        expected = forecast_random_motion(ident, settings.options(ident.model.robot)["limits"], settings.duration)
+        expected = forecast_random_motion(ident, settings.build_limits(ident.model.robot), settings.duration)
     except (LimitError, ModelError):  # no limits in the URDF, or elastic joints: `design` reports it
         return ""
     return f"next: {expected.sentence()}, even with a random motion; --next TRAJ.csv designs a better one"

@@ -10,22 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from ...errors import LimitError
-from ...linalg import Array, BoolArray
-from ...model import rigid_bodies as engine
-from ...model.dynamic_model import DynamicModel
-from ...model.robot import Robot
-from ...motion.collision.clearance import check_clearance
-from ...motion.collision.collisions import Collisions
-from ...motion.collision.freeing import freed
-from ...motion.limits import Limits, Torque, check_limits, finite_ends
-from ...motion.point_to_point import trapezoidal
-from ...motion.trajectory import PiecewisePolynomial
-from .planned_motion import PlannedMotion
+from ..errors import LimitError
+from ..linalg import Array, BoolArray
+from ..model import rigid_bodies as engine
+from ..model.dynamic_model import DynamicModel
+from ..model.robot import Robot
+from ..motion.collision.clearance import check_clearance
+from ..motion.collision.collisions import Collisions
+from ..motion.collision.freeing import freed
+from ..motion.limits import Limits, Torque, check_limits, finite_ends
+from ..motion.point_to_point import trapezoidal
+from ..motion.trajectory import PiecewisePolynomial
+from .motion import Motion
 
 #: Number of poses, holding time of each [s], and number of random candidates.
 COUNT, HOLD, DRAWN = 12, 1.5, 200
@@ -42,7 +41,7 @@ _FEWEST, _ENOUGH, _TRIES = 4, 4 * COUNT, 30
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PosesExperiment(PlannedMotion):
+class PosesExperiment(Motion):
     """Static poses, each approached from both sides.
 
     Attributes:
@@ -92,16 +91,30 @@ def design_poses(
     limits.require("velocity")
     carrying: BoolArray = np.isin(np.arange(robot.n) + 1, list(robot.model.supports[robot.tip + 1]))
     approach = np.where(robot.prismatic, 0.2, 1.0) * APPROACH * carrying
-    draw = partial(_draw, robot, limits, approach, np.random.default_rng(seed))
+    low, high = finite_ends(limits.lower, limits.upper)
+    half = np.maximum(FILL * (high - low) / 2 - approach, 0.0)
+    half = np.minimum(half, np.where(robot.prismatic, np.inf, np.pi))
+    rng = np.random.default_rng(seed)
+
+    def draw(count: int = 1) -> Array:
+        return np.asarray((low + high) / 2 + half * rng.uniform(-1.0, 1.0, (count, robot.n)))
+
     drawn = _held(_free(draw, carrying, approach, limits, collisions), approach, limits, torque)
+    speed = np.minimum(_SLOW * limits.velocity, np.where(robot.prismatic, 0.2, 1.0) * _FASTEST)
+    rise = np.minimum(_RISE * speed, np.where(np.isfinite(limits.acceleration), 0.5 * limits.acceleration, np.inf))
     for _ in range(_ROUNDS):
         if len(drawn) < _FEWEST:
             raise LimitError(
                 "too few of the poses can be joined without collision", remedy="restrict excitation.limits.position"
             )
         chosen, errors = _chosen(robot, drawn, min(COUNT, len(drawn)))
-        order = _short_order(drawn[chosen])
-        trajectory = _motion(robot, limits, order, approach)
+        left, order = [*drawn[chosen][1:]], [drawn[chosen][0]]  # in the order of the nearest neighbour
+        while left:
+            order.append(left.pop(int(np.argmin([np.abs(q - order[-1]).max() for q in left]))))
+        points = [order[0] - approach]
+        for q in order:  # approach from below, pass, and approach from above
+            points += [q - approach, q, q + approach, q]
+        trajectory = trapezoidal(robot.joints, np.array(points), speed, rise, 10.0 * rise, dwell=HOLD)
         clearance = None if collisions is None else check_clearance(trajectory, collisions, step=_STEP)
         if clearance is None or clearance.feasible:
             report = check_limits(trajectory, limits, torque=torque, rate=100.0)
@@ -112,24 +125,15 @@ def design_poses(
         clearance.require()
     report.require()
     names = ("mass [kg]", "m·x [kg·m]", "m·y [kg·m]", "m·z [kg·m]")
-    notes = () if collisions is None else collisions.notes
     return PosesExperiment(
         trajectory=trajectory,
-        poses=order,
+        poses=np.array(order),
         information=dict(zip(names, errors.tolist(), strict=True)),
         limits=limits,
         report=report,
         clearance=clearance,
-        notes=notes,
+        notes=() if collisions is None else collisions.notes,
     )
-
-
-def _draw(robot: Robot, limits: Limits, approach: Array, rng: np.random.Generator, count: int = 1) -> Array:
-    """Random poses, shape (count, n) [rad or m]."""
-    low, high = finite_ends(limits.lower, limits.upper)
-    middle, half = (low + high) / 2, np.maximum(FILL * (high - low) / 2 - approach, 0.0)
-    half = np.minimum(half, np.where(robot.prismatic, np.inf, np.pi))
-    return np.asarray(middle + half * rng.uniform(-1.0, 1.0, (count, robot.n)))
 
 
 def _held(poses: Array, approach: Array, limits: Limits, torque: Torque | None) -> Array:
@@ -163,13 +167,10 @@ def _free(
     def margin(q: Array) -> Array:
         return np.asarray((collisions.distances(np.array([q - approach, q, q + approach])) - collisions.required).min(axis=0))
 
-    def one() -> Array:
-        return np.asarray(draw()[0])
-
-    poses = np.where(carrying, poses, rest if carrying.all() else freed(rest, collisions, margin, one, _TRIES))
+    poses = np.where(carrying, poses, rest if carrying.all() else freed(rest, collisions, margin, lambda: draw()[0], _TRIES))
     margins = np.array([margin(q) for q in poses])
     for k in np.flatnonzero((margins <= 0).any(axis=1))[: max(_ENOUGH - int((margins > 0).all(axis=1).sum()), 0)]:
-        poses[k] = freed(poses[k], collisions, margin, one, _TRIES, carrying)
+        poses[k] = freed(poses[k], collisions, margin, lambda: draw()[0], _TRIES, carrying)
         margins[k] = margin(poses[k])
     free = (margins > 0).all(axis=1)
     if free.sum() < _FEWEST:
@@ -202,20 +203,3 @@ def _chosen(robot: Robot, poses: Array, count: int) -> tuple[list[int], Array]:
     errors = np.full(4, np.inf)
     errors[used] = np.sqrt(np.diag(np.linalg.inv(total))[robot.n :])
     return taken, np.where(errors > 100.0, np.inf, errors)
-
-
-def _short_order(poses: Array) -> Array:
-    """Orders the poses by nearest neighbour, starting with the first."""
-    rest, out = [*poses[1:]], [poses[0]]
-    while rest:
-        out.append(rest.pop(int(np.argmin([np.abs(q - out[-1]).max() for q in rest]))))
-    return np.array(out)
-
-
-def _motion(robot: Robot, limits: Limits, poses: Array, approach: Array) -> PiecewisePolynomial:
-    points = [poses[0] - approach]
-    for q in poses:  # approach from below, pass, and approach from above
-        points += [q - approach, q, q + approach, q]
-    speed = np.minimum(_SLOW * limits.velocity, np.where(robot.prismatic, 0.2, 1.0) * _FASTEST)
-    rise = np.minimum(_RISE * speed, np.where(np.isfinite(limits.acceleration), 0.5 * limits.acceleration, np.inf))
-    return trapezoidal(robot.joints, np.array(points), speed, rise, 10.0 * rise, dwell=HOLD)

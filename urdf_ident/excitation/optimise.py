@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...errors import LimitError
-from ...linalg import Array
-from ...motion.limits import Limits
-from ...parallel import one_thread
-from ..family import Family
+from ..errors import LimitError
+from ..linalg import Array
+from ..parallel import one_thread
 from .global_start import UNUSABLE, Encoding, evolve
-from .interior import LinearLimits, Options, Push, minimise
-from .objective import Criterion, Objective
-from .obstacles import ObjectiveWithObstacles, Obstacles
+from .interior import Evaluation, LinearLimits, Schedule, minimise
+from .objective import Objective
+from .obstacles import Obstacles
+from .problem import Problem
 
 #: Number of random motions, the best of which starts a local search.
 CANDIDATES = 6
@@ -47,63 +46,45 @@ COSTS = (1.2e-3, 0.8e-7, 4e-7)
 #: Number of random starts before the search also starts near its best motion, and the probability of the latter.
 FRESH, HOPS = 3, 0.75
 
-#: Number of best motions kept for the final verification.
-KEPT = 6
-
-QUICK = Options((0.1, 0.03), (8.0, 16.0), 25, 0.05)
-FINE = Options((0.01, 3e-3, 1e-3, 3e-4), (16.0, 32.0, 32.0, 64.0), 40, 0.02)
-POLISH = Options((1e-3, 3e-4, 1e-4), (64.0, 128.0, 256.0), 40, 0.02)
+QUICK = Schedule((0.1, 0.03), (8.0, 16.0), 25, 0.05)
+FINE = Schedule((0.01, 3e-3, 1e-3, 3e-4), (16.0, 32.0, 32.0, 64.0), 40, 0.02)
+POLISH = Schedule((1e-3, 3e-4, 1e-4), (64.0, 128.0, 256.0), 40, 0.02)
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """The optimisation problem of a design.
+def optimise(
+    problem: Problem,
+    *,
+    seed: int,
+    budget: float,
+    starts: int | None = None,
+    global_start: str = "none",
+    progress: Callable[[float, float], None] | None = None,
+) -> Search:
+    """Searches until the budget or the starts are used up; Ctrl-C ends the search with the best motion so far.
 
-    Attributes:
-        limits: Limits of the joints, finite for positions and velocities.
-        obstacles: The barrier on distances, or None.
+    Args:
+        budget: Of evaluations [s of a usual core].
+        starts: Number of random starts; None: limited by the budget.
         global_start: Method for the starts, one of :data:`.global_start.GLOBAL_STARTS`.
+        progress: Called at every improvement with the budget spent [s] and the best value.
+
+    Returns:
+        The finished search.
+
+    Raises:
+        LimitError: No motion was found; the message gives the cause.
     """
-
-    criterion: Criterion
-    family: Family
-    limits: Limits
-    obstacles: Obstacles | None = None
-    global_start: str = "none"
-
-    def objective(self, samples: int) -> Objective | ObjectiveWithObstacles:
-        """Returns the objective on a number of instants per period."""
-        family, extra = self.family, 0
-        grid = family.criterion_grid(samples)
-        if family.has_ramps:
-            ramp = (np.arange(10) + 0.5) / 10 * family.ramp
-            moments = np.concatenate([ramp, family.ramp + family.period + ramp])
-            extra, grid = len(moments), family.grid(np.concatenate([grid.time, moments]))
-        inside = Objective(self.criterion, grid, extra, TORQUE_FILL * self.limits.torque)
-        return inside if self.obstacles is None else ObjectiveWithObstacles(inside, self.obstacles)
-
-    def cost(self, samples: int) -> float:
-        """Returns the cost of an evaluation on a number of instants [s of a usual core]."""
-        rows = self.criterion.rows
-        whole, entry, pair = COSTS
-        pairs = 0 if self.obstacles is None else len(self.obstacles.collisions.pairs) * len(self.obstacles.grid.time)
-        return whole + entry * samples * rows.model.n * len(rows.base) + pair * pairs
-
-    def samples(self) -> int:
-        """Returns the initial number of instants per period: the motion and its sines have few harmonics."""
-        return max(60, 24 * self.family.harmonics)
-
-    def linear_limits(self) -> LinearLimits:
-        """Returns limits on q, v and a, tightened by the allowance between instants."""
-        count, start = 32 * self.family.harmonics, self.family.start
-        out = LinearLimits.build(self.family.limit_grid(count), self.limits, FILL / (1.0 + self.family.overshoot(count)))
-        if start is None:
-            return out
-        # keep a start pose close to a limit strictly feasible
-        for pose in (start, start if self.family.end is None else self.family.end):
-            out.upper[0] = np.maximum(out.upper[0], 0.5 * (pose + self.limits.upper))
-            out.lower[0] = np.minimum(out.lower[0], 0.5 * (pose + self.limits.lower))
-        return out
+    search = Search(problem, np.random.SeedSequence(seed).spawn(1)[0], budget, global_start, progress)
+    with one_thread():
+        try:
+            search.run(starts)
+        except KeyboardInterrupt:
+            if not search.improvements:
+                raise
+            search.notes.append("interrupted: the best motion so far")
+    if search.exhausted and not search.improved:
+        search.notes.append("the budget was used up before the first motion was improved: allow more")
+    return search
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +97,7 @@ class FoundMotion:
 
     value: float
     X: Array = field(repr=False)
-    starts: int = 0
     spent: float = 0.0
-
-
-Found = Callable[[FoundMotion], None]
 
 
 class Search:
@@ -130,25 +107,56 @@ class Search:
         problem: The problem.
         seed: Of the random starts.
         budget: Of evaluations [s of a usual core].
+        global_start: Method for the starts.
+        progress: Called at every improvement with the budget spent [s] and the best value.
+
+    Attributes:
+        best: The best motion so far.
+        improvements: Every motion that was the best at its time.
+        improved: Whether a local search has run at least one step.
     """
 
-    def __init__(self, problem: Problem, seed: int | np.random.SeedSequence, budget: float) -> None:
-        self.problem, self.budget, self.spent = problem, budget, 0.0
+    def __init__(
+        self,
+        problem: Problem,
+        seed: int | np.random.SeedSequence,
+        budget: float,
+        global_start: str = "none",
+        progress: Callable[[float, float], None] | None = None,
+    ) -> None:
+        self.problem, self.budget, self.spent, self.starts = problem, budget, 0.0, 0
+        self.global_start, self.progress = global_start, progress
         self.rng = np.random.default_rng(seed)
-        self.limits = problem.linear_limits()
-        self.samples = problem.samples()
+        family, limits = problem.family, problem.limits
+        self.obstacles = None if problem.collisions is None else Obstacles(problem.collisions, family, limits)
+        count = 32 * family.harmonics
+        self.limits = LinearLimits.build(family.limit_grid(count), limits, FILL / (1.0 + family.overshoot(count)))
+        if family.start is not None:  # keep poses close to a limit strictly feasible
+            for pose in (family.start, family.start if family.end is None else family.end):
+                self.limits.upper[0] = np.maximum(self.limits.upper[0], 0.5 * (pose + limits.upper))
+                self.limits.lower[0] = np.minimum(self.limits.lower[0], 0.5 * (pose + limits.lower))
+        self.samples = family.samples
         self.objective = self._counted(self.samples)
         self.best = FoundMotion(np.inf, np.zeros(0))
-        self.starts = 0
-        self._levels: list[float] = []
-        #: Whether a local search has run at least one step.
+        self.improvements: list[FoundMotion] = []
         self.improved = False
+        self.notes: list[str] = []
+        self._levels: list[float] = []
 
-    def _counted(self, samples: int) -> Callable[..., tuple[float, Array]]:
+    def cost(self, samples: int) -> float:
+        """Returns the cost of an evaluation on a number of instants [s of a usual core]."""
+        whole, entry, pair = COSTS
+        rows = self.problem.rows
+        pairs = 0 if self.obstacles is None else len(self.obstacles.collisions.pairs) * len(self.obstacles.grid.time)
+        return whole + entry * samples * rows.model.n * len(rows.base) + pair * pairs
+
+    def _counted(self, samples: int) -> Callable[..., Evaluation]:
         """The objective on a number of instants, which adds its cost to :attr:`spent`."""
-        objective, cost = self.problem.objective(samples), self.problem.cost(samples)
+        problem = self.problem
+        torque, cost = TORQUE_FILL * problem.limits.torque, self.cost(samples)
+        objective = Objective.of(problem.criterion, problem.rows, problem.family, samples, torque, self.obstacles)
 
-        def evaluate(X: Array, barrier: float, sharpness: float = np.inf) -> tuple[float, Array]:
+        def evaluate(X: Array, barrier: float, sharpness: float = np.inf) -> Evaluation:
             self.spent += cost
             return objective(X, barrier, sharpness)
 
@@ -159,12 +167,20 @@ class Search:
         """Whether the budget is used up."""
         return self.spent >= self.budget
 
-    def run(self, starts: int | None, found: Found) -> None:
+    @property
+    def history(self) -> tuple[tuple[float, float], ...]:
+        """Budget spent [s] and value of every motion that was better than all before."""
+        out: list[tuple[float, float]] = []
+        for motion in self.improvements:
+            if not out or motion.value < out[-1][1]:
+                out.append((motion.spent, motion.value))
+        return tuple(out)
+
+    def run(self, starts: int | None) -> None:
         """Searches until the budget is used up, or until the starts are done.
 
         Args:
             starts: Number of starts; None: limited by the budget. At least one motion is sought in any case.
-            found: Called with every improvement.
 
         Raises:
             LimitError: No motion was found; the message gives the cause.
@@ -172,21 +188,21 @@ class Search:
         while starts is None or self.starts < starts:
             hop = self.starts >= FRESH and self.rng.random() < HOPS
             try:
-                X = self._hop() if hop else self._start(found)
+                X = self._hop() if hop else self.start()
             except LimitError:
-                if not self.best.X.size:
+                if not self.improvements:
                     raise
                 X = self.best.X  # continue from the best motion
             self.starts += 1
             if self.exhausted:
                 return
-            X = self._improve(X, QUICK, found)
+            X = self.improve(X, QUICK)
             if self.exhausted or not (hop or self._promising(self._value(X))):
                 continue
             before = self.best.value
-            X = self._improve(X, FINE, found)
+            X = self.improve(X, FINE)
             if not self.exhausted and self.best.value < before:
-                self._refine(self._improve(X, POLISH, found), found)
+                self._refine(self.improve(X, POLISH))
             if self.exhausted:
                 return
 
@@ -197,27 +213,27 @@ class Search:
 
     def _hop(self) -> Array:
         """Returns a motion between the best and a random one; linear limits are convex, so it is inside them."""
+        best = self.best.X
         for part in (self.rng.uniform(0.1, 0.4), 0.1, 0.03):
-            X = self.best.X + part * (self.random() - self.best.X)
+            X = best + part * (self.random() - best)
             if np.isfinite(self._value(X)):
                 return np.asarray(X)
-        return self.best.X
+        return best
 
-    def _start(self, found: Found) -> Array:
-        """Returns the best of several random motions, or the result of a global search from it."""
-        picked: tuple[float, Array] | None = None
+    def start(self) -> Array:
+        """Returns the best of several random motions, or the result of a global search from it, shape (d, n)."""
+        level, X = np.inf, np.zeros(0)
         for _ in range(CANDIDATES):
-            X = self.random()
-            value = self._value(X)
-            if picked is None or value < picked[0]:
-                picked = value, X
-                self._offer(X, value, found)
+            candidate = self.random()
+            value = self._value(candidate)
+            if not X.size or value < level:
+                level, X = value, candidate
+                self._offer(X, value)
             if self.exhausted:
                 break
-        X = picked[1] if picked is not None else self.random()
-        return X if self.problem.global_start == "none" else self._evolved(X, found)
+        return X if self.global_start == "none" else self._evolved(X)
 
-    def _evolved(self, X: Array, found: Found) -> Array:
+    def _evolved(self, X: Array) -> Array:
         """Returns the best motion of a global search from a given one."""
         encoding = Encoding(self.problem.family, self.problem.limits, self.limits)
         best = [(self._value(X), X)]
@@ -232,76 +248,76 @@ class Search:
                     return value
             return UNUSABLE
 
-        evolve(self.problem.global_start, evaluate, encoding.encode(X), self.rng, lambda: self.exhausted)
-        self._offer(best[0][1], best[0][0], found)
+        evolve(self.global_start, evaluate, encoding.encode(X), self.rng, lambda: self.exhausted)
+        self._offer(best[0][1], best[0][0])
         return best[0][1]
 
-    def _improve(self, X: Array, options: Options, found: Found) -> Array:
+    def improve(self, X: Array, schedule: Schedule) -> Array:
+        """Returns the result of a local search from a feasible motion, shape (d, n)."""
         passed: list[Array] = []
 
         def on_iterate(X: Array) -> bool:
             self.improved = True
             passed.append(X)
-            if self.exhausted or self.problem.obstacles is None or len(passed) % LOOKED_AT:
+            if self.exhausted or self.obstacles is None or len(passed) % LOOKED_AT:
                 return self.exhausted
-            kept = self._is_clear(X)
-            if kept:
-                self._offer(X, self._value(X), found)
-            return not kept
+            clear = self._is_clear(X)
+            if clear:
+                self._offer(X, self._value(X))
+            return not clear
 
-        start = X
+        fallback = X
         for _ in range(ROUNDS):
             passed[:] = [X]
-            X = minimise(self.objective, self.limits, X, options, on_iterate, self._push)
+            X = minimise(self.objective, self.limits, X, schedule, on_iterate)
             for _ in range(CHECKED_BACK if self.exhausted else 1):
                 if self._is_clear(X):
-                    self._offer(X, self._value(X), found)
+                    self._offer(X, self._value(X))
                     return X
                 # The grid now covers the violation between instants: restart from the last motion that satisfies it.
                 kept = next((earlier for earlier in reversed(passed) if np.isfinite(self._value(earlier))), None)
                 if kept is None:
-                    return self.best.X if self.best.X.size else start
+                    return self.best.X if self.improvements else fallback
                 X = kept
             if self.exhausted:
                 break
-        return self.best.X if self.best.X.size else start
+        return self.best.X if self.improvements else fallback
 
-    def _refine(self, X: Array, found: Found) -> None:
+    def _refine(self, X: Array) -> None:
         """Doubles the instants, also for later searches, if the criterion still depends on their number."""
         for _ in range(3):
             finer = self._counted(2 * self.samples)
-            value = finer(X, 0.0)[0]
+            value = finer(X, 0.0).value
             if abs(value - self._value(X)) < RESOLUTION or self.exhausted:
                 return
             for size in (0.98, 0.95, 0.9):  # a torque peak between the old instants
                 if np.isfinite(value):
                     break
                 X = self.problem.family.scaled(X, size)
-                value = finer(X, 0.0)[0]
+                value = finer(X, 0.0).value
             else:
                 return
             self.samples, self.objective = 2 * self.samples, finer
-            if self.best.X.size:
+            if self.improvements:
                 self.best = replace(self.best, value=self._value(self.best.X))
-            X = self._improve(X, FINE, found)
+            X = self.improve(X, FINE)
 
     def _value(self, X: Array) -> float:
-        return self.objective(X, 0.0)[0]
-
-    def _push(self) -> Push | None:
-        return None if self.problem.obstacles is None else self.problem.obstacles.push
+        return self.objective(X, 0.0).value
 
     def _is_clear(self, X: Array) -> bool:
-        if self.problem.obstacles is None:
+        if self.obstacles is None:
             return True
-        self.spent += self.problem.cost(self.samples)
-        return self.problem.obstacles.is_clear(X)
+        self.spent += self.cost(self.samples)
+        return self.obstacles.is_clear(X)
 
-    def _offer(self, X: Array, value: float, found: Found) -> None:
-        better = value < self.best.value or not self.best.X.size
-        if better and self._is_clear(X):
-            self.best = FoundMotion(value, X.copy(), self.starts, self.spent)
-            found(self.best)
+    def _offer(self, X: Array, value: float) -> None:
+        """Takes a motion if it is better than the best one and its distances are certified."""
+        if value < self.best.value and self._is_clear(X):
+            self.best = FoundMotion(value, X.copy(), self.spent)
+            self.improvements.append(self.best)
+            if self.progress is not None:
+                self.progress(self.spent, min(motion.value for motion in self.improvements))
 
     def random(self) -> Array:
         """Returns a random motion about a pose, as large as joint and torque limits allow.
@@ -319,10 +335,10 @@ class Search:
             for size in 0.7 ** np.arange(12):
                 X = np.asarray(rest + size * swing)
                 # The very first motion must be feasible, even if the budget is small.
-                if np.isfinite(self._value(X)) and (self.best.X.size or self._is_clear(X)):
+                if np.isfinite(self._value(X)) and (self.improvements or self._is_clear(X)):
                     return X
-            if self.exhausted and self.problem.obstacles is not None and self.problem.obstacles.violation is not None:
-                self.problem.obstacles.violation.require()
+            if self.exhausted and self.obstacles is not None and self.obstacles.violation is not None:
+                self.obstacles.violation.require()
         raise LimitError(
             "no motion inside the limits shows every parameter",
             got=f"{TRIES} random motions without one",
@@ -331,7 +347,7 @@ class Search:
 
     def _rest(self) -> Array:
         """Returns the unknowns of standing still at a pose where gravity is within the torque limits."""
-        family, limits, obstacles = self.problem.family, self.problem.limits, self.problem.obstacles
+        family, limits, obstacles = self.problem.family, self.problem.limits, self.obstacles
         blocked, collided = (np.inf, ""), ""
         for _ in range(POSES if family.start is None else 1):
             pose = family.random_pose(self.rng, limits)
@@ -367,63 +383,8 @@ class Search:
 
     def _gravity_load(self, pose: Array) -> tuple[float, str]:
         """The largest share of a usable torque limit that gravity needs at a pose, and its torque in words."""
-        rows, limits, still = self.problem.criterion.rows, self.problem.limits, np.zeros((1, len(pose)))
+        rows, limits, still = self.problem.rows, self.problem.limits, np.zeros((1, len(pose)))
         tau = np.abs(rows.torque(rows.evaluate(pose[None], still, still)[1])[0])
         share = tau / (0.95 * TORQUE_FILL * limits.torque)
         j = int(np.argmax(share))
         return float(share[j]), f"{tau[j]:.4g} of {limits.torque[j]:.4g} by joint '{limits.joints[j]}'"
-
-
-@dataclass
-class Outcome:
-    """Result of a search: best motions first, improvements over the budget spent, and notes."""
-
-    candidates: list[FoundMotion] = field(default_factory=list)
-    starts: int = 0
-    history: tuple[tuple[float, float], ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def add(self, candidate: FoundMotion) -> None:
-        """Adds a motion."""
-        if not self.candidates or candidate.value < self.candidates[0].value:
-            self.history = (*self.history, (candidate.spent, candidate.value))
-        self.candidates = sorted([*self.candidates, candidate], key=lambda motion: motion.value)[:KEPT]
-
-
-def search(
-    problem: Problem,
-    *,
-    seed: int,
-    budget: float,
-    starts: int | None = None,
-    progress: Callable[[float, float], None] | None = None,
-) -> Outcome:
-    """Searches until the budget or the starts are used up; Ctrl-C ends it with the best motion so far.
-
-    Args:
-        seed: Of the random starts.
-        budget: Of evaluations [s of a usual core].
-        starts: Number of random starts; None: limited by the budget.
-        progress: Called at every improvement with the budget spent [s] and the best value.
-
-    Raises:
-        LimitError: No motion was found; the message gives the cause.
-    """
-    outcome, worker = Outcome(), Search(problem, np.random.SeedSequence(seed).spawn(1)[0], budget)
-
-    def improved(candidate: FoundMotion) -> None:
-        outcome.add(candidate)
-        if progress is not None:
-            progress(worker.spent, outcome.candidates[0].value)
-
-    with one_thread():
-        try:
-            worker.run(starts, improved)
-        except KeyboardInterrupt:
-            if not outcome.candidates:
-                raise
-            outcome.notes = ("interrupted: the best motion so far",)
-    outcome.starts = worker.starts
-    if worker.exhausted and not worker.improved:
-        outcome.notes = (*outcome.notes, "the budget was used up before the first motion was improved: allow more")
-    return outcome

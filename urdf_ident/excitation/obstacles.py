@@ -9,22 +9,20 @@ its curvature is passed to the search (:class:`.interior.Push`), which would nee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from ...linalg import Array, BoolArray, IntArray
-from ...motion.collision.clearance import Clearance, SpeedBounds, check_clearance
-from ...motion.collision.collisions import Collisions
-from ...motion.collision.freeing import freed
-from ...motion.collision.placements import Poses
-from ...motion.collision.pruning import CONSTANT
-from ...motion.limits import Limits
-from ..family import Family
+from ..linalg import Array, IntArray
+from ..motion.collision.clearance import Clearance, SpeedBounds, check_clearance
+from ..motion.collision.collisions import Collisions
+from ..motion.collision.freeing import freed
+from ..motion.collision.placements import Poses
+from ..motion.collision.pruning import CONSTANT
+from ..motion.limits import Limits
+from .family import Family
 from .interior import Push
-from .objective import Objective
 
 #: Largest displacement of a link between two instants at the velocity limit of one joint [m].
 TRAVEL = 0.5
@@ -68,47 +66,47 @@ class Obstacles:
         collisions: As given.
         violation: The pair that came too close in the last motion rejected by :meth:`is_clear`.
         pad: Allowance beyond the required distance of each pair, shape (P,) [m].
-        push: Barrier contribution of the last evaluation with a weight; None if no pair was within range.
     """
 
     def __init__(self, collisions: Collisions, family: Family, limits: Limits) -> None:
         self.collisions = collisions
-        self.pad, self._constant, self._usual = _pads(collisions, limits)
+        P = len(collisions.pairs)
+        # A wrist that turns close to the forearm must neither block every motion nor be computed at every step.
+        q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (POSES, len(limits.joints)))
+        margin = collisions.distances(q) - collisions.required if P else np.zeros((1, 0))
+        self.pad, self._usual = np.clip(PAD_SHARE * margin.max(axis=0), 0.0, PAD), np.median(margin, axis=0)
+        #: Bound of a distance of which nothing is known yet, shape (P,); a constant one need not be computed.
+        self._unknown = np.where((np.ptp(margin, axis=0) < CONSTANT) & (margin.min(axis=0) > CONSTANT), np.inf, -np.inf)
         stroke = np.maximum(np.abs(limits.lower), np.abs(limits.upper))
         bounds = SpeedBounds.of(collisions, np.where(collisions.kinematics.prismatic, stroke, 0.0))
         self._arms = bounds.arms.T
         self.family = single = replace(family, periods=1)
         duration = single.period + 2 * single.lead
         fastest = float((bounds.arms * limits.velocity).max(initial=0.0))  # one joint alone at full speed
-        count = int(np.clip(np.ceil(duration * fastest / TRAVEL), *INSTANTS))
-        self._step, self._even = duration / (count - 1), count
-        self.grid = single.grid(np.linspace(0.0, duration, count))
-        self._last = np.zeros((count, len(limits.joints)))
-        self._bound = np.full((count, len(collisions.pairs)), -np.inf)  # nothing is known yet
-        self._bound[:, self._constant] = np.inf
+        self._even = int(np.clip(np.ceil(duration * fastest / TRAVEL), *INSTANTS))
+        self._step = duration / (self._even - 1)
+        self.grid = single.grid(np.linspace(0.0, duration, self._even))
+        self._last = np.zeros((self._even, len(limits.joints)))
+        self._bound = np.tile(self._unknown, (self._even, 1))
         self._least = collisions.required + self.pad
-        self.push: Push | None = None
-        self._kept: Array | None = None
+        self._certified: Array | None = None
         self._broken: list[tuple[int, int]] = []  # instants and pairs of recent violations
         self.violation: Clearance | None = None
 
-    def __call__(self, X: Array, weight: float) -> tuple[float, Array]:
-        """Returns value and gradient of the barrier.
+    def __call__(self, X: Array, weight: float) -> tuple[float, Push | None]:
+        """Returns the value of the barrier for unknowns X, shape (d, n), inf if a distance is violated, and its derivatives.
 
         Args:
-            X: The unknowns, shape (d, n).
             weight: Of the barrier; 0: only check the distances.
 
         Returns:
-            The value, inf if a distance is violated, and its gradient, shape (d, n).
+            The value, and the contributions of the distances within range; None if there are none.
         """
-        nothing = np.zeros_like(X)
-        self.push = None
         if not self.collisions.pairs:
-            return 0.0, nothing
+            return 0.0, None
         q = self.grid.bases[0] @ X + self.grid.constant[0]
         if self._repeats_violation(q):
-            return np.inf, nothing
+            return np.inf, None
         self._bound -= np.abs(q - self._last) @ self._arms
         self._last = q
         reach, every = self._reach(weight)
@@ -116,39 +114,29 @@ class Obstacles:
         spans = np.where(watched[:, None], reach, np.minimum(reach, RANGE))
         rows, pairs = np.nonzero(self._bound < self._least + spans)
         if not len(rows):
-            return 0.0, nothing
+            return 0.0, None
         used, where = np.unique(rows, return_inverse=True)
         poses = self.collisions.kinematics.evaluate(q[used])
         span = spans[rows, pairs]
         rough = self.collisions.rough(poses, where, pairs, self._least[pairs] + span)
         self._bound[rows, pairs] = rough
         near = np.flatnonzero(rough < self._least[pairs] + span)
-        found = []
-        for part in _COARSE_FIRST:
-            some = near[np.isin(rows[near] % 8, part)]
-            contacts = self._measure(poses, where[some], rows[some], pairs[some], span[some])
-            if contacts is None:
-                return np.inf, nothing
-            found.append(contacts)
-        if weight == 0:
-            return 0.0, nothing
-        return self._barrier(found, HEAVIER * weight / len(q))
-
-    def _barrier(self, found: Sequence[_Contacts], share: float) -> tuple[float, Array]:
-        """Returns value and gradient of the barrier and stores its contributions in :attr:`push`."""
-        rows = np.concatenate([each.rows for each in found])
-        span, s, by_distance = (
-            np.concatenate([getattr(each, name) for each in found]) for name in ("span", "s", "by_distance")
-        )
-        basis = self.grid.bases[0]
-        if not len(s):
-            return 0.0, np.zeros((basis.shape[1], by_distance.shape[1]))
+        contacts = []
+        for phases in _COARSE_FIRST:
+            some = near[np.isin(rows[near] % 8, phases)]
+            measured = self._measure(poses, where[some], rows[some], pairs[some], span[some])
+            if measured is None:
+                return np.inf, None
+            contacts.append(measured)
+        instants, span, s, by_distance = (np.concatenate(x) for x in zip(*contacts, strict=True))
+        if weight == 0 or not len(s):
+            return 0.0, None
+        share, basis = HEAVIER * weight / len(q), self.grid.bases[0]
         slope = share * (2 * (1 - s) * np.log(s) - (1 - s) ** 2 / s) / span
-        gradient = np.asarray(basis[rows].T @ (slope[:, None] * by_distance))
-        approach = (by_distance[:, :, None] * basis[rows][:, None, :]).reshape(len(s), -1)
+        gradient = np.asarray(basis[instants].T @ (slope[:, None] * by_distance))
+        approach = (by_distance[:, :, None] * basis[instants][:, None, :]).reshape(len(s), -1)
         curvature = share * (-2 * np.log(s) + 4 * (1 - s) / s + ((1 - s) / s) ** 2) / span**2
-        self.push = Push(gradient, approach, curvature, s * span)
-        return -share * float(((1 - s) ** 2 * np.log(s)).sum()), gradient
+        return -share * float(((1 - s) ** 2 * np.log(s)).sum()), Push(gradient, approach, curvature, s * span)
 
     def _reach(self, weight: float) -> tuple[Array, int]:
         """Returns the barrier range of each pair, shape (P,) [m], zero if distances are only checked, and the stride of its
@@ -160,52 +148,29 @@ class Obstacles:
         return np.clip(RANGE_SHARE * self._usual, min(RANGE, wide), wide), 1 + round(part * (EVERY - 1))
 
     def is_clear(self, X: Array) -> bool:
-        """Certifies all distances of a motion, also between instants; adds instants to the grid near violations.
-
-        Args:
-            X: The unknowns, shape (d, n).
-
-        Returns:
-            True if certified.
-        """
-        if self._kept is not None and np.array_equal(X, self._kept):
+        """Certifies all distances of a motion, also between instants; adds instants to the grid near violations."""
+        if self._certified is not None and np.array_equal(X, self._certified):
             return True
         motion = self.family.trajectory(X)
         report = check_clearance(motion, self.collisions, CHECKED)
         if report.feasible:
-            self._kept = X.copy()
+            self._certified = X.copy()
             return True
         self.violation = report.worst
         times = np.unique([pair.time for pair in report.pairs if pair.margin < 0])
         around = (times[:, None] + self._step * np.linspace(-1.0, 1.0, _AROUND)).ravel()
         self.grid = self.family.grid(np.concatenate([self.grid.time, np.clip(around, 0.0, motion.duration)]))
         self._last = np.concatenate([self._last, np.zeros((len(around), self._last.shape[1]))])
-        unknown = np.where(self._constant, np.inf, -np.inf)
-        self._bound = np.concatenate([self._bound, np.tile(unknown, (len(around), 1))])
+        self._bound = np.concatenate([self._bound, np.tile(self._unknown, (len(around), 1))])
         return False
 
     def violated_pair(self, pose: Array) -> str:
-        """Returns the pair that is too close at a pose.
-
-        Args:
-            pose: Shape (n,) [rad or m].
-
-        Returns:
-            The names of the pair; empty if there is none.
-        """
+        """Returns the names of the pair that is too close at a pose, shape (n,); empty if there is none."""
         margin = self._margin(pose)
         return "" if margin.min(initial=np.inf) > 0 else " and ".join(self.collisions.pairs[int(np.argmin(margin))].names)
 
     def freed(self, pose: Array, limits: Limits, rng: np.random.Generator) -> Array:
-        """Moves the joints between links that are too close until none are (see :func:`.freeing.freed`).
-
-        Args:
-            pose: Shape (n,) [rad or m].
-            limits: Finite position limits.
-
-        Returns:
-            A free pose, or the best one found; shape (n,).
-        """
+        """Moves the joints between links that are too close until none are (see :func:`.freeing.freed`)."""
         draw = partial(limits.random_pose, rng, FREE_RANGE * limits.half_range)
         return freed(pose, self.collisions, self._margin, draw, FREEING)
 
@@ -222,8 +187,15 @@ class Obstacles:
         distance = self.collisions.exact(self.collisions.kinematics.evaluate(q[used]), where, pairs, -np.inf)[0]
         return bool((distance <= self._least[pairs]).any())
 
-    def _measure(self, poses: Poses, where: IntArray, rows: IntArray, pairs: IntArray, span: Array) -> _Contacts | None:
-        """Computes distances; returns the contacts within the barrier range, or None if a distance is violated."""
+    def _measure(
+        self, poses: Poses, where: IntArray, rows: IntArray, pairs: IntArray, span: Array
+    ) -> tuple[IntArray, Array, Array, Array] | None:
+        """Computes distances; None if one is violated.
+
+        Returns:
+            Of those within the barrier range: instants, range [m] and margin as a fraction of it, shapes (M,), and gradients
+            with respect to the joints, shape (M, n).
+        """
         distance, first, second = self.collisions.exact(
             poses, where, pairs, float((self._least[pairs] + span).max(initial=0.0))
         )
@@ -234,59 +206,5 @@ class Obstacles:
             self._broken = list(dict.fromkeys([*new, *self._broken]))[:_REMEMBERED]
             return None
         close = np.flatnonzero(margin < span)
-        rows, pairs, span = rows[close], pairs[close], span[close]
-        by_distance = self.collisions.gradients(poses, where[close], pairs, first[close], second[close], distance[close])
-        return _Contacts(rows, span, margin[close] / span, by_distance)
-
-
-@dataclass(frozen=True, eq=False)
-class _Contacts:
-    """Distances within the barrier range: instants, range [m], margin as a fraction of the range, shapes (M,), and gradient of
-    the distance with respect to the joints, shape (M, n)."""
-
-    rows: IntArray
-    span: Array
-    s: Array
-    by_distance: Array
-
-
-def _pads(collisions: Collisions, limits: Limits) -> tuple[Array, BoolArray, Array]:
-    """Returns the pad of each pair, whether its distance is constant and need not be computed, and its median margin.
-
-    A wrist that turns close to the forearm must neither block every motion nor be computed at every step.
-    """
-    if not collisions.pairs:
-        return np.zeros(0), np.zeros(0, dtype=bool), np.zeros(0)
-    q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (POSES, len(limits.joints)))
-    margin = collisions.distances(q) - collisions.required
-    constant = (np.ptp(margin, axis=0) < CONSTANT) & (margin.min(axis=0) > CONSTANT)
-    return np.clip(PAD_SHARE * margin.max(axis=0), 0.0, PAD), constant, np.median(margin, axis=0)
-
-
-@dataclass(frozen=True, eq=False)
-class ObjectiveWithObstacles:
-    """An objective with collision avoidance.
-
-    Attributes:
-        objective: The objective without collisions.
-    """
-
-    objective: Objective
-    obstacles: Obstacles
-
-    def __call__(self, X: Array, barrier: float, sharpness: float = np.inf) -> tuple[float, Array]:
-        """Returns value and gradient.
-
-        Args:
-            X: The unknowns, shape (d, n).
-            barrier: Weight of both barriers.
-            sharpness: See :func:`..criteria.singular_criterion`.
-
-        Returns:
-            The value, inf if a limit or a distance is violated, and its gradient, shape (d, n).
-        """
-        kept, push = self.obstacles(X, barrier)
-        if not np.isfinite(kept):
-            return kept, push
-        value, gradient = self.objective(X, barrier, sharpness)
-        return value + kept, gradient + push
+        by_distance = self.collisions.gradients(poses, where[close], pairs[close], first[close], second[close], distance[close])
+        return rows[close], span[close], margin[close] / span[close], by_distance

@@ -1,4 +1,4 @@
-"""Base class of designed motions: the trajectory and its margins."""
+"""A designed motion of any kind: the trajectory and its margins."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ...motion.collision.clearance import ClearanceReport
-from ...motion.limits import LimitReport, Limits
-from ...motion.trajectory import Trajectory
-from ...units import percent
+from ..motion.collision.clearance import ClearanceReport
+from ..motion.limits import LimitReport, Limits
+from ..motion.trajectory import Trajectory
+from ..units import percent
 
 UNWATCHED = (
     "not watched; to keep links apart: `excitation: {collisions: true}`, in Python collisions=find_collisions(robot); "
@@ -18,7 +18,7 @@ UNWATCHED = (
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PlannedMotion:
+class Motion:
     """A motion inside the limits of the robot.
 
     Attributes:
@@ -41,19 +41,11 @@ class PlannedMotion:
         return self.trajectory.write(path, self.rate if rate is None else rate)
 
     def describe(self) -> list[str]:
-        """Describes the motion.
-
-        Returns:
-            Lines of text, specific to the kind of motion.
-        """
+        """Returns lines of text, specific to the kind of motion."""
         return [self.words]
 
     def summary(self) -> str:
-        """Describes the motion and its smallest margins.
-
-        Returns:
-            Several lines of text.
-        """
+        """Describes the motion and its smallest margins in several lines of text."""
         notes = (f"note: {note}" for note in self.notes)
         return "\n".join([*self.describe(), *closest_lines(self.report, self.clearance), *notes])
 
@@ -61,11 +53,7 @@ class PlannedMotion:
 
 
 def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> list[str]:
-    """Formats the smallest margin of each quantity.
-
-    Args:
-        clearance: Smallest distances; None if collisions are not checked.
-    """
+    """Formats the smallest margin of each quantity and the smallest distances (None: collisions are not checked)."""
     worst = {m.quantity: m for m in sorted(report.margins, key=lambda m: -m.relative)}
     lines = ["closest to each limit (torque: rigid bodies of the URDF; friction and rotors need more):"]
     for quantity in ("position", "velocity", "acceleration", "torque"):

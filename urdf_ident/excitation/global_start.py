@@ -17,17 +17,15 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, erfinv
 
-from ...errors import LimitError, MissingExtraError, check_known
-from ...linalg import Array, rms
-from ...motion.limits import Limits
-from ..family import POSE_RANGE, Family
+from ..errors import LimitError, MissingExtraError, check_known
+from ..linalg import Array, rms
+from ..motion.limits import Limits
+from .family import POSE_RANGE, Family
 from .interior import LinearLimits
 
 GLOBAL_STARTS = ("none", "cma", "differential_evolution")
-#: Number of evaluations before a local search begins.
-EVALUATIONS = 400
-#: Individuals per generation.
-POPULATION = 20
+#: Number of evaluations before a local search begins, and individuals per generation.
+EVALUATIONS, POPULATION = 400, 20
 #: Initial spread, in standard deviations of random motions.
 SPREAD = 0.4
 #: Amplitude of a motion as a fraction of the largest feasible one.
@@ -37,10 +35,7 @@ UNUSABLE = 1e6
 
 
 def check_global_start(name: str) -> None:
-    """Checks a method's name and that its package is installed.
-
-    Args:
-        name: One of :data:`GLOBAL_STARTS`.
+    """Checks a method's name, one of :data:`GLOBAL_STARTS`, and that its package is installed.
 
     Raises:
         LimitError: Unknown name; the message suggests the nearest one.
@@ -70,14 +65,7 @@ class Encoding:
         return len(self.limits.joints) if self.family.start is None else 0
 
     def encode(self, X: Array) -> Array:
-        """Encodes a motion as a vector.
-
-        Args:
-            X: Unknowns, shape (d, n).
-
-        Returns:
-            Shape (g,); for a motion that fills the limits, :meth:`decode` returns the same direction.
-        """
+        """Encodes unknowns, shape (d, n), as a vector; :meth:`decode` returns the same direction, drawn out to the limits."""
         scale = self.family.swing_scale(len(self.limits.joints))
         where = np.zeros(0)
         if self._free:
@@ -89,14 +77,7 @@ class Encoding:
         return np.concatenate([where, swing / size if size > 0 else swing])
 
     def decode(self, z: Array) -> tuple[Array, Array]:
-        """Decodes a vector to a motion.
-
-        Args:
-            z: Shape (g,).
-
-        Returns:
-            Unknowns of the pose at rest, and of the motion about it within limits on q, v and a, shape (d, n) each.
-        """
+        """Returns the unknowns of the pose at rest, and of the motion about it within limits on q, v and a, shape (d, n)."""
         n = len(self.limits.joints)
         pose = np.asarray(self.family.start)
         if self._free:
@@ -122,65 +103,43 @@ def evolve(
             Price 1997).
         evaluate: Shape (g,) → the value, finite; the caller stores the best.
         start: Start vector, shape (g,).
-        exhausted: Whether the budget is used up.
+        exhausted: Whether the budget is used up; nothing is evaluated then.
         evaluations: Largest number of evaluations; at least one generation unless the budget is used up.
 
     Raises:
         MissingExtraError: CMA-ES without the package ``cma``.
     """
-    limited = _Counted(evaluate, exhausted)
+
+    def value(z: Array) -> float:
+        return UNUSABLE if exhausted() else evaluate(z)
+
+    generations = max(1, evaluations // POPULATION)
     if method == "cma":
-        _covariance_adaptation(limited, start, rng, evaluations)
-    else:
-        _differential_evolution(limited, start, rng, evaluations)
-
-
-@dataclass
-class _Counted:
-    """A function that is no longer evaluated once the budget is used up."""
-
-    evaluate: Callable[[Array], float]
-    exhausted: Callable[[], bool]
-    count: int = 0
-
-    def __call__(self, z: Array) -> float:
-        if self.exhausted():
-            return UNUSABLE
-        self.count += 1
-        return self.evaluate(z)
-
-
-def _covariance_adaptation(value: _Counted, start: Array, rng: np.random.Generator, evaluations: int) -> None:
-    options: dict[str, Any] = {
-        "popsize": POPULATION,
-        "verbose": -9,
-        "seed": np.nan,
-        "randn": lambda *shape: rng.standard_normal(shape),
-    }
-    strategy = _cma().CMAEvolutionStrategy(start, SPREAD, options)
-    while value.count + POPULATION <= max(evaluations, POPULATION) and not value.exhausted() and not strategy.stop():
-        vectors = strategy.ask()
-        strategy.tell(vectors, [value(z) for z in vectors])
-
-
-def _differential_evolution(value: _Counted, start: Array, rng: np.random.Generator, evaluations: int) -> None:
+        options: dict[str, Any] = {"popsize": POPULATION, "verbose": -9, "seed": np.nan}
+        options["randn"] = lambda *shape: rng.standard_normal(shape)
+        strategy = _cma().CMAEvolutionStrategy(start, SPREAD, options)
+        for _ in range(generations):
+            if exhausted() or strategy.stop():
+                break
+            vectors = strategy.ask()
+            strategy.tell(vectors, [value(z) for z in vectors])
+        return
     from scipy.optimize import differential_evolution
 
     first = start + SPREAD * rng.standard_normal((POPULATION, len(start)))
     first[0] = start
-    bounds = np.tile([-4.0, 4.0], (len(start), 1))
     differential_evolution(
         value,
-        bounds,
+        np.tile([-4.0, 4.0], (len(start), 1)),
         init=np.clip(first, -4.0, 4.0),
-        maxiter=max(0, evaluations // POPULATION - 1),
+        maxiter=generations - 1,
         tol=0.0,
         strategy="currenttobest1bin",
         mutation=(0.4, 0.9),
         recombination=0.9,
         polish=False,
         seed=rng,
-        callback=lambda *_: value.exhausted(),
+        callback=lambda *_: exhausted(),
     )
 
 

@@ -8,20 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...errors import LimitError
-from ...linalg import Array, one_each, positive
-from ...model.dynamic_model import DynamicModel
-from ...model.robot import Robot
-from ...motion.cartesian import CartesianTrajectory, circle, translations
-from ...motion.collision.clearance import ClearanceReport, require_clearance
-from ...motion.collision.collisions import Collisions
-from ...motion.limits import LimitReport, Limits, Torque, check_limits, prior_torque
-from ..assumptions import usable_limits
-from .planned_motion import PlannedMotion
+from ..errors import LimitError
+from ..linalg import Array, one_each, positive
+from ..model.dynamic_model import DynamicModel
+from ..model.robot import Robot
+from ..motion.cartesian import circle, translations
+from ..motion.collision.clearance import require_clearance
+from ..motion.collision.collisions import Collisions
+from ..motion.limits import Limits, check_limits, prior_torque
+from .motion import Motion
+from .problem import usable_limits
 
 #: Speeds to try for a circle [m/s]: that of Wu 2012, and slower ones.
 SPEEDS = (0.5, 0.25, 0.1, 0.05)
@@ -47,7 +48,7 @@ def design_circle(
     collisions: Collisions | None = None,
     seed: int = 0,
     budget: float = 10.0,
-) -> PlannedMotion:
+) -> Motion:
     """Plans a circle of a frame at constant speed, with smooth start and stop; by default 100 mm at 0.5 m/s (Wu 2012).
 
     Args:
@@ -76,13 +77,31 @@ def design_circle(
     # unknown acceleration limits are not replaced: the speed determines the acceleration
     limits = replace(limits, acceleration=given.acceleration)
     frame, how = frame or robot.last_link, orientation or ("keep" if robot.n >= 6 else "free")
-    poses = _poses(limits, seed) if start is None else [one_each("start", start, len(limits.joints))]
-    normal = _normal(robot, frame, _poses(limits, seed)[:PLANES], normal)
-    speeds = SPEEDS if speed is None else (speed,)
-    make = partial(circle, robot, frame, radius=radius, normal=normal, turns=turns, orientation=how)
-    fast, pose, motion, report, clearance = _fastest_circle(
-        make, speeds, poses, limits, prior_torque(robot), collisions, budget
-    )
+    # in the middle 60 % of the position ranges, at most ±0.6π about their centres
+    drawn = np.random.default_rng(seed).uniform(-0.6, 0.6, (TRIED, robot.n))
+    random = [limits.middle + np.minimum(limits.half_range, np.pi) * x for x in drawn]
+    poses = random if start is None else [one_each("start", start, robot.n)]
+    normal = _normal(robot, frame, random[:PLANES], normal)
+    speeds, torque, last = SPEEDS if speed is None else (speed,), prior_torque(robot), None
+    make = partial(circle, robot, frame, radius=radius, normal=normal, orientation=how)
+    for fast, pose in product(speeds, poses[: max(1, round(budget / len(speeds) / _COST))]):
+        try:
+            if len(poses) > 1:
+                trial = make(pose, speed=fast, turns=min(turns, 1.0), rate=ROUGHLY)
+                check_limits(trial, limits, torque=torque).require()
+            motion = make(pose, speed=fast, turns=turns, rate=200.0)
+            report = check_limits(motion, limits, torque=torque)
+            report.require()
+            clearance = require_clearance(motion, collisions)
+            break
+        except LimitError as error:
+            last = error
+    else:
+        raise LimitError(
+            "this circle cannot be driven from here" if len(poses) == 1 else "no pose was found for this circle",
+            got=str(last),
+            remedy="give another excitation.start, a smaller radius, a lower speed, or another normal",
+        ) from last
     words = f"circle of {frame}: diameter {100 * 2 * radius:.4g} cm, {fast:g} m/s, {turns:g} turns, orientation {how}, "
     words += f"{motion.duration:.4g} s; off the circle by {1e6 * motion.path_error:.2g} µm at most"
     if fast != speeds[0]:
@@ -90,39 +109,7 @@ def design_circle(
     if start is None:
         at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
         notes = (*notes, f"starts at {at}")
-    return PlannedMotion(trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=notes)
-
-
-def _fastest_circle(
-    make: partial[CartesianTrajectory],
-    speeds: Sequence[float],
-    poses: Sequence[Array],
-    limits: Limits,
-    torque: Torque,
-    collisions: Collisions | None,
-    budget: float,
-) -> tuple[float, Array, CartesianTrajectory, LimitReport, ClearanceReport | None]:
-    """The first feasible circle over speeds [m/s], in the given order, and start poses: speed, pose, motion and margins."""
-    last = None
-    most = max(1, round(budget / len(speeds) / _COST))
-    for fast in speeds:
-        for pose in poses[:most]:
-            try:
-                if len(poses) > 1:
-                    turns = min(make.keywords["turns"], 1.0)
-                    check_limits(make(pose, speed=fast, turns=turns, rate=ROUGHLY), limits, torque=torque).require()
-                motion = make(pose, speed=fast, rate=200.0)
-                report = check_limits(motion, limits, torque=torque)
-                report.require()
-                return fast, pose, motion, report, require_clearance(motion, collisions)
-            except LimitError as error:
-                last = error
-    why = "this circle cannot be driven from here" if len(poses) == 1 else "no pose was found for this circle"
-    raise LimitError(
-        why,
-        got=str(last),
-        remedy="give another excitation.start, a smaller radius, a lower speed, or another normal",
-    ) from last
+    return Motion(trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=notes)
 
 
 def _normal(robot: Robot, frame: str, poses: Sequence[Array], given: ArrayLike | None) -> ArrayLike:
@@ -141,20 +128,14 @@ def _normal(robot: Robot, frame: str, poses: Sequence[Array], given: ArrayLike |
     _, singular, axes = np.linalg.svd(np.vstack(list(np.swapaxes(jacobians, 1, 2))))
     if singular[2] > FLAT * size:
         return (0.0, 0.0, 1.0) if given is None else given
-    own: Array = np.asarray(axes[2] * np.sign(axes[2][int(np.argmax(np.abs(axes[2])))]))
-    asked: Array = own if given is None else np.asarray(given, dtype=float)
-    if np.linalg.norm(np.cross(asked, own)) > 1e-6 * np.linalg.norm(asked):
+    plane: Array = np.asarray(axes[2] * np.sign(axes[2][int(np.argmax(np.abs(axes[2])))]))
+    asked: Array = plane if given is None else np.asarray(given, dtype=float)
+    if np.linalg.norm(np.cross(asked, plane)) > 1e-6 * np.linalg.norm(asked):
         raise LimitError(
             "the frame of this planar arm stays in another plane",
             where=f"frame '{frame}'",
             got=f"normal {asked.tolist()}",
-            expected=str((np.round(own, 6) + 0.0).tolist()),
+            expected=str((np.round(plane, 6) + 0.0).tolist()),
             remedy="leave excitation.circle.normal out",
         )
-    return own
-
-
-def _poses(limits: Limits, seed: int) -> Sequence[Array]:
-    """Returns random poses in the middle 60 % of the position ranges (at most ±0.6π about their centres)."""
-    drawn = np.random.default_rng(seed).uniform(-0.6, 0.6, (TRIED, len(limits.joints)))
-    return [limits.middle + np.minimum(limits.half_range, np.pi) * x for x in drawn]
+    return plane

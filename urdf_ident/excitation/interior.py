@@ -1,0 +1,221 @@
+"""Primal-dual interior-point method with a quasi-Newton Hessian: every iterate is feasible.
+
+Limits on q, v and a are linear in a family's unknowns, so their barrier has a cheap, exact, block-diagonal Hessian; only the
+Hessian of the criterion is approximated (damped BFGS). Because all iterates are feasible, the search can be stopped at any
+time (Nocedal and Wright 2006, ch. 19; bounded multipliers as in IPOPT).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..linalg import Array, block_diagonal
+from ..motion.limits import Limits, finite_middle
+from .family import Grid
+
+#: Fraction to the boundary: largest step relative to the distance to the nearest limit.
+_TO_BOUNDARY = 0.99
+#: The same for clearances, which are not linear: a motion that gets close to an obstacle early can hardly move further.
+_TO_OBSTACLES = 0.7
+#: Sufficient decrease of a step (Armijo), and largest number of shortenings.
+_ARMIJO, _SHORTENED = 1e-4, 12
+
+
+@dataclass(frozen=True, eq=False)
+class Push:
+    """Contribution of the barriers of M contacts to an objective, with known curvature.
+
+    Attributes:
+        gradient: Shape (d, n).
+        approach: Gradient of each slack with respect to the unknowns, ordered joint by joint, shape (M, n·d).
+        curvature: Second derivative of its barrier with respect to the slack, shape (M,).
+        slack: Slack of each, shape (M,).
+    """
+
+    gradient: Array
+    approach: Array
+    curvature: Array
+    slack: Array
+
+    @property
+    def hessian(self) -> Array:
+        """Gauss-Newton Hessian, shape (n·d, n·d)."""
+        return np.asarray(self.approach.T @ (self.curvature[:, None] * self.approach))
+
+
+class Evaluation(NamedTuple):
+    """Value (inf outside the domain) and gradient, shape (d, n), of an objective, and the part whose curvature is known."""
+
+    value: float
+    gradient: Array
+    push: Push | None = None
+
+
+class Schedule(NamedTuple):
+    """Course of an optimisation.
+
+    Attributes:
+        barriers: Weights of the barrier, from first to last.
+        sharpness: Order of the p-norm that replaces extremes, one per barrier weight.
+        steps: Largest number of iterations per barrier weight.
+        tolerance: Decrease per iteration, relative to the barrier weight, below which the next weight follows.
+    """
+
+    barriers: tuple[float, ...]
+    sharpness: tuple[float, ...]
+    steps: int
+    tolerance: float
+
+
+@dataclass(frozen=True, eq=False)
+class LinearLimits:
+    """Limits on q, v and a on a grid, as constraints on the unknowns X of each joint, shape (d, n).
+
+    Attributes:
+        bases: Time bases of q, v, a, shape (3, K, d).
+        constant: q, v, a of X = 0, shape (3, K, n).
+        lower, upper: Shape (3, n); ±inf without a limit.
+    """
+
+    bases: Array
+    constant: Array
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def build(cls, grid: Grid, limits: Limits, shrink: float) -> LinearLimits:
+        """Builds limits on a grid, tightened towards their middle.
+
+        Args:
+            shrink: Factor of each limit's half-width, at most 1: allowance between instants plus a margin.
+        """
+        upper = np.array([limits.upper, limits.velocity, limits.acceleration])
+        lower = np.array([limits.lower, -limits.velocity, -limits.acceleration])
+        middle = finite_middle(lower, upper)
+        return cls(grid.bases, grid.constant, middle + shrink * (lower - middle), middle + shrink * (upper - middle))
+
+    def slack(self, X: Array) -> Array:
+        """Returns the slack of every limit, shape (2, 3, K, n): to the upper and lower limits; inf without a limit."""
+        signal = self.bases @ X + self.constant
+        return np.stack([self.upper[:, None] - signal, signal - self.lower[:, None]])
+
+    def change(self, step: Array) -> Array:
+        """Returns the change of :meth:`slack` along a step, shape (2, 3, K, n)."""
+        signal = self.bases @ step
+        return np.stack([-signal, signal])
+
+    def reach(self, X: Array, step: Array) -> Array:
+        """Returns the largest feasible multiple of a step from X, for each joint separately, shape (n,); 1 if unlimited."""
+        change, slack = self.change(step), self.slack(X)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most = np.where(change < 0, slack / -change, np.inf).min(axis=(0, 1, 2))
+        return np.asarray(np.where(np.isfinite(most), most, 1.0))
+
+    def gradient(self, weight: Array) -> Array:
+        """Returns ``−Σ weight · ∂slack/∂X``, the gradient contribution of the multipliers (2, 3, K, n), shape (d, n)."""
+        return np.asarray(np.einsum("skd,skn->dn", self.bases, weight[0] - weight[1], optimize=True))
+
+    def hessian(self, weight: Array) -> Array:
+        """Returns ``Σ weight · (∂slack/∂X)²``, one block per joint, shape (n, d, d)."""
+        total = weight[0] + weight[1]
+        flat = self.bases.reshape(-1, self.bases.shape[2])
+        return np.stack([flat.T @ (flat * w[:, None]) for w in total.reshape(-1, total.shape[-1]).T])
+
+
+def minimise(
+    objective: Callable[[Array, float, float], Evaluation],
+    limits: LinearLimits,
+    X: Array,
+    schedule: Schedule,
+    on_iterate: Callable[[Array], bool] | None = None,
+) -> Array:
+    """Minimises an objective subject to limits.
+
+    Args:
+        objective: (X, barrier, sharpness) → value and gradient; the curvature of its push is used exactly, that of the rest
+            is approximated.
+        X: Strictly feasible start, shape (d, n).
+        on_iterate: Called with every iterate, shape (d, n); True stops.
+
+    Returns:
+        The last iterate, shape (d, n).
+    """
+    K = limits.bases.shape[1]
+    slack = limits.slack(X)
+    finite = np.isfinite(slack)
+    width = limits.upper - limits.lower
+    half_width = np.where(np.isfinite(width), width / 2, 1.0)[None, :, None, :]
+    curvature = block_diagonal(*limits.hessian(np.where(finite, 1.0 / (K * half_width**2), 0.0)))
+    B: Array | None = None  # unknowns ordered joint by joint
+    multipliers = np.where(finite, schedule.barriers[0] / K / slack, 0.0)
+    for stage, (barrier, sharpness) in enumerate(zip(schedule.barriers, schedule.sharpness, strict=True)):
+        mu = barrier / K
+        value, gradient, near = objective(X, barrier, sharpness)
+        merit = value - mu * float(np.log(slack[finite]).sum())
+        for _ in range(schedule.steps):
+            smooth = gradient if near is None else gradient - near.gradient
+            if B is None:  # such that the first step uses about a tenth of the limits' width
+                slope = np.sqrt(smooth.T.reshape(-1) @ np.linalg.solve(curvature, smooth.T.reshape(-1)))
+                B = curvature * max(float(slope) / 0.3, 1e-3)
+            safe = np.where(finite, slack, 1.0)
+            matrix = (B if near is None else B + near.hessian) + block_diagonal(
+                *limits.hessian(np.where(finite, multipliers / safe, 0.0))
+            )
+            force = gradient + limits.gradient(np.where(finite, mu / safe, 0.0))
+            step: Array = np.asarray(-np.linalg.solve(matrix, force.T.reshape(-1)).reshape(X.shape[::-1]).T)
+            change = limits.change(step)
+            descent = float((gradient * step).sum() - mu * (change[finite] / slack[finite]).sum())
+            length = _longest(slack[finite], change[finite], _TO_BOUNDARY)
+            if near is not None:
+                length = min(length, _longest(near.slack, near.approach @ step.T.reshape(-1), _TO_OBSTACLES))
+            for _ in range(_SHORTENED):  # line search with quadratic interpolation
+                trial = X + length * step
+                new = objective(trial, barrier, sharpness)
+                if not np.isfinite(new.value):
+                    length *= 0.3
+                    continue
+                reached = new.value - mu * float(np.log(limits.slack(trial)[finite]).sum())
+                if reached <= merit + _ARMIJO * length * descent:
+                    break
+                shorter = -0.5 * descent * length**2 / (reached - merit - descent * length)
+                length = float(np.clip(shorter, 0.1 * length, 0.5 * length))
+            else:
+                B = None if stage == 0 else B
+                break
+            dual = np.where(finite, mu / safe - multipliers - multipliers / safe * np.where(finite, change, 0.0), 0.0)
+            multipliers = np.maximum(multipliers + length * dual, 0.0)
+            moved, near = length * step, new.push
+            _update(B, moved, (new.gradient if near is None else new.gradient - near.gradient) - smooth)
+            X = X + moved
+            slack = limits.slack(X)
+            multipliers = np.where(finite, np.clip(multipliers, 0.1 * mu / slack, 10.0 * mu / slack), 0.0)
+            gain, merit, gradient = merit - reached, reached, new.gradient
+            if on_iterate is not None and on_iterate(X):
+                return X
+            if gain < schedule.tolerance * barrier:
+                break
+    return X
+
+
+def _longest(slack: Array, change: Array, part: float) -> float:
+    """Returns the largest step length, at most 1, that uses a part of every slack."""
+    toward = change < 0
+    return float(min(1.0, part * (slack[toward] / -change[toward]).min())) if toward.any() else 1.0
+
+
+def _update(B: Array, step: Array, difference: Array) -> None:
+    """Applies a damped BFGS update (Powell) in place."""
+    s, y = step.T.reshape(-1), difference.T.reshape(-1)
+    Bs = B @ s
+    sBs, sy = float(s @ Bs), float(s @ y)
+    if sBs <= 0.0:
+        return
+    if sy < 0.2 * sBs:
+        share = 0.8 * sBs / (sBs - sy)
+        y = share * y + (1.0 - share) * Bs
+        sy = float(s @ y)
+    B += np.outer(y, y) / sy - np.outer(Bs, Bs) / sBs

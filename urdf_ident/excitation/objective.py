@@ -1,0 +1,95 @@
+"""Objective function: a criterion of the planned rows, with barriers for the torque limits and the distances of links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..linalg import Array
+from .criteria import Criterion
+from .family import Family, Grid
+from .interior import Evaluation
+from .obstacles import Obstacles
+from .rows import PlannedRows
+
+#: Instants at which the torque of each ramp is checked.
+_OF_A_RAMP = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Criterion and barriers as a function of a family's unknowns.
+
+    Attributes:
+        grid: Instants of the criterion, followed by ``extra`` ones where only torque is checked.
+        torque: Torque limits, shape (n,) [N·m or N]; inf without a limit.
+        obstacles: Barrier on distances, or None.
+    """
+
+    criterion: Criterion
+    rows: PlannedRows
+    grid: Grid
+    extra: int
+    torque: Array
+    obstacles: Obstacles | None = None
+
+    @classmethod
+    def of(
+        cls,
+        criterion: Criterion,
+        rows: PlannedRows,
+        family: Family,
+        samples: int,
+        torque: Array,
+        obstacles: Obstacles | None = None,
+    ) -> Objective:
+        """Builds the objective of a family's motions on a number of instants per period."""
+        grid, extra = family.criterion_grid(samples), 0
+        if family.has_ramps:
+            ramp = (np.arange(_OF_A_RAMP) + 0.5) / _OF_A_RAMP * family.ramp
+            extra = 2 * _OF_A_RAMP
+            grid = family.grid(np.concatenate([grid.time, ramp, family.ramp + family.period + ramp]))
+        return cls(criterion, rows, grid, extra, torque, obstacles)
+
+    def __call__(self, X: Array, barrier: float, sharpness: float = np.inf) -> Evaluation:
+        """Returns value and gradient.
+
+        Args:
+            X: The unknowns, shape (d, n).
+            barrier: Weight of the barriers.
+            sharpness: See :func:`.criteria.singular_criterion`.
+
+        Returns:
+            The value, inf if a torque limit or a distance is violated, and its gradient.
+        """
+        outside = Evaluation(np.inf, np.zeros_like(X))
+        distance, push = (0.0, None) if self.obstacles is None else self.obstacles(X, barrier)
+        if not np.isfinite(distance):
+            return outside
+        N = len(self.grid.time)
+        inside = N - self.extra
+        q, v, a = self.grid.motion(X)
+        motions = self.criterion.motions(q[:inside], v[:inside], a[:inside])
+        kept = len(motions[0])
+        W, state = self.rows.evaluate(*(np.concatenate([x, y[inside:]]) for x, y in zip(motions, (q, v, a), strict=True)))
+        watched = np.r_[0:inside, kept : len(W)]
+        tau = self.rows.torque(state)[watched]
+        slack = np.stack([self.torque - tau, self.torque + tau])
+        if not slack.min() > 0:
+            return outside
+        value, by_rows = self.criterion.value(W[:kept], sharpness)
+        if not np.isfinite(value):
+            return outside
+        weight = np.concatenate([by_rows, np.zeros((self.extra, *W.shape[1:]))])
+        by_torque = None
+        limited = np.isfinite(self.torque)
+        if limited.any():
+            share = barrier / N
+            value -= share * float(np.log(slack[:, :, limited] / self.torque[limited]).sum())
+            by_torque = np.zeros(W.shape[:2])
+            by_torque[watched] = share * (1.0 / slack[0] - 1.0 / slack[1])
+        bars = self.rows.gradient(weight, state, by_torque)
+        folded = self.criterion.fold(*(x[:kept] for x in bars))
+        gradient = self.grid.pull_back(*(np.concatenate([x, y[kept:]]) for x, y in zip(folded, bars, strict=True)))
+        return Evaluation(value + distance, gradient if push is None else gradient + push.gradient, push)

@@ -1,0 +1,227 @@
+"""The optimisation problem of a motion design: criterion, information of earlier logs, limits and obstacles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import ModelError, check_known, check_shape
+from ..linalg import Array, one_each
+from ..model.base import reduce_factor
+from ..model.dynamic_model import DynamicModel
+from ..model.structure import random_motion
+from ..motion.collision.collisions import Collisions
+from ..motion.collision.find import find_collisions, has_collision_geometry
+from ..motion.limits import Limits
+from .criteria import BlockCriterion, Criterion, SpectralCriterion
+from .earlier_logs import EarlierResult, continued, known_rows, row_noise
+from .family import Family
+from .rows import PlannedRows, designable, rigid_for_planning, softened
+
+#: Expected torque noise as a fraction of a known torque limit.
+NOISE = 0.01
+#: Least distance of a start pose from the position limits [rad or m].
+LEAST_ROOM = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The optimisation problem of a design, and its assumptions.
+
+    Attributes:
+        model: The model to identify.
+        criterion: The criterion, of ``rows``.
+        rows: Weighted rows of the model with softened signs, which have informative gradients.
+        exact: Weighted rows of the model as it is.
+        limits: Limits of the joints, finite for positions and velocities.
+        collisions: Pairs whose clearance is kept, or None.
+        weighting: Description of the weights of columns and rows.
+        notes: Notes for the user.
+    """
+
+    model: DynamicModel
+    family: Family
+    criterion: Criterion
+    rows: PlannedRows
+    exact: PlannedRows
+    limits: Limits
+    collisions: Collisions | None
+    weighting: str = ""
+    notes: tuple[str, ...] = ()
+
+    def value(self, X: Array, rows: PlannedRows) -> float:
+        """Evaluates the criterion on many instants.
+
+        Args:
+            X: Unknowns, shape (d, n).
+            rows: :attr:`rows` or :attr:`exact`.
+
+        Returns:
+            The value, a logarithm.
+        """
+        grid = self.family.criterion_grid(max(1000, 8 * self.family.samples))
+        return self.criterion.value(rows.evaluate(*self.criterion.motions(*grid.motion(X)))[0], np.inf)[0]
+
+
+def formulate(
+    model: DynamicModel,
+    family: Family,
+    limits: Limits,
+    criterion: str,
+    *,
+    noise: ArrayLike | None = None,
+    scaling: str | None = None,
+    after: EarlierResult | None = None,
+    collisions: Collisions | Literal["auto"] | None = None,
+) -> Problem:
+    """Formulates the problem; for the arguments see :func:`.design.design_excitation`.
+
+    Raises:
+        LimitError: A limit is unknown, or a pose of the motion is outside the limits or collides.
+        FingerprintError: ``after`` is for another robot.
+    """
+    limits, notes = usable_limits(limits, family.start, family.end)
+    model, planned_on = rigid_for_planning(model)
+    notes = (*notes, *planned_on)
+    if collisions == "auto":
+        collisions = find_collisions(model.robot) if has_collision_geometry(model.robot) else None
+    if after is not None:
+        model, added = continued(after, model)
+        notes = (*notes, *added)
+    planned, left_out = designable(model)
+    base = planned.base()
+    known = np.zeros((0, len(base)))
+    if after is not None:
+        noise = row_noise(after) if noise is None else noise
+        known = known_rows(after, planned, base) / np.sqrt(family.period * family.periods * after.signals["decimate"])
+    weights, weighting = row_weights(noise, criterion, limits, planned)
+    scaling = scaling or ("columns" if criterion in ("A", "E") else "none")
+    scale = column_scale(scaling, PlannedRows(planned, base, weights), limits)
+    rows = PlannedRows(softened(planned, family.reachable_velocity(limits)), base, weights, scale)
+    for pose, what in ((family.start, "the start pose"), (family.end, "the end pose")):
+        if collisions is not None and pose is not None:
+            collisions.require_free(pose, what)
+    return Problem(
+        model,
+        family,
+        make_criterion(criterion, rows, limits, known * scale),
+        rows,
+        PlannedRows(planned, base, weights, scale),
+        limits,
+        collisions,
+        f"{scaling}, rows {weighting}",
+        (*notes, *left_out, *(() if collisions is None else collisions.notes)),
+    )
+
+
+def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None = None) -> tuple[Limits, tuple[str, ...]]:
+    """Completes the limits for the search: all known, and continuous joints bounded.
+
+    A joint without position limits stays within half a turn of its start pose (zero if none is given); an unknown
+    acceleration limit is replaced by twice the velocity limit per second.
+
+    Args:
+        limits: Limits of the robot; unknown torque limits stay unknown, with a note.
+        start: Start pose, shape (n,) [rad or m], or None.
+        end: End pose, shape (n,) [rad or m], or None.
+
+    Raises:
+        LimitError: A position or velocity limit is unknown, or a pose has not n finite numbers, is outside the limits or within
+            1 mm or mrad of one.
+    """
+    limits.require("position", "velocity")
+    notes = []
+    given = {name: pose for name, pose in (("start", start), ("end", end)) if pose is not None}
+    poses = {name: one_each(name, pose, len(limits.joints)) for name, pose in given.items()}
+    for name, pose in poses.items():
+        limits.require_inside(pose, f"{name} pose", LEAST_ROOM)
+    endless = ~(np.isfinite(limits.lower) & np.isfinite(limits.upper))
+    if endless.any():
+        centre = poses.get("start", np.zeros(len(limits.joints)))
+        limits = replace(
+            limits,
+            lower=np.where(endless, centre - np.pi, limits.lower),
+            upper=np.where(endless, centre + np.pi, limits.upper),
+        )
+        notes.append("kept within half a turn: " + ", ".join(np.array(limits.joints)[endless]))
+    limits = replace(limits, acceleration=limits.assumed_acceleration)
+    if not np.isfinite(limits.torque).all():
+        notes.append("no torque limit known: " + ", ".join(np.array(limits.joints)[~np.isfinite(limits.torque)]))
+    return limits, tuple(notes)
+
+
+def row_weights(noise: ArrayLike | None, criterion: str, limits: Limits, model: DynamicModel) -> tuple[Array, str]:
+    """Returns the expected noise of each row group; rows of coupled axes are motor torques.
+
+    Args:
+        noise: Shape (n,) or a number [N·m or N], or None.
+
+    Returns:
+        Shape (n,) [N·m or N], and its source, in words.
+
+    Raises:
+        ModelError: Not positive.
+    """
+    n = len(limits.joints)
+    if noise is not None:
+        given = np.array(np.broadcast_to(noise, (n,)) if np.ndim(noise) == 0 else noise, dtype=float)
+        check_shape("noise", given.shape, (n,))
+        if not (np.isfinite(given).all() and (given > 0).all()):
+            raise ModelError("the expected torque noise must be positive", got=given.tolist())
+        return given, "weighted by the noise given"
+    if criterion in ("D", "A", "E") and np.isfinite(limits.torque).all():
+        return NOISE * np.abs(model.drive.row_mix) @ limits.torque, f"weighted by {100 * NOISE:g} % of the torque limits"
+    return np.ones(n), "not weighted"
+
+
+def column_scale(scaling: str, rows: PlannedRows, limits: Limits) -> Array:
+    """Returns the scale factors of the base columns, shape (b,): inverse RMS of each on random states ("columns"), or ones.
+
+    Raises:
+        ModelError: Unknown scaling.
+    """
+    check_known("scaling", scaling, ("none", "columns"), ModelError)
+    if scaling == "none":
+        return np.ones(len(rows.base))
+    W = rows.evaluate(*_random_states(limits))[0]
+    return np.asarray(1.0 / np.sqrt(np.mean(np.sum(W**2, axis=1), axis=0)))
+
+
+def make_criterion(name: str, rows: PlannedRows, limits: Limits, known: Array) -> Criterion:
+    """Builds the criterion of planned rows.
+
+    Args:
+        name: One of :data:`.criteria.CRITERIA`.
+        known: Rows of earlier logs in the units of the mean planned row, shape (k, b); "block" does not use them.
+
+    Returns:
+        The criterion. "block" is that of Liu 2023 (15-16): weights proportional to the variance of the entries of W_acc, W_vel
+        and W_grav on random states inside the limits, with the independent columns of each part.
+    """
+    if name != "block":
+        return SpectralCriterion(name, known)
+
+    def effects(q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        """The parts of W due to acceleration, velocity and gravity (docs/theory.md §8)."""
+        still = np.zeros_like(v)
+        gravity = rows.evaluate(q, still, still)[0]
+        return rows.evaluate(q, still, a)[0] - gravity, rows.evaluate(q, v, still)[0] - gravity, gravity
+
+    motion, names = random_motion(rows.model.robot, max(200, 4 * len(rows.base)), seed=0), rows.base.labels
+    acc, vel, grav = (
+        reduce_factor(effect.reshape(-1, len(names)), names).independent for effect in effects(motion.q, motion.v, motion.a)
+    )
+    weights = [
+        float(effect[:, :, columns].reshape(-1, len(columns)).var(axis=0).mean())
+        for effect, columns in zip(effects(*_random_states(limits)), (acc, vel, grav), strict=True)
+    ]
+    return BlockCriterion((acc, vel, grav), np.array(weights) / sum(weights))
+
+
+def _random_states(limits: Limits) -> tuple[Array, Array, Array]:
+    """Returns random states inside the limits, with velocities and accelerations up to half of theirs."""
+    q, v, a = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 2000, len(limits.joints)))
+    return limits.middle + limits.half_range * q, 0.5 * limits.velocity * v, 0.5 * limits.acceleration * a

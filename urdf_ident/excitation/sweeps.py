@@ -1,0 +1,204 @@
+"""Constant-speed runs of one joint at a time, in both directions over the same path, for friction (Liu 2023, §2).
+
+At constant speed the link torque depends only on the position, so that half the difference of both directions is friction
+(evaluated by :mod:`..compensation.bidirectional`). Speeds are spaced geometrically; each path is just long enough for the
+cruise time. With obstacles, the home pose is the one of several that leaves all joints the most room, and every path ends
+before the first obstacle that is too close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import LimitError, check_named
+from ..friction.law import LEAST_SPEEDS
+from ..linalg import Array, shaped
+from ..motion.collision.clearance import check_clearance
+from ..motion.collision.collisions import Collisions
+from ..motion.compose import SequenceTrajectory
+from ..motion.limits import Limits, Torque, check_limits, finite_ends
+from ..motion.point_to_point import constant_speed_sweep
+from ..units import joint_units
+from .motion import Motion
+
+#: Speed of the slowest run over the fastest.
+SLOWEST = 0.03
+#: Pause at the turning points [s].
+_DWELL = 0.3
+#: Number of candidates for the home pose, besides the middle of all ranges.
+_HOMES = 40
+#: Number of positions per side at which a joint's range is checked, and the margin beyond the required distance there [m].
+_TRIED, _PAD = 12, 0.005
+#: Reduction factor of the ranges, and number of attempts, while a distance in between is too small.
+_SHORTER, _ROUNDS = 0.85, 8
+#: Initial spacing of instants for certifying distances [s]; most runs are slow.
+_STEP = 0.05
+#: Part of the torque limits that gravity may need in a home pose.
+_HELD = 0.9
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BidirectionalExperiment(Motion):
+    """Constant-speed runs of all joints, one after the other; the motion starts and ends at rest at the home pose.
+
+    Attributes:
+        speeds: Joint → speeds, each in both directions [rad/s or m/s].
+    """
+
+    rate: ClassVar[float] = 500.0
+
+    trajectory: SequenceTrajectory
+    speeds: Mapping[str, tuple[float, ...]]
+
+    def describe(self) -> list[str]:
+        """Describes the speeds."""
+        lines = [f"sweeps: {self.trajectory.duration:.4g} s, one joint at a time, each speed both ways over the same path"]
+        for joint, speeds in self.speeds.items():
+            unit = joint_units(self.limits.prismatic[self.limits.joints.index(joint)])["velocity"]
+            lines.append(f"  {joint:24s} {len(speeds)} speeds, {speeds[0]:.3g} … {speeds[-1]:.3g} {unit}")
+        return lines
+
+
+def bidirectional_experiment(
+    limits: Limits,
+    *,
+    joints: Sequence[str] | None = None,
+    count: int = 8,
+    cruise: float = 2.0,
+    fill: float = 0.9,
+    home: ArrayLike | None = None,
+    torque: Torque | None = None,
+    collisions: Collisions | None = None,
+    seed: int = 0,
+) -> BidirectionalExperiment:
+    """Plans constant-speed runs of one joint at a time, each speed in both directions over the same path.
+
+    Args:
+        limits: Of the joints; velocities must be known. An unknown acceleration limit is replaced by the velocity limit per
+            half second.
+        joints: The joints to move; all by default.
+        count: Number of speeds, at least 4.
+        cruise: Time at constant speed in each direction [s], less if the range is too short.
+        fill: Fraction of each limit that is used, 0 to 1.
+        home: Pose around which the joints move, shape (n,) [rad or m]; the middle of each range by default, or with
+            collisions the pose of several that leaves the most room.
+        torque: ``(q, v, a)`` → joint torque, to check its limits too; see :func:`..motion.limits.prior_torque`.
+        collisions: Pairs whose clearance is kept; None: collisions are not checked.
+        seed: Of the candidates for the home pose.
+
+    Returns:
+        The experiment, with verified limits and certified distances.
+
+    Raises:
+        LimitError: A limit is unknown, the home pose is outside or collides, a joint has no room, or too few speeds.
+    """
+    limits.require("position", "velocity")
+    if count < LEAST_SPEEDS:
+        raise LimitError("too few speeds for a friction curve", got=count, expected=f"at least {LEAST_SPEEDS}")
+    names = limits.joints if joints is None else tuple(joints)
+    for joint in names:
+        check_named("joint", joint, limits.joints, LimitError)
+    moving = [limits.joints.index(joint) for joint in names]
+    fastest, acceleration = fill * limits.velocity, fill * limits.assumed_acceleration
+    #: half the path that each joint needs at its fastest
+    needed = 0.5 * (fastest * (fastest / acceleration + 0.1) + fastest * cruise)
+
+    def within_limits(pose: Array) -> Array:
+        low, high = finite_ends(limits.lower, limits.upper, pose)
+        return np.asarray(fill * np.minimum(high - pose, pose - low))
+
+    low, high = finite_ends(limits.lower, limits.upper)
+    rest = (low + high) / 2
+    if home is not None:
+        rest = shaped("home", home, rest.shape)
+        limits.require_inside(rest, "home pose")
+        if collisions is not None:
+            collisions.require_free(rest, "the home pose")
+    elif collisions is not None:
+
+        def score(pose: Array) -> float:
+            """The smallest available fraction of the wanted range of any joint; 0 for an infeasible pose."""
+            still = np.zeros((1, len(pose)))
+            if torque is not None and (np.abs(torque(pose[None], still, still)[0]) > _HELD * limits.torque).any():
+                return 0.0
+            if (collisions.distances(pose)[0] < collisions.required).any():
+                return 0.0
+            free = _collision_free(collisions, pose, np.minimum(within_limits(pose), needed), moving)
+            return float((free / needed)[moving].min())
+
+        drawn = np.random.default_rng(seed).uniform(-1.0, 1.0, (_HOMES, len(rest)))
+        poses = np.vstack([rest, rest + 0.5 * (high - low) / 2 * drawn])
+        scores = [score(pose) for pose in poses]
+        if not max(scores) > 0:
+            raise LimitError(
+                "no pose is free enough for the sweeps",
+                got=f"{len(poses)} poses tried",
+                remedy="give one as excitation.start, or check the world",
+            )
+        rest = poses[int(np.argmax(scores))]
+    half_range, clearance = within_limits(rest), None
+    if collisions is not None:
+        half_range = np.minimum(half_range, _collision_free(collisions, rest, half_range, moving))
+    for _ in range(_ROUNDS):
+        runs, speeds = [], {}
+        for j in moving:
+            joint, a, free = limits.joints[j], float(acceleration[j]), float(half_range[j])
+            if not free > 0:
+                raise LimitError(
+                    "no room for a sweep",
+                    where=f"joint '{joint}' at home {rest[j]:.4g}",
+                    remedy="choose another home pose (excitation.start)",
+                )
+            # on the whole path, with a short cruise: v (v/a + ramp) = 2 free
+            ramp = 0.1 + min(cruise, 0.5)
+            most = min(float(fastest[j]), 0.5 * a * float(np.sqrt(ramp**2 + 8 * free / a) - ramp))
+            speeds[joint] = tuple(float(speed) for speed in np.geomspace(SLOWEST * most, most, count))
+            for speed in speeds[joint]:
+                half = min(free, 0.5 * (speed * (speed / a + 0.1) + speed * cruise))
+                ends = (float(rest[j]) - half, float(rest[j]) + half)
+                runs.append(constant_speed_sweep(limits.joints, joint, [speed], ends, home=rest, acceleration=a, dwell=_DWELL))
+        trajectory = SequenceTrajectory(tuple(runs))
+        clearance = None if collisions is None else check_clearance(trajectory, collisions, step=_STEP)
+        if clearance is None or clearance.feasible:
+            break
+        half_range = _SHORTER * half_range
+    if clearance is not None:
+        clearance.require()
+    report = check_limits(trajectory, limits, torque=torque, rate=200.0)
+    worst = report.worst
+    if not report.feasible and worst is not None and worst.quantity == "torque":
+        raise LimitError(
+            "the sweeps need too much torque",
+            where=f"joint '{worst.joint}'",
+            got=f"{worst.value:.4g} {worst.unit}",
+            expected=f"at most {worst.limit:.4g}",
+            remedy="restrict the joints that carry weight (excitation.limits.position), or correct the torque limit",
+        )
+    report.require()
+    notes = () if collisions is None else collisions.notes
+    return BidirectionalExperiment(
+        trajectory=trajectory, speeds=speeds, limits=limits, report=report, clearance=clearance, notes=notes
+    )
+
+
+def _collision_free(collisions: Collisions, rest: Array, half_range: Array, moving: Sequence[int]) -> Array:
+    """Returns the collision-free part of each joint's range either way, from a few positions; shape (n,) [rad or m]."""
+    out = half_range.copy()
+    if not collisions.pairs:
+        return out
+    # a margin for what lies between the positions, smaller for pairs that are close at home
+    kept = np.clip(0.5 * (collisions.distances(rest)[0] - collisions.required), 0.0, _PAD)
+    parts = np.arange(1, _TRIED + 1) / _TRIED
+    for j in moving:
+        q = np.tile(rest, (2 * _TRIED, 1))
+        q[:, j] += half_range[j] * np.concatenate([parts, -parts])
+        blocked = (collisions.distances(q) < collisions.required + kept).any(axis=1)
+        first = np.flatnonzero(blocked.reshape(2, -1).any(axis=0))
+        if len(first):
+            out[j] = half_range[j] * first[0] / _TRIED
+    return out
