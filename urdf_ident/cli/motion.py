@@ -26,7 +26,7 @@ from .common import (
 from .report import say_file_replaced
 
 if TYPE_CHECKING:
-    from ..excitation.motion import Motion
+    from ..excitation.motion import DesignedMotion
     from ..model.dynamic_model import DynamicModel
     from ..project import Project
     from ..result.identification import Identification
@@ -201,7 +201,7 @@ def export_motion(
     typer.echo(f"read {out / 'README.txt'} before the robot moves")
 
 
-def run_design(project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None) -> Motion:
+def run_design(project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None) -> DesignedMotion:
     """Designs a motion, writes it, and prints its quality.
 
     Args:

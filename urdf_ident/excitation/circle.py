@@ -21,7 +21,7 @@ from ..motion.cartesian import circle, translations
 from ..motion.collision.clearance import require_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.limits import Limits, check_limits, prior_torque
-from .motion import Motion
+from .motion import DesignedMotion
 from .problem import usable_limits
 
 #: Speeds to try for a circle [m/s]: that of Wu 2012, and slower ones.
@@ -48,7 +48,7 @@ def design_circle(
     collisions: Collisions | None = None,
     seed: int = 0,
     budget: float = 10.0,
-) -> Motion:
+) -> DesignedMotion:
     """Plans a circle of a frame at constant speed, with smooth start and stop; by default 100 mm at 0.5 m/s (Wu 2012).
 
     Args:
@@ -109,7 +109,7 @@ def design_circle(
     if start is None:
         at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
         notes = (*notes, f"starts at {at}")
-    return Motion(trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=notes)
+    return DesignedMotion(trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=notes)
 
 
 def _normal(robot: Robot, frame: str, poses: Sequence[Array], given: ArrayLike | None) -> ArrayLike:

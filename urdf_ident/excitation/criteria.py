@@ -91,7 +91,10 @@ def matrix_criterion(name: str, W: Array, sharpness: float = np.inf) -> tuple[fl
 
 
 def criterion_value(name: str, W: Array) -> float:
-    """Returns the exact value of a criterion in :data:`SPECTRAL` of a weighted, scaled regressor, shape (m, b).
+    """Returns the exact value of a criterion in :data:`SPECTRAL`.
+
+    Args:
+        W: Weighted, scaled regressor, shape (m, b).
 
     Returns:
         The value, a logarithm; inf for a motion that does not excite every parameter.
@@ -100,12 +103,20 @@ def criterion_value(name: str, W: Array) -> float:
 
 
 def condition_number(W: Array) -> float:
-    """Returns the condition number σ_max/σ_min of a matrix of shape (m, b)."""
+    """Returns the condition number σ_max/σ_min.
+
+    Args:
+        W: Shape (m, b).
+    """
     return float(np.exp(criterion_value("cond", W)))
 
 
 def format_criterion(value: float) -> str:
-    """Formats the value of a criterion, a logarithm: its exponential as text."""
+    """Formats a criterion: the exponential of its value as text.
+
+    Args:
+        value: A logarithm.
+    """
     return f"{np.exp(value):.4g}" if np.isfinite(value) else "none yet"
 
 

@@ -23,7 +23,7 @@ from .criteria import CRITERIA, condition_number, format_criterion
 from .earlier_logs import EarlierResult
 from .family import Family
 from .global_start import check_global_start
-from .motion import Motion
+from .motion import DesignedMotion
 from .optimise import FoundMotion, optimise
 from .problem import Problem, formulate
 from .rows import REPORT_RATE, weighted_regressor
@@ -35,7 +35,7 @@ Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Design(Motion, ReadOnly):
+class Design(DesignedMotion, ReadOnly):
     """An optimised motion, ramps and repetitions included, and its expected information.
 
     Attributes:

@@ -136,8 +136,8 @@ def minimise(
     """Minimises an objective subject to limits.
 
     Args:
-        objective: (X, barrier, sharpness) → value and gradient; the curvature of its push is used exactly, that of the rest
-            is approximated.
+        objective: (X of shape (d, n), barrier, sharpness) → value and gradient; the curvature of its push is used exactly,
+            that of the rest is approximated; same shape as X.
         X: Strictly feasible start, shape (d, n).
         on_iterate: Called with every iterate, shape (d, n); True stops.
 

@@ -18,7 +18,7 @@ UNWATCHED = (
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Motion:
+class DesignedMotion:
     """A motion inside the limits of the robot.
 
     Attributes:

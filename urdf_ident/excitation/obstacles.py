@@ -148,7 +148,11 @@ class Obstacles:
         return np.clip(RANGE_SHARE * self._usual, min(RANGE, wide), wide), 1 + round(part * (EVERY - 1))
 
     def is_clear(self, X: Array) -> bool:
-        """Certifies all distances of a motion, also between instants; adds instants to the grid near violations."""
+        """Certifies all distances of a motion, also between instants; adds instants to the grid near violations.
+
+        Args:
+            X: The unknowns, shape (d, n).
+        """
         if self._certified is not None and np.array_equal(X, self._certified):
             return True
         motion = self.family.trajectory(X)
@@ -170,7 +174,11 @@ class Obstacles:
         return "" if margin.min(initial=np.inf) > 0 else " and ".join(self.collisions.pairs[int(np.argmin(margin))].names)
 
     def freed(self, pose: Array, limits: Limits, rng: np.random.Generator) -> Array:
-        """Moves the joints between links that are too close until none are (see :func:`.freeing.freed`)."""
+        """Moves the joints between links that are too close until none are (see :func:`.freeing.freed`).
+
+        Args:
+            pose: Shape (n,) [rad or m].
+        """
         draw = partial(limits.random_pose, rng, FREE_RANGE * limits.half_range)
         return freed(pose, self.collisions, self._margin, draw, FREEING)
 

@@ -24,7 +24,7 @@ from ..motion.collision.freeing import freed
 from ..motion.limits import Limits, Torque, check_limits, finite_ends
 from ..motion.point_to_point import trapezoidal
 from ..motion.trajectory import PiecewisePolynomial
-from .motion import Motion
+from .motion import DesignedMotion
 
 #: Number of poses, holding time of each [s], and number of random candidates.
 COUNT, HOLD, DRAWN = 12, 1.5, 200
@@ -41,7 +41,7 @@ _FEWEST, _ENOUGH, _TRIES = 4, 4 * COUNT, 30
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PosesExperiment(Motion):
+class PosesExperiment(DesignedMotion):
     """Static poses, each approached from both sides.
 
     Attributes:

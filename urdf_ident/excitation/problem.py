@@ -79,6 +79,9 @@ def formulate(
 ) -> Problem:
     """Formulates the problem; for the arguments see :func:`.design.design_excitation`.
 
+    Args:
+        noise: Expected torque noise of each row group, shape (n,) or a number [N·m or N].
+
     Raises:
         LimitError: A limit is unknown, or a pose of the motion is outside the limits or collides.
         FingerprintError: ``after`` is for another robot.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..motion.limits import Limits
     from .design import Progress
     from .earlier_logs import EarlierResult
-    from .motion import Motion
+    from .motion import DesignedMotion
 
 Range = tuple[float, float]
 PerJoint = float | list[float] | dict[str, float]
@@ -113,7 +113,7 @@ class ExcitationSection(Section):
         *,
         after: EarlierResult | None = None,
         progress: Progress | None = None,
-    ) -> Motion:
+    ) -> DesignedMotion:
         """Designs the motion of this section; lists of values follow the robot's `order`.
 
         Args:

@@ -24,7 +24,7 @@ from ..motion.compose import SequenceTrajectory
 from ..motion.limits import Limits, Torque, check_limits, finite_ends
 from ..motion.point_to_point import constant_speed_sweep
 from ..units import joint_units
-from .motion import Motion
+from .motion import DesignedMotion
 
 #: Speed of the slowest run over the fastest.
 SLOWEST = 0.03
@@ -43,7 +43,7 @@ _HELD = 0.9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BidirectionalExperiment(Motion):
+class BidirectionalExperiment(DesignedMotion):
     """Constant-speed runs of all joints, one after the other; the motion starts and ends at rest at the home pose.
 
     Attributes:

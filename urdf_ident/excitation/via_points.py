@@ -18,7 +18,7 @@ from ..motion.limits import Limits, check_limits, prior_torque
 from ..motion.point_to_point import trapezoidal
 from ..motion.trajectory import PiecewisePolynomial
 from .criteria import SPECTRAL, condition_number, criterion_value
-from .motion import Motion
+from .motion import DesignedMotion
 from .problem import row_weights, usable_limits
 from .rows import designable, rigid_for_planning, weighted_regressor
 
@@ -56,7 +56,7 @@ def design_points(
     collisions: Collisions | None = None,
     seed: int = 0,
     budget: float = 10.0,
-) -> Motion:
+) -> DesignedMotion:
     """Plans point-to-point motion with trapezoidal acceleration, synchronised joints, at rest at every point.
 
     Args:
@@ -90,7 +90,7 @@ def design_points(
         rate = FASTEST * share * limits.acceleration
         return trapezoidal(limits.joints, via, FASTEST * share * limits.velocity, rate, JERK * rate, dwell)
 
-    def certified(via: Array) -> Motion:
+    def certified(via: Array) -> DesignedMotion:
         """The fastest motion within the torque limits; an error if none keeps limits and distances."""
         for share in SLOWER:
             trajectory = motion(via, share)
@@ -100,9 +100,9 @@ def design_points(
         report.require()
         clearance = require_clearance(trajectory, collisions)
         slower = () if share == 1.0 else (f"at {100 * share:g} % of the speed limits, for the torques",)
-        return Motion(trajectory=trajectory, limits=limits, report=report, clearance=clearance, notes=slower)
+        return DesignedMotion(trajectory=trajectory, limits=limits, report=report, clearance=clearance, notes=slower)
 
-    def better(via: Array, value: float) -> tuple[float, Motion] | None:
+    def better(via: Array, value: float) -> tuple[float, DesignedMotion] | None:
         """Value and motion of points that are better than a value and feasible."""
         new = criterion_value(name, weighted_regressor(planned, base, motion(via), weights, JUDGED))
         try:
@@ -125,14 +125,14 @@ def design_points(
 
 
 def _searched(
-    better: Callable[[Array, float], tuple[float, Motion] | None],
+    better: Callable[[Array, float], tuple[float, DesignedMotion] | None],
     limits: Limits,
     collisions: Collisions | None,
     count: int,
     start: ArrayLike | None,
     seed: int,
     budget: float,
-) -> tuple[Array, Motion, int]:
+) -> tuple[Array, DesignedMotion, int]:
     """Returns the best of several feasible random sets of points, improved one point at a time until the budget is used up,
     its motion, and the number of motions tried."""
     if count < 2:
@@ -166,7 +166,7 @@ def _searched(
                 return None
         return np.array(via)
 
-    best: tuple[Array, float, Motion] | None = None
+    best: tuple[Array, float, DesignedMotion] | None = None
     while tried < (most if best is None else min(DRAWN, most)):
         tried += 1
         via = drawn()
