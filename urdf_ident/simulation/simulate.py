@@ -8,8 +8,7 @@ log's rows satisfy the equations of motion.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 
 import numpy as np
 
@@ -28,6 +27,8 @@ from .stages import Stages, stages_of
 
 #: Number of samples between checks for divergence.
 _WATCHED = 16
+#: Number of instants at which a trajectory is evaluated at once.
+_BLOCK = 4096
 
 Progress = Callable[[float], None]
 
@@ -73,7 +74,7 @@ def simulate(
         LimitError: The trajectory is for other joints, or leaves the limits; names joint and time.
         SimulationError: The controller diverges (names joint and time), or a rate is invalid.
     """
-    robot = plant.robot
+    robot, sensors = plant.robot, sensors or PERFECT
     require_drivable(trajectory, robot, limits)
     if np.min(substeps) < 1 or not rate > 0:
         raise SimulationError("the rate and the number of substeps must be positive", got=(rate, np.min(substeps)))
@@ -84,48 +85,47 @@ def simulate(
             expected="divisors of the largest, or one number",
         )
     time, finest = trajectory.times(rate), int(np.max(substeps))
-    counts = np.broadcast_to(substeps, len(time) - 1).tolist()
+    counts, instants, wanted = np.broadcast_to(substeps, len(time) - 1).tolist(), time.tolist(), trajectory.evaluate(time)[0]
     step = 1.0 / (rate * finest)
-    reference = _References(trajectory, step / 2, feedback_of(controller))
+    drive = _Drive(controller, trajectory, sensors, control_rate, step)
     x, w = (np.array(each, dtype=float) for each in start or [each[0] for each in trajectory.evaluate([0.0])[:2]])
-    drive = _Drive(controller, reference, sensors or PERFECT, control_rate, step)
     solver = StickSlip(plant, drive.law, x, w, np.zeros(controller.states), drive.stages(plant))
-    table, wanted = np.empty((5, len(time), robot.n)), trajectory.evaluate(time)[0]
-    guard = partial(Guard(robot.joints, trip).watch, time, table[0], table[1], wanted)
-    _run(solver, drive, time.tolist(), [(step * (finest // count), count) for count in counts], table, guard, progress)
-    truth = Segment(name, 0.0, rate, *table[:4])
-    recording = logged(truth, robot, sensors or PERFECT, seed)
-    ratio = np.max(counts, initial=1) / np.min(counts, initial=finest)
-    lengths = f"step {step:.3g} s" if ratio == 1 else f"steps {step:.3g} to {step * ratio:.3g} s"
-    return SimulatedLog(recording, truth, table[4], wanted, f"rk4, {lengths}")
+    table, guard = np.empty((5, len(time), robot.n)), Guard(robot.joints, trip)
 
+    def watch(end: int) -> None:
+        """Checks the last samples together, and one by one if one fails."""
+        recent = slice(max(0, end - _WATCHED), end)
+        error = np.abs(table[0, recent] - wanted[recent]).max(initial=0.0)
+        if not (error <= trip and np.isfinite(table[1, recent]).all()):
+            for k in range(recent.start, end):
+                guard.check(instants[k], table[0, k], table[1, k], wanted[k])
 
-def _run(
-    solver: StickSlip,
-    drive: _Drive,
-    time: Sequence[float],
-    steps: Sequence[tuple[float, int]],
-    table: Array,
-    guard: Callable[[int], None],
-    progress: Progress | None,
-) -> None:
-    """Samples the loop at the given times, with length and number of the steps between them; ``guard`` checks the samples."""
-    for k, t in enumerate(time):
-        _sample(solver, drive, t, table, k)
-        if (k + 1) % _WATCHED == 0 or k + 1 == len(time):
-            guard(k + 1)
-        if k + 1 < len(time):
-            try:
-                step, count = steps[k]
-                for i in range(count):
-                    if i:
-                        drive.tick(t + i * step, solver)
-                    solver.step(t + i * step, step)
-            except SimulationError:  # the samples so far may show the cause and the joint
-                guard(k + 1)
-                raise
+    for k, t in enumerate(instants):
+        before = solver.rates(t) if drive.holding else None
+        drive.tick(t, solver)
+        now = solver.rates(t)
+        a, tau, friction = now.a, now.tau, now.friction
+        if before is not None:  # the torque may jump here
+            a, tau, friction = (before.a + a) / 2, (before.tau + tau) / 2, (before.friction + friction) / 2
+        table[:, k] = solver.x, solver.w, a, tau, friction
+        last = k + 1 == len(time)
+        if last or (k + 1) % _WATCHED == 0:
+            watch(k + 1)
+        try:
+            for i in range(0 if last else counts[k]):
+                length = step * (finest // counts[k])
+                if i:
+                    drive.tick(t + i * length, solver)
+                solver.step(t + i * length, length)
+        except SimulationError:  # the samples so far may show the cause and the joint
+            watch(k + 1)
+            raise
         if progress is not None and (k + 1) % max(1, len(time) // 100) == 0:
             progress((k + 1) / len(time))
+    truth = Segment(name, 0.0, rate, *table[:4])
+    ratio = np.max(counts, initial=1) / np.min(counts, initial=finest)
+    lengths = f"step {step:.3g} s" if ratio == 1 else f"steps {step:.3g} to {step * ratio:.3g} s"
+    return SimulatedLog(logged(truth, robot, sensors, seed), truth, table[4], wanted, f"rk4, {lengths}")
 
 
 def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None) -> None:
@@ -142,61 +142,47 @@ def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None
     check_limits(trajectory, limits or Limits.from_robot(robot)).require()
 
 
-class _References:
-    """The trajectory at multiples of half a step, evaluated in blocks; other instants one by one."""
+class _Tabulated:
+    """A function of time that is evaluated in blocks at multiples of a step; other instants one by one.
 
-    def __init__(self, trajectory: Trajectory, grid: float, feedback: Feedback | None = None) -> None:
-        self.trajectory, self.grid, self.feedback = trajectory, grid, feedback
+    Args:
+        function: Times (N,) [s] → arrays of N rows.
+        duration: Times beyond it are clipped to it [s].
+    """
+
+    def __init__(self, function: Callable[[Array], tuple[Array, ...]], step: float, duration: float) -> None:
+        self.function, self.step, self.duration = function, step, duration
         self._begin = self._end = 0
-        self._values = trajectory.evaluate([0.0])
-        self._feeds = np.zeros((0, len(trajectory.joints)))
+        self._values: tuple[Array, ...] = ()
 
-    def __call__(self, t: float) -> Reference:
-        row = self._row(t)
-        if row is None:
-            return Reference(*(x[0] for x in self.trajectory.evaluate([min(t, self.trajectory.duration)])))
-        q, v, a = self._values
-        return Reference(q[row], v[row], a[row])
-
-    def feed(self, t: float) -> Array:
-        """Contribution of the reference to the controller's affine form at a time."""
-        row = self._row(t)
-        if row is not None:
-            return np.asarray(self._feeds[row])
-        states = self.trajectory.evaluate([min(t, self.trajectory.duration)])
-        return np.asarray(self.feedback.feed(*states)[0])  # type: ignore[union-attr]
-
-    def _row(self, t: float) -> int | None:
-        """Row of a time in its block, which is evaluated if needed; None between two rows."""
-        place = t / self.grid
+    def __call__(self, t: float) -> tuple[Array, ...]:
+        place = t / self.step
         index = round(place)
         if abs(place - index) > 1e-9 * (1 + index):
-            return None
+            return tuple(x[0] for x in self.function(np.array([min(t, self.duration)])))
         if not self._begin <= index < self._end:
-            self._begin = index - index % 4096
-            self._end = self._begin + 4096
-            times = (self._begin + np.arange(4096)) * self.grid
-            self._values = self.trajectory.evaluate(np.minimum(times, self.trajectory.duration))
-            if self.feedback is not None:
-                self._feeds = self.feedback.feed(*self._values)
-        return index - self._begin
+            self._begin = index - index % _BLOCK
+            self._end = self._begin + _BLOCK
+            self._values = self.function(np.minimum((self._begin + np.arange(_BLOCK)) * self.step, self.duration))
+        row = index - self._begin
+        return tuple(x[row] for x in self._values)
 
 
 class _Drive:
     """Controller interface for the integrator: continuous, or held between control instants."""
 
     def __init__(
-        self, controller: Controller, reference: _References, sensors: Sensors, control_rate: float | None, step: float
+        self, controller: Controller, trajectory: Trajectory, sensors: Sensors, control_rate: float | None, step: float
     ) -> None:
-        self.controller, self.reference = controller, reference
-        self.sampled = control_rate is not None
-        self._counts = sensors.counts
+        self.controller, self.trajectory, self.sampled = controller, trajectory, control_rate is not None
+        self._reference = _Tabulated(trajectory.evaluate, step / 2, trajectory.duration)
+        self._step, self._counts = step, sensors.counts
         self._held = np.zeros(0)  # nothing held yet
-        self._memory: Array | None = None
+        self._memory = np.zeros(controller.states)
         self._last: Array | None = None
         if control_rate is not None:
             ratio = 1.0 / (control_rate * step)
-            self._every = round(ratio)
+            self._every, self._period = round(ratio), 1.0 / control_rate
             if self._every < 1 or abs(ratio - self._every) > 1e-6:
                 raise SimulationError(
                     "control instants must fall on integration steps",
@@ -204,14 +190,17 @@ class _Drive:
                     expected=f"{1 / step:g} Hz divided by a whole number",
                     remedy="change control_rate or substeps",
                 )
-            self._step, self._period = step, 1.0 / control_rate
 
     def stages(self, plant: RigidPlant) -> Stages | None:
         """Fast Runge-Kutta steps, or None if plant or controller do not support them."""
+        n = plant.robot.n
         if self.sampled:
-            n = plant.robot.n
             return stages_of(plant, Feedback(lambda q, v, a: q, np.zeros((n, 2 * n))), lambda t: self._held)
-        return stages_of(plant, self.reference.feedback, self.reference.feed)
+        feedback = feedback_of(self.controller)
+        if feedback is None:
+            return None
+        feed = _Tabulated(lambda t: (feedback.feed(*self.trajectory.evaluate(t)),), self._step / 2, self.trajectory.duration)
+        return stages_of(plant, feedback, lambda t: feed(t)[0])
 
     @property
     def holding(self) -> bool:
@@ -222,37 +211,23 @@ class _Drive:
         """Drive torque and rate of the controller's state at a time."""
         if self.sampled:
             return self._held, np.zeros_like(state)
-        now = self.reference(t)
+        now = Reference(*self._reference(t))
         return self.controller.torque(now, q, v, state), self.controller.rate(now, q, v, state)
 
-    def tick(self, t: float, solver: StickSlip) -> bool:
-        """Updates the held torque if a control instant is due; returns whether it did."""
+    def tick(self, t: float, solver: StickSlip) -> None:
+        """Updates the held torque if a control instant is due."""
         if not self.sampled or round(t / self._step) % self._every:
-            return False
+            return
         seen = solver.x
         if self._counts is not None:
             counts = np.asarray(self._counts) / np.where(solver.plant.robot.prismatic, 1.0, 2 * np.pi)  # per rad or m
             seen = np.rint(seen * counts) / counts
         v = solver.w if self._last is None else (seen - self._last) / self._period
-        if self._memory is None:
-            self._memory = np.zeros(self.controller.states)
-        now = self.reference(t)
+        now = Reference(*self._reference(t))
         self._held = self.controller.torque(now, seen, v, self._memory)
         self._memory = self._memory + self._period * self.controller.rate(now, seen, v, self._memory)
         self._last = seen
         solver.refresh()
-        return True
-
-
-def _sample(solver: StickSlip, drive: _Drive, t: float, table: Array, k: int) -> None:
-    """Writes motion and torque at a time to the table at k; where the torque jumps, the mean of before and after."""
-    before = solver.rates(t) if drive.holding else None
-    drive.tick(t, solver)
-    now = solver.rates(t)
-    a, tau, friction = now.a, now.tau, now.friction
-    if before is not None:
-        a, tau, friction = (before.a + a) / 2, (before.tau + tau) / 2, (before.friction + friction) / 2
-    table[:, k] = solver.x, solver.w, a, tau, friction
 
 
 class Guard:
@@ -266,35 +241,11 @@ class Guard:
     def __init__(self, joints: tuple[str, ...], trip: float) -> None:
         self.joints, self.trip = joints, trip
 
-    def watch(self, time: Array, q: Array, v: Array, reference: Array, end: int) -> None:
-        """Checks the last samples together, and one by one with :meth:`check` if one fails.
-
-        Args:
-            time: Shape (N,) [s].
-            q: Positions, shape (N, n) [rad or m].
-            v: Velocities, shape (N, n) [rad/s or m/s].
-            reference: Reference positions, shape (N, n) [rad or m].
-
-        Raises:
-            SimulationError: As :meth:`check`.
-        """
-        recent = slice(max(0, end - _WATCHED), end)
-        if np.abs(q[recent] - reference[recent]).max(initial=0.0) <= self.trip and np.isfinite(v[recent]).all():
-            return
-        for k in range(recent.start, end):
-            self.check(float(time[k]), q[k], v[k], reference[k])
-
     def check(self, t: float, q: Array, v: Array, reference: Array) -> None:
-        """Checks one sample.
-
-        Args:
-            t: Time [s].
-            q: Positions, shape (n,) [rad or m].
-            v: Velocities, shape (n,) [rad/s or m/s].
-            reference: Reference positions, shape (n,) [rad or m].
+        """Raises an error if positions, velocities and reference positions, shapes (n,), are too far apart or not finite.
 
         Raises:
-            SimulationError: The error is too large or not finite; names joint and time.
+            SimulationError: Names joint and time.
         """
         error = np.abs(q - reference)
         error[~(np.isfinite(q) & np.isfinite(v))] = np.inf
