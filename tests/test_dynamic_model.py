@@ -13,8 +13,8 @@ from conftest import arm_urdf, inertials, rnea
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.friction import Coulomb, Viscous
 from urdf_ident.linalg import shaped
+from urdf_ident.model import dynamic_model
 from urdf_ident.model import rigid_bodies as engine
-from urdf_ident.model import term_chunks
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.rigid_bodies import CHUNK
@@ -92,13 +92,13 @@ def test_torque_of_one_state_many_states_and_many_models(kind: str) -> None:
 
 
 def test_samples_may_have_parameters_of_their_own(model: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(term_chunks, "AT_ONCE", 64)
+    monkeypatch.setattr(dynamic_model, "AT_ONCE", 64)
     segment = Segment("log", 0.0, 100.0, *states(model.n, samples=200))
     thetas = np.random.default_rng(2).normal(size=(len(model.names), 3))
     which = np.random.default_rng(3).integers(0, 3, 200).astype(np.int32)
     every = model.torque_along(thetas, segment)
     np.testing.assert_allclose(
-        term_chunks.torque_by_sample(model, thetas, which, segment), every[np.arange(200), :, which], rtol=1e-9, atol=1e-9
+        model.torque_by_sample(thetas, which, segment), every[np.arange(200), :, which], rtol=1e-9, atol=1e-9
     )
 
 

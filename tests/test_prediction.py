@@ -16,7 +16,7 @@ from urdf_ident.estimation.uncertainty.prediction import LEVELS, HeldOutResidual
 from urdf_ident.estimation.uncertainty.uncovered_friction import covered_speeds, seen_speeds, smeared_friction, unseen_friction
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.posterior import posterior_covariance, posterior_mean
+from urdf_ident.model.posterior import Posterior
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.point_to_point import trapezoidal
 from urdf_ident.pipeline.identify import identify
@@ -279,8 +279,8 @@ def test_a_rotor_that_slow_logs_do_not_show_is_not_negative(robot: Robot) -> Non
     a = np.diag([8.0, -8.0, 8.0])
     still, rotors = np.zeros_like(a), [k for k, parameter in enumerate(ident.model.parameters) if parameter.rotor]
     prior, (narrow, wide) = ident.prior.without_first_fit, intervals._variance_factors(ident)
-    covariance = narrow * posterior_covariance(ident.factor[:, :-1], prior, wide / narrow)
-    mean = posterior_mean(ident.factor, prior, wide / narrow)
+    posterior = Posterior(ident.factor[:, :-1], prior, wide / narrow)
+    covariance, mean = narrow * posterior.covariance, posterior.mean(ident.factor[:, -1])
     drawn = np.random.default_rng(0).multivariate_normal(mean, covariance, 100_000)
     rows = ident.model.torque(np.eye(len(ident.theta)), still, still, a)
     shift, below, above = intervals._parameter_reach(ident, rows, np.zeros(3), 0.05)

@@ -13,7 +13,7 @@ from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.structure import geometric_rank, structural_factor
+from urdf_ident.model.structure import geometric_rank
 from urdf_ident.pipeline.check import check
 
 NAMES = ("ur10e", "puma560", "tx40", "szabo_3r", "zollo_2r", "emps", "generic_6axis")
@@ -71,7 +71,7 @@ def split_by_null_space(columns: Array, tolerance: float) -> Split:
 def test_qr_elimination_and_singular_vectors_agree(name: str, shuffled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     model = DynamicModel(Robot.from_urdf(robot_path(name)))
     order = list(np.random.default_rng(3).permutation(len(model.names))) if shuffled else None
-    R = structural_factor(model)
+    R = model.structural_factor()
     first, others = model.base(order=order), []
     for split in (split_by_elimination, split_by_null_space):
         monkeypatch.setattr(base, "_split", split)
@@ -90,7 +90,7 @@ def test_qr_elimination_and_singular_vectors_agree(name: str, shuffled: bool, mo
 def test_kinds_are_those_of_the_null_space() -> None:
     """Alone: no null vector moves it. Never: its own column is null. Whatever the order of the columns."""
     model = DynamicModel(Robot.from_urdf(robot_path("ur10e")), friction="none")
-    R = structural_factor(model, seed=5)
+    R = model.structural_factor(seed=5)
     norms = np.linalg.norm(R, axis=0)
     unit = R / np.where(norms > 0, norms, 1)
     _, values, right = np.linalg.svd(unit)

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import EstimationError
 from ..linalg import Array, scaled_lstsq
 from ..model.parameters import Parameter
-from ..model.posterior import posterior_variance
+from ..model.posterior import Posterior
 from ..model.prior import USUAL_WEIGHT, Prior, least_weight
 from ..statistics.choice import worse
 from ..statistics.fit import Fit, usual_weight
@@ -178,9 +178,9 @@ class Folds:
             x[use] = scaled_lstsq(R[:, use], rho)
         least_squares = self._squares(alone)
         # mean whitened variance of the held-out torque due to the parameters
-        posterior = partial(posterior_variance, prior=self._problem.prior, weight=USUAL_WEIGHT)
+        posterior = partial(Posterior, prior=self._problem.prior, weight=USUAL_WEIGHT)
         trained = zip(self._train, self._tests, strict=True)
-        variance = float(np.mean([np.sum(posterior(R, rows=S)) / m for (R, _), (S, _, m) in trained]))
+        variance = float(np.mean([np.sum(posterior(R).variance(S)) / m for (R, _), (S, _, m) in trained]))
         free = contradicted or (floor == 0 and worse(least_squares, self.errors(usual)))
         misfit = max(1.0, self.errors(usual).mean() / (1.0 + variance)) if floor > 0 else 1.0
         usual = raised(misfit)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..linalg import Array, IntArray, triangle
-from ..model.posterior import posterior_std
+from ..model.posterior import Posterior
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
 from ..motion.trajectory import Trajectory
@@ -213,8 +213,8 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
         bodies=tuple(body.name for body in model.robot.bodies),
         names=model.names,
         standard=after.theta,
-        standard_before=posterior_std(old, known, after.prior_weight),
-        standard_after=posterior_std(triangle(old, new), known, after.prior_weight),
+        standard_before=Posterior(old, known, after.prior_weight).std,
+        standard_after=Posterior(triangle(old, new), known, after.prior_weight).std,
         kind=fit.covariance_kind,
         warming=_warming_words(after),
     )

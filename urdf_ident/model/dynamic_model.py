@@ -9,27 +9,32 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ModelError, check_shape
-from ..friction import AxisMotion, Term
+from ..friction import AxisMotion, Law, Term
 from ..linalg import Array, IntArray
 from ..samples import Segment
-from .base import BaseParameters
+from .base import RANK_TOLERANCE, BaseParameters, reduce_factor
 from .drive import Drive
 from .parameters import Parameter, inertial_parameters
 from .rigid_bodies import CHUNK, rigid_torque, row_columns
 from .robot import Robot
 from .row_groups import Compact, RowGroup, compact_groups, row_groups
-from .structure import reduce_to_base
-from .term_chunks import columns_of, term_chunks, torque_chunks
+from .structure import random_motion
 from .terms import AppliedTerm, applied_terms
+
+#: Number of random states, for robots of few joints; with more, each state gives more rows, of which four per parameter do.
+STATES, _FEW_JOINTS = 200, 8
+#: Samples per chunk of torques, so that memory does not grow with the length of a log.
+AT_ONCE = 1 << 15
 
 
 class DynamicModel:
@@ -222,7 +227,40 @@ class DynamicModel:
         Returns:
             Shape (N, k), columns in the order of the terms.
         """
-        return columns_of(terms, len(segment), partial(self.axis_motion, segment))
+        ends = np.cumsum([0, *(len(item.term.symbols) for item in terms)])
+        motions: dict[Hashable, AxisMotion] = {}
+        out = np.empty((ends[-1], len(segment)))
+        for item, own in zip(terms, pairwise(ends), strict=True):
+            key = (
+                (item.axis, item.side) if isinstance(item.term, Law) else id(item)
+            )  # friction laws of one axis share its motion
+            if key not in motions:
+                motions[key] = self.axis_motion(segment, item)
+            out[slice(*own)] = item.term.columns(motions[key]).T
+        return out.T
+
+    def term_chunks(self, segment: Segment, chunk: int) -> Iterator[tuple[slice, Array]]:
+        """Yields :meth:`term_columns` in chunks; only terms with memory are evaluated on the whole segment.
+
+        Args:
+            segment: A whole segment at full rate.
+            chunk: Samples per chunk.
+
+        Yields:
+            The slice of samples and its columns, shape (≤ chunk, k).
+        """
+        remembers = [bool(getattr(item.term, "memory", False)) for item in self.terms]
+        lasting = [item for item, whole in zip(self.terms, remembers, strict=True) if whole]
+        passing = [item for item, whole in zip(self.terms, remembers, strict=True) if not whole]
+        memory = np.repeat(remembers, [len(item.term.symbols) for item in self.terms]).astype(bool)
+        loaded = any(item.term.loaded for item in lasting)
+        whole = self.term_values(self.with_reference_torque(segment) if loaded else segment, lasting)
+        for begin in range(0, len(segment), chunk):
+            part = slice(begin, min(begin + chunk, len(segment)))
+            values = np.empty((part.stop - begin, len(memory)))
+            values[:, memory] = whole[part]
+            values[:, ~memory] = self.term_values(self.with_reference_torque(segment.window(begin, part.stop)), passing)
+            yield part, values
 
     def axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
         """Returns the motion of the axis on which a term acts.
@@ -293,7 +331,7 @@ class DynamicModel:
         """
         own = [group.columns >= self.n_inertial for group in self.groups]
         spare = [int(which.sum()) + torque for which in own]
-        for part, terms in term_chunks(self, segment, chunk):
+        for part, terms in self.term_chunks(segment, chunk):
             blocks = self._inertial_columns(segment, part, compact, spare)
             targets = self.row_targets(segment.window(part.start, part.stop).total) if torque else None
             for g, (group, block, which) in enumerate(zip(self.groups, blocks, own, strict=True)):
@@ -350,10 +388,33 @@ class DynamicModel:
             Shape (N, n) or (N, n, k) [N·m or N].
         """
         theta = np.asarray(theta, dtype=float)
-        whole = np.empty((*segment.q.shape, *theta.shape[1:]))
-        for part, torque in torque_chunks(self, theta, segment):
-            whole[part] = torque
-        return whole
+        bodies, rest = theta[: self.n_inertial], theta[self.n_inertial :]
+        out = np.empty((*segment.q.shape, *theta.shape[1:]))
+        for part, terms in self.term_chunks(segment, AT_ONCE):
+            friction = np.einsum("nk,jk,k...->nj...", terms, self.distribution, rest)
+            out[part] = friction + rigid_torque(self.robot, bodies, segment.q[part], segment.v[part], segment.a[part])
+        return out
+
+    def torque_by_sample(self, thetas: Array, which: NDArray[np.int32], segment: Segment) -> Array:
+        """Returns efforts along a motion with a choice of parameters per sample; of joints set apart their terms alone.
+
+        Args:
+            thetas: Parameters, shape (p, k).
+            which: Index of each sample's parameters, shape (N,).
+            segment: The motion.
+
+        Returns:
+            Shape (N, n) [N·m or N].
+        """
+        out = np.empty(segment.q.shape)
+        for part, terms in self.term_chunks(segment, AT_ONCE):
+            for k in np.unique(which[part]):
+                some = np.flatnonzero(which[part] == k)
+                at, (bodies, rest) = some + part.start, np.split(thetas[:, k], [self.n_inertial])
+                rigid = rigid_torque(self.robot, bodies, segment.q[at], segment.v[at], segment.a[at])
+                rigid[:, sorted(self.apart)] = 0.0
+                out[at] = np.einsum("nk,jk,k->nj", terms[some], self.distribution, rest) + rigid
+        return out
 
     def effort_along(self, theta: Array, segment: Segment) -> Array:
         """Returns what the efforts of a log should be along a motion: torques, of joints that are set apart their terms alone.
@@ -371,16 +432,51 @@ class DynamicModel:
             effort[:, apart] -= rigid_torque(self.robot, bodies, segment.q, segment.v, segment.a)[:, apart]
         return effort
 
-    def base(self, **options: Any) -> BaseParameters:
-        """Returns the base parameters that perfect data would identify: see :func:`reduce_to_base`.
+    def structural_factor(self, seed: int = 0) -> Array:
+        """Returns the triangular factor of the regressor on random motion.
 
         Args:
-            options: Passed on.
+            seed: Seed of the random motion.
+
+        Returns:
+            Shape (≤ p, p).
+        """
+        p = len(self.names)
+        motion = random_motion(self.robot, max(4 * p // self.n, min(STATES, STATES * _FEW_JOINTS // self.n)), seed)
+        rows = np.zeros((len(self.groups), len(motion), p))
+        for part, blocks in self.row_blocks(motion, chunk=len(motion)):
+            for own, group, block in zip(rows, self.groups, blocks, strict=True):
+                own[part, group.columns] = block
+        return np.asarray(np.linalg.qr(rows.reshape(-1, p), mode="r"))
+
+    def base(
+        self, *, order: Sequence[str | int] | None = None, tolerance: float = RANK_TOLERANCE, seed: int = 0
+    ) -> BaseParameters:
+        """Returns the base parameters that perfect data would identify, found on random motion.
+
+        Args:
+            order: All parameters by name or index, those preferred as independent first; theta's order if None.
+            tolerance: Distance of a unit column from the span of the others up to which it depends on them, a fraction.
+            seed: Seed of the random motion.
 
         Returns:
             The base parameters.
+
+        Raises:
+            ModelError: ``order`` is not a permutation of the parameters.
         """
-        return replace(reduce_to_base(self, **options), units=tuple(parameter.unit for parameter in self.parameters))
+        permutation = None
+        if order is not None:
+            index = {name: k for k, name in enumerate(self.names)}
+            permutation = np.array([index.get(k, -1) if isinstance(k, str) else int(k) for k in order], dtype=np.intp)
+            if sorted(permutation) != list(range(len(self.names))):
+                raise ModelError("the column order is not a permutation of the parameters", got=list(order)[:5])
+        R = self.structural_factor(seed)
+        # A first axis that is 1e-5 rad off gravity because of rounding in the URDF gives columns of that size: scaled to unit
+        # norm they would count as parameters. The scale of a column is at least a tenth of the largest of its unit.
+        norms, units = np.linalg.norm(R, axis=0), [parameter.unit for parameter in self.parameters]
+        scale = np.maximum(norms, 0.1 * np.array([norms[np.array(units) == unit].max() for unit in units]))
+        return replace(reduce_factor(R, self.names, permutation, tolerance, scale), units=tuple(units))
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: everything that :meth:`from_dict` needs to build the same model."""

@@ -13,100 +13,64 @@ from ..linalg import Array, shaped, solve_triangular
 from .prior import Prior
 
 
-def from_data(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
-    """Returns the share of every parameter's value that comes from the data; the rest is prior, shape (p,), clipped to 0..1.
+class Posterior:
+    """Gaussian posterior of all parameters, from the QR factorisation of ``[R/√w; Λ^½]`` in scaled columns; RᵀR is not formed.
 
-    ``diag((RᵀR + w Λ)⁻¹ RᵀR)`` from the QR factorisation of ``[R/√w; Λ^½]`` in scaled columns; RᵀR is not formed.
-
-    Args:
-        R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
-        weight: Of the prior against the data, > 0.
-
-    Raises:
-        ShapeError: The number of columns differs.
-        EstimationError: The factor is not finite.
-    """
-    data, scale, orthogonal, factor = _posterior(R, prior, weight)
-    projected = orthogonal[: len(data)].T @ (data * scale)
-    return np.asarray(np.clip(np.diag(np.linalg.solve(factor, projected)), 0.0, 1.0))
-
-
-def posterior_std(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
-    """Returns the posterior standard deviation of every parameter, shape (p,).
-
-    ``diag((RᵀR/w + Λ)⁻¹)^½``: at most the prior's, and finite also for parameters that the data do not identify. The
-    further reduction by physical consistency is neglected.
+    The precision is ``RᵀR/w + Λ``. The further reduction by physical consistency is neglected.
 
     Args:
         R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
-        weight: Of the prior against the data, > 0: factor by which the data's nominal precision is overestimated.
+        prior: Its precision is Λ.
+        weight: w > 0, the prior's against the data: factor by which the data's nominal precision is overestimated.
 
     Raises:
         ShapeError: The number of columns differs.
         EstimationError: The factor is not finite.
     """
-    _, scale, _, factor = _posterior(R, prior, weight)
-    return np.asarray(scale * np.linalg.norm(np.linalg.solve(factor, np.eye(len(scale))), axis=1))
 
+    def __init__(self, R: ArrayLike, prior: Prior, weight: float = 1.0) -> None:
+        self._prior, self._root_weight = prior, np.sqrt(weight)
+        self._data = shaped("R", R, ("k", len(prior.theta0))) / self._root_weight
+        self._scale = 1.0 / np.linalg.norm(prior.root, axis=0)  # the results do not depend on the column scaling
+        stacked = np.vstack([self._data, prior.root]) * self._scale
+        if not np.isfinite(stacked).all():
+            raise EstimationError("the data factor is not finite", where="posterior")
+        self._orthogonal, self._factor = np.linalg.qr(stacked)
 
-def posterior_covariance(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
-    """Returns the posterior covariance of all parameters, ``(RᵀR/w + Λ)⁻¹``, shape (p, p).
+    @property
+    def from_data(self) -> Array:
+        """Share of every parameter's value that comes from the data, ``diag((RᵀR/w + Λ)⁻¹ RᵀR/w)``, shape (p,), within 0..1."""
+        projected = self._orthogonal[: len(self._data)].T @ (self._data * self._scale)
+        return np.asarray(np.clip(np.diag(np.linalg.solve(self._factor, projected)), 0.0, 1.0))
 
-    Args:
-        R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
-        weight: Of the prior against the data, > 0.
+    @property
+    def std(self) -> Array:
+        """Standard deviation of every parameter, shape (p,): at most the prior's, and finite also without data."""
+        return np.asarray(self._scale * np.linalg.norm(np.linalg.solve(self._factor, np.eye(len(self._scale))), axis=1))
 
-    Raises:
-        ShapeError: The number of columns differs.
-        EstimationError: The factor is not finite.
-    """
-    _, scale, _, factor = _posterior(R, prior, weight)
-    root = scale[:, None] * solve_triangular(factor, np.eye(len(scale)))
-    return np.asarray(root @ root.T)
+    @property
+    def covariance(self) -> Array:
+        """Covariance of all parameters, shape (p, p)."""
+        root = self._scale[:, None] * solve_triangular(self._factor, np.eye(len(self._scale)))
+        return np.asarray(root @ root.T)
 
+    def variance(self, rows: ArrayLike) -> Array:
+        """Returns the variance of linear functions of the parameters, shape (…).
 
-def posterior_variance(R: ArrayLike, prior: Prior, weight: float, rows: ArrayLike) -> Array:
-    """Returns the posterior variance of linear functions of the parameters, shape (…).
+        Args:
+            rows: Coefficients of the functions, shape (…, p).
+        """
+        wide = np.asarray(rows, dtype=float) * self._scale
+        white = solve_triangular(self._factor, wide.reshape(-1, wide.shape[-1]).T, transposed=True)
+        return np.asarray(np.sum(white**2, axis=0).reshape(wide.shape[:-1]))
 
-    Args:
-        R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
-        weight: Of the prior against the data, > 0: factor by which the data's nominal precision is overestimated.
-        rows: Coefficients of the functions, shape (…, p).
+    def mean(self, rho: ArrayLike) -> Array:
+        """Returns the parameters at which data and prior together are most probable, without constraints, shape (p,).
 
-    Raises:
-        ShapeError: The number of columns differs.
-        EstimationError: The factor is not finite.
-    """
-    _, scale, _, factor = _posterior(R, prior, weight)
-    wide = np.asarray(rows, dtype=float) * scale
-    white = solve_triangular(factor, wide.reshape(-1, wide.shape[-1]).T, transposed=True)
-    return np.asarray(np.sum(white**2, axis=0).reshape(wide.shape[:-1]))
-
-
-def posterior_mean(factor: ArrayLike, prior: Prior, weight: float) -> Array:
-    """Returns the parameters at which data and prior together are most probable, without constraints, shape (p,).
-
-    Args:
-        factor: Data factor ``[R | rho]``, whitened by the noise, shape (k, p + 1) in the order of theta [1/unit].
-        weight: Of the prior against the data, > 0.
-
-    Raises:
-        ShapeError: The number of columns differs.
-        EstimationError: The factor is not finite.
-    """
-    data = shaped("factor", factor, ("k", len(prior.theta0) + 1))
-    _, scale, orthogonal, triangular = _posterior(data[:, :-1], prior, weight)
-    right = np.concatenate([data[:, -1] / np.sqrt(weight), prior.root @ prior.theta0])
-    return np.asarray(scale * solve_triangular(triangular, orthogonal.T @ right))
-
-
-def _posterior(R: ArrayLike, prior: Prior, weight: float) -> tuple[Array, Array, Array, Array]:
-    """Returns weighted data, column scale, and the QR factors of the stacked data and prior in scaled columns."""
-    data = shaped("R", R, ("k", len(prior.theta0)))
-    data = data / np.sqrt(weight)
-    scale = 1.0 / np.linalg.norm(prior.root, axis=0)  # the results do not depend on the column scaling
-    stacked = np.vstack([data, prior.root]) * scale
-    if not np.isfinite(stacked).all():
-        raise EstimationError("the data factor is not finite", where="posterior")
-    orthogonal, factor = np.linalg.qr(stacked)
-    return data, scale, orthogonal, factor
+        Args:
+            rho: Right-hand side of the data factor, shape (k,).
+        """
+        right = np.concatenate(
+            [shaped("rho", rho, (len(self._data),)) / self._root_weight, self._prior.root @ self._prior.theta0]
+        )
+        return np.asarray(self._scale * solve_triangular(self._factor, self._orthogonal.T @ right))

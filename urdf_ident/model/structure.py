@@ -1,5 +1,4 @@
-"""Structural identifiability: the base parameters of a model from its regressor on random motion, and their number from
-geometry alone.
+"""Structural identifiability: random motion, and the number of base parameters from geometry alone.
 
 For the latter: a change of a body's ten parameters is unobservable if two conditions hold: it does not affect its own joint
 (no momentum about the axis for any reachable velocity, no moment of gravity), and the part that varies with the joint angle in
@@ -11,53 +10,17 @@ frames, where angles below :data:`ALIGNED` count as zero, so that a URDF with ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
-
 import numpy as np
 
-from ..errors import ModelError
-from ..linalg import Array, IntArray
+from ..linalg import Array
 from ..samples import Segment
-from .base import RANK_TOLERANCE, BaseParameters, reduce_factor
 from .inertia import SPATIAL_BASIS, motion_cross, motion_transform, transform_matrix
-from .parameters import Parameter
 from .robot import Robot
-from .row_groups import RowGroup
 
-#: Number of random states, for robots of few joints; with more, each state gives more rows, of which four per parameter do.
-STATES, _FEW_JOINTS = 200, 8
 #: Angles [rad], and lengths relative to the mean joint offset, below this count as zero.
 ALIGNED = 3e-5
 #: The ten parameters vary with frequencies up to 2 in one joint angle: derivatives beyond the fourth are dependent.
 _DERIVATIVES = 4
-
-
-class LinearModel(Protocol):
-    """Interface of a model that is linear in its parameters, rigid or elastic."""
-
-    @property
-    def robot(self) -> Robot:
-        """The robot."""
-
-    @property
-    def n(self) -> int:
-        """Number of joints."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters."""
-
-    @property
-    def groups(self) -> tuple[RowGroup, ...]:
-        """Row groups, each with one noise level."""
-
-    def row_blocks(self, segment: Segment, chunk: int) -> Iterator[tuple[slice, list[Array]]]:
-        """Yields the regressor rows of every group in chunks."""
 
 
 def random_motion(robot: Robot, samples: int, seed: int = 0) -> Segment:
@@ -80,66 +43,6 @@ def random_motion(robot: Robot, samples: int, seed: int = 0) -> Segment:
     slow = [np.where(generator.random(v.shape) < 0.3, 10.0 ** generator.uniform(-4.0, 0.0, v.shape), 1.0) for _ in range(2)]
     v, vm = v * slow[0], vm * slow[1]
     return Segment("random", 0.0, 100.0, q, v, a, None, q + deflection, vm, am, reference_torque=reference)
-
-
-def reduce_to_base(
-    model: LinearModel,
-    *,
-    order: Sequence[str | int] | None = None,
-    tolerance: float = RANK_TOLERANCE,
-    seed: int = 0,
-) -> BaseParameters:
-    """Finds the base parameters of a model on random motion.
-
-    Args:
-        order: All parameters by name or index, those preferred as independent first; theta's order if None.
-        tolerance: See :data:`RANK_TOLERANCE`.
-        seed: Seed of the random motion.
-
-    Raises:
-        ModelError: ``order`` is not a permutation of the parameters.
-    """
-    permutation, R = _permutation(model.names, order), structural_factor(model, seed)
-    scale = _column_scale(R, [parameter.unit for parameter in model.parameters])
-    return reduce_factor(R, model.names, permutation, tolerance, scale)
-
-
-def structural_factor(model: LinearModel, seed: int = 0) -> Array:
-    """Returns the triangular factor of the regressor on random motion.
-
-    Args:
-        seed: Seed of the random motion.
-
-    Returns:
-        Shape (≤ p, p).
-    """
-    names = model.names
-    motion = random_motion(model.robot, max(4 * len(names) // model.n, min(STATES, STATES * _FEW_JOINTS // model.n)), seed)
-    rows = np.zeros((len(model.groups), len(motion), len(names)))
-    for part, blocks in model.row_blocks(motion, chunk=len(motion)):
-        for own, group, block in zip(rows, model.groups, blocks, strict=True):
-            own[part, group.columns] = block
-    return np.asarray(np.linalg.qr(rows.reshape(-1, len(names)), mode="r"))
-
-
-def _column_scale(R: Array, units: Sequence[str]) -> Array:
-    """Returns the scale of each column: its own norm, but at least a tenth of the largest norm of its unit.
-
-    A first axis that is 1e-5 rad off gravity because of rounding in the URDF gives columns of that size: scaled to unit
-    norm they would count as parameters.
-    """
-    norms, unit = np.linalg.norm(R, axis=0), np.array(units)
-    return np.asarray(np.maximum(norms, 0.1 * np.array([norms[unit == own].max() for own in unit])))
-
-
-def _permutation(names: Sequence[str], order: Sequence[str | int] | None) -> IntArray | None:
-    if order is None:
-        return None
-    index = {name: k for k, name in enumerate(names)}
-    picked = [index.get(item, -1) if isinstance(item, str) else int(item) for item in order]
-    if sorted(picked) != list(range(len(names))):
-        raise ModelError("the column order is not a permutation of the parameters", got=list(order)[:5])
-    return np.array(picked, dtype=np.intp)
 
 
 def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:

@@ -16,7 +16,7 @@ from ..errors import ModelError, check_shape
 from ..estimation.uncertainty.identifiability import Identifiability, verdicts
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-from ..model.posterior import from_data, posterior_std
+from ..model.posterior import Posterior
 from ..model.prior import Prior
 from ..model.trained import without_joint_terms
 from ..project import Project
@@ -189,7 +189,7 @@ class Record(ReadOnly):
     @cached_property
     def from_data(self) -> Array:
         """Share of every parameter's value that comes from the data, shape (p,)."""
-        return from_data(self.factor[:, :-1], self.prior, self.prior_weight)
+        return Posterior(self.factor[:, :-1], self.prior, self.prior_weight).from_data
 
     @property
     def prior_weight(self) -> float:
@@ -199,7 +199,7 @@ class Record(ReadOnly):
     @cached_property
     def posterior_std(self) -> Array:
         """Standard deviation of every standard parameter, data and URDF together, shape (p,); always finite."""
-        return posterior_std(self.factor[:, :-1], self.prior.without_first_fit, self.prior_weight)
+        return Posterior(self.factor[:, :-1], self.prior.without_first_fit, self.prior_weight).std
 
     def interval(self, alpha: float = 0.05) -> Array:
         """Intervals of the standard parameters, from data and URDF; :attr:`std_error` is from the data alone.

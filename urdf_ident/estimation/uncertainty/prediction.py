@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 from ...errors import ModelError
 from ...linalg import Array, divisors, rms, scaled_lstsq
 from ...model.dynamic_model import DynamicModel
-from ...model.posterior import posterior_variance
+from ...model.posterior import Posterior
 from ...model.prior import USUAL_WEIGHT, Prior
-from ...model.term_chunks import torque_by_sample
 from ...parallel import each
 from ...samples import ReadOnly, Segment, columns
 from ...signals.filters import lowpass, score_band
@@ -148,7 +147,7 @@ def held_out_residual(
     measured, rows = zip(*each(partial(_samples_of, model, band, count), shown), strict=True)
     size = divisors(_rms(measured))
     data = statistics.stacked(weights)[:, :-1]
-    variance = posterior_variance(data, prior.without_first_fit, min(weight, USUAL_WEIGHT), np.concatenate(rows))
+    variance = Posterior(data, prior.without_first_fit, min(weight, USUAL_WEIGHT)).variance(np.concatenate(rows))
     rates = [part.rate for part in shown]
 
     def residual(predicted: HeldOutTorque) -> list[Array]:
@@ -256,7 +255,7 @@ def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Seg
     segments, owner = log
     begin, own = 0, []
     for part in segments:
-        own.append(torque_by_sample(model, predicted_by, owner[begin : begin + len(part)], part))
+        own.append(model.torque_by_sample(predicted_by, owner[begin : begin + len(part)], part))
         begin += len(part)
     return tuple(own)
 

@@ -22,7 +22,6 @@ from ...linalg import Array, rms
 from ...model.dynamic_model import DynamicModel
 from ...model.payload import Payload
 from ...model.robot import Robot
-from ...model.term_chunks import torque_by_sample
 from ...parallel import each
 from ...samples import ReadOnly
 from ...signals import prepare
@@ -176,7 +175,7 @@ def _squares(
         for part in in_band(prepared, model.robot, replace(config, cutoff=cutoff), payload).segments:
             of = owner[begin : begin + len(part)]
             begin += len(part)
-            error = lowpass(part.total - torque_by_sample(model, theta, of, part), part.rate, band) ** 2
+            error = lowpass(part.total - model.torque_by_sample(theta, of, part), part.rate, band) ** 2
             for fold in np.unique(of):
                 found[k, fold] += error[of == fold].sum(axis=0)
     return found

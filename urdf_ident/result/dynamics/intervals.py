@@ -15,8 +15,8 @@ from ...estimation.uncertainty.prediction import HeldOutResidual
 from ...estimation.uncertainty.uncovered_friction import smeared_friction, unseen_friction
 from ...files.records import record
 from ...linalg import Array, BoolArray, shaped, triangle
-from ...model.posterior import posterior_covariance, posterior_mean, posterior_variance
-from ...model.prior import USUAL_WEIGHT, Prior
+from ...model.posterior import Posterior
+from ...model.prior import USUAL_WEIGHT
 from ...statistics.fit import Fit
 from ..record import Record
 
@@ -138,8 +138,8 @@ def _parameter_reach(ident: Record, rows: Array, known: Array, alpha: float) -> 
     """
     from scipy.special import log_ndtr, ndtri, ndtri_exp
 
-    prior, narrow, weight, mean = _posterior(ident)
-    covariance = narrow * posterior_covariance(ident.factor[:, :-1], prior, weight)
+    posterior, narrow, mean = _posterior(ident)
+    covariance = narrow * posterior.covariance
     limited = np.flatnonzero([parameter.nonnegative for parameter in ident.model.parameters])
     std = np.sqrt(np.diag(covariance)[limited])
     along = rows @ (covariance[:, limited] / std)  # torque per standard deviation of each such parameter
@@ -170,17 +170,17 @@ def parameter_errors(ident: Record, rows: Array, known: Array) -> tuple[Array, A
     Returns:
         Shape (…, n) each [N²·m² or N², and N·m or N].
     """
-    prior, narrow, weight, mean = _posterior(ident)
-    variance = posterior_variance(ident.factor[:, :-1], prior, weight, rows)
+    posterior, narrow, mean = _posterior(ident)
+    variance = posterior.variance(rows)
     bias = rows @ (mean - ident.theta)
     return narrow * np.maximum(variance - known, 0.0), np.asarray(bias)
 
 
-def _posterior(ident: Record) -> tuple[Prior, float, float, Array]:
-    """Prior without the first fit, factor by which its variance is too small, its weight, and posterior mean, shape (p,)."""
-    prior, (narrow, variance_factor) = ident.prior.without_first_fit, _variance_factors(ident)
-    weight = variance_factor / narrow
-    return prior, narrow, weight, posterior_mean(ident.factor, prior, weight)
+def _posterior(ident: Record) -> tuple[Posterior, float, Array]:
+    """Posterior without the first fit, factor by which the prior's variance is too small, and posterior mean, shape (p,)."""
+    narrow, variance_factor = _variance_factors(ident)
+    posterior = Posterior(ident.factor[:, :-1], ident.prior.without_first_fit, variance_factor / narrow)
+    return posterior, narrow, posterior.mean(ident.factor[:, -1])
 
 
 def _variance_factors(ident: Record) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from ...friction import FRACTIONS, Viscous
 from ...grouping import grouped
 from ...linalg import Array, BoolArray, divisors, lstsq, rms
 from ...model.dynamic_model import DynamicModel
-from ...model.posterior import posterior_covariance
+from ...model.posterior import Posterior
 from ...model.prior import WIDER, Prior
 from ...model.robot import Robot
 from ...model.row_groups import joint_of
@@ -201,7 +201,7 @@ def _uncertainty(
     rows: Array, torque: Array, R: Array, weight: float, joints: Sequence[str], prior: Prior, wider: float
 ) -> dict[str, float]:
     """Standard error of each joint's torque over its RMS, with the prior's standard deviations ``wider`` times as large."""
-    covariance = wider**2 * posterior_covariance(R, prior, weight / wider**2)
+    covariance = wider**2 * Posterior(R, prior, weight / wider**2).covariance
     square = np.maximum(np.einsum("njp,pr,njr->nj", rows, covariance, rows, optimize=True), 0.0)
     return dict(zip(joints, (np.sqrt(np.mean(square, axis=0)) / divisors(rms(torque, axis=0))).tolist(), strict=True))
 
