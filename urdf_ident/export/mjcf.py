@@ -55,7 +55,7 @@ def write_mjcf(
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²], physically consistent.
         damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; other joints have the URDF's.
         frictionloss: Joint name → Coulomb friction [N·m or N]; other joints have the URDF's.
-        armature: Joint name → rotor inertia seen at the joint [kg·m² or kg]; other joints have none.
+        armature: Joint name → rotor inertia seen at the joint [kg·m² or kg]; other joints have that of an MJCF, or none.
         repair: True to write the nearest physically consistent robot, with a note, if ``theta`` is not consistent.
 
     Returns:
@@ -106,13 +106,14 @@ def mjcf_text(
     """
     _, links, notes = exported_links(robot, theta, repair)
     stated = {
-        key: {name: getattr(robot.description.joints[name], key) for name in robot.joints} for key in ("damping", "friction")
+        key: {name: getattr(robot.description.joints[name], key) for name in robot.joints}
+        for key in ("damping", "friction", "armature")
     }
     dynamics, clipped = joint_values(
         robot,
         damping={**stated["damping"], **(damping or {})},
         frictionloss={**stated["friction"], **(frictionloss or {})},
-        armature=armature,
+        armature={**stated["armature"], **(armature or {})},
     )
     known = {name: link.theta for name, link in robot.description.links.items() if link.theta is not None}
     writer = _Writer(robot, {**known, **links}, dynamics, MeshAssets(Path(robot.path), folder, meshes))

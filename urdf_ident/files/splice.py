@@ -214,6 +214,15 @@ class Splicer:
         gap = f"{self._line_end}{self._indent(first)}" if self._starts_line(first) else ""
         self._cut(first.start, first.start, line.replace('"', self._quote) + gap)
 
+    def replace(self, node: Node, line: str) -> None:
+        """Replaces an element.
+
+        Args:
+            node: The element.
+            line: The new one, with ``"`` as quotes.
+        """
+        self._cut(node.start, node.end, line.replace('"', self._quote))
+
     def remove(self, node: Node) -> None:
         """Removes an element, including its line if nothing else is on it."""
         start, end = node.start, node.end

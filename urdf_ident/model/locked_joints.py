@@ -139,7 +139,8 @@ def reduced_model(text: str, where: str, locked: Mapping[str, float]) -> pin.Mod
         UrdfError: Pinocchio does not accept the URDF.
     """
     try:
-        model = pin.buildModelFromXML(text)
+        # urdfdom reports every capsule as an error on the terminal
+        model = pin.buildModelFromXML(re.sub(r"(</?)capsule\b", r"\1cylinder", text))
     except Exception as error:
         raise UrdfError("Pinocchio does not accept the URDF", where=where, got=str(error)) from error
     links = [frame for frame in model.frames if frame.type == pin.FrameType.BODY]

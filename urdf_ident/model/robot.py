@@ -18,11 +18,11 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import ModelError, UrdfError, nearest
-from ..files.read_write import read_text
 from ..linalg import Array, BoolArray, IntArray, shaped
+from .description import read_description
 from .inertia import transform
 from .locked_joints import choose_joints, reduced_model
-from .urdf import Description, canonical_urdf, parse_urdf
+from .urdf import Description, parse_urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 #: Largest differences of joint placements [m, or entries of a rotation] and of gravity [m/s²] within one robot.
@@ -88,10 +88,10 @@ class Robot:
         lock: Mapping[str, float] | None = None,
         gravity: Sequence[float] | Array = STANDARD_GRAVITY,
     ) -> Robot:
-        """Reads a URDF file or URDF text.
+        """Reads a robot from a file or its text: URDF, MJCF (by MuJoCo) or xacro (by the package xacro).
 
         Args:
-            source: Path of the URDF, or its XML text.
+            source: Path of the file, or its XML text.
             joints: Names of the joints to identify, in the order of the log's index lists; all other moving
                 joints are locked at ``lock`` or, by default, at zero clamped to their limits.
             lock: Joint name → position [rad or m] of joints that did not move during the logs.
@@ -104,11 +104,7 @@ class Robot:
             UrdfError: The URDF is unreadable or not physical (see :func:`parse_urdf`).
             ModelError: A name is unknown, a joint type is unsupported, or nothing moves.
         """
-        is_text = isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<")
-        source = source if is_text else Path(source).expanduser()
-        text = str(source) if is_text else read_text(source, "URDF")
-        where = "URDF" if is_text else str(source)
-        text, rewritten = canonical_urdf(text, where)
+        text, where, rewritten = read_description(source)
         description = parse_urdf(text, where)
         locked, order, coupled = choose_joints(description, joints, lock or {}, where)
         model = reduced_model(text, where, locked)

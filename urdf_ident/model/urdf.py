@@ -31,7 +31,7 @@ _NUMERIC = {
     "mass": ("value",),
     "inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
     "limit": ("lower", "upper", "velocity", "effort"),
-    "dynamics": ("damping", "friction"),
+    "dynamics": ("damping", "friction", "armature"),
     "mimic": ("multiplier", "offset"),
     "box": ("size",),
     "cylinder": ("radius", "length"),
@@ -70,7 +70,8 @@ class Link:
 class Joint:
     """A joint as written; ``limits`` may contain lower, upper, velocity and effort, ``rpy`` [rad] is that of its origin.
 
-    A joint that mimics another is at ``mimic_multiplier · q + mimic_offset`` [rad or m].
+    A joint that mimics another is at ``mimic_multiplier · q + mimic_offset`` [rad or m]. ``armature``, the rotor inertia
+    [kg·m² or kg], is only known of robots that were read from MJCF.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Joint:
     rpy: tuple[float, ...]
     mimic_multiplier: float = 1.0
     mimic_offset: float = 0.0
+    armature: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -383,6 +385,7 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
         rpy=tuple(map(float, _vector(element.find("origin"), "rpy", here))),
         mimic_multiplier=1.0 if mimic is None or mimic.get("multiplier") is None else _number(mimic, "multiplier", here),
         mimic_offset=_optional(mimic, "offset", here),
+        armature=_optional(dynamics, "armature", here),
     )
 
 

@@ -120,7 +120,7 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
 
 
 def urdf_truth(robot: Robot) -> JointTruth:
-    """The URDF's damping and friction, with assumed rotors where a controlled robot needs them.
+    """The damping, friction and rotors that the robot's file states, with assumed rotors where a controlled robot needs them.
 
     A joint with less inertia than needed for the loop to follow a motion in spite of friction and of the coupling with other
     joints has a rotor with the rest of it. If some pose leaves some direction almost without inertia, so that the loop would be
@@ -133,14 +133,14 @@ def urdf_truth(robot: Robot) -> JointTruth:
         ModelError: The inertia of the robot overflows.
     """
     joints = [robot.description.joints[name] for name in robot.joints]
-    damping, dry = (np.array([getattr(joint, name) for joint in joints]) for name in ("damping", "friction"))
+    damping, dry, stated = (np.array([getattr(j, key) for j in joints]) for key in ("damping", "friction", "armature"))
     known = {"viscous": damping.tolist(), "coulomb": dry.tolist()}
     speed = robot.model.velocityLimit
     speed = np.where(np.isfinite(speed) & (speed > 0), speed, 1.0)
     masses = masses_of_poses(robot)
     inertia, largest = np.diagonal(masses, axis1=1, axis2=2).max(axis=0), np.abs(masses).max(axis=(0, 2))
     coupled = largest * _MOTION / _BAND
-    rotor = np.maximum(coupled + (damping + dry / speed) / _BAND - inertia, 0.0)
+    rotor = np.maximum(coupled + (damping + dry / speed) / _BAND - inertia, stated)
     root = np.sqrt(positive(inertia + rotor))
     scaled = (masses + np.diag(rotor)) / root / root[:, None]
     if not np.isfinite(scaled).all():
@@ -150,9 +150,9 @@ def urdf_truth(robot: Robot) -> JointTruth:
     if least < 2 * _BAND / _FASTEST:
         rotor = np.maximum(rotor, coupled)
     notes: tuple[str, ...] = ()
-    if rotor.any():
+    if (rotor > stated).any():
         units = ["kg" if prismatic else "kg·m²" for prismatic in robot.prismatic]
-        every = zip(robot.joints, rotor, units, strict=True)
+        every = zip(robot.joints, np.where(rotor > stated, rotor, 0.0), units, strict=True)
         listed = ", ".join(f"{joint} {value:.2g} {unit}" for joint, value, unit in every if value > 0)
         notes = (
             "the URDF's links are too light to be controlled without rotor inertia, so this much is assumed: "

@@ -9,14 +9,15 @@ import numpy as np
 
 from ...errors import EstimationError, FingerprintError
 from ...export import mjcf, sdf, sidecar, urdf
+from ...export.mjcf_patch import patched_mjcf
 from ...files.fileset import FileSet
-from ...files.read_write import read_bytes, read_text, write_text
+from ...files.read_write import read_bytes, write_text
 from ...files.records import plain
+from ...model.description import MJCF, read_description
 from ...model.inertia import transform
 from ...model.payload import moving_link
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
-from ...model.urdf import canonical_urdf
 from ...provenance import sha256
 from ..dynamics.friction_curves import armature, equivalent_friction
 from ..dynamics.springs import springs
@@ -58,7 +59,7 @@ def _corrected(ident: Record, where: str | Path | None = None) -> tuple[str, tup
 
 
 def write_mjcf(ident: Record, path: str | Path) -> tuple[str, ...]:
-    """Writes a MuJoCo model with damping, frictionloss and armature.
+    """Writes a MuJoCo model with damping, frictionloss and armature; of a robot that was read from MJCF, that file corrected.
 
     Args:
         ident: The result.
@@ -73,7 +74,15 @@ def write_mjcf(ident: Record, path: str | Path) -> tuple[str, ...]:
     robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
     equivalent = equivalent_friction(ident)
     terms = {"damping": equivalent.damping, "frictionloss": equivalent.friction, "armature": armature(ident)}
-    return mjcf.write_mjcf(path, robot, inertial, **terms, repair=True)
+    source = Path(robot.path)
+    if source.suffix.lower() in MJCF and source.is_file() and read_description(source)[0] == robot.urdf:
+        text, notes = patched_mjcf(source, robot, inertial, terms, Path(path).parent)
+        write_text(path, text)
+        return notes
+    notes = mjcf.write_mjcf(path, robot, inertial, **terms, repair=True)
+    if source.suffix.lower() in MJCF:
+        notes = (f"{source} is not what was identified any more: a new model of its bodies was written", *notes)
+    return notes
 
 
 def write_sdf(ident: Record, path: str | Path) -> tuple[str, ...]:
@@ -163,7 +172,7 @@ def check_source(ident: Record) -> None:
     source = Path(ident.model.robot.path)
     if source.is_file() and ident.model.robot.sha256 not in (
         sha256(read_bytes(source, "URDF")),
-        sha256(canonical_urdf(read_text(source))[0].encode()),
+        sha256(read_description(source)[0].encode()),
     ):
         raise FingerprintError(
             "the URDF has changed since the identification",

@@ -1,0 +1,210 @@
+"""Corrects the MJCF that a robot was read from: only the identified numbers change.
+
+Comments, default classes, actuators, sensors, meshes and layout stay. MuJoCo's own writer would lose comments and all digits
+beyond the sixth, so that the numbers are replaced in the text. They are verified by compiling the result.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import EstimationError, ModelError
+from ..files.read_write import read_text
+from ..files.splice import Node, Splicer
+from ..grouping import abbreviated
+from ..linalg import Array
+from ..model.inertia import from_com, to_com, transform
+from ..model.mjcf import compiled_mjcf, names_of
+from ..model.robot import Robot
+from .split import exported_links, joint_values
+from .urdf import number
+
+#: Largest relative difference between intended and compiled numbers, and of numbers that are left as they are.
+_SAME = 1e-9
+#: Attributes of <compiler> that name folders.
+_FOLDERS = ("meshdir", "texturedir", "assetdir")
+
+
+def patched_mjcf(
+    source: Path, robot: Robot, theta: Array, joints: Mapping[str, Mapping[str, float]], folder: Path
+) -> tuple[str, tuple[str, ...]]:
+    """Returns the file of a MuJoCo model that holds the bodies, with identified numbers.
+
+    Args:
+        source: The model that the robot was read from.
+        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
+        joints: ``damping`` [N·m·s/rad or N·s/m], ``frictionloss`` [N·m or N] and ``armature`` [kg·m² or kg] → joint → value.
+        folder: Folder of the new file, to which paths of meshes are made relative.
+
+    Returns:
+        The text, and notes on changes besides the requested values.
+
+    Raises:
+        ModelError: A body or joint is not written under its name, or the bodies stand in several files.
+        EstimationError: MuJoCo compiles other numbers.
+    """
+    _, inertials, notes = exported_links(robot, theta, repair=True)
+    dynamics, clipped = joint_values(robot, **joints)
+    _, model = compiled_mjcf(source)
+    bodies, values = _bodies(model, inertials, source), _joints(model, dynamics)
+    files = _files(source)
+    places = {file: _named(Splicer(text, str(file)).root) for file, text in files.items()}
+    names = [("body", name) for name in bodies] + [("joint", name) for name, _ in values]
+    for tag, name in names:
+        if sum((tag, name) in found for found in places.values()) != 1:
+            raise ModelError(
+                f"{tag} '{name}' is not written once under this name",
+                where=str(source),
+                remedy="name it, and write what <replicate> or <attach> makes (MuJoCo: MjSpec.to_xml)",
+            )
+    holders = {file for file, found in places.items() for key in names if key in found} or {source}
+    if len(holders) > 1:
+        got = ", ".join(sorted(file.name for file in holders))
+        raise ModelError("the bodies stand in several files", where=str(source), got=got, remedy="merge them (MjSpec.to_xml)")
+    (holder,) = holders
+    splicer = Splicer(files[holder], str(holder))
+    found = _named(splicer.root)
+    for name, ten in bodies.items():
+        _set_inertial(splicer, found["body", name], ten)
+    for (name, key), value in values.items():
+        splicer.set(found["joint", name], key, number(value))
+    for compiler in splicer.root.all("compiler"):
+        for key, instead in (("inertiafromgeom", "auto"), ("settotalmass", "-1")):
+            if compiler.get(key) not in ("", "auto", "false"):
+                splicer.set(compiler, key, instead)  # it would replace the masses
+    text = splicer.text()
+    _verify(source, {**files, holder: text}, bodies, values)
+    if holder != source:
+        kept = f"{source.name} includes {holder.name}, which holds the bodies: the file written replaces {holder.name}"
+        return text, (*notes, *clipped, kept)
+    return _moved(text, source.parent, folder), (*notes, *clipped)
+
+
+def _bodies(model: Any, inertials: Mapping[str, Array], source: Path) -> dict[str, Array]:
+    """Ten parameters in the body's frame, of bodies whose parameters change."""
+    names, _ = names_of(model)
+    changed = {}
+    for i, name in enumerate(names):
+        if name not in inertials:
+            continue
+        last = int(model.body_jntadr[i] + model.body_jntnum[i]) - 1
+        anchor = model.jnt_pos[last] if model.body_jntnum[i] else np.zeros(3)
+        ten = transform(inertials[name], np.eye(3), anchor)
+        before = _compiled(model, i)
+        if not np.allclose(ten, before, rtol=_SAME, atol=_SAME * np.abs(before).max()):
+            changed[name] = ten
+    if lost := sorted(name for name, ten in inertials.items() if name not in names and ten.any()):
+        raise ModelError(
+            f"MJCF cannot hold the bodies between joints of one body: {abbreviated(lost)}",
+            where=str(source),
+            remedy="give each joint a <body> of its own",
+        )
+    return changed
+
+
+def _joints(model: Any, dynamics: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
+    """Values by joint and attribute, where they change."""
+    _, names = names_of(model)
+    changed = {}
+    for name, values in dynamics.items():
+        for key, value in values.items():
+            before = float(np.ravel(getattr(model, f"dof_{key}")[model.jnt_dofadr[names.index(name)]])[0])
+            if abs(value - before) > _SAME * max(value, before):
+                changed[name, key] = value
+    return changed
+
+
+def _compiled(model: Any, i: int) -> Array:
+    """Ten parameters of a compiled body in its frame, shape (10,)."""
+    w, x, y, z = model.body_iquat[i]
+    turn = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    rotation = np.eye(3) + 2 * w * turn + 2 * turn @ turn
+    return from_com(model.body_mass[i], model.body_ipos[i], (rotation * model.body_inertia[i]) @ rotation.T)
+
+
+def _files(source: Path) -> dict[Path, str]:
+    """The texts of a model and of the files that it includes, by path; names of files are relative to the model."""
+    files: dict[Path, str] = {}
+    waiting = [source]
+    while waiting:
+        file = waiting.pop()
+        if file not in files:
+            files[file] = read_text(file, "MJCF")
+            waiting += [source.parent / node.get("file") for node in _all(Splicer(files[file], str(file)).root, "include")]
+    return files
+
+
+def _all(node: Node, tag: str) -> list[Node]:
+    return [node] * (node.tag == tag) + [below for child in node.children for below in _all(child, tag)]
+
+
+def _named(root: Node) -> dict[tuple[str, str], Node]:
+    """Bodies and joints by tag and name; one that occurs twice is left out."""
+    named: dict[tuple[str, str], list[Node]] = {}
+    for world in root.all("worldbody") or (root,):
+        for tag in ("body", "joint"):
+            for node in _all(world, tag):
+                named.setdefault((tag, node.get("name")), []).append(node)
+    return {key: nodes[0] for key, nodes in named.items() if len(nodes) == 1}
+
+
+def _set_inertial(splicer: Splicer, body: Node, ten: Array) -> None:
+    mass, com, about = to_com(ten)
+    six = [about[index] for index in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+    words: dict[str, Any] = {"pos": com, "mass": [mass], "fullinertia": six}
+    line = (
+        "<inertial " + " ".join(f'{key}="{" ".join(number(float(x)) for x in value)}"' for key, value in words.items()) + "/>"
+    )
+    if inertial := body.all("inertial"):
+        splicer.replace(inertial[0], line)
+    else:  # it was computed from the geometry
+        splicer.append(body, [(0, line)])
+
+
+def _moved(text: str, old: Path, new: Path) -> str:
+    """The text in another folder: paths of meshes, textures and included files stay those of the old one."""
+    if old.resolve() == new.resolve():
+        return text
+    splicer, back = Splicer(text), os.path.relpath(old.resolve(), new.resolve())
+    for node in _all(splicer.root, "include"):
+        splicer.set(node, "file", os.path.join(back, node.get("file")))
+    compilers = splicer.root.all("compiler")
+    stated = {key: node for node in compilers for key in _FOLDERS if key in node.attributes}
+    for key, node in stated.items():
+        splicer.set(node, key, os.path.join(back, node.get(key)))
+    for key in [] if "assetdir" in stated else [key for key in _FOLDERS[:2] if key not in stated]:
+        if compilers:
+            splicer.set(compilers[0], key, back)
+        else:
+            splicer.append(splicer.root, [(0, f'<compiler {key}="{back}"/>')])
+    return splicer.text()
+
+
+def _verify(
+    source: Path, files: Mapping[Path, str], bodies: Mapping[str, Array], joints: Mapping[tuple[str, str], float]
+) -> None:
+    """Compiles the new text in place of the old, and compares its numbers with the intended ones."""
+    import mujoco
+
+    included = {os.path.relpath(file, source.parent): text.encode() for file, text in files.items() if file != source}
+    try:
+        spec = mujoco.MjSpec.from_string(files[source], include=included)
+        spec.meshdir, spec.texturedir = (str(source.parent.resolve() / folder) for folder in (spec.meshdir, spec.texturedir))
+        spec.compiler.fusestatic = False
+        model = spec.compile()
+    except (ValueError, RuntimeError) as error:
+        got = " ".join(str(error).split())[:200]
+        raise EstimationError("MuJoCo refuses the corrected model", where=str(source), got=got) from error
+    body_names, joint_names = names_of(model)
+    pairs = [(name, ten, _compiled(model, body_names.index(name))) for name, ten in bodies.items()]
+    for (name, key), value in joints.items():
+        read = getattr(model, f"dof_{key}")[model.jnt_dofadr[joint_names.index(name)]]
+        pairs.append((name, np.array([value]), np.ravel(read)[:1]))
+    for name, intended, read in pairs:
+        if not np.allclose(intended, read, rtol=_SAME, atol=_SAME * np.abs(intended).max()):
+            raise EstimationError(f"MuJoCo reads other numbers of '{name}'", where=str(source), got=read, expected=intended)

@@ -1,0 +1,242 @@
+"""MJCF as input: the robot of a MuJoCo model as a URDF.
+
+MuJoCo reads and compiles the file, so that it resolves default classes, angles, orientations and inertias of geometry. Every
+body becomes a link in the frame of its last joint; joint positions are MuJoCo's ``qpos``. Trees on a free joint are objects in
+the scene and are left out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pinocchio as pin
+
+from ..errors import MissingExtraError, ModelError, UrdfError
+from ..grouping import abbreviated
+from ..linalg import Array
+
+#: URDF's words for MuJoCo's kinds of geometry, and the size of each in URDF's convention.
+_SHAPES = {
+    "box": lambda size: {"size": _words(2 * size)},
+    "sphere": lambda size: {"radius": _words(size[:1])},
+    "cylinder": lambda size: {"radius": _words(size[:1]), "length": _words(2 * size[1:2])},
+    "capsule": lambda size: {"radius": _words(size[:1]), "length": _words(2 * size[1:2])},
+}
+
+
+def compiled_mjcf(source: str | Path) -> tuple[Any, Any]:
+    """Reads and compiles a MuJoCo model; static bodies are kept.
+
+    Args:
+        source: Path of the file, or its text.
+
+    Returns:
+        MuJoCo's ``MjSpec`` and ``MjModel``.
+
+    Raises:
+        MissingExtraError: MuJoCo is not installed.
+        UrdfError: MuJoCo does not accept the model.
+    """
+    where = str(source) if isinstance(source, Path) else "MJCF"
+    if importlib.util.find_spec("mujoco") is None:
+        raise MissingExtraError(
+            "MJCF files are read by MuJoCo, which is not installed", where=where, remedy="pip install 'urdf-ident[mujoco]'"
+        )
+    import mujoco
+
+    try:
+        spec = mujoco.MjSpec.from_file(where) if isinstance(source, Path) else mujoco.MjSpec.from_string(source)
+        spec.compiler.fusestatic = spec.compiler.discardvisual = False
+        return spec, spec.compile()
+    except (ValueError, RuntimeError) as error:
+        raise UrdfError(
+            "MuJoCo does not accept the model",
+            where=where,
+            got=" ".join(str(error).split())[:200],
+            remedy="check that MuJoCo's viewer opens it",
+        ) from error
+
+
+def names_of(model: Any) -> tuple[list[str], list[str]]:
+    """Returns the names of all bodies and joints; one without a name is called after its number or its body."""
+    bodies = [model.body(i).name or f"body_{i}" for i in range(model.nbody)]
+    joints = [model.joint(j).name or f"{bodies[model.jnt_bodyid[j]]}_joint_{j}" for j in range(model.njnt)]
+    return bodies, joints
+
+
+def urdf_of_mjcf(source: str | Path) -> tuple[str, tuple[str, ...]]:
+    """Converts a MuJoCo model to a URDF.
+
+    Rotor inertia, which a URDF cannot hold, becomes the attribute ``armature`` of ``<dynamics>``.
+
+    Args:
+        source: Path of the file, or its text.
+
+    Returns:
+        The URDF, and notes on what it cannot hold.
+
+    Raises:
+        MissingExtraError: MuJoCo is not installed.
+        UrdfError: MuJoCo does not accept the model.
+        ModelError: A joint is a ball joint, or the base is not fixed.
+    """
+    import mujoco
+
+    spec, model = compiled_mjcf(source)
+    where = str(source) if isinstance(source, Path) else "MJCF"
+    bodies, joints = names_of(model)
+    kinds = [mujoco.mjtJoint(kind) for kind in model.jnt_type]
+    free = {int(model.jnt_bodyid[j]) for j, kind in enumerate(kinds) if kind == mujoco.mjtJoint.mjJNT_FREE}
+    if free and len(free) == model.njnt:
+        raise ModelError("no joint moves on a fixed base", where=where, got="free joints only", remedy="fix the robot's base")
+    robot = ElementTree.Element("robot", name=spec.modelname or "robot")
+    ElementTree.SubElement(robot, "link", name=bodies[0])
+    frames: dict[int, Array] = {0: np.eye(4)}  # placement of each body's link in the body
+    left_out = set[int]()
+    for i in range(1, model.nbody):
+        parent = int(model.body_parentid[i])
+        if i in free or parent in left_out:
+            left_out.add(i)
+            continue
+        place = np.asarray(np.linalg.inv(frames[parent])) @ _placement(model.body_pos[i], model.body_quat[i])
+        above, anchor = bodies[parent], _placement(np.zeros(3))
+        begin, count = int(model.body_jntadr[i]), int(model.body_jntnum[i])
+        for j in range(begin, begin + count):
+            if kinds[j] == mujoco.mjtJoint.mjJNT_BALL:
+                raise ModelError(
+                    f"joint '{joints[j]}' is a ball joint", where=where, expected="hinge | slide", remedy="write three hinges"
+                )
+            slides, turned, axis = kinds[j] == mujoco.mjtJoint.mjJNT_SLIDE, np.eye(4), model.jnt_axis[j]
+            back = -float(model.qpos0[model.jnt_qposadr[j]]) * axis  # the body is written at position `ref`
+            if slides:
+                turned[:3, 3] = back
+            else:
+                turned[:3, :3] = pin.exp3(back)
+            anchor = _placement(model.jnt_pos[j])
+            below = bodies[i] if j == begin + count - 1 else f"{bodies[i]}_{joints[j]}"
+            _joint(robot, model, j, joints[j], (above, below), place @ anchor @ turned)
+            above, place = below, np.asarray(np.linalg.inv(anchor))
+            if below != bodies[i]:
+                ElementTree.SubElement(robot, "link", name=below)
+        if count == 0:
+            fixed = ElementTree.SubElement(robot, "joint", name=f"{bodies[i]}_fixed", type="fixed")
+            _connect(fixed, above, bodies[i], place)
+        frames[i] = anchor
+        _link(robot, spec, model, i, bodies[i], np.asarray(np.linalg.inv(anchor)))
+    notes = _couple(robot, model, bodies, joints) + _notes(model, bodies, joints, left_out)
+    ElementTree.indent(robot)
+    return f"{ElementTree.tostring(robot, encoding='unicode')}\n", tuple(notes)
+
+
+def _joint(robot: ElementTree.Element, model: Any, j: int, name: str, ends: tuple[str, str], place: Array) -> None:
+    import mujoco
+
+    slides, limited = model.jnt_type[j] == mujoco.mjtJoint.mjJNT_SLIDE, bool(model.jnt_limited[j])
+    kind = "prismatic" if slides else "revolute" if limited else "continuous"
+    element = ElementTree.SubElement(robot, "joint", name=name, type=kind)
+    _connect(element, *ends, place)
+    ElementTree.SubElement(element, "axis", xyz=_words(model.jnt_axis[j]))
+    efforts = [np.abs(model.jnt_actfrcrange[j]).max()] if model.jnt_actfrclimited[j] else []
+    for k in range(model.nu):  # a force range before the gear
+        drives = mujoco.mjtTrn(model.actuator_trntype[k]) in (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
+        if drives and model.actuator_trnid[k, 0] == j and model.actuator_forcelimited[k]:
+            efforts.append(float(np.abs(model.actuator_forcerange[k]).max() * abs(model.actuator_gear[k, 0])))
+    lower, upper = model.jnt_range[j] if limited else (-1e9, 1e9) if slides else (0.0, 0.0)
+    limits = {"lower": lower, "upper": upper, "effort": min(efforts, default=0.0), "velocity": 0.0}
+    ElementTree.SubElement(element, "limit", {key: _words([value]) for key, value in limits.items()})
+    dof = model.jnt_dofadr[j]
+    terms = {"damping": model.dof_damping, "friction": model.dof_frictionloss, "armature": model.dof_armature}
+    ElementTree.SubElement(element, "dynamics", {key: _words([np.ravel(values[dof])[0]]) for key, values in terms.items()})
+
+
+def _link(robot: ElementTree.Element, spec: Any, model: Any, i: int, name: str, place: Array) -> None:
+    """Adds a body's link with its inertial and geometry; ``place`` is the body's placement in the link."""
+    import mujoco
+
+    link = ElementTree.SubElement(robot, "link", name=name)
+    if model.body_mass[i] > 0:
+        inertial, centre = ElementTree.SubElement(link, "inertial"), place @ _placement(model.body_ipos[i], model.body_iquat[i])
+        about = (centre[:3, :3] * model.body_inertia[i]) @ centre[:3, :3].T
+        ElementTree.SubElement(inertial, "origin", xyz=_words(centre[:3, 3]))
+        ElementTree.SubElement(inertial, "mass", value=_words([model.body_mass[i]]))
+        ElementTree.SubElement(
+            inertial, "inertia", {f"i{'xyz'[r]}{'xyz'[c]}": _words([about[r, c]]) for r in range(3) for c in range(r, 3)}
+        )
+    for g in range(int(model.body_geomadr[i]), int(model.body_geomadr[i] + model.body_geomnum[i])):
+        kind, at = mujoco.mjtGeom(model.geom_type[g]).name.removeprefix("mjGEOM_").lower(), place
+        at = at @ _placement(model.geom_pos[g], model.geom_quat[g])
+        if kind == "mesh":  # MuJoCo moves the vertices to the mesh's centre of mass
+            mesh = int(model.geom_dataid[g])
+            at = at @ np.linalg.inv(_placement(model.mesh_pos[mesh], model.mesh_quat[mesh]))
+            asset = spec.mesh(model.mesh(mesh).name)
+            shape = {"filename": str(Path(spec.meshdir) / asset.file), "scale": _words(asset.scale)}
+        elif kind in _SHAPES:
+            shape = _SHAPES[kind](model.geom_size[g])
+        else:
+            continue
+        solid = model.geom_contype[g] or model.geom_conaffinity[g]
+        element = ElementTree.SubElement(link, "collision" if solid else "visual")
+        _origin(element, at)
+        ElementTree.SubElement(ElementTree.SubElement(element, "geometry"), kind, shape)
+
+
+def _couple(robot: ElementTree.Element, model: Any, bodies: list[str], joints: list[str]) -> list[str]:
+    """Writes linear equality constraints between joints as ``<mimic>``; returns notes on other constraints."""
+    import mujoco
+
+    elements, other = {element.get("name"): element for element in robot.iter("joint")}, []
+    for e in range(model.neq):
+        kind = mujoco.mjtEq(model.eq_type[e])
+        if kind != mujoco.mjtEq.mjEQ_JOINT:
+            other.append(model.eq(e).name or kind.name.removeprefix("mjEQ_").lower())
+            continue
+        follower, leader, slope = int(model.eq_obj1id[e]), int(model.eq_obj2id[e]), model.eq_data[e, :5]
+        if leader < 0 or slope[2:].any():
+            other.append(f"{joints[follower]} (not linear)" if leader >= 0 else f"{joints[follower]} (held)")
+            continue
+        start = [float(model.qpos0[model.jnt_qposadr[j]]) for j in (follower, leader)]
+        mimic = {"multiplier": slope[1], "offset": slope[0] + start[0] - slope[1] * start[1]}
+        if joints[follower] in elements:
+            words = {key: _words([value]) for key, value in mimic.items()}
+            ElementTree.SubElement(elements[joints[follower]], "mimic", {"joint": joints[leader], **words})
+    return [f"equality constraints are left out: {abbreviated(other)}; lock their joints (robot.lock)"] if other else []
+
+
+def _notes(model: Any, bodies: list[str], joints: list[str], left_out: set[int]) -> list[str]:
+    """What a URDF cannot hold."""
+    notes = []
+    if left_out:
+        notes.append(f"bodies on free joints are left out: {abbreviated([bodies[i] for i in sorted(left_out)])}")
+    if sprung := [joints[j] for j in range(model.njnt) if np.any(model.jnt_stiffness[j])]:
+        notes.append(f"springs are left out of joints {abbreviated(sprung)}; model.friction: [..., spring] estimates them")
+    if lifted := [bodies[i] for i in range(model.nbody) if model.body_gravcomp[i]]:
+        notes.append(f"gravity compensation (gravcomp) is left out of bodies {abbreviated(lifted)}")
+    if np.linalg.norm(model.opt.gravity - np.array([0.0, 0.0, -9.81])) > 0.05:
+        notes.append(f"its gravity, {_words(model.opt.gravity)} m/s², is not used; robot.gravity in the project file is")
+    return notes
+
+
+def _placement(translation: Array, quaternion: Array = np.array([1.0, 0.0, 0.0, 0.0])) -> Array:  # noqa: B008
+    """Homogeneous placement, shape (4, 4), from MuJoCo's position and quaternion (w, x, y, z)."""
+    w, x, y, z = (float(value) for value in quaternion)
+    out = np.eye(4)
+    out[:3, :3], out[:3, 3] = pin.Quaternion(w, x, y, z).normalized().toRotationMatrix(), translation
+    return out
+
+
+def _connect(joint: ElementTree.Element, parent: str, child: str, place: Array) -> None:
+    _origin(joint, place)
+    ElementTree.SubElement(joint, "parent", link=parent)
+    ElementTree.SubElement(joint, "child", link=child)
+
+
+def _origin(element: ElementTree.Element, place: Array) -> None:
+    ElementTree.SubElement(element, "origin", xyz=_words(place[:3, 3]), rpy=_words(pin.rpy.matrixToRpy(place[:3, :3])))
+
+
+def _words(values: Any) -> str:
+    return " ".join(repr(float(value)) for value in values)
