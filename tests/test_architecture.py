@@ -115,6 +115,22 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert set(order) == set(known)
 
 
+def test_only_what_builds_or_shows_elastic_joints_knows_their_model() -> None:
+    named = {str(path.relative_to(PACKAGE)) for path in MODULES if "ElasticModel" in path.read_text(encoding="utf-8")}
+    others = {
+        name for name in named if not name.startswith(("model/", "simulation/elastic/")) and name != "estimation/elastic.py"
+    }
+    assert others == {
+        "__init__.py",
+        "project.py",
+        "estimation/estimators/closed_loop.py",
+        "pipeline/check.py",
+        "pipeline/experiment.py",
+        "result/dynamics/springs.py",
+        "result/files/load.py",
+    }
+
+
 @pytest.mark.parametrize("layer", INNER)
 def test_inner_layers_import_only_earlier_ones(layer: str) -> None:
     order = {name: k for k, name in enumerate(INNER[layer])}
