@@ -9,6 +9,7 @@ import pytest
 import yaml
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
+from test_log_formats import write_lerobot
 
 from urdf_ident.cli import app
 from urdf_ident.logs.columns.layout import LogLayout
@@ -130,7 +131,8 @@ def test_a_motion_too_small_to_tell_its_unit_says_so(tmp_path: Path, seed: int, 
     assert said is None or said.why.startswith("likely")
 
 
-def test_hundredths_of_the_range_of_motion_are_recognised(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["csv", "data set"])
+def test_hundredths_of_the_range_of_motion_are_recognised(tmp_path: Path, kind: str) -> None:
     """A joint whose range is 45° would leave its limits if they were degrees."""
     robot = Robot.from_urdf(arm_urdf("zyyxyx").replace('lower="-2.6" upper="2.6"', 'lower="-0.2" upper="0.6"', 1))
     t, q, v, a = fourier(robot.n, 12.0, 100.0, 3, amplitude=0.5)
@@ -141,6 +143,18 @@ def test_hundredths_of_the_range_of_motion_are_recognised(tmp_path: Path) -> Non
     names = ["timestamp", *(f"{joint}.{what}" for what in ("pos", "effort") for joint in robot.joints)]
     table, path = np.hstack([t[:, None], 100 * (q - middle) / half, tau]), tmp_path / "run.csv"
     np.savetxt(path, table, delimiter=",", header=",".join(names), comments="")
+    if kind == "data set":
+        elements = {f"{joint}.pos": k for k, joint in enumerate(robot.joints)}
+        features = {
+            "observation.state": {"dtype": "float32", "shape": [6], "names": elements},
+            "observation.present_load": {
+                "dtype": "float32",
+                "shape": [6],
+                "names": [f"main_{joint}" for joint in robot.joints],
+            },
+        }
+        columns = {"observation.state": table[::2, 1:7], "observation.present_load": table[::2, 7:]}
+        path = write_lerobot(tmp_path / "set", 3, features, [columns]) / "episode_000000"
     found = recognise(open_table(path), robot, LogLayout())
     assert found.units["position"].value == "normalized"
     assert found.units["position"].why.startswith(("likely", "certain"))

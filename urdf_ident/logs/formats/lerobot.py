@@ -19,28 +19,18 @@ from ...files.read_write import read_text
 from ..tables import decoding
 from .parquet import ParquetTable, open_parquet
 
-_FEATURES = (
-    ("velocit", "v"),
-    ("acceleration", "a"),
-    ("effort", "tau"),
-    ("torque", "tau"),
-    ("current", "current"),
-    ("load", "tau"),
-    ("action", "position_target"),
-    ("state", "q"),
-    ("position", "q"),
-)
-_SUFFIXES = {
-    "pos": "q",
-    "position": "q",
+#: A part of the name of a feature, or of an element's suffix (``joint_1.pos``) → column prefix; the first that occurs.
+_QUANTITIES = {
     "vel": "v",
-    "velocity": "v",
     "acc": "a",
     "effort": "tau",
     "torque": "tau",
     "tau": "tau",
     "current": "current",
     "load": "tau",
+    "action": "position_target",
+    "state": "q",
+    "pos": "q",
 }
 _PLACE = re.compile(r"\{(\w+)(?::0?(\d+)d)?\}")
 _MOST_EPISODES = 1_000_000
@@ -262,29 +252,34 @@ def _names(info: Mapping[str, Any]) -> dict[str, Sequence[str]]:
     names_of: dict[str, Sequence[str]] = {}
     features = info.get("features")
     for feature, about in features.items() if isinstance(features, dict) else ():
-        if not isinstance(about, dict) or about.get("dtype") in ("video", "image", "string"):
+        prefix = _quantity(feature.rsplit(".", 1)[-1]) if feature == "action" or feature.startswith("observation") else ""
+        if not isinstance(about, dict) or about.get("dtype") in ("video", "image", "string") or not prefix:
             continue
-        names = about.get("names")
-        if isinstance(names, dict) and len(names) == 1:  # {"motors": [...]} of version 2
-            names = next(iter(names.values()))
+        names, shape = about.get("names"), about.get("shape")
+        if isinstance(names, dict) and len(names) == 1 and isinstance(next(iter(names.values())), list):
+            (names,) = names.values()  # {"motors": [...]} of version 2
+        if isinstance(names, dict) and all(isinstance(place, int) for place in names.values()):
+            names = sorted(names, key=names.__getitem__)  # {"joint_1.pos": 0, ...}
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            shape = about.get("shape")
             count = shape[0] if isinstance(shape, list) and len(shape) == 1 and isinstance(shape[0], int) else 0
             names = [str(k) for k in range(count)] if 1 < count <= 512 else []
-        last = feature.rsplit(".", 1)[-1].lower()
-        prefix = next((prefix for word, prefix in _FEATURES if word in last), "")
-        if names and prefix and (feature == "action" or feature.startswith("observation")):
+        if names:
             names_of[feature] = [_spelled(name, prefix) for name in names]
     return names_of
+
+
+def _quantity(word: str) -> str:
+    """The column prefix of the quantity that a word names; empty for none."""
+    return next((prefix for part, prefix in _QUANTITIES.items() if part in word.lower()), "")
 
 
 def _spelled(name: str, prefix: str) -> str:
     """Default column name: ``joint_1.pos`` becomes q_joint_1 in a state, a target in an action."""
     joint, _, suffix = name.rpartition(".")
-    if joint and suffix.lower() in _SUFFIXES:
-        name, stated = joint, _SUFFIXES[suffix.lower()]
-        if prefix == "position_target":
-            prefix = prefix if stated == "q" else f"target_{stated}"
-        else:
+    if joint and (stated := _quantity(suffix)):
+        name = joint
+        if prefix != "position_target":
             prefix = stated
+        elif stated != "q":
+            prefix = f"target_{stated}"
     return f"{prefix}{name}" if name.isdigit() else f"{prefix}_{name}"

@@ -17,6 +17,7 @@ from ..columns.headers import read_header
 from ..columns.layout import LogLayout
 from ..columns.names import NAMES
 from ..columns.ranges import LARGEST, joint_ranges
+from ..formats.lerobot import split_episode
 from ..tables import Table
 from .blocks import Block, Links, Rate, alike, blocks, links_of, rates
 from .efforts import EffortColumns, effort_roles, find_efforts
@@ -216,7 +217,8 @@ def _best(
         for unit in units:
             factor, zero = np.where(robot.prismatic, 1.0, parse_unit(unit).factor), np.zeros(robot.n)
             if unit == "normalized":
-                of_lerobot = table.names is not None and all(table.names[k].endswith(".pos") for k in run)
+                spelled = table.names is not None and all(table.names[k].endswith(".pos") for k in run)
+                of_lerobot = spelled or split_episode(table.path) is not None
                 limited = np.isfinite(robot.limit("upper") - robot.limit("lower")).all()
                 if not (of_lerobot and limited) or np.abs(series.mean[:, columns]).max() > LARGEST:
                     continue
