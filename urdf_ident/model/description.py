@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
+from ..errors import UrdfError
 from ..files.read_write import read_text
 from .mjcf import urdf_of_mjcf
+from .sdf import urdf_of_sdf
 from .urdf import canonical_urdf
 
 #: The root element of a document, behind its declaration and comments.
@@ -17,7 +20,7 @@ MJCF = (".xml", ".mjcf")
 
 
 def read_description(source: str | Path) -> tuple[str, str, tuple[str, ...]]:
-    """Reads a robot description: URDF, or MJCF, which is converted.
+    """Reads a robot description: URDF; MJCF, SDFormat and xacro (where its package is installed) are converted.
 
     Args:
         source: Path of the file, or its XML text.
@@ -34,13 +37,24 @@ def read_description(source: str | Path) -> tuple[str, str, tuple[str, ...]]:
     text = str(source) if is_text else read_text(path, "URDF")
     where = "URDF" if is_text else str(path)
     notes: tuple[str, ...] = ()
-    if is_mjcf(text):
+    kind = root[1] if (root := _ROOT.match(text)) is not None else ""
+    if kind == "mujoco":
         text, notes = urdf_of_mjcf(text if is_text else path)
+    elif kind == "sdf":
+        text = urdf_of_sdf(text, where)
+    elif "<xacro:" in text and not is_text and importlib.util.find_spec("xacro") is not None:
+        text = _expanded(path)
     text, rewritten = canonical_urdf(text, where)
     return text, where, notes + rewritten
 
 
-def is_mjcf(text: str) -> bool:
-    """Whether a text is a MuJoCo model."""
-    root = _ROOT.match(text)
-    return root is not None and root[1] == "mujoco"
+def _expanded(path: Path) -> str:
+    """The URDF that a xacro file stands for."""
+    import xacro
+
+    try:
+        return str(xacro.process_file(str(path)).toxml())
+    except Exception as error:  # xacro evaluates Python expressions, which raise anything
+        got = " ".join(str(error).split())[:200]
+        remedy = "run `xacro FILE NAME:=VALUE > robot.urdf` if it needs arguments or a ROS package"
+        raise UrdfError("xacro does not expand the file", where=str(path), got=got, remedy=remedy) from error

@@ -21,10 +21,10 @@ from ..linalg import Array
 
 #: URDF's words for MuJoCo's kinds of geometry, and the size of each in URDF's convention.
 _SHAPES = {
-    "box": lambda size: {"size": _words(2 * size)},
-    "sphere": lambda size: {"radius": _words(size[:1])},
-    "cylinder": lambda size: {"radius": _words(size[:1]), "length": _words(2 * size[1:2])},
-    "capsule": lambda size: {"radius": _words(size[:1]), "length": _words(2 * size[1:2])},
+    "box": lambda size: {"size": words(2 * size)},
+    "sphere": lambda size: {"radius": words(size[:1])},
+    "cylinder": lambda size: {"radius": words(size[:1]), "length": words(2 * size[1:2])},
+    "capsule": lambda size: {"radius": words(size[:1]), "length": words(2 * size[1:2])},
 }
 
 
@@ -124,7 +124,7 @@ def urdf_of_mjcf(source: str | Path) -> tuple[str, tuple[str, ...]]:
                 ElementTree.SubElement(robot, "link", name=below)
         if count == 0:
             fixed = ElementTree.SubElement(robot, "joint", name=f"{bodies[i]}_fixed", type="fixed")
-            _connect(fixed, above, bodies[i], place)
+            connect(fixed, above, bodies[i], place)
         frames[i] = anchor
         _link(robot, spec, model, i, bodies[i], np.asarray(np.linalg.inv(anchor)))
     notes = _couple(robot, model, bodies, joints) + _notes(model, bodies, joints, left_out)
@@ -138,8 +138,8 @@ def _joint(robot: ElementTree.Element, model: Any, j: int, name: str, ends: tupl
     slides, limited = model.jnt_type[j] == mujoco.mjtJoint.mjJNT_SLIDE, bool(model.jnt_limited[j])
     kind = "prismatic" if slides else "revolute" if limited else "continuous"
     element = ElementTree.SubElement(robot, "joint", name=name, type=kind)
-    _connect(element, *ends, place)
-    ElementTree.SubElement(element, "axis", xyz=_words(model.jnt_axis[j]))
+    connect(element, *ends, place)
+    ElementTree.SubElement(element, "axis", xyz=words(model.jnt_axis[j]))
     efforts = [np.abs(model.jnt_actfrcrange[j]).max()] if model.jnt_actfrclimited[j] else []
     for k in range(model.nu):  # a force range before the gear
         drives = mujoco.mjtTrn(model.actuator_trntype[k]) in (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
@@ -147,10 +147,10 @@ def _joint(robot: ElementTree.Element, model: Any, j: int, name: str, ends: tupl
             efforts.append(float(np.abs(model.actuator_forcerange[k]).max() * abs(model.actuator_gear[k, 0])))
     lower, upper = model.jnt_range[j] if limited else (-1e9, 1e9) if slides else (0.0, 0.0)
     limits = {"lower": lower, "upper": upper, "effort": min(efforts, default=0.0), "velocity": 0.0}
-    ElementTree.SubElement(element, "limit", {key: _words([value]) for key, value in limits.items()})
+    ElementTree.SubElement(element, "limit", {key: words([value]) for key, value in limits.items()})
     dof = model.jnt_dofadr[j]
     terms = {"damping": model.dof_damping, "friction": model.dof_frictionloss, "armature": model.dof_armature}
-    ElementTree.SubElement(element, "dynamics", {key: _words([np.ravel(values[dof])[0]]) for key, values in terms.items()})
+    ElementTree.SubElement(element, "dynamics", {key: words([np.ravel(values[dof])[0]]) for key, values in terms.items()})
 
 
 def _link(robot: ElementTree.Element, spec: Any, model: Any, i: int, name: str, place: Array) -> None:
@@ -161,10 +161,10 @@ def _link(robot: ElementTree.Element, spec: Any, model: Any, i: int, name: str, 
     if model.body_mass[i] > 0:
         inertial, centre = ElementTree.SubElement(link, "inertial"), place @ _placement(model.body_ipos[i], model.body_iquat[i])
         about = (centre[:3, :3] * model.body_inertia[i]) @ centre[:3, :3].T
-        ElementTree.SubElement(inertial, "origin", xyz=_words(centre[:3, 3]))
-        ElementTree.SubElement(inertial, "mass", value=_words([model.body_mass[i]]))
+        ElementTree.SubElement(inertial, "origin", xyz=words(centre[:3, 3]))
+        ElementTree.SubElement(inertial, "mass", value=words([model.body_mass[i]]))
         ElementTree.SubElement(
-            inertial, "inertia", {f"i{'xyz'[r]}{'xyz'[c]}": _words([about[r, c]]) for r in range(3) for c in range(r, 3)}
+            inertial, "inertia", {f"i{'xyz'[r]}{'xyz'[c]}": words([about[r, c]]) for r in range(3) for c in range(r, 3)}
         )
     for g in range(int(model.body_geomadr[i]), int(model.body_geomadr[i] + model.body_geomnum[i])):
         kind, at = mujoco.mjtGeom(model.geom_type[g]).name.removeprefix("mjGEOM_").lower(), place
@@ -173,14 +173,14 @@ def _link(robot: ElementTree.Element, spec: Any, model: Any, i: int, name: str, 
             mesh = int(model.geom_dataid[g])
             at = at @ np.linalg.inv(_placement(model.mesh_pos[mesh], model.mesh_quat[mesh]))
             asset = spec.mesh(model.mesh(mesh).name)
-            shape = {"filename": str(Path(spec.meshdir) / asset.file), "scale": _words(asset.scale)}
+            shape = {"filename": str(Path(spec.meshdir) / asset.file), "scale": words(asset.scale)}
         elif kind in _SHAPES:
             shape = _SHAPES[kind](model.geom_size[g])
         else:
             continue
         solid = model.geom_contype[g] or model.geom_conaffinity[g]
         element = ElementTree.SubElement(link, "collision" if solid else "visual")
-        _origin(element, at)
+        set_origin(element, at)
         ElementTree.SubElement(ElementTree.SubElement(element, "geometry"), kind, shape)
 
 
@@ -201,8 +201,8 @@ def _couple(robot: ElementTree.Element, model: Any, bodies: list[str], joints: l
         start = [float(model.qpos0[model.jnt_qposadr[j]]) for j in (follower, leader)]
         mimic = {"multiplier": slope[1], "offset": slope[0] + start[0] - slope[1] * start[1]}
         if joints[follower] in elements:
-            words = {key: _words([value]) for key, value in mimic.items()}
-            ElementTree.SubElement(elements[joints[follower]], "mimic", {"joint": joints[leader], **words})
+            line = {key: words([value]) for key, value in mimic.items()}
+            ElementTree.SubElement(elements[joints[follower]], "mimic", {"joint": joints[leader], **line})
     return [f"equality constraints are left out: {abbreviated(other)}; lock their joints (robot.lock)"] if other else []
 
 
@@ -216,7 +216,7 @@ def _notes(model: Any, bodies: list[str], joints: list[str], left_out: set[int])
     if lifted := [bodies[i] for i in range(model.nbody) if model.body_gravcomp[i]]:
         notes.append(f"gravity compensation (gravcomp) is left out of bodies {abbreviated(lifted)}")
     if np.linalg.norm(model.opt.gravity - np.array([0.0, 0.0, -9.81])) > 0.05:
-        notes.append(f"its gravity, {_words(model.opt.gravity)} m/s², is not used; robot.gravity in the project file is")
+        notes.append(f"its gravity, {words(model.opt.gravity)} m/s², is not used; robot.gravity in the project file is")
     return notes
 
 
@@ -228,15 +228,26 @@ def _placement(translation: Array, quaternion: Array = np.array([1.0, 0.0, 0.0, 
     return out
 
 
-def _connect(joint: ElementTree.Element, parent: str, child: str, place: Array) -> None:
-    _origin(joint, place)
+def connect(joint: ElementTree.Element, parent: str, child: str, place: Array) -> None:
+    """Adds the origin of a joint and its links.
+
+    Args:
+        place: Placement of the joint in the parent link, shape (4, 4) [m].
+    """
+    set_origin(joint, place)
     ElementTree.SubElement(joint, "parent", link=parent)
     ElementTree.SubElement(joint, "child", link=child)
 
 
-def _origin(element: ElementTree.Element, place: Array) -> None:
-    ElementTree.SubElement(element, "origin", xyz=_words(place[:3, 3]), rpy=_words(pin.rpy.matrixToRpy(place[:3, :3])))
+def set_origin(element: ElementTree.Element, place: Array) -> None:
+    """Adds an ``<origin>``.
+
+    Args:
+        place: Shape (4, 4) [m].
+    """
+    ElementTree.SubElement(element, "origin", xyz=words(place[:3, 3]), rpy=words(pin.rpy.matrixToRpy(place[:3, :3])))
 
 
-def _words(values: Any) -> str:
+def words(values: Any) -> str:
+    """Returns numbers as text that reads back to the same doubles."""
     return " ".join(repr(float(value)) for value in values)

@@ -88,7 +88,7 @@ class Robot:
         lock: Mapping[str, float] | None = None,
         gravity: Sequence[float] | Array = STANDARD_GRAVITY,
     ) -> Robot:
-        """Reads a robot from a file or its text: URDF, MJCF (by MuJoCo) or xacro (by the package xacro).
+        """Reads a robot from a file or its text: URDF, SDFormat, MJCF (by MuJoCo) or xacro (by the package xacro).
 
         Args:
             source: Path of the file, or its XML text.
