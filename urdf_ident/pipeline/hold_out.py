@@ -53,11 +53,10 @@ def hold_out(
             why = [*ident.signals["why"], f"prediction: {band.why}"]
             ident = replace(ident, signals={**ident.signals, "prediction": band.as_dict(), "why": why})
         banded = each(partial(in_band, robot=model.robot, config=project.scoring_config(ident.signals), payload=payload), whole)
-        torque = held.torque(model, banded)
         unlimited = None
         if without_folds is not None and constraints:
-            unlimited = replace(held, theta=held_out_parameters(*given, logs).theta).torque(model, banded)
-        residual = held_out_residual(model, *given, banded, torque, unlimited)
+            unlimited = replace(held, theta=held_out_parameters(*given, logs).theta)
+        residual, torque = held_out_residual(model, *given, banded, held, unlimited)
     except EstimationError:
         return ident
     validation = ident.cross_validation
@@ -71,6 +70,6 @@ def hold_out(
         prediction=residual.as_dict(),
         cross_validation=validation,
         floor=measure_floor(model, statistics, ident.fit, ident.prior.theta0, by_fold, constraints),
-        black_box=compare_black_box(model, banded, held, torque.parts, residual.band) if compare else {},
+        black_box=compare_black_box(model, banded, held, torque, residual.band) if compare else {},
     )
-    return replace(ident, adaptation=validate_adaptation(ident, banded, torque.parts, residual.band))
+    return replace(ident, adaptation=validate_adaptation(ident, banded, torque, residual.band))

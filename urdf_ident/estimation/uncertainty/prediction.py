@@ -22,7 +22,7 @@ for the selected laws only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -119,6 +119,10 @@ class HeldOutResidual(ReadOnly):
         return np.asarray(found * np.maximum(beyond, 1.0))
 
 
+#: Torque predicted by parameters estimated without its fold, per log and segment, shape (N, n) each [N·m or N].
+HeldOutTorque = Sequence[Sequence[Array]]
+
+
 def held_out_residual(
     model: DynamicModel,
     statistics: StatisticSet,
@@ -126,9 +130,9 @@ def held_out_residual(
     prior: Prior,
     weight: float,
     logs: Sequence[PreparedLog],
-    held: HeldOutTorque,
-    unlimited: HeldOutTorque | None = None,
-) -> HeldOutResidual:
+    held: HeldOutParameters,
+    unlimited: HeldOutParameters | None = None,
+) -> tuple[HeldOutResidual, HeldOutTorque]:
     """Predicts every fold from the others, with the prior of the result, and returns quantiles of the residuals.
 
     Args:
@@ -136,56 +140,52 @@ def held_out_residual(
         statistics: Factors of the data, by time block.
         weights: Row group → weight of its rows [1/unit of torque].
         weight: Weight of the prior.
-        held: The prediction (:meth:`HeldOutParameters.torque`).
+        held: Parameters estimated without each fold of the logs.
         unlimited: As ``held`` without constraints, if they are to be compared.
+
+    Returns:
+        The residual, and the prediction by ``held``.
 
     Raises:
         EstimationError: The data are too short for cross-validation.
     """
-    shown, band = [part for log in logs for part in log.segments], _band(logs)
+    shown, band = [part for log in logs for part in log.segments], min(score_band(log.conditioned.rate) for log in logs)
     count = max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // max(len(shown), 1)))
     measured, rows = zip(*each(partial(_samples_of, model, band, count), shown), strict=True)
-    size = divisors(_rms(measured))
     data = statistics.stacked(weights)[:, :-1]
     variance = Posterior(data, prior.without_first_fit, min(weight, USUAL_WEIGHT)).variance(np.concatenate(rows))
-    rates = [part.rate for part in shown]
 
-    def residual(predicted: HeldOutTorque) -> list[Array]:
-        smooth = [lowpass(torque, rate, band) for torque, rate in zip(_in_order(predicted), rates, strict=True)]
-        return _errors(smooth, measured)
+    def errors(torque: HeldOutTorque) -> list[Array]:
+        predicted = zip(shown, measured, (own for log in torque for own in log), strict=True)
+        return [np.abs(tau - lowpass(own, part.rate, band)) for part, tau, own in predicted]
 
-    own = residual(held)
-    found = _classed(own, shown, variance.mean(axis=0), band, held.blocks)
-    relative, free = _rms(own) / size, None if unlimited is None else _rms(residual(unlimited)) / size
-    seen, period = seen_speeds([part.v for part in shown]), 1.0 / min(rates)
-    return replace(found, seen=seen, relative=relative, unlimited=free, period=period)
+    def size(parts: Sequence[Array]) -> Array:
+        return np.array([rms(x) for x in columns(parts)])
 
-
-def _in_order(held: HeldOutTorque) -> list[Array]:
-    """Predicted torque of every segment of all logs, shape (N, n) [N·m or N]."""
-    return [torque for own in held.parts for torque in own]
-
-
-def _errors(predicted: Sequence[Array], measured: Sequence[Array]) -> list[Array]:
-    """Size of the residual of every segment, shape (N, n) [N·m or N]."""
-    return [np.abs(tau - torque) for tau, torque in zip(measured, predicted, strict=True)]
-
-
-def _rms(parts: Sequence[Array]) -> Array:
-    """RMS of each column over all parts, shape (n,)."""
-    return np.array([rms(x) for x in columns(parts)])
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOutTorque:
-    """Torque predicted by parameters estimated without its fold.
-
-    Attributes:
-        parts: Per log and segment with a measured torque, shape (N, n) [N·m or N].
-    """
-
-    parts: tuple[tuple[Array, ...], ...]
-    blocks: int
+    torque = held.torque(model, logs)
+    error, total = errors(torque), divisors(size(measured))
+    edges, top, quantiles = [], [], []
+    for own, v, a in zip(*(columns(x) for x in (error, [p.v for p in shown], [p.a for p in shown])), strict=True):
+        speed, turn = np.abs(v, out=v), np.abs(a, out=a)
+        half, most, fast, fastest = np.quantile(speed, [0.5, 0.9, 0.95, 0.995])
+        edges.append(np.maximum.accumulate([*(x * fast for x in _REVERSAL), half, most]))
+        top.append(fastest)
+        kind, every = _classes(edges[-1], speed, turn, band), np.quantile(own, LEVELS)
+        table = [own[kind == k] for k in range(len(edges[-1]) + 1)]  # a class with few samples has those of all samples
+        quantiles.append([_quantiles(some) if len(some) >= _FEWEST else every for some in table])
+    found = HeldOutResidual(
+        band,
+        np.array(edges),
+        np.array(top),
+        np.array(quantiles),
+        variance.mean(axis=0),
+        held.blocks,
+        seen=seen_speeds([part.v for part in shown]),
+        relative=size(error) / total,
+        unlimited=None if unlimited is None else size(errors(unlimited.torque(model, logs))) / total,
+        period=1.0 / min(part.rate for part in shown),
+    )
+    return found, torque
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +212,7 @@ class HeldOutParameters:
             logs: The logs, with the same pieces of motion.
         """
         owned = [(log.segments, owner) for log, owner in zip(logs, self.owner, strict=True)]
-        return HeldOutTorque(tuple(each(partial(_predicted, model, self.theta), owned)), self.blocks)
+        return each(partial(_predicted, model, self.theta), owned)
 
 
 def held_out_parameters(
@@ -260,10 +260,6 @@ def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Seg
     return tuple(own)
 
 
-def _band(logs: Sequence[PreparedLog]) -> float:
-    return min(score_band(log.conditioned.rate) for log in logs)
-
-
 def _samples_of(model: DynamicModel, band: float, count: int, part: Segment) -> tuple[Array, Array]:
     """Low-passed measured torque, and the torque per unit of each parameter at some samples, shape (some, n, p)."""
     some = slice(None, None, max(1, len(part) // count))
@@ -294,20 +290,3 @@ def _classes(edges: Array, speed: Array, turn: Array, band: float) -> NDArray[np
     for k, periods in reversed(list(enumerate(_TURNING))):
         kind = np.where(speed * band < periods * turn, np.minimum(kind, k), kind)
     return kind
-
-
-def _classed(errors: Sequence[Array], motion: Sequence[Segment], variance: Array, band: float, blocks: int) -> HeldOutResidual:
-    """Computes quantiles by class of speed; a class with few samples has those of all samples."""
-    edges, tables, top = [], [], []
-    moved = (columns([part.v for part in motion]), columns([part.a for part in motion]))
-    for error, v, a in zip(columns(errors), *moved, strict=True):
-        speed, turn = np.abs(v, out=v), np.abs(a, out=a)
-        half, most, fast, fastest = np.quantile(speed, [0.5, 0.9, 0.95, 0.995])
-        steps = np.maximum.accumulate([*(x * fast for x in _REVERSAL), half, most])
-        kind = _classes(steps, speed, turn, band)
-        every = np.quantile(error, LEVELS)
-        table = [_quantiles(error[kind == k]) if np.sum(kind == k) >= _FEWEST else every for k in range(len(steps) + 1)]
-        edges.append(steps)
-        tables.append(table)
-        top.append(fastest)
-    return HeldOutResidual(band, np.array(edges), np.array(top), np.array(tables), variance, blocks)
