@@ -261,15 +261,21 @@ class _Solved:
     def _factor(self) -> Array:
         return self.statistics.stacked(self.weights, self.base.independent)
 
+    def _rows(self) -> Array:
+        """Factor of the loaded logs, and below it of the unloaded ones if they are estimated together."""
+        factor, fit = self._factor(), self.problem.fit
+        if self.method == "held":
+            return factor
+        known = self.problem.factor[:, fit.base.independent]
+        unloaded = np.zeros((len(known), factor.shape[1]))
+        unloaded[:, : self.b], unloaded[:, -1] = known, known @ fit.params
+        return np.vstack([factor, unloaded])
+
     def _solve(self, rows: int) -> Solution:
         """Solves for all parameters, those of the unloaded robot fixed or with the information of the unloaded logs."""
-        factor, fit = self._factor(), self.problem.fit
+        factor, fit = self._rows(), self.problem.fit
         if self.method == "joint":
-            known = self.problem.factor[:, fit.base.independent]
-            wide = np.zeros((len(known), factor.shape[1]))
-            wide[:, : self.b], wide[:, -1] = known, known @ fit.params
-            start = np.concatenate([fit.params, np.zeros(len(self.base) - self.b)])
-            return solve(np.vstack([wide, factor]), rows + fit.rows, start)
+            return solve(factor, rows + fit.rows, np.concatenate([fit.params, np.zeros(len(self.base) - self.b)]))
         rest = np.column_stack([factor[:, self.b : -1], factor[:, -1] - factor[:, : self.b] @ fit.params])
         found = solve(rest, rows)
         root = np.vstack([np.zeros((self.b, found.root.shape[1])), found.root])
@@ -284,18 +290,9 @@ class _Solved:
     @cached_property
     def information(self) -> Array:
         """Factor of the information on the ten parameters, with all other estimated parameters projected out."""
-        factor = self._factor()
-        if self.method == "joint":
-            known = self.problem.factor[:, self.problem.fit.base.independent]
-            wide = np.zeros((len(known), factor.shape[1]))
-            wide[:, : self.b] = known
-            factor = np.vstack([wide, factor])
-        others = list(range(self.b)) if self.method == "joint" else []
-        others += list(range(self.b + 10, len(self.base)))
-        mine = factor[:, self.b : self.b + 10]
-        if others:
-            mine = orthogonal_part(mine, factor[:, others])
-        return np.asarray(np.linalg.qr(mine, mode="r"))
+        robot, body, copies, _ = np.split(self._rows(), [self.b, self.b + 10, len(self.base)], axis=1)
+        others = np.hstack([robot, copies]) if self.method == "joint" else copies
+        return np.asarray(np.linalg.qr(orthogonal_part(body, others) if others.shape[1] else body, mode="r"))
 
     def finished(self, rounds: int, converged: bool) -> PayloadFit:
         """Returns the estimate with its errors."""
@@ -351,10 +348,8 @@ class _Solved:
         known = np.flatnonzero(fit.seen)
         covariance = fit.covariance[np.ix_(known, known)]
         if self.method == "joint":
-            data = self.problem.factor[:, fit.base.independent[known]]
-            wide = np.zeros((len(data), len(self.base)))
-            wide[:, : self.b] = self.problem.factor[:, fit.base.independent]
-            response = root @ (root.T @ (wide.T @ data))
+            factor = self.problem.factor[:, fit.base.independent]
+            response = root @ (root[: self.b].T @ (factor.T @ factor[:, known]))
         else:
             factor = self._factor()
             response = -root @ (root.T @ (factor[:, :-1].T @ factor[:, known]))

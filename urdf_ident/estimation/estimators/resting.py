@@ -88,8 +88,6 @@ def weigh_rests(
 ) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
     """Gives the samples of resting joints the weight of one observation per rest, where dry friction is visible there.
 
-    Args:
-
     Returns:
         The logs, whose segments have weights if any joint needs them, and a note for the user on each such joint.
     """
