@@ -75,14 +75,6 @@ def test_newey_west_is_that_of_statsmodels(model, base, log, statistics, method:
     np.testing.assert_array_equal(found.params, fit.params)
 
 
-def test_estimates_and_textbook_errors_are_those_of_statsmodels(model, base, log, statistics) -> None:
-    X, y = stacked(model, base, log)
-    reference = sm.OLS(y, X).fit(method="qr")
-    fit = with_covariance(fit_base(statistics, base, method="ols"), statistics, "model")
-    np.testing.assert_allclose(fit.params, reference.params, atol=1e-9 * np.abs(reference.params).max())
-    np.testing.assert_allclose(fit.bse, reference.bse, rtol=1e-9)
-
-
 def test_spectrum_of_noise_with_memory_is_the_diagonal_of_its_transformed_covariance() -> None:
     for memory, row_filter in ((0.0, RowFilter(1)), (0.3, RowFilter(1)), (0.3, RowFilter(4)), (0.0, RowFilter(4))):
         autocovariance = row_autocovariance(60, 100.0, row_filter, memory)

@@ -229,24 +229,6 @@ def correlated(model: DynamicModel, seed: int, samples: int = 600) -> tuple[Arra
     return mix @ mix.T, replace(clean, tau=clean.tau + noise)
 
 
-def test_full_covariance_is_aitkens_estimate(plain: DynamicModel) -> None:
-    """Stacked rows and a Kronecker product, with the covariance of its own residuals."""
-    base = plain.base()
-    _, segment = correlated(plain, 0)
-    log = as_log(segment)
-    found = fit_full_covariance(plain, [log], base, fit_base(build_statistics(plain, [log]), base))
-    X, y = stacked(plain, base, log)
-    weight = np.kron(np.linalg.inv(found.covariance), np.eye(len(segment)))
-    normal = X.T @ weight @ X
-    np.testing.assert_allclose(found.fit.params, np.linalg.solve(normal, X.T @ weight @ y), rtol=1e-6, atol=1e-8)
-    residual = (y - X @ found.fit.params).reshape(3, -1)
-    own = residual @ residual.T / (len(segment) - len(base) / 3)
-    np.testing.assert_allclose(found.covariance, own, rtol=1e-3)
-    variance = float(residual.T.ravel() @ np.kron(np.eye(len(segment)), np.linalg.inv(found.covariance)) @ residual.T.ravel())
-    spread = np.sqrt(np.diag(np.linalg.inv(normal)) * variance / (len(y) - len(base)))
-    np.testing.assert_allclose(found.fit.bse, spread, rtol=1e-6)
-
-
 def test_correlated_joints_are_worth_knowing(plain: DynamicModel) -> None:
     """Gauss-Markov: with a known correlation of 0.9 between joints errors shrink, and are what they are said to be."""
     base, true = plain.base(), plain.base().of(truth(plain))

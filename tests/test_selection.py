@@ -30,7 +30,6 @@ from urdf_ident.samples import SLOW, Segment, distinct_reversals, reversals, typ
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.choice import standard_error
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import folds_of
 
@@ -430,15 +429,6 @@ def test_a_motor_whose_joints_undo_each_other_tells_no_laws_apart() -> None:
     for v, free in ((same, [3, 0]), (other, [3, 5])):
         motion = [Segment("run", 0.0, 100.0, np.zeros_like(v), v, np.zeros_like(v))]
         np.testing.assert_array_equal(_turns(motion, [("run",)], coupled, np.zeros(2, dtype=bool)), free)
-
-
-def test_what_gains_in_one_fold_alone_does_not_pass() -> None:
-    for folds in (2, 3, 7, 30):
-        one = np.zeros((folds, 1))
-        one[0] = 5.0
-        assert (one.mean(axis=0) < standard_error(one)).all()
-        steady = 1.0 + 0.1 * np.random.default_rng(folds).standard_normal((folds, 1))
-        assert (steady.mean(axis=0) > standard_error(steady)).all()
 
 
 def test_laws_of_many_columns_must_gain_more(sub_models) -> None:
