@@ -275,14 +275,15 @@ def between_periods(made: FitData) -> Covariance:
     """Scatter between repetitions of a motion, which are averaged, or of the scores of each."""
     if made.averaged:
         return _averaged_scatter(made, 1.0)
+    made.with_rows("period")
     period = find_period(made.logs)
-    if made.with_rows("period") and (period is None or period.count < 2):
+    if period is None or period.count < 2:
         raise EstimationError(
             "the motion does not repeat: there is no scatter between periods",
             where=", ".join(made.statistics.logs),
             remedy="use covariance: auto, or record several periods of one motion",
         )
-    return _repetition_scatter(made, period)  # type: ignore[arg-type]
+    return _repetition_scatter(made, period)
 
 
 def automatic(made: FitData) -> Covariance:
