@@ -37,36 +37,22 @@ from .urdf import number
 _GROUPS = (("visual", "2", "0", "0"), ("collision", "3", "0", "1"))
 
 
-def write_mjcf(
-    path: str | Path,
-    robot: Robot,
-    theta: Array,
-    *,
-    damping: Mapping[str, float] | None = None,
-    frictionloss: Mapping[str, float] | None = None,
-    armature: Mapping[str, float] | None = None,
-    repair: bool = False,
-) -> tuple[str, ...]:
-    """Writes the robot as a MuJoCo model.
+def write_mjcf(path: str | Path, robot: Robot, theta: Array, **options: Any) -> tuple[str, ...]:
+    """Writes the robot as a MuJoCo model; without meshes if MuJoCo refuses one.
 
     Args:
         path: The file.
         robot: The robot; locked joints are welded at their locked position.
-        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²], physically consistent.
-        damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; other joints have the URDF's.
-        frictionloss: Joint name → Coulomb friction [N·m or N]; other joints have the URDF's.
-        armature: Joint name → rotor inertia seen at the joint [kg·m² or kg]; other joints have that of an MJCF, or none.
-        repair: True to write the nearest physically consistent robot, with a note, if ``theta`` is not consistent.
+        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
+        options: Further arguments of :func:`mjcf_text`.
 
     Returns:
         Notes on changes besides the requested values.
 
     Raises:
-        ShapeError: ``theta`` has the wrong length.
-        ModelError: A body is not physically consistent (and ``repair`` is off), a joint is unknown, or a value is not finite.
+        ModelError: As for :func:`mjcf_text`, or MuJoCo refuses the model.
         OutputError: The file cannot be written.
     """
-    options: dict[str, Any] = {"damping": damping, "frictionloss": frictionloss, "armature": armature, "repair": repair}
     text, notes = mjcf_text(robot, theta, folder=Path(path).parent, **options)
     refused = mujoco_refusal(mjcf_text(robot, theta, **options)[0])  # with absolute paths
     if refused is not None:
@@ -90,14 +76,14 @@ def mjcf_text(
     meshes: bool = True,
     folder: Path | None = None,
 ) -> tuple[str, tuple[str, ...]]:
-    """Returns the robot as MJCF (see :func:`write_mjcf`).
+    """Returns the robot as MJCF, and notes on changes besides the requested values.
 
     Args:
-        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
-        damping: Joint name → viscous friction [N·m·s/rad or N·s/m].
-        frictionloss: Joint name → Coulomb friction [N·m or N].
-        armature: Joint name → rotor inertia at the joint [kg·m² or kg].
-        repair: True to write the nearest physically consistent robot if ``theta`` is not consistent.
+        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²], physically consistent.
+        damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; other joints have the URDF's.
+        frictionloss: Joint name → Coulomb friction [N·m or N]; other joints have the URDF's.
+        armature: Joint name → rotor inertia seen at the joint [kg·m² or kg]; other joints have none.
+        repair: True to write the nearest physically consistent robot, with a note, if ``theta`` is not consistent.
         folder: Folder of the model, to which paths of meshes are relative; None: absolute paths.
 
     Raises:
