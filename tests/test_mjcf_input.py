@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 from commands import assert_refused, run
-from conftest import rnea
+from conftest import arm_urdf, rnea
 from logs import fourier, write_csv
 from mujoco_oracle import inverse_dynamics, states
 
@@ -181,8 +181,23 @@ def test_a_users_model_comes_back_corrected(cell: Path) -> None:
     dofs = [corrected.joint(name).dofadr[0] for name in joints]
     np.testing.assert_allclose(corrected.dof_frictionloss[dofs], [1.0, 0.5, 2.0], rtol=0.1)
     np.testing.assert_allclose(corrected.dof_armature[dofs], [0.3, 0.2, 0.5], atol=0.1)
-    again = run("export", "out/identification.json", "--mjcf", "again.xml", cwd=cell)
-    assert_refused(again, 2, "has changed since the identification")
+    again = ("export", "out/identification.json", "--mjcf", "again.xml")
+    assert_refused(run(*again, cwd=cell), 2, "has changed since the identification")
+    (cell / "scene.xml").unlink()  # the result holds the robot, and the torques are the same
+    assert "is not there: a new model of its bodies was written" in run(*again, cwd=cell).stdout
+    whole = mujoco.MjModel.from_xml_path(str(cell / "again.xml"))
+    np.testing.assert_allclose(inverse_dynamics(whole, joints, gravity, q, v, a), new, rtol=1e-7, atol=1e-7)
+
+
+def test_a_urdf_with_the_suffix_of_mjcf_is_a_urdf(tmp_path: Path) -> None:
+    (tmp_path / "arm.xml").write_text(arm_urdf("zy"), encoding="utf-8")
+    robot = Robot.from_urdf(tmp_path / "arm.xml")
+    t, q, v, a = fourier(2, 20.0, 100.0, 1)
+    write_csv(tmp_path / "run.csv", robot.joints, t, q, rnea(robot.model, q, v, a) + 2.0 * v, v)
+    assert run("identify", "arm.xml", "run.csv", "-o", "out", cwd=tmp_path).returncode in (0, 1)
+    exported = run("export", "out/identification.json", "--mjcf", "out/new.xml", cwd=tmp_path)
+    assert exported.returncode == 0, exported.stderr
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "out/new.xml")).nv == 2
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,6 @@ from .urdf import canonical_urdf
 #: The root element of a document, behind its declaration and comments.
 _ROOT = re.compile(r"(?:<\?.*?\?>|<!--.*?-->|<![^>]*>|\s|\ufeff)*<([^\s/>]+)", re.DOTALL)
 
-#: Suffixes of MuJoCo models.
-MJCF = (".xml", ".mjcf")
-
 
 def read_description(source: str | Path) -> tuple[str, str, tuple[str, ...]]:
     """Reads a robot description: URDF; MJCF, SDFormat and xacro (where its package is installed) are converted.
@@ -37,7 +34,7 @@ def read_description(source: str | Path) -> tuple[str, str, tuple[str, ...]]:
     text = str(source) if is_text else read_text(path, "URDF")
     where = "URDF" if is_text else str(path)
     notes: tuple[str, ...] = ()
-    kind = root[1] if (root := _ROOT.match(text)) is not None else ""
+    kind = root_tag(text)
     if kind == "mujoco":
         text, notes = urdf_of_mjcf(text if is_text else path)
     elif kind == "sdf":
@@ -46,6 +43,12 @@ def read_description(source: str | Path) -> tuple[str, str, tuple[str, ...]]:
         text = _expanded(path)
     text, rewritten = canonical_urdf(text, where)
     return text, where, notes + rewritten
+
+
+def root_tag(text: str) -> str:
+    """Name of the root element of an XML text; empty if it has none."""
+    root = _ROOT.match(text)
+    return root[1] if root is not None else ""
 
 
 def _expanded(path: Path) -> str:

@@ -11,9 +11,9 @@ from ...errors import EstimationError, FingerprintError
 from ...export import mjcf, sdf, sidecar, urdf
 from ...export.mjcf_patch import patched_mjcf
 from ...files.fileset import FileSet
-from ...files.read_write import read_bytes, write_text
+from ...files.read_write import read_bytes, read_text, write_text
 from ...files.records import plain
-from ...model.description import MJCF, read_description
+from ...model.description import read_description, root_tag
 from ...model.inertia import transform
 from ...model.payload import moving_link
 from ...model.prior import lumped_inertials
@@ -75,14 +75,14 @@ def write_mjcf(ident: Record, path: str | Path) -> tuple[str, ...]:
     equivalent = equivalent_friction(ident)
     terms = {"damping": equivalent.damping, "frictionloss": equivalent.friction, "armature": armature(ident)}
     source = Path(robot.path)
-    if source.suffix.lower() in MJCF and source.is_file() and read_description(source)[0] == robot.urdf:
+    there = source.is_file()
+    is_mjcf = root_tag(read_text(source)) == "mujoco" if there else source.suffix.lower() in (".xml", ".mjcf")
+    if is_mjcf and there and read_description(source)[0] == robot.urdf:
         text, notes = patched_mjcf(source, robot, inertial, terms, Path(path).parent)
         write_text(path, text)
         return notes
-    notes = mjcf.write_mjcf(path, robot, inertial, **terms, repair=True)
-    if source.suffix.lower() in MJCF:
-        notes = (f"{source} is not what was identified any more: a new model of its bodies was written", *notes)
-    return notes
+    lost = (f"{source} {'has changed' if there else 'is not there'}: a new model of its bodies was written",) if is_mjcf else ()
+    return (*lost, *mjcf.write_mjcf(path, robot, inertial, **terms, repair=True))
 
 
 def write_sdf(ident: Record, path: str | Path) -> tuple[str, ...]:
