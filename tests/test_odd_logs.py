@@ -43,8 +43,14 @@ WITH_DEGREES = HEADER.replace("q_j1", "q_j1 [°]")
         "\n".join(["Robot: arm 7", "Date: 2024-05-01", "Rate, 100, Hz", "", HEADER, *rows()]).encode(),
         "\n".join([HEADER, "s,rad,rad,rad,rad/s,rad/s,rad/s,Nm,Nm,Nm", *rows()]).encode(),
         "\n".join(["Log of arm 7", HEADER, "[s]," + "-," * 8 + "(Nm)", *rows()]).encode(),
+        "\n\n".join([HEADER, *rows()]).encode(),
+        "\r\n\r\n".join([HEADER, *rows()]).encode(),
+        csv_text().replace("-", "\N{MINUS SIGN}").encode(),  # of other locales
     ],
-    ids=["utf-16", "latin", "sep-line", "quoted-decimal-comma", "bars", "preamble", "units-below", "preamble-and-units"],
+    ids=[
+        *("utf-16", "latin", "sep-line", "quoted-decimal-comma", "bars", "preamble", "units-below", "preamble-and-units"),
+        *("blank-lines", "blank-lines-of-windows", "minus-sign"),
+    ],
 )
 def test_text_of_other_programs(tmp_path: Path, robot: Robot, data: bytes) -> None:
     path = tmp_path / "run.csv"
@@ -93,21 +99,22 @@ def test_dates_and_times_of_day(tmp_path: Path, robot: Robot, form: str, begin: 
         assert np.diff(log.time).min() < -86000  # without a day midnight is a step back, which is refused later
 
 
-def test_decimal_commas_between_commas_are_named(tmp_path: Path, robot: Robot) -> None:
-    lines = [
-        ",".join(f"{value:.3f}".replace(".", ",") for value in row) for row in zip(*default_columns().values(), strict=True)
-    ]
-    (tmp_path / "run.csv").write_text("\n".join([HEADER, *lines]))
-    with pytest.raises(LogError, match=r"header does not fit the rows.*points, or semicolons"):
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([line.replace(".", ",") for line in rows()], r"header does not fit the rows.*points, or semicolons"),
+        ([line + " Nm" for line in rows()], r"column 'tau_j3' holds no numbers, got '.* Nm'"),
+        (
+            ["time,name,position", *(f"{k},\"['j1', 'j2']\",\"[0.1, {k}]\"" for k in range(9))],
+            r"cells of column 'position' hold lists, got '\[0.1, 0\]'.*each element in a column",
+        ),
+    ],
+    ids=["decimal-commas-between-commas", "units-in-cells", "lists-in-cells"],
+)
+def test_cells_that_are_no_numbers_are_named(tmp_path: Path, robot: Robot, lines: list[str], words: str) -> None:
+    (tmp_path / "run.csv").write_text("\n".join(lines if lines[0].startswith("time") else [HEADER, *lines]))
+    with pytest.raises(LogError, match=words):
         read_recording(tmp_path / "run.csv", robot)
-
-
-def test_the_minus_sign_of_other_locales_is_read(tmp_path: Path, robot: Robot) -> None:
-    lines = [",".join(f"{value:.17g}" for value in row) for row in zip(*default_columns().values(), strict=True)]
-    text = "\n".join([HEADER, *lines]).replace("-", "\N{MINUS SIGN}")
-    assert "\N{MINUS SIGN}" in text
-    (tmp_path / "run.csv").write_text(text, encoding="utf-8")
-    check(read_recording(tmp_path / "run.csv", robot))
 
 
 def grouped(value: float, form: str) -> str:
@@ -153,12 +160,6 @@ def test_decimal_points_beside_decimal_commas_are_read(tmp_path: Path, robot: Ro
     np.testing.assert_allclose(log.time - log.time[0], 0.01 * np.arange(ROWS), atol=1e-9)
 
 
-def test_blank_lines_between_rows_are_no_rows(tmp_path: Path, robot: Robot) -> None:
-    for end in ("\n\n", "\r\n\r\n"):
-        (tmp_path / "run.csv").write_bytes(end.join([HEADER, *rows()]).encode())
-        check(read_recording(tmp_path / "run.csv", robot))
-
-
 @pytest.mark.parametrize("exchanged", [False, True])
 def test_a_second_header_must_be_the_first(tmp_path: Path, robot: Robot, exchanged: bool) -> None:
     """Two joined logs: the same header again is left out; with other units or another order the rows below are not the same."""
@@ -171,12 +172,6 @@ def test_a_second_header_must_be_the_first(tmp_path: Path, robot: Robot, exchang
         else:
             with pytest.raises(LogError, match=r"two tables, .*got .* in place of 'q_j1'.*split the file at the second header"):
                 read_recording(tmp_path / "run.csv", robot)
-
-
-def test_cells_of_efforts_that_hold_their_unit_are_named(tmp_path: Path, robot: Robot) -> None:
-    (tmp_path / "run.csv").write_text("\n".join([HEADER, *(line + " Nm" for line in rows())]))
-    with pytest.raises(LogError, match=r"column 'tau_j3' holds no numbers, got '.* Nm'"):
-        read_recording(tmp_path / "run.csv", robot)
 
 
 @pytest.mark.parametrize(("name", "column", "factor"), [("q_j1 [mdeg]", 1, np.pi / 180e3), ("tau_j1 [N.mm]", 7, 1e-3)])
@@ -227,14 +222,6 @@ def test_the_command_that_infers_columns_names_the_files_for_a_shell(tmp_path: P
         read_recording(tmp_path / "my run.csv", Robot.from_urdf(tmp_path / "arm.urdf"))
     command = shlex.split(str(error.value).split("`")[-2])
     assert command[:5] == ["urdf-ident", "inspect", str(tmp_path / "my run.csv"), "--robot", str(tmp_path / "arm.urdf")]
-
-
-def test_lists_in_cells_are_named(tmp_path: Path, robot: Robot) -> None:
-    (tmp_path / "run.csv").write_text(
-        "time,name,position\n" + "".join(f"{k},\"['j1', 'j2']\",\"[0.1, {k}]\"\n" for k in range(9))
-    )
-    with pytest.raises(LogError, match=r"cells of column 'position' hold lists, got '\[0.1, 0\]'.*each element in a column"):
-        read_recording(tmp_path / "run.csv", robot)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "npz"])

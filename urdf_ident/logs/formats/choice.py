@@ -10,44 +10,25 @@ from ...files.read_write import read_stream
 from ...model.robot import Robot
 from ..tables import Table
 
-_MAGIC = (
-    (b"PAR1", "parquet"),
-    (b"ARROW1", "arrow"),
-    (b"\xff\xff\xff\xff", "arrow"),
-    (b"\x93NUMPY", "numpy"),
-    (b"PK\x03\x04", "numpy"),
-    (b"\x89HDF\r\n\x1a\n", "hdf5"),
-    (b"MATLAB 7.3", "hdf5"),
-    (b"MATLAB 5.0", "matlab"),
-    (b"SQLite format 3\0", "bag"),
-    (b"\x89MCAP0\r\n", "bag"),
-    (b"#ROSBAG V", "bag"),
-)
-_SUFFIXES = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".npy": "numpy",
-    ".npz": "numpy",
-    ".h5": "hdf5",
-    ".hdf5": "hdf5",
-    ".mat": "matlab",
-    ".db3": "bag",
-    ".mcap": "bag",
-    ".bag": "bag",
+#: Kind of file → its title, its suffixes, and the first bytes of its files.
+_KINDS: dict[str, tuple[str, tuple[str, ...], tuple[bytes, ...]]] = {
+    "parquet": ("Parquet", (".parquet", ".pq"), (b"PAR1",)),
+    "arrow": ("Arrow", (".arrow", ".feather", ".ipc"), (b"ARROW1", b"\xff\xff\xff\xff")),
+    "numpy": ("NumPy", (".npy", ".npz"), (b"\x93NUMPY", b"PK\x03\x04")),
+    "hdf5": ("HDF5", (".h5", ".hdf5"), (b"\x89HDF\r\n\x1a\n", b"MATLAB 7.3")),
+    "matlab": ("MATLAB", (".mat",), (b"MATLAB 5.0",)),
+    "bag": ("ROS bag", (".db3", ".mcap", ".bag"), (b"SQLite format 3\0", b"\x89MCAP0\r\n", b"#ROSBAG V")),
 }
+_BINARY = tuple(suffix for _, suffixes, _ in _KINDS.values() for suffix in suffixes)
 TEXT = (".csv", ".txt", ".tsv", ".dat")
 PACKED = (".gz", ".xz", ".bz2", ".zst")
-_TITLES = {"bag": "ROS bag", "numpy": "NumPy", "hdf5": "HDF5", "matlab": "MATLAB", "parquet": "Parquet", "arrow": "Arrow"}
 
 
 def is_log_name(path: str | Path) -> bool:
     """Whether a file name has the suffix of a supported format."""
     path = Path(path)
     suffix = path.suffix.lower()
-    return suffix in TEXT or suffix in _SUFFIXES or (suffix in PACKED and Path(path.stem).suffix.lower() in TEXT)
+    return suffix in (*TEXT, *_BINARY) or (suffix in PACKED and Path(path.stem).suffix.lower() in TEXT)
 
 
 def logs_among(paths: Iterable[str]) -> list[str]:
@@ -120,18 +101,21 @@ def _kind(path: str | Path) -> str:
         head = stream.read(512)
         stream.seek(512)
         later = stream.read(8)  # HDF5 after a user block
-    kind = next(
-        (kind for magic, kind in _MAGIC if head.startswith(magic)), "hdf5" if later.startswith(b"\x89HDF\r\n\x1a\n") else ""
-    )
-    if kind:
-        return kind
-    expected = _SUFFIXES.get(Path(path).suffix.lower(), "")
-    old = expected == "matlab" and b"\0" in head[:4]  # version 4 begins with a type number
-    if expected and not old and head.strip():
-        raise LogError(
-            f"this is no {_TITLES[expected]} file, whatever its name says",
-            where=str(path),
-            got=f"it begins with {head[:12]!r}",
-            remedy="check the recording, or give the file its right suffix",
-        )
-    return expected if head.strip() else "text"
+    if later.startswith(b"\x89HDF\r\n\x1a\n"):
+        return "hdf5"
+    suffix = Path(path).suffix.lower()
+    for kind, (_, _, starts) in _KINDS.items():
+        if head.startswith(starts):
+            return kind
+    for kind, (title, suffixes, _) in _KINDS.items():
+        old = kind == "matlab" and b"\0" in head[:4]  # version 4 begins with a type number
+        if suffix in suffixes and head.strip():
+            if old:
+                return kind
+            raise LogError(
+                f"this is no {title} file, whatever its name says",
+                where=str(path),
+                got=f"it begins with {head[:12]!r}",
+                remedy="check the recording, or give the file its right suffix",
+            )
+    return "text"
