@@ -122,7 +122,6 @@ def test_the_report_says_what_collides() -> None:
     assert not report.feasible
     with pytest.raises(LimitError, match=r"and .* at t = .*: the motion (collides|comes too close).*expected at least 0.01 m"):
         report.require()
-    assert "mm at" in report.summary()
     with pytest.raises(LimitError, match="different joints"):
         check_clearance(random_fourier(Limits.from_robot(Robot.from_urdf(robot_path("tx40"))), 5.0), collisions)
 

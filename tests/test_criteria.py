@@ -14,7 +14,6 @@ from urdf_ident.errors import ModelError
 from urdf_ident.excitation.criteria import (
     SPECTRAL,
     BlockCriterion,
-    SpectralCriterion,
     condition_number,
     criterion_value,
     matrix_criterion,
@@ -163,27 +162,6 @@ def test_gradients_agree_with_finite_differences(name: str, criterion: str) -> N
         ends = [function(X + k * step * way, 0.0, 8.0)[0] for k in (-2, -1, 1, 2)]
         slope = (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * step)
         assert (gradient * way).sum() == pytest.approx(slope, rel=1e-5, abs=1e-6 * np.linalg.norm(gradient))
-
-
-def test_gradient_of_66_unknowns_one_by_one() -> None:
-    """The figure's problem: six axes, five harmonics, log cond and log det, every unknown by itself."""
-    model = DynamicModel(Robot.from_urdf(robot_path("ur10e")), friction="none", rotor_inertia=False)
-    base = model.base()
-    assert len(base) == 36
-    family = Family("fourier", model.robot.joints, 20.0, 5)
-    X = np.random.default_rng(0).standard_normal((family.unknowns, 6))
-    assert X.size == 66
-    rows = PlannedRows(model, base, np.ones(6))
-    for name in ("cond", "D"):
-        criterion = SpectralCriterion(name, np.zeros((0, 36)))
-        function = Objective(criterion, rows, family.criterion_grid(60), 0, np.full(6, np.inf))
-        gradient = function(X, 0.0).gradient
-        numeric, step = np.zeros_like(X), 1e-5
-        for index in np.ndindex(*X.shape):
-            way = np.zeros_like(X)
-            way[index] = step
-            numeric[index] = (function(X + way, 0.0)[0] - function(X - way, 0.0)[0]) / (2 * step)
-        assert np.abs(gradient - numeric).max() < 1e-5 * np.abs(gradient).max()
 
 
 def test_torque_barrier_has_the_right_gradient_and_edge() -> None:

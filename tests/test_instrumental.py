@@ -26,7 +26,7 @@ from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.files import sampled
+from urdf_ident.motion.trajectory import sampled
 from urdf_ident.samples import Segment
 from urdf_ident.signals.filters import differentiate, lowpass
 from urdf_ident.simulation.controllers import PD

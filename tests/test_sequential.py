@@ -23,7 +23,8 @@ from urdf_ident.excitation.sequential import Forecast, forecast, joint_errors
 from urdf_ident.logs.read import read_recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.files import read_trajectory, sampled
+from urdf_ident.motion.files import read_trajectory
+from urdf_ident.motion.trajectory import sampled
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load

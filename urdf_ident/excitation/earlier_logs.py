@@ -65,7 +65,7 @@ def continued(after: EarlierResult, model: DynamicModel) -> tuple[DynamicModel, 
         model: The model of the project; its robot and limits are used, its terms and drive replaced.
 
     Returns:
-        The model for the design, and a description of the changes.
+        The model for the design, and notes on the changes.
 
     Raises:
         FingerprintError: A different robot: other joints, links or gravity.

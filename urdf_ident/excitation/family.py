@@ -131,12 +131,17 @@ class Family:
         return self.name != "fourier" or self.has_ramps
 
     @property
+    def _free_pose(self) -> int:
+        """1 if the start pose is an unknown of each joint, the first one; otherwise 0."""
+        return int(self.has_start_pose and self.start is None)
+
+    @property
     def unknowns(self) -> int:
         """Number of unknowns per joint."""
         if self.name == "tied_fourier":
             return int(self._ties[1].shape[1])
         core = {"fourier": 2 * self.harmonics + 1, "modified_fourier": 2 * self.harmonics - 2, "spline": 4 * self.harmonics}
-        return core[self.name] + int(self.has_start_pose and self.start is None)
+        return core[self.name] + self._free_pose
 
     @property
     def samples(self) -> int:
@@ -144,13 +149,10 @@ class Family:
         return max(60, 24 * self.harmonics)
 
     def trajectory(self, X: Array) -> Trajectory:
-        """Returns the motion for given unknowns.
+        """Returns the motion for given unknowns, ramps included.
 
         Args:
             X: Shape (d, n): the start pose if it is unknown, then the family's coefficients.
-
-        Returns:
-            The trajectory, ramps included.
         """
         return self._build(np.asarray(X, dtype=float), self.joints, self._poses, self.periods)
 
@@ -220,10 +222,8 @@ class Family:
         Args:
             pose: Shape (n,) [rad or m]; the start pose if given.
         """
-        X = np.zeros((self.unknowns, len(pose)))
-        free = int(self.has_start_pose and self.start is None)
-        if free:
-            X[0] = pose
+        X, free = np.zeros((self.unknowns, len(pose))), self._free_pose
+        X[:free] = pose
         if self.name == "fourier":
             X[free] = pose
         if self.name == "spline":
@@ -238,25 +238,14 @@ class Family:
             X: Shape (d, n).
             size: Amplitude factor, 0 to 1.
         """
-        free = int(self.has_start_pose and self.start is None)
-        middle = self.start if self.start is not None else X[0]
-        centre = self.rest(np.asarray(X[free] if self.name == "fourier" else middle))
-        if self.name == "fourier" and free:
-            centre[0] = X[0]
+        free = self._free_pose
+        centre = self.rest(np.asarray(X[free] if self.name == "fourier" else X[0] if self.start is None else self.start))
+        centre[:free] = X[:free]
         return np.asarray(centre + size * (X - centre))
 
     def random_pose(self, rng: np.random.Generator, limits: Limits) -> Array:
-        """Returns a centre for a random motion: the start pose if given, else from the middle part of the limits.
-
-        Args:
-            limits: Finite position limits.
-
-        Returns:
-            Shape (n,) [rad or m].
-        """
-        if self.start is not None:
-            return self.start
-        return limits.random_pose(rng, POSE_RANGE * limits.half_range)
+        """Returns a centre for a random motion, shape (n,): the start pose if given, else from the middle of finite limits."""
+        return limits.random_pose(rng, POSE_RANGE * limits.half_range) if self.start is None else self.start
 
     def random_swing(self, rng: np.random.Generator, n: int) -> Array:
         """Returns random unknowns of a motion about zero, of unit size, shape (d, n)."""
@@ -267,19 +256,14 @@ class Family:
         return X
 
     def swing_scale(self, n: int) -> Array:
-        """Returns the scale of the unknowns of a random motion.
-
-        Returns:
-            Standard deviations, shape (d, n); 0 for unknowns that only set the centre of the motion.
-        """
+        """Returns the standard deviations of the unknowns of a random motion, shape (d, n); 0 for those of its centre."""
         scale = np.zeros((self.unknowns, n))
-        free = int(self.has_start_pose and self.start is None)
         if self.name in ENDING_ELSEWHERE:
-            scale[free:] = 1.0
+            scale[self._free_pose :] = 1.0
             return scale
-        free += int(self.name == "fourier")
-        order = np.arange(1, self.harmonics + int(self.name == "fourier"))
-        scale[free:] = 1.0 / np.sqrt(np.concatenate([order, order]))[:, None]
+        centred = int(self.name == "fourier")  # its first coefficient is the centre
+        order = np.arange(1, self.harmonics + centred)
+        scale[self._free_pose + centred :] = 1.0 / np.sqrt(np.concatenate([order, order]))[:, None]
         return scale
 
     def grid(self, time: Array) -> Grid:
@@ -295,11 +279,7 @@ class Family:
         return Grid(time, bases, constant)
 
     def criterion_grid(self, samples: int) -> Grid:
-        """Returns the grid of one period for the criterion.
-
-        Returns:
-            The grid; evenly spaced, each instant in the middle of its interval.
-        """
+        """Returns the grid of one period for the criterion: even, each instant in the middle of its interval."""
         return self.grid(np.asarray(self.lead + (np.arange(samples) + 0.5) * self.period / samples, dtype=float))
 
     def limit_grid(self, samples: int) -> Grid:

@@ -95,11 +95,10 @@ class Forecast(ReadOnly):
         weak, unknown = self.weakest, int((self.cost > 1.0).sum())
         named = weak[: min(FEWEST, unknown or FEWEST)]
         listed = ", ".join(self.labels[k] for k in named) + (", …" if unknown > len(named) else "")
+        head = f"no base parameter is hidden by the noise, the least certain are {listed}"
         if unknown:
             verb = "is" if unknown == 1 else "are"
             head = f"{unknown} of {len(self.labels)} base parameters {verb} hidden by the noise: {listed}"
-        else:
-            head = f"no base parameter is hidden by the noise, the least certain are {listed}"
         gains = np.ones_like(self.before)  # 1 for parameters that stay unknown
         np.divide(self.before, self.after, out=gains, where=np.isfinite(self.after))
         gain = float(np.median(gains[weak]))
@@ -221,11 +220,7 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
 
 
 def _warming_words(after: EarlierResult) -> str:
-    """Returns advice on friction that differs from log to log, which no motion improves.
-
-    Returns:
-        A sentence if the spread is notable or unknown; else "".
-    """
+    """Returns advice on friction that differs from log to log, which no motion improves; "" if it hardly does."""
     changes, n = after.fit.changes, after.model.n
     if changes is None:
         return ""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError, check_positive
 from ..linalg import Array, one_each
 from ..samples import freeze_arrays
-from .trajectory import PiecewisePolynomial, Trajectory, quintic_pieces
+from .trajectory import Trajectory, sampled
 
 #: Largest difference between two ends that count as equal [rad, rad/s, rad/s² or m …].
 TOLERANCE = 1e-6
@@ -106,11 +106,9 @@ def ramped(trajectory: Trajectory, home: ArrayLike, duration: float = 2.0) -> Se
     pose = one_each("home", home, len(trajectory.joints))
     first, last = ([x[0] for x in trajectory.evaluate([time])] for time in (0.0, trajectory.duration))
     still, ends = np.zeros_like(pose), np.array([0.0, duration])
-    rise = quintic_pieces(ends, [pose, first[0]], [still, first[1]], [still, first[2]])
-    fall = quintic_pieces(ends, [last[0], pose], [last[1], still], [last[2], still])
-    return SequenceTrajectory(
-        (PiecewisePolynomial(trajectory.joints, *rise), trajectory, PiecewisePolynomial(trajectory.joints, *fall))
-    )
+    rise = sampled(trajectory.joints, ends, [pose, first[0]], [still, first[1]], [still, first[2]])
+    fall = sampled(trajectory.joints, ends, [last[0], pose], [last[1], still], [last[2], still])
+    return SequenceTrajectory((rise, trajectory, fall))
 
 
 def _check_joined(before: Trajectory, after: Trajectory, what: str) -> None:

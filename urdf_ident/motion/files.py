@@ -12,7 +12,7 @@ from ..files.read_write import read_text
 from ..files.sizes import LONGEST_MOTION
 from ..linalg import Array
 from ..model.robot import Robot
-from .trajectory import PiecewisePolynomial, quintic_pieces
+from .trajectory import PiecewisePolynomial, sampled
 
 _PREFIXES = ("q", "v", "a")
 #: Number of rows that a spline of degree 5 needs.
@@ -112,21 +112,6 @@ def why_recorded(path: str | Path, trajectory: PiecewisePolynomial) -> str:
     return (
         f"the acceleration of '{trajectory.joints[rough[0]]}' jumps from row to row, as that of noisy or rounded positions does"
     )
-
-
-def sampled(joints: tuple[str, ...], time: Array, q: Array, v: Array, a: Array) -> PiecewisePolynomial:
-    """Builds a trajectory through samples of position, velocity and acceleration.
-
-    Args:
-        time: Shape (N,) [s], from 0, increasing.
-        q: Shape (N, n) [rad or m].
-        v: Shape (N, n) [rad/s or m/s].
-        a: Shape (N, n) [rad/s² or m/s²].
-
-    Returns:
-        Fifth-degree polynomials between the samples.
-    """
-    return PiecewisePolynomial(tuple(joints), *quintic_pieces(time, q, v, a))
 
 
 def _check_derivative(

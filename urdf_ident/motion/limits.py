@@ -262,15 +262,6 @@ class LimitReport:
             remedy="scale the motion down, make it longer, or correct the limit",
         )
 
-    def summary(self) -> str:
-        """Formats one line per joint and quantity."""
-        rows = [
-            f"{m.joint:24s} {m.quantity:12s} {m.value:11.4g} of {m.limit:9.4g} {m.unit:8s} at {m.time:7.3f} s"
-            f"  {100 * m.relative:6.1f} % left"
-            for m in self.margins
-        ]
-        return "\n".join(rows)
-
 
 def check_limits(trajectory: Trajectory, limits: Limits, *, torque: Torque | None = None, rate: float = 1000.0) -> LimitReport:
     """Compares a trajectory with the limits, on a grid and between grid points.

@@ -14,28 +14,11 @@ from .trajectory import PiecewisePolynomial
 DEGREE = 5
 
 
-def b_spline(joints: Sequence[str], control: ArrayLike, duration: float) -> PiecewisePolynomial:
-    """Returns a clamped B-spline of degree 5 on uniform knots, with four continuous derivatives and the convex-hull property.
-
-    Args:
-        control: Control points, shape (K, n), K ≥ 6 [rad or m]; the first and last are the ends.
-        duration: Length [s].
-
-    Raises:
-        LimitError: Too few control points, or the duration is not positive.
-    """
-    points = shaped("control", control, ("K", len(joints)))
-    if len(points) <= DEGREE:
-        raise LimitError("too few control points for a fifth-order spline", got=len(points), expected="at least 6")
-    check_positive("the duration", duration, LimitError, "s")
-    inner = np.linspace(0.0, duration, len(points) - DEGREE + 1)
-    return spline_pieces(joints, np.concatenate([np.zeros(DEGREE), inner, np.full(DEGREE, duration)]), points)
-
-
 def b_spline_at_rest(
     joints: Sequence[str], start: ArrayLike, interior: ArrayLike, end: ArrayLike, duration: float
 ) -> PiecewisePolynomial:
-    """Returns a spline with zero velocity and acceleration at both ends (three equal control points each).
+    """Returns a clamped B-spline of degree 5 on uniform knots, with zero velocity and acceleration at both ends (three equal
+    control points each), four continuous derivatives and the convex-hull property.
 
     Args:
         start: First position, shape (n,) [rad or m].
@@ -46,8 +29,11 @@ def b_spline_at_rest(
     Raises:
         LimitError: The duration is not positive.
     """
-    start, end, interior = (np.atleast_2d(np.asarray(x, dtype=float)) for x in (start, end, interior))
-    return b_spline(joints, np.vstack([np.repeat(start, 3, axis=0), interior, np.repeat(end, 3, axis=0)]), duration)
+    check_positive("the duration", duration, LimitError, "s")
+    inside = shaped("interior", interior, ("K", len(joints)))
+    points = np.vstack([np.tile(start, (3, 1)), inside, np.tile(end, (3, 1))])
+    inner = np.linspace(0.0, duration, len(points) - DEGREE + 1)
+    return spline_pieces(joints, np.concatenate([np.zeros(DEGREE), inner, np.full(DEGREE, duration)]), points)
 
 
 def spline_pieces(joints: Sequence[str], knots: Array, control: Array) -> PiecewisePolynomial:

@@ -7,7 +7,7 @@ bound on higher derivatives it can be certified between samples as well (:mod:`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from pathlib import Path
@@ -167,23 +167,20 @@ class PiecewisePolynomial(Trajectory):
         return np.asarray(np.abs(scaled @ to_bernstein.T).max(axis=(0, 2)))
 
 
-def quintic_pieces(times: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array]:
-    """Returns fifth-degree polynomials through given positions, velocities and accelerations.
+def sampled(joints: Sequence[str], time: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> PiecewisePolynomial:
+    """Returns the fifth-degree polynomials through samples of position, velocity and acceleration.
 
     Args:
-        times: Shape (N,) [s], increasing.
+        time: Shape (N,) [s], from 0, increasing.
         q: Positions, shape (N, n) [rad or m].
         v: Velocities, shape (N, n) [rad/s or m/s].
         a: Accelerations, shape (N, n) [rad/s² or m/s²].
-
-    Returns:
-        ``(breaks, coefficients)`` for :class:`PiecewisePolynomial`, of shapes (N,) and (N − 1, n, 6).
     """
-    t, q, v, a = (np.asarray(x, dtype=float) for x in (times, q, v, a))
+    t, q, v, a = (np.asarray(x, dtype=float) for x in (time, q, v, a))
     h = np.diff(t)[:, None]
     q0, v0, a0 = q[:-1], v[:-1] * h, a[:-1] * h**2
     dq = q[1:] - q0 - v0 - a0 / 2
     dv = v[1:] * h - v0 - a0
     da = a[1:] * h**2 - a0
     unit = np.stack([q0, v0, a0 / 2, 10 * dq - 4 * dv + da / 2, -15 * dq + 7 * dv - da, 6 * dq - 3 * dv + da / 2], axis=-1)
-    return t, unit / h[:, :, None] ** np.arange(6)
+    return PiecewisePolynomial(tuple(joints), t, unit / h[:, :, None] ** np.arange(6))

@@ -17,8 +17,7 @@ from ..files.read_write import write_text
 from ..linalg import Array, rms
 from ..logs.recording import Recording
 from ..model.robot import Robot
-from ..motion.files import sampled
-from ..motion.trajectory import table_text
+from ..motion.trajectory import sampled, table_text
 from ..samples import Segment
 from ..units import joint_units
 from .settings import Noise, Sensors

@@ -16,9 +16,8 @@ from ...linalg import Array, positive, rms
 from ...logs.recording import Recording
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
-from ...motion.files import sampled
 from ...motion.limits import Limits
-from ...motion.trajectory import Trajectory
+from ...motion.trajectory import Trajectory, sampled
 from ...samples import Segment
 from ...signals.prepare import PreparedLog
 from ...simulation.elastic.from_model import elastic_plant

@@ -27,8 +27,7 @@ from ...logs.recording import Recording
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import SPRING_TERMS
-from ...motion.files import sampled
-from ...motion.trajectory import Trajectory
+from ...motion.trajectory import Trajectory, sampled
 from ...samples import Segment
 from ...signals.filters import differentiate, lowpass
 from ...signals.prepare import PreparedLog

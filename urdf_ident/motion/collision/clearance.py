@@ -179,10 +179,6 @@ class ClearanceReport:
         if self.worst is not None:
             self.worst.require()
 
-    def summary(self, limit: int = 3) -> str:
-        """Formats the worst pairs, one line each."""
-        return "\n".join(str(pair) for pair in self.pairs[:limit])
-
 
 def check_clearance(trajectory: Trajectory, collisions: Collisions, step: float = STEP) -> ClearanceReport:
     """Compares all distances along a motion with the required ones, also between instants.
