@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, pairwise
-from typing import Any
 
 import numpy as np
 
@@ -52,25 +51,6 @@ _SEEN = 1e-9
 _REACH = 0.1
 
 
-def _between(logs: Moments, size: Array, known: Array | None, q: int) -> _Mixed:
-    """The mixed model of several logs with ``q`` parameters of friction, and carried ones, which must be significant."""
-    carried = len(size) - q
-    unknown = None if known is None else np.hstack([known, np.full((len(known), carried), np.nan)])
-    found = _mixed(logs, size, unknown)
-    if carried and _evidence(logs, found.spread, size, q) < _SURE:
-        raise EstimationError("no body that some logs carry and others do not")
-    return found
-
-
-def _named(parts: Sequence[Varying]) -> dict[str, Any]:
-    return {
-        "parameters": tuple(part.name for part in parts),
-        "axes": np.array([part.axis for part in parts], dtype=np.intp),
-        "kinds": tuple(part.kind for part in parts),
-        "columns": tuple(part.columns for part in parts),
-    }
-
-
 def friction_changes(
     model: DynamicModel,
     statistics: StatisticSet,
@@ -95,22 +75,39 @@ def friction_changes(
         EstimationError: No friction parameter that may change is identifiable, or ``carried`` is not significant.
     """
     place = {int(index): row for row, index in enumerate(fit.base.independent)}
-    parts, determined = _determined(varying(model), fit, place)
+    every = varying(model)
+    determined = [all(c in place and fit.seen[place[c]] for c in part.columns) for part in every]
+    if not any(determined):
+        raise EstimationError("no friction parameter that may change between logs", remedy="use viscous or Coulomb friction")
+    parts = list(compress(every, determined))
     rows = MixedRows(statistics, fit, [*parts, *carried])
     first, q = np.array([place[part.columns[0]] for part in parts]), len(parts)
-    size = np.concatenate([np.maximum(np.abs(fit.params[first]), 1e-9), [part.size for part in carried]])
     known = None if covariates is None else np.asarray(covariates, dtype=float)[:, determined]
     weights, part_weights = _effective_weights(rows)
     whole, inside = _squares(rows, statistics.logs, weights, part_weights)
-    size[:q] = np.minimum(size[:q], _as_large_as_the_effort(rows, whole, weights)[:q])
-    several = len(statistics.logs) > 1
-    found = _between(Moments.of(whole, rows.r), size, known, q) if several else _single(rows.r, rows.q)
-    moved = rows.root[first] @ found.beta[: rows.r]
-    mean_error = np.linalg.norm(rows.root[first] @ found.root[: rows.r], axis=1) if several else fit.bse[first]
+    size = np.concatenate([np.maximum(np.abs(fit.params[first]), 1e-9), [part.size for part in carried]])
+    # parameters that the logs do not separate can be estimated at any value: none alone is larger than all efforts
+    efforts = sum(weight**2 * statistics.effort_squares(group) for group, weight in weights.items())
+    columns = np.diagonal(whole, axis1=1, axis2=2).sum(axis=0)[rows.r : rows.r + q]
+    size[:q] = np.minimum(size[:q], np.sqrt(efforts / positive(columns)))
+    if len(statistics.logs) > 1:
+        logs, unknown = Moments.of(whole, rows.r), np.full((len(statistics.logs), len(carried)), np.nan)
+        found = _mixed(logs, size, None if known is None else np.hstack([known, unknown]))
+        if carried and _evidence(logs, found.spread, size, q) < _SURE:
+            raise EstimationError("no body that some logs carry and others do not")
+        moved = rows.root[first] @ found.beta[: rows.r]
+        mean_error = np.linalg.norm(rows.root[first] @ found.root[: rows.r], axis=1)
+    else:  # the spread is unknown
+        unknown, none = np.full(rows.q, np.nan), np.zeros((1, rows.q))
+        found = _Mixed(np.zeros(rows.r), np.eye(rows.r), unknown, unknown, none, none, unknown, unknown, unknown)
+        moved, mean_error = np.zeros(q), fit.bse[first]
     prior = np.where(np.isnan(found.spread), _FREE * size, found.spread)
     change, change_error = _within(inside.reshape(-1, *inside.shape[2:]), found.beta[: rows.r], prior)
     return FrictionChanges(
-        **_named(parts),
+        parameters=tuple(part.name for part in parts),
+        axes=np.array([part.axis for part in parts], dtype=np.intp),
+        kinds=tuple(part.kind for part in parts),
+        columns=tuple(part.columns for part in parts),
         logs=statistics.logs,
         mean=fit.params[first] + moved,
         mean_error=mean_error,
@@ -129,14 +126,6 @@ def friction_changes(
         carriers=tuple(part.name for part in carried),
         carried=found.deviation[:, q:] if carried else None,
     )
-
-
-def _determined(every: Sequence[Varying], fit: Fit, place: Mapping[int, int]) -> tuple[list[Varying], list[bool]]:
-    """The parameters that the data determine (``place``: column → base parameter), and which of all these are."""
-    determined = [all(c in place and fit.seen[place[c]] for c in part.columns) for part in every]
-    if not any(determined):
-        raise EstimationError("no friction parameter that may change between logs", remedy="use viscous or Coulomb friction")
-    return list(compress(every, determined)), determined
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +148,6 @@ def _evidence(logs: Moments, spread: Array, size: Array, q: int) -> float:
     alone = replace(logs, xz=logs.xz[:, :, :q], zz=logs.zz[:, :q, :q], zy=logs.zy[:, :q])
     without = criterion(alone, _spread(alone, size[:q]) ** 2)[0]
     return without - criterion(logs, spread**2)[0]
-
-
-def _single(r: int, q: int) -> _Mixed:
-    """The solution with a single log, in which the spread is unknown."""
-    unknown, none = np.full(q, np.nan), np.zeros((1, q))
-    return _Mixed(np.zeros(r), np.zeros((r, r)), unknown, unknown, none, none, unknown, unknown, unknown)
 
 
 def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
@@ -209,14 +192,6 @@ def _squares(
         square, in_parts = rows.squares(log, weights, part_weights)
         whole[k], inside[k] = square.sum(axis=0), in_parts[:, :, rows.r :]
     return whole, inside
-
-
-def _as_large_as_the_effort(rows: MixedRows, whole: Array, weights: Mapping[str, float]) -> Array:
-    """The value with which each parameter alone would be as large as all efforts, shape (q,): parameters that the logs do not
-    separate can be estimated at any value."""
-    efforts = sum(weight**2 * rows.statistics.effort_squares(group) for group, weight in weights.items())
-    columns = np.diagonal(whole, axis1=1, axis2=2).sum(axis=0)[rows.r : -1]
-    return np.asarray(np.sqrt(efforts / positive(columns)))
 
 
 def _effective_weights(rows: MixedRows) -> tuple[dict[str, float], dict[str, float]]:
@@ -282,16 +257,13 @@ def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_o
 def _spread(logs: Moments, size: Array) -> Array:
     """Spread of each parameter by REML, shape (q,); the first guess where the logs cannot show any.
 
-    With one log in each direction, Coulomb friction and offset that differ between the logs are collinear with their means: the
+    The first guess is a tenth of the parameter, or its error from one log (at most the parameter) if that is larger. With one
+    log in each direction, Coulomb friction and offset that differ between the logs are collinear with their means: the
     likelihood is then flat, and its maximum is anywhere.
     """
-    return np.asarray(np.sqrt(reml(logs, _first_guess(logs, size), _spread_dof(logs, size**2) < _FEWEST_DOF)))
-
-
-def _first_guess(logs: Moments, size: Array) -> Array:
-    """Initial variances: a tenth of the parameter, or its error from one log (at most the parameter) if larger, squared."""
     sharp = 1.0 / np.sqrt(positive(np.diagonal(logs.zz, axis1=1, axis2=2).mean(axis=0)))
-    return np.asarray(np.maximum(0.1 * size, np.minimum(sharp, size)) ** 2)
+    guess = np.maximum(0.1 * size, np.minimum(sharp, size)) ** 2
+    return np.asarray(np.sqrt(reml(logs, guess, _spread_dof(logs, size**2) < _FEWEST_DOF)))
 
 
 def _with_covariates(logs: Moments, known: Array) -> Moments:
