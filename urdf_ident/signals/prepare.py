@@ -244,28 +244,23 @@ def in_band(log: PreparedLog, robot: Robot, config: SignalConfig, payload: Paylo
 def _refuse_copies(recordings: Sequence[Recording]) -> None:
     """Refuses logs with the same motion and efforts, even in another file format or with other white space."""
     alike: dict[tuple[int, float], list[Recording]] = {}
-    found: list[LogError | None] = []
+    copies: list[LogError | None] = []
     for late in recordings:
         few = late.position[::100]
         earlier = alike.setdefault((len(late), float(np.sum(few, where=~np.isnan(few)))), [])
-        found.append(_copied(late, earlier))
+        same = next((early for early in earlier if _equal(early, late)), None)
+        words = "remove one: a log counted twice makes its errors look too small"
+        got = None if same is None else f"the content of {same.name}"
+        copies.append(None if got is None else LogError("the same log is given twice", where=late.where, got=got, remedy=words))
         earlier.append(late)
-    all_usable(recordings, found)
+    all_usable(recordings, copies)
 
 
-def _copied(late: Recording, earlier: Sequence[Recording]) -> LogError | None:
-    for early in earlier:
-        same = np.array_equal(early.position, late.position, equal_nan=True)
-        if same and early.effort is not None and late.effort is not None:
-            same = np.array_equal(early.effort, late.effort, equal_nan=True)
-        if same:
-            return LogError(
-                "the same log is given twice",
-                where=late.where,
-                got=f"the content of {early.name}",
-                remedy="remove one: a log counted twice makes its errors look too small",
-            )
-    return None
+def _equal(one: Recording, other: Recording) -> bool:
+    same = np.array_equal(one.position, other.position, equal_nan=True)
+    if one.effort is None or other.effort is None:
+        return same
+    return same and np.array_equal(one.effort, other.effort, equal_nan=True)
 
 
 def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:

@@ -91,8 +91,8 @@ def friction_changes(
     columns = np.diagonal(whole, axis1=1, axis2=2).sum(axis=0)[rows.r : rows.r + q]
     size[:q] = np.minimum(size[:q], np.sqrt(efforts / positive(columns)))
     if len(statistics.logs) > 1:
-        logs, unknown = Moments.of(whole, rows.r), np.full((len(statistics.logs), len(carried)), np.nan)
-        found = _mixed(logs, size, None if known is None else np.hstack([known, unknown]))
+        logs, without = Moments.of(whole, rows.r), np.full((len(statistics.logs), len(carried)), np.nan)
+        found = _mixed(logs, size, None if known is None else np.hstack([known, without]))
         if carried and _evidence(logs, found.spread, size, q) < _SURE:
             raise EstimationError("no body that some logs carry and others do not")
         moved = rows.root[first] @ found.beta[: rows.r]
