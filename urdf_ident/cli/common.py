@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand
 
 from ..errors import QualityError, UrdfIdentError
 from ..files.read_write import inputs_protected, note_input, outputs
@@ -33,20 +33,11 @@ if TYPE_CHECKING:
     from ..result.identification import Identification
 
 
-#: Commands in workflow order; others follow alphabetically.
+#: All commands in workflow order.
 ORDER = (
     *("demo", "check", "inspect", "identify", "validate", "report", "plot", "export"),
     *("design", "simulate", "play", "export-motion", "payload", "compare", "fleet"),
 )
-
-
-class Commands(TyperGroup):
-    """The application; lists its commands in :data:`ORDER`."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all commands, in workflow order."""
-        names = super().list_commands(ctx)
-        return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
 
 
 class Command(TyperCommand):
@@ -62,7 +53,6 @@ class Command(TyperCommand):
 
 
 app = typer.Typer(
-    cls=Commands,
     help="Identify the dynamic model of a real robot from its URDF and its logs.",
     no_args_is_help=True,
     add_completion=True,
@@ -320,7 +310,7 @@ def say_aside(line: str) -> None:
 def _parser(first: str) -> Callable[..., Any]:
     """Parser of the command named by the first argument, or of all; parsing all signatures takes longer than many commands."""
     asked, known = copy(app), _commands()
-    asked.registered_commands = [known[first]] if first in known else app.registered_commands
+    asked.registered_commands = [known[first]] if first in known else [known[name] for name in ORDER]
     return typer.main.get_command(asked)
 
 

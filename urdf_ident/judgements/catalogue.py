@@ -35,7 +35,7 @@ class Entry:
         geometric: Whether it is of positions or axes, so that its effect is proportional to its size only where that is small.
         placement: Whether it is another placement of an axis, which has two parameters.
         scales: Whether it is a scale of efforts, or of their gravity.
-        only_if_decided: Whether it is not told where its evidence is weak: delays are estimated elsewhere, and what the model
+        only_if_decided: Whether weak evidence of it is not reported: delays are estimated elsewhere, and what the model
             of a light wrist lacks resembles another scale of its effort.
     """
 
@@ -60,7 +60,7 @@ class Entry:
 
 
 class Id(str, Enum):
-    """Stable ids of all judgements, in the order in which they are told at equal severity: causes before consequences."""
+    """Stable ids of all judgements, in the order in which they are listed at equal severity: causes before consequences."""
 
     entry: Entry
 
@@ -871,7 +871,7 @@ class Id(str, Enum):
 
     @property
     def rank(self) -> int:
-        """Position of its section: at equal severity lower ones are told first."""
+        """Position of its section: at equal severity lower ones come first."""
         return _RANKS[self]
 
     @property

@@ -56,7 +56,7 @@ def _setting_in_words(key: str, value: Any) -> str:
 def _flow(value: Any) -> str:
     """A value in YAML's flow style, numbers with four digits."""
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key}: {_flow(item)}' for key, item in value.items())}}}"
+        return f"{{{', '.join(f'{key}: {_flow(inner)}' for key, inner in value.items())}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_flow, value))}]"
     return str(value).lower() if isinstance(value, bool) else f"{value:.4g}" if isinstance(value, float) else str(value)
@@ -97,8 +97,8 @@ class Judgement:
         if self.severity is _CATALOGUE:
             object.__setattr__(self, "severity", entry.severity)
         if self.remedy is _CATALOGUE:
-            told = bool(entry.remedy) and self.severity == entry.severity
-            object.__setattr__(self, "remedy", Remedy(entry.remedy, entry.settings) if told else None)
+            usual = bool(entry.remedy) and self.severity == entry.severity
+            object.__setattr__(self, "remedy", Remedy(entry.remedy, entry.settings) if usual else None)
 
     @property
     def level(self) -> str:

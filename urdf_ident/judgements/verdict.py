@@ -22,33 +22,39 @@ class Verdict:
 
         Faults that refuse a log come first, and all faults of the logs where what makes a result poor are their symptoms.
         """
-        told = tuple(judgements)
-        poor = [item for item in told if item.level == "poor"]
-        symptoms = bool(poor) and all(item.id.entry.symptom for item in poor)
+        every = tuple(judgements)
+        poor = [judgement for judgement in every if judgement.level == "poor"]
+        symptoms = bool(poor) and all(judgement.id.entry.symptom for judgement in poor)
 
-        def order(item: Judgement) -> tuple[bool, int, int]:
-            cause = item.id.of_log and (symptoms or item.severity == "refused")
-            return not cause, -SEVERITIES.index(item.severity), item.id.rank
+        def order(judgement: Judgement) -> tuple[bool, int, int]:
+            cause = judgement.id.of_log and (symptoms or judgement.severity == "refused")
+            return not cause, -SEVERITIES.index(judgement.severity), judgement.id.rank
 
-        return cls(tuple(sorted(told, key=order)))
+        return cls(tuple(sorted(every, key=order)))
 
     @property
     def level(self) -> str:
         """Level of the worst judgement: "good", "usable" or "poor"; "good" if there is none."""
-        return LEVELS[max((item.severity for item in self.judgements), key=SEVERITIES.index, default="info")]
+        return LEVELS[max((judgement.severity for judgement in self.judgements), key=SEVERITIES.index, default="info")]
 
     @property
     def cause(self) -> Judgement | None:
         """The first judgement that keeps the level from being good; None if it is good."""
-        return next((item for item in self.judgements if item.level != "good"), None)
+        return next((judgement for judgement in self.judgements if judgement.level != "good"), None)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: ``level``, ``reasons`` in words, and ``causes`` with id, level, text, remedy and settings."""
         return {
             "level": self.level,
-            "reasons": [str(item) for item in self.judgements],
+            "reasons": [str(judgement) for judgement in self.judgements],
             "causes": [
-                {"id": told["id"], "level": item.level, "text": told["message"]} | {k: told[k] for k in ("remedy", "settings")}
-                for item, told in ((item, item.as_dict()) for item in self.judgements)
+                {
+                    "id": str(judgement.id),
+                    "level": judgement.level,
+                    "text": judgement.message,
+                    "remedy": str(judgement.remedy or "") or None,
+                    "settings": dict(judgement.remedy.settings) if judgement.remedy else {},
+                }
+                for judgement in self.judgements
             ],
         }

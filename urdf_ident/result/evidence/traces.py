@@ -259,21 +259,11 @@ def _plain(record: Any) -> dict[str, Any]:
 
 def _numbers(value: Any, digits: int) -> Any:
     """Rounds numbers to ``digits`` significant digits; arrays become lists, nan becomes null."""
-    if isinstance(value, (float, np.floating)):
-        return _numbers(np.array(value), digits)
-    if not isinstance(value, np.ndarray):
-        return value
-    size = np.abs(value, where=np.isfinite(value) & (value != 0), out=np.ones(value.shape))
-    places = digits - 1 - np.floor(np.log10(size)).astype(int)
-    up, down = (_TENS[np.clip(x, 0, len(_TENS) - 1)] for x in (places, -places))
-    short = np.where(np.abs(places) < len(_TENS), np.rint(value * up / down) * down / up, value)
-    listed = short.astype(object)
-    listed[np.isnan(short)] = None
-    return listed.tolist()
-
-
-#: Powers of ten that are exact floats: an integer divided by one is the float nearest to the decimal number.
-_TENS = 10.0 ** np.arange(23)
+    if isinstance(value, np.ndarray):
+        return [_numbers(each, digits) for each in (value if value.ndim > 1 else value.tolist())]
+    if isinstance(value, float):
+        return None if np.isnan(value) else float(f"{value:.{digits}g}")
+    return value
 
 
 def _array(value: Any) -> Any:

@@ -68,7 +68,7 @@ def overview(ident: Record) -> Overview:
     Another motion is recommended only if no cause in the logs is known: otherwise more of the same data would not help.
     """
     verdict, (kind, errors) = verdict_of(ident), joint_errors(ident)
-    error = next((item.message for item in verdict.judgements if item.id in (Id.HELD_OUT_ERROR, Id.CROSS_VALIDATION)), "")
+    error = next((each.message for each in verdict.judgements if each.id in (Id.HELD_OUT_ERROR, Id.CROSS_VALIDATION)), "")
     cause, remedy = error or "no objection", ""
     if verdict.cause is not None:
         cause = verdict.cause.message

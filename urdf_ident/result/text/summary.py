@@ -52,7 +52,7 @@ def details(ident: Record) -> str:
         *_prediction_band(ident.signals.get("prediction", {})),
         *_verdicts(ident),
         *_warnings(ident),
-        *_left_out(ident),
+        *_shortened([f"  left out: {log['name']}: {log['why']}" for log in ident.left_out], "`left_out`"),
         "",
         *_bodies(ident),
         "",
@@ -75,31 +75,26 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
     Args:
         validations: Entries of ``validation``.
     """
-    compensated = any("residual" in item for item in validations)
-    adapting = any("adapted" in item for item in validations)
+    compensated = any("residual" in score for score in validations)
+    adapting = any("adapted" in score for score in validations)
     more = ["adapted"] * adapting + ["with residual"] * compensated
     share = mixed_units(validations)
     mean, scale = ("mean/effort", 100.0) if share else ("mean", 1.0)
-    log = "log" if any(item.get("trained_on") for item in validations) else "held-out log"
+    log = "log" if any(score.get("trained_on") for score in validations) else "held-out log"
     header = [f"{log}, RMSE [N·m or N]", *joints, mean, *more, "data alone", "URDF", "URDF+friction"]
     written = ("{:.3g} %" if share else "{:.3g}").format
     rows = []
-    for item in validations:
-        cells = [f"{joint['rmse']:.3g}" for joint in item["per_joint"]]
-        means = [written(scale * mean_error(item, model)) for model in ("", "fit_", "urdf_", "urdf_friction_")]
+    for score in validations:
+        cells = [f"{joint['rmse']:.3g}" for joint in score["per_joint"]]
+        means = [written(scale * mean_error(score, model)) for model in ("", "fit_", "urdf_", "urdf_friction_")]
         if compensated:
-            means.insert(1, written(scale * mean_error(item, of=item["residual"])) if "residual" in item else "no encoders")
+            means.insert(1, written(scale * mean_error(score, of=score["residual"])) if "residual" in score else "no encoders")
         if adapting:
-            means.insert(1, written(scale * mean_error(item, of=item["adapted"])) if "adapted" in item else "-")
-        rows.append([item["log"], *cells, *means])
-    wide, tall = table(header, rows), table(*_turned(header, rows))
+            means.insert(1, written(scale * mean_error(score, of=score["adapted"])) if "adapted" in score else "-")
+        rows.append([score["log"], *cells, *means])
+    first, *columns = zip(header, *rows, strict=True)
+    wide, tall = table(header, rows), table(first, columns)
     return min(wide, tall, key=lambda lines: max(map(len, lines)))
-
-
-def _turned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Sequence[str]]]:
-    """A table whose rows are the columns of the given one."""
-    first, *rest = zip(header, *rows, strict=True)
-    return first, list(rest)
 
 
 def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -112,18 +107,18 @@ def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
         One sentence per log.
     """
     found = []
-    for item in validations:
-        after = item.get("adapted")
+    for score in validations:
+        after = score.get("adapted")
         if after is None:
             continue
         worse = [
             new["joint"]
-            for new, old in zip(after["per_joint"], item["per_joint"], strict=True)
+            for new, old in zip(after["per_joint"], score["per_joint"], strict=True)
             if new["rmse"] > LOSS * old["rmse"]
         ]
-        if worse or mean_error(item, of=after) > LOSS * mean_error(item):
+        if worse or mean_error(score, of=after) > LOSS * mean_error(score):
             where = f" on {', '.join(worse)}" if worse else ""
-            found.append(f"{item['log']}: adaptation increases the error{where}; use the static model (ident.torque)")
+            found.append(f"{score['log']}: adaptation increases the error{where}; use the static model (ident.torque)")
     return found
 
 
@@ -228,11 +223,6 @@ def _essential(essential: Mapping[str, Any], count: int) -> str:
     )
 
 
-def _left_out(ident: Record) -> list[str]:
-    """Logs that were left out, each with the reason."""
-    return _shortened([f"  left out: {log['name']}: {log['why']}" for log in ident.left_out], "`left_out`")
-
-
 def _shortened(lines: list[str], where: str) -> list[str]:
     return [*lines[:_WARNINGS], f"  … and {len(lines) - _WARNINGS} more: see {where}"] if len(lines) > _WARNINGS else lines
 
@@ -276,7 +266,7 @@ def _joints(ident: Record) -> list[str]:
         return []
     units = {s: " or ".join(dict.fromkeys(p.unit for p in ident.model.parameters if p.symbol == s)) for s in symbols}
     values = {symbol: ident.term_values(symbol) for symbol in symbols}
-    hidden = {(joint, symbol) for joint, item in springs(ident).items() if not item["seen"] for symbol in SPRING_SYMBOLS}
+    hidden = {(joint, symbol) for joint, spring in springs(ident).items() if not spring["seen"] for symbol in SPRING_SYMBOLS}
     for k in range(ident.model.n_inertial, len(ident.theta)):
         if ident.verdicts[k].level == LOST:
             hidden.add((ident.model.parameters[k].owner, ident.model.parameters[k].symbol))
@@ -293,7 +283,7 @@ def _joints(ident: Record) -> list[str]:
         for joint, (low, high) in zip(ident.model.robot.joints, trained_speeds(ident.model), strict=True)
         if np.isfinite(low)
     ]
-    straight = min((item.term.straight for item in ident.model.terms if isinstance(item.term, Law)), default=np.inf)
+    straight = min((applied.term.straight for applied in ident.model.terms if isinstance(applied.term, Law)), default=np.inf)
     if speeds:
         far = f" (beyond {straight:g} times these speeds with the square root of speed)" if np.isfinite(straight) else ""
         lines.append(

@@ -37,11 +37,11 @@ def held_out_reasons(ident: Record) -> Iterator[Judgement]:
     Yields:
         Reasons; also those that support the result.
     """
-    scores = [item for item in ident.validation if not item.get("trained_on")]
-    other = [item for item in scores if item.get("repeats") is None]
+    scores = _held_out(ident)
+    other = [score for score in scores if score.get("repeats") is None]
     evidence = ident.evidence
     if other:
-        yield held_out_error(max(item["relative"] for item in other), "on held-out logs")
+        yield held_out_error(max(score["relative"] for score in other), "on held-out logs")
     elif ident.cross_validation:
         alone = float(ident.cross_validation["relative"])
         exported = alone if ident.cross_validated is None else ident.cross_validated
@@ -60,12 +60,14 @@ def held_out_reasons(ident: Record) -> Iterator[Judgement]:
     else:
         yield Judgement(Id.NOT_VALIDATED, "not validated: no held-out data")
     if scores and not other:
-        names = ", ".join(item["log"] for item in scores)
-        yield Judgement(
-            Id.HELD_OUT_REPEATS,
-            f"the held-out motion repeats a training motion ({names})",
-        )
+        names = ", ".join(score["log"] for score in scores)
+        yield Judgement(Id.HELD_OUT_REPEATS, f"the held-out motion repeats a training motion ({names})")
     yield from _worse_than_others(ident, scores)
+
+
+def _held_out(ident: Record) -> list[Mapping[str, Any]]:
+    """Scores on logs that were not used in the fit."""
+    return [score for score in ident.validation if not score.get("trained_on")]
 
 
 def joint_errors(ident: Record) -> dict[str, float]:
@@ -76,26 +78,26 @@ def joint_errors(ident: Record) -> dict[str, float]:
     Returns:
         By joint, largest first.
     """
-    scores = [item for item in ident.validation if not item.get("trained_on")]
+    scores = _held_out(ident)
     known, forces = ident.cross_validation, dict(zip(ident.model.robot.joints, ident.model.robot.prismatic, strict=True))
-    rows = [(own["joint"], own["relative"], own["rms_torque"]) for item in scores for own in item["per_joint"]]
+    rows = [(joint["joint"], joint["relative"], joint["rms_torque"]) for score in scores for joint in score["per_joint"]]
     if not scores and {"groups", "exported_rmse", "effort_rms"} <= set(known):
         errors = [error / positive(size) for error, size in zip(known["exported_rmse"], known["effort_rms"], strict=True)]
         rows = list(zip(map(joint_of, known["groups"]), errors, known["effort_rms"], strict=True))
     largest = {force: max((size for joint, _, size in rows if forces[joint] == force), default=0.0) for force in (False, True)}
-    found: dict[str, float] = {}
+    worst: dict[str, float] = {}
     apart = {ident.model.robot.joints[j] for j in ident.model.apart}
     for joint, error, size in rows:
         if size > _SMALL * largest[forces[joint]] and joint not in apart:
-            found[joint] = max(found.get(joint, 0.0), error)
-    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+            worst[joint] = max(worst.get(joint, 0.0), error)
+    return dict(sorted(worst.items(), key=lambda pair: -pair[1]))
 
 
 def tested(ident: Record) -> bool:
     """Whether other motions show a small error of all joints and intervals that hold: nothing needs to be inferred then."""
-    others = [item for item in ident.validation if not item.get("trained_on") and item.get("repeats") is None]
-    held = [own.get("held", 0.0) for item in others for own in item["per_joint"]]
-    small = all(item["relative"] <= TESTED_ERROR for item in others)
+    others = [score for score in _held_out(ident) if score.get("repeats") is None]
+    held = [joint.get("held", 0.0) for score in others for joint in score["per_joint"]]
+    small = all(score["relative"] <= TESTED_ERROR for score in others)
     return bool(others) and small and min(held) >= HELD and max(joint_errors(ident).values(), default=0.0) <= TESTED_JOINT_ERROR
 
 
@@ -117,33 +119,32 @@ def unexplained_joints(ident: Record, poor: bool) -> Iterator[Judgement]:
 
 def _worse_than_others(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Judgement]:
     """Held-out logs on which the URDF, the URDF with fitted friction, or the unconstrained fit is better."""
-    worse = [item["log"] for item in scores if mean_error(item) > mean_error(item, "urdf_")]
+    worse = [score["log"] for score in scores if mean_error(score) > mean_error(score, "urdf_")]
     yield from worse_than_urdf(worse)
-    joints = _worse_joints(scores)
+    joints: dict[str, str] = {}
+    for joint in (joint for score in scores for joint in score["per_joint"] if joint.get("urdf_rmse") is not None):
+        if joint["relative"] > GOOD_ERROR and joint["rmse"] > LOSS * joint["urdf_rmse"]:
+            share = joint["relative"] * joint["urdf_rmse"] / joint["rmse"]
+            words = f"{joint['joint']} ({100 * joint['relative']:.0f} % of its torque, URDF {100 * share:.0f} %)"
+            joints.setdefault(joint["joint"], words)
     if joints and not worse:
-        yield Judgement(
-            Id.JOINT_WORSE_THAN_URDF,
-            f"worse than the URDF on {', '.join(joints)}",
-        )
-    lost = [item["log"] for item in scores if mean_error(item) > LOSS * mean_error(item, "urdf_friction_")]
+        yield Judgement(Id.JOINT_WORSE_THAN_URDF, f"worse than the URDF on {', '.join(joints.values())}")
+    lost = [score["log"] for score in scores if mean_error(score) > LOSS * mean_error(score, "urdf_friction_")]
     if lost and not worse:
-        yield Judgement(
-            Id.WORSE_THAN_FRICTION,
-            "worse than the URDF with fitted friction on " + ", ".join(lost),
-        )
+        yield Judgement(Id.WORSE_THAN_FRICTION, f"worse than the URDF with fitted friction on {', '.join(lost)}")
     yield from _constraints_cost(ident, scores)
     yield from _prior_contradicted(ident, scores)
 
 
 def _constraints_cost(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Judgement]:
     """Constraints with which the exported model predicts worse than without them."""
-    costs = {item["log"]: mean_error(item) / positive(mean_error(item, "fit_")) for item in scores}
+    costs = {score["log"]: mean_error(score) / positive(mean_error(score, "fit_")) for score in scores}
     if not scores and ident.prediction.get("unlimited") is not None and ident.cross_validated is not None:
         costs = {"held-out parts": ident.cross_validated / positive(sum(ident.prediction["unlimited"]) / ident.model.n)}
     apart = {name: cost for name, cost in costs.items() if cost > LOSS}
     if not apart:
         return
-    active = [str(item) for item in ident.solver.get("active", ())]
+    active = list(map(str, ident.solver.get("active", ())))
     where, worst = ", ".join(apart), max(apart.values())
     if worst <= CONTRADICTION or not active:
         yield Judgement(
@@ -179,9 +180,9 @@ def _prior_contradicted(ident: Record, scores: Sequence[Mapping[str, Any]]) -> I
 def _errors_with_and_without_prior(ident: Record, scores: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
     """By joint, or row group: relative errors of exported parameters and fit on the worst held-out log, or on all folds."""
     if scores:
-        every = [joint for item in scores for joint in item["per_joint"] if joint["rmse"] > 0]
-        every.sort(key=lambda joint: float(joint["relative"]))
-        return {item["joint"]: (item["relative"], item["relative"] * item["fit_rmse"] / item["rmse"]) for item in every}
+        every = [joint for score in scores for joint in score["per_joint"] if joint["rmse"] > 0]
+        every.sort(key=lambda joint: float(joint["relative"]))  # the worst log comes last, and stays
+        return {joint["joint"]: (joint["relative"], joint["relative"] * joint["fit_rmse"] / joint["rmse"]) for joint in every}
     known = ident.cross_validation
     columns = [known.get(key, ()) for key in ("groups", "exported_rmse", "group_rmse", "effort_rms")]
     if not all(columns):
@@ -193,25 +194,12 @@ def _errors_with_and_without_prior(ident: Record, scores: Sequence[Mapping[str, 
     }
 
 
-def _worse_joints(scores: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Joints whose error on a held-out log is not good, and larger than that of the original URDF."""
-    found: dict[str, str] = {}
-    for item in scores:
-        for joint in item["per_joint"]:
-            before = joint.get("urdf_rmse")
-            if before is not None and joint["relative"] > GOOD_ERROR and joint["rmse"] > LOSS * before:
-                share = joint["relative"] * before / joint["rmse"]
-                words = f"{joint['joint']} ({100 * joint['relative']:.0f} % of its torque, URDF {100 * share:.0f} %)"
-                found.setdefault(joint["joint"], words)
-    return list(found.values())
-
-
 def _too_short(inputs: Sequence[Mapping[str, Any]]) -> Judgement | None:
     """The reason that all training logs together are too short to show a fault of theirs, if so."""
-    found = [
-        [item["size"] for item in log.get("findings", ()) if item["id"] == Id.SHORT and item.get("size")] for log in inputs
+    durations = [
+        [short["size"] for short in log.get("findings", ()) if short["id"] == Id.SHORT and short.get("size")] for log in inputs
     ]
-    if not found or not all(found) or (seconds := sum(max(sizes) for sizes in found)) >= SHORT:
+    if not durations or not all(durations) or (seconds := sum(map(max, durations))) >= SHORT:
         return None
     return Judgement(
         Id.MOTION_SHORT,

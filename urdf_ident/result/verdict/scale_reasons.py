@@ -136,11 +136,11 @@ def _common_scale(ident: Record) -> list[str]:
 
 def _open(ident: Record, id: str) -> list[str]:
     """Whose efforts a finding about what a log does not determine concerns; empty unless all logs have it for some joint."""
-    found = [[item for item in log.get("findings", ()) if item["id"] == id] for log in ident.inputs]
-    if not found or not all(found):
+    findings = [[finding for finding in log.get("findings", ()) if finding["id"] == id] for log in ident.inputs]
+    if not all(findings):
         return []
-    of_logs = [{joint for item in own for joint in item.get("joints") or [item.get("joint")]} for own in found]
-    open_ = set.intersection(*of_logs)
+    concerned = [{joint for f in of_log for joint in f.get("joints") or [f.get("joint")]} for of_log in findings]
+    open_ = set.intersection(*concerned) if concerned else set()
     ratios = {} if ident.evidence is None else ident.evidence.gravity
     joints = [
         joint + (f" (gravity torque {ratios[joint]:.2g} × the URDF's)" if joint in ratios else "")

@@ -41,8 +41,8 @@ def verdict_of(ident: Record) -> Verdict:
         if all its poor reasons are consequences.
     """
     outside = list(held_out_reasons(ident))
-    outside += unexplained_joints(ident, any(item.level == "poor" for item in outside))
-    reasons = [*outside, *_physics(ident), *_findings(ident.inputs, any(item.level == "poor" for item in outside))]
+    outside += unexplained_joints(ident, any(judgement.level == "poor" for judgement in outside))
+    reasons = [*outside, *_physics(ident), *_findings(ident.inputs, any(judgement.level == "poor" for judgement in outside))]
     if ident.evidence is not None:
         reasons += [
             *_left_open(ident.evidence),
@@ -51,8 +51,8 @@ def verdict_of(ident: Record) -> Verdict:
             *_implausible(ident.evidence),
         ]
     if tested(ident):  # what the data left open was not needed on other motions
-        open_ = [item for item in reasons if item.id in _INFERRED and item.severity == "warning"]
-        reasons = [replace(item, severity="info") if item in open_ else item for item in reasons]
+        open_ = [judgement for judgement in reasons if judgement.id in _INFERRED and judgement.severity == "warning"]
+        reasons = [replace(judgement, severity="info") if judgement in open_ else judgement for judgement in reasons]
     return Verdict.of(reasons)
 
 
@@ -90,9 +90,9 @@ def _physics(ident: Record) -> Iterator[Judgement]:
 def _findings(inputs: Sequence[Mapping[str, Any]], poor: bool) -> Iterator[Judgement]:
     """What was judged of the logs and counts against the result; of a poor one, what refuses a log makes it poor."""
     judged = grouped(
-        (finding.id, (str(item.get("name") or item.get("log") or item.get("path")), finding))
-        for item in inputs
-        for finding in map(Judgement.from_dict, item.get("findings", ()))
+        (finding.id, (str(log.get("name") or log.get("log") or log.get("path")), finding))
+        for log in inputs
+        for finding in map(Judgement.from_dict, log.get("findings", ()))
         if finding.severity == "refused" or (finding.severity == "warning" and not finding.id.entry.tolerated)
     )
     for pairs in judged.values():
@@ -156,13 +156,9 @@ def _too_slow(evidence: Evidence) -> Iterator[Judgement]:
 def _implausible(evidence: Evidence) -> Iterator[Judgement]:
     """Contradictions of the URDF, of the measured torques, or between parts of the logs."""
     if evidence.masses and not evidence.placeholders:
-        words = _above(evidence.masses)
-        yield Judgement(Id.MASS_FAR, f"masses differ strongly from the URDF's: {words}")
+        yield Judgement(Id.MASS_FAR, f"masses differ strongly from the URDF's: {_above(evidence.masses)}")
     if words := _above(evidence.friction, MOST_FRICTION):
-        yield Judgement(
-            Id.FRICTION_IMPLAUSIBLE,
-            f"friction above the largest measured torque: {words}",
-        )
+        yield Judgement(Id.FRICTION_IMPLAUSIBLE, f"friction above the largest measured torque: {words}")
     if words := _above(evidence.peak, PEAK_LIMIT):
         yield Judgement(
             Id.TORQUE_IMPLAUSIBLE,
@@ -174,11 +170,11 @@ def _implausible(evidence: Evidence) -> Iterator[Judgement]:
             f"at the URDF's position and velocity limits its own masses need more than its effort limits: {words}; the torque "
             "there was compared with that of the URDF's masses instead",
         )
-    for item in evidence.departures[:3]:
+    for deviating in evidence.departures[:3]:
         yield Judgement(
             Id.RESIDUAL_NOT_STATIONARY,
-            f"the residual of {item.joint} in part {item.part} of {item.log} is "
-            f"{item.rmse / positive(item.usual):.1f} × that of the other parts",
+            f"the residual of {deviating.joint} in part {deviating.part} of {deviating.log} is "
+            f"{deviating.rmse / positive(deviating.usual):.1f} × that of the other parts",
         )
 
 
