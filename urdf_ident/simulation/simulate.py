@@ -23,7 +23,7 @@ from .integrators import StickSlip
 from .plant import RigidPlant
 from .settings import Sensors
 from .simulated_log import PERFECT, SimulatedLog, logged
-from .stages import Stages, stages_of
+from .stages import Stages
 
 #: Number of samples between checks for divergence.
 _WATCHED = 16
@@ -193,14 +193,16 @@ class _Drive:
 
     def stages(self, plant: RigidPlant) -> Stages | None:
         """Fast Runge-Kutta steps, or None if plant or controller do not support them."""
-        n = plant.robot.n
+        if not Stages.support(plant):
+            return None
         if self.sampled:
-            return stages_of(plant, Feedback(lambda q, v, a: q, np.zeros((n, 2 * n))), lambda t: self._held)
+            n = plant.robot.n
+            return Stages(plant, Feedback(lambda q, v, a: q, np.zeros((n, 2 * n))), lambda t: self._held)
         feedback = feedback_of(self.controller)
         if feedback is None:
             return None
         feed = _Tabulated(lambda t: (feedback.feed(*self.trajectory.evaluate(t)),), self._step / 2, self.trajectory.duration)
-        return stages_of(plant, feedback, lambda t: feed(t)[0])
+        return Stages(plant, feedback, lambda t: feed(t)[0])
 
     @property
     def holding(self) -> bool:

@@ -21,19 +21,19 @@ class Stages:
     """Classical Runge-Kutta steps of a rigid plant while no direction of slip changes.
 
     Args:
-        plant: Its friction must be affine (:attr:`.FrictionTruth.affine`) and on the joints.
+        plant: Its friction must be affine (:attr:`.FrictionTruth.affine`) and on the joints, see :meth:`support`.
         feedback: The controller.
         feed: Contribution of the reference at a time [s], shape (n,).
-
-    Raises:
-        ValueError: The friction is not affine, or on the motors.
     """
 
+    @staticmethod
+    def support(plant: RigidPlant) -> bool:
+        """Whether the plant's friction is affine and on the joints."""
+        return plant.friction.affine is not None and not plant.friction.motor
+
     def __init__(self, plant: RigidPlant, feedback: Feedback, feed: Callable[[float], Array]) -> None:
-        if plant.friction.affine is None or plant.friction.motor:
-            raise ValueError("this friction has no affine form on the joints")
         n = plant.robot.n
-        self._constant, self._slope, self._jump = plant.friction.affine
+        self._constant, self._slope, self._jump = plant.friction.affine  # type: ignore[misc]
         self._accelerate, self._feed, self._complete = plant.acceleration(), feed, feedback.complete
         self._apart = feedback.complete is not None and bool(self._slope.any() or self._constant.any() or self._jump.any())
         self._gains = np.zeros((n, 2 * n + 1))  # times (position, velocity, 1)
@@ -143,17 +143,3 @@ def _shares(h: float) -> tuple[Array, Array, Array, Array]:
         np.array([[1, h, 0, h * h / 2, 0, 0], [0, 1, 0, 0, h, 0]]),
         np.array([[1, h, h * h / 6, h * h / 6, h * h / 6, 0], [0, 1, h / 6, h / 3, h / 3, h / 6]]),
     )
-
-
-def stages_of(plant: RigidPlant, feedback: Feedback | None, feed: Callable[[float], Array]) -> Stages | None:
-    """Fast steps of a plant with a controller.
-
-    Args:
-        feedback: The controller's affine form; None if it has none.
-        feed: Contribution of the reference at a time [s], shape (n,).
-
-    Returns:
-        The steps, or None if the general method is required.
-    """
-    simple = plant.friction.affine is not None and not plant.friction.motor
-    return Stages(plant, feedback, feed) if feedback is not None and simple else None
