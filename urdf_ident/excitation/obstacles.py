@@ -17,7 +17,6 @@ import numpy as np
 from ..linalg import Array, IntArray
 from ..motion.collision.clearance import Clearance, SpeedBounds, check_clearance
 from ..motion.collision.collisions import Collisions
-from ..motion.collision.freeing import freed
 from ..motion.collision.placements import Poses
 from ..motion.collision.pruning import CONSTANT
 from ..motion.limits import Limits
@@ -174,13 +173,13 @@ class Obstacles:
         return "" if margin.min(initial=np.inf) > 0 else " and ".join(self.collisions.pairs[int(np.argmin(margin))].names)
 
     def freed(self, pose: Array, limits: Limits, rng: np.random.Generator) -> Array:
-        """Moves the joints between links that are too close until none are (see :func:`.freeing.freed`).
+        """Moves the joints between links that are too close until none are (see :meth:`.Collisions.freed`).
 
         Args:
             pose: Shape (n,) [rad or m].
         """
         draw = partial(limits.random_pose, rng, FREE_RANGE * limits.half_range)
-        return freed(pose, self.collisions, self._margin, draw, FREEING)
+        return self.collisions.freed(pose, self._margin, draw, FREEING)
 
     def _margin(self, pose: Array) -> Array:
         """Distances less those that are required, shape (P,) [m]."""

@@ -20,7 +20,6 @@ from ..model.dynamic_model import DynamicModel
 from ..model.robot import Robot
 from ..motion.collision.clearance import check_clearance
 from ..motion.collision.collisions import Collisions
-from ..motion.collision.freeing import freed
 from ..motion.limits import Limits, Torque, check_limits, finite_ends
 from ..motion.point_to_point import trapezoidal
 from ..motion.trajectory import PiecewisePolynomial
@@ -167,10 +166,10 @@ def _free(
     def margin(q: Array) -> Array:
         return np.asarray((collisions.distances(np.array([q - approach, q, q + approach])) - collisions.required).min(axis=0))
 
-    poses = np.where(carrying, poses, rest if carrying.all() else freed(rest, collisions, margin, lambda: draw()[0], _TRIES))
+    poses = np.where(carrying, poses, rest if carrying.all() else collisions.freed(rest, margin, lambda: draw()[0], _TRIES))
     margins = np.array([margin(q) for q in poses])
     for k in np.flatnonzero((margins <= 0).any(axis=1))[: max(_ENOUGH - int((margins > 0).all(axis=1).sum()), 0)]:
-        poses[k] = freed(poses[k], collisions, margin, lambda: draw()[0], _TRIES, carrying)
+        poses[k] = collisions.freed(poses[k], margin, lambda: draw()[0], _TRIES, carrying)
         margins[k] = margin(poses[k])
     free = (margins > 0).all(axis=1)
     if free.sum() < _FEWEST:

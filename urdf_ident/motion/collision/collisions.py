@@ -6,7 +6,7 @@ points, which give the gradient of the distance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ...errors import LimitError
-from ...linalg import Array, IntArray, one_each
+from ...linalg import Array, BoolArray, IntArray, one_each
 from ...model.robot import Robot
 from ...samples import freeze_arrays
 from .placements import BodyKinematics, Poses
@@ -115,6 +115,43 @@ class Collisions:
             expected=f"at least {self.required[p]:.4g} m",
             remedy="choose another pose or clearance, or correct the world",
         )
+
+    def freed(
+        self,
+        pose: Array,
+        margin: Callable[[Array], Array],
+        draw: Callable[[], Array],
+        tries: int,
+        movable: BoolArray | None = None,
+    ) -> Array:
+        """Moves the joints between links that are too close until none are, where hardly any random pose is free.
+
+        A thumb and its palm, or the tubes of a telescopic arm, are too close in most poses.
+
+        Args:
+            pose: Shape (n,) [rad or m].
+            margin: Distances of a pose, shape (n,), less those that are required, shape (P,) [m].
+            draw: A random pose, shape (n,) [rad or m].
+            tries: Number of random poses from which positions are taken.
+            movable: Joints that may be moved, shape (n,); default: all.
+
+        Returns:
+            A free pose, or the best one found; shape (n,).
+        """
+        here = margin(pose)
+        for _ in range(tries):
+            if here.min(initial=np.inf) > 0:
+                break
+            joints = self.kinematics.chain(*self.bodies[int(np.argmin(here))])
+            joints = [j for j in joints if movable is None or movable[j]]
+            if not joints:
+                break
+            other = pose.copy()
+            other[joints] = draw()[joints]
+            there = margin(other)
+            if np.minimum(there, 0.0).sum() > np.minimum(here, 0.0).sum():
+                pose, here = other, there
+        return pose
 
     def rough(self, poses: Poses, rows: IntArray, pairs: IntArray, near: Array) -> Array:
         """Computes fast lower bounds of distances: from one sphere per link, and if close, from several.
