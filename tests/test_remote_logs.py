@@ -235,7 +235,9 @@ def test_secrets_of_an_address_are_in_no_file_and_no_message(store: Path, web: s
     ):
         done = run(*command)
         texts += [done.stdout, done.stderr]
-    texts += [project.read_text(encoding="utf-8"), (out / "report.html").read_text(encoding="utf-8")]
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert f"{web}/locked/run0.csv" in page
+    texts += [project.read_text(encoding="utf-8"), page]
     for how in ("403", "404", "503", "silent", "half", "cut"):
         for debug in ([], ["--debug"]):
             done = run("inspect", secret_address(web, how), "--robot", str(urdf), *debug)

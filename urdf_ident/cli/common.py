@@ -73,8 +73,8 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
 #: Whether errors are raised with their traceback.
 _debug: ContextVar[bool] = ContextVar("debug", default=False)
-#: The command as typed.
-_typed: ContextVar[str] = ContextVar("typed", default="")
+#: The arguments as typed.
+_typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 Urdf = Annotated[Path, typer.Argument(metavar="ROBOT.urdf", help="URDF of the robot.")]
@@ -144,7 +144,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
     """
     shown: Any = _Printed(sys.stdout)
     notes: Any = _Printed(sys.stderr)
-    token, typed = _debug.set(debug), _typed.set(shlex.join(["urdf-ident", *arguments]))
+    token, typed = _debug.set(debug), _typed.set(tuple(arguments))
     try:
         with inputs_protected(), redirect_stdout(shown), redirect_stderr(notes), nullcontext() if debug else _no_warnings():
             code = _command(arguments, debug)
@@ -371,8 +371,12 @@ def _lock(text: str) -> tuple[str, float]:
 
 
 def command_paths(robot: str | Path, result: Path, project: Path | None = None) -> CommandPaths:
-    """The files that commands in texts name, and the command that is running."""
-    return CommandPaths(robot, result, project or "", _typed.get())
+    """The files that commands in texts name, and the command that is running, without the secrets of addresses."""
+    from ..logs.sources import shown
+
+    options = (argument.partition("=") if argument.startswith("--") else ("", "", argument) for argument in _typed.get())
+    words = [f"{name}{mark}{shown(value)}" for name, mark, value in options]
+    return CommandPaths(robot, result, project or "", shlex.join(["urdf-ident", *words]) if words else "")
 
 
 def open_result(path: Path) -> Identification:
