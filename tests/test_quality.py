@@ -196,6 +196,7 @@ FAULTS: list[tuple[Change, str, str, str | None, tuple[int, ...] | None, str]] =
     (cells(**GONE), "rows-unreadable", "repaired", None, (102, 2002, 3002), ""),
     (cells(position=(slice(0, 5000, 15), np.nan)), "rows-unreadable", "refused", None, None, "record the log again"),
     (cells(position=(700, 1e300), velocity=(700, 1e300), effort=(700, -1e300)), "values-missing", "repaired", None, (702,), ""),
+    (cells(effort=((700, 1), -1e300)), "values-impossible", "repaired", "b", (702,), ""),
     (cells(effort=((slice(1000, 1100), 2), np.nan)), "clock-gaps", "repaired", None, None, ""),
     (cells(effort=((slice(1000, 1400), 2), np.nan)), "channel-missing", "refused", "slide", None, ""),
     (times(time=1e3), "time-unit", "refused", None, None, "time: ms"),
