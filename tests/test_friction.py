@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import arm_urdf
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +21,8 @@ from urdf_ident.friction import (
     smooth_sign,
 )
 from urdf_ident.model.drive import Drive
-from urdf_ident.model.terms import AppliedTerm, RotorInertia, term_from_dict
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.terms import AppliedTerm, RotorInertia
 
 V = np.array([-3.0, -0.5, -1e-6, 0.0, 1e-6, 0.2])
 AXIS = AxisMotion(q=10 * V, v=V, a=V**2, rate=100.0, reference_torque=3 * V)
@@ -54,7 +56,8 @@ def test_every_law_has_a_symbol_a_unit_and_a_sign_per_column(law: type) -> None:
     term = law()
     width = term.columns(AXIS).shape[1]
     assert len(term.symbols) == len(term.nonnegative) == len(term.units(True)) == len(term.units(False)) == width
-    assert term_from_dict(term.as_dict()) == term
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    assert AppliedTerm.from_dict(AppliedTerm(term, 0).as_dict(robot), robot).term == term
 
 
 def test_units_follow_the_joint() -> None:

@@ -71,10 +71,8 @@ def robot_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
     Returns:
         Shapes, and notes on what could not be drawn as in the URDF.
     """
-    root = read_xml(robot.urdf, robot.path)
-    materials = {item.get("name"): colour for item in root.iter("material") if (colour := _colour(item)) is not None}
     for tag in ("visual", "collision"):
-        shapes, missing, bad = _drawn(root, tag, materials, Path(robot.path))
+        shapes, missing, bad = _drawn(robot, tag)
         if shapes or missing:
             break
     notes = []
@@ -95,7 +93,7 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     Returns:
         Shapes, and notes on the capsules.
     """
-    shapes, missing, bad = _drawn(read_xml(robot.urdf, robot.path), "collision", {}, Path(robot.path))
+    shapes, missing, bad = _drawn(robot, "collision")
     lost = {link for link, _ in missing} | bad
     own = {shape.link for shape in shapes} - lost
     heavy = {name for name, link in robot.description.links.items() if link.theta is not None and link.theta[0] > 0}
@@ -134,11 +132,10 @@ def stated_shapes(robot: Robot) -> tuple[tuple[Visual, ...], frozenset[str]]:
     Returns:
         Shapes of ``<visual>`` and ``<collision>``, and the links whose geometry could not be read completely.
     """
-    root = read_xml(robot.urdf, robot.path)
     shapes: list[Visual] = []
     lost: set[str] = set()
     for tag in ("visual", "collision"):
-        found, missing, bad = _drawn(root, tag, {}, Path(robot.path))
+        found, missing, bad = _drawn(robot, tag)
         shapes += found
         lost |= bad | {link for link, _ in missing}
     return tuple(shapes), frozenset(lost)
@@ -150,11 +147,10 @@ def solid_shapes(robot: Robot) -> tuple[dict[str, list[Visual]], frozenset[str]]
     Returns:
         Shapes by link, and the links of which neither can be read completely.
     """
-    root = read_xml(robot.urdf, robot.path)
     shapes: dict[str, list[Visual]] = {}
     lost: set[str] = set()
     for tag in ("visual", "collision"):
-        found, missing, bad = _drawn(root, tag, {}, Path(robot.path))
+        found, missing, bad = _drawn(robot, tag)
         unread = bad | {link for link, _ in missing}
         read = grouped((shape.link, shape) for shape in found if shape.link not in unread)
         shapes, lost = {**shapes, **read}, lost | unread
@@ -172,10 +168,10 @@ def capsules_between_joints(robot: Robot, radius: float, *, least: float) -> lis
     return [segment(link, np.zeros(3), end, radius) for link, end in ends if np.linalg.norm(end) > least]
 
 
-def _drawn(
-    root: ElementTree.Element, tag: str, materials: dict[str | None, Colour], urdf: Path
-) -> tuple[list[Visual], list[tuple[str, str]], set[str]]:
+def _drawn(robot: Robot, tag: str) -> tuple[list[Visual], list[tuple[str, str]], set[str]]:
     """Returns the shapes of one kind of element, (link, file) of missing meshes, and links with invalid geometry."""
+    root = read_xml(robot.urdf, robot.path)
+    materials = {item.get("name"): colour for item in root.iter("material") if (colour := _colour(item)) is not None}
     shapes: list[Visual] = []
     missing: list[tuple[str, str]] = []
     bad: set[str] = set()
@@ -183,7 +179,7 @@ def _drawn(
         for element in link.findall(tag):
             name = link.get("name") or ""
             try:
-                shape = _shape(name, element, materials, urdf)
+                shape = _shape(name, element, materials, Path(robot.path))
             except (ValueError, TypeError):
                 bad.add(name)
                 continue

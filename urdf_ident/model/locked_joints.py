@@ -148,22 +148,15 @@ def reduced_model(text: str, where: str, locked: Mapping[str, float]) -> pin.Mod
     for frame in links:
         frame.name += _LINK
     if locked:
-        model = _without(model, locked)
+        reference = pin.neutral(model)
+        for name, value in locked.items():
+            joint = model.joints[model.getJointId(name)]
+            position = (math.cos(value), math.sin(value)) if joint.nq == 2 else value
+            reference[joint.idx_q : joint.idx_q + joint.nq] = position
+        model = pin.buildReducedModel(model, [model.getJointId(name) for name in locked], reference)
     for frame in model.frames:
         if frame.type == pin.FrameType.BODY:
             frame.name = frame.name.removesuffix(_LINK)
         elif frame.name in names:
             frame.name += " (joint)"
     return model
-
-
-def _without(model: pin.Model, locked: Mapping[str, float]) -> pin.Model:
-    """The model with joints locked at their positions [rad or m]."""
-    reference = pin.neutral(model)
-    for name, value in locked.items():
-        joint = model.joints[model.getJointId(name)]
-        if joint.nq == 2:
-            reference[joint.idx_q : joint.idx_q + 2] = math.cos(value), math.sin(value)
-        else:
-            reference[joint.idx_q] = value
-    return pin.buildReducedModel(model, [model.getJointId(name) for name in locked], reference)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
+from ..grouping import grouped
 from ..linalg import Array, BoolArray, block_diagonal, rms, shaped
 from ..samples import HARDLY_REVERSES, freeze_arrays
 from .inertia import (
@@ -196,7 +197,10 @@ def inertial_prior(
         raise ModelError("a prior's standard deviations must be positive", got=(relative_std, mass_std))
     lumped = lumped_inertials(robot)
     unknown, why = _unknown(robot, lumped)
-    guesses = _guessed(robot, lumped, unknown) if unknown.any() else lumped
+    guesses = lumped
+    if unknown.any():  # the geometry at the density of the bodies with known masses
+        solid, known = uniform_bodies(robot), lumped[~unknown, 0].sum()
+        guesses = solid * (known / solid[~unknown, 0].sum() if known > 0 else _DENSITY)
     theta, spread, origin, notes, stds = [], [], [], [], []
     for i, body in enumerate(robot.bodies):
         length = _length(robot, i)
@@ -205,7 +209,9 @@ def inertial_prior(
         if not unknown[i]:
             repaired, word, note = _repair(lumped[i], _FLOOR, length)
         theta.append(repaired)
-        spread.append(_thicken(repaired, _THICKNESS * length))
+        mass, com, inertia = to_com(repaired)
+        moments, axes = second_moments(inertia)
+        spread.append(from_second_moments(mass, com, np.maximum(moments, mass * (_THICKNESS * length) ** 2), axes))
         origin += [word] * 10
         stds.append(_GUESS_STD if word == "guess" else relative_std)
         notes += [f"body '{body.name}' (joint '{body.joint}') {note}"] if note else []
@@ -237,7 +243,10 @@ def metric_root(theta: ArrayLike, relative_std: float, mass_std: float = np.inf)
     half = np.linalg.solve(factor, PSEUDO_BASIS.transpose(1, 0, 2).reshape(4, 40)).reshape(4, 10, 4)
     white = np.linalg.solve(factor, half.transpose(2, 1, 0).reshape(4, 40)).reshape(4, 10, 4)
     mass = np.eye(1, 10) / (mass_std * float(np.asarray(theta)[0]))
-    return _triangular(np.vstack([white.transpose(0, 2, 1).reshape(16, 10) / (2.0 * relative_std), mass]))
+    root = np.asarray(
+        np.linalg.qr(np.vstack([white.transpose(0, 2, 1).reshape(16, 10) / (2.0 * relative_std), mass]), mode="r")
+    )
+    return root * np.where(np.diag(root) < 0, -1.0, 1.0)[:, None]
 
 
 def least_weight(reversals: float) -> float:
@@ -284,7 +293,8 @@ def with_joint_terms(
     values = np.where(seen, values, 0.0)
     clipped = np.array([term.nonnegative for term in terms], dtype=bool) & (values < 0)
     values = np.where(clipped, 0.0, values)
-    usual = np.array([_typical_size(term, terms, values, seen) for term in terms])
+    alike = grouped(((term.symbol, term.unit), value) for term, value, ok in zip(terms, values, seen, strict=True) if ok)
+    usual = np.array([rms(np.array(alike.get((term.symbol, term.unit), [0.0]))) or 1.0 for term in terms])
     found = np.maximum(np.abs(values), np.where(seen & ~clipped, 0.1 * usual, usual))
     given = np.full(len(terms), np.nan) if std is None else np.array(std, dtype=float)
     check_shape("std", given.shape, (len(terms),))
@@ -307,12 +317,6 @@ def _link_theta(robot: Robot, body: Body, k: int) -> Array:
     link = body.links[k]
     own = robot.description.links[link.name].theta
     return np.zeros(10) if own is None else transform(own, link.rotation, link.translation)
-
-
-def _triangular(matrix: Array) -> Array:
-    """Returns the R factor with a positive diagonal."""
-    factor = np.asarray(np.linalg.qr(matrix, mode="r"))
-    return factor * np.where(np.diag(factor) < 0, -1.0, 1.0)[:, None]
 
 
 def _length(robot: Robot, i: int) -> float:
@@ -344,13 +348,6 @@ def _unknown(robot: Robot, lumped: Array) -> tuple[BoolArray, list[str]]:
     return massless | placeholder, why
 
 
-def _guessed(robot: Robot, lumped: Array, unknown: BoolArray) -> Array:
-    """The bodies' geometry at the density of those with known masses, shape (n_bodies, 10)."""
-    solid = uniform_bodies(robot)
-    known = lumped[~unknown, 0].sum()
-    return solid * (known / solid[~unknown, 0].sum() if known > 0 else _DENSITY)
-
-
 def _repair(theta: Array, floor: float, length: float) -> tuple[Array, str, str]:
     """Makes one body physically consistent; returns parameters, origin, and a description of the change (or "")."""
     found = margins(theta)
@@ -365,21 +362,3 @@ def _repair(theta: Array, floor: float, length: float) -> tuple[Array, str, str]
         reason = "has no thickness (singular inertia)"
     change = float(np.abs(repaired - theta)[4:].max())
     return repaired, "repaired", f"{reason}: principal moments raised, largest change {change:.3g} kg·m²"
-
-
-def _thicken(theta: Array, gyration: float) -> Array:
-    """Returns the body with every principal second moment at least mass × gyration²."""
-    m, c, inertia = to_com(theta)
-    moments, axes = second_moments(inertia)
-    return from_second_moments(m, c, np.maximum(moments, m * gyration**2), axes)
-
-
-def _typical_size(term: Parameter, terms: Sequence[Parameter], values: Array, seen: np.ndarray) -> float:
-    """Returns the RMS over the joints of terms with this symbol and unit, 1 if all are zero."""
-    alike = [
-        v
-        for other, v, ok in zip(terms, values, seen, strict=True)
-        if ok and (other.symbol, other.unit) == (term.symbol, term.unit)
-    ]
-    size = rms(alike) if alike else 0.0
-    return size if size > 0 else 1.0

@@ -107,20 +107,9 @@ class AppliedTerm:
     def from_dict(cls, data: Mapping[str, Any], robot: Robot) -> AppliedTerm:
         """Builds a term of a robot from the result of :meth:`as_dict`."""
         law = {key: value for key, value in data.items() if key not in ("axis", "side")}
-        return cls(term_from_dict(law), robot.index(data["axis"]), data["side"])
-
-
-def term_from_dict(data: Mapping[str, Any]) -> Term:
-    """Builds a term from its JSON form.
-
-    Args:
-        data: From :meth:`Term.as_dict`.
-
-    Raises:
-        ModelError: Unknown name or shape.
-    """
-    known = {kind.name: kind for kind in (RotorInertia, *SPRING_TERMS)}
-    return known[data["term"]]() if data.get("term") in known else friction_term(data)
+        known = {kind.name: kind for kind in (RotorInertia, *SPRING_TERMS)}
+        term = known[law["term"]]() if law.get("term") in known else friction_term(law)
+        return cls(term, robot.index(data["axis"]), data["side"])
 
 
 def applied_terms(
