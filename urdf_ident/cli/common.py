@@ -77,7 +77,7 @@ _debug: ContextVar[bool] = ContextVar("debug", default=False)
 _typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
-Urdf = Annotated[Path, typer.Argument(metavar="ROBOT.urdf", help="URDF of the robot.")]
+Urdf = Annotated[Path, typer.Argument(metavar="ROBOT.urdf", help="URDF of the robot (or MJCF, SDF, xacro).")]
 Logs = Annotated[list[str], typer.Argument(metavar="LOG", help="Log files, folders or quoted globs.")]
 Config = Annotated[Path | None, typer.Option("-c", "--config", metavar="P", help="Project file (YAML).")]
 Locks = Annotated[
