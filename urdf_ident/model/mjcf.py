@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
 from ..errors import MissingExtraError, ModelError, UrdfError
 from ..grouping import abbreviated
@@ -127,7 +128,7 @@ def urdf_of_mjcf(source: str | Path) -> tuple[str, tuple[str, ...]]:
             connect(fixed, above, bodies[i], place)
         frames[i] = anchor
         _link(robot, spec, model, i, bodies[i], np.asarray(np.linalg.inv(anchor)))
-    notes = _couple(robot, model, bodies, joints) + _notes(model, bodies, joints, left_out)
+    notes = _couple(robot, model, joints) + _notes(model, bodies, joints, left_out)
     ElementTree.indent(robot)
     return f"{ElementTree.tostring(robot, encoding='unicode')}\n", tuple(notes)
 
@@ -184,7 +185,7 @@ def _link(robot: ElementTree.Element, spec: Any, model: Any, i: int, name: str, 
         ElementTree.SubElement(ElementTree.SubElement(element, "geometry"), kind, shape)
 
 
-def _couple(robot: ElementTree.Element, model: Any, bodies: list[str], joints: list[str]) -> list[str]:
+def _couple(robot: ElementTree.Element, model: Any, joints: list[str]) -> list[str]:
     """Writes linear equality constraints between joints as ``<mimic>``; returns notes on other constraints."""
     import mujoco
 
@@ -220,9 +221,9 @@ def _notes(model: Any, bodies: list[str], joints: list[str], left_out: set[int])
     return notes
 
 
-def _placement(translation: Array, quaternion: Array = np.array([1.0, 0.0, 0.0, 0.0])) -> Array:  # noqa: B008
+def _placement(translation: Array, quaternion: ArrayLike = (1.0, 0.0, 0.0, 0.0)) -> Array:
     """Homogeneous placement, shape (4, 4), from MuJoCo's position and quaternion (w, x, y, z)."""
-    w, x, y, z = (float(value) for value in quaternion)
+    w, x, y, z = np.asarray(quaternion, dtype=float).tolist()
     out = np.eye(4)
     out[:3, :3], out[:3, 3] = pin.Quaternion(w, x, y, z).normalized().toRotationMatrix(), translation
     return out
