@@ -15,6 +15,7 @@ from conftest import arm_urdf, rnea
 from mujoco_oracle import states
 
 from urdf_ident.export.sdf import sdf_text
+from urdf_ident.model.description import root_tag
 from urdf_ident.model.robot import Robot
 
 
@@ -94,6 +95,12 @@ def test_bad_sdf_is_one_line(tmp_path: Path, inside: str, words: tuple[str, ...]
     path = tmp_path / "bad.sdf"
     path.write_text(f"<sdf version='1.8'>{inside}</sdf>", encoding="utf-8")
     assert_refused(run("check", path), 2, r"bad\.sdf", *words)
+
+
+def test_a_head_of_many_comments_is_read_at_once() -> None:
+    comments = "<!-- a > b -->\n" * 60
+    assert root_tag(f'\ufeff<?xml version="1.0"?>{comments}<mujoco/>') == "mujoco"
+    assert root_tag(comments + "no element") == root_tag("<!DOCTYPE a [<!ENTITY b 'c'>]><sdf/>") == ""
 
 
 def test_xacro_is_run_by_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

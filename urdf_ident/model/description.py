@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import re
+from contextlib import suppress
 from pathlib import Path
+from xml.parsers import expat
 
 from ..errors import UrdfError
 from ..files.read_write import read_text
@@ -12,8 +13,8 @@ from .mjcf import urdf_of_mjcf
 from .sdf import urdf_of_sdf
 from .urdf import canonical_urdf
 
-#: The root element of a document, behind its declaration and comments.
-_ROOT = re.compile(r"(?:<\?.*?\?>|<!--.*?-->|<![^>]*>|\s|\ufeff)*<([^\s/>]+)", re.DOTALL)
+#: Beginning of a file in which its root element is looked for [characters].
+_HEAD = 1 << 16
 
 
 def read_description(source: str | Path) -> tuple[str, str, tuple[str, ...]]:
@@ -46,9 +47,17 @@ def read_description(source: str | Path) -> tuple[str, str, tuple[str, ...]]:
 
 
 def root_tag(text: str) -> str:
-    """Name of the root element of an XML text; empty if it has none."""
-    root = _ROOT.match(text)
-    return root[1] if root is not None else ""
+    """Name of the root element of an XML text; empty if it does not begin with one, or with a DOCTYPE."""
+    parser, tags = expat.ParserCreate("utf-8"), list[str]()
+
+    def refuse(*_: object) -> None:
+        raise UrdfError("a DOCTYPE is refused")
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = lambda tag, _: tags.append(tag)
+    with suppress(expat.ExpatError, UrdfError):
+        parser.Parse(text[:_HEAD].lstrip("\ufeff \t\r\n").encode("utf-8", "replace"), False)
+    return tags[0] if tags else ""
 
 
 def _expanded(path: Path) -> str:
