@@ -16,6 +16,7 @@ from mujoco_oracle import inverse_dynamics, states
 from urdf_ident.errors import ModelError
 from urdf_ident.export.mjcf_patch import patched_mjcf
 from urdf_ident.model.geometry import stated_shapes
+from urdf_ident.model.meshes import packages_in
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 
@@ -145,9 +146,11 @@ def test_a_patch_changes_the_asked_numbers_alone(cell: Path, name: str) -> None:
     assert model.dof_frictionloss.tolist() == [0.0, 0.0, 0.3]
     assert model.dof_armature.tolist() == [0.1, 0.02, 0.123456789012345]
     q, v, a = states(robot, 10)
-    np.testing.assert_allclose(lumped_inertials(Robot.from_urdf(new)), theta, rtol=1e-9, atol=1e-12)
+    with packages_in([cell]):  # the mesh stays where it was
+        again = Robot.from_urdf(new)
+    np.testing.assert_allclose(lumped_inertials(again), theta, rtol=1e-9, atol=1e-12)
     tau = inverse_dynamics(without_rotors(new), robot.joints, robot.gravity, q, v, a)
-    np.testing.assert_allclose(tau, rnea(Robot.from_urdf(new).model, q, v, a), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(tau, rnea(again.model, q, v, a), rtol=1e-9, atol=1e-9)
 
 
 def test_a_users_model_comes_back_corrected(cell: Path) -> None:
@@ -214,6 +217,34 @@ def test_bad_models_are_one_line(tmp_path: Path, inside: str, words: tuple[str, 
     path = tmp_path / "bad.xml"
     path.write_text(f"<!-- a model -->\n<mujoco><worldbody>{inside}</worldbody></mujoco>", encoding="utf-8")
     assert_refused(run("check", path), 2, "bad.xml", *words)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "instead"),
+    [
+        ('meshdir="meshes"', 'meshdir="{elsewhere}"'),
+        ('file="part.obj"', 'file="../../{elsewhere.name}/part.obj"'),
+        ('file="part.obj"', 'file="{elsewhere}/part.obj"'),
+        ('file="part.obj"', 'file="link.obj"'),
+        ("<asset>", '<include file="{elsewhere}/more.xml"/><asset>'),
+        ("<asset>", '<asset><texture name="t" type="2d" file="{elsewhere}/picture.png"/>'),
+    ],
+)
+def test_a_model_opens_no_file_elsewhere(
+    cell: Path, tmp_path_factory: pytest.TempPathFactory, pattern: str, instead: str
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "more.xml").write_text("<mujoco/>")
+    (elsewhere / "picture.png").write_bytes(b"secret")
+    (elsewhere / "part.obj").write_bytes((cell / "meshes" / "part.obj").read_bytes())
+    (cell / "meshes" / "link.obj").symlink_to(elsewhere / "part.obj")
+    text = (cell / "arm.xml").read_text()
+    assert pattern in text
+    (cell / "arm.xml").write_text(text.replace(pattern, instead.format(elsewhere=elsewhere)))
+    for name in ("arm.xml", "scene.xml"):
+        assert_refused(run("check", cell / name), 2, "outside its folder and packages")
+    allowed = run("check", cell / "arm.xml", "--package", elsewhere)
+    assert "outside its folder" not in allowed.stderr
 
 
 def test_what_a_patch_cannot_do_is_said(cell: Path) -> None:

@@ -225,7 +225,7 @@ OPENING = {
     *("open", "read_bytes", "read_text", "read_stream", "File", "ParquetFile", "OSFile", "read_table", "read_metadata"),
     *("read_csv", "load", "loadtxt", "genfromtxt", "fromfile", "memmap", "loadmat", "ZipFile", "DirectoryReader", "McapReader"),
     *("Sqlite3Reader", "Reader1", "from_xml_path", "from_xml_file", "open_local", "open_memmap", "urlopen"),
-    *("url_to_fs", "get_file", "create_connection"),
+    *("url_to_fs", "get_file", "create_connection", "from_file", "process_file"),
 }
 #: Module and function → why what it opens may be opened.
 GIVEN = "a path of the command line or of a caller, who has asked `allowed`"
@@ -233,12 +233,15 @@ ASKED = "asks `allowed`"
 OWN = "a file of this package or of a library, or one that this process has written"
 NONE = "opens no file: text, bytes or a stream at hand"
 NETWORK = "an address of the command line"
+BEFORE = "files of a model that `compiled_mjcf` has read, which asks `allowed`"
+PROGRAM = "a xacro file is a program that its package runs (SECURITY.md)"
 PROJECT = "the URDF that a result names: it is compared by its hash and not shown"
 AUDITED = {
     "cli/check.py:check": GIVEN,
     "cli/common.py:_Printed._drop": OWN,
     "cli/common.py:main": OWN,
     "cli/common.py:open_result": GIVEN,
+    "export/mjcf_patch.py:_files": BEFORE,
     "export/strict_mjcf.py:readable_mesh": GIVEN,
     "files/documents.py:parse_yaml": NONE,
     "files/fileset.py:_hold": GIVEN,
@@ -265,7 +268,10 @@ AUDITED = {
     "logs/remote.py:_copied": NETWORK,
     "logs/tables.py:file_hash": GIVEN,
     "model/meshes.py:load_mesh": GIVEN,
-    "model/robot.py:Robot.from_urdf": GIVEN,
+    "model/description.py:_expanded": PROGRAM,
+    "model/description.py:read_description": GIVEN,
+    "model/mjcf.py:_refuse_files_elsewhere": ASKED,
+    "model/mjcf.py:compiled_mjcf": ASKED,
     "motion/collision/world.py:read_world": GIVEN,
     "motion/files.py:read_trajectory": GIVEN,
     "motion/files.py:why_recorded": GIVEN,
@@ -276,6 +282,7 @@ AUDITED = {
     "report/template.py:_text": OWN,
     "result/evidence/traces.py:read_series": OWN,
     "result/files/exports.py:check_source": PROJECT,
+    "result/files/exports.py:write_mjcf": BEFORE,
     "result/files/load.py:load": GIVEN,
     "simulation/truth.py:read_truth": GIVEN,
     "viz/page.py:_assemble": OWN,

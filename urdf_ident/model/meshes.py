@@ -65,7 +65,7 @@ def find_mesh(name: str, urdf: Path) -> Path | None:
         candidates = [place / inside for place in named]
     else:
         candidates = [Path(unquote(url.path)) if url.scheme == "file" else folder / name]
-    roots = [*_roots(folder), *(root for base in bases for root in _package(base / package))]
+    roots = [*reachable_folders(folder), *(root for base in bases for root in _package(base / package))]
     files = (allowed(candidate, roots) for candidate in candidates)
     return next((file for file in files if file is not None and mesh_box(file) is not None), None)
 
@@ -83,7 +83,7 @@ def beside_mesh(name: str, mesh: Path) -> Path | None:
     url = urlparse(name)
     if url.scheme not in ("", "file") or url.netloc:
         return None
-    return allowed(mesh.parent / unquote(url.path), _roots(mesh.parent))
+    return allowed(mesh.parent / unquote(url.path), reachable_folders(mesh.parent))
 
 
 @lru_cache(maxsize=256)
@@ -130,8 +130,8 @@ def load_mesh(path: Path, scale: Array) -> Any:
         return loader.load(str(bare), scale)
 
 
-def _roots(folder: Path) -> list[Path]:
-    """Folders that a file in a folder may refer to."""
+def reachable_folders(folder: Path) -> list[Path]:
+    """Folders that a file in a folder may refer to: its own, its package, and those that the user has named."""
     meshes = [folder.parent / "meshes"] if folder.name in _URDF_FOLDERS else []
     return [folder, *meshes, *_named_by_user(), *(root for above in (folder, *folder.parents) for root in _package(above))]
 

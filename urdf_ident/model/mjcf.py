@@ -8,17 +8,22 @@ the scene and are left out.
 from __future__ import annotations
 
 import importlib.util
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+from xml.parsers import expat
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import MissingExtraError, ModelError, UrdfError
+from ..files.allowed import allowed
+from ..files.read_write import read_text
 from ..grouping import abbreviated
 from ..linalg import Array
+from .meshes import reachable_folders
 
 #: URDF's words for MuJoCo's kinds of geometry, and the size of each in URDF's convention.
 _SHAPES = {
@@ -40,9 +45,10 @@ def compiled_mjcf(source: str | Path) -> tuple[Any, Any]:
 
     Raises:
         MissingExtraError: MuJoCo is not installed.
-        UrdfError: MuJoCo does not accept the model.
+        UrdfError: MuJoCo does not accept the model, or it names a file outside its folder and packages.
     """
     where = str(source) if isinstance(source, Path) else "MJCF"
+    _refuse_files_elsewhere(source)
     if importlib.util.find_spec("mujoco") is None:
         raise MissingExtraError(
             "MJCF files are read by MuJoCo, which is not installed", where=where, remedy="pip install 'urdf-ident[mujoco]'"
@@ -60,6 +66,56 @@ def compiled_mjcf(source: str | Path) -> tuple[Any, Any]:
             got=" ".join(str(error).split())[:200],
             remedy="check that MuJoCo's viewer opens it",
         ) from error
+
+
+def _refuse_files_elsewhere(source: str | Path) -> None:
+    """Refuses a model that names a file which it may not open: MuJoCo itself opens any.
+
+    Included files and assets may be named relative to the model, to the file that includes them, or to the folders of the
+    compiler; a name is refused if any of these readings is a file elsewhere.
+    """
+    main = source if isinstance(source, Path) else None
+    folders = [] if main is None else [*reachable_folders(main.resolve().parent)]
+    below = {"."}  # folders that the compiler puts before the names of assets
+    named, waiting, seen = list[tuple[Path, str]](), [(main, source if isinstance(source, str) else None)], set[Path]()
+    while waiting:
+        file, text = waiting.pop()
+        place = Path() if file is None else file.parent
+        for tag, attributes in _elements(read_text(file, "MJCF") if file is not None else str(text), str(file or "MJCF")):
+            below |= {attributes[key] for key in ("meshdir", "texturedir", "assetdir") if attributes.get(key)}
+            for key, name in attributes.items():
+                if not key.startswith("file") or not name:
+                    continue
+                named.append((place, name))
+                for base in {place, Path() if main is None else main.parent} if tag == "include" else ():
+                    inside = allowed(base / name, folders)
+                    if inside is not None and inside not in seen:
+                        seen.add(inside)
+                        waiting.append((inside, None))
+    bases = {Path() if main is None else main.parent}
+    for place, name in named:
+        for path in {base / folder / name for base in bases | {place} for folder in below}:
+            if path.is_file() and allowed(path, folders) is None:
+                raise UrdfError(
+                    "the model names a file outside its folder and packages",
+                    where=str(source) if main else "MJCF",
+                    got=name,
+                    remedy="copy it into the folder of the model, or name its folder with --package",
+                )
+
+
+def _elements(text: str, where: str) -> list[tuple[str, dict[str, str]]]:
+    """Tag and attributes of every element of an XML text; none after an error, which MuJoCo reports."""
+    parser, elements = expat.ParserCreate("utf-8"), list[tuple[str, dict[str, str]]]()
+
+    def refuse(*_: object) -> None:
+        raise UrdfError("a DOCTYPE is refused", where=where, remedy="remove it")
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = lambda tag, attributes: elements.append((tag, attributes))
+    with suppress(expat.ExpatError):
+        parser.Parse(text.lstrip("\ufeff \t\r\n").encode("utf-8", "replace"), True)
+    return elements
 
 
 def names_of(model: Any) -> tuple[list[str], list[str]]:
