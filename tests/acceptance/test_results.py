@@ -57,6 +57,17 @@ def test_a_result_worse_than_the_urdf_is_poor(moved: Path, cell: Path) -> None:
     assert done("validate", moved, cell / "run3.csv", "--no-report", code=1).startswith("POOR")
 
 
+def test_a_joint_that_is_not_predicted_is_named_whatever_the_others_are(moved: Path, cell: Path, tmp_path: Path) -> None:
+    header = (cell / "run3.csv").read_text().partition("\n")[0]
+    table = np.loadtxt(cell / "run3.csv", delimiter=",", skiprows=1)
+    table[:, 6] += 0.8 * table[:, 6].std() * np.sin(table[:, 0])  # a push of the third joint, the weakest one
+    np.savetxt(tmp_path / "pushed.csv", table, delimiter=",", header=header, comments="", fmt="%.9g")
+    lines = done("validate", moved, tmp_path / "pushed.csv", "--no-report").splitlines()
+    assert lines[0].startswith("USABLE")
+    assert "j3 (" in lines[1]
+    assert "of its torque) is not predicted" in lines[1]
+
+
 def test_report_and_plot_draw_the_result_and_other_logs(moved: Path, cell: Path) -> None:
     page = moved.parent / "page.html"
     done("report", moved, cell / "run3.csv", "-o", page)

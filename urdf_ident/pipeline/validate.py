@@ -13,6 +13,7 @@ from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
 from ..estimation.estimators.resting import weigh_alike
 from ..estimation.uncertainty.uncovered_friction import seen_speeds
+from ..judgements.catalogue import Id
 from ..judgements.verdict import Verdict
 from ..linalg import divisors
 from ..logs.recording import Recording, excerpts
@@ -26,7 +27,7 @@ from ..result.evidence.scores import better_than_urdf, predict, validate_log
 from ..result.evidence.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
 from ..result.identification import Identification
 from ..result.text.summary import adaptation_remarks, validation_table
-from ..result.verdict.held_out import GOOD_ERROR, held_out_error, worse_than_urdf
+from ..result.verdict.held_out import GOOD_ERROR, held_out_error, joint_errors_on, unexplained_joints, worse_than_urdf
 from ..samples import columns, fast_speed
 from ..signals.config import SignalConfig
 from ..signals.filters import lowpass
@@ -56,6 +57,7 @@ class ValidationReport:
         entries: As in ``validation`` of identification.json.
         expected: Relative error of the identification on its held-out data, a fraction, or None.
         compared: Whether the motions were compared with those of the training logs.
+        apart: Joints that are set apart: their errors are none of the model.
     """
 
     joints: tuple[str, ...]
@@ -63,6 +65,7 @@ class ValidationReport:
     logs: tuple[LogTrace, ...] = ()
     expected: float | None = None
     compared: bool = False
+    apart: tuple[str, ...] = ()
 
     @property
     def better_than_urdf(self) -> bool:
@@ -71,11 +74,12 @@ class ValidationReport:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """The error on every log, and where the original URDF is better."""
+        """The error on every log, joints that are hardly predicted, and where the original URDF is better."""
         worse = [str(entry["log"]) for entry in self.entries if not better_than_urdf([entry])]
-        return Verdict.of(
-            [*(held_out_error(entry["relative"], f"on {entry['log']}") for entry in self.entries), *worse_than_urdf(worse)]
-        )
+        judged = [held_out_error(entry["relative"], f"on {entry['log']}") for entry in self.entries]
+        judged += worse_than_urdf(worse)
+        poor = any(judgement.level == "poor" for judgement in judged)
+        return Verdict.of([*judged, *unexplained_joints(joint_errors_on(self.entries, self.apart), poor)])
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -116,7 +120,8 @@ class ValidationReport:
         """Verdict and relative error, remarks, and one line per log: the identified model beside the original URDF."""
         errors = ", ".join(f"{100 * entry['relative']:.1f} % on {entry['log']}" for entry in self.entries)
         own = ", on training logs alone" if all(entry["trained_on"] for entry in self.entries) else ""
-        lines = [f"{self.verdict.level.upper()}{own}: relative torque error {errors}", *self.remarks]
+        joints = [judgement.message for judgement in self.verdict.judgements if judgement.id == Id.JOINT_ERROR]
+        lines = [f"{self.verdict.level.upper()}{own}: relative torque error {errors}", *joints, *self.remarks]
         return "\n".join([*lines, *validation_table(self.entries, self.joints)])
 
     __str__ = summary
@@ -264,7 +269,10 @@ def score_logs(
 
             entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
-    return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), _expected(ident), repeats is not None)
+    apart = tuple(model.robot.joints[j] for j in sorted(model.apart))
+    return ValidationReport(
+        model.robot.joints, tuple(entries), tuple(traces[:LOGS]), _expected(ident), repeats is not None, apart
+    )
 
 
 def _held(ident: Identification, log: PreparedLog) -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...grouping import abbreviated
@@ -78,17 +78,39 @@ def joint_errors(ident: Record) -> dict[str, float]:
     Returns:
         By joint, largest first.
     """
-    scores = _held_out(ident)
-    known, forces = ident.cross_validation, dict(zip(ident.model.robot.joints, ident.model.robot.prismatic, strict=True))
-    rows = [(joint["joint"], joint["relative"], joint["rms_torque"]) for score in scores for joint in score["per_joint"]]
-    if not scores and {"groups", "exported_rmse", "effort_rms"} <= set(known):
-        errors = [error / positive(size) for error, size in zip(known["exported_rmse"], known["effort_rms"], strict=True)]
-        rows = list(zip(map(joint_of, known["groups"]), errors, known["effort_rms"], strict=True))
-    largest = {force: max((size for joint, _, size in rows if forces[joint] == force), default=0.0) for force in (False, True)}
-    worst: dict[str, float] = {}
+    scores, known = _held_out(ident), ident.cross_validation
     apart = {ident.model.robot.joints[j] for j in ident.model.apart}
-    for joint, error, size in rows:
-        if size > _SMALL * largest[forces[joint]] and joint not in apart:
+    if not scores and {"groups", "exported_rmse", "effort_rms"} <= set(known):
+        force = dict(zip(ident.model.robot.joints, ident.model.robot.prismatic, strict=True))
+        joints = list(map(joint_of, known["groups"]))
+        errors = [error / positive(size) for error, size in zip(known["exported_rmse"], known["effort_rms"], strict=True)]
+        return _worst(zip(joints, errors, known["effort_rms"], [force[joint] for joint in joints], strict=True), apart)
+    return joint_errors_on(scores, apart)
+
+
+def joint_errors_on(scores: Sequence[Mapping[str, Any]], apart: Collection[str] = ()) -> dict[str, float]:
+    """Relative errors of joints whose torque is not small, on the worst of some logs.
+
+    Args:
+        scores: Entries of ``validation``.
+        apart: Joints that are set apart.
+
+    Returns:
+        By joint, largest first.
+    """
+    joints = [joint for score in scores for joint in score["per_joint"]]
+    return _worst(
+        ((joint["joint"], joint["relative"], joint["rms_torque"], joint.get("unit") == "N") for joint in joints), apart
+    )
+
+
+def _worst(rows: Iterable[tuple[str, float, float, bool]], apart: Collection[str]) -> dict[str, float]:
+    """Largest error of each joint, of rows of joint, error, torque and whether that is a force; largest first."""
+    known = list(rows)
+    largest = {kind: max((size for _, _, size, force in known if force == kind), default=0.0) for kind in (False, True)}
+    worst: dict[str, float] = {}
+    for joint, error, size, force in known:
+        if size > _SMALL * largest[force] and joint not in apart:
             worst[joint] = max(worst.get(joint, 0.0), error)
     return dict(sorted(worst.items(), key=lambda pair: -pair[1]))
 
@@ -101,9 +123,9 @@ def tested(ident: Record) -> bool:
     return bool(others) and small and min(held) >= HELD and max(joint_errors(ident).values(), default=0.0) <= TESTED_JOINT_ERROR
 
 
-def unexplained_joints(ident: Record, poor: bool) -> Iterator[Judgement]:
+def unexplained_joints(errors: Mapping[str, float], poor: bool) -> Iterator[Judgement]:
     """Joints whose torque is hardly predicted, whatever the error of all together."""
-    bad = {joint: error for joint, error in joint_errors(ident).items() if error > USABLE_ERROR}
+    bad = {joint: error for joint, error in errors.items() if error > USABLE_ERROR}
     if bad:
         words = ", ".join(f"{joint} ({100 * error:.0f} % of its torque)" for joint, error in bad.items())
         yield Judgement(

@@ -21,7 +21,7 @@ from ...linalg import positive
 from ..evidence.evidence import SPEEDS, Evidence
 from ..record import Record
 from ..text.lines import joint_message
-from .held_out import RICHER_MOTION, held_out_reasons, tested, unexplained_joints
+from .held_out import RICHER_MOTION, held_out_reasons, joint_errors, tested, unexplained_joints
 from .scale_reasons import scale_reasons
 
 #: Relative standard error of the torque over random feasible states, mean over joints.
@@ -41,7 +41,7 @@ def verdict_of(ident: Record) -> Verdict:
         if all its poor reasons are consequences.
     """
     outside = list(held_out_reasons(ident))
-    outside += unexplained_joints(ident, any(judgement.level == "poor" for judgement in outside))
+    outside += unexplained_joints(joint_errors(ident), any(judgement.level == "poor" for judgement in outside))
     reasons = [*outside, *_physics(ident), *_findings(ident.inputs, any(judgement.level == "poor" for judgement in outside))]
     if ident.evidence is not None:
         reasons += [
