@@ -260,3 +260,15 @@ def test_what_a_patch_cannot_do_is_said(cell: Path) -> None:
 def test_without_mujoco_the_extra_is_named(cell: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert_refused(run("check", cell / "arm.xml"), 2, r"arm\.xml", r"pip install 'urdf-ident\[mujoco\]'")
+
+
+def test_an_inactive_equality_couples_nothing_and_legs_on_a_floating_base_are_refused(tmp_path: Path) -> None:
+    joints = '<body><joint name="a"/><geom size="0.1"/><body><joint name="b" axis="0 1 0"/><geom size="0.1"/></body></body>'
+    equality = '<equality><joint joint1="b" joint2="a" active="false"/></equality>'
+    path = tmp_path / "model.xml"
+    path.write_text(f"<mujoco><worldbody>{joints}</worldbody>{equality}</mujoco>", encoding="utf-8")
+    assert Robot.from_urdf(path).joints == ("a", "b")
+    path.write_text(
+        f"<mujoco><worldbody><body><freejoint/><geom size='0.1'/>{joints}</body></worldbody></mujoco>", encoding="utf-8"
+    )
+    assert_refused(run("check", path), 2, "model.xml", "no joint moves on a fixed base")

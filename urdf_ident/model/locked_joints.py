@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import pinocchio as pin
@@ -45,10 +46,10 @@ def choose_joints(
             raise ModelError(f"joint '{name}' cannot be locked there", where=where, got=value, expected="a position [rad or m]")
     locked = {name: float(value) for name, value in lock.items()}
     if joints is not None:
-        both = set(joints) & set(lock)
-        if both or len(set(joints)) != len(joints):
-            raise ModelError("a joint is named twice in robot.joints and robot.lock", where=where, got=sorted(both or joints))
-        for name in set(moving) - set(joints) - set(lock):
+        counts = Counter([*joints, *lock])
+        if twice := sorted(name for name, count in counts.items() if count > 1):
+            raise ModelError("a joint is named twice in robot.joints and robot.lock", where=where, got=", ".join(twice))
+        for name in (name for name in moving if name not in counts):
             limits = moving[name].limits
             locked[name] = min(max(0.0, limits.get("lower", 0.0)), limits.get("upper", 0.0)) if limits else 0.0
     notes = () if joints is not None else _lock_coupled(moving, locked)

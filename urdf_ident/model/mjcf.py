@@ -148,8 +148,6 @@ def urdf_of_mjcf(source: str | Path) -> tuple[str, tuple[str, ...]]:
     bodies, joints = names_of(model)
     kinds = [mujoco.mjtJoint(kind) for kind in model.jnt_type]
     free = {int(model.jnt_bodyid[j]) for j, kind in enumerate(kinds) if kind == mujoco.mjtJoint.mjJNT_FREE}
-    if free and len(free) == model.njnt:
-        raise ModelError("no joint moves on a fixed base", where=where, got="free joints only", remedy="fix the robot's base")
     robot = ElementTree.Element("robot", name=spec.modelname or "robot")
     ElementTree.SubElement(robot, "link", name=bodies[0])
     frames: dict[int, Array] = {0: np.eye(4)}  # placement of each body's link in the body
@@ -184,6 +182,8 @@ def urdf_of_mjcf(source: str | Path) -> tuple[str, tuple[str, ...]]:
             connect(fixed, above, bodies[i], place)
         frames[i] = anchor
         _link(robot, spec, model, i, bodies[i], np.asarray(np.linalg.inv(anchor)))
+    if free and all(joint.get("type") == "fixed" for joint in robot.iter("joint")):
+        raise ModelError("no joint moves on a fixed base", where=where, got="free joints only", remedy="fix the robot's base")
     notes = _couple(robot, model, joints) + _notes(model, bodies, joints, left_out)
     ElementTree.indent(robot)
     return f"{ElementTree.tostring(robot, encoding='unicode')}\n", tuple(notes)
@@ -242,11 +242,13 @@ def _link(robot: ElementTree.Element, spec: Any, model: Any, i: int, name: str, 
 
 
 def _couple(robot: ElementTree.Element, model: Any, joints: list[str]) -> list[str]:
-    """Writes linear equality constraints between joints as ``<mimic>``; returns notes on other constraints."""
+    """Writes active linear equality constraints between joints as ``<mimic>``; returns notes on other constraints."""
     import mujoco
 
     elements, other = {element.get("name"): element for element in robot.iter("joint")}, []
     for e in range(model.neq):
+        if not model.eq_active0[e]:
+            continue
         kind = mujoco.mjtEq(model.eq_type[e])
         if kind != mujoco.mjtEq.mjEQ_JOINT:
             other.append(model.eq(e).name or kind.name.removeprefix("mjEQ_").lower())

@@ -145,7 +145,9 @@ def _variables(log: PreparedLog, part: Segment, predicted: Array) -> Mapping[str
 def _since_reversal(part: Segment) -> tuple[Array, Array]:
     """Time [s] and travel [rad or m] of each joint since its velocity last changed sign, shape (N, n) each."""
     at = np.arange(len(part))[:, None]
-    turned = np.vstack([np.ones((1, part.v.shape[1]), dtype=bool), np.diff(np.sign(part.v), axis=0) != 0])
+    moving = np.maximum.accumulate(np.where(part.v != 0, at, 0), axis=0)
+    direction = np.sign(np.take_along_axis(part.v, moving, axis=0))  # a standstill keeps the direction before it
+    turned = np.vstack([np.ones((1, part.v.shape[1]), dtype=bool), np.diff(direction, axis=0) != 0])
     last = np.maximum.accumulate(np.where(turned, at, 0), axis=0)
     travel = np.cumsum(np.abs(part.v), axis=0) / part.rate
     return (at - last) / part.rate, travel - np.take_along_axis(travel, last, axis=0)

@@ -117,8 +117,8 @@ class UrdfCheck:
                 ]
                 for item in self.springs
             ]
-            titles = ["joint", "gravity [N·m rms]", "K up to [N·m/rad]", "vigorous motion [N·m rms]", "K up to [N·m/rad]"]
-            lines += table(titles, cells)
+            titles = ["joint", "gravity, rms", "K up to", "vigorous motion, rms", "K up to"]
+            lines += [*table(titles, cells), "  in N·m and N·m/rad; of prismatic joints in N and N/m"]
         return "\n".join(lines)
 
     __str__ = summary

@@ -87,7 +87,7 @@ def _contradictions(robot: Robot, ident: Identification, level: float) -> Compar
     theta[: model.n_inertial] = lumped_inertials(robot).ravel()
     stated = fit.base.of(theta)
     tests = []
-    rotors = set(range(model.n_inertial, len(model.names)))
+    rotors = {k for k, parameter in enumerate(model.parameters) if parameter.rotor}
     for row, index in enumerate(fit.base.independent):
         if not fit.seen[row] or index >= model.n_inertial:
             continue

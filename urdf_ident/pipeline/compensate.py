@@ -164,6 +164,9 @@ def _solved(
         selection={} if found.friction else ident.selection,
         essential={},  # it was of the previous base parameters
         prediction={},
+        floor={},
+        black_box={},
+        adaptation={},
         estimation={"method": fit.method, "why": "in the loops of friction, links and residual"},
     )
 

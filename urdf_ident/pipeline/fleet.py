@@ -204,7 +204,7 @@ def _needed(families: Sequence[Deviations], tests: int, level: float) -> float:
     from scipy.special import stdtrit
 
     dof = np.concatenate([family.dof[family.dof > 0] for family in families])
-    return float(stdtrit(np.median(dof), 1.0 - level / (4.0 * tests))) if len(dof) else float("inf")
+    return float(stdtrit(np.median(dof), 1.0 - level / (2.0 * len(families) * tests))) if len(dof) else float("inf")
 
 
 def _carriers(robot: Robot) -> dict[str, list[str]]:

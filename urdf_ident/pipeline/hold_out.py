@@ -40,7 +40,7 @@ def hold_out(
     model, project, statistics = ident.model, ident.project, from_data.statistics
     payload, without_folds = project.build_payload(model.robot), physical.standard.without_folds
     given = (statistics, ident.fit.weights, ident.prior, ident.prior_weight)
-    constraints = tuple(ident.solver.get("active", ()))
+    constraints, signals = tuple(ident.solver.get("active", ())), ident.signals
     try:
         by_fold = {} if without_folds is None else without_folds()
         held = held_out_parameters(*given, logs, by_fold)
@@ -50,9 +50,8 @@ def hold_out(
             compared = project.validation.score_cutoff
             limit = None if compared == "auto" else float(compared)
             band = choose_prediction_band(model, whole, held, spectrum, compared=limit, payload=payload)
-            why = [*ident.signals["why"], f"prediction: {band.why}"]
-            ident = replace(ident, signals={**ident.signals, "prediction": band.as_dict(), "why": why})
-        banded = each(partial(in_band, robot=model.robot, config=project.scoring_config(ident.signals), payload=payload), whole)
+            signals = {**signals, "prediction": band.as_dict(), "why": [*signals["why"], f"prediction: {band.why}"]}
+        banded = each(partial(in_band, robot=model.robot, config=project.scoring_config(signals), payload=payload), whole)
         unlimited = None
         if without_folds is not None and constraints:
             unlimited = replace(held, theta=held_out_parameters(*given, logs).theta)
@@ -67,6 +66,7 @@ def hold_out(
         validation = {**validation, **errors}
     ident = replace(
         ident,
+        signals=signals,
         prediction=residual.as_dict(),
         cross_validation=validation,
         floor=measure_floor(model, statistics, ident.fit, ident.prior.theta0, by_fold, constraints),

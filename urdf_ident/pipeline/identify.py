@@ -74,10 +74,10 @@ def identify(
 
         check_compensation(model, logs, loops.residual, loops.inputs)
     if skip_bad_logs:
-        prepared, refused = prepare_usable(model, logs, project, force, progress)
+        prepared, refused = prepare_usable(model, logs, project, force)
         logs, left_out = [log.recording for log in prepared.logs], [*left_out, *refused]
     else:
-        prepared = prepare(model, logs, project, force, progress)
+        prepared = prepare(model, logs, project, force)
     # logs that cannot be scored raise before the fit
     unseen = prepare_each(held_out, prepared.model, project, project.further_config(prepared.signals), force)
     from_data = estimate_from_data(prepared, project, progress)

@@ -12,14 +12,13 @@ import numpy as np
 from ..errors import UrdfIdentError
 from ..estimation.elastic import check_motors
 from ..estimation.estimators.payload_gains import resolve_drive
-from ..faults.delay.profile import delay_findings
+from ..faults.delay.profile import delay_findings, unreported
 from ..faults.thinned_logs import forget
 from ..linalg import rms
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, each_usable
 from ..model.dynamic_model import DynamicModel
 from ..model.payload import Payload
-from ..progress import Progress
 from ..project import Project
 from ..result.evidence.evidence import Range
 from ..samples import Segment, columns, fast_speed, one_way
@@ -54,14 +53,12 @@ def prepare(
     logs: Sequence[Recording],
     project: Project,
     force: bool = False,
-    progress: Progress | None = None,
 ) -> Prepared:
     """Resolves torque constants and conditioning, and prepares the logs with them.
 
     Args:
         logs: Logs as read.
         force: Use logs in spite of findings that refuse them.
-        progress: Called with the name of the current log and a count.
 
     Raises:
         QualityError: A log is refused.
@@ -89,7 +86,6 @@ def prepare_usable(
     logs: Sequence[Recording],
     project: Project,
     force: bool = False,
-    progress: Progress | None = None,
 ) -> tuple[Prepared, list[LeftOut]]:
     """Runs :func:`prepare` without the logs that it refuses.
 
@@ -98,7 +94,6 @@ def prepare_usable(
     Args:
         logs: Logs as read.
         force: Use logs in spite of findings that refuse them; logs that cannot be conditioned are still left out.
-        progress: Called with the name of the current log and a count.
 
     Returns:
         The prepared logs, and those that are left out, each with the reason.
@@ -110,7 +105,7 @@ def prepare_usable(
     left: list[LeftOut] = []
     while True:
         try:
-            return prepare(model, logs, project, force, progress), left
+            return prepare(model, logs, project, force), left
         except UrdfIdentError as error:
             refused = [log for log in logs if log.name in error.logs]
             if not refused or len(refused) == len(logs):
@@ -145,11 +140,10 @@ def _without_delay(
         shifted = replace(config, delay=shift)
         loaded = prepare_logs(logs, model.robot, model.drive, shifted, force=force, payload=payload)
         loaded = check_physics(loaded, model.robot, shifted, reduction=model.drive.reduction, payload=payload, force=force)
-    known = {finding.id for log in loaded for finding in log.report.findings}
     common = () if taken_out and found.inside else found.findings()
     out = []
     for log, late in zip(loaded, with_known_delays(loaded, model.robot, [(*common, *own) for own in apart]), strict=True):
-        new = [item for item in late if item.id not in known]
+        new = unreported(late, log.report.findings)
         out.append(replace(log, report=replace(log.report, findings=(*log.report.findings, *new))))
     taken = f"; {1e3 * shift:.3g} ms were taken out" if shift else ""
     return out, {**found.as_dict(), "compensated": shift, "why": found.describe() + taken}

@@ -139,7 +139,7 @@ def fit_robust(
                 raise EstimationError(
                     f"IRLS with {step} weights does not converge",
                     got=f"{moved:.2g} standard errors after {ROUNDS} rounds",
-                    remedy="use loss huber, or look for a log that does not fit the others",
+                    remedy=("use loss huber, or " if step != "huber" else "") + "look for a log that does not fit the others",
                 )
     low = {
         name: float(np.mean(np.concatenate([w[:, g] for parts in weights.values() for w in parts]) < 0.5))
@@ -246,7 +246,7 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
         outlying = np.abs(away[swift]) > FAR * positive(max(float(_robust_scale(residuals)), LEAST * torque))
         squares = residuals[swift] ** 2
         power = (squares * outlying).sum() / positive(squares.sum())
-        found.append(Outliers(group.name, float(outlying.mean()), float(power)))
+        found.append(Outliers(group.name, float(outlying.mean()) if len(outlying) else 0.0, float(power)))
     return max(found, key=lambda outliers: outliers.power)
 
 

@@ -140,7 +140,8 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
         correlation = f"correlation {best.rate.correlation:.3f} with the derivative of the positions"
         reason = "named so in the header" if "velocity" in named else correlation
         columns["velocity"] = Recognised(velocity, f"certain: {reason}")
-        _rate_unit(robot, best, units, notes, clock)
+        if velocity == best.rate.block:  # otherwise no ratio to the positions is known
+            _rate_unit(robot, best, units, notes, clock)
         if velocity in linked and "acceleration" not in named:
             notes.append(
                 f"columns {list(linked[velocity].block or ())} are accelerations (the derivative of the velocities) "

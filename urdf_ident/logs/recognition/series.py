@@ -81,6 +81,8 @@ def find_clock(values: Array, rate: float | None, named: int | None, unit: str |
             else "likely: increases steadily"
         )
         return TimeColumn(k, chosen, seconds, f"{sure}, {1 / seconds:.4g} rows per second if in {chosen}")
+    if rate is not None:
+        return TimeColumn(None, "s", 1.0 / rate, f"certain: log.rate {rate:g} Hz is given")
     return TimeColumn(None, "s", 0.01, "guess: no column looks like time; give the true rate")
 
 

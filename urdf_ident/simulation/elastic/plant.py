@@ -113,21 +113,16 @@ class ElasticPlant:
         check_shape("geared", self.geared.shape, (n, n))
         self._joints = np.linalg.inv(self.geared)
         self.friction = friction or MotorFriction(FrictionTruth(n))
-        for name, values, good in (
-            ("stiffness", self.stiffness, self.stiffness > 0),
-            ("rotor inertia", self.rotor_inertia, self.rotor_inertia > 0),
-            ("spring damping", self.damping, self.damping >= 0),
-            ("gear ratio", self.ratio, self.ratio != 0),
+        for name, values, good, expected in (
+            ("stiffness", self.stiffness, self.stiffness > 0, "a positive number; of a rigid joint a very large one"),
+            ("rotor inertia", self.rotor_inertia, self.rotor_inertia > 0, "a positive number"),
+            ("spring damping", self.damping, self.damping >= 0, "zero or a positive number"),
+            ("gear ratio", self.ratio, np.abs(self.ratio) > 0, "a number that is not zero"),
         ):
             if not good.all():
                 j = int(np.argmin(good))
-                raise SimulationError(
-                    f"impossible {name}",
-                    where=f"joint '{robot.joints[j]}'",
-                    got=f"{values[j]:g}",
-                    expected="not zero" if name == "gear ratio" else "a positive number",
-                    remedy="a joint without elasticity is a very stiff one, or model it as rigid",
-                )
+                where = f"joint '{robot.joints[j]}'"
+                raise SimulationError(f"impossible {name}", where=where, got=f"{values[j]:g}", expected=expected)
         apart = (self.geared == np.eye(n)).all(axis=0) & (self.geared == np.eye(n)).all(axis=1)
         self.model, self._links, self._rotors = _with_rotors(robot, self.ratio, self.rotor_inertia, theta, apart)
         self._data = self.model.createData()
