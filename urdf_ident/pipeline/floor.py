@@ -61,22 +61,21 @@ def measure_floor(
         return {}
     bare = theta0.copy()
     bare[model.n_inertial :] = 0.0
-    simple, every = _simple(model, fit), fit.base.independent
-    squares: dict[str, Array] = {}
-    for name in ("urdf", "urdf_friction", "least_squares", "fit", "exported"):
-        by_fold = dict(exported)
-        for fold in split.logs if name != "exported" else ():
-            others = split.left_out(fold)
-            if name == "urdf":
-                by_fold[fold] = bare
-            elif name == "urdf_friction":
-                by_fold[fold] = urdf_with_friction(model, others, fit, theta0)
-            else:
-                columns = simple if name == "least_squares" else every
-                factor = others.stacked(fit.weights, columns)
-                by_fold[fold] = np.zeros(len(theta0))
-                by_fold[fold][columns] = scaled_lstsq(factor[:, :-1], factor[:, -1])
-        squares[name] = score_folds(statistics, by_fold).rmse ** 2
+
+    def least_squares(others: StatisticSet, columns: IntArray) -> Array:
+        factor, theta = others.stacked(fit.weights, columns), np.zeros(len(theta0))
+        theta[columns] = scaled_lstsq(factor[:, :-1], factor[:, -1])
+        return theta
+
+    without = {fold: split.left_out(fold) for fold in split.logs}
+    alternatives: dict[str, Mapping[str, Array]] = {
+        "urdf": dict.fromkeys(split.logs, bare),
+        "urdf_friction": {fold: urdf_with_friction(model, others, fit, theta0) for fold, others in without.items()},
+        "least_squares": {fold: least_squares(others, _simple(model, fit)) for fold, others in without.items()},
+        "fit": {fold: least_squares(others, fit.base.independent) for fold, others in without.items()},
+        "exported": exported,
+    }
+    squares = {name: score_folds(statistics, by_fold).rmse ** 2 for name, by_fold in alternatives.items()}
     groups = [k for k, group in enumerate(split.groups) if is_measured(group)]
     own, lost = squares["exported"], list[dict[str, Any]]()
     for name in NAMES:
