@@ -40,7 +40,7 @@ def taken() -> tuple[Identification, tuple]:
         return measure_floor(*arguments)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("urdf_ident.pipeline.identify.measure_floor", spy)
+        patch.setattr("urdf_ident.pipeline.hold_out.measure_floor", spy)
         ident = identify(project.build_model(robot), [recorded(robot, k) for k in range(3)], project=project)
     return ident, seen[0]
 

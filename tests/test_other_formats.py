@@ -107,7 +107,7 @@ def test_xacro_is_run_by_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "arm.urdf.xacro"
     path.write_text(arm_urdf("zy").replace("</robot>", "<xacro:tip/></robot>"), encoding="utf-8")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert_refused(run("check", path), 2, "unprocessed xacro", "pip install xacro")
+    assert_refused(run("check", path), 2, "unprocessed xacro", r"pip install 'urdf-ident\[xacro\]'")
 
     def expand(name: str) -> minidom.Document:
         text = Path(name).read_text(encoding="utf-8")

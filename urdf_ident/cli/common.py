@@ -375,7 +375,7 @@ def command_paths(robot: str | Path, result: Path, project: Path | None = None) 
     from ..logs.sources import shown
 
     options = (argument.partition("=") if argument.startswith("--") else ("", "", argument) for argument in _typed.get())
-    words = [f"{name}{mark}{shown(value)}" for name, mark, value in options]
+    words = [printable(f"{name}{mark}{shown(value)}") for name, mark, value in options]
     return CommandPaths(robot, result, project or "", shlex.join(["urdf-ident", *words]) if words else "")
 
 

@@ -130,7 +130,9 @@ def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = Fa
     if root.tag != "robot":
         raise UrdfError("not a URDF", where=where, got=f"<{root.tag}>", expected="<robot>")
     if any(element.tag.startswith("xacro:") for element in root.iter()):
-        raise UrdfError("unprocessed xacro", where=where, remedy=f"{_EXPAND}, or `pip install xacro` and give the file itself")
+        raise UrdfError(
+            "unprocessed xacro", where=where, remedy=f"{_EXPAND}, or `pip install 'urdf-ident[xacro]'` and give the file itself"
+        )
     for element in root.iter():
         if element.tag in _NAMED:
             check_name(element.tag, element.get("name") or "", UrdfError, where)
