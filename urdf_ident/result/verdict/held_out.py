@@ -124,7 +124,12 @@ def tested(ident: Record) -> bool:
 
 
 def unexplained_joints(errors: Mapping[str, float], poor: bool) -> Iterator[Judgement]:
-    """Joints whose torque is hardly predicted, whatever the error of all together."""
+    """Joints whose torque is hardly predicted, whatever the error of all together.
+
+    Args:
+        errors: Joint → relative error (:func:`joint_errors`).
+        poor: Whether the result is poor without them.
+    """
     bad = {joint: error for joint, error in errors.items() if error > USABLE_ERROR}
     if bad:
         words = ", ".join(f"{joint} ({100 * error:.0f} % of its torque)" for joint, error in bad.items())
