@@ -195,10 +195,9 @@ class LoadCoulomb(Law):
 
 
 @dataclass(frozen=True)
-class _Reversing(Law):
-    """Dry friction that reverses over a displacement: its coefficient times the state of a law with memory."""
+class _Remembering(Law):
+    """Dry friction that depends on the motion since the reversal: its coefficient times the state of a law with memory."""
 
-    width: float = 4e-4
     nonnegative: ClassVar[tuple[bool, ...]] = (True,)
     memory: ClassVar[bool] = True
 
@@ -207,13 +206,14 @@ class _Reversing(Law):
 
 
 @dataclass(frozen=True)
-class Presliding(_Reversing):
+class Presliding(_Remembering):
     """``Fp`` times a play operator of the position, scaled to ±1: friction that reverses over a displacement.
 
     After a reversal it changes linearly from one limit to the other while the joint moves by ``width``. It has memory: it
     uses the whole log, standstill included, at its full rate. Its initial state follows from the sign of the first velocity.
     """
 
+    width: float = 4e-4
     name: ClassVar[str] = "presliding"
     symbols: ClassVar[tuple[str, ...]] = ("Fp",)
     changing: ClassVar[Mapping[str, str]] = {"Fp": "dry"}
@@ -229,12 +229,13 @@ class Presliding(_Reversing):
 
 
 @dataclass(frozen=True)
-class Dahl(_Reversing):
+class Dahl(_Remembering):
     """``Fd · z`` with Dahl's model ``dz/dq = (sign(dq) − z)/width``: friction reverses exponentially with displacement.
 
     Like presliding, it has memory and no stiction (Dahl, 1968, exponent 1).
     """
 
+    width: float = 4e-4
     name: ClassVar[str] = "dahl"
     symbols: ClassVar[tuple[str, ...]] = ("Fd",)
     changing: ClassVar[Mapping[str, str]] = {"Fd": "dry"}
@@ -263,7 +264,7 @@ class Dahl(_Reversing):
 
 
 @dataclass(frozen=True)
-class Relaxing(Law):
+class Relaxing(_Remembering):
     """``Ft · z`` with ``dz/dt = (S(v) − z)/time``: dry friction that builds up with time after a reversal and decays at rest.
 
     Frictional lag of grease and seals (Armstrong-Hélouvry, Dupont, Canudas de Wit 1994, section 2.2.4), of one time constant.
@@ -274,13 +275,8 @@ class Relaxing(Law):
     name: ClassVar[str] = "relaxing"
     symbols: ClassVar[tuple[str, ...]] = ("Ft",)
     changing: ClassVar[Mapping[str, str]] = {"Ft": "dry"}
-    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
-    memory: ClassVar[bool] = True
     shapes: ClassVar[Mapping[str, Shape]] = {"time": Shape("time", "time in which the distance to the limit falls to 1/e")}
-    formula: ClassVar[str] = "Ft*z, dz/dt = (tanh(v/0.02) - z)/time"
-
-    def basis(self, motion: Sliding) -> Sequence[Array]:
-        return (np.zeros_like(motion.v) if motion.bent is None else motion.bent,)
+    formula: ClassVar[str] = f"Ft*z, dz/dt = (tanh(v/{SIGN_WIDTH:g}) - z)/time"
 
     def bend(self, bent: Array, step: Array, seconds: float) -> Array:
         if seconds <= 0:

@@ -8,11 +8,9 @@ the scene and are left out.
 from __future__ import annotations
 
 import importlib.util
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
-from xml.parsers import expat
 
 import numpy as np
 import pinocchio as pin
@@ -24,6 +22,7 @@ from ..files.read_write import read_text
 from ..grouping import abbreviated
 from ..linalg import Array
 from .meshes import reachable_folders
+from .urdf import read_xml
 
 #: URDF's words for MuJoCo's kinds of geometry, and the size of each in URDF's convention.
 _SHAPES = {
@@ -81,13 +80,14 @@ def _refuse_files_elsewhere(source: str | Path) -> None:
     while waiting:
         file, text = waiting.pop()
         place = Path() if file is None else file.parent
-        for tag, attributes in _elements(read_text(file, "MJCF") if file is not None else str(text), str(file or "MJCF")):
-            below |= {attributes[key] for key in ("meshdir", "texturedir", "assetdir") if attributes.get(key)}
-            for key, name in attributes.items():
+        text = read_text(file, "MJCF") if file is not None else str(text)
+        for element in read_xml(text.lstrip("\ufeff \t\r\n"), str(file or "MJCF")).iter():
+            below |= {element.attrib[key] for key in ("meshdir", "texturedir", "assetdir") if element.get(key)}
+            for key, name in element.attrib.items():
                 if not key.startswith("file") or not name:
                     continue
                 named.append((place, name))
-                for base in {place, Path() if main is None else main.parent} if tag == "include" else ():
+                for base in {place, Path() if main is None else main.parent} if element.tag == "include" else ():
                     inside = allowed(base / name, folders)
                     if inside is not None and inside not in seen:
                         seen.add(inside)
@@ -102,20 +102,6 @@ def _refuse_files_elsewhere(source: str | Path) -> None:
                     got=name,
                     remedy="copy it into the folder of the model, or name its folder with --package",
                 )
-
-
-def _elements(text: str, where: str) -> list[tuple[str, dict[str, str]]]:
-    """Tag and attributes of every element of an XML text; none after an error, which MuJoCo reports."""
-    parser, elements = expat.ParserCreate("utf-8"), list[tuple[str, dict[str, str]]]()
-
-    def refuse(*_: object) -> None:
-        raise UrdfError("a DOCTYPE is refused", where=where, remedy="remove it")
-
-    parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler = lambda tag, attributes: elements.append((tag, attributes))
-    with suppress(expat.ExpatError):
-        parser.Parse(text.lstrip("\ufeff \t\r\n").encode("utf-8", "replace"), True)
-    return elements
 
 
 def names_of(model: Any) -> tuple[list[str], list[str]]:

@@ -13,10 +13,10 @@ from functools import partial
 
 from ..errors import EstimationError
 from ..estimation.uncertainty.prediction import held_out_parameters, held_out_residual
-from ..estimation.uncertainty.prediction_band import choose_prediction_band, with_all_periods
+from ..estimation.uncertainty.prediction_band import choose_prediction_band, in_all_periods
 from ..parallel import each
 from ..result.identification import Identification
-from ..signals.prepare import PreparedLog, in_band
+from ..signals.prepare import PreparedLog, in_band, with_all_periods
 from ..statistics.folds import score_folds
 from .adapt import validate_adaptation
 from .black_box import compare_black_box
@@ -45,7 +45,8 @@ def hold_out(
         by_fold = {} if without_folds is None else without_folds()
         held = held_out_parameters(*given, logs, by_fold)
         spectrum = replace(project.scoring_config(ident.signals), cutoff="auto")
-        whole, held = with_all_periods(logs, held, model.robot, spectrum, payload)
+        whole = with_all_periods(logs, model.robot, spectrum, payload)
+        held = in_all_periods(held, logs, whole)
         if project.signals.prediction == "auto" == project.signals.cutoff:
             compared = project.validation.score_cutoff
             limit = None if compared == "auto" else float(compared)

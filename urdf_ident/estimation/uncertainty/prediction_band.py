@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 from ...linalg import Array, rms
 from ...model.dynamic_model import DynamicModel
 from ...model.payload import Payload
-from ...model.robot import Robot
 from ...parallel import each
 from ...samples import ReadOnly
-from ...signals import prepare
 from ...signals.config import SignalConfig
 from ...signals.filters import lowpass, prediction_cutoff, score_band
 from ...signals.prepare import PreparedLog, in_band, own_cutoff
@@ -132,31 +130,25 @@ def choose_prediction_band(
     return PredictionBand(2.0 ** np.array(tried), rmse, held.folds, 2.0**best, band)
 
 
-def with_all_periods(
-    logs: Sequence[PreparedLog],
-    held: HeldOutParameters,
-    robot: Robot,
-    config: SignalConfig,
-    payload: Payload | None = None,
-) -> tuple[list[PreparedLog], HeldOutParameters]:
-    """Returns logs with all of their motion instead of averaged periods: predictions are not averaged.
+def in_all_periods(held: HeldOutParameters, averaged: Sequence[PreparedLog], whole: Sequence[PreparedLog]) -> HeldOutParameters:
+    """Assigns every sample of logs with all of their periods to the fold of its phase.
 
     Args:
-        held: Parameters estimated without each fold; a fold holds the same phases of all periods.
-        config: The conditioning of the logs.
-        payload: A known payload in some of the logs, or None.
+        held: Parameters estimated without each fold of the averaged logs.
+        averaged: The logs of the fit; those without averaged periods are the same in ``whole``.
+        whole: The logs with all of their motion.
     """
-    unaveraged, owners = prepare.with_all_periods(logs, robot, config, payload), list[NDArray[np.int32]]()
-    for log, whole, owner in zip(logs, unaveraged, held.owner, strict=True):
-        if (averaged := log.conditioned.averaged) is not None:
+    owners = list[NDArray[np.int32]]()
+    for log, unaveraged, owner in zip(averaged, whole, held.owner, strict=True):
+        if (period := log.conditioned.averaged) is not None:
             known, phases = (
-                np.concatenate([(part.time - averaged.start) % averaged.seconds for part in one.segments])
-                for one in (log, whole)
+                np.concatenate([(part.time - period.start) % period.seconds for part in one.segments])
+                for one in (log, unaveraged)
             )
             order = np.argsort(known)
             owner = owner[order[np.searchsorted(known[order], phases).clip(max=len(known) - 1)]]
         owners.append(owner)
-    return unaveraged, replace(held, owner=tuple(owners))
+    return replace(held, owner=tuple(owners))
 
 
 def _squares(
