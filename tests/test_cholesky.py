@@ -34,7 +34,7 @@ def test_the_published_test_misses_the_triangle_inequality():
     assert passes_cholesky(theta)
     assert not report.consistent
     assert report.per_body[0].margins.triangle == pytest.approx(-0.01)
-    assert "by 0.02 kg·m²" in report.per_body[0].words
+    assert "the triangle inequality fails: 0.05 > 0.01 + 0.02, by 0.02 kg·m²" in report.per_body[0].words
 
 
 @settings(max_examples=200, deadline=None)

@@ -278,7 +278,7 @@ def test_noise_on_the_deflection_shrinks_plain_stiffness_but_not_in_compliance_f
     assert (np.abs(found - K) < 4 * error).all(), "the intervals are too narrow"
     for check, exact in zip(check_stiffness(statistics, ours, base.embedded(fit.params)), K, strict=True):
         assert check.direct < 0.9 * exact
-        assert check.inverse == pytest.approx(exact, rel=0.02)
+        assert check.inverse == pytest.approx(exact, rel=0.01 if name == "spatial" else 0.02)
         assert check.reliability == pytest.approx(1 / (1 + (noise / 0.01) ** 2), rel=0.05)
         assert check.deflection_rms == pytest.approx(np.hypot(0.01, noise), rel=0.05)
 

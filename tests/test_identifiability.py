@@ -304,4 +304,5 @@ def test_means_of_rows_with_an_offset_of_their_own_change_no_other_error(frictio
             # a moment matrix gives the null space to eps·collinearity², and a share of 1e-8 of it makes an error infinite
             limit = np.sqrt(1e-8 / np.finfo(float).eps) / np.maximum(np.linalg.norm(factors[0], axis=0)[asked], 1e-300)
             sure = np.minimum(every, some) < limit
+            assert sure.any()
             np.testing.assert_allclose(some[sure], every[sure], rtol=1e-6)

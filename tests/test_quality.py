@@ -23,7 +23,7 @@ from urdf_ident.logs.read import LogLayout, read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
-from urdf_ident.project import parse_project
+from urdf_ident.project import Project, parse_project
 from urdf_ident.signals.clock import device_clock, read_clock
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
@@ -126,6 +126,11 @@ def test_a_locked_joint_that_is_elsewhere_in_the_log(values: np.ndarray[Any, Any
     assert [finding.severity for finding in said] == ([severity] if severity else [])
     for finding in said:
         assert words in finding.message
+        assert "do not lock it (robot.lock, robot.joints)" in str(finding.remedy)
+        settings = dict(finding.remedy.settings) if finding.remedy else {}
+        assert settings == ({"robot.lock.j3": pytest.approx(1.5, abs=0.01)} if "stands" in words else {})
+        if settings:
+            assert Project().with_settings(settings, robot).robot.lock == {"j3": pytest.approx(1.5, abs=0.01)}
         assert ("lock: {j3: 1.5}" in str(finding.remedy)) == ("stands" in words)
 
 
@@ -884,7 +889,7 @@ def test_efforts_between_straight_lines_are_named_where_the_motion_asks_for_more
     effort, at = np.array(recording.effort), recording.time[::rows]
     effort[:, 1] = np.interp(recording.time, at, effort[::rows, 1])
     report = assess(replace(recording, effort=np.round(effort, 6)), robot)
-    found = [item for item in report.findings if item.id in ("effort-held", "effort-slewed")]
+    found = [item for item in report.findings if item.id == "effort-held"]
     assert [(item.id, item.joint, item.severity) for item in found] == [("effort-held", "b", "warning")] * named
     assert all(item.size == pytest.approx(250.0 / rows, rel=0.02) for item in found)
 

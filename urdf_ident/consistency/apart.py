@@ -39,11 +39,12 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
     from scipy.special import stdtrit
 
     try:
-        errors = held_out_squares(model, statistics, fit, prior)
+        split = folds_of(statistics)
     except EstimationError:
         return ()
-    before = errors([])
     complete, weight, bodies = completed_prior(model, prior, statistics, fit), usual_weight(statistics, fit), model.n_inertial
+    errors = held_out_squares(model, split, fit, complete, weight)
+    before = errors([])
     every = _rows(statistics, fit)
     held = np.sqrt(weight) * np.column_stack([complete.root, complete.root @ complete.theta0])
 
@@ -69,21 +70,19 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
 
 
 def held_out_squares(
-    model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior
+    model: DynamicModel, split: StatisticSet, fit: Fit, prior: Prior, weight: float
 ) -> Callable[[Collection[int]], Array]:
     """Returns a function of the indices of joints set apart: squared whitened held-out error of each fold, shape (F,).
 
     Bodies are physically consistent.
 
     Args:
+        split: Statistics whose "logs" are the folds.
         fit: For the weights of the rows; equal weights make models comparable.
-        prior: Of the inertial parameters.
-
-    Raises:
-        EstimationError: Nothing can be held out.
+        prior: Of all parameters (:func:`.completed_prior`).
+        weight: Its weight.
     """
-    split, bodies, weight = folds_of(statistics), model.n_inertial, usual_weight(statistics, fit)
-    problem = LmiProblem(completed_prior(model, prior, statistics, fit), model.parameters)
+    problem, bodies = LmiProblem(prior, model.parameters), model.n_inertial
     folds = [(_rows(split.left_out(fold), fit), _rows(split.only([fold]), fit)) for fold in split.logs]
 
     def errors(apart: Collection[int]) -> Array:

@@ -96,15 +96,15 @@ def consistent_parameters(
     elif weight is not None:
         solution = solve(weight)
     else:
-        floor, raised = least_weight(reversals), partial(usual_weight, statistics, fit)
-        weight, record = raised(), {"weight_choice": "the default: the data are too short for held-out errors"}
+        floor, raised = least_weight(reversals), cache(partial(usual_weight, statistics, fit))
+        weight, record = raised(1.0), {"weight_choice": "the default: the data are too short for held-out errors"}
         contradicted = floor == 0 and prior.distance(solve(weight).theta) ** 2 > fit.seen.sum()
         if (held := folds()) is not None:
             weight, record = held.choose(raised, floor, contradicted)
         solution = solve(weight)
     entries = {**solution.as_dict(), **record}
     least = float(np.sum((R[:, fit.base.independent] @ fit.params - rho) ** 2))
-    held_back = limit_notes(problem, solution, (R, rho), least) if slack is None else []
+    held_back = limit_notes(problem, solution, (R, rho), least) if np.isfinite(solution.weight) else []
     entries["notes"] = [*notes, *entries["notes"], *_held_at_zero(fit, parameters, solution.active), *held_back]
 
     def without_folds() -> Mapping[str, Array]:

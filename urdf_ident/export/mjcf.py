@@ -152,9 +152,7 @@ class _Writer:
             self._place(body, joint)
         theta = self.inertials.get(name)
         if theta is not None and theta.any() and body is not parent:
-            mass, com, inertia = to_com(theta)
-            six = [inertia[index] for index in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
-            ElementTree.SubElement(body, "inertial", pos=_words(com), mass=number(mass), fullinertia=_words(six))
+            ElementTree.SubElement(body, "inertial", inertial_attributes(theta))
         for tag, group, contype, conaffinity in _GROUPS:
             for node in self.links[name].all(tag):
                 self._geometry(body, node, {"group": group, "contype": contype, "conaffinity": conaffinity})
@@ -230,6 +228,17 @@ def _quaternion(rotation: Array) -> Array:
     """Unit quaternion (w, x, y, z)."""
     x, y, z, w = pin.Quaternion(rotation).normalized().coeffs()
     return np.array([w, x, y, z])
+
+
+def inertial_attributes(theta: Array) -> dict[str, str]:
+    """The attributes of ``<inertial>``.
+
+    Args:
+        theta: Inertial parameters of the body in its frame, shape (10,).
+    """
+    mass, com, inertia = to_com(theta)
+    six = [inertia[index] for index in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+    return {"pos": _words(com), "mass": number(float(mass)), "fullinertia": _words(six)}
 
 
 def _words(values: Array | list[float]) -> str:

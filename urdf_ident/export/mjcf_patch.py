@@ -18,9 +18,10 @@ from ..files.read_write import read_text
 from ..files.splice import Node, Splicer
 from ..grouping import abbreviated
 from ..linalg import Array
-from ..model.inertia import from_com, to_com, transform
-from ..model.mjcf import compiled_mjcf, names_of
+from ..model.inertia import from_com, transform
+from ..model.mjcf import compiled_mjcf, names_of, placement
 from ..model.robot import Robot
+from .mjcf import inertial_attributes
 from .split import exported_links, joint_values
 from .urdf import number
 
@@ -121,9 +122,7 @@ def _joints(model: Any, dynamics: Mapping[str, Mapping[str, float]]) -> dict[tup
 
 def _compiled(model: Any, i: int) -> Array:
     """Ten parameters of a compiled body in its frame, shape (10,)."""
-    w, x, y, z = model.body_iquat[i]
-    turn = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    rotation = np.eye(3) + 2 * w * turn + 2 * turn @ turn
+    rotation = placement(model.body_ipos[i], model.body_iquat[i])[:3, :3]
     return from_com(model.body_mass[i], model.body_ipos[i], (rotation * model.body_inertia[i]) @ rotation.T)
 
 
@@ -154,12 +153,7 @@ def _named(root: Node) -> dict[tuple[str, str], Node]:
 
 
 def _set_inertial(splicer: Splicer, body: Node, ten: Array) -> None:
-    mass, com, about = to_com(ten)
-    six = [about[index] for index in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
-    words: dict[str, Any] = {"pos": com, "mass": [mass], "fullinertia": six}
-    line = (
-        "<inertial " + " ".join(f'{key}="{" ".join(number(float(x)) for x in value)}"' for key, value in words.items()) + "/>"
-    )
+    line = "<inertial " + " ".join(f'{key}="{value}"' for key, value in inertial_attributes(ten).items()) + "/>"
     if inertial := body.all("inertial"):
         splicer.replace(inertial[0], line)
     else:  # it was computed from the geometry

@@ -100,7 +100,9 @@ class ArrayTable(Table):
 
     def blocks(self, columns: Sequence[int]) -> Iterator[tuple[Array, Rows]]:
         """See :meth:`Table.blocks`."""
-        values = np.column_stack([np.asarray(self.columns[k], dtype=float) for k in columns])
+        values = np.empty((len(self.columns[0]) if self.columns else 0, len(columns)))
+        for k, column in enumerate(columns):
+            values[:, k] = self.columns[column]
         yield values, np.arange(1, len(values) + 1)
 
     def values_hash(self) -> str:

@@ -257,9 +257,12 @@ class DynamicModel:
         whole = self.term_values(self.with_reference_torque(segment) if loaded else segment, lasting)
         for begin in range(0, len(segment), chunk):
             part = slice(begin, min(begin + chunk, len(segment)))
+            made = self.term_values(self.with_reference_torque(segment.window(begin, part.stop)), passing)
+            if not lasting:
+                yield part, made
+                continue
             values = np.empty((part.stop - begin, len(memory)))
-            values[:, memory] = whole[part]
-            values[:, ~memory] = self.term_values(self.with_reference_torque(segment.window(begin, part.stop)), passing)
+            values[:, memory], values[:, ~memory] = whole[part], made
             yield part, values
 
     def axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:

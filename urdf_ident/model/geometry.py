@@ -71,8 +71,9 @@ def robot_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
     Returns:
         Shapes, and notes on what could not be drawn as in the URDF.
     """
+    root = read_xml(robot.urdf, robot.path)
     for tag in ("visual", "collision"):
-        shapes, missing, bad = _drawn(robot, tag)
+        shapes, missing, bad = _drawn(root, tag, Path(robot.path))
         if shapes or missing:
             break
     notes = []
@@ -93,7 +94,7 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     Returns:
         Shapes, and notes on the capsules.
     """
-    shapes, missing, bad = _drawn(robot, "collision")
+    shapes, missing, bad = _drawn(read_xml(robot.urdf, robot.path), "collision", Path(robot.path))
     lost = {link for link, _ in missing} | bad
     own = {shape.link for shape in shapes} - lost
     heavy = {name for name, link in robot.description.links.items() if link.theta is not None and link.theta[0] > 0}
@@ -134,8 +135,9 @@ def stated_shapes(robot: Robot) -> tuple[tuple[Visual, ...], frozenset[str]]:
     """
     shapes: list[Visual] = []
     lost: set[str] = set()
+    root = read_xml(robot.urdf, robot.path)
     for tag in ("visual", "collision"):
-        found, missing, bad = _drawn(robot, tag)
+        found, missing, bad = _drawn(root, tag, Path(robot.path))
         shapes += found
         lost |= bad | {link for link, _ in missing}
     return tuple(shapes), frozenset(lost)
@@ -149,8 +151,9 @@ def solid_shapes(robot: Robot) -> tuple[dict[str, list[Visual]], frozenset[str]]
     """
     shapes: dict[str, list[Visual]] = {}
     lost: set[str] = set()
+    root = read_xml(robot.urdf, robot.path)
     for tag in ("visual", "collision"):
-        found, missing, bad = _drawn(robot, tag)
+        found, missing, bad = _drawn(root, tag, Path(robot.path))
         unread = bad | {link for link, _ in missing}
         read = grouped((shape.link, shape) for shape in found if shape.link not in unread)
         shapes, lost = {**shapes, **read}, lost | unread
@@ -168,9 +171,8 @@ def capsules_between_joints(robot: Robot, radius: float, *, least: float) -> lis
     return [segment(link, np.zeros(3), end, radius) for link, end in ends if np.linalg.norm(end) > least]
 
 
-def _drawn(robot: Robot, tag: str) -> tuple[list[Visual], list[tuple[str, str]], set[str]]:
+def _drawn(root: ElementTree.Element, tag: str, urdf: Path) -> tuple[list[Visual], list[tuple[str, str]], set[str]]:
     """Returns the shapes of one kind of element, (link, file) of missing meshes, and links with invalid geometry."""
-    root = read_xml(robot.urdf, robot.path)
     materials = {item.get("name"): colour for item in root.iter("material") if (colour := _colour(item)) is not None}
     shapes: list[Visual] = []
     missing: list[tuple[str, str]] = []
@@ -179,7 +181,7 @@ def _drawn(robot: Robot, tag: str) -> tuple[list[Visual], list[tuple[str, str]],
         for element in link.findall(tag):
             name = link.get("name") or ""
             try:
-                shape = _shape(name, element, materials, Path(robot.path))
+                shape = _shape(name, element, materials, urdf)
             except (ValueError, TypeError):
                 bad.add(name)
                 continue

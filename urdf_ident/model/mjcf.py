@@ -127,9 +127,9 @@ def urdf_of_mjcf(source: str | Path) -> tuple[str, tuple[str, ...]]:
         UrdfError: MuJoCo does not accept the model.
         ModelError: A joint is a ball joint, or the base is not fixed.
     """
+    spec, model = compiled_mjcf(source)  # says so where MuJoCo is missing
     import mujoco
 
-    spec, model = compiled_mjcf(source)
     where = str(source) if isinstance(source, Path) else "MJCF"
     bodies, joints = names_of(model)
     kinds = [mujoco.mjtJoint(kind) for kind in model.jnt_type]
@@ -143,8 +143,8 @@ def urdf_of_mjcf(source: str | Path) -> tuple[str, tuple[str, ...]]:
         if i in free or parent in left_out:
             left_out.add(i)
             continue
-        place = np.asarray(np.linalg.inv(frames[parent])) @ _placement(model.body_pos[i], model.body_quat[i])
-        above, anchor = bodies[parent], _placement(np.zeros(3))
+        place = np.asarray(np.linalg.inv(frames[parent])) @ placement(model.body_pos[i], model.body_quat[i])
+        above, anchor = bodies[parent], placement(np.zeros(3))
         begin, count = int(model.body_jntadr[i]), int(model.body_jntnum[i])
         for j in range(begin, begin + count):
             if kinds[j] == mujoco.mjtJoint.mjJNT_BALL:
@@ -157,7 +157,7 @@ def urdf_of_mjcf(source: str | Path) -> tuple[str, tuple[str, ...]]:
                 turned[:3, 3] = back
             else:
                 turned[:3, :3] = pin.exp3(back)
-            anchor = _placement(model.jnt_pos[j])
+            anchor = placement(model.jnt_pos[j])
             below = bodies[i] if j == begin + count - 1 else f"{bodies[i]}_{joints[j]}"
             _joint(robot, model, j, joints[j], (above, below), place @ anchor @ turned)
             above, place = below, np.asarray(np.linalg.inv(anchor))
@@ -202,7 +202,7 @@ def _link(robot: ElementTree.Element, spec: Any, model: Any, i: int, name: str, 
 
     link = ElementTree.SubElement(robot, "link", name=name)
     if model.body_mass[i] > 0:
-        inertial, centre = ElementTree.SubElement(link, "inertial"), place @ _placement(model.body_ipos[i], model.body_iquat[i])
+        inertial, centre = ElementTree.SubElement(link, "inertial"), place @ placement(model.body_ipos[i], model.body_iquat[i])
         about = (centre[:3, :3] * model.body_inertia[i]) @ centre[:3, :3].T
         ElementTree.SubElement(inertial, "origin", xyz=words(centre[:3, 3]))
         ElementTree.SubElement(inertial, "mass", value=words([model.body_mass[i]]))
@@ -211,10 +211,10 @@ def _link(robot: ElementTree.Element, spec: Any, model: Any, i: int, name: str, 
         )
     for g in range(int(model.body_geomadr[i]), int(model.body_geomadr[i] + model.body_geomnum[i])):
         kind, at = mujoco.mjtGeom(model.geom_type[g]).name.removeprefix("mjGEOM_").lower(), place
-        at = at @ _placement(model.geom_pos[g], model.geom_quat[g])
+        at = at @ placement(model.geom_pos[g], model.geom_quat[g])
         if kind == "mesh":  # MuJoCo moves the vertices to the mesh's centre of mass
             mesh = int(model.geom_dataid[g])
-            at = at @ np.linalg.inv(_placement(model.mesh_pos[mesh], model.mesh_quat[mesh]))
+            at = at @ np.linalg.inv(placement(model.mesh_pos[mesh], model.mesh_quat[mesh]))
             asset = spec.mesh(model.mesh(mesh).name)
             shape = {"filename": str(Path(spec.meshdir) / asset.file), "scale": words(asset.scale)}
         elif kind in _SHAPES:
@@ -265,8 +265,13 @@ def _notes(model: Any, bodies: list[str], joints: list[str], left_out: set[int])
     return notes
 
 
-def _placement(translation: Array, quaternion: ArrayLike = (1.0, 0.0, 0.0, 0.0)) -> Array:
-    """Homogeneous placement, shape (4, 4), from MuJoCo's position and quaternion (w, x, y, z)."""
+def placement(translation: Array, quaternion: ArrayLike = (1.0, 0.0, 0.0, 0.0)) -> Array:
+    """Homogeneous placement, shape (4, 4).
+
+    Args:
+        translation: Shape (3,) [m].
+        quaternion: As MuJoCo writes it, w, x, y, z, shape (4,).
+    """
     w, x, y, z = np.asarray(quaternion, dtype=float).tolist()
     out = np.eye(4)
     out[:3, :3], out[:3, 3] = pin.Quaternion(w, x, y, z).normalized().toRotationMatrix(), translation

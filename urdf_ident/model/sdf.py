@@ -59,9 +59,7 @@ def urdf_of_sdf(text: str, where: str) -> str:
             new = ElementTree.SubElement(out, element.tag)
             set_origin(new, back @ frames.of(name) @ frames.inside(element, name))
             named = {"filename" if key.tag == "uri" else key.tag: (key.text or "").strip() for key in shape}
-            kept: dict[str, str] = {
-                key: named[key] for key in ("size", "radius", "length", "filename", "scale") if key in named
-            }
+            kept = {key: named[key] for key in _SIZES if key in named}
             ElementTree.SubElement(ElementTree.SubElement(new, "geometry"), shape.tag, kept)
     for joint in joints:
         _joint(robot, joint, movers, frames, where)

@@ -44,8 +44,8 @@ from ..samples import Segment, typical_reversals
 from ..settings import EssentialSection
 from ..signals.prepare import PreparedLog, unused
 from ..statistics.accumulate import build_statistics
-from ..statistics.fit import Fit, fit_base, prior_mean
-from ..statistics.folds import repeated
+from ..statistics.fit import Fit, fit_base, prior_mean, usual_weight
+from ..statistics.folds import folds_of, repeated
 from ..statistics.log_effects.changes import FrictionChanges, varying
 from ..statistics.log_effects.mixed_model import changes_between_logs
 from ..statistics.motions import motions, velocities
@@ -207,7 +207,8 @@ def _without_contradicting_joints(model: DynamicModel, build: Build, prior: Prio
         sprung = simple.with_terms([*others, AppliedTerm(Spring(), axis)])
         rows = build(sprung)
         alike = replace(fit_base(rows, sprung.base(), method=row_weighting(method)), row_weights=fit.weights)
-        errors = held_out_squares(sprung, rows, alike, prior)
+        complete = completed_prior(sprung, prior, rows, alike)
+        errors = held_out_squares(sprung, folds_of(rows), alike, complete, usual_weight(rows, alike))
         if (errors([]) >= errors([axis])).any():  # with a spring the bodies do not help in every fold
             apart.append(joint)
     return model.with_apart(tuple(apart))

@@ -67,11 +67,12 @@ def measure_floor(
         theta[columns] = scaled_lstsq(factor[:, :-1], factor[:, -1])
         return theta
 
+    simple = _simple(model, fit)
     without = {fold: split.left_out(fold) for fold in split.logs}
     alternatives: dict[str, Mapping[str, Array]] = {
         "urdf": dict.fromkeys(split.logs, bare),
         "urdf_friction": {fold: urdf_with_friction(model, others, fit, theta0) for fold, others in without.items()},
-        "least_squares": {fold: least_squares(others, _simple(model, fit)) for fold, others in without.items()},
+        "least_squares": {fold: least_squares(others, simple) for fold, others in without.items()},
         "fit": {fold: least_squares(others, fit.base.independent) for fold, others in without.items()},
         "exported": exported,
     }

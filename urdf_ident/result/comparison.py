@@ -271,7 +271,7 @@ class Trend(ReadOnly):
         """
         from .plots.figure import apply_style, legend, new_figure, write_figure
 
-        figure = new_figure(7.0, 4.5)
+        figure = new_figure(7.0, 4.5, on_screen=False)
         axes = figure.add_subplot()
         steps = np.arange(len(self.names))
         for j, joint in enumerate(self.joints):

@@ -208,4 +208,4 @@ class Fleet:
         from .plots.figure import draw_grid, write_figure
 
         charts = [pooled.chart(self.names) for pooled in self.shown]
-        return write_figure(draw_grid(charts, 2, 4.0, 0.7 + 0.16 * len(self.names))[0].figure, path)
+        return write_figure(draw_grid(charts, 2, 4.0, 0.7 + 0.16 * len(self.names), on_screen=False)[0].figure, path)

@@ -93,8 +93,8 @@ def longest_even(time: Array, most: int) -> slice:
         most: Maximum number of rows.
     """
     steps = np.diff(time)
-    gaps = np.flatnonzero(np.abs(steps - np.median(steps)) > 0.5 * np.median(steps)) + 1
-    begin, end = max(pairwise([0, *gaps.tolist(), len(time)]), key=lambda ends: ends[1] - ends[0])
+    gaps = np.flatnonzero(np.abs(steps - np.median(steps)) > 0.5 * np.median(steps))
+    begin, end = max(bounds(len(time), gaps), key=lambda ends: ends[1] - ends[0])
     return slice(begin, min(end, begin + most))
 
 

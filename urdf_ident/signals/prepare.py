@@ -183,6 +183,17 @@ def conditioned_logs(
         LogError: No usable motion remains of some logs, all of which it names.
     """
     reports = all_usable(recordings, attempts(partial(_with_wrenches, robot=robot), reports))
+    return _conditioned(recordings, reports, robot, config, payload)
+
+
+def _conditioned(
+    recordings: Sequence[Recording],
+    reports: Sequence[QualityReport],
+    robot: Robot,
+    config: SignalConfig,
+    payload: Payload | None,
+) -> list[PreparedLog]:
+    """The same of logs whose wrenches are joint torques already."""
     seen = [report.recording for report in reports]
     condition_one = partial(_condition_one, robot=robot, config=resolve(seen, config), automatic=config.cutoff == "auto")
     logs = []
@@ -199,7 +210,7 @@ def with_automatic(
     if config.cutoff == "auto" or not logs:
         return list(logs)
     recordings, reports = [log.recording for log in logs], [log.report for log in logs]
-    again = conditioned_logs(recordings, reports, robot, replace(config, cutoff="auto"), payload)
+    again = _conditioned(recordings, reports, robot, replace(config, cutoff="auto"), payload)
     return [replace(log, automatic=other.conditioned) for log, other in zip(logs, again, strict=True)]
 
 
@@ -216,7 +227,8 @@ def with_all_periods(
     for k, log in enumerate(logs):
         if log.conditioned.averaged is not None:
             unaveraged = replace(config, cutoff=log.conditioned.cutoff, periodic="off")
-            (whole[k],) = conditioned_logs([log.recording], [log.report], robot, unaveraged, payload)
+            (made,) = _conditioned([log.recording], [log.report], robot, unaveraged, payload)
+            whole[k] = replace(log, conditioned=made.conditioned)
     return whole
 
 

@@ -313,9 +313,11 @@ def _terms(kept: _Kept, model: DynamicModel, segment: Segment, row_filter: RowFi
 
 def _with_load(kept: _Kept, model: DynamicModel, segment: Segment) -> Segment:
     """Same as :meth:`.DynamicModel.with_reference_torque`, from kept columns."""
-    theta, joints = model.reference_theta, _joints(model.robot, model.apart)
-    few = len(segment) * sum(len(group.places) for group in joints.compact) <= _FULL_RATE
-    if theta is None or segment.reference_torque is not None or not few:
+    theta = model.reference_theta
+    if theta is None or segment.reference_torque is not None:
+        return model.with_reference_torque(segment)
+    joints = _joints(model.robot, model.apart)
+    if len(segment) * sum(len(group.places) for group in joints.compact) > _FULL_RATE:
         return model.with_reference_torque(segment)
     key = model.robot, model.apart
     if (rigid := kept.columns.get(key)) is None:

@@ -23,6 +23,9 @@ from ...statistics.statistic import StatisticSet
 if TYPE_CHECKING:
     from .closed_loop import ClosedLoop
 
+#: Methods that simulate the closed loop.
+CLOSED_LOOP = ("iv", "didim")
+
 
 @dataclass(frozen=True, eq=False)
 class EstimatorInput:
@@ -102,7 +105,7 @@ class Estimated:
     def describe(self) -> str:
         """Returns the estimator and its reason in one line."""
         caveat = "; scores on the measured motion, whose noise is in them, do not show its gain"
-        return f"estimator: {self.fit.method.upper()} ({self.why}){caveat if self.fit.method in ('iv', 'didim') else ''}"
+        return f"estimator: {self.fit.method.upper()} ({self.why}){caveat if self.fit.method in CLOSED_LOOP else ''}"
 
 
 class Estimator(Protocol):

@@ -23,7 +23,7 @@ from ...statistics.folds import CrossValidation, folds_of, held_out
 from ...statistics.statistic import StatisticSet
 from ..uncertainty.repetitions import likelihood_weights, repetition_count
 from .didim import didim
-from .estimator import Estimated, Estimator, EstimatorInput
+from .estimator import CLOSED_LOOP, Estimated, Estimator, EstimatorInput
 from .full_covariance import generalized_least_squares
 from .instrumental import instrumental_variables
 from .robust import find_outliers, fit_robust, robust
@@ -68,8 +68,6 @@ ESTIMATORS: dict[str, Estimator] = {
 METHODS = ("auto", "ols", "wls", *ESTIMATORS)
 #: Estimators available for elastic joints, whose link rows measure a deflection and not a torque.
 ELASTIC = ("auto", "ols", "wls", "iv")
-#: Estimators that simulate the closed loop.
-CLOSED_LOOP = ("iv", "didim")
 
 
 @dataclass(frozen=True, eq=False)

@@ -193,12 +193,13 @@ def select_friction(
             theta, sigma = rigid(settled), settled.fit.sigma
     simple = search.state(usual)
     unneeded = [law.item.axis for law in kept_without_gain(wide, state) if law.key[0] == Offset.name]
-    state = search.paying(state, simple)
-    gain = relative_gains(search.squares(listed(simple)), search.completed_squares(state))
+    with_simple = search.squares(listed(simple))
+    state, completed = search.paying(state, simple, with_simple)
+    gain = relative_gains(with_simple, completed)
     if len(columns_of(listed(state))) > len(columns_of(listed(simple))) and gain.mean() <= standard_error(gain):
         return simple_laws("no other laws lower the held-out error by more than its standard error")
     spared = kept_without_gain(wide, state)
-    before, after = (np.sqrt(search.squares(listed(laws)).mean(axis=0)) for laws in (simple, state))
+    before, after = (np.sqrt(squares.mean(axis=0)) for squares in (with_simple, search.squares(listed(state))))
     parts = "blocks of time" if statistics.logs[0].endswith("]") else "logs"
     notes = [
         f"friction: auto: laws selected per joint by cross-validation over {len(statistics.logs)} {parts}: "
@@ -309,15 +310,21 @@ class _Search:
         """The same with the laws that joints keep without a gain."""
         return self.squares([*listed(state), *kept_without_gain(self.wide, state)])
 
-    def paying(self, state: State, simple: State) -> State:
-        """The laws of a search, with the simple ones again at joints whose held-out error rises by more than its error."""
-        before = self.squares(listed(simple))
+    def paying(self, state: State, simple: State, before: Array) -> tuple[State, Array]:
+        """The laws of a search, with the simple ones again at joints whose held-out error rises by more than its error.
+
+        Args:
+            before: Held-out squares with the simple laws.
+
+        Returns:
+            The laws, and their :meth:`completed_squares`.
+        """
         while True:
             after = self.completed_squares(state)
             worst = {self.joint_of_group[k] for k in range(before.shape[1]) if worse(before[:, k], after[:, k])}
             back = {axis for axis in worst if state[axis] != simple[axis]}
             if not back:
-                return state
+                return state, after
             state = [simple[axis] if axis in back else laws for axis, laws in enumerate(state)]
 
     def trials(self, state: State, spared: Sequence[Candidate]) -> tuple[Trial, ...]:

@@ -337,10 +337,11 @@ def _reports(
             versions[item.index].append(term)
             back[item] = len(versions[item.index]) - 1
     made, reports = trials(found, versions), []
+    least = made.cost({})
     for item, curve in curves.items():
         applied, shape = found.terms[item.index], found.terms[item.index].term.shapes[item.shape]
         value, start = (float(getattr(m.terms[item.index].term, item.shape)) for m in (found, model))
-        gain = 1.0 - made.cost({}) / positive(made.cost({item.index: back[item]})) if item in back else 0.0
+        gain = 1.0 - least / positive(made.cost({item.index: back[item]})) if item in back else 0.0
         position, (low, high) = item.scale(value), _interval(curve, dof)
         low, high = min(position, low), max(position, high)
         at_bound = "lower" if position < EDGE else "upper" if position > 1 - EDGE else None

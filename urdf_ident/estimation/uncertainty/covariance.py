@@ -291,7 +291,7 @@ def automatic(made: FitData) -> Covariance:
     disagree, or if the friction model fails at reversals."""
     if len(made.units) < FEWEST_STRETCHES:
         return replace(textbook(made), kind=f"{made.fit.covariance_kind}: too short for any other")
-    found = jackknife(made)
+    found = within = jackknife(made)
     unexplained = lack_of_fit(made.with_rows("period"), made.logs, made.fit) if made.averaged else np.inf
     if made.has_rows:
         period = find_period(made.logs)
@@ -314,7 +314,7 @@ def automatic(made: FitData) -> Covariance:
                 )
     if len(motions(made.statistics)) >= FEWEST_LOGS:
         found = _judged_by_logs(found, between_logs(made), made.fit.seen)
-    return _with_reversals(found, made) if unexplained > EXPLAINED and made.has_rows else found
+    return _with_reversals(found, within.spread, made) if unexplained > EXPLAINED and made.has_rows else found
 
 
 #: Kind of covariance → its function.
@@ -360,13 +360,17 @@ def _repetition_scatter(made: FitData, period: Period) -> Covariance:
     return Covariance(made.solution.sandwich(np.atleast_2d(middle)), kind, len(totals) - 1.0)
 
 
-def _with_reversals(found: Covariance, made: FitData) -> Covariance:
-    """Errors enlarged by the shift of the estimate without samples near reversals, as far as it exceeds chance."""
+def _with_reversals(found: Covariance, spread: Array, made: FitData) -> Covariance:
+    """Errors enlarged by the shift of the estimate without samples near reversals, as far as it exceeds chance.
+
+    Args:
+        spread: Errors of the jackknife, shape (b,).
+    """
     rest = made.without_reversals()
     if len(rest.units) < FEWEST_STRETCHES:
         return found
     move = rest.solution.estimate - made.solution.estimate
-    shift = np.where(made.fit.seen, excess_shift(move, jackknife(made).spread, jackknife(rest).spread), 0.0)
+    shift = np.where(made.fit.seen, excess_shift(move, spread, jackknife(rest).spread), 0.0)
     moved = int((np.abs(shift) > MOVED * found.spread).sum())
     kind = found.kind
     if moved:

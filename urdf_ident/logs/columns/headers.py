@@ -107,14 +107,15 @@ def read_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str], w
         spelled |= {joint: joint for joint in known if joint not in spelled and joint not in away}
     prefixes = [prefix for spelling in NAMES.values() for prefix in spelling.prefixes]
     elsewhere = {f"{prefix}_{joint}" for prefix in prefixes for joint in away.keys() - spelled}
-    parsed = [None if name in elsewhere else _parse(name, spelled) for name in bare]
+    exactly = as_stated and bool(used["effort"])  # other spellings are left, but for currents if there is no torque
+    parsed = [None if exactly or name in elsewhere else _parse(name, spelled) for name in bare]
     exact: dict[str, tuple[str, str]] = {}
-    if as_stated:  # other spellings are left, but for currents if there is no torque
+    if as_stated:
         exact = {f"{prefix}_{joint}": (key, joint) for key, prefix in used.items() if prefix for joint in known}
         exact |= dict.fromkeys(("temp", "temperature"), ("temperature", ""))
         for k, column in enumerate(parsed):
             current = column is not None and (column.is_current or bare[k].startswith("tau_"))
-            if used["effort"] or not current:
+            if not current:
                 parsed[k] = None
     chosen, columns = _chosen(parsed), dict[tuple[str, str], int]()
     for k, (name, column) in enumerate(zip(bare, parsed, strict=True)):

@@ -34,31 +34,35 @@ def figure_class() -> Any:
     return Figure
 
 
-def new_figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float, *, on_screen: bool = True) -> Any:
     """A pyplot figure if pyplot is in use and in notebooks, otherwise a bare figure, which needs no window.
 
     Args:
         width, height: Size [in].
+        on_screen: False for a file only: always a bare figure, which no notebook shows and nobody has to close.
     """
     bare, pyplot = figure_class(), sys.modules.get("matplotlib.pyplot")
+    if not on_screen:
+        return bare(figsize=(width, height), layout="constrained")
     session = getattr(sys.modules.get("IPython"), "get_ipython", None)
     if pyplot is None and session is not None and session() is not None:
         pyplot = import_module("matplotlib.pyplot")
     return (bare if pyplot is None else pyplot.figure)(figsize=(width, height), layout="constrained")
 
 
-def draw_grid(charts: Sequence[Chart], columns: int, width: float, height: float) -> Array:
+def draw_grid(charts: Sequence[Chart], columns: int, width: float, height: float, *, on_screen: bool = True) -> Array:
     """Draws charts of one size row by row, with one legend for all.
 
     Args:
         width, height: Size of each chart [in].
+        on_screen: As for :func:`new_figure`.
 
     Returns:
         Matplotlib axes, shape (charts,).
     """
     columns = min(len(charts), columns)
     rows = -(-len(charts) // columns)
-    figure = new_figure(width * columns, height * rows)
+    figure = new_figure(width * columns, height * rows, on_screen=on_screen)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis, chart in zip(grid, charts, strict=False):
         draw(axis, chart)

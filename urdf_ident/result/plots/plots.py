@@ -184,4 +184,4 @@ def plot_limits(trajectory: Trajectory, limits: Limits, path: str | Path, torque
         OutputError: It cannot be written, or the format is unknown.
     """
     charts = limit_charts(trajectory, limits, torque)
-    return write_figure(draw_grid(charts, len(trajectory.joints), 2.4, 1.9)[0].figure, path)
+    return write_figure(draw_grid(charts, len(trajectory.joints), 2.4, 1.9, on_screen=False)[0].figure, path)

@@ -92,8 +92,8 @@ def check_locked(state: Examination) -> None:
             f"this changes the gravity torque or inertia of a joint by {100 * effect:.0f} %",
             joint=joint,
             remedy=Remedy(
-                "do not lock it (state.robot.lock, state.robot.joints)" + ("" if moves else ", or lock it there: {settings}"),
-                {} if moves else {f"state.robot.lock.{joint}": float(middle)},
+                "do not lock it (robot.lock, robot.joints)" + ("" if moves else ", or lock it there: {settings}"),
+                {} if moves else {f"robot.lock.{joint}": float(middle)},
             ),
             size=effect,
             severity="refused" if effect > LOCK_WRONG else "warning",
