@@ -54,6 +54,13 @@ def test_joints_are_read_as_written() -> None:
     assert (hinge.damping, hinge.friction) == (0.5, 0.0)
 
 
+def test_limits_of_speed_and_effort_that_are_missing_are_not_known() -> None:
+    text, notes = canonical_urdf(urdf(joint='<limit lower="-1" upper="1"/>'))
+    assert '<limit lower="-1" upper="1" effort="0" velocity="0"/>' in text
+    assert "taken as not known (0): joint 'hinge' effort, joint 'hinge' velocity" in notes[0]
+    pin.buildModelFromXML(text)
+
+
 def test_unlimited_effort_may_be_infinite() -> None:
     assert (
         parse_urdf(urdf(joint='<limit lower="-1" upper="1" effort="inf" velocity="1"/>')).joints["hinge"].limits["effort"]
@@ -147,7 +154,6 @@ BAD = {
     "no limit": (urdf(joint=""), "joint 'hinge': revolute joint without <limit>.*add <limit"),
     "NaN limit": (urdf(joint='<limit lower="nan" upper="1"/>'), "joint 'hinge': <limit lower>"),
     "NaN damping": (urdf(joint=LIMIT + '<dynamics damping="nan"/>'), "joint 'hinge': <dynamics damping>"),
-    "no effort": (urdf(joint='<limit lower="-1" upper="1"/>'), "joint 'hinge': <limit> lacks effort and velocity; add effort="),
     "upper 0": (urdf(joint=LIMIT.replace('lower="-1" upper="1"', 'lower="1"')), "got 1 > 0; write 'upper', which is 0 if"),
     "commas": (urdf(INERTIAL.replace(MASS, '<origin xyz="0, 0, 1"/>' + MASS)), "link 'tip': <origin xyz>.*by spaces only"),
     "substitution": (urdf(INERTIAL.replace(MASS, '<origin xyz="$(arg x) 0 0"/>' + MASS)), "link 'tip': <origin xyz>.*`xacro"),

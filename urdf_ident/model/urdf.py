@@ -157,7 +157,8 @@ def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = Fa
 def canonical_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
     """Writes the numbers of a URDF so that all readers see the same ones; everything else stays, byte for byte.
 
-    urdfdom drops a whole inertial, and so a body, for a line break behind a number; it refuses a file for ``-Inf`` as a limit.
+    urdfdom drops a whole inertial, and so a body, for a line break behind a number; it refuses a file for ``-Inf`` as a limit
+    and for a limit without effort or velocity.
 
     Args:
         text: The URDF; XML that does not parse is returned unchanged.
@@ -177,6 +178,7 @@ def canonical_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]
     source = bare.encode("utf-8")
     rewritten: list[str] = []
     unstated: list[str] = []
+    missing: list[str] = []
 
     def visit(node: Node, owner: str) -> None:
         for key in _NUMERIC.get(node.tag, ()):
@@ -191,6 +193,10 @@ def canonical_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]
                 splicer.set(node, key, value)
                 rewritten.append(f"{owner} {key}")
         if node.tag == "limit":
+            for key in ("effort", "velocity"):  # urdfdom refuses the file without
+                if key not in node.attributes:
+                    splicer.set(node, key, "0")
+                    missing.append(f"{owner} {key}")
             with suppress(ValueError):
                 if (lower := float(node.get("lower", "0"))) > (upper := float(node.get("upper", "0"))):
                     unstated.append(f"{owner} lower {lower:g} above upper {upper:g}")
@@ -200,6 +206,8 @@ def canonical_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]
     visit(splicer.root, "robot")
     if rewritten:
         notes.append(f"numbers spelled so that other readers drop them were rewritten: {abbreviated(rewritten, _SHOWN)}")
+    if missing:
+        notes.append(f"limits that other readers need were taken as not known (0): {abbreviated(missing, _SHOWN)}")
     if unstated:
         notes.append(f"limits that cannot be were taken as not stated: {abbreviated(unstated, _SHOWN)}")
     return splicer.text(), tuple(notes)
@@ -395,10 +403,6 @@ def _limits(limit: ElementTree.Element, kind: str, here: str) -> dict[str, float
     """The limits that are stated; of two position limits, one that is not written is 0 (URDF specification, joint)."""
     keys = [key for key in ("lower", "upper", "velocity", "effort") if limit.get(key) is not None]
     limits = {key: _number(limit, key, here, finite=False) for key in keys}
-    absent = [key for key in ("effort", "velocity") if key not in keys]
-    if absent:  # urdfdom refuses the file
-        remedy = "add " + " ".join(f'{key}="…"' for key in absent) + "; 0 means that it is not known"
-        raise UrdfError(f"<limit> lacks {' and '.join(absent)}", where=here, remedy=remedy)
     if kind in ("revolute", "prismatic") and ("lower" in limits or "upper" in limits):
         limits = {"lower": 0.0, "upper": 0.0} | limits
         lower, upper = limits["lower"], limits["upper"]
