@@ -388,6 +388,26 @@ def test_a_solver_that_lies_or_fails_leaves_a_possible_robot(poor, monkeypatch, 
         assert solution.data_term < limit * np.sum((poor.R @ poor.prior.theta0 - poor.rho) ** 2)
 
 
+@pytest.mark.parametrize("answer", [outside, lambda _: (None, "infeasible")])
+def test_constraints_that_leave_no_inside_are_met(poor, monkeypatch, answer):
+    """A centre of mass that is known exactly is a box without an inside."""
+    _, centres, _ = to_com(poor.prior.theta0[:40].reshape(4, 10))
+    known = np.full((4, 3), np.nan)
+    known[1] = centres[1] + 0.01
+    honest = lmi.minimise
+    monkeypatch.setattr(lmi, "minimise", lambda *asked, **settings: answer(honest(*asked, **settings)[0]))
+    solution = LmiProblem(poor.prior, poor.parameters, LmiOptions(com_lower=known, com_upper=known)).solve(poor.R, poor.rho)
+    assert physical(solution.theta, 4)
+    np.testing.assert_allclose(to_com(solution.theta[:40].reshape(4, 10))[1][1], known[1], atol=1e-6)
+
+
+def test_values_that_stay_at_the_prior_do_not_violate_a_constraint(poor):
+    total = poor.prior.theta0[0:40:10].sum() + 5e-6 * poor.prior.std[0]  # each value may differ by less than counts as moved
+    solution = LmiProblem(poor.prior, poor.parameters, LmiOptions(total_mass=total)).solve(np.zeros((0, 44)), np.zeros(0))
+    assert solution.theta[0:40:10].sum() == pytest.approx(total, abs=1e-7 * poor.prior.std[0])
+    assert solution.violation <= lmi.PRIMAL_TOLERANCE
+
+
 @pytest.mark.parametrize(
     ("solver", "words"), [("NONE", "not installed.*NONE.*CLARABEL"), ("OSQP", "OSQP cannot solve it.*name another")]
 )

@@ -221,14 +221,16 @@ class LmiProblem:
             x = self._inside(lstsq(free, np.append(data.b, np.zeros(feasible.p)))[0], objective)
         else:
             x = self._inside(point.x, objective)
-        gap = float(np.inf) if point is None else objective.duality_gap(replace(point, x=x))
         active = feasible.active(x)
         at_zero = [f"{parameter.name} ≥ 0" in active for parameter in self.parameters]
         theta = feasible.theta0 + feasible.back @ x
         unmoved = (np.abs(theta - feasible.theta0) < ACCURACY * self.prior.std) & (np.arange(feasible.p) < 10 * feasible.n)
-        theta = np.where(unmoved, feasible.theta0, theta)  # so that a URDF keeps what it states
-        theta = np.where(at_zero, 0.0, theta)  # solvers stop slightly above or below zero
-        x = self.prior.root @ (theta - feasible.theta0)
+        # solvers stop beside the prior and beside zero; a URDF keeps what it states
+        exact = np.where(at_zero, 0.0, np.where(unmoved, feasible.theta0, theta))
+        moved = self.prior.root @ (exact - feasible.theta0)
+        if self._allows(moved, objective):
+            x, theta = moved, exact
+        gap = float(np.inf) if point is None else objective.duality_gap(replace(point, x=x))
         bodies, reference = (pseudo_inertia(feasible.per_body(some)) for some in (theta, feasible.theta0))
         solution = LmiSolution(
             theta=theta,
@@ -251,26 +253,27 @@ class LmiProblem:
 
     def _inside(self, x: Array, objective: LmiObjective) -> Array:
         """The point, moved towards one inside all constraints until it violates none by more than the tolerance."""
-
-        def allowed(point: Array) -> bool:
-            return self.feasible.violation(point) <= PRIMAL_TOLERANCE and bool(np.isfinite(objective.prior(point)))
-
-        if allowed(x):
+        if self._allows(x, objective):
             return x
         if self._centre is None:
             raise _infeasible(self)
         goal, low, high = self._balanced(x), 0.0, 1.0
         for _ in range(60):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if allowed(self._centre + middle * (goal - self._centre)) else (low, middle)
+            inside = self._allows(self._centre + middle * (goal - self._centre), objective)
+            low, high = (middle, high) if inside else (low, middle)
         return np.asarray(self._centre + low * (goal - self._centre), dtype=float)
+
+    def _allows(self, x: Array, objective: LmiObjective) -> bool:
+        """Whether a point violates no constraint by more than the tolerance, and has a prior distance."""
+        return self.feasible.violation(x) <= PRIMAL_TOLERANCE and bool(np.isfinite(objective.prior(x)))
 
     @cached_property
     def _centre(self) -> Array | None:
-        """The point farthest inside all constraints; None if nothing satisfies them."""
+        """The point farthest inside all constraints, or on some that leave no inside; None if nothing satisfies them."""
         x = widest(self.feasible)
         x = None if x is None else self._balanced(x)
-        return x if x is not None and self.feasible.slacks(x).min() > 0 else None
+        return x if x is not None and self.feasible.violation(x) <= PRIMAL_TOLERANCE else None
 
     def _balanced(self, x: Array) -> Array:
         """The nearest point that meets the equalities."""
