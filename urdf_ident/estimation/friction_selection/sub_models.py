@@ -55,17 +55,20 @@ class SubModels:
         known = np.zeros((0 if prior_rows is None else len(prior_rows), len(self.order) + 1))
         if prior_rows is not None:
             known[:, :c], known[:, -1] = prior_rows[:, :-1], prior_rows[:, -1]
-        self.rest, self.follow, norms = [], [], []  # of the training data of each fold, and of all data
+        rest, follow, norms = [], [], []  # of the training data of each fold, and of all data
         for part in (*map(statistics.left_out, statistics.logs), statistics):
             factor = part.stacked(weights, self.order, known)
             fixed, free = factor[:c, :c], factor[:c, c:]
             scale = positive(np.linalg.norm(fixed, axis=0))
-            follow = lstsq(fixed / scale, free, rcond=_CUT)[0] / scale[:, None]
-            self.rest.append(np.vstack([free - fixed @ follow, factor[c:, c:]]))
-            self.follow.append(follow)
+            follow.append(lstsq(fixed / scale, free, rcond=_CUT)[0] / scale[:, None])
+            rest.append(np.vstack([free - fixed @ follow[-1], factor[c:, c:]]))
             norms.append(np.linalg.norm(factor[:, c:], axis=0))
         self.norms = np.append(positive(np.min(norms, axis=0)[:-1]), 1.0)
-        self.held = [self._group_factors(statistics.only([fold])) for fold in statistics.logs]
+        self.train = [rows / self.norms for rows in rest]
+        self.held = [
+            [(H[:, c:] - H[:, :c] @ common) / self.norms for H in self._group_factors(statistics.only([fold]))]
+            for fold, common in zip(statistics.logs, follow, strict=False)
+        ]
 
     def _group_factors(self, part: StatisticSet) -> list[Array]:
         """Weighted factor of every row group over the columns ``[common | candidates | torque]``."""
@@ -88,14 +91,10 @@ class SubModels:
             chosen: Positions of these among the candidates, shape (k,).
         """
         index, errors = np.array(chosen, dtype=np.intp), []
-        for groups, rest, follow in zip(self.held, self.rest, self.follow, strict=False):
-            columns = rest[:, index] / self.norms[index]
-            moments = columns.T @ columns + RIDGE * np.eye(len(index))
-            theta = np.linalg.solve(moments, columns.T @ rest[:, -1]) / self.norms[index]
-            every = np.zeros(len(self.order) + 1)
-            every[: len(follow)] = follow[:, index] @ theta - follow[:, -1]
-            every[len(follow) + index], every[-1] = -theta, 1.0
-            errors.append([np.sum((H @ every) ** 2) for H in groups])
+        for groups, train in zip(self.held, self.train, strict=False):
+            columns = train[:, index]
+            theta = np.linalg.solve(columns.T @ columns + RIDGE * np.eye(len(index)), columns.T @ train[:, -1])
+            errors.append([np.sum((H[:, -1] - H[:, index] @ theta) ** 2) for H in groups])
         return np.array(errors)
 
     def focus(self, others: Sequence[int], candidates: Sequence[int], own: Sequence[int] | IntArray) -> Focus:
@@ -106,15 +105,12 @@ class SubModels:
             candidates: Positions of the joint's candidates, shape (k,); numbered from 0 in the result.
             own: Row groups of the joint, shape (g,).
         """
-        index, c = np.array([*others, *candidates, -1], dtype=np.intp), len(self.follow[0])
-        train = _moments([[rest[:, index] / self.norms[index]] for rest in self.rest])
-        held = [
-            [(H[:, c:][:, index] - H[:, :c] @ follow[:, index]) / self.norms[index] for H in groups]
-            for groups, follow in zip(self.held, self.follow, strict=False)
-        ]
+        index, o = np.array([*others, *candidates, -1], dtype=np.intp), len(others)
+        train = _moments([[rows[:, index]] for rows in self.train])
+        train[:, range(len(index) - 1), range(len(index) - 1)] += RIDGE
+        held = [[H[:, index] for H in groups] for groups in self.held]
         whole, mine = _moments(held), _moments([[groups[k] for k in own] for groups in held])
-        o = len(others)
-        follow = np.linalg.solve(train[:, :o, :o] + RIDGE * np.eye(o), train[:, :o, o:])
+        follow = np.linalg.solve(train[:, :o, :o], train[:, :o, o:])
         turn = np.concatenate([-follow, np.broadcast_to(np.eye(len(index) - o), (len(train), *[len(index) - o] * 2))], axis=1)
         back = turn.transpose(0, 2, 1)
         rows = float(sum(self.statistics.rows.values()))
@@ -132,7 +128,7 @@ class Focus:
     """Sub-models in the candidates of one joint.
 
     Attributes:
-        train: Moments of the training data ``[candidates | torque]`` of each fold, and last of all data, shape
+        train: Moments of the training data ``[candidates | torque]`` of each fold, and last of all data, with the ridge, shape
             (folds + 1, k + 1, k + 1).
         held: Moments of the held-out rows, what follows the candidates subtracted, shape (folds, k + 1, k + 1).
         own: Their part in the joint's own row groups, same shape.
@@ -145,13 +141,14 @@ class Focus:
     own: Array
     norms: Array
     rows: float
-    _known: dict[Columns, tuple[Array, Array]] = field(default_factory=dict)
+    _known: dict[Columns, Array] = field(default_factory=dict)
+    _known_own: dict[Columns, Array] = field(default_factory=dict)
 
     def error(self, chosen: Columns) -> tuple[Array, Array]:
         """Returns the squared whitened error of some columns, and its part in the joint's own rows, shape (folds,) each."""
-        if chosen not in self._known:
-            self._known[chosen] = self._errors([chosen], self.held)[:, 0], self._errors([chosen], self.own)[:, 0]
-        return self._known[chosen]
+        if chosen not in self._known_own:
+            self._known_own[chosen] = self._errors([chosen], self.own)[0]
+        return self.errors([chosen])[:, 0], self._known_own[chosen]
 
     def errors(self, options: Sequence[Columns]) -> Array:
         """Returns the squared whitened errors of several choices of columns.
@@ -162,19 +159,19 @@ class Focus:
         Returns:
             Shape (folds, options); about the number of rows if the weights are correct.
         """
-        found = np.zeros((len(self.held), len(options)))
-        for places in grouped((len(option), k) for k, option in enumerate(options)).values():
-            found[:, places] = self._errors([options[k] for k in places], self.held)
-        return found
+        new = [option for option in dict.fromkeys(options) if option not in self._known]
+        for some in grouped((len(option), option) for option in new).values():
+            self._known.update(zip(some, self._errors(some, self.held), strict=True))
+        return np.array([self._known[option] for option in options]).reshape(len(options), len(self.held)).T
 
     def _errors(self, options: Sequence[Columns], held: Array) -> Array:
-        """The same of choices of as many columns each, by the moments of some held-out rows."""
+        """Errors of choices of as many columns each, by the moments of some held-out rows, shape (options, folds)."""
         index = np.array(options, dtype=np.intp)
         right, below = index[:, None, :], index[:, :, None]
-        moments = self.train[:-1, below, right] + RIDGE * np.eye(index.shape[1])
+        moments = self.train[:-1, below, right]
         theta = np.linalg.solve(moments, self.train[:-1, index, -1:])
         explained = theta * (2.0 * held[:, index, -1:] - held[:, below, right] @ theta)
-        return np.asarray(held[:, -1:, -1] - explained.sum(axis=(2, 3)))
+        return np.asarray(held[:, -1:, -1] - explained.sum(axis=(2, 3))).T
 
     def distinct(self, chosen: Columns, added: Sequence[int]) -> tuple[Array, Array]:
         """Returns the part of each column that is independent of the common and chosen columns, minimum over training sets.
@@ -188,10 +185,7 @@ class Focus:
             in units of the parameter); shape (a,) each.
         """
         index, tried = np.array(chosen, dtype=np.intp), np.array(added, dtype=np.intp)
-        moments, mixed = (
-            self.train[:-1, index[:, None], index] + RIDGE * np.eye(len(index)),
-            self.train[:-1, index[:, None], tried],
-        )
+        moments, mixed = (self.train[:-1, index[:, None], some] for some in (index, tried))
         square = self.train[:-1, tried, tried] - np.sum(mixed * np.linalg.solve(moments, mixed), axis=1)
         share = np.sqrt(np.maximum(square, 0.0).min(axis=0))
         return share, share * self.norms[tried]
@@ -206,7 +200,7 @@ class Focus:
             Shape (k,) and (k, k); zero with a very large error for a linearly dependent column.
         """
         index = np.array(chosen, dtype=np.intp)
-        moments, right = self.train[-1][np.ix_(index, index)] + RIDGE * np.eye(len(index)), self.train[-1, index, -1]
+        moments, right = self.train[-1][np.ix_(index, index)], self.train[-1, index, -1]
         root = np.linalg.inv(np.linalg.cholesky(moments)).T
         theta = root @ (root.T @ right)
         left = max(float(self.train[-1, -1, -1] - right @ theta), 0.0)
