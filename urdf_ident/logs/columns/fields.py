@@ -64,8 +64,15 @@ def recording_fields(
         for column in (column for places in groups.values() for column in places if table.names):
             check_name("column", table.header[column], LogError, table.path)
         used = sorted({column for places in groups.values() for column in places})
-        blocks = list(table.blocks(used))
-        rows_read = np.concatenate([block_rows for _, block_rows in blocks])
+        read = {group: np.empty((0, len(places))) for group, places in groups.items()}
+        rows_read = np.empty(0, dtype=np.int64)
+        for block, some_rows in table.blocks(used):  # arrays that grow in place, so that no number is held twice
+            before, count = len(rows_read), len(rows_read) + len(some_rows)
+            rows_read.resize(count, refcheck=False)
+            rows_read[before:] = some_rows
+            for group, places in groups.items():
+                read[group].resize((count, len(places)), refcheck=False)
+                read[group][before:] = block[:, [used.index(column) for column in places]]
         if not len(rows_read):
             raise LogError("the log holds no rows", where=table.path, remedy="check the recording, or remove the file")
         if k == 0:
@@ -79,10 +86,7 @@ def recording_fields(
                 remedy="cut them to the same rows",
             )
         for (kind, key), places in groups.items():
-            begin, at = used.index(places[0]), [used.index(column) for column in places]
-            adjacent = at == list(range(begin, begin + len(at)))  # which are copied faster
-            index = slice(begin, begin + len(at)) if adjacent else at
-            values = np.concatenate([block[:, index] for block, _ in blocks])
+            values = read.pop((kind, key))
             if key in _EXPECTED:
                 _check_numbers(table, key, places, values)
             stated = [columns.units[place] if columns.units else "" for place in places]
