@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,9 +11,6 @@ from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
 from ..estimation.estimators.resting import weigh_alike
 from ..estimation.uncertainty.uncovered_friction import seen_speeds
-from ..judgements.catalogue import Id
-from ..judgements.verdict import Verdict
-from ..linalg import divisors
 from ..logs.recording import Recording, excerpts
 from ..model.dynamic_model import DynamicModel
 from ..model.trained import outside
@@ -23,11 +18,10 @@ from ..parallel import one_thread
 from ..result.dynamics.adaptation import chosen_settings
 from ..result.dynamics.intervals import torque_prediction_interval
 from ..result.dynamics.speed_range import HeldOutMotion
-from ..result.evidence.scores import better_than_urdf, predict, validate_log
-from ..result.evidence.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
+from ..result.evidence.scores import predict, validate_log
+from ..result.evidence.traces import LOGS, Traces, log_trace, speed_profile
 from ..result.identification import Identification
-from ..result.text.summary import adaptation_remarks, validation_table
-from ..result.verdict.held_out import GOOD_ERROR, held_out_error, joint_errors_on, unexplained_joints, worse_than_urdf
+from ..result.validation import ValidationReport
 from ..samples import columns, fast_speed
 from ..signals.config import SignalConfig
 from ..signals.filters import lowpass
@@ -39,92 +33,10 @@ from ..statistics.statistic import StatisticSet
 from .estimate import DataEstimate
 from .prepare import prepare_each
 
-#: Ratio to the identification's own held-out error from which an error is reported as a jump.
-JUMP = 2.0
 #: Share of samples beyond the trained speeds from which it is reported.
-FASTER = 0.05
+_FASTER = 0.05
 #: Number of states of a log at which intervals are compared with its torques: a share of 0.85 is then known within 0.03.
 _INTERVALS = 500
-#: A joint's effort is a multiple of the model's beyond this factor, if this share of it is left without the factor at most.
-OTHER_SCALE, SAME_COURSE = 1.25, 0.15
-
-
-@dataclass(frozen=True)
-class ValidationReport:
-    """Scores of a result on held-out logs.
-
-    Attributes:
-        entries: As in ``validation`` of identification.json.
-        expected: Relative error of the identification on its held-out data, a fraction, or None.
-        compared: Whether the motions were compared with those of the training logs.
-        apart: Joints that are set apart: their errors are none of the model.
-    """
-
-    joints: tuple[str, ...]
-    entries: tuple[Mapping[str, Any], ...]
-    logs: tuple[LogTrace, ...] = ()
-    expected: float | None = None
-    compared: bool = False
-    apart: tuple[str, ...] = ()
-
-    @property
-    def better_than_urdf(self) -> bool:
-        """Whether the exported model beats the original URDF on every log."""
-        return better_than_urdf(self.entries)
-
-    @cached_property
-    def verdict(self) -> Verdict:
-        """The error on every log, joints that are hardly predicted, and where the original URDF is better."""
-        worse = [str(entry["log"]) for entry in self.entries if not better_than_urdf([entry])]
-        judged = [held_out_error(entry["relative"], f"on {entry['log']}") for entry in self.entries]
-        judged += worse_than_urdf(worse)
-        poor = any(judgement.level == "poor" for judgement in judged)
-        return Verdict.of([*judged, *unexplained_joints(joint_errors_on(self.entries, self.apart), poor)])
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Remarks on the logs that matter for reading their errors."""
-        remarks = [
-            f"{entry['log']} is one of the training logs: its error says nothing about other motions"
-            for entry in self.entries
-            if entry["trained_on"]
-        ]
-        remarks += [
-            f"{entry['log']} repeats the motion of {entry['repeats']}: its error says nothing about other motions"
-            for entry in self.entries
-            if entry.get("repeats")
-        ]
-        factors = {trace.log: words for trace in self.logs if (words := _other_scale(trace, self.joints))}
-        remarks += [f"{log}: {words}" for log, words in factors.items()]
-        if self.expected:
-            remarks += [
-                f"{entry['log']}: the error rose from {100 * self.expected:.1f} % in the identification to "
-                f"{100 * entry['relative']:.1f} %; {_cause_of_rise(entry)}"
-                for entry in self.entries
-                if entry["relative"] > max(JUMP * self.expected, GOOD_ERROR / 2) and entry["log"] not in factors
-            ]
-        remarks += [
-            f"{entry['log']} is faster than the training logs ({_shares(entry['beyond_trained'])} of the time): friction is "
-            "extrapolated there"
-            for entry in self.entries
-            if entry.get("beyond_trained")
-        ]
-        if not self.compared and not all(entry["trained_on"] for entry in self.entries):
-            remarks.append(
-                "not checked: whether a log repeats the motion of a training log, which would make its error meaningless; "
-                "`identify --validate` checks this for rigid joints"
-            )
-        return (*remarks, *adaptation_remarks(self.entries))
-
-    def summary(self) -> str:
-        """Verdict and relative error, remarks, and one line per log: the identified model beside the original URDF."""
-        errors = ", ".join(f"{100 * entry['relative']:.1f} % on {entry['log']}" for entry in self.entries)
-        own = ", on training logs alone" if all(entry["trained_on"] for entry in self.entries) else ""
-        joints = [judgement.message for judgement in self.verdict.judgements if judgement.id == Id.JOINT_ERROR]
-        lines = [f"{self.verdict.level.upper()}{own}: relative torque error {errors}", *joints, *self.remarks]
-        return "\n".join([*lines, *validation_table(self.entries, self.joints)])
-
-    __str__ = summary
 
 
 @one_thread()
@@ -287,28 +199,10 @@ def _held(ident: Identification, log: PreparedLog) -> list[float]:
     return [float(share) for share in np.vstack(held).mean(axis=0)]
 
 
-def _other_scale(trace: LogTrace, joints: Sequence[str]) -> str:
-    """Says which efforts of a log are a multiple of the model's, as another unit, gain or sign makes them; "" for none."""
-    size = np.linalg.norm(trace.measured, axis=0)
-    factor = np.sum(trace.measured * trace.identified, axis=0) / divisors(np.sum(trace.identified**2, axis=0))
-    left = np.linalg.norm(trace.measured - factor * trace.identified, axis=0) / divisors(size)
-    other = np.flatnonzero((left < SAME_COURSE) & ((factor < 1 / OTHER_SCALE) | (factor > OTHER_SCALE)))
-    if not len(other):
-        return ""
-    if len(other) == len(joints) and np.ptp(factor) < 0.1 * abs(float(factor.mean())):
-        which = f"all joints ({np.median(factor):.4g} ×)"
-    else:
-        which = ", ".join(f"{joints[j]} ({factor[j]:.4g} ×)" for j in other.tolist())
-    load = "" if (factor[other] < 0).any() else " or, if it is another tool or load, identify it with `payload`"
-    return (
-        f"its efforts are a multiple of the model's on {which}; check unit, sign and drive.gain against the training logs{load}"
-    )
-
-
 def _beyond(model: DynamicModel, log: PreparedLog) -> dict[str, float]:
     """Joint → share of samples above the speeds at which friction was observed, where large enough to report."""
     faster = np.vstack([outside(model, part.v) for part in log.segments]).mean(axis=0)
-    return {joint: float(x) for joint, x in zip(model.robot.joints, faster, strict=True) if x > FASTER}
+    return {joint: float(x) for joint, x in zip(model.robot.joints, faster, strict=True) if x > _FASTER}
 
 
 def _expected(ident: Identification) -> float | None:
@@ -333,15 +227,3 @@ def traces(ident: Identification, scored: ValidationReport, training: Sequence[P
         series = {name: predicted[..., k] for k, name in enumerate(("exported", "urdf", "urdf_friction"))}
         logs.append(log_trace(log, series, cutoff, held_out=False))
     return Traces(tuple(logs), speed_profile(model, ident.theta, training, cutoff))
-
-
-def _cause_of_rise(entry: Mapping[str, Any]) -> str:
-    """What to do where the error on a log is larger than expected; often it is faster than the training logs."""
-    others = "another tool, unit, temperature or robot"
-    if entry.get("beyond_trained"):
-        return f"identify from motions as fast as this one; if they exist, check for {others}"
-    return f"check for {others}"
-
-
-def _shares(beyond: Mapping[str, float]) -> str:
-    return ", ".join(f"{joint} {100 * share:.0f} %" for joint, share in beyond.items())
