@@ -241,6 +241,8 @@ def one_arm(seed: int, kind: str) -> dict[str, float | str]:
         own = np.where(counted, predicted, np.asarray(judge.effort))
         return relative(one, judge, own) * one.n / counted.sum()
 
+    row["level"] = ident.verdict.level
+    row["why"] = ",".join(reason.id for reason in ident.verdict.judgements if reason.level != "good") or "-"
     row["default"] = error(ident.torque(test.q, test.v, test.a))
     row["plain"] = error(plain.columns(test.q, test.v, test.a) @ plain.theta)
     row["friction"] = error(bounded_baseline(one, logs, Motion(test.t, test.q, test.v, test.a)))

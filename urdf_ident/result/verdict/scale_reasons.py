@@ -13,17 +13,14 @@ import numpy as np
 
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Judgement, Remedy
-from ...model.prior import USUAL_ERROR
+from ...model.prior import USUAL_ERROR, USUAL_WEIGHT
 from ..evidence.evidence import Evidence
 from ..record import Record
 
 #: Relative standard deviation of one body: for the factor that all have in common, for gravity torques in files without
 #: theirs, and the least by which one may be larger.
 _OF_A_BODY = 0.3
-#: Standard error of a factor on a joint's efforts (white noise) up to which the data exclude a factor of two. It is small
-#: because friction and coloured noise are not in this error.
-SCALE_KNOWN = 0.01
-#: Distance of the common scale of all masses from the URDF's, in standard errors, above which it counts against the result.
+#: Standard errors that make a difference of scale significant: of all masses from the URDF, of one effort from the others.
 SCALE_ERRORS = 3.0
 #: Relative standard error of the common scale up to which the ratio to the URDF's masses is stated.
 _TELLING = 0.25
@@ -40,7 +37,7 @@ def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Judgement]:
     Yields:
         At most one reason.
     """
-    known, odd = ident.project.drive.scale_known, _odd_gravity(evidence)
+    known, odd = ident.project.drive.scale_known, _odd_gravity(ident, evidence)
     if known:
         odd = {joint: value for joint, value in odd.items() if value <= 0}
     confirm = "if the scale was checked, for example with a known weight, set drive.scale_known: true"
@@ -89,12 +86,12 @@ def gains_estimated(ident: Record) -> bool:
     return ident.model.drive.gain_error is not None
 
 
-def _odd_gravity(evidence: Evidence) -> dict[str, float]:
+def _odd_gravity(ident: Record, evidence: Evidence) -> dict[str, float]:
     """Gravity torques that a wrong scale may explain: for most joints, or for one whose scale the data do not determine.
 
-    Where the other joints' efforts determine a joint's scale, its gravity torque differs because the URDF's masses are wrong.
-    For most joints it does so, too, if the factor that all bodies have in common is plausible, as with a tool that the URDF
-    lacks.
+    Where the other joints' efforts would show a factor on a joint's efforts as large as the ratio of its gravity torques, that
+    ratio differs because the URDF's masses are wrong. For most joints it does so, too, if the factor that all bodies have in
+    common is plausible, as with a tool that the URDF lacks.
     """
     errors = evidence.gravity_errors
     odd = {joint: value for joint, value in evidence.gravity.items() if not _usual(value, errors.get(joint, _OF_A_BODY))}
@@ -102,7 +99,10 @@ def _odd_gravity(evidence: Evidence) -> dict[str, float]:
     plausible = common is not None and common.error < _TELLING and _usual(common.factor, _OF_A_BODY)
     if 2 * len(odd) > len(evidence.gravity) and not plausible:
         return odd
-    return {joint: value for joint, value in odd.items() if value <= 0 or evidence.scales.get(joint, 1.0) > SCALE_KNOWN}
+    dependent = np.sqrt(max(USUAL_WEIGHT, ident.fit.variance_factor(ident.factor[:, ident.fit.base.independent])))
+    # a difference of that size is significant even if chance makes it as much smaller
+    least = {joint: 2 * SCALE_ERRORS * dependent * error for joint, error in evidence.scales.items()}
+    return {joint: value for joint, value in odd.items() if value <= 0 or abs(value - 1.0) <= least.get(joint, np.inf)}
 
 
 def _usual(ratio: float, error: float) -> bool:
