@@ -104,7 +104,7 @@ def test_outliers_are_found_and_cost_next_to_nothing(spoilt: Path) -> None:
     assert "estimator: IRLS" in robust.summary(verbose=True)
     size = [np.sqrt(np.mean((base_error(ident) / clean.fit.bse) ** 2)) for ident in (clean, robust, naive)]
     assert size[1] <= 1.5 * size[0]
-    assert size[2] >= 8.0 * size[0]  # 10.4 in the mean over seeds, see scripts/benchmarks/outliers.py
+    assert size[2] >= 8.0 * size[0]  # 10.4 in the mean over seeds
 
 
 def test_auto_stays_with_wls_on_a_good_log(spoilt: Path) -> None:

@@ -27,11 +27,9 @@ from pathlib import Path
 
 import numpy as np
 from arms import SCORE, SIMPLE, arm, training, wander
-from cell_faults import CELL_KINDS
 from fault_kinds import KINDS, ODD, Draw, Setting
 from faults import BENIGN, ur10e
 from log_shapes import PUBLISHED, SHAPES, published, shaped
-from logger_faults import LOGGER_KINDS, LOGGER_URDF_KINDS
 from setup_faults import SETUP_KINDS, URDF_KINDS
 
 from urdf_ident.errors import UrdfIdentError
@@ -52,11 +50,9 @@ from urdf_ident.statistics.fit import fit_base
 HARMFUL, GRAVE = 1.1, 1.5
 ARMS, FAULTS_AN_ARM = 24, 6
 SIGNALS = parse_project({}).signal_config()
-OF_LOGS, OF_URDF = KINDS | SETUP_KINDS | LOGGER_KINDS | CELL_KINDS, URDF_KINDS | LOGGER_URDF_KINDS
-#: Drawn from unless ``--kinds`` are given; a kind's place is part of every seed, so that the groups added later stand apart.
-NAMES = sorted(KINDS | SETUP_KINDS | URDF_KINDS)
-#: Groups of kinds that ``--kinds`` names as a whole.
-GROUPS = {"logger": sorted(LOGGER_KINDS | LOGGER_URDF_KINDS), "cell": sorted(CELL_KINDS)}
+OF_LOGS, OF_URDF = KINDS | SETUP_KINDS, URDF_KINDS
+#: Drawn from unless ``--kinds`` are given; a kind's place is part of every seed.
+NAMES = sorted(OF_LOGS | OF_URDF)
 #: URDF files that replace the simulated arms.
 GIVEN: list[str] = []
 
@@ -248,16 +244,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", help="these seeds alone")
     parser.add_argument("--clean", type=int, help="inspect sound logs of so many arms instead")
     parser.add_argument("--robots", nargs="*", default=[], help="URDF files to take instead of all simulated arms")
-    parser.add_argument(
-        "--kinds", nargs="*", default=[], help="draw from these kinds of faults alone; logger, cell: all of that group"
-    )
+    parser.add_argument("--kinds", nargs="*", default=[], help="draw from these kinds of faults alone")
     parser.add_argument("--automatic", action="store_true", help="friction chosen by the data, instead of three laws")
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2].parent / "shared" / "data")
     parser.add_argument("-o", "--output", type=Path, help="rows as JSON lines, appended")
     arguments = parser.parse_args()
     GIVEN[:] = arguments.robots
     PUBLISHED[:] = GIVEN or PUBLISHED
-    NAMES[:] = [kind for name in arguments.kinds for kind in GROUPS.get(name, [name])] or NAMES
+    NAMES[:] = arguments.kinds or NAMES
     if arguments.clean:
         sound(arguments.first or 100, arguments.clean)
         return

@@ -1,11 +1,10 @@
 """Speed and memory beside named peers, in one run, on one core, in CPU seconds; writes docs/performance.md.
 
     python scripts/benchmarks/speed.py [--samples 100000] [--long 1000000] [--write]
-                                       [--robot ROBOT.urdf --logs LOG... -c PROJECT.yaml] [--figaroh PYTHON]
+                                       [--robot ROBOT.urdf --logs LOG... -c PROJECT.yaml]
 
 The peers: Pinocchio's regressor in a loop that stores the whole matrix, then ``numpy.linalg.qr`` of its base columns, which is
-what toolboxes for this purpose do; ``pinocchio.rnea`` in a loop; and FIGAROH, where ``--figaroh`` names the interpreter of
-an environment that has it. ``--write`` writes the table to docs/performance.md.
+what toolboxes for this purpose do, and ``pinocchio.rnea`` in a loop. ``--write`` writes the table to docs/performance.md.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -76,28 +74,12 @@ def solved(model: DynamicModel, segment: Segment) -> np.ndarray:
     return np.linalg.solve(R, Q.T @ segment.tau.ravel())  # type: ignore[union-attr]
 
 
-def by_figaroh(python: str, model: DynamicModel, segment: Segment) -> tuple[str, float, float]:
-    """FIGAROH's version, CPU seconds of its base fit, and the root mean square of what that leaves."""
-    with tempfile.TemporaryDirectory() as folder:
-        samples = Path(folder) / "samples.npz"
-        np.savez(samples, q=segment.q, v=segment.v, a=segment.a, tau=segment.tau)
-        script = Path(__file__).with_name("figaroh_fit.py")
-        alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | alone
-        command = [python, str(script), str(robot_path(ROBOT)), str(samples)]
-        said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.split()
-    if int(said[1]) != len(model.base()):
-        raise SystemExit(f"FIGAROH finds {said[1]} base parameters, not {len(model.base())}")
-    return said[0], float(said[2]), float(said[3])
-
-
-def beside_peers(samples: int, figaroh: str | None) -> list[str]:
+def beside_peers(samples: int) -> list[str]:
     """Rows of the table: kernels of a six-axis arm."""
     model = DynamicModel(Robot.from_urdf(robot_path(ROBOT)), friction=["viscous", "coulomb", "offset"])
     segment, base = log_of(model, samples), model.base()
     peer_fit, peer_rows = cpu(lambda: solved(model, segment), 1), cpu(lambda: stored(model, segment), 2)
     expected = solved(model, segment)
-    toolbox = None if figaroh is None else by_figaroh(figaroh, model, segment)
     data = model.robot.model.createData()
 
     def loop() -> None:
@@ -120,16 +102,6 @@ def beside_peers(samples: int, figaroh: str | None) -> list[str]:
         f"| {one * peer_torque:.2f} µs, `pin.rnea` in a loop | {peer_torque / torque:.1f} × |",
     ]
     print(f"largest relative difference of base parameters from the peer's {apart:.1e}", file=sys.stderr)
-    if toolbox is not None:
-        version, peer, left = toolbox
-        found = np.zeros(len(model.names))
-        found[base.independent] = fitted(model, segment)
-        own = float(np.sqrt(np.mean((segment.tau - model.torque(found, segment.q, segment.v, segment.a)) ** 2)))  # type: ignore[operator]
-        print(f"FIGAROH leaves {left:.6f}, ours {own:.6f}", file=sys.stderr)
-        lines.append(
-            f"| {samples} samples → {len(base)} base parameters | {fit:.2f} s "
-            f"| {peer:.2f} s, FIGAROH {version} | {peer / fit:.0f} × |"
-        )
     return lines
 
 
@@ -177,11 +149,10 @@ def main() -> None:
     parser.add_argument("--robot")
     parser.add_argument("--logs", nargs="*", default=[])
     parser.add_argument("-c", "--project")
-    parser.add_argument("--figaroh", metavar="PYTHON", help="interpreter of an environment with FIGAROH")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     with threadpool_limits(1):
-        lines = beside_peers(given.samples, given.figaroh) + memory(given.samples, given.long)
+        lines = beside_peers(given.samples) + memory(given.samples, given.long)
     lines += commands(given.robot, given.logs, given.project)
     about = Path("/proc/cpuinfo")
     named = [line for line in about.read_text().splitlines() if "model name" in line] if about.exists() else []
