@@ -48,6 +48,7 @@ LAYERS = (
     "export",
     "project",
     "result",
+    "comparison",
     "pipeline",
 )
 #: Layers inside a layer, each of which may use those before it; "" is what lies in the outer layer itself.

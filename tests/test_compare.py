@@ -14,14 +14,15 @@ from conftest import arm_urdf
 from loaded_arm import COM, INERTIA, MASS, torque
 from loaded_arm import motion as same_motion
 
+from urdf_ident.comparison.added_body import _shrunk_covariance
+from urdf_ident.comparison.quantities import inertial_rows
 from urdf_ident.errors import EstimationError, FingerprintError, LimitError
 from urdf_ident.excitation.poses import design_poses
 from urdf_ident.friction import Law, Stribeck
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.common_terms import inertial_rows
-from urdf_ident.pipeline.compare import _shrunk_covariance, compare, trend
+from urdf_ident.pipeline.compare import compare, trend
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.comparison import Comparison, ParameterChange
 from urdf_ident.result.identification import Identification
@@ -87,7 +88,7 @@ def test_other_shapes_of_the_laws_are_no_change(robot: Robot) -> None:
 
 
 def test_logs_without_spread_do_not_exclude_temperature(before: Identification, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("urdf_ident.pipeline.compare.spread_between_logs", lambda quantity, results: 0.0)
+    monkeypatch.setattr("urdf_ident.comparison.changes.spread_between_logs", lambda quantity, results: 0.0)
     notes = {item.note for item in compare(before, before).tests if item.kind == "friction"}
     assert len(notes) == 1
     assert "temperature may be the cause as well as wear" in notes.pop()

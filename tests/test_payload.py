@@ -22,9 +22,10 @@ from urdf_ident.errors import EstimationError, LogError, ModelError
 from urdf_ident.estimation.estimators.static_poses import _noise, _Rows, _weighted
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.payload import default_link
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.pipeline.payload import default_link, payload
+from urdf_ident.pipeline.payload import payload
 from urdf_ident.result.identification import Identification
 
 LAWS = ["viscous", "coulomb", "offset", "load_coulomb"]

@@ -37,9 +37,9 @@ from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.logs.sources import expand_logs
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.payload import moving_link
+from urdf_ident.model.payload import default_link, moving_link
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.payload import default_link, payload
+from urdf_ident.pipeline.payload import payload
 from urdf_ident.project import load_project
 
 RATE, NOISE, MEMORY, BUDGET = 100.0, 0.02, 0.8, 3.0  # [Hz], share of the torque, from sample to sample, [s]

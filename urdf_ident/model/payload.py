@@ -126,3 +126,14 @@ class Payload(ReadOnly):
             torque = -self.torque(robot, segment)
             made.append(replace(segment, external=torque if segment.external is None else segment.external + torque))
         return tuple(made)
+
+
+def default_link(robot: Robot) -> str:
+    """Link to which a payload is usually attached.
+
+    Returns:
+        ``tool0`` if it moves, otherwise the last link of the body with the most joints before it.
+    """
+    if "tool0" in [link.name for body in robot.bodies for link in body.links]:
+        return "tool0"
+    return robot.last_link

@@ -10,48 +10,17 @@ A body added to the last link changes many base parameters a little: it has a te
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
+from ..comparison.added_body import added_body
+from ..comparison.changes import beyond, changes_of, common_friction, contradictions, holm
+from ..comparison.quantities import LEVEL, friction_rows, require_comparable, row_error, usual_load, usual_speed
 from ..errors import EstimationError
-from ..linalg import Array, positive, scaled_lstsq, whitening
-from ..model.inertia import transform_matrix
-from ..model.payload import moving_link
-from ..model.prior import lumped_inertials
 from ..model.robot import Robot
-from ..result.comparison import AddedBody, CommonFriction, Comparison, ParameterChange, Trend
+from ..result.comparison import Comparison, Trend
 from ..result.identification import Identification
-from ..units import joint_units
-from .common_terms import (
-    LEVEL,
-    SPEEDS,
-    errors_of_means,
-    friction_quantities,
-    friction_rows,
-    friction_words,
-    inertial_quantities,
-    require_comparable,
-    row_error,
-    spread_between_logs,
-    usual_load,
-    usual_speed,
-)
-from .payload import default_link
-
-#: A body explains a change if at most this share of the changed combinations remains changed.
-_EXPLAINED = 0.34
-#: Friction changes up to this many spreads are usual between logs of one robot; a spread below this part of the error of the
-#: difference is none: the estimate of few logs is often zero.
-_WITHIN, _NO_SPREAD = 1.96, 0.1
-#: Number of inertial parameters of a point mass (mass and first moments); steps that move the frame to its place.
-_POINT, _CENTRINGS = 4, 4
-#: Fewest joints of which most can share a change of friction although one has changed by itself; standard deviation of a normal
-#: distribution over its median absolute deviation; standard error of a median over that of a mean.
-_FEWEST_ALIKE, _SIGMA_OF_MAD, _ERROR_OF_MEDIAN = 3, 1.4826, 1.2533
 
 
 def compare(before: Robot | Identification, after: Identification, *, level: float = LEVEL) -> Comparison:
@@ -70,44 +39,14 @@ def compare(before: Robot | Identification, after: Identification, *, level: flo
         EstimationError: A result has no covariance.
     """
     if isinstance(before, Robot):
-        return _contradictions(before, after, level)
+        require_comparable(before, [after])
+        return Comparison(before.name, ("URDF", "data"), tuple(holm(contradictions(before, after), level)), level)
     require_comparable(before.model.robot, (before, after))
-    tests = _tests(before, after)
-    common = _common_friction(tests, level)
-    judged = _holm([_beyond(item, common) for item in tests], level)
-    hypothesis = _tool(before, after, judged, level)
+    tests = changes_of(before, after)
+    common = common_friction(tests, level)
+    judged = holm([beyond(item, common) for item in tests], level)
+    hypothesis = added_body(before, after, judged, level)
     return Comparison(before.model.robot.name, ("before", "after"), tuple(judged), level, hypothesis, common)
-
-
-def _contradictions(robot: Robot, ident: Identification, level: float) -> Comparison:
-    """The values of a URDF that the data contradict."""
-    require_comparable(robot, [ident])
-    model, fit = ident.model, ident.fit
-    theta = np.zeros(len(model.names))
-    theta[: model.n_inertial] = lumped_inertials(robot).ravel()
-    stated = fit.base.of(theta)
-    tests = []
-    rotors = {k for k, parameter in enumerate(model.parameters) if parameter.rotor}
-    for row, index in enumerate(fit.base.independent):
-        if not fit.seen[row] or index >= model.n_inertial:
-            continue
-        partners = set(np.flatnonzero(fit.base.projection[row]).tolist())
-        parameter = model.parameters[int(index)]
-        note = "includes rotor inertia, which a URDF does not hold" if partners & rotors else ""
-        urdf = _Side(float(stated[row]), 0.0, np.inf)
-        found = _Side(float(fit.params[row]), float(fit.bse[row]), float(fit.dofs[row]))
-        tests.append(_test("inertia", parameter.owner, fit.base.labels[row], parameter.unit, urdf, found, note))
-    for j, joint in enumerate(model.robot.joints):
-        entry = robot.description.joints[joint]
-        if entry.damping or entry.friction:
-            for word, share in SPEEDS.items():
-                speed = share * usual_speed(ident, j)
-                ((level_row,), _) = friction_rows([ident], j, speed, usual_load([ident]))
-                urdf = _Side(float(entry.friction + entry.damping * speed), 0.0, np.inf)
-                found = _side(ident, level_row)
-                what, unit = friction_words(robot, j, word, speed), joint_units(robot.prismatic[j])["torque"]
-                tests.append(_test("friction", joint, what, unit, urdf, found))
-    return Comparison(robot.name, ("URDF", "data"), tuple(_holm(tests, level)), level, None)
 
 
 def trend(results: Sequence[Identification], names: Sequence[str]) -> Trend:
@@ -135,197 +74,3 @@ def trend(results: Sequence[Identification], names: Sequence[str]) -> Trend:
         for i, (item, row, laws) in enumerate(zip(results, *friction_rows(results, j, speed, load), strict=True)):
             value[i, j], error[i, j] = float(row @ item.fit.params), np.hypot(row_error(item, row), laws)
     return Trend(results[0].model.robot.name, tuple(names), joints, np.array(speeds), value, error)
-
-
-class _Side(NamedTuple):
-    """A quantity in one result: value, standard error, degrees of freedom of the error."""
-
-    value: float
-    error: float
-    dof: float
-
-
-def _side(item: Identification, row: Array) -> _Side:
-    return _Side(float(row @ item.fit.params), row_error(item, row), float(item.fit.dof_of(row)))
-
-
-def _test(kind: str, where: str, what: str, unit: str, before: _Side, after: _Side, note: str = "") -> ParameterChange:
-    from scipy.special import stdtr
-
-    difference, variance = after.value - before.value, before.error**2 + after.error**2
-    below = before.error**4 / before.dof + after.error**4 / after.dof
-    dof = variance**2 / below if below > 0 else np.inf
-    error = float(np.sqrt(variance))
-    chance = 2.0 * float(stdtr(min(dof, 1e9), -abs(difference) / positive(error)))
-    return ParameterChange(kind, where, what, unit, before.value, after.value, difference, error, chance, False, note)
-
-
-def _common_friction(tests: Sequence[ParameterChange], level: float) -> CommonFriction | None:
-    """Returns the relative change of friction that most joints share, if it is significant.
-
-    Temperature changes the friction of all gears. The median over the joints does not depend on those whose own friction has
-    changed, as long as they are the minority; its error is the larger of what the joints' errors and their scatter give.
-    """
-    from scipy.special import stdtr
-
-    shares: dict[str, list[tuple[float, float]]] = {}
-    for item in tests:
-        if item.kind == "friction":
-            usual = positive(_usual(item))
-            shares.setdefault(item.where, []).append((item.difference / usual, item.std_error / usual))
-    if len(shares) < _FEWEST_ALIKE:
-        return None
-    found, error = np.array([np.mean(own, axis=0) for own in shares.values()]).T
-    share, expected = float(np.median(found)), float(np.median(error))
-    scatter = _SIGMA_OF_MAD * float(np.median(np.abs(found - share)))
-    own = _ERROR_OF_MEDIAN * max(scatter, expected) / math.sqrt(len(found))
-    if 2.0 * stdtr(len(found) - 1, -abs(share) / positive(own)) > level:
-        return None
-    return CommonFriction(share, own, math.sqrt(max(scatter**2 - expected**2, 0.0)), len(found))
-
-
-def _usual(item: ParameterChange) -> float:
-    """Size of a quantity in both results, to which relative changes refer."""
-    return 0.5 * (abs(item.before) + abs(item.after))
-
-
-def _beyond(item: ParameterChange, common: CommonFriction | None) -> ParameterChange:
-    """Tests a change of friction against the one that most joints share."""
-    from scipy.special import stdtr
-
-    if item.kind != "friction" or common is None:
-        return item
-    usual = _usual(item)
-    error = math.hypot(item.std_error, usual * common.std_error, usual * common.spread)
-    chance = 2.0 * float(stdtr(common.joints - 1, -abs(item.difference - usual * common.share) / positive(error)))
-    return replace(item, std_error=error, chance=chance)
-
-
-def _holm(tests: Sequence[ParameterChange], level: float) -> list[ParameterChange]:
-    """Marks what has changed (Holm 1979); smallest p-value first."""
-    ordered, out, open_ = sorted(tests, key=lambda item: item.chance), [], True
-    for k, item in enumerate(ordered):
-        open_ = open_ and item.chance < level / (len(ordered) - k)
-        out.append(replace(item, changed=open_))
-    return out
-
-
-def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange:
-    """Notes whether a change of friction exceeds the spread between logs of one robot."""
-    if np.isnan(spread):
-        return replace(change, note="the spread of its friction between logs is unknown, so temperature may be the cause")
-    if spread < _NO_SPREAD * change.std_error:
-        return replace(change, note="its logs show no spread of friction, so temperature may be the cause as well as wear")
-    size = f"± {spread:.2g} {change.unit}"
-    if abs(change.difference) <= _WITHIN * spread:
-        return replace(change, note=f"within the spread between logs ({size}): temperature rather than wear")
-    return replace(change, note=f"beyond the spread between logs ({size}): wear, or another lubricant")
-
-
-def _tests(before: Identification, after: Identification) -> list[ParameterChange]:
-    """Tests the base parameters of the earlier result, expressed in those of both, and friction, whatever laws describe it."""
-    results, found = (before, after), []
-    quantities = [*inertial_quantities(results), *friction_quantities(results)]
-    for item, errors in zip(quantities, errors_of_means(quantities, results), strict=True):
-        old, new = (_side(one, row)._replace(error=error) for one, row, error in zip(results, item.rows, errors, strict=True))
-        test = replace(_test(item.kind, item.where, item.what, item.unit, old, new), laws=math.hypot(*item.laws))
-        found.append(_judged_by_spread(test, spread_between_logs(item, results)) if item.kind == "friction" else test)
-    return found
-
-
-def _tool(before: Identification, after: Identification, tests: Sequence[ParameterChange], level: float) -> AddedBody | None:
-    """Returns the body on the last link that explains the change in inertia, if one does.
-
-    It changes many parameters, each perhaps by less than shows alone: a point mass is tested by all of them (F-test, as one
-    more of the tests), and its own inertia is estimated only if that explains significantly more.
-    """
-    from scipy.special import chdtrc, fdtrc
-
-    link = default_link(before.model.robot)
-    body, frame = moving_link(before.model.robot, link)
-    quantities, of_name = inertial_quantities((before, after)), {item.what: item for item in tests if item.kind == "inertia"}
-    if not quantities:
-        return None
-    found = [of_name[item.what] for item in quantities]
-    own, other = (np.array([item.rows[side] for item in quantities]) for side in (0, 1))
-    covariance = _shrunk_covariance(before, own) + _shrunk_covariance(after, other)
-    scale = np.array([item.std_error for item in found]) / np.sqrt(positive(np.diag(covariance)))
-    white = whitening(covariance * np.outer(scale, scale), 1e-10).T
-    columns = own @ before.fit.base.projection[:, 10 * body : 10 * body + 10]
-    columns = columns @ transform_matrix(frame.rotation, frame.translation)
-    difference = np.array([item.difference for item in found])
-    y, centre = white @ difference, np.zeros(3)
-    point = _explained(white @ columns[:, :_POINT], y)
-    for _ in range(_CENTRINGS):
-        if point.significant:
-            centre = centre + point.theta[1:] / point.theta[0]
-            point = _explained(white @ columns @ transform_matrix(np.eye(3), centre)[:, :_POINT], y)
-    if not point.significant or point.free < 1 or fdtrc(point.rank, point.free, point.ratio) > level / (len(tests) + 1):
-        return None
-    centred = columns @ transform_matrix(np.eye(3), centre)
-    best, whole = point, _explained(white @ centred, y)
-    more = whole.rank - point.rank
-    if more > 0 and chdtrc(more, (point.left - whole.left) / whole.variance) < level:
-        best = whole
-    left = difference - centred[:, : len(best.theta)] @ best.theta
-    moved, zero = [k for k, item in enumerate(found) if item.changed], _Side(0.0, 0.0, np.inf)
-    again = [_test("inertia", "", "", "", zero, _Side(float(left[k]), found[k].std_error, np.inf)) for k in moved]
-    rest = sum(item.changed for item in _holm(again, level))
-    if not best.significant or rest > _EXPLAINED * len(moved):
-        return None
-    mass = float(best.theta[0])
-    return AddedBody(link, mass, best.mass_error, centre + best.theta[1:4] / mass, len(moved), rest)
-
-
-def _shrunk_covariance(item: Identification, rows: Array) -> Array:
-    """Covariance of linear functions of the base parameters, shape (k, k); from few samples, with smaller correlations.
-
-    A covariance from blocks of time (jackknife) has no more directions than blocks: others would seem known exactly. Its
-    correlations are therefore weighted by 1 − λ, with λ the sum of their variances over that of their squares (Schäfer and
-    Strimmer 2005, variances as of normal samples). Those of a noise model follow from the motion and are kept.
-
-    Args:
-        rows: Coefficients of the functions, shape (k, b).
-    """
-    covariance = rows @ item.fit.covariance @ rows.T
-    dof = float(np.median(item.fit.dofs))
-    if dof >= item.fit.dof:
-        return np.asarray(covariance)
-    errors = positive(np.sqrt(np.maximum(np.diag(covariance), 0.0)))
-    apart = ~np.eye(len(rows), dtype=bool)
-    squares = (covariance / np.outer(errors, errors))[apart] ** 2
-    variances = (1.0 - np.minimum(squares, 1.0)) ** 2 / dof
-    kept = 1.0 - min(float(variances.sum()) / positive(float(squares.sum())), 1.0)
-    return np.asarray(np.where(apart, kept * covariance, covariance))
-
-
-class _Explained(NamedTuple):
-    """Differences explained by a body: its inertial parameters, the error of its mass, and the sum of squares that is left.
-
-    Attributes:
-        variance: Of the whitened differences that are left, at least 1 (Birge 1932); it is part of ``mass_error``.
-        ratio: F-ratio of what is explained.
-    """
-
-    theta: Array
-    mass_error: float
-    left: float
-    rank: int
-    free: int
-    variance: float
-    ratio: float
-
-    @property
-    def significant(self) -> bool:
-        """Whether the mass differs from none at 95 %."""
-        return abs(float(self.theta[0])) > _WITHIN * self.mass_error > 0.0
-
-
-def _explained(A: Array, y: Array) -> _Explained:
-    theta = scaled_lstsq(A, y, rcond=1e-9)
-    scale = positive(np.linalg.norm(A, axis=0))
-    rank = int(np.linalg.matrix_rank(A / scale, 1e-6))
-    free, left = len(y) - rank, float(np.sum((y - A @ theta) ** 2))
-    variance = max(left / max(free, 1), 1.0)
-    mass_error = math.sqrt(variance) * float(np.linalg.norm(np.linalg.pinv(A / scale, rcond=1e-9)[0]) / scale[0])
-    return _Explained(theta, mass_error, left, rank, free, variance, float(np.sum((A @ theta) ** 2)) / max(rank, 1) / variance)

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..comparison.quantities import require_covariance
+from ..consistency.payload_quantities import Quantities, payload_quantities
 from ..errors import EstimationError, LogError, ModelError, check_known
 from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadProblem, estimate_payload, with_usual_gears
 from ..estimation.estimators.resting import weigh_rests
@@ -18,15 +20,20 @@ from ..linalg import Array, positive
 from ..logs.recording import Recording
 from ..logs.refusals import refuse_trained
 from ..model.inertia import transform_matrix
-from ..model.payload import moving_link
+from ..model.payload import default_link, moving_link
 from ..model.robot import Robot
 from ..parallel import one_thread
 from ..result.identification import Identification
 from ..result.payload import PayloadResult
+from ..result.verdict.payload import (
+    UNEXPLAINED,
+    known_quantities,
+    other_link,
+    payload_remarks,
+    payload_verdict,
+    residual_ratios,
+)
 from ..signals.prepare import PreparedLog, prepare_logs
-from .common_terms import require_covariance
-from .payload_quantities import Quantities, payload_quantities
-from .payload_verdict import UNEXPLAINED, known_quantities, other_link, payload_remarks, payload_verdict, residual_ratios
 
 #: Significance level of the test whether friction has changed.
 _LEVEL = 0.05
@@ -138,17 +145,6 @@ def _estimated(problem: PayloadProblem, logs: Sequence[PreparedLog], method: str
         return estimate_payload(problem, logs, method=method, refit=refit)
     held, joint = (estimate_payload(problem, logs, method=each, refit=refit) for each in ("held", "joint"))
     return joint if joint.bse[0] < _BETTER * held.bse[0] else held
-
-
-def default_link(robot: Robot) -> str:
-    """Link to which a payload is usually attached.
-
-    Returns:
-        ``tool0`` if it moves, otherwise the last link of the body with the most joints before it.
-    """
-    if "tool0" in [link.name for body in robot.bodies for link in body.links]:
-        return "tool0"
-    return robot.last_link
 
 
 def _check(ident: Identification, logs: Sequence[Recording], method: str, refit: str) -> None:

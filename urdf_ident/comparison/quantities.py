@@ -81,7 +81,7 @@ def translated(before: Identification, after: Identification, rows: Sequence[int
         Those that can be expressed, and for each its coefficients of the other's base parameters, matched by name.
     """
     place = {name: k for k, name in enumerate(after.model.names)}
-    own, coefficients = [], []
+    translatable, coefficients = [], []
     basis = after.fit.base.projection
     for row in rows:
         wanted = np.zeros(len(after.model.names))
@@ -91,11 +91,11 @@ def translated(before: Identification, after: Identification, rows: Sequence[int
             continue
         for k in used:
             wanted[place[before.model.names[k]]] = parts[k]
-        found = lstsq(basis.T, wanted, rcond=None)[0]
-        if np.abs(basis.T @ found - wanted).max() <= 1e-6 * np.abs(wanted).max():
-            own.append(row)
-            coefficients.append(np.where(np.abs(found) < 1e-9, 0.0, found))
-    return own, coefficients
+        solution = lstsq(basis.T, wanted, rcond=None)[0]
+        if np.abs(basis.T @ solution - wanted).max() <= 1e-6 * np.abs(wanted).max():
+            translatable.append(row)
+            coefficients.append(np.where(np.abs(solution) < 1e-9, 0.0, solution))
+    return translatable, coefficients
 
 
 def usual_speed(ident: Identification, j: int) -> float:
@@ -113,7 +113,7 @@ def usual_load(results: Sequence[Identification]) -> Array:
     Returns:
         Shape (n,) [N·m or N].
     """
-    return np.asarray(np.mean([item.load for item in results], axis=0))
+    return np.asarray(np.mean([result.load for result in results], axis=0))
 
 
 def friction_rows(
@@ -136,29 +136,29 @@ def friction_rows(
     """
     v, density = _common_speeds(results, j)
     root, at = np.sqrt(density), np.concatenate([[speed, -speed], v])
-    curves = [friction_columns(item, j, at, float(load[j]))[:, item.fit.base.independent] for item in results]
+    curves = [friction_columns(result, j, at, float(load[j]))[:, result.fit.base.independent] for result in results]
     rows = [np.zeros((len(results), curve.shape[1])) for curve in curves]
     for k, laws in enumerate(curves):
         columns = laws[:, laws.any(axis=0)]
         described = weights @ columns[:2] @ scaled_lstsq(root[:, None] * columns[2:], np.diag(root), rcond=1e-9)
         for row, curve in zip(rows, curves, strict=True):
-            found = described @ curve[2:]
-            row[k] = np.where(np.abs(found) > 1e-9 * np.abs(curve).max(axis=0), found, 0.0)
-    value = np.array([row @ item.fit.params for row, item in zip(rows, results, strict=True)])
+            refitted = described @ curve[2:]
+            row[k] = np.where(np.abs(refitted) > 1e-9 * np.abs(curve).max(axis=0), refitted, 0.0)
+    value = np.array([row @ result.fit.params for row, result in zip(rows, results, strict=True)])
     squares = np.sum((value - value.mean(axis=1, keepdims=True)) ** 2, axis=1)
     return [row.mean(axis=0) for row in rows], np.sqrt(squares / max(len(results) - 1, 1)).tolist()
 
 
 def _common_speeds(results: Sequence[Identification], j: int) -> tuple[Array, Array]:
     """Speeds of a joint, in both directions, that the logs of all results contain, and their mean density, shape (N,) each."""
-    top = min(max(map(abs, logged_speeds(item, j))) for item in results)
+    top = min(max(map(abs, logged_speeds(result, j))) for result in results)
     v = np.linspace(-top, top, _CURVE)
     density = np.full(_CURVE, 1e-3)  # speeds between those of the samples are not quite free
-    for item in results:
-        if item.traces is None or item.traces.speeds is None:
+    for result in results:
+        if result.traces is None or result.traces.speeds is None:
             density += 1.0
         else:
-            edges, count = item.traces.speeds.edges[j], item.traces.speeds.count[j]
+            edges, count = result.traces.speeds.edges[j], result.traces.speeds.count[j]
             density += np.interp(v, 0.5 * (edges[1:] + edges[:-1]), count / count.mean())
     return v, 0.5 * (density + density[::-1])
 
@@ -199,19 +199,19 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
 
     Those of joints that moved in one direction only in the logs of a result are not separate, and left out.
     """
-    robot, load, found = results[0].model.robot, usual_load(results), []
-    one_way = {joint for item in results if item.evidence is not None for joint in item.evidence.one_way}
+    robot, load, quantities = results[0].model.robot, usual_load(results), []
+    one_way = {joint for result in results if result.evidence is not None for joint in result.evidence.one_way}
     for j, joint in enumerate(robot.joints):
         if joint in one_way:
             continue
         unit = joint_units(robot.prismatic[j])["torque"]
-        usual = min(usual_speed(item, j) for item in results)
+        usual = min(usual_speed(result, j) for result in results)
         asked = [
             ("friction", friction_words(robot, j, word, part * usual), part * usual, _ODD) for word, part in SPEEDS.items()
         ]
         for kind, what, speed, weights in (*asked, ("offset", "offset of the torque", usual, _EVEN)):
-            found.append(Quantity(kind, joint, what, unit, *friction_rows(results, j, speed, load, weights)))
-    return [item for item in found if any(row.any() for row in item.rows) and _seen(item.rows, results)]
+            quantities.append(Quantity(kind, joint, what, unit, *friction_rows(results, j, speed, load, weights)))
+    return [quantity for quantity in quantities if any(row.any() for row in quantity.rows) and _is_seen(quantity.rows, results)]
 
 
 def friction_words(robot: Robot, j: int, word: str, speed: float) -> str:
@@ -230,24 +230,24 @@ def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:
     first = results[0]
     unit = np.eye(len(first.fit.base))
     rows = {row: [unit[row]] for row in inertial_rows(first)}
-    for item in results[1:]:
-        own, coefficients = translated(first, item, list(rows))
-        rows = {row: [*rows[row], other] for row, other in zip(own, coefficients, strict=True)}
-    found = []
+    for result in results[1:]:
+        common, coefficients = translated(first, result, list(rows))
+        rows = {row: [*rows[row], other] for row, other in zip(common, coefficients, strict=True)}
+    quantities = []
     for row, parts in rows.items():
         parameter = first.model.parameters[int(first.fit.base.independent[row])]
-        found.append(
+        quantities.append(
             Quantity("inertia", parameter.owner, first.fit.base.labels[row], parameter.unit, parts, [0.0] * len(results))
         )
-    return [item for item in found if _seen(item.rows, results)]
+    return [quantity for quantity in quantities if _is_seen(quantity.rows, results)]
 
 
 def spread_between_logs(quantity: Quantity, results: Sequence[Identification]) -> float:
     """Spread of friction between the logs of a robot, of the result in which it is largest; nan if no result knows its own."""
     known = [
-        float(row @ item.fit.spread_covariance @ row)
-        for row, item in zip(quantity.rows, results, strict=True)
-        if _knows_spread(item)
+        float(row @ result.fit.spread_covariance @ row)
+        for row, result in zip(quantity.rows, results, strict=True)
+        if _knows_spread(result)
     ]
     return float(np.sqrt(max(0.0, *known))) if known else float("nan")
 
@@ -265,36 +265,38 @@ def errors_of_means(quantities: Sequence[Quantity], results: Sequence[Identifica
         Shape (quantities, results), in the units of the quantities.
     """
     usual, most = _usual_spread(quantities, results), max(map(_log_count, results))
-    found = np.zeros((len(quantities), len(results)))
+    errors = np.zeros((len(quantities), len(results)))
     for k, quantity in enumerate(quantities):
         largest = 0.0 if quantity.kind == "inertia" else float(np.nan_to_num(spread_between_logs(quantity, results)))
-        for i, (row, laws, item) in enumerate(zip(quantity.rows, quantity.laws, results, strict=True)):
-            of_mean = row_error(item, row) if quantity.kind == "inertia" else row_error(item, row, item.fit.of_mean.covariance)
-            least = usual * abs(float(row @ item.fit.params)) if quantity.kind == "friction" else 0.0
+        for i, (row, laws, result) in enumerate(zip(quantity.rows, quantity.laws, results, strict=True)):
+            of_mean = (
+                row_error(result, row) if quantity.kind == "inertia" else row_error(result, row, result.fit.of_mean.covariance)
+            )
+            least = usual * abs(float(row @ result.fit.params)) if quantity.kind == "friction" else 0.0
             unknown = math.sqrt(largest**2 + _unseen_variance(largest, most, least))
-            if _knows_spread(item):
-                own = row_error(item, row, item.fit.spread_covariance)
-                unknown = math.sqrt(_unseen_variance(own, _log_count(item), least) / _log_count(item))
-            found[k, i] = max(float(np.linalg.norm([of_mean, laws, unknown])), _from_physics(item, row))
-    return found
+            if _knows_spread(result):
+                spread = row_error(result, row, result.fit.spread_covariance)
+                unknown = math.sqrt(_unseen_variance(spread, _log_count(result), least) / _log_count(result))
+            errors[k, i] = max(float(np.linalg.norm([of_mean, laws, unknown])), _from_physics(result, row))
+    return errors
 
 
-def _unseen_variance(own: float, logs: int, usual: float) -> float:
+def _unseen_variance(spread: float, logs: int, usual: float) -> float:
     """Variance by which the mean of a joint's squared spread and the usual one exceeds the former, by degrees of freedom.
 
     Weights as of an empirical Bayes estimate (Smyth 2004), with :data:`_USUAL_FREEDOM` for the usual spread.
     """
-    return _USUAL_FREEDOM * max(usual**2 - own**2, 0.0) / (max(logs - 1, 0) + _USUAL_FREEDOM)
+    return _USUAL_FREEDOM * max(usual**2 - spread**2, 0.0) / (max(logs - 1, 0) + _USUAL_FREEDOM)
 
 
 def _usual_spread(quantities: Sequence[Quantity], results: Sequence[Identification]) -> float:
     """Spread of friction between logs over friction, rms over the joints of all results that know it; zero if none does."""
     shares = [
-        row_error(item, row, item.fit.spread_covariance) / positive(abs(float(row @ item.fit.params)))
+        row_error(result, row, result.fit.spread_covariance) / positive(abs(float(row @ result.fit.params)))
         for quantity in quantities
         if quantity.kind == "friction"
-        for row, item in zip(quantity.rows, results, strict=True)
-        if _knows_spread(item)
+        for row, result in zip(quantity.rows, results, strict=True)
+        if _knows_spread(result)
     ]
     return rms(shares) if shares else 0.0
 
@@ -313,5 +315,5 @@ def _log_count(ident: Identification) -> int:
     return 0 if ident.fit.changes is None else len(ident.fit.changes.logs)
 
 
-def _seen(rows: Sequence[Array], results: Sequence[Identification]) -> bool:
-    return all(item.fit.seen[np.flatnonzero(np.abs(row) > 1e-12)].all() for row, item in zip(rows, results, strict=True))
+def _is_seen(rows: Sequence[Array], results: Sequence[Identification]) -> bool:
+    return all(result.fit.seen[np.flatnonzero(np.abs(row) > 1e-12)].all() for row, result in zip(rows, results, strict=True))

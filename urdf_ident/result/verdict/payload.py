@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..errors import EstimationError
-from ..estimation.estimators.payload import PayloadFit, PayloadProblem
-from ..estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
-from ..estimation.uncertainty.simple_motions import SECONDS, STATES, simple_motions
-from ..judgements.catalogue import Id, Severity
-from ..judgements.judgement import Judgement, Remedy
-from ..judgements.verdict import Verdict
-from ..linalg import Array, positive, triangle
-from ..model.row_groups import joint_of
-from ..result.identification import Identification
-from .payload_quantities import Quantities
+from ...consistency.payload_quantities import Quantities
+from ...errors import EstimationError
+from ...estimation.estimators.payload import PayloadFit, PayloadProblem
+from ...estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
+from ...estimation.uncertainty.simple_motions import SECONDS, STATES, simple_motions
+from ...judgements.catalogue import Id, Severity
+from ...judgements.judgement import Judgement, Remedy
+from ...judgements.verdict import Verdict
+from ...linalg import Array, positive, triangle
+from ...model.row_groups import joint_of
+from ...result.identification import Identification
 
 #: Relative standard errors of the mass below which the verdict is good, and above which it is poor.
 _GOOD, _POOR = 0.02, 0.2
