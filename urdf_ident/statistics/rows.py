@@ -4,7 +4,7 @@ W and tau pass through the same zero-phase low-pass and decimation ("parallel fi
 memory allows exact streaming of the regressor in chunks.
 
 Successive friction laws share most of their columns: the rigid-body columns do not depend on the laws, and a law's columns do
-not depend on other laws. Filtered and decimated they are kept as long as their segment (:class:`_Kept`), as far as there is
+not depend on other laws. Filtered and decimated they are kept as long as their motion (:class:`_Kept`), as far as there is
 room; only columns that depend on the rigid torque, which changes with every estimate, are computed again.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
-from weakref import WeakKeyDictionary
+from weakref import finalize
 
 import numpy as np
 
@@ -233,16 +233,17 @@ def _weighted_rows(
 
 
 class _Kept:
-    """Filtered columns of one segment: of a term, or of the rigid bodies by row group.
+    """Filtered columns of one motion: of a term, or of the rigid bodies by row group.
 
     Attributes:
-        held: Number of values of all segments.
+        held: Number of values of all motions.
+        of: The arrays of the motion, the positions excepted, with which it is forgotten.
     """
 
     held: ClassVar[int] = 0
 
-    def __init__(self) -> None:
-        self.size, self.columns = 0, dict[Hashable, list[Array]]()
+    def __init__(self, of: Sequence[Array | None]) -> None:
+        self.size, self.columns, self.of = 0, dict[Hashable, list[Array]](), of
 
     def keep(self, key: Hashable, arrays: list[Array]) -> list[Array]:
         """Keeps columns if there is room, and returns them."""
@@ -257,7 +258,8 @@ class _Kept:
         _Kept.held -= self.size
 
 
-_KEPT: WeakKeyDictionary[Segment, _Kept] = WeakKeyDictionary()
+#: By the arrays that columns depend on: a segment with other weights or torques has the same columns.
+_KEPT: dict[tuple[float, ...], _Kept] = {}
 
 
 def _rigid_key(model: DynamicModel, row_filter: RowFilter) -> Hashable:
@@ -266,7 +268,12 @@ def _rigid_key(model: DynamicModel, row_filter: RowFilter) -> Hashable:
 
 def _kept(model: DynamicModel, segment: Segment, row_filter: RowFilter) -> _Kept | None:
     """What is kept of a segment; None if there is no room for its rigid columns."""
-    kept = _KEPT.setdefault(segment, _Kept())
+    others = segment.v, segment.a, segment.qm, segment.vm, segment.am, segment.before, segment.reference_torque
+    place = (segment.rate, id(segment.q), *map(id, others))
+    if place not in _KEPT:
+        _KEPT[place] = _Kept(others)
+        finalize(segment.q, _KEPT.pop, place, None)
+    kept = _KEPT[place]
     size = row_filter.output_rows(len(segment)) * sum(len(places) for _, places in model.compact_inertial)
     return kept if _Kept.held + size <= MOST or _rigid_key(model, row_filter) in kept.columns else None
 
