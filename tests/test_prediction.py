@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from logs import fourier
 from scipy.interpolate import CubicSpline
+from scipy.signal import lfilter
 from test_selection import make_logs, prepared, with_torque
 
 from urdf_ident.errors import ModelError
@@ -368,6 +369,30 @@ def test_what_holds_the_parameters_back_from_the_data_is_in_the_intervals(logs: 
     added = moved.torque(part.q, part.v, part.a) - ident.torque(part.q, part.v, part.a)
     before = np.ptp(ident.torque_prediction_interval(part.q, part.v, part.a), axis=-1) / 2
     assert np.all(np.ptp(ends, axis=-1) / 2 < before + np.abs(added) + 0.2)
+
+
+def test_friction_that_builds_up_in_time_has_its_state_along_a_motion_and_is_unknown_of_samples(
+    robot: Robot, logs: list
+) -> None:
+    """Drag of 3 N·m that rises within 0.5 s after each reversal of the last joint."""
+    towards = [np.tanh(np.gradient(log.position[:, 2], log.time) / 0.02) for log in logs]
+    share = 1 - np.exp(-np.median(np.diff(logs[0].time)) / 0.5)
+    drag = [lfilter([share], [1, share - 1], sign) for sign in towards]
+    efforts = [log.effort + 3.0 * np.outer(z, [0, 0, 1]) for log, z in zip(logs, drag, strict=True)]
+    lagging = [replace(log, effort=effort) for log, effort in zip(logs, efforts, strict=True)]
+    model = DynamicModel(robot, friction={joint: [*SIMPLE, *["relaxing"] * (joint == "j3")] for joint in robot.joints})
+    found = identify(model, lagging[:3], held_out=lagging[3:])
+    held = [joint["held"] for joint in found.validation[0]["per_joint"]]
+    assert min(held) > 0.9
+    (log,) = prepared(found.model, lagging[3:])
+    (part,) = log.segments
+    measured = lowpass(part.tau, part.rate, found.prediction_band)[:, 2]
+    inside, width = {}, {}
+    for rate in (0.0, part.rate):
+        low, high = found.torque_prediction_interval(part.q, part.v, part.a, rate=rate)[:, 2].T
+        inside[rate], width[rate] = np.mean((low <= measured) & (measured <= high)), np.mean(high - low)
+    assert min(inside.values()) > 0.9
+    assert width[part.rate] < 0.4 * width[0.0]
 
 
 def test_constraints_that_contradict_the_data_are_in_the_held_out_error(robot: Robot, logs: list) -> None:

@@ -16,7 +16,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.trained import outside
 from ..parallel import one_thread
 from ..result.dynamics.adaptation import chosen_settings
-from ..result.dynamics.intervals import torque_prediction_interval
+from ..result.dynamics.intervals import prediction_reach
 from ..result.dynamics.speed_range import HeldOutMotion
 from ..result.evidence.scores import predict, validate_log
 from ..result.evidence.traces import LOGS, Traces, log_trace, speed_profile
@@ -193,9 +193,9 @@ def _held(ident: Identification, log: PreparedLog) -> list[float]:
         return []
     thin, held = max(1, sum(map(len, log.segments)) // _INTERVALS), []
     for part in log.segments:
-        ends = torque_prediction_interval(ident, part.q[::thin], part.v[::thin], part.a[::thin])
-        torque = lowpass(part.total, part.rate, ident.prediction_band)[::thin]
-        held.append((ends[..., 0] <= torque) & (torque <= ends[..., 1]))
+        torque = lowpass(part.total, part.rate, ident.prediction_band) - ident.model.effort_along(ident.theta, part)
+        ends, error = prediction_reach(ident, part.q[::thin], part.v[::thin], part.a[::thin]), torque[::thin]
+        held.append((ends[..., 0] <= error) & (error <= ends[..., 1]))
     return [float(share) for share in np.vstack(held).mean(axis=0)]
 
 

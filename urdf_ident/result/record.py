@@ -92,6 +92,7 @@ class Record(ReadOnly):
         *,
         deformation: ArrayLike | None = None,
         deformation_rate: ArrayLike | None = None,
+        rate: float = 0.0,
     ) -> Array:
         """Identified inverse dynamics, friction and rotor inertia included; one sample takes microseconds.
 
@@ -102,6 +103,8 @@ class Record(ReadOnly):
             deformation: Motor minus link position after the gear, as measured by the encoders, same shape [rad or m]. If
                 given, the residual is added; otherwise the torque is that of links and friction.
             deformation_rate: Its rate, same shape [rad/s or m/s].
+            rate: Samples per second of a motion [Hz], for friction that builds up in time; 0 for samples that do not follow
+                one another: that of steady sliding.
 
         Returns:
             Shape as ``q`` [N·m or N].
@@ -111,21 +114,21 @@ class Record(ReadOnly):
             ShapeError: The shapes of the arrays are wrong.
         """
         position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, v, a))
-        apart, rate = (None if x is None else np.asarray(x, dtype=float) for x in (deformation, deformation_rate))
-        for name, x in (("v", velocity), ("a", acceleration), ("deformation", apart), ("deformation_rate", rate)):
+        apart, turning = (None if x is None else np.asarray(x, dtype=float) for x in (deformation, deformation_rate))
+        for name, x in (("v", velocity), ("a", acceleration), ("deformation", apart), ("deformation_rate", turning)):
             if x is not None and x.shape != position.shape:
                 check_shape(name, x.shape, position.shape)
         if position.ndim == 1 and self.online is not None:
             check_shape("q", position.shape, (self.model.n,))
-            return self.online(position, velocity, acceleration, apart, rate)
-        tau = self.model.torque(self.theta, position, velocity, acceleration)
+            return self.online(position, velocity, acceleration, apart, turning)
+        tau = self.model.torque(self.theta, position, velocity, acceleration, rate=rate)
         if apart is None:
             return tau
         if self.residual is None:
             raise ModelError(
                 "a deformation was given, and this result holds no residual", remedy="leave it out, or learn one (compensate)"
             )
-        return np.asarray(tau + self.residual.read(position, velocity, acceleration, apart, rate))
+        return np.asarray(tau + self.residual.read(position, velocity, acceleration, apart, turning))
 
     @property
     def prediction_band(self) -> float:

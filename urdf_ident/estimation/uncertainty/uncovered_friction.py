@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...friction import Sliding
+from ...friction import Relaxing, Sliding
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.trained import sliders
@@ -112,6 +112,23 @@ def smeared_friction(
     time, risen = _step_response(band)
     since = np.maximum(np.abs(v) / np.maximum(np.abs(a), 1e-12) - 0.5 * period, 0.0)
     return np.asarray(half * np.abs(1.0 - np.interp(since, time, risen)))
+
+
+def building_friction(model: DynamicModel, theta: Array) -> Array:
+    """Returns the uncertainty of friction that builds up in time, of samples that do not tell its state, half-width at 95 %.
+
+    Args:
+        model: The rigid model.
+        theta: Its parameters, shape (p,).
+
+    Returns:
+        Shape (n,) [N·m or N]: twice this friction, which may still have the value of the direction before.
+    """
+    found = np.zeros(model.n)
+    for (axis, side), laws in sliders(model).items():
+        share = np.abs(model.drive.rate_weights(axis, side))
+        found += 2.0 * share * sum(abs(float(theta[first])) for first, law in laws if isinstance(law, Relaxing))
+    return found
 
 
 def _step_response(band: float) -> tuple[Array, Array]:

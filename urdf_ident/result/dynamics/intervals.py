@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ...errors import ModelError, check_shape
 from ...estimation.uncertainty.prediction import HeldOutResidual
-from ...estimation.uncertainty.uncovered_friction import smeared_friction, unseen_friction
+from ...estimation.uncertainty.uncovered_friction import building_friction, smeared_friction, unseen_friction
 from ...files.records import record
 from ...linalg import Array, BoolArray, shaped, triangle
 from ...model.posterior import Posterior
@@ -68,17 +68,21 @@ def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alp
     return functional_interval(ident.fit, ident.factor, _torque_rows(ident, position, velocity, acceleration), alpha)
 
 
-def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05) -> Array:
+def torque_prediction_interval(
+    ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05, *, rate: float = 0.0
+) -> Array:
     """Prediction intervals of *measured* torque, low-passed at :attr:`.Record.prediction_band`.
 
     They consist of held-out residuals at such speeds, the posterior of the parameters, friction at speeds and in directions
-    that the data do not cover, and the step of friction that the low-pass smears. They are not symmetric: rotor inertia that
-    slow logs do not show is larger than exported, or zero.
+    that the data do not cover, friction that builds up in time where the motion does not tell its state, and the step of
+    friction that the low-pass smears. They are not symmetric: rotor inertia that slow logs do not show is larger than
+    exported, or zero.
 
     Args:
         ident: The result, without elastic joints.
         q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
         alpha: One minus the level of confidence, a fraction.
+        rate: Samples per second of a motion [Hz]; 0 for samples that do not follow one another.
 
     Returns:
         Lower and upper ends around ``torque``, shape (N, n, 2) or (n, 2) [N·m or N]; ±inf where nothing could be held out.
@@ -88,26 +92,43 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
         ShapeError: The arrays do not fit.
     """
     require_rigid(ident)
+    centre = np.asarray(ident.torque(q, v, a, rate=rate))
+    return centre[..., None] + prediction_reach(ident, q, v, a, alpha, state_known=rate > 0)
+
+
+def prediction_reach(
+    ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05, *, state_known: bool = True
+) -> Array:
+    """Ends of :func:`torque_prediction_interval` relative to the predicted torque.
+
+    Args:
+        q, v, a, alpha: As there.
+        state_known: Whether the prediction has the state of friction that builds up in time, instead of steady sliding.
+
+    Returns:
+        Shape (N, n, 2) or (n, 2) [N·m or N].
+    """
     from scipy.special import ndtri
 
     position, velocity, acceleration = _motion(q, v, a)
-    centre = ident.torque(position, velocity, acceleration)
     if not ident.prediction:
-        return np.stack([np.full_like(centre, -np.inf), np.full_like(centre, np.inf)], axis=-1)
+        return np.broadcast_to([-np.inf, np.inf], (*position.shape, 2))
     residual = record(HeldOutResidual, ident.prediction)
-    held_out = residual.reach(np.atleast_2d(velocity), np.atleast_2d(acceleration), alpha).reshape(centre.shape)
+    p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
+    variance = np.square(residual.reach(s, t, alpha)).reshape(position.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), position, velocity, acceleration)
     median, below, above = _parameter_reach(ident, rows, residual.variance, alpha)
-    smeared, variance = np.zeros_like(centre), held_out**2
+    smeared = np.zeros_like(position)
     if residual.seen is not None:
-        p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
-        unseen = unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)
-        variance = variance + np.square(ndtri(1 - alpha / 2) / SIGMAS * unseen).reshape(centre.shape)
-        smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band, residual.period).reshape(centre.shape)
+        unseen = np.square(unseen_friction(ident.model, ident.theta, residual.seen, p, s, t))
+        if not state_known:
+            unseen += np.square(building_friction(ident.model, ident.theta))
+        variance += (ndtri(1 - alpha / 2) / SIGMAS) ** 2 * unseen.reshape(position.shape)
+        smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band, residual.period).reshape(position.shape)
     ends = []
     for side, reach in ((-1.0, below), (1.0, above)):
         shift = np.hypot(smeared, np.maximum(side * median, 0.0))
-        ends.append(centre + side * _around_shift(np.sqrt(variance + reach), shift, alpha))
+        ends.append(side * _around_shift(np.sqrt(variance + reach), shift, alpha))
     return np.stack(ends, axis=-1)
 
 
