@@ -193,8 +193,8 @@ def _held(ident: Identification, log: PreparedLog) -> list[float]:
         return []
     thin, held = max(1, sum(map(len, log.segments)) // _INTERVALS), []
     for part in log.segments:
-        torque = lowpass(part.total, part.rate, ident.prediction_band) - ident.model.effort_along(ident.theta, part)
-        ends, error = prediction_reach(ident, part.q[::thin], part.v[::thin], part.a[::thin]), torque[::thin]
+        error = lowpass(part.total - ident.model.effort_along(ident.theta, part), part.rate, ident.prediction_band)[::thin]
+        ends = prediction_reach(ident, part.q[::thin], part.v[::thin], part.a[::thin])
         held.append((ends[..., 0] <= error) & (error <= ends[..., 1]))
     return [float(share) for share in np.vstack(held).mean(axis=0)]
 

@@ -7,10 +7,12 @@ same low-pass. The quantiles of the absolute error are computed separately at re
 since the reversal relative to the low-pass), and for slow, usual and fast motion. With m time blocks the quantile of level p is
 taken at ``p (1 + 1/m)``, as for one more block (conformal prediction: Vovk, Gammerman, Shafer 2005).
 
-A user compares the low-passed measured torque with the prediction of each sample: at a reversal the model's dry friction is a
-step while that of the low-passed torque is smooth. The difference is no random error: it follows from the low-pass and the step
-(:func:`smeared_friction`), increases with the acceleration at the reversal, and is added to the quantile as it is. Logs with
-gentle starts and stops only would otherwise make the intervals too narrow for reversals in motion.
+Along a motion measured and predicted torque are compared behind the same low-pass. A user who predicts single samples compares
+the low-passed measured torque with each of them: at a reversal the model's dry friction is a step while that of the low-passed
+torque is smooth. The difference is no random error: it follows from the low-pass and the step (:func:`smeared_friction`),
+increases with the acceleration at the reversal, and is added to the quantile as it is. Logs with gentle starts and stops only
+would otherwise make the intervals too narrow for reversals in motion. Neither do single samples tell the state of friction that
+builds up in time (:func:`building_friction`).
 
 Outside the data four terms are added: the posterior variance of the parameters in excess of that along the logs, their bias
 (both with rotor inertia and friction from the data alone, :attr:`.Prior.without_first_fit`), the increase of the residual

@@ -17,6 +17,7 @@ from ...files.records import record
 from ...linalg import Array, BoolArray, shaped, triangle
 from ...model.posterior import Posterior
 from ...model.prior import USUAL_WEIGHT
+from ...signals.filters import lowpass
 from ...statistics.fit import Fit
 from ..record import Record
 
@@ -74,9 +75,9 @@ def torque_prediction_interval(
     """Prediction intervals of *measured* torque, low-passed at :attr:`.Record.prediction_band`.
 
     They consist of held-out residuals at such speeds, the posterior of the parameters, friction at speeds and in directions
-    that the data do not cover, friction that builds up in time where the motion does not tell its state, and the step of
-    friction that the low-pass smears. They are not symmetric: rotor inertia that slow logs do not show is larger than
-    exported, or zero.
+    that the data do not cover, and, of samples that do not follow one another, the state of friction that builds up in time
+    and the step of friction that the low-pass smears. They are not symmetric: rotor inertia that slow logs do not show is
+    larger than exported, or zero.
 
     Args:
         ident: The result, without elastic joints.
@@ -85,7 +86,8 @@ def torque_prediction_interval(
         rate: Samples per second of a motion [Hz]; 0 for samples that do not follow one another.
 
     Returns:
-        Lower and upper ends around ``torque``, shape (N, n, 2) or (n, 2) [N·m or N]; ±inf where nothing could be held out.
+        Lower and upper ends around ``torque``, that of a motion behind the same low-pass, shape (N, n, 2) or (n, 2) [N·m or N];
+        ±inf where nothing could be held out.
 
     Raises:
         ModelError: The joints are elastic, or the level is not between 0 and 1.
@@ -93,17 +95,20 @@ def torque_prediction_interval(
     """
     require_rigid(ident)
     centre = np.asarray(ident.torque(q, v, a, rate=rate))
-    return centre[..., None] + prediction_reach(ident, q, v, a, alpha, state_known=rate > 0)
+    if rate > 0 and ident.prediction:
+        centre = lowpass(centre, rate, ident.prediction_band)
+    return centre[..., None] + prediction_reach(ident, q, v, a, alpha, along=rate > 0)
 
 
 def prediction_reach(
-    ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05, *, state_known: bool = True
+    ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05, *, along: bool = True
 ) -> Array:
     """Ends of :func:`torque_prediction_interval` relative to the predicted torque.
 
     Args:
-        q, v, a, alpha: As there.
-        state_known: Whether the prediction has the state of friction that builds up in time, instead of steady sliding.
+        q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
+        alpha: One minus the level of confidence, a fraction.
+        along: Whether the torque is predicted along a motion and low-passed, instead of each sample by itself.
 
     Returns:
         Shape (N, n, 2) or (n, 2) [N·m or N].
@@ -121,10 +126,12 @@ def prediction_reach(
     smeared = np.zeros_like(position)
     if residual.seen is not None:
         unseen = np.square(unseen_friction(ident.model, ident.theta, residual.seen, p, s, t))
-        if not state_known:
+        if not along:
             unseen += np.square(building_friction(ident.model, ident.theta))
+            smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band, residual.period).reshape(
+                position.shape
+            )
         variance += (ndtri(1 - alpha / 2) / SIGMAS) ** 2 * unseen.reshape(position.shape)
-        smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band, residual.period).reshape(position.shape)
     ends = []
     for side, reach in ((-1.0, below), (1.0, above)):
         shift = np.hypot(smeared, np.maximum(side * median, 0.0))
