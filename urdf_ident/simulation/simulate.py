@@ -174,8 +174,15 @@ class _Drive:
     def __init__(
         self, controller: Controller, trajectory: Trajectory, sensors: Sensors, control_rate: float | None, step: float
     ) -> None:
-        self.controller, self.trajectory, self.sampled = controller, trajectory, control_rate is not None
-        self._reference = _Tabulated(trajectory.evaluate, step / 2, trajectory.duration)
+        self.controller, self.sampled = controller, control_rate is not None
+        self._feedback = None if self.sampled else feedback_of(controller)
+
+        def followed(t: Array) -> tuple[Array, ...]:
+            """Reference positions, velocities and accelerations, and what a controller without memory makes of them."""
+            reference = trajectory.evaluate(t)
+            return tuple(reference) if self._feedback is None else (*reference, self._feedback.feed(*reference))
+
+        self._reference = _Tabulated(followed, step / 2, trajectory.duration)
         self._step, self._counts = step, sensors.counts
         self._held = np.zeros(0)  # nothing held yet
         self._memory = np.zeros(controller.states)
@@ -198,11 +205,7 @@ class _Drive:
         if self.sampled:
             n = plant.robot.n
             return Stages(plant, Feedback(lambda q, v, a: q, np.zeros((n, 2 * n))), lambda t: self._held)
-        feedback = feedback_of(self.controller)
-        if feedback is None:
-            return None
-        feed = _Tabulated(lambda t: (feedback.feed(*self.trajectory.evaluate(t)),), self._step / 2, self.trajectory.duration)
-        return Stages(plant, feedback, lambda t: feed(t)[0])
+        return None if self._feedback is None else Stages(plant, self._feedback, lambda t: self._reference(t)[3])
 
     @property
     def holding(self) -> bool:
@@ -213,7 +216,7 @@ class _Drive:
         """Drive torque and rate of the controller's state at a time."""
         if self.sampled:
             return self._held, np.zeros_like(state)
-        now = Reference(*self._reference(t))
+        now = Reference(*self._reference(t)[:3])
         return self.controller.torque(now, q, v, state), self.controller.rate(now, q, v, state)
 
     def tick(self, t: float, solver: StickSlip) -> None:
@@ -225,7 +228,7 @@ class _Drive:
             counts = np.asarray(self._counts) / np.where(solver.plant.robot.prismatic, 1.0, 2 * np.pi)  # per rad or m
             seen = np.rint(seen * counts) / counts
         v = solver.w if self._last is None else (seen - self._last) / self._period
-        now = Reference(*self._reference(t))
+        now = Reference(*self._reference(t)[:3])
         self._held = self.controller.torque(now, seen, v, self._memory)
         self._memory = self._memory + self._period * self.controller.rate(now, seen, v, self._memory)
         self._last = seen
