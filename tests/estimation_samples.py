@@ -8,6 +8,7 @@ import numpy as np
 from motion_samples import truth
 from scipy.signal import lfilter
 
+from urdf_ident.estimation.estimators.estimator import EstimatorInput
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.base import BaseParameters
@@ -30,6 +31,12 @@ def as_log(segment: Segment, factor: int = 1) -> PreparedLog:
     )
     conditioned = Conditioned((segment,), segment.rate, 10.0, segment.rate / factor, factor, 4.0, "differentiated", {})
     return PreparedLog(recording, QualityReport(recording, (), len(recording)), conditioned)
+
+
+def problem_of(model: DynamicModel, log: PreparedLog, **more: object) -> EstimatorInput:
+    """A log with its estimate by least squares, which other estimators start from."""
+    statistics = build_statistics(model, [log])
+    return EstimatorInput(model, [log], statistics, fit_base(statistics, model.base()), **more)  # type: ignore[arg-type]
 
 
 def coloured(clean: Segment, sigma: float, rho: float, seed: int) -> Segment:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from emps_protocol import matlab_rows
-from estimation_samples import as_log, stacked, with_sign_of
+from estimation_samples import as_log, problem_of, stacked, with_sign_of
 from motion_samples import coupled_model, make_segment, truth
 from scipy.io import loadmat
 
@@ -17,8 +17,8 @@ from urdf_ident.estimation.estimators.instrumental import (
     InstrumentalFit,
     build_instrumented,
     fit_instrumental,
+    instrumental_variables,
     instrumented,
-    iterate_instrumental,
     with_simulated,
 )
 from urdf_ident.friction import Coulomb, Offset, Viscous
@@ -221,7 +221,6 @@ def test_emps_clean_log_shows_no_bias(emps: Emps) -> None:
 
 def test_simulating_with_the_result_settles(model: DynamicModel) -> None:
     """The simulated motion of a plant that hardly depends on its parameters: the second round confirms the first."""
-    base = model.base()
     segment = noisy_columns(model, 2.0, 4)
     log = as_log(replace(segment, simulated=None))
     calls = []
@@ -231,6 +230,6 @@ def test_simulating_with_the_result_settles(model: DynamicModel) -> None:
         clean = segment.simulated
         return [Recording("clean", ("j0", "j1", "j2"), clean.time, clean.q, velocity=clean.v, acceleration=clean.a)]
 
-    found = iterate_instrumental(model, [log], base, simulator, np.zeros(len(base)))
-    assert found.rounds == len(calls) == 2
+    found = instrumental_variables(problem_of(model, log, loop=lambda: simulator))
+    assert found.details["rounds"] == len(calls) == 2
     np.testing.assert_allclose(calls[1], found.fit.params, rtol=1e-9, atol=1e-12)

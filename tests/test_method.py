@@ -11,16 +11,17 @@ import pytest
 import statsmodels.api as sm
 from commands import run
 from conftest import arm_urdf
-from estimation_samples import as_log, stacked, with_sign_of
+from estimation_samples import as_log, problem_of, stacked, with_sign_of
 from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
 from statsmodels.sandbox.regression.gmm import IV2SLS
 
 from urdf_ident.errors import EstimationError, ProjectError
-from urdf_ident.estimation.estimators.full_covariance import cross_factor, fit_full_covariance
+from urdf_ident.estimation.estimators.estimator import Estimated
+from urdf_ident.estimation.estimators.full_covariance import cross_factor, generalized_least_squares
 from urdf_ident.estimation.estimators.instrumental import build_instrumented, fit_instrumental
 from urdf_ident.estimation.estimators.method import METHODS, choose_weighting
-from urdf_ident.estimation.estimators.robust import find_outliers
+from urdf_ident.estimation.estimators.outliers import find_outliers
 from urdf_ident.linalg import Array
 from urdf_ident.logs.read import read_recording
 from urdf_ident.model.drive import Drive
@@ -153,7 +154,7 @@ def test_auto_goes_on_where_irls_cannot(plain: DynamicModel, monkeypatch: pytest
     def fail(*_: object, **__: object) -> None:
         raise EstimationError("does not converge")
 
-    monkeypatch.setattr(module, "fit_robust", fail)
+    monkeypatch.setattr(module, "robust", fail)
     decision = choose_weighting(plain, [log])
     assert decision.name == "wls"
     assert "IRLS cannot help: does not converge" in decision.why
@@ -191,9 +192,9 @@ def test_gls_is_statsmodels_gls(plain: DynamicModel) -> None:
     base = plain.base()
     _, segment = correlated(plain, 2, 200)
     log = as_log(segment)
-    found = fit_full_covariance(plain, [log], base, fit_base(build_statistics(plain, [log]), base))
+    found = generalized_least_squares(problem_of(plain, log))
     X, y = stacked(plain, base, log)
-    expected = sm.GLS(y, X, sigma=np.kron(found.covariance, np.eye(200))).fit(method="qr")
+    expected = sm.GLS(y, X, sigma=np.kron(omega(found), np.eye(200))).fit(method="qr")
     np.testing.assert_allclose(found.fit.bse, expected.bse, rtol=1e-8)
     # its covariance is that of the round before, which has converged to a thousandth of a standard error
     assert (np.abs(found.fit.params - expected.params) < 1e-3 * expected.bse).all()
@@ -222,6 +223,12 @@ def test_instruments_are_statsmodels_two_stages(plain: DynamicModel) -> None:
 # --- full covariance ------------------------------------------------------------------------------------------------
 
 
+def omega(found: Estimated) -> Array:
+    """The covariance of one sample's rows that an estimate is weighted by."""
+    weight = np.array(list(found.fit.row_weights.values()))
+    return np.array(found.details["correlation"]) / np.outer(weight, weight)
+
+
 def correlated(model: DynamicModel, seed: int, samples: int = 600) -> tuple[Array, object]:
     mix = np.array([[0.6, 0, 0], [0.55, 0.1, 0], [0.3, 0.02, 0.05]])
     clean = make_segment(model, samples, seed=4)
@@ -231,16 +238,16 @@ def correlated(model: DynamicModel, seed: int, samples: int = 600) -> tuple[Arra
 
 def test_correlated_joints_are_worth_knowing(plain: DynamicModel) -> None:
     """Gauss-Markov: with a known correlation of 0.9 between joints errors shrink, and are what they are said to be."""
-    base, true = plain.base(), plain.base().of(truth(plain))
+    true = plain.base().of(truth(plain))
     z, wls, gls = [], [], []
     for seed in range(12):
-        omega, segment = correlated(plain, seed)
+        exact, segment = correlated(plain, seed)
         log = as_log(segment)
-        first = fit_base(build_statistics(plain, [log]), base)
-        found = fit_full_covariance(plain, [log], base, first)
-        np.testing.assert_allclose(found.covariance, omega, rtol=0.25, atol=0.02)
+        problem = problem_of(plain, log)
+        found = generalized_least_squares(problem)
+        np.testing.assert_allclose(omega(found), exact, rtol=0.25, atol=0.02)
         z.append((found.fit.params - true) / found.fit.bse)
-        wls.append(first.params - true)
+        wls.append(problem.least_squares.params - true)
         gls.append(found.fit.params - true)
     assert np.sqrt(np.mean(np.square(z))) == pytest.approx(1.0, abs=0.15)
     gain = np.sqrt(np.mean(np.square(gls), axis=0)) / np.sqrt(np.mean(np.square(wls), axis=0))
@@ -255,11 +262,11 @@ def test_covariance_and_estimate_may_take_their_time() -> None:
     _, q, v, a = fourier(3, 20.0, 100.0, 0)
     tau = torques(robot, Truth.of(3), q, v, a) + 0.05 * np.random.default_rng(0).standard_normal(q.shape)
     log = as_log(Segment("log", 0.0, 100.0, q, v, a, tau))
-    found = fit_full_covariance(model, [log], model.base(), fit_base(build_statistics(model, [log]), model.base()))
-    assert found.rounds > 20
-    assert abs(found.correlation[1, 2]) > 0.9
+    found = generalized_least_squares(problem_of(model, log))
+    assert found.details["rounds"] > 20
+    assert abs(found.details["correlation"][1][2]) > 0.9
     again = cross_factor(model, [log]).covariance(found.fit)
-    np.testing.assert_allclose(again, found.covariance, atol=1e-3 * np.abs(again).max())
+    np.testing.assert_allclose(again, omega(found), atol=1e-3 * np.abs(again).max())
 
 
 def test_copies_of_a_joint_are_refused(plain: DynamicModel) -> None:
@@ -279,12 +286,12 @@ def test_what_it_hands_on_is_its_own_estimate(plain: DynamicModel) -> None:
     log = as_log(segment, 2)
     parts = (segment.slice(0, 250), segment.slice(300, 600))
     log = replace(log, conditioned=replace(log.conditioned, segments=parts))
-    first = build_statistics(plain, [log])
-    found = fit_full_covariance(plain, [log], base, fit_base(first, base))
+    problem = problem_of(plain, log)
+    found = generalized_least_squares(problem)
     again = fit_base(found.statistics, base, weights=found.fit.row_weights)
     np.testing.assert_allclose(again.params, found.fit.params, rtol=1e-9, atol=1e-11)
     assert [(e.log, e.block, e.group, e.rows) for e in found.statistics.entries] == [
-        (e.log, e.block, e.group, e.rows) for e in first.entries
+        (e.log, e.block, e.group, e.rows) for e in problem.statistics.entries
     ]
 
 

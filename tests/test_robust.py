@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from conftest import arm_urdf
-from estimation_samples import as_log, stacked
+from estimation_samples import as_log, problem_of, stacked
 from motion_samples import coupled_model, make_segment, truth
 
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators import robust
-from urdf_ident.estimation.estimators.robust import LOSSES, fit_robust, huber, tukey
+from urdf_ident.estimation.estimators.robust import LOSSES, huber, tukey
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
@@ -39,25 +39,25 @@ def spoilt(segment, share: float, size: float, seed: int = 0):
 def test_without_a_row_filter_it_is_the_m_estimate_of_statsmodels(single: DynamicModel, loss: str, norm: object) -> None:
     base = single.base()
     log = as_log(spoilt(make_segment(single, 500, sigma=0.1, seed=3), 0.08, 3.0))
-    found = fit_robust(single, [log], base, loss=loss, converged=1e-9)
+    found = robust.robust(problem_of(single, log, loss=loss), converged=1e-9)
     X, y = stacked(single, base, log)
     start = sm.RLM(y, X, M=sm.robust.norms.HuberT()).fit(tol=1e-10, maxiter=200)
     reference = sm.RLM(y, X, M=norm).fit(start_params=start.params, tol=1e-11, maxiter=500)
     np.testing.assert_allclose(found.fit.params, reference.params, rtol=1e-7, atol=1e-8)
-    assert next(iter(found.scale.values())) == pytest.approx(reference.scale, rel=1e-7)
+    assert next(iter(found.details["scale"].values())) == pytest.approx(reference.scale, rel=1e-7)
 
 
 def test_rounds_that_hardly_move_are_good_enough(single: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """A median of samples need not converge to the last digit; one that moves the estimate is refused."""
     log = as_log(spoilt(make_segment(single, 500, sigma=0.1, seed=3), 0.08, 3.0))
-    converged = fit_robust(single, [log], single.base(), converged=1e-9)
+    converged = robust.robust(problem_of(single, log), converged=1e-9)
     monkeypatch.setattr(robust, "ROUNDS", 6)
-    found = fit_robust(single, [log], single.base(), converged=1e-9)
+    found = robust.robust(problem_of(single, log), converged=1e-9)
     moved = np.abs(found.fit.params - converged.fit.params) / converged.fit.bse
     assert 1e-9 < moved.max() < robust.CIRCLE
     monkeypatch.setattr(robust, "ROUNDS", 2)
     with pytest.raises(EstimationError, match=r"does not converge.*after 2 rounds; look for a log"):
-        fit_robust(single, [log], single.base(), converged=1e-9)
+        robust.robust(problem_of(single, log), converged=1e-9)
 
 
 @pytest.mark.parametrize("factor", [1, 4])
@@ -75,7 +75,7 @@ def test_spoilt_samples_before_the_filter_hardly_matter(factor: int) -> None:
         errors["clean"].append(fit_base(build_statistics(model, [good]), base, method="ols").params - true)
         errors["ols"].append(fit_base(build_statistics(model, [bad]), base, method="ols").params - true)
         for loss in LOSSES:
-            errors[loss].append(fit_robust(model, [bad], base, loss=loss).fit.params - true)
+            errors[loss].append(robust.robust(problem_of(model, bad, loss=loss)).fit.params - true)
     size = {name: np.sqrt(np.mean(np.square(values), axis=0)) for name, values in errors.items()}
     ratio = {name: float(np.median(values / size["clean"])) for name, values in size.items()}
     assert ratio["tukey"] <= 1.5
@@ -117,10 +117,10 @@ def test_good_data_give_what_least_squares_give_and_say_so() -> None:
     model = coupled_model()
     log = as_log(make_segment(model, 1500, sigma=np.array([0.5, 0.01, 0.002])))
     statistics = build_statistics(model, [log])
-    found, plain = fit_robust(model, [log], model.base()), fit_base(statistics, model.base())
+    found, plain = robust.robust(problem_of(model, log)), fit_base(statistics, model.base())
     assert (np.abs(found.fit.params - plain.params) < 1.5 * plain.bse).all()
-    assert all(share < 0.1 for share in found.down_weighted.values())
-    np.testing.assert_allclose(list(found.scale.values()), list(plain.sigma.values()), rtol=0.1)
+    assert all(share < 0.1 for share in found.details["down_weighted"].values())
+    np.testing.assert_allclose(list(found.details["scale"].values()), list(plain.sigma.values()), rtol=0.1)
     assert found.fit.method == "irls (tukey)"
     assert np.isfinite(with_covariance(found.fit, found.statistics, "jackknife").bse).all()
 
@@ -134,7 +134,7 @@ def test_weights_of_the_losses() -> None:
 def test_unknown_loss_and_exact_data_are_refused(single: DynamicModel) -> None:
     log = as_log(make_segment(single, 300, sigma=0.1))
     with pytest.raises(EstimationError, match="did you mean 'huber'"):
-        fit_robust(single, [log], single.base(), loss="hubber")
+        robust.robust(problem_of(single, log, loss="hubber"))
     at_rest = as_log(replace(log.segments[0], tau=0 * log.segments[0].tau))
     with pytest.raises(EstimationError, match="exactly zero"):
-        fit_robust(single, [at_rest], single.base())
+        robust.robust(problem_of(single, at_rest))

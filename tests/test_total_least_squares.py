@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from estimation_samples import as_log
+from estimation_samples import as_log, problem_of
 from motion_samples import make_segment, robot_3r, truth
 
 from urdf_ident.errors import EstimationError
-from urdf_ident.estimation.estimators.estimator import EstimatorInput
 from urdf_ident.estimation.estimators.method import choose_weighting, refine
 from urdf_ident.estimation.estimators.total_least_squares import (
     fit_total_least_squares,
@@ -105,12 +104,12 @@ def test_least_squares_is_biased_and_total_least_squares_is_not() -> None:
         log = shaken(model, seed)
         statistics = build_statistics(model, [log])
         fit = fit_base(statistics, base)
-        noise = noisy_columns(model, [log], base)
-        np.testing.assert_allclose(noise.position, SIGMA, rtol=0.1)
-        found = fit_total_least_squares(statistics, fit, noise)
+        position, noise = noisy_columns(model, [log], base)
+        np.testing.assert_allclose(position, SIGMA, rtol=0.1)
+        found, transform, _ = fit_total_least_squares(statistics, fit, noise)
         least.append(fit.params)
-        total.append(found.fit.params)
-        spread.append(np.sqrt(np.diag(found.transform @ fit.covariance @ found.transform.T)))
+        total.append(found.params)
+        spread.append(np.sqrt(np.diag(transform @ fit.covariance @ transform.T)))
     size = np.std(total, axis=0, ddof=1)
     off = [np.abs(np.mean(some, axis=0) - exact) / (size / np.sqrt(len(total))) for some in (least, total)]
     assert np.sqrt(np.mean(off[1] ** 2)) < 0.5 * np.sqrt(np.mean(off[0] ** 2))
@@ -123,9 +122,7 @@ def test_the_method_hands_on_its_own_estimate() -> None:
     """What follows reads factors: weighted least squares on them is the estimate; exact positions change nothing."""
     model = DynamicModel(robot_3r(), friction=["viscous", "offset"])
     base, log = model.base(), shaken(model, 1)
-    statistics = build_statistics(model, [log])
-    problem = EstimatorInput(model, [log], statistics, fit_base(statistics, base))
-    found = refine(choose_weighting(model, [log], "tls"), problem)
+    found = refine(choose_weighting(model, [log], "tls"), problem_of(model, log))
     assert found.fit.method == "tls"
     assert "noise of the positions" in found.describe()
     again = fit_base(found.statistics, base, weights=found.fit.row_weights)
@@ -133,5 +130,5 @@ def test_the_method_hands_on_its_own_estimate() -> None:
     exact = as_log(make_segment(model, 800, sigma=0.2))
     factors = build_statistics(model, [exact])
     plain = fit_base(factors, base)
-    still = fit_total_least_squares(factors, plain, noisy_columns(model, [exact], base))
-    assert (np.abs(still.fit.params - plain.params) < 0.01 * plain.bse).all()
+    still, _, _ = fit_total_least_squares(factors, plain, noisy_columns(model, [exact], base)[1])
+    assert (np.abs(still.params - plain.params) < 0.01 * plain.bse).all()

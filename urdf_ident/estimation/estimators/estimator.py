@@ -85,6 +85,7 @@ class Estimated:
         own_errors: Whether the standard errors are those of the estimator itself.
         logs: Logs from which the rows of the statistics can be computed again; the prepared logs if None; empty if impossible.
         refit: The same estimator for part of ``solved``, for cross-validation; weighted least squares if None.
+        weights: Log → weights of the samples of its segments, shape (N, groups) each, 0 to 1; all 1 if None.
         transform: T, shape (b, b), if the covariance is ``T V Tᵀ`` with V that of least squares on the statistics; V if None.
     """
 
@@ -96,6 +97,7 @@ class Estimated:
     details: Mapping[str, Any] = field(default_factory=dict)
     refit: Callable[[StatisticSet], Fit] | None = None
     solved: StatisticSet | None = None
+    weights: Mapping[str, Sequence[Array]] | None = None
     transform: Array | None = None
 
     def as_dict(self) -> dict[str, Any]:

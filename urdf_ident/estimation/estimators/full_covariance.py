@@ -17,12 +17,11 @@ import numpy as np
 
 from ...errors import EstimationError
 from ...linalg import Array, solve_triangular, triangle
-from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import BlockFactors
 from ...statistics.entries import Layout, Statistic, blocks_of
-from ...statistics.fit import Fit, fit_base
+from ...statistics.fit import Fit
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
 from ...statistics.statistic import StatisticSet
@@ -34,69 +33,34 @@ CONVERGED, ROUNDS = 1e-3, 100
 SINGULAR = 1e10
 
 
-@dataclass(frozen=True, eq=False)
-class FullCovarianceFit:
-    """An estimate with the full covariance of a sample's rows.
+def generalized_least_squares(problem: EstimatorInput) -> Estimated:
+    """Least squares with the full covariance of a sample's rows.
 
-    Attributes:
-        fit: The estimate, ``method`` "gls"; its standard errors are scaled by the whitened residual.
-        statistics: The whitened rows, times the marginal standard deviation of their group, so that units are unchanged.
-        covariance: Ω, shape (groups, groups) [unit of torque squared].
-    """
-
-    fit: Fit
-    statistics: StatisticSet
-    covariance: Array
-    rounds: int
-
-    @property
-    def correlation(self) -> Array:
-        """Correlation of the residuals of one sample, shape (groups, groups)."""
-        std = np.sqrt(np.diag(self.covariance))
-        return np.asarray(self.covariance / np.outer(std, std))
-
-
-def fit_full_covariance(
-    model: DynamicModel,
-    logs: Sequence[PreparedLog],
-    base: BaseParameters,
-    start: Fit,
-    *,
-    reference: Array | None = None,
-) -> FullCovarianceFit:
-    """Estimates the base parameters with the full covariance of one sample's rows.
-
-    Args:
-        reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
+    Its standard errors are scaled by the whitened residual. The statistics are the whitened rows, times the marginal standard
+    deviation of their group, so that units are unchanged.
 
     Raises:
         EstimationError: Fewer rows than parameters, a singular covariance of the residuals, or no convergence.
     """
+    model, logs, fit = problem.model, problem.logs, problem.least_squares
     cross = cross_factor(model, logs)
-    fit = start
     for turn in range(1, ROUNDS + 1):
         covariance = cross.covariance(fit)
-        weights = {group.name: 1.0 / s for group, s in zip(model.groups, np.sqrt(np.diag(covariance)), strict=True)}
-        before, fit = fit, fit_base(cross.whitened(covariance), base, reference=reference, weights=weights)
+        std = np.sqrt(np.diag(covariance))
+        weights = {group.name: 1.0 / s for group, s in zip(model.groups, std, strict=True)}
+        before, fit = fit, problem.refit(weights)(cross.whitened(covariance))
         if fit.distance(before.params) < CONVERGED:
             kind = "model-based (full covariance of a sample's rows, samples independent)"
             statistics = _whitened_statistics(model, logs, covariance)
-            return FullCovarianceFit(replace(fit, method="gls", covariance_kind=kind), statistics, covariance, turn)
+            return Estimated(
+                replace(fit, method="gls", covariance_kind=kind),
+                statistics,
+                logs=(),
+                details={"rounds": turn, "correlation": (covariance / np.outer(std, std)).tolist()},
+                refit=problem.refit(fit.row_weights),
+                solved=statistics,
+            )
     raise EstimationError("covariance and estimate do not converge", got=f"{ROUNDS} rounds", remedy="use method wls")
-
-
-def generalized_least_squares(problem: EstimatorInput) -> Estimated:
-    """Least squares with the full covariance of a sample's rows as an estimator."""
-    first = problem.least_squares
-    found = fit_full_covariance(problem.model, problem.logs, problem.base, first, reference=problem.reference)
-    return Estimated(
-        found.fit,
-        found.statistics,
-        logs=(),
-        details={"rounds": found.rounds, "correlation": found.correlation.tolist()},
-        refit=problem.refit(found.fit.row_weights),
-        solved=found.statistics,
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ One triangular factor of ``[Z | W | tau]`` per block and row group suffices: aft
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -45,9 +45,6 @@ SMOOTH = ("rotor_inertia", "viscous", "offset", "cubic", *(term.name for term in
 LEVEL = 0.01
 #: Maximum number of simulations; converged if no parameter changes by more than this share of its standard error.
 ROUNDS, CONVERGED = 8, 0.05
-
-#: Simulates the robot with base parameters (b,) along the references of the logs; returns one recording per log.
-Simulator = Callable[[Array], Sequence[Recording]]
 
 
 @dataclass(frozen=True)
@@ -86,14 +83,11 @@ class InstrumentalFit:
         fit: The estimate, ``method`` "iv".
         least_squares: Least squares on the same rows (sign from the simulated motion) and with the same weights.
         test: Test of whether they differ significantly.
-        statistics: The statistics used, with instruments and columns.
     """
 
     fit: Fit
     least_squares: Fit
     test: HausmanTest
-    rounds: int = 1
-    statistics: StatisticSet | None = None
 
 
 def with_simulated(log: PreparedLog, clean: Recording) -> PreparedLog:
@@ -162,7 +156,6 @@ def instrumented(
 
     Args:
         segments: Segments with torque and simulated motion.
-        row_filter: The filter and decimation of the rows.
 
     Raises:
         EstimationError: A segment has no simulated motion, or nothing is left after filtering.
@@ -257,56 +250,44 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
         covariance_kind=f"jackknife over {units} blocks of time" if units >= 4 else "model-based (IV)",
         error_dof=np.full(b, units - 1.0) if units >= 4 else None,
     )
-    return InstrumentalFit(fit, least, _hausman(factor, b, rows, inflation), statistics=statistics)
-
-
-def iterate_instrumental(
-    model: DynamicModel,
-    logs: Sequence[PreparedLog],
-    base: BaseParameters,
-    simulator: Simulator,
-    start: Array,
-) -> InstrumentalFit:
-    """Simulates and estimates by instrumental variables in turn until the estimate converges.
-
-    Args:
-        simulator: Called with base parameters, shape (b,); the motion hardly depends on them, so a rough start suffices.
-        start: Base parameters of the first simulation, shape (b,).
-
-    Raises:
-        EstimationError: It does not converge.
-    """
-    params, found = np.array(start, dtype=float), None
-    for turn in range(1, ROUNDS + 1):
-        with_motion = [with_simulated(log, clean) for log, clean in zip(logs, simulator(params), strict=True)]
-        statistics = compliance_at(build_instrumented(model, with_motion), model, base.embedded(params))
-        refined = fit_instrumental(statistics, base)
-        if found is not None and refined.fit.distance(found.fit.params) < CONVERGED:
-            return replace(refined, rounds=turn)
-        found, params = refined, refined.fit.params
-    raise EstimationError(
-        "instruments and estimate do not converge",
-        got=f"{ROUNDS} simulations",
-        remedy="does the simulated controller follow the logged reference?",
-    )
+    return InstrumentalFit(fit, least, _hausman(factor, b, rows, inflation))
 
 
 def instrumental_variables(problem: EstimatorInput) -> Estimated:
-    """Instrumental variables from the simulated closed loop as an estimator, with the test for bias of least squares."""
-    base, first = problem.base, problem.least_squares
-    found = iterate_instrumental(problem.model, problem.logs, base, problem.simulator("iv"), first.params)
-    plain = fit_base(problem.statistics, base, weights=found.fit.weights)
-    largest = found.fit.distance(plain.params)
+    """Simulates the closed loop and estimates by instrumental variables in turn until the estimate converges.
+
+    The simulated motion hardly depends on the parameters, so that a rough start suffices.
+
+    Raises:
+        EstimationError: There is no simulation, or no convergence.
+    """
+    base, simulator, fit = problem.base, problem.simulator("iv"), problem.least_squares
+    for turn in range(1, ROUNDS + 1):
+        with_motion = [with_simulated(log, clean) for log, clean in zip(problem.logs, simulator(fit.params), strict=True)]
+        instruments = build_instrumented(problem.model, with_motion)
+        statistics = compliance_at(instruments, problem.model, base.embedded(fit.params))
+        found, before = fit_instrumental(statistics, base), fit
+        fit = found.fit
+        if turn > 1 and fit.distance(before.params) < CONVERGED:
+            break
+    else:
+        raise EstimationError(
+            "instruments and estimate do not converge",
+            got=f"{ROUNDS} simulations",
+            remedy="does the simulated controller follow the logged reference?",
+        )
+    plain = fit_base(problem.statistics, base, weights=fit.weights)
+    largest = fit.distance(plain.params)
     test = {**vars(found.test), "rejected": found.test.rejected, "largest": largest, "words": found.test.describe()}
     size = f"; it moves by up to {largest:.2g} standard errors" if found.test.rejected else ""
     return Estimated(
-        found.fit,
-        problem.statistics.shifted(base.embedded(found.fit.params - plain.params)),
+        fit,
+        problem.statistics.shifted(base.embedded(fit.params - plain.params)),
         f"as configured; {found.test.describe()}{size}",
         own_errors=True,
-        details={"rounds": found.rounds, "hausman": test, "least_squares": found.least_squares.params.tolist()},
+        details={"rounds": turn, "hausman": test, "least_squares": found.least_squares.params.tolist()},
         refit=lambda part: fit_instrumental(part, base).fit,
-        solved=found.statistics,
+        solved=statistics,
     )
 
 

@@ -87,8 +87,6 @@ class LoadedModel:
         """See :meth:`.DynamicModel.row_blocks`.
 
         Args:
-            segment: A whole segment at full rate.
-            compact: Has no effect here.
             torque: Whether the measured torque is appended as the last column.
 
         Yields:
@@ -108,9 +106,6 @@ class LoadedModel:
 
     def extended(self, base: BaseParameters) -> BaseParameters:
         """Returns the base parameters extended by the additional ones, which are all independent.
-
-        Args:
-            base: Reduction of the unloaded robot.
 
         Returns:
             The reduction; the parameters of the unloaded robot come first.

@@ -26,7 +26,8 @@ from .didim import didim
 from .estimator import CLOSED_LOOP, Estimated, Estimator, EstimatorInput
 from .full_covariance import generalized_least_squares
 from .instrumental import instrumental_variables
-from .robust import find_outliers, fit_robust, robust
+from .outliers import find_outliers
+from .robust import robust
 from .total_least_squares import total_least_squares_estimate
 
 #: A significant bias below this many standard errors does not justify the larger variance of instrumental variables.
@@ -121,13 +122,13 @@ def choose_weighting(
     if method not in ("auto", "irls"):
         return SampleWeighting(method)
     model = model.unloaded()  # outliers are found without load-dependent friction too
-    base = model.base()
-    first = fit_base(statistics or build_statistics(model, logs), base)
+    statistics = statistics or build_statistics(model, logs)
+    first = fit_base(statistics, model.base())
     found = find_outliers(model, first, logs)
     if method == "auto" and not found.dominate:
         return SampleWeighting("auto", "no relevant outliers")
     try:
-        weights = fit_robust(model, logs, base, loss=loss, converged=_ROUGHLY, start=first).weights
+        weights = robust(EstimatorInput(model, logs, statistics, first, loss), converged=_ROUGHLY).weights
     except EstimationError as error:
         if method == "irls":
             raise

@@ -182,9 +182,6 @@ def with_usual_gears(problem: PayloadProblem) -> PayloadProblem:
     the last joint of a real arm); a payload loads just such joints. The usual share is added as an observation of each; it has
     little effect where the data are more accurate.
 
-    Args:
-        problem: The unloaded robot as fitted.
-
     Returns:
         The problem with updated parameters, covariance and factor.
     """
@@ -213,7 +210,6 @@ def estimate_payload(
     """Estimates the unknown body.
 
     Args:
-        problem: The unloaded robot, and the placement of the body.
         method: "held": the unloaded model is fixed; "joint": it is estimated again from unloaded and loaded logs together.
         refit: Friction that is estimated again for the loaded logs, a key of :data:`REFIT`.
 

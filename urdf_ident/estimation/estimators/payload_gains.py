@@ -244,8 +244,6 @@ def resolve_drive(
     """Returns the drive with its torque constants, found from a known payload or the logged targets of the controller.
 
     Args:
-        model: The model with the drive of the project.
-        logs: The logs as read.
         payload: A known payload, or None.
         force: Use logs in spite of findings that refuse them.
 

@@ -69,11 +69,7 @@ class Rests:
         return cls(turns, rest_speeds([part.v @ turns.T for log in logs for part in log.segments], config))
 
     def labels(self, segment: Segment, least: int) -> IntArray:
-        """Returns the number of the rest that each sample belongs to, from 1; 0 in motion, shape (N, groups).
-
-        Args:
-            least: Number of samples of the shortest rest.
-        """
+        """Returns the number of the rest that each sample belongs to, from 1; 0 in motion, shape (N, groups)."""
         slow = np.abs(segment.v @ self.turns.T) < self.speeds
         found = np.zeros(slow.shape, dtype=np.intp)
         for own, out in zip(slow.T, found.T, strict=True):
@@ -116,7 +112,6 @@ def weigh_alike(
 
     Args:
         trained: The training logs, from :func:`weigh_rests`.
-        others: The other logs.
     """
     weights = [part.weights for log in trained for part in log.segments if part.weights is not None]
     if not weights:

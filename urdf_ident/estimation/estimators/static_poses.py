@@ -70,9 +70,6 @@ class StaticPoses(ReadOnly):
 def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> StaticPoses:
     """Finds the standstills of logs.
 
-    Args:
-        logs: Logs as read.
-
     Returns:
         The poses, log by log in order of time.
 
@@ -122,9 +119,6 @@ def _approach(path: Array, place: Array, before: Array) -> Array:
 
 def estimate_static(problem: PayloadProblem, poses: StaticPoses) -> PayloadFit:
     """Estimates mass and centre of mass from poses.
-
-    Args:
-        problem: The unloaded robot, and the placement of the body.
 
     Returns:
         The estimate; the inertia is not identifiable.
@@ -281,9 +275,6 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[A
 
 def pose_notes(problem: PayloadProblem, poses: StaticPoses) -> tuple[str, ...]:
     """Returns a note on joints that are approached from one side only.
-
-    Args:
-        problem: The unloaded robot.
 
     Returns:
         One sentence, or none.

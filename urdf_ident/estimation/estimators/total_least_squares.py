@@ -13,7 +13,7 @@ encoders and motion with little acceleration; with 17 bits and more it changes n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,21 +76,15 @@ def total_least_squares(factor: ArrayLike, noise: ArrayLike) -> Array:
     return np.asarray(-x[:-1] / x[-1])
 
 
-@dataclass(frozen=True, eq=False)
-class NoisyColumns:
-    """Effect of the sensors' noise on the rows.
+def noisy_columns(
+    model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, seed: int = 0
+) -> tuple[Array, dict[str, Array]]:
+    """Measures the noise of the positions and propagates noise of that size to the columns.
 
-    Attributes:
-        position: Standard deviation of the positions' noise, mean over logs, shape (n,) [rad or m].
-        covariance: Row group → covariance of one row's base columns, shape (b, b).
+    Returns:
+        Standard deviation of the positions' noise, mean over logs, shape (n,) [rad or m]; row group → covariance of one row's
+        base columns, shape (b, b).
     """
-
-    position: Array
-    covariance: Mapping[str, Array]
-
-
-def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, seed: int = 0) -> NoisyColumns:
-    """Measures the noise of the positions and propagates noise of that size to the columns."""
     rng, levels = np.random.default_rng(seed), []
     squares = {group.name: np.zeros((len(base), len(base))) for group in model.groups}
     rows = dict.fromkeys(squares, 0)
@@ -111,7 +105,7 @@ def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePa
                     squares[group.name] += change.T @ change
                     rows[group.name] += len(first)
     covariance = {name: square / max(rows[name], 1) for name, square in squares.items()}
-    return NoisyColumns(np.mean(levels, axis=0), covariance)
+    return np.mean(levels, axis=0), covariance
 
 
 def high_frequency_noise(signal: Array, rate: float, cutoff: float) -> Array:
@@ -142,21 +136,7 @@ def _with_noise(segment: Segment, q: Array, v: Array | None, cutoff: float, rng:
     return replace(segment, q=segment.q + place, v=segment.v + speed, a=segment.a + differentiate(speed, rate))
 
 
-@dataclass(frozen=True, eq=False)
-class TotalFit:
-    """Result of total least squares.
-
-    Attributes:
-        fit: The estimate; its covariance is that of least squares, to be transformed by ``transform``.
-        transform: T of the covariance ``T V Tᵀ``, V that of least squares on the same rows, shape (b, b).
-    """
-
-    fit: Fit
-    transform: Array
-    rounds: int
-
-
-def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColumns) -> TotalFit:
+def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: Mapping[str, Array]) -> tuple[Fit, Array, int]:
     """Estimates base parameters by total least squares from factors.
 
     Every row group has its own noise, of its torque and of its columns. Both follow from the residual, whose variance is
@@ -164,6 +144,10 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColu
 
     Args:
         fit: The least-squares fit, from which the iteration starts.
+        noise: Row group → covariance of one row's base columns, shape (b, b).
+
+    Returns:
+        The estimate, whose covariance is that of least squares; T of its own ``T V Tᵀ``, shape (b, b); the number of rounds.
 
     Raises:
         EstimationError: It does not converge, or has no finite solution.
@@ -177,7 +161,7 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColu
         kept = np.column_stack([data[:, seen], data[:, -1] - data[:, :-1] @ np.where(fit.seen, 0.0, fit.params)])
         columns, torque = np.zeros((len(seen), len(seen))), 0.0
         for group, value in sigma.items():
-            C = noise.covariance[group]
+            C = noise[group]
             own = max(value**2 - float(params @ C @ params), TORQUE_SHARE * value**2)
             columns += rows[group] / value**2 * C[np.ix_(seen, seen)]
             torque += rows[group] * own / value**2
@@ -189,7 +173,7 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColu
             X = kept[:, :-1]
             inside = np.linalg.solve(X.T @ X - columns, X.T @ X) if _positive(X.T @ X - columns) else np.eye(len(seen))
             transform[np.ix_(seen, seen)] = inside
-            return TotalFit(replace(fit, params=params, sigma=sigma, row_weights=weights, method="tls"), transform, turn)
+            return replace(fit, params=params, sigma=sigma, row_weights=weights, method="tls"), transform, turn
     raise EstimationError(
         "total least squares does not converge",
         got=f"{ROUNDS} rounds",
@@ -200,21 +184,21 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColu
 def total_least_squares_estimate(problem: EstimatorInput) -> Estimated:
     """Total least squares as an estimator."""
     base, statistics = problem.base, problem.statistics
-    noise = noisy_columns(problem.model, problem.logs, base)
-    found = fit_total_least_squares(statistics, problem.least_squares, noise)
-    plain = problem.refit(found.fit.row_weights)(statistics)
-    largest = plain.distance(found.fit.params)
-    joints = dict(zip(problem.model.robot.joints, noise.position.tolist(), strict=True))
-    levels = f"{noise.position.min():.2g} to {noise.position.max():.2g} rad or m"
+    position, noise = noisy_columns(problem.model, problem.logs, base)
+    fit, transform, rounds = fit_total_least_squares(statistics, problem.least_squares, noise)
+    plain = problem.refit(fit.row_weights)(statistics)
+    largest = plain.distance(fit.params)
+    joints = dict(zip(problem.model.robot.joints, position.tolist(), strict=True))
+    levels = f"{position.min():.2g} to {position.max():.2g} rad or m"
     return Estimated(
-        found.fit,
-        statistics.shifted(base.embedded(found.fit.params - plain.params)),
+        fit,
+        statistics.shifted(base.embedded(fit.params - plain.params)),
         f"as configured; noise of the positions {levels}, it moves the estimate by up to {largest:.2g} standard errors",
         logs=(),
-        details={"rounds": found.rounds, "position_noise": joints, "largest": largest},
-        refit=lambda part: fit_total_least_squares(part, problem.refit()(part), noise).fit,
+        details={"rounds": rounds, "position_noise": joints, "largest": largest},
+        refit=lambda part: fit_total_least_squares(part, problem.refit()(part), noise)[0],
         solved=statistics,
-        transform=found.transform,
+        transform=transform,
     )
 
 
