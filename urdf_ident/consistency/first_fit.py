@@ -95,7 +95,6 @@ def completed_prior(
     1973): laws that the data determine hardly change, and others are reduced by half or more.
 
     Args:
-        fit: The fit, for the weights of the row groups and its errors.
         unsupported: Joints for which held-out data do not support a bias.
         reversals: Mean number of velocity reversals of the moving joints.
         searched: Indices into theta of the parameters of such laws.
@@ -167,7 +166,6 @@ def first_fit(
     faster motion the torque of those that are only chance grows with the square of the speed.
 
     Args:
-        fit: The fit, for the weights of the row groups and its errors.
         columns: Indices into theta of the joint terms to estimate, length k.
         fixed: Values of all parameters, shape (p,); those of ``columns`` are ignored.
         prior: Prior of the inertial parameters, which are then estimated too. None: they are fixed.

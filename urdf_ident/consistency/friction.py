@@ -40,7 +40,6 @@ def friction_constraints(model: DynamicModel, peak: Array, speeds: int = SPEEDS)
     Args:
         model: The model; laws without trained speeds are not constrained.
         peak: Largest torque of each joint, shape (n,) [N·m or N].
-        speeds: Grid of speeds per direction.
 
     Returns:
         The constraints; empty where the signs of the parameters are sufficient.

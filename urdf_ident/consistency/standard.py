@@ -71,8 +71,6 @@ def consistent_parameters(
     :func:`least_weight`.
 
     Args:
-        fit: The fit, for the weights of the row groups.
-        parameters: All of theta's entries.
         weight: Weight of the prior; chosen as described if None.
         slack: Point-to-set instead of a weight: the robot closest to the prior whose squared residual is at most
             this fraction above the feasible minimum, or None.

@@ -102,7 +102,6 @@ def check_motors(model: DynamicModel, recordings: Sequence[Recording]) -> None:
 
     Args:
         model: The dynamic model; without springs no motor positions are needed.
-        recordings: The logs as read.
 
     Raises:
         LogError: No motor positions, wrong gear ratios, swapped encoders.
@@ -181,7 +180,6 @@ def compliant(model: DynamicModel, *, build: Callable[..., StatisticSet], base: 
     """Builds the statistics of any model, in compliance form for an elastic one.
 
     Args:
-        build: Computes the statistics of the model from the data.
         options: Options of ``build``.
     """
     statistics = build(model, **options)

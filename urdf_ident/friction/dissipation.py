@@ -77,9 +77,6 @@ def trained_range(v: Array, load: Array, laws: Sequence[Law]) -> Trained:
 def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> tuple[Array, tuple[str, ...]]:
     """Returns the linear constraints under which the friction of one axis dissipates.
 
-    Args:
-        speeds: Number of speeds per direction.
-
     Returns:
         Rows A of ``A · parameters ≥ 0``, shape (m, k), laws one after the other, each row divided by its largest entry; and a
         description of each row. Rows implied by the signs of the parameters are omitted.
@@ -101,9 +98,6 @@ def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> 
 def moments(trained: Trained, speeds: int) -> tuple[tuple[float, float, bool], ...]:
     """Returns the velocities and loads of the constraints, and whether each is on the slope or on the value.
 
-    Args:
-        speeds: Number of speeds per direction.
-
     Returns:
         Tuples of velocity [rad/s or m/s], load [N·m or N], and True for the slope.
     """
@@ -116,11 +110,7 @@ def moments(trained: Trained, speeds: int) -> tuple[tuple[float, float, bool], .
 
 
 def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
-    """Returns the columns of one law in the constraints of its axis, shape (len(moments), len(symbols)).
-
-    Args:
-        speeds: Number of speeds per direction.
-    """
+    """Returns the columns of one law in the constraints of its axis, shape (len(moments), len(symbols))."""
     v, load, slope = (np.array(column) for column in zip(*moments(trained, speeds), strict=True))
     here = _sliding_columns(law, v, load)
     before = _sliding_columns(law, (1.0 - _STEP) * v, load)

@@ -132,7 +132,6 @@ def reduced_model(text: str, where: str, locked: Mapping[str, float]) -> pin.Mod
     called ``"NAME (joint)"`` in the model.
 
     Args:
-        text: The URDF.
         where: Its origin, for messages.
         locked: Joint name → position [rad or m].
 

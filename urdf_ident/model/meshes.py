@@ -75,7 +75,6 @@ def beside_mesh(name: str, mesh: Path) -> Path | None:
 
     Args:
         name: A path relative to the mesh, or ``file://…``.
-        mesh: The mesh file.
 
     Returns:
         The file, all links followed; None if it is missing, at an address, or outside of the mesh's folder and package.

@@ -36,9 +36,6 @@ _SHAPES = {
 def compiled_mjcf(source: str | Path) -> tuple[Any, Any]:
     """Reads and compiles a MuJoCo model; static bodies are kept.
 
-    Args:
-        source: Path of the file, or its text.
-
     Returns:
         MuJoCo's ``MjSpec`` and ``MjModel``.
 
@@ -115,9 +112,6 @@ def urdf_of_mjcf(source: str | Path) -> tuple[str, tuple[str, ...]]:
     """Converts a MuJoCo model to a URDF.
 
     Rotor inertia, which a URDF cannot hold, becomes the attribute ``armature`` of ``<dynamics>``.
-
-    Args:
-        source: Path of the file, or its text.
 
     Returns:
         The URDF, and notes on what it cannot hold.

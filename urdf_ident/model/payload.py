@@ -67,7 +67,6 @@ class Payload(ReadOnly):
             mass: [kg].
             com: Centre of mass in the link's frame, shape (3,) [m].
             inertia: ixx, ixy, ixz, iyy, iyz, izz about the centre of mass, along the link's axes, shape (6,) [kg·m²].
-            logs: Names of the logs with the payload.
 
         Raises:
             ModelError: The link does not move or does not exist, no body has the mass or inertia, or the centre of mass is ten

@@ -21,9 +21,6 @@ _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 def urdf_of_sdf(text: str, where: str) -> str:
     """Converts the only model of an SDFormat file to a URDF; every link stands in the frame of the joint that moves it.
 
-    Args:
-        text: The file's text.
-
     Raises:
         UrdfError: The file holds no model, several, or nested ones; a frame does not exist, or frames refer to each other.
         ModelError: A joint type has no counterpart.

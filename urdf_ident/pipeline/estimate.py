@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..consistency.apart import contradicting_joints, held_out_squares
+from ..consistency.contradicting_joints import contradicting_joints, held_out_squares
 from ..consistency.first_fit import completed_prior
 from ..consistency.standard import consistent_parameters
 from ..errors import EstimationError

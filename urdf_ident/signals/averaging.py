@@ -133,7 +133,6 @@ def choose_harmonics(q: Array, scatter: Array, reach: int) -> tuple[int, float]:
     Args:
         q: Mean positions of one period, shape (K, n) [rad or m].
         scatter: Positions of each period minus the mean, shape (count, K, n).
-        reach: Maximum number of harmonics.
 
     Returns:
         The number, and the resulting fraction of the acceleration power that is noise or omitted.

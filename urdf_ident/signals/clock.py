@@ -90,7 +90,6 @@ def longest_even(time: Array, most: int) -> slice:
 
     Args:
         time: Shape (N,) [s].
-        most: Maximum number of rows.
     """
     steps = np.diff(time)
     gaps = np.flatnonzero(np.abs(steps - np.median(steps)) > 0.5 * np.median(steps))

@@ -145,7 +145,6 @@ def behind(log: Conditioned, recording: Recording, robot: Robot, config: SignalC
     Args:
         log: The conditioned log; its periods are not averaged.
         recording: The log as it was given to :func:`condition`.
-        config: Its settings.
         cutoff: The other low-pass [Hz].
     """
     pieces, clock = even_pieces(recording)

@@ -17,9 +17,6 @@ from ..model.robot import Robot
 def joint_side(recording: Recording, drive: Drive) -> Recording:
     """Converts a recording to the joint side, with efforts as joint torques.
 
-    Args:
-        recording: As read.
-
     Returns:
         Positions, velocities, accelerations and efforts on the joint side [rad, m, N·m, N]; motor positions
         and velocities after the gear.

@@ -81,12 +81,7 @@ def deflections(
 
 
 def without_gears(recording: Recording, drive: Drive) -> tuple[Judgement, ...]:
-    """A warning about a log of the motor side whose gear ratios are all 1: efforts may be too small by forgotten ratios.
-
-    Args:
-        recording: As read.
-        drive: The drive train used for the conversion.
-    """
+    """A warning about a log of the motor side whose gear ratios are all 1: efforts may be too small by forgotten ratios."""
     sides = [name for name in ("position", "effort") if getattr(recording, f"{name}_side") == "motor"]
     if not sides or drive.coupled.any() or (drive.ratio != 1.0).any():
         return ()
@@ -103,7 +98,6 @@ def check_gears(recording: Recording, drive: Drive) -> None:
 
     Args:
         recording: The log on the joint side, motor positions after the gear.
-        drive: The drive train used for the conversion.
 
     Raises:
         LogError: No motor positions; swapped encoders, a missing or a wrong gear ratio, with the ratio found in the log.
@@ -214,7 +208,6 @@ def require_motor_positions(
     """Motor positions of a log, as logged, shape (N, n).
 
     Args:
-        recording: The log.
         problem, remedy: Words of the error.
 
     Raises:

@@ -55,7 +55,6 @@ def find_repetition(q: Array, fewest: int = 2, likeness: float = LIKENESS) -> Re
 
     Args:
         q: Positions, shape (N, n) [rad or m], uniformly sampled.
-        fewest: Minimum number of whole periods.
         likeness: See :data:`LIKENESS`, a fraction.
 
     Returns:

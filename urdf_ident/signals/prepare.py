@@ -141,7 +141,6 @@ def assessed(
     """Converts logs to the joint side and checks each of them, on the available workers.
 
     Args:
-        recordings: As read.
         config: Their conditioning: logged velocities that are not to be used are not checked.
         as_logged: Whether efforts keep their unit, because torque constants are unknown.
 
@@ -172,7 +171,6 @@ def conditioned_logs(
     Settings that are `auto` are first chosen for each log and then fixed at the median for all.
 
     Args:
-        recordings: As read.
         reports: Of :func:`assessed`.
         payload: A known payload, whose torque is subtracted from the logs that carry it.
 
@@ -220,7 +218,6 @@ def with_all_periods(
     """Returns logs with all of their motion instead of averaged periods, behind a low-pass at the last harmonic.
 
     Args:
-        config: The conditioning of the logs.
         payload: A known payload in some of the logs, or None.
     """
     whole = list(logs)

@@ -95,11 +95,7 @@ class ControllerSection(Section):
         return controller if self.velocity_reference else PositionReference(controller)
 
     def gains(self, robot: Robot) -> tuple[Array, Array] | None:
-        """Explicit position and velocity gains, shape (n,) each [N·m/rad, N·m·s/rad or N/m, N·s/m]; None if not set.
-
-        Args:
-            robot: The robot, for the order of its joints.
-        """
+        """Explicit position and velocity gains, shape (n,) each [N·m/rad, N·m·s/rad or N/m, N·s/m]; None if not set."""
         if self.kp is None or self.kd is None:
             return None
         given, place, joints = {"kp": self.kp, "kd": self.kd}, robot.places_in_order, ", ".join(robot.order)

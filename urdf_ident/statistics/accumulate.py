@@ -42,7 +42,6 @@ def accumulate(
     """Computes the statistic of one log from its segments.
 
     Args:
-        row_filter: The filter and decimation of the rows.
         blocks: Number of time blocks, of about equal length.
         conditioning: What logs must have in common to be merged, for the fingerprint; the row filter if None.
         weights: Weights of the samples of each segment, as for :func:`filtered_rows`; all 1 if None.

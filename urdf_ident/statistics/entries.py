@@ -100,7 +100,6 @@ def placed(columns: Array, place: IntArray, width: int) -> Array:
     Args:
         columns: Shape (m, k).
         place: New index of each column, shape (k,); columns with a negative one are left out.
-        width: Number of columns of the result.
     """
     out, kept = np.zeros((len(columns), width)), place >= 0
     out[:, place[kept]] = columns[:, kept]
@@ -134,9 +133,6 @@ def blocks_of(logs: int) -> int:
 
 def stretches_of(blocks: Sequence[int], logs: int) -> list[IntArray]:
     """Divides one log into stretches of time.
-
-    Args:
-        blocks: Its blocks, in order.
 
     Returns:
         The blocks of each stretch; at most :data:`STRETCHES` of them.

@@ -243,7 +243,6 @@ def fold_errors(held_out: StatisticSet, theta: Array) -> tuple[Array, Array]:
     """Returns the errors of parameters on held-out data.
 
     Args:
-        held_out: The held-out factors.
         theta: Parameters, shape (p,).
 
     Returns:

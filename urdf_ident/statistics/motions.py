@@ -83,9 +83,6 @@ def _near(logs: Sequence[_Log], others: Sequence[int], b: int) -> set[int]:
 def velocities(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> list[Array]:
     """Returns the velocities in all motions, without repetitions.
 
-    Args:
-        moves: Names of the logs of each motion.
-
     Returns:
         One array per segment, shape (N_k, n) [rad/s or m/s].
     """

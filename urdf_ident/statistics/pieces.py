@@ -101,9 +101,6 @@ def row_pieces(
 def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[tuple[IntArray, Array, Array]]:
     """Returns the rows of a piece in terms of base parameters.
 
-    Args:
-        model: The model that they were computed with.
-
     Returns:
         Per row group: indices of the base parameters that act in it, shape (b_g,), their columns, shape (N, b_g), and
         the measured effort, shape (N,).

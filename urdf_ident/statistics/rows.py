@@ -181,9 +181,6 @@ def row_counts(segment: Segment, row_filter: RowFilter) -> Array:
     Where samples have weights w, their noise has the variance 1/w, and that of a row with the filter coefficients h is
     ``Σ h²/w``.
 
-    Args:
-        row_filter: The filter and decimation of its rows.
-
     Returns:
         Shape (rows, groups), 0 to 1; ones of shape (rows, 1) without weights.
     """

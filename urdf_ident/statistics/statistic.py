@@ -93,9 +93,6 @@ class StatisticSet:
         """Returns the set without one log, like :meth:`without`, with factors merged from the logs before and after it.
 
         The first call computes all logs, with three merges per log instead of as many as there are logs.
-
-        Args:
-            log: Name of the log to leave out.
         """
         if not self._rest:
             self._rest.update({each: self.without([each]) for each in self.logs})

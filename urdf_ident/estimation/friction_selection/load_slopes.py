@@ -101,7 +101,6 @@ class LoadSlopes:
         """Yields the model's rows with the derivatives appended.
 
         Args:
-            segment: A whole segment at full rate.
             torque: Whether the measured torque is appended as the last column.
 
         Yields:
@@ -124,9 +123,6 @@ class LoadSlopes:
     def factors(self, segment: Segment) -> list[tuple[Array, Array, Array]]:
         """Returns, per load-dependent term, its distribution over joints, the weights of the torque it depends on, and
         ``Fl S(v) sign(τ)``.
-
-        Args:
-            segment: A whole segment at full rate.
 
         Returns:
             Three arrays per term, of shape (n,), (n,) and (N,).

@@ -89,7 +89,6 @@ def converge(
     """Estimates a model; with load-dependent terms, iterates until they use the rigid torque of the estimate itself.
 
     Args:
-        build: Computes the statistics of a model on the data.
         start: Inertial parameters of the first rigid torque, shape (10·n,); zero if None.
         prior: Prior that regularizes the inertial parameters of the rigid torque; if None, those of the fit are used.
         tolerance: Relative change of the rigid torque at convergence.
@@ -155,7 +154,6 @@ def for_folds(build: Build, statistics: StatisticSet) -> Build:
 
     Args:
         build: As for :func:`converge`.
-        statistics: Statistics of the same data.
     """
     return partial(build, blocks=1, alike=motions(statistics)) if whole_motions(statistics) else build
 

@@ -140,8 +140,6 @@ def select_friction(
     """Selects the friction laws of each joint.
 
     Args:
-        model: The dynamic model with the simple laws, from which the search starts.
-        build: Computes the statistics of a model on the data.
         method: "ols" or "wls", as in :func:`fit_base`.
         progress: Called with ``"joints searched for friction laws"``, the visits done and their maximum number.
         prior: Prior of the inertial parameters, applied in every fold as in the result; without it, short logs would be judged

@@ -134,8 +134,6 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
 
     Args:
         model: The dynamic model; shapes that its terms list in ``free`` are estimated.
-        build: Computes the statistics of a model on the data.
-        motion: The segments of these data, for the bounds.
         method: "ols" or "wls", as in :func:`fit_base`.
 
     Returns:
@@ -171,9 +169,6 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
 
 def check_excited(model: DynamicModel, motion: Sequence[Segment]) -> None:
     """Rejects a threshold speed that the motion never exceeds, since the columns above it would be zero.
-
-    Args:
-        motion: All segments of the data.
 
     Raises:
         ModelError: There is such a threshold; the error names joint, law, threshold and top speed.

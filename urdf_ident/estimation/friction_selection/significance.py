@@ -36,7 +36,6 @@ def without_chance(selected: Selected, fit: Fit, simple: DynamicModel) -> Select
     those of the rigid torque that they multiply, are not judged.
 
     Args:
-        fit: The fit of the selected model, with its errors.
         simple: The model before the search: a law that every drive has returns where no remaining law is of its kind.
 
     Returns:
@@ -61,11 +60,7 @@ def without_chance(selected: Selected, fit: Fit, simple: DynamicModel) -> Select
 
 
 def unsupported(selected: Selected, fit: Fit) -> tuple[str, ...]:
-    """Returns the joints whose bias neither held-out data (:attr:`.Selected.unsupported`) nor the errors of the fit support.
-
-    Args:
-        fit: The fit of the selected model, with its errors.
-    """
+    """Returns the joints whose bias neither held-out data (:attr:`.Selected.unsupported`) nor the errors of the fit support."""
     joints = selected.model.robot.joints
     biases = [(item, row) for item, row in _rows(selected, fit).items() if item.term.name == Offset.name]
     chance = {joints[item.axis] for item, row in biases if _explained(fit, {item: row})}

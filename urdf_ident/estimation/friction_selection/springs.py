@@ -25,7 +25,6 @@ def visible_springs(wide: WideModel, statistics: StatisticSet, weights: Mapping[
 
     Args:
         weights: Row group → weight [1/unit of torque].
-        axis: Index of the joint.
 
     Returns:
         Matrix M per spring, shape (r, k), such that for parameters x ``‖M x‖`` is the standard deviation of the spring's torque

@@ -153,9 +153,6 @@ class Focus:
     def errors(self, options: Sequence[Columns]) -> Array:
         """Returns the squared whitened errors of several choices of columns.
 
-        Args:
-            options: Positions of the columns of each choice.
-
         Returns:
             Shape (folds, options); about the number of rows if the weights are correct.
         """

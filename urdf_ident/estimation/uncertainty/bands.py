@@ -100,7 +100,6 @@ def band_edges(length: int, row_rate: float) -> Array:
     """Returns frequency bands for pieces up to a given length.
 
     Args:
-        length: Rows of the longest piece.
         row_rate: Rows per second [Hz].
 
     Returns:
@@ -116,7 +115,6 @@ def band_of(length: int, row_rate: float, edges: Array) -> IntArray:
     """Returns the band of each coefficient of a piece.
 
     Args:
-        length: Rows of the piece.
         row_rate: Rows per second [Hz].
         edges: Shape (bands + 1,) [Hz].
 
@@ -132,7 +130,6 @@ def row_autocovariance(length: int, rate: float, row_filter: RowFilter, memory: 
 
     Args:
         rate: Samples per second [Hz].
-        row_filter: Filter and decimation from samples to rows.
         memory: Time constant [s]; 0 for white noise.
 
     Returns:

@@ -187,7 +187,6 @@ def with_covariance(
     """Returns the same estimate with standard errors of another kind.
 
     Args:
-        statistics: The statistics of the fit, by time block.
         kind: One of :data:`KINDS`; "auto" chooses by the autocorrelation of the residuals, repetitions and number of logs.
         model: The model of the rows; without it, only kinds that need no second pass over the data.
 

@@ -77,11 +77,7 @@ class WhitenedRows:
 
 
 def whitened_rows(spectrum: Spectrum, fit: Fit, solution: Solution) -> WhitenedRows:
-    """Transforms rows by band to the coordinates of a solution.
-
-    Args:
-        solution: Solution of the same problem, with its root.
-    """
+    """Transforms rows by band to the coordinates of a solution."""
     parts, units = [], []
     for g, (layout, factors) in enumerate(zip(spectrum.layouts, spectrum.factors, strict=True)):
         parts.append(np.vstack(factors) @ fit.base.turned(layout.columns, solution.root, fit.params))
@@ -178,7 +174,6 @@ def sandwich(rows: WhitenedRows, solution: Solution, weights: Mapping[str, float
     """Returns the sandwich covariance of the weighted estimate under this noise, shape (b, b).
 
     Args:
-        rows: Rows in the coordinates of the solution.
         weights: Row group → weight used for the solution.
     """
     weight = np.array([weights[group] for group in noise.groups])

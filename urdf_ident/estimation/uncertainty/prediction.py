@@ -138,11 +138,8 @@ def held_out_residual(
     """Predicts every fold from the others, with the prior of the result, and returns quantiles of the residuals.
 
     Args:
-        model: The rigid model.
-        statistics: Factors of the data, by time block.
         weights: Row group → weight of its rows [1/unit of torque].
         weight: Weight of the prior.
-        held: Parameters estimated without each fold of the logs.
         unlimited: As ``held`` without constraints, if they are to be compared.
 
     Returns:
@@ -210,7 +207,6 @@ class HeldOutParameters:
         """Predicts every fold of the logs from the others.
 
         Args:
-            model: The rigid model.
             logs: The logs, with the same pieces of motion.
         """
         owned = [(log.segments, owner) for log, owner in zip(logs, self.owner, strict=True)]
@@ -228,7 +224,6 @@ def held_out_parameters(
     """Estimates without every fold, with the prior of the result and, if known, its constraints.
 
     Args:
-        statistics: Factors of the data, by time block.
         weights: Row group → weight of its rows [1/unit of torque].
         weight: Weight of the prior.
         by_fold: Parameters that were chosen without each fold, shape (p,) each. If they are unknown, the prior alone counts,

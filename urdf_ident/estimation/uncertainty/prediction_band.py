@@ -89,9 +89,6 @@ def choose_prediction_band(
     Candidates are octaves from the cut-off of the spectrum, as long as they lower the error, and half octaves beside the best.
 
     Args:
-        model: The rigid model.
-        logs: Logs of the fit, with all their periods.
-        held: Parameters estimated without each fold of them.
         config: The conditioning of the logs, with an automatic low-pass of the positions.
         compared: Low-pass of the compared torques [Hz]; None: that of scores.
         payload: A known payload in some of the logs, or None.

@@ -60,9 +60,6 @@ def scatter_sigma(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict[str,
 def lack_of_fit(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit) -> float:
     """Returns the variance of the fit's residual over that of the noise between repetitions, mean over the row groups.
 
-    Args:
-        logs: Averaged logs.
-
     Returns:
         About 1 if the residual is noise only; more with model errors.
     """
@@ -96,9 +93,6 @@ def likelihood_weights(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict
 def scatter_noise(model: DynamicModel, logs: Sequence[PreparedLog], spectrum: Spectrum) -> NoiseModel:
     """Returns the power of the noise in each frequency band, from the scatter, without a model of its spectrum.
 
-    Args:
-        logs: Averaged logs.
-
     Returns:
         The noise, with the degrees of freedom of each band.
     """
@@ -126,7 +120,6 @@ def scatter_covariance(spectrum: Spectrum, noise: NoiseModel, fit: Fit, solution
 
     Args:
         noise: From :func:`scatter_noise`.
-        solution: Solution of the same problem, with its root.
 
     Returns:
         Covariance, shape (b, b), and the degrees of freedom of each variance (Satterthwaite), shape (b,).

@@ -61,7 +61,6 @@ def unseen_friction(model: DynamicModel, theta: Array, seen: Array, q: Array, v:
     """Returns the uncertainty of friction outside the data, half-width at 95 %.
 
     Args:
-        model: The rigid model.
         theta: Its parameters, shape (p,).
         seen: Result of :func:`seen_speeds`, shape (n, 2, 2) [rad/s or m/s].
         q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
@@ -96,7 +95,6 @@ def smeared_friction(
     """Returns the difference between low-passed dry friction and the model's step at a reversal.
 
     Args:
-        model: The rigid model.
         theta: Its parameters, shape (p,).
         q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
         band: Zero-phase low-pass of the measured torque [Hz].

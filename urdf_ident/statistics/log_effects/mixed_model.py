@@ -62,7 +62,6 @@ def friction_changes(
     """Estimates how friction differs between the logs of a fit.
 
     Args:
-        model: The model that the fit belongs to.
         covariates: Covariate of each log for each of :func:`varying`'s parameters, temperature for instance, shape
             (logs, q); NaN where it was not logged. None if there is no covariate.
         seconds: Duration of each log's motion, shape (logs,) [s], for plots; None if unknown.
@@ -305,7 +304,6 @@ def changes_between_logs(
     """Returns how friction differs between the logs of a fit, and the payload if only some logs carry one.
 
     Args:
-        model: The model that the fit belongs to.
         covariates: Temperatures, shape (logs, q), as for :func:`friction_changes`.
         seconds: Duration of each log's motion, shape (logs,) [s], or None.
 

@@ -29,10 +29,6 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
     its rows: the mean logarithm of the error over folds falls significantly for the number of joints (Bonferroni). Joints are
     tried whose bodies cost more than they explain, and all where the bodies would be impossible without constraints.
 
-    Args:
-        fit: A fit to all rows, for their weights.
-        prior: Of the inertial parameters.
-
     Returns:
         Their names; none where nothing can be held out.
     """
