@@ -8,6 +8,8 @@ another one beats it by more than the standard error of the difference.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from ..linalg import Array, positive
@@ -24,13 +26,18 @@ def standard_error(gains: Array) -> Array:
     Returns:
         Shape (...); inf with a single fold.
     """
-    from scipy.special import ndtr, stdtrit
-
     if len(gains) < 2:
         return np.full(gains.shape[1:], np.inf)
     apart = gains - np.add.reduce(gains) / len(gains)
-    one_sigma = stdtrit(len(gains) - 1, ndtr(1.0))  # 1 for many degrees of freedom
-    return np.asarray(one_sigma * np.sqrt(np.add.reduce(apart**2) / ((len(gains) - 1) * len(gains))))
+    return np.asarray(_one_sigma(len(gains) - 1) * np.sqrt(np.add.reduce(apart**2) / ((len(gains) - 1) * len(gains))))
+
+
+@lru_cache
+def _one_sigma(dof: int) -> float:
+    """The quantile of Student's t that is one standard error of the normal distribution; 1 for many degrees of freedom."""
+    from scipy.special import ndtr, stdtrit
+
+    return float(stdtrit(dof, ndtr(1.0)))
 
 
 def worse(simplest: Array, other: Array) -> bool:

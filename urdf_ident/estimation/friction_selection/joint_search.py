@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -172,7 +172,7 @@ class JointSearch:
         return stepped(laws, self.candidates, gone, come)
 
     def _columns(self, laws: Laws) -> Columns:
-        return tuple(k for law in laws.values() for k in self.at[law])
+        return tuple(chain.from_iterable(map(self.at.__getitem__, laws.values())))
 
     def gains(self, old: Laws, news: Sequence[Laws]) -> tuple[Array, Array]:
         """Returns mean gains over folds, as fractions of the joint's own error, and their standard errors, shape (news,)."""
