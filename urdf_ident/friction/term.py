@@ -95,6 +95,9 @@ class Term:
     def units(self, prismatic: bool) -> tuple[str, ...]:
         """Returns the SI units of the parameters; those of torques or forces unless overridden.
 
+        Args:
+            prismatic: True for a prismatic joint.
+
         Returns:
             One unit per column.
         """
