@@ -116,8 +116,12 @@ def rigid_torque(robot: Robot, theta: Array, q: Array, v: Array, a: Array) -> Ar
     check_shape("theta", theta.shape, (10 * robot.n, *theta.shape[1:2]))
     out = np.empty((len(q), robot.n, *theta.shape[1:]))
     if theta.ndim == 1 and _possible(theta.reshape(-1, 10)).all():
-        model, data = with_inertias(robot, theta), _workspace(robot)
-        for k, state in enumerate(zip(robot.configuration(q), np.asarray(v), np.asarray(a), strict=True)):
+        model, states = with_inertias(robot, theta), (robot.configuration(q), np.asarray(v), np.asarray(a))
+        if hasattr(pin, "rneaInParallel"):  # since Pinocchio 4: the same loop, without Python's calls
+            pin.rneaInParallel(1, pin.ModelPool(model, 1), *(x.T for x in states), out.T)
+            return out
+        data = _workspace(robot)
+        for k, state in enumerate(zip(*states, strict=True)):
             out[k] = pin.rnea(model, data, *state)
         return out
     step = max(1, _ENTRIES // (10 * robot.n**2))
