@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,10 +65,16 @@ def test_kept_columns_make_the_same_factors(
     assert rows._Kept.held <= rows.MOST
 
 
-def test_columns_are_let_go_of_with_their_segment(robot: Robot) -> None:
+def test_columns_are_kept_for_a_motion_and_let_go_of_with_it(robot: Robot) -> None:
     before, segment = rows._Kept.held, piece(robot, 500, 0)
-    accumulate(DynamicModel(robot, friction=SIMPLE), "run", [segment], RowFilter(1))
-    assert rows._Kept.held > before
-    del segment
+    model, row_filter = DynamicModel(robot, friction=SIMPLE), RowFilter(1)
+    accumulate(model, "run", [segment], row_filter)
+    assert (held := rows._Kept.held) > before
+    weighted = replace(segment, weights=np.full((500, robot.n), 0.5))
+    accumulate(model, "run", [weighted], row_filter)
+    assert rows._Kept.held == held
+    accumulate(model, "run", [replace(segment, v=2 * segment.v)], row_filter)
+    assert rows._Kept.held > held
+    del segment, weighted
     gc.collect()
     assert rows._Kept.held <= before
