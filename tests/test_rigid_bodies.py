@@ -96,6 +96,13 @@ def test_torques_of_impossible_bodies_keep_their_digits(arm: Robot, mass: float)
     np.testing.assert_allclose(rigid_torque(arm, theta.ravel(), q, v, a), expected, atol=1e-12 * np.abs(expected).max())
 
 
+def test_older_versions_of_pinocchio_give_the_same_torques(arm: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    theta, states = lumped_inertials(arm).ravel(), motion(arm, 50)
+    now = rigid_torque(arm, theta, *states)
+    monkeypatch.delattr(pin, "rneaInParallel", raising=False)
+    np.testing.assert_array_equal(rigid_torque(arm, theta, *states), now)
+
+
 def test_wrong_shapes_are_refused(arm: Robot) -> None:
     q, v, a = motion(arm, 5)
     with pytest.raises(ShapeError, match="v"):
