@@ -545,6 +545,14 @@ def test_efforts_that_hold_the_urdfs_weight_are_not_reversed_or_in_another_unit(
     assert (id in found) == (not held)
 
 
+def test_amperes_are_told_of_all_joints_at_once_before_one_joint_that_has_another_torque_constant() -> None:
+    log, constants = log_of(ARM), np.array([10.0, 10.0, 4.0, 10.0])
+    (first, *_) = doubts(replace(log, effort=log.effort / constants))
+    assert (first.id, first.joint, first.severity) == ("effort-scale", None, "refused")
+    assert first.remedy is not None
+    assert list(first.remedy.settings["drive.gain"]["multiply"].values()) == pytest.approx(constants, rel=0.3)
+
+
 @pytest.mark.parametrize("degrees", [4.0, 12.0])
 @pytest.mark.parametrize("side", [0.3, 2.4, 4.0])
 def test_a_base_that_leans_is_named_with_its_direction(degrees: float, side: float) -> None:
@@ -587,6 +595,8 @@ def test_efforts_in_another_unit_are_doubted_and_efforts_without_gravity_refused
     (found,) = doubts(replace(recording, effort=1e-3 * recording.effort))
     assert (found.id, found.severity) == ("effort-scale", "warning")
     assert found.size == pytest.approx(1e-3, rel=0.3)
+    assert found.remedy is not None
+    assert list(found.remedy.settings["drive.gain"]["multiply"].values()) == pytest.approx([1e3] * ARM.n, rel=0.3)
     model, data = ARM.model, ARM.model.createData()
     weight = np.array([pin.computeGeneralizedGravity(model, data, q) for q in ARM.configuration(recording.position)])
     (found,) = doubts(replace(recording, effort=recording.effort - weight))

@@ -71,12 +71,44 @@ def test_the_verdict_survives_the_file_with_ids_and_remedies(ident: ui.Identific
     assert causes[0]["id"] == "held-out-error"
 
 
-@pytest.mark.parametrize("factor", [0.1, 10.0])
-def test_a_wrong_unit_of_torque_is_never_good(robot: ui.Robot, logs: list[ui.Recording], factor: float) -> None:
+@pytest.mark.parametrize("factor", [1e-3, 0.1, 10.0, 1e3])
+def test_a_unit_that_contradicts_the_masses_is_poor_and_said_first_with_the_factor(
+    robot: ui.Robot, logs: list[ui.Recording], factor: float
+) -> None:
     wrong = [scaled(log, factor) for log in logs]
     found = ui.identify(ui.DynamicModel(robot, friction=FRICTION), wrong[:2], held_out=wrong[2:], force=True)
-    assert found.verdict.level != "good"
-    assert {"gravity-scale", "mass-far"} & {reason.id for reason in found.verdict.judgements}
+    first = found.verdict.judgements[0]
+    assert (found.verdict.level, first.id, first.level) == ("poor", "mass-scale", "poor")
+    assert first.remedy is not None
+    assert list(first.remedy.settings["drive.gain"]["multiply"]) == list(robot.joints)
+    gains = list(first.remedy.settings["drive.gain"]["multiply"].values())
+    assert gains == pytest.approx([1 / factor] * robot.n, rel=0.5)  # the URDF's own masses are not exact
+    trusted = replace(found, project=ui.Project.model_validate({"drive": {"scale_known": True}}))
+    assert "mass-scale" not in {reason.id for reason in trusted.verdict.judgements}
+
+
+@pytest.mark.parametrize(
+    ("gravity", "gains"),
+    [
+        ((0.02, 0.03, 0.1), (1 / 0.02, 1 / 0.03, 1 / 0.1)),  # a torque constant of each joint's own
+        ((1.3, 4.0, 9.0), None),  # a tool
+        ((-0.1, 0.1, 0.1), None),  # a sign
+        ((0.1, 9.0, 0.1), None),
+    ],
+)
+def test_gravity_torques_contradict_a_unit_only_if_all_do(
+    ident: ui.Identification, gravity: tuple[float, ...], gains: tuple[float, ...] | None
+) -> None:
+    assert isinstance(ident.evidence, Evidence)
+    ratios = dict(zip(("j2", "j3", "j4"), gravity, strict=True))
+    evidence = replace(ident.evidence, gravity=ratios, gravity_errors={}, scale=None)
+    poor = [reason for reason in replace(ident, evidence=evidence).verdict.judgements if reason.level == "poor"]
+    assert [reason.id for reason in poor] == ["mass-scale"] * (gains is not None)
+    if gains is not None:
+        assert poor[0].remedy is not None
+        multiply = poor[0].remedy.settings["drive.gain"]["multiply"]
+        assert [multiply[joint] for joint in ratios] == pytest.approx(gains)
+        assert "j2 by 50, of j3 by 33.33, of j4 by 10" in str(poor[0].remedy)
 
 
 def test_a_poor_result_begins_with_the_fault_of_the_logs_that_explains_it(ident: ui.Identification) -> None:

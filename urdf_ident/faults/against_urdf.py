@@ -32,7 +32,7 @@ _OPPOSITE, _ALIKE = -0.8, 0.8
 #: Number of poses at which gravity torques are compared.
 _POSES = 120
 #: Ratio to the URDF's gravity torque above which the efforts have another unit, and below which they contain no gravity.
-_SCALE, _WEIGHTLESS = 4.0, 0.1
+_SCALE, _WEIGHTLESS = 3.0, 0.1
 #: Least gain with the URDF, largest loss with free inertias, and largest residual of the URDF relative to that of free inertias
 #: and to the efforts. A URDF that explains much less than free inertias is wrong itself and no evidence. The gain is part
 #: of the squared residual: a third is more than wrong masses leave to a wrong sign or order.
@@ -108,9 +108,13 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
     if alike < _OPPOSITE:
         return [_upside_down(robot, loaded, abs(alike))]
     if odd:
-        words = f"the efforts are {ratio:.4g} times the gravity torque of the URDF's masses"
-        remedy = "check `log.units.effort` (A, mA, mN·m; motor side: `log.side.effort`), `drive.gain` and `drive.reduction`"
-        return [Judgement(Id.EFFORT_SCALE, words, Remedy(remedy), size=ratio, certainty=alike, severity="warning")]
+        words = (
+            f"the efforts are {ratio:.4g} times the gravity torque of the URDF's masses: the unit or torque constant is wrong"
+        )
+        check = "check `log.units.effort` (A, mA, mN·m; motor side: `log.side.effort`), `drive.gain` and `drive.reduction`"
+        gains = {joint: float(gain) / ratio for joint, gain in zip(robot.joints, interpretation.gain, strict=True)}
+        remedy = Remedy(f"{check}; if the URDF's masses are right, {{settings}}", {"drive.gain": {"multiply": gains}})
+        return [Judgement(Id.EFFORT_SCALE, words, remedy, size=ratio, certainty=alike, severity="warning")]
     return doubts(robot, case, interpretation)
 
 

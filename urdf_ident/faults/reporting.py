@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..judgements.catalogue import Id
+from ..judgements.catalogue import SEVERITIES, Id
 from ..judgements.judgement import Judgement
 from ..model.robot import Robot
 from ..samples import FEWEST_REVERSALS
@@ -95,13 +95,23 @@ def _of_interpretation(found: Explanations) -> tuple[Judgement, ...]:
     reported = against_the_urdf(robot, explained, interpretation, loaded, found.group.noise)
     if not (reported or steps or found.several):
         reported = part_of_gravity(case)
-    out = (*_steps_in_words(robot, case, interpretation, steps[:-1] if weak and reported else steps), *reported)
+    out = _before_parts(_steps_in_words(robot, case, interpretation, steps[:-1] if weak and reported else steps), reported)
     if steps:
         return out
     scaled = {item.joint for item in out if item.id == Id.EFFORT_SCALE}
     scales = {j: ends for j, ends in open_scales(case, interpretation).items() if robot.joints[j] not in scaled}
     clock = open_clock(case, interpretation)
     return (*out, *([open_scale(robot, scales)] if scales else []), *([] if clock is None else [open_time(*clock)]))
+
+
+def _before_parts(steps: Sequence[Judgement], reported: Sequence[Judgement]) -> tuple[Judgement, ...]:
+    """What the steps and the URDF tell; a scale of all efforts comes first, with those of single joints among its factors."""
+    if not any(item.id == Id.EFFORT_SCALE and item.joint is None for item in reported):
+        return (*steps, *reported)
+    scales = [item for item in steps if item.id == Id.EFFORT_SCALE]
+    severity = max((item.severity for item in (*reported, *scales)), key=SEVERITIES.index)
+    others = (item for item in steps if item.id != Id.EFFORT_SCALE)
+    return (*(replace(item, severity=severity) for item in reported), *others)
 
 
 def _steps_in_words(robot: Robot, case: Case, interpretation: Interpretation, steps: Sequence[Step]) -> tuple[Judgement, ...]:

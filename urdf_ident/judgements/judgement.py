@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
+from ..grouping import grouped
 from .catalogue import SEVERITIES, Id, Severity
 
 #: Level of a log or result with a judgement of each severity.
@@ -45,8 +46,11 @@ def _setting_in_words(key: str, value: Any) -> str:
     """One setting, as it is written in the project file, or as a change of the present value."""
     if isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in ("multiply", "add"):
         ((how, by),) = value.items()
-        of, by = (f" of {', '.join(by)}", next(iter(by.values()))) if isinstance(by, Mapping) else ("", by)
-        return f"multiply {key}{of} by {by:.4g}" if how == "multiply" else f"add {by:.4g} to {key}{of}"
+        joints = grouped((change, joint) for joint, change in by.items()) if isinstance(by, Mapping) else {by: ()}
+        parts = [(f" of {', '.join(whose)}" if whose else "", f"{change:.4g}") for change, whose in joints.items()]
+        if how == "multiply":
+            return f"multiply {key}" + ",".join(f"{of} by {change}" for of, change in parts)
+        return ", ".join(f"add {change} to {key}{of}" for of, change in parts)
     text = _flow(value)
     for name in reversed(key.split(".")[1:]):
         text = f"{{{name}: {text}}}"

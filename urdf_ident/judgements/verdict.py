@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .catalogue import SEVERITIES
+from .catalogue import SEVERITIES, Id
 from .judgement import LEVELS, Judgement
 
 
@@ -20,15 +20,18 @@ class Verdict:
     def of(cls, judgements: Iterable[Judgement]) -> Verdict:
         """Orders judgements: most severe first, at equal severity by their rank in the catalogue, causes before consequences.
 
-        Faults that refuse a log come first, and all faults of the logs where what makes a result poor are their symptoms.
+        A scale of the torques that makes a result poor explains all else and comes first; then faults that refuse a log, and
+        all faults of the logs where what makes a result poor are their symptoms.
         """
         every = tuple(judgements)
         poor = [judgement for judgement in every if judgement.level == "poor"]
         symptoms = bool(poor) and all(judgement.id.entry.symptom for judgement in poor)
 
-        def order(judgement: Judgement) -> tuple[bool, int, int]:
-            cause = judgement.id.of_log and (symptoms or judgement.severity == "refused")
-            return not cause, -SEVERITIES.index(judgement.severity), judgement.id.rank
+        def order(judgement: Judgement) -> tuple[bool, bool, int, int]:
+            refused = judgement.severity == "refused"
+            scale = judgement.id in (Id.GRAVITY_SCALE, Id.MASS_SCALE) and refused
+            cause = judgement.id.of_log and (symptoms or refused)
+            return not scale, not cause, -SEVERITIES.index(judgement.severity), judgement.id.rank
 
         return cls(tuple(sorted(every, key=order)))
 
