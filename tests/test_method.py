@@ -115,6 +115,19 @@ def test_auto_stays_with_wls_on_a_good_log(spoilt: Path) -> None:
 # --- outliers -------------------------------------------------------------------------------------------------------
 
 
+def test_a_joint_that_is_shaken_when_another_reverses_has_no_outliers(plain: DynamicModel) -> None:
+    segment = make_segment(plain, 1000, sigma=0.01)
+    other = np.flatnonzero(np.diff(np.sign(segment.v[:, 1])))
+    fit = fit_base(build_statistics(plain, [as_log(segment)]), plain.base())
+    power = []
+    for samples in (other, other + 40):  # at the reversals, and at other instants
+        shaken = segment.tau.copy()
+        shaken[samples[samples < 1000], 0] += 5.0
+        power.append(find_outliers(plain, fit, [as_log(replace(segment, tau=shaken))]).power)
+    assert power[0] < 0.01
+    assert power[1] > 0.5
+
+
 def test_friction_that_the_model_lacks_is_no_outlier(plain: DynamicModel) -> None:
     """Dry friction left out: residuals far from Gaussian, large for many samples in a row, and nobody's spikes."""
     log = as_log(make_segment(plain, 1500, sigma=0.05))

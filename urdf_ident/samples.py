@@ -215,7 +215,7 @@ def reversals(v: Array) -> Array:
     Args:
         v: Velocities, shape (N, n) [rad/s or m/s].
     """
-    return np.array([_turns(speed).shape[1] for speed in v.T])
+    return np.array([turns(speed).shape[1] for speed in v.T])
 
 
 def distinct_reversals(q: Array, v: Array) -> Array:
@@ -226,11 +226,15 @@ def distinct_reversals(q: Array, v: Array) -> Array:
         v: Velocities, shape (N, n) [rad/s or m/s].
     """
     span = np.ptp(q, axis=0)
-    return np.array([distinct_poses(q[_turns(speed)].mean(axis=0), span) for speed in v.T])
+    return np.array([distinct_poses(q[turns(speed)].mean(axis=0), span) for speed in v.T])
 
 
-def _turns(speed: Array) -> IntArray:
-    """Last sample before and first one after each reversal, ignoring slow motion, shape (2, K)."""
+def turns(speed: Array) -> IntArray:
+    """Last sample before and first one after each reversal, ignoring slow motion, shape (2, K).
+
+    Args:
+        speed: Velocities of one joint, shape (N,) [rad/s or m/s].
+    """
     swift = np.flatnonzero(np.abs(speed) > SLOW * fast_speed(speed))
     sign = np.sign(speed[swift])
     at = np.flatnonzero(sign[1:] != sign[:-1])

@@ -12,7 +12,7 @@ from ...linalg import Array, BoolArray, positive
 from ...model.dynamic_model import DynamicModel
 from ...model.row_groups import joint_of
 from ...parallel import each
-from ...samples import Segment, columns, fast_speed
+from ...samples import Segment, columns, fast_speed, moving, turns
 from ...signals.prepare import PreparedLog
 from ...statistics.fit import Fit
 from ...units import percent
@@ -71,9 +71,9 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     parts, apart = ([pair[k] for pair in made] for k in (0, 1))
     segments = [segment for log in logs for segment in log.segments]
     torques = np.sqrt(sum(_squares(model, segment) for segment in segments) / sum(map(len, segments)))
-    found = []
+    steady, found = _between_reversals(model, segments), []
     for group, residuals, away, torque in zip(model.groups, columns(parts), columns(apart), torques, strict=True):
-        swift = _away_from_reversals(model, group.joint, segments)
+        swift = steady & _away_from_reversals(model, group.joint, segments)
         outlying = np.abs(away[swift]) > FAR * positive(max(float(robust_scale(residuals)), LEAST * torque))
         squares = residuals[swift] ** 2
         power = (squares * outlying).sum() / positive(squares.sum())
@@ -93,12 +93,23 @@ def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Ar
     return [(own, own - median_filter(own, (NEIGHBOURS, 1), mode="nearest")) for own in sample_residuals(model, fit, log)]
 
 
+def _between_reversals(model: DynamicModel, segments: Sequence[Segment]) -> BoolArray:
+    """Samples at which no joint reverses within :data:`NEIGHBOURS`, shape (N,): a joint that breaks loose shakes the others."""
+    v = [segment.v for segment in segments]
+    moves = moving(np.array([fast_speed(speed) for speed in columns(v)]), model.robot.prismatic)
+    steady = np.ones(sum(map(len, segments)), dtype=bool)
+    for speed in (speed for speed, moved in zip(columns(v), moves, strict=True) if moved):
+        for before, after in turns(speed).T:
+            steady[max(0, before - NEIGHBOURS) : after + NEIGHBOURS + 1] = False
+    return steady
+
+
 def _away_from_reversals(model: DynamicModel, joint: int, segments: Sequence[Segment]) -> BoolArray:
     """Samples at which neither a joint nor a motor that drives it is near a reversal, shape (N,)."""
-    turns = np.vstack([np.eye(model.n)[joint], model.drive.reduction[model.drive.reduction[:, joint] != 0]])
+    drives = np.vstack([np.eye(model.n)[joint], model.drive.reduction[model.drive.reduction[:, joint] != 0]])
     swift = np.array(True)
-    for turn in np.unique(turns, axis=0):  # one at a time, as arrays of many logs are large
-        rate = np.concatenate([segment.v @ turn for segment in segments])
+    for drive in np.unique(drives, axis=0):  # one at a time, as arrays of many logs are large
+        rate = np.concatenate([segment.v @ drive for segment in segments])
         np.abs(rate, out=rate)
         swift = swift & (rate >= _SWIFT * fast_speed(rate))
     return swift

@@ -25,8 +25,8 @@ from .estimator import Estimated, EstimatorInput
 #: Tuning constants for an efficiency of 95 % with Gaussian noise.
 HUBER, TUKEY = 1.345, 4.685
 #: Maximum number of iterations; converged if no parameter changes by more than this share of its standard error. The scale is a
-#: median, which a single sample can change: iterations may cycle, and a cycle up to the last number is accepted.
-ROUNDS, CONVERGED, CIRCLE = 50, 1e-4, 1e-2
+#: median, which a single sample can change: iterations may cycle by less.
+ROUNDS, CONVERGED = 50, 1e-2
 #: The median absolute residual of Gaussian noise over its standard deviation.
 MAD = NormalDist().inv_cdf(0.75)
 
@@ -82,15 +82,14 @@ def robust(problem: EstimatorInput, converged: float = CONVERGED) -> Estimated:
             before, done = fit, done + 1
             fit = problem.refit({group: 1.0 / value for group, value in scale.items()})(statistics)
             moved = fit.distance(before.params)
-            if moved < (converged if step == loss else 100 * converged):
+            if moved < converged:
                 break
         else:
-            if moved > CIRCLE:
-                raise EstimationError(
-                    f"IRLS with {step} weights does not converge",
-                    got=f"{moved:.2g} standard errors after {ROUNDS} rounds",
-                    remedy=("use loss huber, or " if step != "huber" else "") + "look for a log that does not fit the others",
-                )
+            raise EstimationError(
+                f"IRLS with {step} weights does not converge",
+                got=f"{moved:.2g} standard errors after {ROUNDS} rounds",
+                remedy=("use loss huber, or " if step != "huber" else "") + "look for a log that does not fit the others",
+            )
     every = np.concatenate([part for parts in weights.values() for part in parts])
     low = dict(zip(scale, np.mean(every < 0.5, axis=0).tolist(), strict=True))
     return Estimated(
