@@ -94,7 +94,8 @@ def row_columns(
     for part in (slice(k, k + step) for k in range(0, len(q), step)):
         whole = regressor(robot, q[part], v[part], a[part])
         for block, (mix, columns) in zip(out, rows, strict=True):
-            block[: len(columns), part] = sum(mix[j] * whole[:, j, columns].T for j in np.flatnonzero(mix))
+            joints = np.flatnonzero(mix)
+            np.einsum("j,njk->kn", mix[joints], whole[:, joints[:, None], columns], out=block[: len(columns), part])
     return out
 
 
