@@ -106,6 +106,8 @@ def rnea(model: pin.Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.nd
 def load_script(path: str) -> ModuleType:
     """A program below ``scripts/`` as a module."""
     file = Path(__file__).parents[1] / "scripts" / path
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))  # programs import their neighbours
     spec = importlib.util.spec_from_file_location(file.stem, file)
     module = importlib.util.module_from_spec(spec)
     sys.modules[file.stem] = module  # dataclasses look their module up

@@ -42,11 +42,11 @@ def limits(robot: Robot) -> Limits:
 
 @pytest.fixture(scope="module")
 def sweeps(robot: Robot, limits: Limits) -> Segment:
-    return driven(robot, bidirectional_experiment(limits, cruise=1.5).trajectory)
+    return driven(robot, bidirectional_experiment(limits, count=8, cruise=1.5).trajectory)
 
 
 def test_the_experiment_stays_inside_its_limits_and_is_written(robot, limits, tmp_path) -> None:
-    found = bidirectional_experiment(limits, torque=prior_torque(robot), count=5)
+    found = bidirectional_experiment(limits, torque=prior_torque(robot))
     assert check_limits(found.trajectory, limits).feasible
     q, v, _ = found.trajectory.evaluate(found.trajectory.times(200.0))
     for j, joint in enumerate(robot.joints):

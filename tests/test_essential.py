@@ -163,6 +163,8 @@ def test_a_limit_on_relative_errors_is_backward_elimination(model: DynamicModel)
         sizes.append(len(found))
     assert sizes[0] > sizes[1] > sizes[2] > 0
     assert len(essential_parameters(statistics, base, fit, rule="relative_std")) == sizes[1]  # 6 % if nothing is said
+    with pytest.raises(EstimationError, match=r"no parameter is essential.*relative standard error.*at most 1e-09 %.*limit"):
+        essential_parameters(statistics, base, fit, rule="relative_std", limit=1e-9)
 
 
 def test_standard_parameters_from_the_essential_ones_alone(tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
 def test_damaged_inputs_end_in_one_line(kind: str, good: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, content = good
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(fuzz, "COMMANDS", {key: value[:2] for key, value in fuzz.COMMANDS.items()})  # the quick ones
+    monkeypatch.setattr(
+        fuzz, "COMMANDS", {key: dict(list(value.items())[:2]) for key, value in fuzz.COMMANDS.items()}
+    )  # the quick ones
     before = signal.signal(signal.SIGALRM, fuzz.ring)
     try:
         for seed in range({"world": 3, "truth": 4, "trajectory": 5, "result": 6}.get(kind, 10)):
@@ -57,7 +59,7 @@ def test_a_failure_is_seen(good: tuple[Path, dict[str, Any]], monkeypatch: pytes
     """The fuzzer itself would notice a traceback."""
     folder, content = good
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(fuzz, "COMMANDS", {"urdf": ((1, "check robot.urdf"),)})
+    monkeypatch.setattr(fuzz, "COMMANDS", {"urdf": {"check robot.urdf": 1}})
     monkeypatch.setattr(fuzz.mutants, "MUTATORS", {"urdf": lambda text, _: text})
 
     def broken(*_: object) -> None:

@@ -38,7 +38,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.point_to_point import constant_speed_sweep
+from urdf_ident.motion.point_to_point import trapezoidal
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment
@@ -216,7 +216,8 @@ def test_a_first_joint_that_stands_still_exactly_or_but_for_its_encoder(step: fl
     labels = ident.fit.base.labels
     assert not any(ident.fit.seen[labels.index(f"{symbol}_j1")] for symbol in ("Fv", "Fc"))
     assert ident.fit.bse[np.isfinite(ident.fit.bse)].max() < 1e3
-    elbow = constant_speed_sweep(robot.joints, "j2", [0.5], (-0.5, 0.5), home=np.zeros(3), acceleration=2.0, dwell=0.3)
+    points = np.outer([0.0, -0.5, 0.5, -0.5, 0.0], [0, 1, 0])
+    elbow = trapezoidal(robot.joints, points, np.full(3, 0.5), np.full(3, 2.0), np.full(3, 20.0), 0.3)
     told = forecast(ident, elbow)
     assert not np.isfinite(told.after[labels.index("Fv_j1")])
     assert "nan" not in told.summary()

@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[1]
 #: Libraries whose import has another name than the distribution that is declared.
 DISTRIBUTION = {
     "PIL": "pillow",
-    "cosmic_ray": "cosmic-ray",
     "distributed": "dask",
     "pinocchio": "pin",
     "pydrake": "drake",
@@ -100,5 +99,5 @@ def test_what_is_declared_is_used(declared: dict[str, Any]) -> None:
     everything = library.union(*(imported(folder) for folder in ("tests", "scripts"))) | CALLED
     assert names(project["dependencies"]) <= library
     for name, group in project["optional-dependencies"].items():
-        unused = names(group) - (everything if name in ("dev", "docs", "mutation", "peers") else library)
+        unused = names(group) - (everything if name in ("dev", "docs", "peers") else library)
         assert not unused, f"extra {name}: nothing uses {unused}"

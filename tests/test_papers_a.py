@@ -1,4 +1,4 @@
-"""Table 2 of Szabó and Gincsainé (2021), as ``scripts/papers/a_table2.py`` prints it."""
+"""Table 2 and the excitation problem (eqs. 20-22) of Szabó and Gincsainé (2021), by ``scripts/papers/a_table2.py``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import yaml
 from conftest import load_script
+
+from urdf_ident.model.rigid_bodies import regressor
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +85,30 @@ def test_noise_on_the_angles_leaves_the_estimate_where_it_is(script: ModuleType,
     np.testing.assert_allclose(left.std(axis=0), script.SIGMA, rtol=0.15)
 
 
-def test_the_report_prints_both_sides(script: ModuleType, found) -> None:
-    text = script.report(found)
-    assert "24 base parameters: 15 inertial + 9 friction" in text
-    assert "WLS has the smaller variance in 24 of 24 (paper: 24 of 24)" in text
-    assert "Ixx2 - Iyy2 - mx2/2                     0.059   0.0589   0.059" in text
-    assert "With noise of 1 mrad on the angles too (40 runs)" in text
+@pytest.mark.parametrize("travels", [False, True])
+def test_cond_f_is_minimised_between_given_ends(script: ModuleType, travels: bool) -> None:
+    case = script.solve(script.END if travels else None, 60.0, 0, starts=2)
+    path = case.design.trajectory
+    q, v, a = path.evaluate([0.0, script.PERIOD])
+    np.testing.assert_allclose(q, [np.zeros(3), script.END if travels else np.zeros(3)], atol=1e-9)
+    np.testing.assert_allclose([v, a], 0.0, atol=1e-8)
+    assert case.design.report.feasible
+    optimum, best, middle = case.cond_f
+    assert optimum < 0.8 * best
+    assert optimum < 0.5 * middle
+    assert np.median(case.errors[1] / case.errors[0]) > 1.2
+
+    # CondF by its definition, on a regressor made here
+    model = script.prepare().model
+    base = model.base()
+    assert len(base) == 24
+    t = np.arange(0.005, script.PERIOD, 0.01)
+    q, v, a = path.evaluate(t)
+    law = model.terms[0].term
+    friction = np.zeros((len(t), 3, 9))
+    for j in range(3):
+        columns = [2 / np.pi * np.arctan(law.sharpness * v[:, j]), 2 / np.pi * np.arctan(law.stribeck * v[:, j]), v[:, j]]
+        friction[:, j, 3 * j : 3 * j + 3] = np.column_stack(columns)
+    W = np.concatenate([regressor(model.robot, q, v, a), friction], axis=2)[:, :, base.independent].reshape(-1, 24)
+    gram = W.T @ W
+    assert optimum == pytest.approx(np.linalg.norm(gram) * np.linalg.norm(np.linalg.inv(gram)), rel=1e-6)

@@ -32,7 +32,7 @@ def data(script: ModuleType, arm):
 
 def test_the_printed_trajectory_keeps_its_limits(script: ModuleType, arm) -> None:
     """Table 3 starts and ends at rest at zero inside Table 1, as exactly as it is printed (joint 6 is off by 0.2 degrees)."""
-    motion = script.printed_trajectory(arm.robot.joints)
+    motion = script.e_block.table_3(arm.robot)
     for value in motion.evaluate([0.0, script.PERIOD]):
         assert np.abs(value).max() < 4e-3
     assert check_limits(motion, Limits.from_robot(arm.robot, acceleration=script.ACCELERATION)).feasible
@@ -44,7 +44,7 @@ def test_the_simulated_arm_obeys_the_equations_of_elastic_joints(script: ModuleT
     ideal = replace(
         arm, stiff=arm.soft, viscous=zero, coulomb=zero, hysteresis=zero, kinematic=0.0, ripple=zero, load=0.0, noise=zero
     )
-    log = ideal.run(script.printed_trajectory(arm.robot.joints), 0, "ideal", 500.0)
+    log = ideal.run(script.e_block.table_3(arm.robot), 0, "ideal", 500.0)
     robot = arm.robot
     bodies = inertials(robot).reshape(-1, 10)
     bodies[5] += script.TOOL.toDynamicParameters()
@@ -53,7 +53,7 @@ def test_the_simulated_arm_obeys_the_equations_of_elastic_joints(script: ModuleT
     theta = lowpass(log.motor_position / arm.gear, 500.0, 20.0)  # its encoder's steps through a stiff spring are torque
     speed = differentiate(theta, 500.0)
     turn = differentiate(speed, 500.0)
-    q, v, a = script.printed_trajectory(robot.joints).evaluate(log.time)
+    q, v, a = script.e_block.table_3(robot).evaluate(log.time)
     model = robot.model.copy()
     model.inertias[6] += script.TOOL
     mass = model.createData()

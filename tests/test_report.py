@@ -231,6 +231,24 @@ def test_without_a_held_out_log_the_report_lists_cross_validated_errors(ident: I
         assert f"<td>{error.joint}</td><td>{number(100 * error.identified, 2)} %</td>" in page
 
 
+def test_the_chain_to_consistent_bodies_has_its_figures(ident: Identification) -> None:
+    """Cholesky test, closest to the URDF by SVD, essential parameters, LMI: side by side on any robot."""
+    page = report_html(ident)
+    section = page[page.index('id="consistency"') : page.index('id="parameters"')]
+    bodies = len(ident.model.robot.bodies)
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in section.split("<tr>")[2:]]
+    names = [row[0] for row in rows]
+    assert names[:4] == ["a priori", "base", "minimum norm", "closest to the prior"]
+    assert names[-1].startswith("exported (")
+    assert all(len(row) == 9 for row in rows)
+    exported, closest, least = rows[-1], rows[3], rows[2]
+    assert exported[1:6] == [f"{bodies} of {bodies}"] * 5  # every tolerance, and the triangle inequality
+    assert float(exported[6]) > 0
+    distances = [float(row[7]) for row in (closest, least)]
+    assert distances[0] <= distances[1]  # closest in the norm that is printed
+    assert float(closest[8]) == pytest.approx(1.0, abs=1e-3)  # as good as the base parameters
+
+
 def test_bodies_whose_masses_are_guessed_are_named(ident: Identification) -> None:
     """The column of the URDF's errors showed those of 1 kg per body, as if the URDF said so; so did changes of its masses."""
     body, origin = ident.model.robot.bodies[1].name, list(ident.prior.origin)

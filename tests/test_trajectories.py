@@ -19,7 +19,7 @@ from urdf_ident.motion.compose import RepeatedTrajectory, ramped
 from urdf_ident.motion.files import read_trajectory, why_recorded
 from urdf_ident.motion.fourier import FourierTrajectory, modified_fourier, random_fourier
 from urdf_ident.motion.limits import Limits, check_limits
-from urdf_ident.motion.point_to_point import constant_speed_sweep, trapezoidal
+from urdf_ident.motion.point_to_point import trapezoidal
 from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.motion.trajectory import PiecewisePolynomial, Trajectory, sampled
 
@@ -144,19 +144,6 @@ def test_trapezoidal_moves_are_synchronised() -> None:
     part = (q - start) / (end - start)
     assert 0 < part[0] < 1
     np.testing.assert_allclose(part[0], part[1], rtol=1e-12)
-
-
-def test_sweep_cruises_both_ways_at_every_speed() -> None:
-    sweep = constant_speed_sweep(JOINTS, "b", [0.2, 0.8], (-1.0, 1.0), home=[0.3, 0.0], acceleration=4.0)
-    time = sweep.times(1000)
-    q, v, a = sweep.evaluate(time)
-    np.testing.assert_allclose(q[:, 0], 0.3)
-    for speed in (0.2, 0.8):
-        for sign in (1, -1):
-            cruising = (np.abs(v[:, 1] - sign * speed) < 1e-9) & (np.abs(a[:, 1]) < 1e-9)
-            assert np.ptp(q[cruising, 1]) > 1.4
-    with pytest.raises(LimitError, match="not reached"):
-        constant_speed_sweep(JOINTS, "b", [9.0], (-1.0, 1.0), home=[0, 0], acceleration=4.0)
 
 
 def test_ramp_starts_and_ends_at_rest_at_home() -> None:

@@ -242,15 +242,16 @@ def _urdf(rng: np.random.Generator, family: str, kinds: str, size: float) -> str
         word, reach = ("prismatic", 0.6) if kind == "p" else ("revolute", 3.0)
         parts.append(
             f'<joint name="j{k + 1}" type="{word}"><parent link="{parent}"/><child link="l{k + 1}"/>'
-            f'<origin xyz="{_text(place)}"/><axis xyz="{axis}"/><limit lower="-{reach}" upper="{reach}" velocity="5" '
-            f'effort="500"/></joint><link name="l{k + 1}"><inertial><origin xyz="{_text(com)}"/><mass value="{mass:.9g}"/>'
+            f'<origin xyz="{text(place)}"/><axis xyz="{axis}"/><limit lower="-{reach}" upper="{reach}" velocity="5" '
+            f'effort="500"/></joint><link name="l{k + 1}"><inertial><origin xyz="{text(com)}"/><mass value="{mass:.9g}"/>'
             f'<inertia ixx="{ixx:.9g}" ixy="0" ixz="0" iyy="{iyy:.9g}" iyz="0" izz="{izz:.9g}"/></inertial></link>'
         )
         parent = f"l{k + 1}"
     return "".join([*parts, "</robot>"])
 
 
-def _text(values: Sequence[float] | Array) -> str:
+def text(values: Sequence[float] | Array) -> str:
+    """Numbers as an attribute of a URDF."""
     return " ".join(f"{float(value):.9g}" for value in values)
 
 

@@ -32,12 +32,7 @@ class Taken:
 def run_command(words: Sequence[str], budget: float | None = None) -> Taken:
     """Runs ``urdf-ident`` on one thread, its modules compiled as those of an installed package are.
 
-    Args:
-        words: Arguments.
-        budget: Wall seconds after which it is stopped; None: never.
-
-    Returns:
-        What it took.
+    It is stopped after ``budget`` wall seconds.
     """
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

@@ -33,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 import mutants
 import numpy as np
+import yaml
 
 import urdf_ident as ui
 from urdf_ident.cli.common import run
@@ -49,69 +50,8 @@ FILES = {
     "result": "r.json",
     "trajectory": "t.csv",
 }
-SIMULATE = "simulate robot.urdf t.csv -o sim.csv -c"
-FLEET = "fleet robot.urdf robots/a robots/b -o fleet -c plain.yaml --force --no-report"
-#: What is run on a file of a kind, and how often: the slow ones seldom.
-COMMANDS: dict[str, tuple[tuple[float, str], ...]] = {
-    "urdf": (
-        (60, "check robot.urdf"),
-        (40, "check robot.urdf --fix fixed.urdf"),
-        (30, "inspect log.csv --robot robot.urdf"),
-        (15, f"{SIMULATE} fast.yaml"),
-        (3, "identify robot.urdf log.csv -o out -c plain.yaml"),
-        (3, "export-motion t.csv --robot robot.urdf --for ros2_control -o robot"),
-        (3, "compare robot.urdf good.json"),
-        (1, "design robot.urdf -c fast.yaml -o m.csv"),
-        (1, FLEET),
-    ),
-    "project": (
-        (40, "inspect log.csv -c p.yaml"),
-        (30, "check robot.urdf -c p.yaml"),
-        (15, f"{SIMULATE} p.yaml"),
-        (3, "identify robot.urdf log.csv -o out -c p.yaml --force"),
-        (10, "inspect log.csv -c p.yaml --write-project q.yaml"),
-        (3, "export-motion t.csv --for ros2_control -c p.yaml -o robot"),
-        (2, "design robot.urdf -c p.yaml -o m.csv"),
-    ),
-    "world": (
-        (3, "play robot.urdf t.csv --html page.html -c world_project.yaml"),
-        (2, "export-motion t.csv --robot robot.urdf --for ros2_control -c world_project.yaml -o robot"),
-        (1, "design robot.urdf -c world_project.yaml -o m.csv"),
-    ),
-    "truth": ((1, f"{SIMULATE} fast.yaml --truth truth.yaml"),),
-    "result": (
-        (3, "export r.json --urdf e.urdf --mjcf e.xml --sidecar e.yaml --force"),
-        (2, "validate r.json log.csv --force --no-report"),
-        (0.2, "validate r.json log.csv --force"),
-        (1, f"{SIMULATE} fast.yaml --truth r.json"),
-        (1, "payload r.json loaded.csv -o payload.json --force"),
-        (1, "compare r.json good.json"),
-        (0.5, "compare good.json r.json good.json"),
-        (0.3, "plot r.json torque friction --log log.csv --force -o pictures"),
-        (0.3, "report r.json"),
-        (0.2, "design robot.urdf --after r.json -c fast.yaml -o m.csv"),
-        (0.3, "play robot.urdf log.csv --errors r.json --html page.html"),
-    ),
-    "names": (
-        (3, "check robot.urdf --fix fixed.urdf"),
-        (3, "inspect log.csv --robot robot.urdf"),
-        (2, "inspect log.csv --robot robot.urdf --write-project q.yaml"),
-        (2, "identify robot.urdf log.csv -o out -c plain.yaml --force"),
-        (3, "identify robot.urdf log.csv -o out -c plain.yaml --force --no-report"),
-        (3, f"{SIMULATE} fast.yaml --truth truth.yaml"),
-        (3, "export-motion t.csv --robot robot.urdf --for ros2_control -o robot"),
-        (3, "play robot.urdf t.csv --html page.html"),
-        (1, "compare robot.urdf good.json"),
-    ),
-    "trajectory": (
-        (3, f"{SIMULATE} fast.yaml"),
-        (1, "play robot.urdf t.csv --html page.html"),
-        (1, "play robot.urdf log.csv --beside t.csv --html page.html"),
-        (3, "export-motion t.csv --robot robot.urdf --for ros2_control -o robot"),
-    ),
-}
-
-
+#: What is run on a file of a kind: command → how often.
+COMMANDS: dict[str, dict[str, float]] = yaml.safe_load(Path(__file__).with_name("fuzz_commands.yaml").read_text())
 #: Whole files as text, made once.
 _TEXTS: dict[str, str] = {}
 
@@ -168,7 +108,7 @@ def prepare(folder: Path, thorough: bool = True) -> dict[str, Any]:
     for name in ("r.json", "good.json"):
         (folder / name).write_text(json.dumps(good["result"]))
     write_files(good)
-    every = {line for commands in COMMANDS.values() for _, line in commands} if thorough else set()
+    every = {line for commands in COMMANDS.values() for line in commands} if thorough else set()
     for line in sorted(every):  # whole files must work
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
             code = run(line.split())
@@ -232,8 +172,7 @@ def one(kind: str, good: dict[str, Any], dice: random.Random, seconds: int) -> t
         text = mutants.MUTATORS[kind](good[kind], dice)
     if text:
         Path(FILES[kind]).write_bytes(text.encode("utf-8", "surrogatepass"))
-    weights, lines = zip(*COMMANDS[kind], strict=True)
-    line = dice.choices(lines, weights)[0]
+    line = dice.choices(list(COMMANDS[kind]), list(COMMANDS[kind].values()))[0]
     out, err = io.StringIO(), io.StringIO()
     before = snapshot()
     signal.alarm(seconds)

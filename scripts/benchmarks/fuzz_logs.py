@@ -111,14 +111,7 @@ def _lerobot(root: Path) -> Path:
 
 
 def seeds(folder: Path) -> dict[str, Path]:
-    """A good log of every kind.
-
-    Args:
-        folder: Where they are written.
-
-    Returns:
-        Kind → file or folder; kinds whose library is missing are left out.
-    """
+    """Writes a good log of every kind: kind → file or folder."""
     import h5py
     import pyarrow as pa
     import pyarrow.feather as feather
@@ -153,15 +146,7 @@ def seeds(folder: Path) -> dict[str, Path]:
 
 
 def mutated(data: bytes, generator: np.random.Generator) -> bytes:
-    """Changes a file as disks, programs and people do.
-
-    Args:
-        data: Its bytes.
-        generator: Source of chance.
-
-    Returns:
-        Other bytes.
-    """
+    """Changes a file's bytes as disks, programs and people do."""
     changed = bytearray(data)
     for _ in range(int(generator.integers(1, 5))):
         size = max(1, len(changed))
@@ -195,17 +180,7 @@ def mutated(data: bytes, generator: np.random.Generator) -> bytes:
 
 
 def make(number: int, seed: int, found: dict[str, Path], folder: Path) -> tuple[str, Path]:
-    """Mutation number so-and-so.
-
-    Args:
-        number: Its number.
-        seed: Of all of them.
-        found: The good logs.
-        folder: Where it is written.
-
-    Returns:
-        Its kind and its path.
-    """
+    """Writes mutation number so-and-so of all those of a seed; its kind and path."""
     generator = np.random.default_rng([seed, number])
     kind = list(found)[number % len(found)]
     source = found[kind]
@@ -222,15 +197,7 @@ def make(number: int, seed: int, found: dict[str, Path], folder: Path) -> tuple[
 
 
 def judged(path: Path, robot: Robot) -> tuple[str, str]:
-    """Reads one log as the command line does.
-
-    Args:
-        path: The log.
-        robot: The robot.
-
-    Returns:
-        "read", "refused" or "CRASH", and the message.
-    """
+    """Reads one log as the command line does: "read", "refused" or "CRASH", and the message."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -257,17 +224,7 @@ def _work(numbers: range, seed: int, found: dict[str, Path], report: Any) -> Non
 
 
 def run(numbers: range, seed: int, found: dict[str, Path], say: Callable[[str], None]) -> Counter[tuple[str, str]]:
-    """Tries mutations in a process of their own, which is replaced when it dies or hangs.
-
-    Args:
-        numbers: Which.
-        seed: Of all of them.
-        found: The good logs.
-        say: Called with each failure.
-
-    Returns:
-        (kind, outcome) → count.
-    """
+    """Tries mutations in a process of their own, which is replaced when it dies or hangs; ``say`` gets each failure."""
     counts: Counter[tuple[str, str]] = Counter()
     context = multiprocessing.get_context("spawn")
     while numbers:

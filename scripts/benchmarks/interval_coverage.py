@@ -6,10 +6,7 @@ noise that remembers its past (first-order autoregression). Friction is viscous 
 width that the model assumes, so that the model is right and only noise is on trial; ``--stiction`` uses the bundled arm's
 dry friction instead, which sticks, so that the model is wrong at every reversal.
 
-``--step`` quantises the torque, ``--ripple`` adds one of 12 periods a turn.
-
     python scripts/benchmarks/interval_coverage.py [--runs 100] [--trajectories 2] [--kinds model,ar,auto] [--stiction]
-                                                   [--derived] [--step 1.0] [--ripple 0.05]
 """
 
 from __future__ import annotations
@@ -30,7 +27,6 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.result.dynamics.intervals import functional_interval
 from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_log
@@ -69,16 +65,14 @@ class CreepingCoulomb(Coulomb):
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """A simulated arm, the model that is fitted to it, the true base parameters; torque step [N·m], ripple over the torque."""
+    """A simulated arm, the model that is fitted to it, and the true base parameters."""
 
     plant: RigidPlant
     model: DynamicModel
     truth: np.ndarray
-    step: float = 0.0
-    ripple: float = 0.0
 
     @classmethod
-    def build(cls, *, stiction: bool = False, step: float = 0.0, ripple: float = 0.0) -> Arm:
+    def build(cls, *, stiction: bool = False) -> Arm:
         """The bundled UR10e with rotor inertia and friction of the size of a real one."""
         robot = Robot.from_urdf(robot_path("ur10e"))
         known = read_truth(truth_path("ur10e"), robot)
@@ -89,7 +83,7 @@ class Arm:
         values = {"Ia": np.diag(known.rotor), "Fv": VISCOUS, "Fc": COULOMB, "offset": np.zeros(robot.n)}
         theta = [inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]]
         terms = [values[p.symbol][robot.joints.index(p.owner)] for p in model.parameters[model.n_inertial :]]
-        return cls(plant, model, model.base().of(np.concatenate([*theta, terms])), step, ripple)
+        return cls(plant, model, model.base().of(np.concatenate([*theta, terms])))
 
     def motion(self, seed: int) -> Segment:
         """A closed-loop motion with its torque, without any imperfection of sensors."""
@@ -102,15 +96,7 @@ class Arm:
 def logs_of(arm: Arm, motion: Segment, rho: float, runs: int, seed: int = 0) -> Iterator[PreparedLog]:
     """Measures one motion many times: new torque noise, encoder counts, conditioning of a user's log."""
     noise = Noise(sigma=(NOISE * motion.tau.std(axis=0)).tolist(), correlation=rho)
-    ripple = (arm.ripple * motion.tau.std(axis=0)).tolist()
-    sensors = Sensors(
-        counts=COUNTS,
-        velocity="none",
-        torque_noise=noise,
-        torque_step=arm.step or None,
-        ripple=ripple,
-        ripple_cycles=12.0,
-    )
+    sensors = Sensors(counts=COUNTS, velocity="none", torque_noise=noise)
     robot = arm.model.robot
     for run in range(runs):
         seen = measure(motion, sensors, seed + run)
@@ -123,32 +109,6 @@ def fits_of(arm: Arm, log: PreparedLog, kinds: Sequence[str]) -> dict[str, Fit]:
     statistics = build_statistics(arm.model, [log])
     fit = fit_base(statistics, arm.model.base())
     return {kind: with_covariance(fit, statistics, kind, model=arm.model, logs=[log]) for kind in kinds}
-
-
-def derived_rows(arm: Arm) -> dict[str, np.ndarray]:
-    """Torques at random states and entries of mass matrices at random poses, as coefficients of the base parameters."""
-    model, n, rng = arm.model, arm.model.n, np.random.default_rng(0)
-    unit = np.eye(len(model.names))[:, model.base().independent]
-    q, v, a = (scale * rng.uniform(-1, 1, (10, n)) for scale in (2.5, 1.5, 4.0))
-    rows = {"torque": model.torque(unit, q, v, a).reshape(10 * n, -1)}
-    masses = []
-    for pose in q[:4]:
-        still = np.tile(pose, (n + 1, 1))
-        moved = model.torque(unit, still, np.zeros_like(still), np.vstack([np.eye(n), np.zeros(n)]))
-        masses.append((moved[:-1] - moved[-1])[np.triu_indices(n)])
-    return {**rows, "mass matrix": np.vstack(masses)}
-
-
-def derived_coverage(arm: Arm, rho: float, runs: int, kind: str, trajectory: int) -> dict[str, np.ndarray]:
-    """Share of the runs whose 95 % interval holds the true torque, and the true entry of the mass matrix."""
-    rows, motion = derived_rows(arm), arm.motion(trajectory)
-    held: dict[str, list[np.ndarray]] = {name: [] for name in rows}
-    for log in logs_of(arm, motion, rho, runs, seed=1000 * trajectory):
-        fit = fits_of(arm, log, [kind])[kind]
-        for name, each in rows.items():
-            low, high = functional_interval(fit, np.zeros((0, 0)), each, 0.05).T  # the motion shows all of it
-            held[name].append((low <= each @ arm.truth) & (each @ arm.truth <= high))
-    return {name: np.mean(values, axis=0) for name, values in held.items()}
 
 
 def coverage(
@@ -181,19 +141,10 @@ def main() -> None:
     parser.add_argument("--kinds", default="model,hac,ar,jackknife,auto")
     parser.add_argument("--rho", default="0.9,0.98")
     parser.add_argument("--stiction", action="store_true")
-    parser.add_argument("--derived", action="store_true", help="torques and mass matrices instead of parameters")
-    parser.add_argument("--step", type=float, default=0.0, help="of the torque [N·m]")
-    parser.add_argument("--ripple", type=float, default=0.0, help="amplitude over the deviation of the torque")
     chosen = parser.parse_args()
-    arm, kinds = Arm.build(stiction=chosen.stiction, step=chosen.step, ripple=chosen.ripple), chosen.kinds.split(",")
+    arm, kinds = Arm.build(stiction=chosen.stiction), chosen.kinds.split(",")
     for rho in map(float, chosen.rho.split(",")):
         begin = time.perf_counter()
-        if chosen.derived:
-            for name, share in derived_coverage(arm, rho, chosen.runs, kinds[-1], chosen.first).items():
-                print(
-                    f"rho {rho:g}  {kinds[-1]} {name:<12} mean {100 * share.mean():5.1f} %   worst {100 * share.min():5.1f} %"
-                )
-            continue
         found = coverage(arm, rho, runs=chosen.runs, kinds=kinds, trajectories=chosen.trajectories, first=chosen.first)
         for kind, share in found.items():
             print(

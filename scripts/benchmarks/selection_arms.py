@@ -21,6 +21,7 @@ from functools import partial
 
 import numpy as np
 import pinocchio as pin
+from arms import text
 from scipy.signal import lfilter
 
 from urdf_ident.estimation.friction_selection.reference_torque import converge
@@ -87,17 +88,13 @@ def random_urdf(rng: np.random.Generator) -> str:
         ixx, iyy, izz = mass * (size[[1, 0, 0]] ** 2 + size[[2, 2, 1]] ** 2)
         roll = rng.choice([0.0, np.pi / 2, -np.pi / 2], 3)
         parts.append(
-            f'<joint name="j{k}" type="revolute"><parent link="{parent}"/><child link="l{k}"/><origin xyz="{_text(place)}" '
-            f'rpy="{_text(roll)}"/><axis xyz="{_text(axis)}"/><limit lower="-3" upper="3" velocity="3" effort="300"/></joint>'
-            f'<link name="l{k}"><inertial><origin xyz="{_text(com)}"/><mass value="{mass:.9g}"/><inertia ixx="{ixx:.9g}" '
+            f'<joint name="j{k}" type="revolute"><parent link="{parent}"/><child link="l{k}"/><origin xyz="{text(place)}" '
+            f'rpy="{text(roll)}"/><axis xyz="{text(axis)}"/><limit lower="-3" upper="3" velocity="3" effort="300"/></joint>'
+            f'<link name="l{k}"><inertial><origin xyz="{text(com)}"/><mass value="{mass:.9g}"/><inertia ixx="{ixx:.9g}" '
             f'ixy="0" ixz="0" iyy="{iyy:.9g}" iyz="0" izz="{izz:.9g}"/></inertial></link>'
         )
         parent = f"l{k}"
     return "".join([*parts, "</robot>"])
-
-
-def _text(values: Sequence[float] | Array) -> str:
-    return " ".join(f"{value:.9g}" for value in values)
 
 
 def motion(n: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:

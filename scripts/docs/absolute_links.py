@@ -14,15 +14,7 @@ _LINK = re.compile(r"(!?)(\[[^\]]*\]\()(?!https?://|#|mailto:)([^)\s]+)(\))")
 
 
 def absolute(text: str, home: str) -> str:
-    """Markdown whose links to files lead to a repository.
-
-    Args:
-        text: Markdown.
-        home: Address of the repository; nothing changes if empty.
-
-    Returns:
-        Markdown; pictures lead to ``HOME/raw/main/…``, other links to ``HOME/blob/main/…``.
-    """
+    """Markdown whose pictures lead to ``HOME/raw/main/…``, other links to files to ``HOME/blob/main/…``."""
     if not home:
         return text
     root = home.rstrip("/")

@@ -15,13 +15,7 @@ from urllib.parse import quote
 
 
 def bill(installed: dict[str, Any], name: str, wheel: bytes) -> dict[str, Any]:
-    """Returns the bill of materials of one distribution, all others being what it depends on.
-
-    Args:
-        installed: Report of ``pip inspect`` on an environment that holds nothing else.
-        name: The distribution.
-        wheel: Its file, for the hash.
-    """
+    """The bill of materials of one distribution; ``installed``: ``pip inspect`` of an environment that holds nothing else."""
     known = {_plain(entry["metadata"]["name"]): entry["metadata"] for entry in installed["installed"]}
     components = {key: _component(metadata) for key, metadata in known.items() if key not in ("pip", "setuptools")}
     own = components.pop(_plain(name))

@@ -1,7 +1,7 @@
-"""Table 2 of Szabó and Gincsainé, "Dynamic parameter identification method for robotic arms with static friction
-modelling", Acta IMEKO 10(3), 2021: the paper's numbers and ours side by side.
+"""Szabó and Gincsainé, "Dynamic parameter identification method for robotic arms with static friction modelling", Acta
+IMEKO 10(3), 2021: Table 2 and the excitation problem of section 5, the paper's numbers and ours side by side.
 
-Run: ``.venv/bin/python scripts/papers/a_table2.py [--runs 400] [--seed 2021]``
+Run: ``python scripts/papers/a_table2.py`` (some seconds)
 
 The three thin rods of the paper are simulated with its friction; torque is corrupted by white noise of 0.5, 0.3 and
 0.7 N·m. Parameters are quoted in the paper's own Denavit-Hartenberg frames. Its trajectory is not printed (only drawn), so
@@ -11,15 +11,25 @@ differ; their ratio, LS to WLS, is what can be compared. A second Monte Carlo ha
 
 from __future__ import annotations
 
-import argparse
+import csv
+import re
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 import yaml
+from paper_page import picture, show, span
+from paper_page import table as markdown
 
-from urdf_ident.excitation.design import design_excitation
-from urdf_ident.linalg import Array, triangle
+from urdf_ident.excitation.criteria import criterion_value
+from urdf_ident.excitation.design import Design, design_excitation
+from urdf_ident.excitation.family import Family
+from urdf_ident.excitation.optimise import Search
+from urdf_ident.excitation.problem import formulate
+from urdf_ident.excitation.rows import weighted_regressor
+from urdf_ident.linalg import Array, standard_errors, triangle
 from urdf_ident.model.base import BaseParameters, reduce_factor
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -39,37 +49,20 @@ SIGMA = np.array([0.5, 0.3, 0.7])  # [N·m], Fig. 2
 PERIOD, RATE, HARMONICS = 10.0, 100.0, 5  # [s], [Hz]; ours
 ACCELERATION, STARTS = 10.0, 1  # [rad/s²], ours; random starts of the search for the optimum of Szabó 2021, eq. 21
 ANGLE_NOISE = 1e-3  # [rad], ours
+END, RANDOM = (1.0, -0.8, 0.5), 100  # qf [rad], number of random motions beside the optimum; ours
+
+
+def coefficients(expression: str) -> dict[str, float]:
+    """Parameter → coefficient of an expression like ``m2 + 2 mx2 - mz3/2``."""
+    terms = re.findall(r"([+-]?) ?(?:(\d+) )?([A-Za-z_]+\d)(?:/(\d))?", expression)
+    return {name: float(f"{sign}1") * float(times or 1) / float(over or 1) for sign, times, name, over in terms}
+
 
 #: Rows as printed: expression, exact value, mean and variance of LS, mean and variance of WLS. "m·s²" of the paper is
 #: read as ½·m·s: the only reading with which dimensions and exact values agree.
 PAPER: dict[str, tuple[dict[str, float], tuple[float, ...]]] = {
-    "Ixx2 - Iyy2 - mx2/2": ({"Ixx2": 1, "Iyy2": -1, "mx2": -0.5}, (0.059, 0.059, 8.27e-4, 0.059, 6.25e-4)),
-    "Ixx3 - Iyy3 - mx3/2": ({"Ixx3": 1, "Iyy3": -1, "mx3": -0.5}, (0.059, 0.057, 8.09e-4, 0.058, 6.18e-4)),
-    "Ixy2": ({"Ixy2": 1}, (0.0, 0.002, 3.23e-4, 0.001, 2.27e-4)),
-    "Ixy3": ({"Ixy3": 1}, (0.0, -0.000, 2.04e-4, -0.000, 1.47e-4)),
-    "Iyy1 + Iyy2 + Iyy3 + mx2/2 + mx3/2": (
-        {"Iyy1": 1, "Iyy2": 1, "Iyy3": 1, "mx2": 0.5, "mx3": 0.5},
-        (-0.117, -0.115, 5.25e-4, -0.115, 4.30e-4),
-    ),
-    "Ixz2 - mz2/2 - mz3/2": ({"Ixz2": 1, "mz2": -0.5, "mz3": -0.5}, (0.0, 0.001, 2.06e-4, 0.000, 1.50e-4)),
-    "Ixz3 - mz3/2": ({"Ixz3": 1, "mz3": -0.5}, (0.0, -0.001, 1.60e-4, -0.000, 1.14e-4)),
-    "Iyz2": ({"Iyz2": 1}, (0.0, -0.001, 1.32e-4, -0.000, 1.06e-4)),
-    "Iyz3": ({"Iyz3": 1}, (0.0, 0.001, 7.56e-5, 0.001, 5.49e-5)),
-    "Izz2 + mx2/2": ({"Izz2": 1, "mx2": 0.5}, (-0.059, -0.060, 3.68e-4, -0.060, 2.68e-4)),
-    "Izz3 + mx3/2": ({"Izz3": 1, "mx3": 0.5}, (-0.059, -0.057, 3.30e-4, -0.058, 2.21e-4)),
-    "m2 + 2 mx2 - 2 mx3": ({"m2": 1, "mx2": 2, "mx3": -2}, (1.414, 1.415, 1.50e-4, 1.414, 6.01e-5)),
-    "m3 + 2 mx3": ({"m3": 1, "mx3": 2}, (0.707, 0.706, 3.82e-5, 0.707, 1.42e-5)),
-    "tau_s1": ({"tau_s1": 1}, (2.0, 1.998, 7.97e-4, 1.998, 7.80e-4)),
-    "tau_s2": ({"tau_s2": 1}, (1.0, 0.999, 1.42e-4, 0.999, 1.41e-4)),
-    "tau_s3": ({"tau_s3": 1}, (2.0, 1.998, 2.36e-3, 1.998, 2.34e-3)),
-    "tau_v1": ({"tau_v1": 1}, (0.5, 0.505, 8.26e-3, 0.506, 7.89e-3)),
-    "tau_v2": ({"tau_v2": 1}, (0.277, 0.243, 9.26e-4, 0.244, 8.08e-4)),
-    "tau_v3": ({"tau_v3": 1}, (0.030, 0.034, 1.60e-2, 0.035, 1.54e-2)),
-    "tau_sc1": ({"tau_sc1": 1}, (-0.3, -0.302, 1.45e-2, -0.303, 1.39e-2)),
-    "tau_sc2": ({"tau_sc2": 1}, (-0.2, -0.176, 1.67e-3, -0.177, 1.65e-3)),
-    "tau_sc3": ({"tau_sc3": 1}, (-0.3, -0.306, 3.56e-2, -0.307, 3.45e-2)),
-    "my2": ({"my2": 1}, (0.0, 0.000, 3.82e-6, 0.000, 2.24e-6)),
-    "my3": ({"my3": 1}, (0.0, 0.000, 4.67e-6, 0.000, 2.37e-6)),
+    line[0]: (coefficients(line[0]), tuple(map(float, line[1:])))
+    for line in list(csv.reader(Path(__file__).with_name("szabo_table_2.csv").read_text().splitlines()))[1:]
 }
 
 
@@ -97,14 +90,8 @@ class Table:
     """Our side of Table 2, one entry a base parameter, in the order of ``setup.base``.
 
     Attributes:
-        setup: What it is about.
-        expressions: Coefficients of each base parameter by parameter name.
-        exact: Exact values, shape (24,).
-        variance: Analytic variance of LS and WLS, shape (2, 24).
-        mean: Mean of LS and WLS over the runs, shape (2, 24).
-        scatter: Variance over the runs, shape (2, 24).
-        runs: Number of runs.
-        samples: Samples per run.
+        expressions: Coefficients of each base parameter by parameter name; ``exact``: exact values, shape (24,).
+        variance: Analytic variance of LS and WLS, shape (2, 24); ``mean`` and ``scatter``: mean and variance over the runs.
         cond_f: CondF of the trajectory (Szabó 2021, eq. 20).
         noisy: LS and WLS with noise on the angles too, shape (noisy runs, 2, 24).
         example: One of these runs, as the paper's Fig. 3.
@@ -145,15 +132,10 @@ def prepare() -> Setup:
 
 
 def dh_frames(robot: Robot, dh: dict[str, list[float]], q: Array | None = None) -> list[tuple[Array, Array]]:
-    """The paper's frames (standard Denavit-Hartenberg: at the far end of each link) seen from Pinocchio's joint frames.
+    """Rotation (3, 3) and translation (3,) [m] of the paper's frames seen from Pinocchio's joint frames.
 
-    Args:
-        robot: The robot.
-        dh: ``theta``, ``d``, ``a``, ``alpha`` of each joint, theta without q.
-        q: Configuration, shape (n,) [rad]; the result must not depend on it.
-
-    Returns:
-        Rotation (3, 3) and translation (3,) [m] of each frame.
+    They are standard Denavit-Hartenberg frames, at the far end of each link; ``dh`` holds theta (without q), d, a and alpha of
+    each joint. The result must not depend on ``q`` [rad].
     """
     q = np.zeros(robot.n) if q is None else q
     data = robot.model.createData()
@@ -194,13 +176,7 @@ def cond_f(setup: Setup, path: Trajectory) -> float:
 
 @dataclass(frozen=True)
 class Example:
-    """One run as in the paper's Fig. 3, shape (N, 3) each: time apart.
-
-    Attributes:
-        time: Shape (N,) [s].
-        measured: Torque with noise [N·m].
-        reconstructed: From the WLS estimate and the measured angles [N·m].
-    """
+    """One run as in the paper's Fig. 3: time [s], measured and reconstructed torque [N·m], by WLS and measured angles."""
 
     time: Array
     measured: Array
@@ -208,18 +184,9 @@ class Example:
 
 
 def measured_runs(setup: Setup, path: Trajectory, runs: int, seed: int) -> tuple[Array, Example]:
-    """Estimates with noise on torques and on joint angles.
+    """LS and WLS estimates with noise on torques and on joint angles, shape (runs, 2, 24), and the last run.
 
     Angles are taken as measured; velocity and acceleration are the derivatives of the Fourier series fitted to them.
-
-    Args:
-        setup: The robot.
-        path: The motion.
-        runs: Monte Carlo runs.
-        seed: Of the noise.
-
-    Returns:
-        LS and WLS estimates, shape (runs, 2, 24), and the last run.
     """
     rng, time = np.random.default_rng(seed), path.times(RATE)
     q, v, a = path.evaluate(time)
@@ -236,7 +203,12 @@ def measured_runs(setup: Setup, path: Trajectory, runs: int, seed: int) -> tuple
         series = solver @ seen
         noisy = tau + SIGMA * rng.standard_normal(tau.shape)
         motion = Segment("run", 0.0, RATE, seen, first @ series, second @ series, noisy)
-        moved = _statistics(setup, motion)
+        (_, blocks), *_ = setup.model.row_blocks(motion, chunk=len(motion))
+        rows = [
+            triangle(np.column_stack([block @ setup.frames[group.columns], noisy[:, j]]))
+            for j, (group, block) in enumerate(zip(setup.model.groups, blocks, strict=True))
+        ]
+        moved = _statistics(setup, rows, len(motion))
         found.append([fit_base(moved, setup.base, method=method).params for method in ("ols", "wls")])
     kept = np.zeros(len(setup.names))
     kept[setup.base.independent] = found[-1][1]
@@ -244,28 +216,16 @@ def measured_runs(setup: Setup, path: Trajectory, runs: int, seed: int) -> tuple
     return np.array(found), Example(time, noisy, again)
 
 
-def _statistics(setup: Setup, motion: Segment) -> StatisticSet:
-    """Factors of a measured motion, columns in the paper's frames."""
-    layouts, entries = [], []
-    (_, blocks), *_ = setup.model.row_blocks(motion, chunk=len(motion))
-    for j, (group, block) in enumerate(zip(setup.model.groups, blocks, strict=True)):
-        rows = triangle(np.column_stack([block @ setup.frames[group.columns], motion.tau[:, j]]))  # type: ignore[index]
-        layouts.append(Layout(group.name, j, np.arange(len(setup.names))))
-        entries.append(Statistic("run", 0, group.name, rows, len(motion)))
-    return StatisticSet(setup.names, tuple(layouts), tuple(entries), "table 2")
+def _statistics(setup: Setup, rows: list[Array], samples: int) -> StatisticSet:
+    """The set of one factor ``[columns | torque]`` a joint."""
+    groups = [f"joint:{j + 1}" for j in range(len(rows))]
+    layouts = tuple(Layout(group, j, np.arange(len(setup.names))) for j, group in enumerate(groups))
+    entries = tuple(Statistic("run", 0, group, factor, samples) for group, factor in zip(groups, rows, strict=True))
+    return StatisticSet(setup.names, layouts, entries, "table 2")
 
 
 def table(runs: int = 400, seed: int = 2021, noisy_runs: int = 100) -> Table:
-    """Makes our side of the table.
-
-    Args:
-        runs: Monte Carlo runs with noise on the torques.
-        seed: Of trajectory and noise.
-        noisy_runs: Monte Carlo runs with noise on the angles too.
-
-    Returns:
-        The table.
-    """
+    """Makes our side of the table; the noisy runs have noise on the angles too."""
     setup = prepare()
     path = optimal_trajectory(setup, seed)
     motion = _segment(path, RATE)
@@ -301,15 +261,12 @@ def _variances(L: list[Array]) -> Array:
 def _estimate(setup: Setup, factors: list[Array], L: list[Array], exact: Array, samples: int, seed: int) -> Array:
     """One run: LS and WLS, shape (2, 24). The noise is drawn per row, then taken into the factor's coordinates."""
     rng, p = np.random.default_rng(seed), len(setup.names)
-    layouts, entries = [], []
+    stacks = []
     for j, (factor, Lj) in enumerate(zip(factors, L, strict=True)):
         white = SIGMA[j] * rng.standard_normal(samples)  # an orthogonal change of coordinates leaves it white
         tau = Lj @ exact + white[: len(Lj)]
-        rows = np.vstack([np.column_stack([factor, tau]), np.append(np.zeros(p), np.linalg.norm(white[len(Lj) :]))])
-        group = f"joint:{j + 1}"
-        layouts.append(Layout(group, j, np.arange(p)))
-        entries.append(Statistic("run", 0, group, rows, samples))
-    statistics = StatisticSet(setup.names, tuple(layouts), tuple(entries), "table 2")
+        stacks.append(np.vstack([np.column_stack([factor, tau]), np.append(np.zeros(p), np.linalg.norm(white[len(Lj) :]))]))
+    statistics = _statistics(setup, stacks, samples)
     return np.array([fit_base(statistics, setup.base, method=method).params for method in ("ols", "wls")])
 
 
@@ -332,86 +289,116 @@ def _segment(path: Trajectory, rate: float) -> Segment:
     return Segment("run", 0.0, rate, q, v, a)
 
 
-def report(found: Table) -> str:
-    """The paper's table and ours, as text."""
-    setup, base = found.setup, found.setup.base
-    lines = [
-        __doc__.split("\n\n")[0].replace("\n", " "),
-        "",
-        f"{len(base)} base parameters: {int(np.sum(base.independent < 30))} inertial + "
-        f"{int(np.sum(base.independent >= 30))} friction (paper: 24). {found.samples} samples a run, {found.runs} runs, "
-        f"sigma = {SIGMA.tolist()} N·m, CondF = {found.cond_f:.3g}.",
-        "mu: mean of the runs; s²: analytic variance (ours; the runs' own scatter agrees, last column: largest of "
-        "|mean - exact| in standard errors of LS and WLS)",
-        "",
-        f"{'symbolic expression':<36}{'exact value':^18}{'LS mu':^16}{'LS s²':^20}{'WLS mu':^16}{'WLS s²':^20}{'off':>6}",
-        f"{'':<36}{'paper':>9}{'ours':>9}" + f"{'paper':>8}{'ours':>8}{'paper':>10}{'ours':>10}" * 2 + f"{'':>6}",
-    ]
-    error = np.abs(found.mean - found.exact) / np.sqrt(found.variance / found.runs)
-    matched = [match(found, expression) for expression, _ in PAPER.values()]
-    for (label, (_, paper)), row in zip(PAPER.items(), matched, strict=True):
-        exact, ls, ls_variance, wls, wls_variance = paper
-        lines.append(
-            f"{label:<36}{exact:>9.3f}{round(found.exact[row], 9) + 0.0:>9.4f}"
-            f"{ls:>8.3f}{found.mean[0, row]:>8.3f}{ls_variance:>10.2e}{found.variance[0, row]:>10.2e}"
-            f"{wls:>8.3f}{found.mean[1, row]:>8.3f}{wls_variance:>10.2e}{found.variance[1, row]:>10.2e}"
-            f"{error[:, row].max():>6.1f}"
-        )
-    better = int((found.variance[1] < found.variance[0]).sum())
-    gain, printed = found.variance[1] / found.variance[0], [paper[4] / paper[2] for _, paper in PAPER.values()]
-    lines += [
-        "",
-        f"WLS has the smaller variance in {better} of {len(base)} (paper: {sum(r < 1 for r in printed)} of 24); "
-        f"variance ratio WLS/LS: {gain.min():.2f} to {gain.max():.2f} (paper: {min(printed):.2f} to {max(printed):.2f})",
-        *_noisy_lines(found),
-        "All symbolic expressions are the paper's; exact values agree to the digits printed "
-        "(-0.1178 is printed as -0.117, 0.0589 as 0.059).",
-        f"Not seen: {', '.join(setup.names[k] for k in base.zero)}.",
-    ]
-    return "\n".join(lines)
-
-
-def _noisy_lines(found: Table) -> list[str]:
-    """What noise on the angles changes."""
-    scatter, error = found.noisy.var(axis=0, ddof=1), found.noisy.mean(axis=0) - found.exact
-    ratio, off = scatter[1] / scatter[0], np.abs(error) / np.sqrt(scatter / len(found.noisy))
-    left = found.example.measured - found.example.reconstructed
-    size = ", ".join(f"{x:.3f}" for x in left.std(axis=0))
-    return [
-        f"With noise of {1e3 * ANGLE_NOISE:g} mrad on the angles too ({len(found.noisy)} runs): scatter WLS/LS "
-        f"{ratio.min():.2f} to {ratio.max():.2f}, larger than with exact angles by a factor of "
-        f"{np.median(scatter[1] / found.variance[1]):.2f} in the median; largest mean error {off.max():.1f} standard errors",
-        f"Residual torque of one run (Fig. 3): {size} N·m (noise of the torques {SIGMA.tolist()})",
-    ]
-
-
 def match(found: Table, expression: dict[str, float]) -> int:
-    """Index of the base parameter that has a given expression.
-
-    Args:
-        found: The table.
-        expression: Parameter name → coefficient.
-
-    Returns:
-        The index.
-
-    Raises:
-        ValueError: No base parameter has this expression.
-    """
+    """Index of the base parameter that has a given expression; ValueError if none has."""
     for row, own in enumerate(found.expressions):
         if set(own) == set(expression) and all(abs(own[name] - expression[name]) < 1e-9 for name in own):
             return row
     raise ValueError(f"no base parameter is {expression}")
 
 
-def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--runs", type=int, default=400, help="Monte Carlo runs")
-    parser.add_argument("--seed", type=int, default=2021, help="of trajectory and noise")
-    options = parser.parse_args()
-    print(report(table(options.runs, options.seed)))
+@dataclass(frozen=True)
+class Case:
+    """The excitation problem for one pair of ends: the optimum and what random motions reach.
+
+    Attributes:
+        design: The optimum.
+        cond_f: CondF of WᵀW: optimum, best and median random motion (eq. 20).
+        errors: Standard errors by WLS with the paper's noise: optimum and median random motion, shape (2, 24).
+    """
+
+    design: Design
+    cond_f: tuple[float, float, float]
+    errors: Array
+
+
+def solve(end: tuple[float, ...] | None, budget: float, seed: int, starts: int | None = None) -> Case:
+    """Solves (21) for one pair of ends; beside the optimum stand random motions that keep the same ends and limits.
+
+    A Fourier series returns after its period, so that a motion to another pose lasts part of a period only.
+    """
+    model = prepare().model
+    base, limits = model.base(), Limits.from_robot(model.robot, acceleration=ACCELERATION)
+    start, goal = np.zeros(3), None if end is None else np.array(end)
+    family = "tied_fourier"
+    design = design_excitation(
+        model,
+        PERIOD,
+        "frobenius",
+        seed,
+        family=family,
+        harmonics=HARMONICS,
+        start=start,
+        end=end,
+        limits=limits,
+        collisions=None,
+        budget=budget,
+        starts=starts,
+    )
+    shape = Family(family, model.robot.joints, PERIOD, HARMONICS, 1, 0.0, start, goal)
+    search = Search(formulate(model, shape, limits, "frobenius"), seed, np.inf)
+    motions = [shape.excitation(search.random()) for _ in range(RANDOM)]
+
+    def value(path: Trajectory) -> float:
+        return criterion_value("frobenius", weighted_regressor(model, base, path, np.ones(3), RATE))
+
+    values = [value(path) for path in motions]
+    middle = motions[int(np.argsort(values)[len(values) // 2])]
+    errors = [standard_errors(weighted_regressor(model, base, path, SIGMA, RATE)) for path in (design.excitation, middle)]
+    reached = np.exp([value(design.excitation), min(values), np.median(values)])
+    return Case(design, tuple(reached.tolist()), np.array(errors))
+
+
+def figures(pictures: Path | None = None, runs: int = 200, noisy_runs: int = 40) -> dict[str, Any]:
+    """The figures of the page."""
+    found = table(runs, noisy_runs=noisy_runs)
+    base, setup = found.setup.base, found.setup
+    order = [match(found, expression) for expression, _ in PAPER.values()]
+    printed = np.array([numbers for _, numbers in PAPER.values()])
+    ratio = found.variance[1] / found.variance[0]
+    to_paper = found.variance[:, order] / printed[:, [2, 4]].T
+    off = (np.abs(found.mean - found.exact) / np.sqrt(found.variance / found.runs))[:, order].max(axis=0)
+    scatter = found.noisy.var(axis=0, ddof=1)
+    noisy_off = np.abs(found.noisy.mean(axis=0) - found.exact) / np.sqrt(scatter / len(found.noisy))
+    shown = found.example
+    lines = []
+    for k, (label, row) in enumerate(zip(PAPER, order, strict=True)):
+        exact, *methods = printed[k]
+        line: list[object] = [label, f"{exact:.3f}", f"{found.exact[row] + 0.0:.4f}"]
+        for m in (0, 1):
+            mean, variance = methods[2 * m : 2 * m + 2]
+            line += [f"{mean:.3f}", f"{found.mean[m, row]:.3f}", f"{variance:.2e}", f"{found.variance[m, row]:.2e}"]
+            line.append(to_paper[m, k])
+        lines.append([*line, f"{off[k]:.1f}"])
+    pair = ("variance, paper", "here", "ratio")
+    heads = ("expression", "exact, paper", "here", "LS mean, paper", "here", *pair, "WLS mean, paper", "here", *pair, "off")
+    cases = {"back": solve(None, 5.0, 0, 2), "other": solve(END, 5.0, 0, 2)}
+    panels = [
+        (f"joint {j + 1}", shown.time, {"measured": shown.measured[:, j], "reconstructed": shown.reconstructed[:, j]})
+        for j in range(3)
+    ]
+    return {
+        "base": len(base),
+        "inertial": int(np.sum(base.independent < 30)),
+        "friction": int(np.sum(base.independent >= 30)),
+        "equal": len(set(order)),
+        "digits": format(np.abs(found.exact[order] - printed[:, 0]).max(), ".1g"),
+        "smaller": int((ratio < 1).sum()),
+        "ratio": span(ratio, ".2f"),
+        "ratio_paper": span(printed[:, 4] / printed[:, 2], ".2f"),
+        "off": span([off.max()]),
+        "noisy_off": span([noisy_off.max()]),
+        "runs": found.runs,
+        "samples": found.samples,
+        "cond_f": found.cond_f,
+        "to_paper": span(to_paper.ravel(), ".2f"),
+        "left": (shown.measured - shown.reconstructed).std(axis=0),
+        **{f"cond_f_{name}": (*case.cond_f, np.median(case.errors[1] / case.errors[0])) for name, case in cases.items()},
+        "unseen": [setup.names[k] for k in base.zero],
+        "table_2": markdown(heads, lines),
+        "picture": picture(panels, ("time [s]", "torque [N·m]"), pictures, "szabo_fig3"),
+    }
 
 
 if __name__ == "__main__":
-    main()
+    show("szabo_2021", figures())

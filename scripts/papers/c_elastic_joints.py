@@ -1,7 +1,7 @@
 """Zollo, Lopez, Spedaliere, Garcia Aracil and Guglielmelli, "Identification of dynamic parameters for robots with
 elastic joints", Advances in Mechanical Engineering 7(2), 2015: its planar arm and its PUMA 560, and its noise table.
 
-Run: ``.venv/bin/python scripts/papers/c_elastic_joints.py [--only planar|puma|noise|spread] [--seed 0]`` (about four minutes)
+Run: ``python scripts/papers/c_elastic_joints.py`` (about a minute)
 
 Both robots are simulated with rotors as bodies of their own, PD control of the motors with gravity compensation and
 fifth-order B-splines as references. Signals are treated as in the paper: encoders of 1 250 000 counts a turn, Butterworth
@@ -15,16 +15,18 @@ The score is the paper's "normalised mean error", read in both ways: the mean of
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
+from paper_page import show, span, table
 
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.elastic import compliance_form
+from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.friction import Coulomb, Offset, Stribeck, Viscous
 from urdf_ident.linalg import Array
 from urdf_ident.model.base import BaseParameters
@@ -49,7 +51,6 @@ CUTOFF, ORDER = 20.0, 5  # [Hz]
 WIDTH = 0.02  # [rad/s] of the smooth sign, in plant and model
 STRIBECK = 0.2  # peak of stiction over Coulomb friction, of which the model knows nothing, as in the paper's Fig. 3
 SIGNALS = ("q", "v", "a", "qm", "vm", "am")
-PAPER = {"planar": (0.00862, 0.103), "puma560": (None, 0.123)}  # without and with static friction
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +125,8 @@ def planar() -> Case:
     )
 
 
-def puma(vigorous: bool = True) -> Case:
-    """The PUMA 560; vigorous motion reaches 5 rad/s, gentle motion half of it."""
+def puma() -> Case:
+    """The PUMA 560; its motion reaches 5 rad/s."""
     truth = yaml.safe_load(truth_path("puma560").read_text(encoding="utf-8"))
     ratio = np.diag(np.array(truth["reduction"]))
     motor, friction = truth["motor"], truth["motor"]["friction"]
@@ -146,8 +147,8 @@ def puma(vigorous: bool = True) -> Case:
         ratio,
         values,
         home=(lower + upper) / 2,
-        swing=swing if vigorous else 0.8 * swing,
-        points=22 if vigorous else 14,
+        swing=swing,
+        points=22,
         kp=np.array([8000.0, 12000, 5000, 1500, 1200, 1200]),
         kd=np.array([700.0, 900, 350, 80, 70, 70]),
     )
@@ -189,14 +190,17 @@ def noisy(run: Segment, decibel: float, seed: int, filtered: bool = True) -> Seg
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """Both readings of the normalised mean error, the first also without static friction, and the stiffness."""
+    """Both readings of the normalised mean error, the first also without static friction, and the stiffness.
+
+    ``fit`` has standard errors by the jackknife over blocks of time.
+    """
 
     mean: float
     norm: float
     without_static: float
     stiffness: dict[str, float]
     base: BaseParameters
-    estimate: Array
+    fit: Fit
     truth: Array
 
     @property
@@ -205,9 +209,9 @@ class Score:
         return max(abs(error) for error in self.stiffness.values())
 
 
-def score(base: BaseParameters, estimate: Array, truth: Array) -> Score:
-    """Compares base parameters, shape (b,), with those of the truth, shape (p,)."""
-    exact = base.of(truth)
+def score(base: BaseParameters, fit: Fit, truth: Array) -> Score:
+    """Compares base parameters with those of the truth, shape (p,)."""
+    exact, estimate = base.of(truth), fit.params
     kept = np.abs(exact) > 1e-9
     relative = estimate[kept] / exact[kept] - 1.0
     labels = np.array(base.labels)[kept]
@@ -215,7 +219,7 @@ def score(base: BaseParameters, estimate: Array, truth: Array) -> Score:
     stiffness = {str(label): float(e) for label, e in zip(labels, relative, strict=True) if label.startswith("K_")}
     norm = float(np.linalg.norm(estimate[kept] - exact[kept]) / np.linalg.norm(exact[kept]))
     mean, rest = float(np.abs(relative).mean()), float(np.abs(relative[~static]).mean())
-    return Score(mean, norm, rest, stiffness, base, estimate, exact)
+    return Score(mean, norm, rest, stiffness, base, fit, exact)
 
 
 def least_squares(case: Case, segment: Segment, static: bool = True, **options: Any) -> Score:
@@ -223,15 +227,16 @@ def least_squares(case: Case, segment: Segment, static: bool = True, **options: 
     model = case.model(static, **options)
     base, statistics = model.base(), accumulate(model, "c", [segment], RowFilter(1))
     plain = fit_base(statistics, base, method="ols")
-    return score(base, fit_base(statistics, base, weights=plain.weights).params, case.truth(model))
+    return score(base, fit_base(statistics, base, weights=plain.weights), case.truth(model))
 
 
 def errors_in_variables(case: Case, segment: Segment, static: bool = True, **options: Any) -> Score:
     """Ours: link rows in compliance form beside the sum of link and motor rows."""
     model = case.model(static, rows="sum", **options)
     base, statistics = model.base(), accumulate(model, "c", [segment], RowFilter(1))
-    fit: Fit = fit_base(compliance_form(statistics, model, base), base)
-    return score(base, fit.params, case.truth(model))
+    compliant = compliance_form(statistics, model, base)
+    fit = with_covariance(fit_base(compliant, base), compliant, "jackknife", model=model)
+    return score(base, fit, case.truth(model))
 
 
 def unseen(case: Case, segment: Segment) -> tuple[Deflection, ...]:
@@ -240,80 +245,8 @@ def unseen(case: Case, segment: Segment) -> tuple[Deflection, ...]:
     return tuple(Deflection(joint, float(rms), COUNT, 10.0) for joint, rms in zip(case.robot.joints, apart, strict=True))
 
 
-def report(label: str, found: Score, paper: float | None) -> None:
-    """One line."""
-    said = "-" if paper is None else f"{paper:g}"
-    print(f"  {label:<58} {found.mean:10.2e} {found.norm:10.2e} {found.without_static:12.2e}   {said}")
-
-
-def header(title: str) -> None:
-    """Titles of :func:`report`'s columns."""
-    print(f"\n{title}\n  {'':<58} {'mean':>10} {'norm':>10} {'mean w/o Fc':>12}   paper")
-
-
-def planar_table(seed: int) -> None:
-    """The planar arm, without and with static friction."""
-    case = planar()
-    header("Planar 2R: normalised mean error")
-    for static, paper in ((False, PAPER["planar"][0]), (True, PAPER["planar"][1])):
-        run = case.run(static, seed)
-        name = "with static friction (Stribeck in the plant)" if static else "without static friction"
-        report(f"{name}, link and motor rows", least_squares(case, processed(run), static), paper)
-        found = errors_in_variables(case, processed(run), static)
-        report(f"{name}, compliance form", found, paper)
-    apart = np.degrees(np.abs(run.qm - run.q).max(axis=0))
-    print(f"  largest deflection {apart[0]:.2f} and {apart[1]:.2f} deg (paper: 0.39 and 0.10)")
-    for label, value, exact in zip(found.base.labels, found.estimate, found.truth, strict=True):
-        if abs(exact) > 1e-9:
-            print(f"    {label:<16} {value:12.6g} {exact:12.6g}   {value / exact - 1:+.1e}")
-
-
-def puma_table(seed: int) -> None:
-    """The PUMA 560, vigorous and gentle."""
-    header("PUMA 560: normalised mean error")
-    for vigorous in (True, False):
-        case = puma(vigorous)
-        run = case.run(True, seed)
-        segment, name = processed(run), "vigorous" if vigorous else "gentle"
-        springs = unseen(case, segment)
-        hidden = [item.joint for item in springs if not item.seen]
-        report(f"{name}, every stiffness estimated, as the paper did", least_squares(case, segment), PAPER["puma560"][1])
-        report(f"{name}, unseen stiffness left out", errors_in_variables(case, segment, rigid=hidden), PAPER["puma560"][1])
-        counts = ", ".join(f"{item.joint} {item.counts:.3g}{'' if item.seen else ' (unseen)'}" for item in springs)
-        print(f"    up to {np.abs(run.v).max():.1f} rad/s; deflection in encoder counts, rms: {counts}")
-
-
-def noise_table(seed: int) -> None:
-    """The planar arm under noise."""
-    case = planar()
-    run = case.run(False, seed)
-    print("\nPlanar 2R under sensor noise, without static friction (paper: small from 80 dB on, very high below)")
-    print(f"  {'noise':<22} {'SNR':>6}   {'link + motor rows':>19} {'worst K':>9}   {'compliance form':>17} {'worst K':>9}")
-    for filtered in (True, False):
-        for decibel in (20.0, 70.0, 80.0, 100.0, 200.0, np.inf):
-            segment = noisy(run, decibel, seed + 1, filtered)
-            cells = []
-            for estimator in (least_squares, errors_in_variables):
-                try:
-                    found = estimator(case, segment, False)
-                    cells += [f"{found.mean:.2e}", f"{100 * found.worst_stiffness:.2g} %"]
-                except EstimationError:
-                    cells += ["no spring found", "-"]
-            where = "before the filter" if filtered else "after the filter"
-            print(f"  {where:<22} {decibel:>6g}   {cells[0]:>19} {cells[1]:>9}   {cells[2]:>17} {cells[3]:>9}")
-
-
 def spread(make: Callable[[], Case], static: bool, seeds: Sequence[int]) -> list[Score]:
-    """The same experiment with other motions: link and motor rows, as the paper; springs that are not seen are left out.
-
-    Args:
-        make: Makes the case.
-        static: With static friction or without.
-        seeds: Of the motions.
-
-    Returns:
-        One score a seed.
-    """
+    """One score a seed of the motion; springs that are not seen are left out."""
     case, found = make(), []
     for seed in seeds:
         segment = processed(case.run(static, seed))
@@ -322,46 +255,59 @@ def spread(make: Callable[[], Case], static: bool, seeds: Sequence[int]) -> list
     return found
 
 
-def worst_parameter(found: Score) -> str:
-    """Label of the base parameter with the largest relative error."""
-    kept = np.abs(found.truth) > 1e-9
-    relative = np.abs(found.estimate[kept] / found.truth[kept] - 1.0)
-    return str(np.array(found.base.labels)[kept][int(np.argmax(relative))])
+def parameters(found: Score, without: tuple[str, ...] = ()) -> tuple[str, str]:
+    """Every parameter but some with its 95 % interval and whether that holds the real value, as a table; how many do."""
+    rows, held = [], 0
+    for label, exact, value, ends in zip(found.base.labels, found.truth, found.fit.params, found.fit.conf_int(), strict=True):
+        if abs(exact) > 1e-9 and not label.startswith(without):
+            inside = ends[0] <= exact <= ends[1]
+            held += inside
+            error = f"{100 * (value / exact - 1):+.2g} %"
+            rows.append((label, f"{exact:.5g}", f"{value:.5g}", error, span(ends, ".5g"), "yes" if inside else "no"))
+    heads = ("parameter", "real", "estimated", "error", "95 % interval", "holds the real value")
+    return table(heads, rows), f"{held} of {len(rows)}"
 
 
-def spread_table(seeds: int) -> None:
-    """What other motions change: the paper has one."""
-    print(f"\nNormalised mean error over {seeds} seeds of the motion, compliance form, unseen stiffness left out")
-    cases = (
-        ("planar, without static friction", planar, False, PAPER["planar"][0]),
-        ("planar, with static friction", planar, True, PAPER["planar"][1]),
-        ("PUMA 560, vigorous", puma, True, PAPER["puma560"][1]),
-    )
-    for name, make, static, paper in cases:
-        found = spread(make, static, range(seeds))
-        means = np.array([item.mean for item in found])
-        worst = [worst_parameter(item) for item in found]
-        often = max(set(worst), key=worst.count)
-        print(
-            f"  {name:<34} {means.min():.2e} to {means.max():.2e}, median {np.median(means):.2e} (paper: {paper:g}); "
-            f"the largest error is most often that of {often} ({worst.count(often)} of {seeds})"
-        )
+def noise_table(run: Segment, seed: int = 1) -> str:
+    """The planar arm under noise, by the paper's rows and by the compliance form."""
+    case, rows = planar(), []
+    for filtered in (True, False):
+        for decibel in (20.0, 70.0, 80.0, 100.0, 200.0, np.inf):
+            cells = []
+            for estimator in (least_squares, errors_in_variables):
+                try:
+                    found = estimator(case, noisy(run, decibel, seed, filtered), False)
+                    cells += [found.mean, f"{100 * found.worst_stiffness:.2g} %"]
+                except EstimationError:
+                    cells += ["no spring found", "-"]
+            rows.append((f"{decibel:g}", "before" if filtered else "after", *cells))
+    heads = ("SNR [dB]", "noise … the filter", "paper's rows: mean error", "worst K", "compliance form: mean error", "worst K")
+    return table(heads, rows)
 
 
-def main() -> None:
-    """Prints the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--only", choices=("planar", "puma", "noise", "spread"))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seeds", type=int, default=5, help="number of motions whose spread is shown")
-    arguments = parser.parse_args()
-    tables = {"planar": planar_table, "puma": puma_table, "noise": noise_table}
-    for name, table in tables.items():
-        if arguments.only in (None, name):
-            table(arguments.seed)
-    if arguments.only in (None, "spread"):
-        spread_table(arguments.seeds)
+def figures(pictures: Path | None = None, seeds: Sequence[int] = (0, 1, 2)) -> dict[str, Any]:
+    """The figures of the page."""
+    kinds = {"smooth": (planar, False), "static": (planar, True), "puma": (puma, True)}
+    scores = {name: spread(make, static, seeds) for name, (make, static) in kinds.items()}
+    tables = {name: parameters(found[0]) for name, found in scores.items()}
+    run, case = planar().run(static=False), planar()
+    wrist = scores["puma"][0]
+    kept = np.abs(wrist.truth) > 1e-9
+    worst = np.abs(wrist.fit.params[kept] / wrist.truth[kept] - 1.0).max()
+    return {
+        "seeds": len(seeds),
+        **{f"mean_{name}": span(item.mean for item in found) for name, found in scores.items()},
+        **{f"table_{name}": text for name, (text, _) in tables.items()},
+        **{f"held_{name}": count for name, (_, count) in tables.items()},
+        "held_rest": parameters(wrist, ("Fv", "Fc", "offset"))[1],
+        "worst": f"{100 * worst:.0f} %",
+        "deflection": np.degrees(np.abs(run.qm - run.q).max(axis=0)),
+        "at_80": least_squares(case, noisy(run, 80.0, 1), False).mean,
+        "at_20": least_squares(case, noisy(run, 20.0, 1), False).mean,
+        "at_70": errors_in_variables(case, noisy(run, 70.0, 1), False).mean,
+        "noise": noise_table(run),
+    }
 
 
 if __name__ == "__main__":
-    main()
+    show("zollo_2015", figures())

@@ -1,7 +1,7 @@
 """Section 3 of Liu et al., "An accurate dynamic model identification method of an industrial robot based on double-encoder
 compensation", Actuators 12, 454, 2023: the condition number of blocks (eqs. 15-16) against the plain one, and Table 3.
 
-Run: ``.venv/bin/python scripts/papers/e_block.py [--seeds 20] [--budget 3]`` (about two minutes)
+Its figures are on the page of ``e_three_loop.py``.
 
 Limits of Liu 2023 (Table 1), five harmonics, 20 s, both ends at rest at zero (eq. 19); the robot is ours, because theirs is
 not described. Every seed designs one motion by each criterion with the same time, and each motion is judged the same way: the
@@ -13,12 +13,11 @@ Both criteria beat Table 3 and random motions by far, but on this arm the block 
 it halves the condition numbers of the acceleration and velocity parts and pays with the whole. A pattern search in the
 place of gradients, as in the paper, and three other readings of its weights did not change that. The weights as the paper
 computes them, by column variance, weigh gravity most, which contradicts its sentence that larger condition numbers get
-heavier weights. The numbers are in the output.
+heavier weights.
 """
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,13 +33,12 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import FourierTrajectory, random_fourier
-from urdf_ident.motion.limits import Limits, check_limits
+from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectory import Trajectory
 
 PERIOD, HARMONICS, RATE = 20.0, 5, 100.0  # [s], [Hz]
 ACCELERATION = np.deg2rad(120.0)  # [rad/s²], all joints
 NOISE = np.array([2.3376, 2.1278, 1.5395, 0.3361, 0.7101, 0.2578])  # [N·m], Table 4, WLS
-PAPER = {"cond": 189.4012, "block": 162.2440}  # Table 2: condition numbers of Liu 2023's own robot
 
 #: Table 3: five a, five b and the offset of every joint [rad/s, rad].
 TABLE_3 = (
@@ -142,18 +140,7 @@ def table_3(robot: Robot) -> FourierTrajectory:
 
 
 def design(model: DynamicModel, criterion: str, seed: int, budget: float, starts: int | None = None) -> Trajectory:
-    """One motion from zero to zero, at rest at both ends.
-
-    Args:
-        model: The model.
-        criterion: "cond" or "block".
-        seed: Of the starts.
-        budget: Time for the search [s].
-        starts: Starts; by default as many as there is time for.
-
-    Returns:
-        The motion.
-    """
+    """One motion from zero to zero, at rest at both ends, by the criterion "cond" or "block"."""
     return design_excitation(
         model,
         PERIOD,
@@ -167,50 +154,3 @@ def design(model: DynamicModel, criterion: str, seed: int, budget: float, starts
         budget=budget,
         starts=starts,
     ).excitation
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--budget", type=float, default=3.0, help="time for each design [s]")
-    arguments = parser.parse_args()
-    judge = Judge()
-    found = {
-        name: [judge(design(judge.model, name, seed, arguments.budget)) for seed in range(arguments.seeds)]
-        for name in ("cond", "block")
-    }
-    usable, _ = usable_limits(judge.limits, None)
-    found["random"] = [
-        judge(random_fourier(usable, PERIOD, HARMONICS, seed, fill=1.0, start=np.zeros(6))) for seed in range(arguments.seeds)
-    ]
-    printed = table_3(judge.model.robot)
-    found["Table 3"] = [judge(printed)]
-    print(
-        f"median over {arguments.seeds} seeds, {arguments.budget:g} s a design; weights of acceleration, velocity, gravity "
-        f"{judge.criterion.weights.round(3)}"
-    )
-    print(
-        f"{'designed by':12s} {'cond(W)':>9s} {'cond(ΩW)':>9s} {'block':>9s} {'acc':>8s} {'vel':>8s} {'grav':>8s}"
-        f" {'param err':>10s} {'scaled err':>11s} {'torque err':>11s}"
-    )
-    for name, items in found.items():
-        row = [np.median([getattr(item, key) for item in items]) for key in ("cond", "weighted", "block")]
-        row += list(np.median([item.parts for item in items], axis=0))
-        error, scaled, torque = (np.median([getattr(item, key) for item in items]) for key in ("error", "scaled", "torque"))
-        print(
-            f"{name:12s} {row[0]:9.2f} {row[1]:9.2f} {row[2]:9.2f} {row[3]:8.2f} {row[4]:8.2f} {row[5]:8.2f}"
-            f" {100 * error:9.3f}% {scaled:11.5f} {100 * torque:10.3f}%"
-        )
-    for key in ("error", "scaled", "torque"):
-        better = [getattr(b, key) < getattr(c, key) for b, c in zip(found["block"], found["cond"], strict=True)]
-        print(f"block beats cond in {key}: {sum(better)} of {len(better)} seeds")
-    report = check_limits(printed, judge.limits)
-    worst = min(report.margins, key=lambda m: m.relative)
-    print(
-        f"Table 3 keeps E's limits: {report.feasible}; closest: {worst.quantity} of {worst.joint}, {100 * worst.relative:.1f} %"
-        f" left. Paper's condition numbers (its own robot): {PAPER['cond']:.1f} by cond, {PAPER['block']:.1f} by block"
-    )
-
-
-if __name__ == "__main__":
-    main()

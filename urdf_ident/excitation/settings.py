@@ -68,8 +68,10 @@ class ExcitationSection(Section):
         "constant speed both ways, for friction; poses: at rest, each reached from both sides, to weigh a payload; circle: of "
         "a link, to judge a result; points: via points with trapezoidal acceleration",
     )
-    speeds: int = Field(8, ge=LEAST_SPEEDS, description="number of speeds in the sweeps of each joint")
-    cruise: float = Field(2.0, gt=0, allow_inf_nan=False, description="time at constant speed in each direction of a sweep [s]")
+    speeds: int = Field(5, ge=LEAST_SPEEDS, description="number of speeds in the sweeps of each joint; 8 for a long experiment")
+    cruise: float = Field(
+        0.5, gt=0, allow_inf_nan=False, description="time at each speed of a sweep, each way; 2 for a long experiment [s]"
+    )
     circle: CircleSection = Field(CircleSection(), description="settings of the family circle")
     points: int | list[list[float]] = Field(
         11, description="via points of the family points, in the order of `robot.joints` [rad or m], or their number"

@@ -2,8 +2,8 @@
 
 At constant speed the link torque depends only on the position, so that half the difference of both directions is friction
 (evaluated by :mod:`..compensation.bidirectional`). Speeds are spaced geometrically; each path is just long enough for the
-cruise time. With obstacles, the home pose is the one of several that leaves all joints the most room, and every path ends
-before the first obstacle that is too close.
+cruise time. The default is short; what that costs in standard errors of friction is reported. With obstacles, the home pose
+is the one of several that leaves all joints the most room, and every path ends before the first obstacle that is too close.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from ..friction.law import LEAST_SPEEDS
 from ..linalg import Array, shaped
 from ..motion.collision.clearance import check_clearance
 from ..motion.collision.collisions import Collisions
-from ..motion.compose import SequenceTrajectory
 from ..motion.limits import Limits, Torque, check_limits, finite_ends
-from ..motion.point_to_point import constant_speed_sweep
+from ..motion.point_to_point import trapezoidal
+from ..motion.trajectory import PiecewisePolynomial
 from ..units import joint_units
 from .motion import DesignedMotion
 
 #: Speed of the slowest run over the fastest.
 SLOWEST = 0.03
+#: Speeds of a joint and time at each of them [s]: the default, and the long experiment that it is compared with.
+SHORT, LONG = (5, 0.5), (8, 2.0)
 #: Pause at the turning points [s].
-_DWELL = 0.3
+_DWELL = 0.1
 #: Number of candidates for the home pose, besides the middle of all ranges.
 _HOMES = 40
 #: Number of positions per side at which a joint's range is checked, and the margin beyond the required distance there [m].
@@ -48,16 +50,37 @@ class BidirectionalExperiment(DesignedMotion):
 
     Attributes:
         speeds: Joint → speeds, each in both directions [rad/s or m/s].
+        cruise: Time at each speed in each direction, where the range is long enough [s].
     """
 
     rate: ClassVar[float] = 500.0
 
-    trajectory: SequenceTrajectory
+    trajectory: PiecewisePolynomial
     speeds: Mapping[str, tuple[float, ...]]
+    cruise: float
+
+    @property
+    def loss(self) -> tuple[float, float]:
+        """Standard errors of Coulomb and viscous friction over those of the long experiment :data:`LONG`.
+
+        Torque noise is taken as white, so that the information is the time at each speed: its square root counts.
+        """
+
+        def errors(count: int, cruise: float) -> Array:
+            speeds = np.geomspace(SLOWEST, 1.0, count)
+            columns = np.sqrt(2.0 * cruise) * np.column_stack([np.ones(count), speeds])
+            return np.asarray(np.sqrt(np.sum(np.linalg.pinv(columns) ** 2, axis=1)))
+
+        coulomb, viscous = errors(len(next(iter(self.speeds.values()))), self.cruise) / errors(*LONG)
+        return float(coulomb), float(viscous)
 
     def describe(self) -> list[str]:
-        """Describes the speeds."""
+        """Describes the speeds, and what the time saved costs."""
         lines = [f"sweeps: {self.trajectory.duration:.4g} s, one joint at a time, each speed both ways over the same path"]
+        lines.append(
+            "  standard errors of Coulomb and viscous friction {:.2g} and {:.2g} × those of the long runs "
+            "(excitation: {{speeds: {}, cruise: {:g}}})".format(*self.loss, *LONG)
+        )
         for joint, speeds in self.speeds.items():
             unit = joint_units(self.limits.prismatic[self.limits.joints.index(joint)])["velocity"]
             lines.append(f"  {joint:24s} {len(speeds)} speeds, {speeds[0]:.3g} … {speeds[-1]:.3g} {unit}")
@@ -68,8 +91,8 @@ def bidirectional_experiment(
     limits: Limits,
     *,
     joints: Sequence[str] | None = None,
-    count: int = 8,
-    cruise: float = 2.0,
+    count: int = SHORT[0],
+    cruise: float = SHORT[1],
     fill: float = 0.9,
     home: ArrayLike | None = None,
     torque: Torque | None = None,
@@ -145,7 +168,8 @@ def bidirectional_experiment(
     if collisions is not None:
         half_range = np.minimum(half_range, _collision_free(collisions, rest, half_range, moving))
     for _ in range(_ROUNDS):
-        runs, speeds = [], {}
+        points, speeds = [rest], {}
+        rates: list[float] = []
         for j in moving:
             joint, a, free = limits.joints[j], float(acceleration[j]), float(half_range[j])
             if not free > 0:
@@ -158,11 +182,17 @@ def bidirectional_experiment(
             ramp = 0.1 + min(cruise, 0.5)
             most = min(float(fastest[j]), 0.5 * a * float(np.sqrt(ramp**2 + 8 * free / a) - ramp))
             speeds[joint] = tuple(float(speed) for speed in np.geomspace(SLOWEST * most, most, count))
-            for speed in speeds[joint]:
-                half = min(free, 0.5 * (speed * (speed / a + 0.1) + speed * cruise))
-                ends = (float(rest[j]) - half, float(rest[j]) + half)
-                runs.append(constant_speed_sweep(limits.joints, joint, [speed], ends, home=rest, acceleration=a, dwell=_DWELL))
-        trajectory = SequenceTrajectory(tuple(runs))
+            axis = np.eye(len(rest))[j]
+            for speed in speeds[joint]:  # up from home and back, or from below home where there is too little room above
+                length = min(2 * free, speed * (speed / a + 0.1) + speed * cruise)
+                low = rest - max(0.0, length - free) * axis
+                if (low != points[-1]).any():
+                    points, rates = [*points, low], [*rates, fastest[j]]
+                points, rates = [*points, low + length * axis, low], [*rates, speed, speed]
+            if (rest != points[-1]).any():
+                points, rates = [*points, rest], [*rates, fastest[j]]
+        rated = np.tile(np.array(rates)[:, None], len(rest))
+        trajectory = trapezoidal(limits.joints, np.array(points), rated, acceleration, 10.0 * acceleration, _DWELL)
         clearance = None if collisions is None else check_clearance(trajectory, collisions, step=_STEP)
         if clearance is None or clearance.feasible:
             break
@@ -182,7 +212,7 @@ def bidirectional_experiment(
     report.require()
     notes = () if collisions is None else collisions.notes
     return BidirectionalExperiment(
-        trajectory=trajectory, speeds=speeds, limits=limits, report=report, clearance=clearance, notes=notes
+        trajectory=trajectory, speeds=speeds, cruise=cruise, limits=limits, report=report, clearance=clearance, notes=notes
     )
 
 

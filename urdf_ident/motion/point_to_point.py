@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError, check_named, check_shape
+from ..errors import LimitError
 from ..linalg import Array, shaped
 from .trajectory import PiecewisePolynomial
 
@@ -91,49 +89,3 @@ def _unit_profile(v: float, a: float, j: float) -> list[tuple[float, Array]]:
             ]
         )
     return out
-
-
-def constant_speed_sweep(
-    joints: Sequence[str],
-    joint: str,
-    speeds: Sequence[float],
-    between: tuple[float, float],
-    *,
-    home: ArrayLike,
-    acceleration: float,
-    dwell: float = 0.2,
-) -> PiecewisePolynomial:
-    """Moves one joint back and forth at a list of constant speeds, for friction curves; the others stay still.
-
-    Args:
-        joints: All joint names.
-        speeds: Cruising speeds [rad/s or m/s]; each is driven in both directions.
-        between: The two turning points [rad or m].
-        home: Position of all joints, shape (n,) [rad or m]; where the motion starts and ends.
-        acceleration: Largest acceleration [rad/s² or m/s²]; it is reached within 0.1 s.
-        dwell: Pause at the turning points [s].
-
-    Raises:
-        LimitError: No such joint, or a speed that is not positive or cannot be reached between the points.
-    """
-    names, pose = tuple(joints), np.asarray(home, dtype=float)
-    check_named("joint", joint, names, LimitError)
-    check_shape("home", pose.shape, (len(names),))
-    low, high = between
-    for speed in speeds:
-        needed = speed * (speed / acceleration + 0.1)
-        if not speed > 0 or needed >= abs(high - low):
-            raise LimitError(
-                "this speed is not reached between the turning points",
-                where=f"joint '{joint}'",
-                got=f"{speed:g}",
-                remedy=f"the path must be longer than {needed:.3g}, or the acceleration larger",
-            )
-    stops = [pose[names.index(joint)], low, *(end for _ in speeds for end in (high, low)), pose[names.index(joint)]]
-    moves = [min(speeds), *(speed for speed in speeds for _ in range(2)), min(speeds)]
-    points = np.tile(pose, (len(stops), 1))
-    points[:, names.index(joint)] = stops
-    velocity = np.tile(np.array(moves)[:, None], (1, len(names)))
-    return trapezoidal(
-        names, points, velocity, np.full(len(names), acceleration), np.full(len(names), 10.0 * acceleration), dwell
-    )

@@ -26,9 +26,10 @@ def solutions(ident: Record, robot: Robot) -> list[dict[str, Any]]:
 
     Returns:
         ``name``, ``consistent`` and ``passing``: numbers of bodies that are physically consistent, and that pass the Cholesky
-        test at each tolerance; ``distance``: from the prior, in its standard deviations; ``residual``: torque error over that
-        of the base parameters. For the parameters of the URDF, the base parameters (dependent ones at the prior), the least
-        change in SI units and in the prior's standard deviations, the essential ones alone, and the exported ones.
+        test at each tolerance; ``margin``: of the body nearest to the boundary, relative, negative beyond it; ``distance``:
+        from the prior, in its standard deviations; ``residual``: torque error over that of the base parameters. For the
+        parameters of the URDF, the base parameters (dependent ones at the prior), the least change in SI units and in the
+        prior's standard deviations, the essential ones alone, and the exported ones.
 
     Raises:
         FingerprintError: The result is of a robot with other bodies.
@@ -61,6 +62,7 @@ def solutions(ident: Record, robot: Robot) -> list[dict[str, Any]]:
                 "name": name,
                 "consistent": len(bodies) - len(report.offenders),
                 "passing": [count for _, count in report.passing],
+                "margin": min(body.margins.relative for body in report.per_body),
                 "distance": prior.distance(theta),
                 "residual": float(np.linalg.norm(factor @ np.append(theta, -1.0)) / least),
             }
@@ -76,11 +78,15 @@ def solution_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     tolerances = [f"ε = {abs(tolerance):g}" for tolerance in TABLE_TOLERANCES]
     cells = [
-        [row["name"], *map(str, row["passing"]), str(row["consistent"]), f"{row['distance']:.3g}", f"{row['residual']:.4g}"]
+        [
+            *(row["name"], *map(str, row["passing"]), str(row["consistent"])),
+            *(f"{row['margin']:.2g}", f"{row['distance']:.3g}", f"{row['residual']:.4g}"),
+        ]
         for row in rows
     ]
     return [
         "bodies with positive mass and CoM inertia (Cholesky) at tolerance ε [kg·m²], and with the triangle inequality too:",
-        *table(["solution", *tolerances, "consistent", "from the prior [std]", "residual"], cells),
-        "  residual: torque error over that of the base parameters; the last solution is what exports contain",
+        *table(["solution", *tolerances, "consistent", "margin", "from the prior [std]", "residual"], cells),
+        "  margin: of the body nearest to the boundary, relative, negative beyond it; residual: torque error over that of the",
+        "  base parameters; the last solution is what exports contain",
     ]

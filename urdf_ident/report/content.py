@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ..consistency.cholesky import TABLE_TOLERANCES
 from ..estimation.uncertainty.identifiability import COMBINATION, LOST, missing_motions
 from ..friction import FRICTION
 from ..grouping import grouped
 from ..linalg import Array, positive, rms
 from ..model.inertia import to_com
+from ..pipeline.solutions import solutions
 from ..provenance import versions
 from ..result.evidence.scores import over_logs
 from ..result.identification import Identification
@@ -43,6 +45,9 @@ def content(ident: Identification) -> dict[str, Any]:
         "crossed": [] if ident.validation else view.errors,
         "changes": _changes(ident),
         "bodies": _bodies(ident),
+        "solutions": solutions(ident, ident.model.robot),
+        "tolerances": [abs(tolerance) for tolerance in TABLE_TOLERANCES],
+        "solver": [ident.solver[name] for name in ("method", "name", "status") if name in ident.solver],
         "symbols": _symbols(ident),
         "parameters": list(ident.parameters),
         "verdicts": _verdicts(ident),

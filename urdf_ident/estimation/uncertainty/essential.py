@@ -116,7 +116,7 @@ def essential_parameters(
         limit: Limit of the published rules; see :data:`LIMITS` if None.
 
     Raises:
-        EstimationError: Unknown rule, or too few data for cross-validation.
+        EstimationError: Unknown rule, too few data for cross-validation, or none is essential by the rule relative_std.
     """
     check_known("rule for essential parameters", rule, ("f-test", *LIMITS), EstimationError)
     bound = LIMITS.get(rule, 0.0) if limit is None else limit
@@ -160,6 +160,16 @@ def essential_parameters(
         if rule == "f-test" and p_value < LEVEL:
             break
         models.append(fewer)
+    if rule == "relative_std" and len(models[-1]) == 1:
+        (only,) = models[-1]
+        relative_error = float(100 * enlarged[only] * solution.std_error[0] / positive(np.abs(solution.estimate[0])))
+        if relative_error > bound:
+            raise EstimationError(
+                "no parameter is essential",
+                got=f"{base.labels[only]} alone has a relative standard error of {relative_error:.2g} %",
+                expected=f"at most {bound:g} %",
+                remedy="raise estimation.essential.limit, or record motion that shows more",
+            )
     last, asked = len(models) - 1, "ratio of relative errors" if rule == "ratio" else "relative standard errors"
     words = f"{asked} at most {bound:g}{' %' if rule == 'relative_std' else ''}"
     if rule == "f-test":  # the smallest that predicts as well as the full one
