@@ -9,7 +9,6 @@ from pathlib import Path
 
 from urdf_ident.files.read_write import write_text
 from urdf_ident.judgements.catalogue import SECTIONS, Id
-from urdf_ident.judgements.judgement import Remedy
 
 PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 
@@ -32,7 +31,7 @@ def page() -> str:
         if id in SECTIONS:
             lines += ["", f"## {SECTIONS[id]}", "", "| id | usually | meaning | what to do | size |", "|---|---|---|---|---|"]
         entry = id.entry
-        remedy = str(Remedy(entry.remedy, entry.settings)) or "–"
+        remedy = entry.remedy or "–"
         lines.append(f"| `{id}` | {entry.severity} | {entry.meaning} | {remedy[0].upper()}{remedy[1:]} | {entry.size} |")
     lines.append("")
     return "\n".join(lines)

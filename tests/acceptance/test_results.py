@@ -37,6 +37,46 @@ def test_validate_says_good_and_writes_a_page(moved: Path, cell: Path) -> None:
     assert (moved.parent / "validation.html").read_text(encoding="utf-8").rstrip().endswith("</html>")
 
 
+@pytest.fixture
+def other_layout(cell: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """The third log with motor currents and degrees in nameless columns in another order, and its project file."""
+    table = np.loadtxt(cell / "run3.csv", delimiter=",", skiprows=1)
+    log, project = tmp_path / "run3.csv", tmp_path / "other.yaml"
+    np.savetxt(log, np.column_stack([table[:, 4:] / 2.0, np.degrees(table[:, 1:4]), table[:, 0]]), delimiter=",", fmt="%.12g")
+    project.write_text(
+        "log: {columns: {time: 6, position: [3, 4, 5], effort: [0, 1, 2]}, units: {position: deg, effort: A}}\n"
+        "drive: {gain: 2.0}\n"
+    )
+    return log, project
+
+
+def test_logs_in_another_layout_are_read_by_their_project_file(
+    moved: Path, cell: Path, other_layout: tuple[Path, Path], tmp_path: Path
+) -> None:
+    log, project = other_layout
+    scores = [
+        json.loads(done("validate", moved, *given, "--json", "--no-report"))[0]["mean_rmse"]
+        for given in ([cell / "run3.csv"], [log, "-c", project])
+    ]
+    assert scores[0] == pytest.approx(scores[1], rel=1e-6)
+    done("report", moved, log, "-c", project, "-o", tmp_path / "r.html")
+    done("plot", moved, "torque", "--log", log, "-c", project, "-o", tmp_path)
+    done("play", cell / "arm.urdf", log, "-c", project, "--errors", moved, "--html", tmp_path / "p.html")
+    table = np.loadtxt(cell / "loaded.csv", delimiter=",", skiprows=1)
+    np.savetxt(log, np.column_stack([table[:, 4:] / 2.0, np.degrees(table[:, 1:4]), table[:, 0]]), delimiter=",", fmt="%.12g")
+    masses = [
+        json.loads(done("payload", moved, *given, "--link", "tool", "--json", "-o", tmp_path / "b.json"))["mass"]["value"]
+        for given in ([cell / "loaded.csv"], [log, "-c", project])
+    ]
+    assert masses[0] == pytest.approx(masses[1], rel=1e-4)
+
+
+def test_a_layout_that_lists_joints_in_another_order_is_refused(moved: Path, cell: Path, tmp_path: Path) -> None:
+    project = tmp_path / "other.yaml"
+    project.write_text("robot: {joints: [j2, j1, j3]}\n")
+    assert "expected j1, j2, j3" in refused("validate", moved, cell / "run3.csv", "-c", project)
+
+
 def test_the_error_on_the_log_is_that_of_the_exported_model(moved: Path, cell: Path) -> None:
     """Recomputed without the package's filters: noise of 5 % of the torque is in it."""
     (score,) = json.loads(done("validate", moved, cell / "run3.csv", "--json", "--no-report"))

@@ -84,6 +84,10 @@ Locks = Annotated[
     list[str] | None,
     typer.Option("--lock", metavar="JOINT=VALUE", help="Joint that does not move, and where it stands [rad or m]; repeatable."),
 ]
+Layout = Annotated[
+    Path | None,
+    typer.Option("-c", "--config", metavar="P", help="Project file (YAML) for logs in another layout (sections log, drive)."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Use logs even if the checks refuse them.")]
 SkipBadLogs = Annotated[bool, typer.Option("--skip-bad-logs", help="Leave out logs that cannot be read or are refused.")]
@@ -379,11 +383,16 @@ def command_paths(robot: str | Path, result: Path, project: Path | None = None) 
     return CommandPaths(robot, result, project or "", shlex.join(["urdf-ident", *words]) if words else "")
 
 
-def open_result(path: Path) -> Identification:
-    """Reads a result."""
+def open_result(path: Path, config: Path | None = None) -> Identification:
+    """Reads a result, for logs in the layout of a project file if one is given."""
     from ..result.files.load import load
 
-    return load(path)
+    ident = load(path)
+    if config is None:
+        return ident
+    from ..project import load_project
+
+    return ident.with_layout(load_project(config)[0])
 
 
 def print_implausible_values(robot: Robot) -> None:

@@ -19,6 +19,7 @@ from .common import (
     AsJson,
     Config,
     Force,
+    Layout,
     Locks,
     Logs,
     Packages,
@@ -201,6 +202,7 @@ PayloadLink = Annotated[str | None, typer.Option("--payload-link", metavar="LINK
 def validate(
     result: Result,
     logs: Logs,
+    config: Layout = None,
     force: Force = False,
     as_json: AsJson = False,
     no_report: NoReport = False,
@@ -212,7 +214,7 @@ def validate(
     from ..pipeline.validate import validate as score
     from ..pipeline.validate import with_scores
 
-    ident = open_result(result)
+    ident = open_result(result, config)
     report = score(ident, read_logs(logs, ident.model.robot, ident.project), force=force)
     say(report.entries, as_json, report.summary)
     if not no_report:

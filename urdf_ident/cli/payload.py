@@ -10,7 +10,7 @@ import typer
 from ..errors import LogError
 from ..files.folders import check_writable
 from ..files.read_write import check_output
-from .common import JUDGED_BAD, AsJson, Force, Logs, Result, command, open_result, read_logs, say
+from .common import JUDGED_BAD, AsJson, Force, Layout, Logs, Result, command, open_result, read_logs, say
 
 if TYPE_CHECKING:
     from ..result.comparison import Comparison, Trend
@@ -39,6 +39,7 @@ def payload(
     gain_error: Annotated[
         float | None, typer.Option("--gain-error", metavar="E", help="Relative error of the torque constants, e.g. 0.01.")
     ] = None,
+    config: Layout = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -49,7 +50,7 @@ def payload(
     from ..pipeline.payload import payload as weigh
     from ..result.files.exports import write_payload
 
-    ident = open_result(result)
+    ident = open_result(result, config)
     target = out or result.parent / "payload.json"
     check_writable(target.parent)
     recordings = read_logs(logs, ident.model.robot, ident.project)

@@ -10,7 +10,7 @@ import typer
 from ..errors import ModelError
 from ..files.read_write import check_output
 from ..result.text.commands import CommandPaths
-from .common import Force, Result, command, command_paths, open_result, optional_lines, read_logs, say_aside
+from .common import Force, Layout, Result, command, command_paths, open_result, optional_lines, read_logs, say_aside
 
 if TYPE_CHECKING:
     from ..result.identification import Identification
@@ -30,6 +30,7 @@ def report(
         Path | None,
         typer.Option("-o", "--out", metavar="FILE.html", help="Output file; default: report.html beside the result."),
     ] = None,
+    config: Layout = None,
     force: Force = False,
 ) -> None:
     """Write report.html again, optionally for other logs."""
@@ -38,7 +39,7 @@ def report(
 
     page = out or result.parent / "report.html"
     check_output(page)
-    ident = with_logs(open_result(result), logs or [], force)
+    ident = with_logs(open_result(result, config), logs or [], force)
     typer.echo(f"wrote {write_report(ident, page, command_paths(ident.model.robot.path, result))}")
 
 
@@ -54,6 +55,7 @@ def plot(
     log: Annotated[
         list[str] | None, typer.Option("--log", metavar="LOG", help="Log to show instead of those of the result; repeatable.")
     ] = None,
+    config: Layout = None,
     force: Force = False,
 ) -> None:
     """Write single figures of a result."""
@@ -61,7 +63,7 @@ def plot(
 
     if kind not in ("png", "svg", "pdf"):
         raise typer.BadParameter(f"unknown format '{kind}': png, svg or pdf")
-    ident = with_logs(open_result(result), log or [], force)
+    ident = with_logs(open_result(result, config), log or [], force)
     for picture in pictures or PICTURES:
         try:
             typer.echo(f"wrote {ident.plot.save(picture, out / f'{picture}.{kind}')}")

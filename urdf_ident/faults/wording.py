@@ -244,7 +244,8 @@ def _told(robot: Robot, step: Step) -> tuple[str, Remedy, float | None]:
                 f"the position of {names[0]} is its own {more} that of {names[1]}, as of an angle to the base or a motor that "
             )
             words += "turns along"
-            coupled = "if both joints' motors are coupled, and their efforts with them, give drive.reduction as a matrix"
+            coupled = "if both joints' motors are coupled, and their efforts with them, give drive.reduction as a matrix "
+            coupled += "and `log: {side: {position: motor, effort: motor}}`"
             remedy = Remedy(f"{do} the column of {names[1]}; {coupled}")
         case Id.POSITION_UNIT:
             unit, described = min(POSITION_UNITS, key=lambda pair: abs(np.log(POSITION_UNITS[pair]) - found.size))
@@ -262,6 +263,7 @@ def _told(robot: Robot, step: Step) -> tuple[str, Remedy, float | None]:
         case Id.EFFORT_DELAY:
             size = float(found.size)
             shown = f"{1e3 * abs(size):.3g} ms {'behind' if size > 0 else 'ahead of'}"
+            remedy = Remedy(f"{{settings}} takes it out; {remedy.action}", {"signals.delay": "auto"})
         case Id.GRAVITY_DIRECTION:
             new, old = np.asarray(found.interpretation.gravity), robot.gravity
             cosine = float(new @ old) / positive(float(np.linalg.norm(new) * np.linalg.norm(old)))

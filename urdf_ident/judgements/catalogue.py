@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal
+from typing import Literal
 
 #: From harmless to unusable: information; a repair; a doubt; a reason not to use the log, or the result.
 Severity = Literal["info", "repaired", "warning", "refused"]
@@ -20,7 +19,7 @@ class Entry:
         severity: Its usual severity; some are more severe if more of the log is affected.
         meaning: One sentence for the documentation.
         remedy: What to do about it at its usual severity, unless what was found tells more; empty if nothing is needed.
-        settings: Settings of the remedy (:class:`.judgement.Remedy`).
+        settings: Keys of the project file, or their sections, that its remedy may set (:class:`.judgement.Remedy`).
         size: What the judgement's ``size`` measures, with its unit; empty if it has none.
         message: What is said, where it is always the same: ``{whose}`` stands for joints, ``{other}`` for the last of them, and
             ``{size}`` for a size in words.
@@ -43,7 +42,7 @@ class Entry:
     severity: Severity
     meaning: str
     remedy: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: tuple[str, ...] = ()
     size: str = ""
     message: str = ""
     cause: str = ""
@@ -147,7 +146,13 @@ class Id(str, Enum):
     )
     FROZEN_TOO_LONG = Entry("frozen-too-long", "refused", "More than a fifth of the log is frozen.", "record it again")
     # Time
-    TIME_UNIT = Entry("time-unit", "refused", "The time column cannot be in seconds.", "state the unit, or `log.rate`")
+    TIME_UNIT = Entry(
+        "time-unit",
+        "refused",
+        "The time column cannot be in seconds.",
+        "state the unit, or `log.rate`",
+        settings=("log.units.time",),
+    )
     CLOCK_STANDS = Entry(
         "clock-stands",
         "refused",
@@ -200,6 +205,7 @@ class Id(str, Enum):
         "state the unit that the message names",
         cause="the unit of the positions of {whose}",
         test="move one joint by a known angle or distance",
+        settings=("log.units.position",),
     )
     POSITION_BEYOND_LIMIT = Entry(
         "position-beyond-limit",
@@ -233,6 +239,7 @@ class Id(str, Enum):
         "others; the log is refused from 20 % on.",
         "do not lock it, or lock it where it stands",
         size="largest change of a gravity torque or inertia (1 = 100 %)",
+        settings=("robot.lock",),
     )
     EFFORT_MISSING = Entry(
         "effort-missing",
@@ -334,7 +341,13 @@ class Id(str, Enum):
     VELOCITY_AGREES = Entry("velocity-agrees", "info", "The logged velocity is dq/dt.")
     VELOCITY_LAG = Entry("velocity-lag", "repaired", "The logged velocity lags; dq/dt is used.")
     VELOCITY_DEAD = Entry("velocity-dead", "repaired", "A logged velocity never changes; dq/dt is used.", "check the column")
-    VELOCITY_SCALE = Entry("velocity-scale", "repaired", "A logged velocity is scaled; dq/dt is used.", "check its unit")
+    VELOCITY_SCALE = Entry(
+        "velocity-scale",
+        "repaired",
+        "A logged velocity is scaled; dq/dt is used.",
+        "check its unit",
+        settings=("signals.velocity",),
+    )
     VELOCITY_UNRELATED = Entry(
         "velocity-unrelated", "repaired", "A logged velocity does not follow dq/dt; dq/dt is used.", "check the column"
     )
@@ -345,7 +358,11 @@ class Id(str, Enum):
         "correct the sign of the position or of the velocity, or leave the velocity columns out",
     )
     VELOCITY_UNIT = Entry(
-        "velocity-unit", "refused", "Velocity or position is in another unit.", "state the unit that the message names"
+        "velocity-unit",
+        "refused",
+        "Velocity or position is in another unit.",
+        "state the unit that the message names",
+        settings=("log.units",),
     )
     VELOCITIES_EXCHANGED = Entry(
         "velocities-exchanged",
@@ -363,6 +380,7 @@ class Id(str, Enum):
         cause="the sign of the effort of {whose}",
         test="move that joint alone: against gravity or friction, effort and speed have the same sign",
         of_payload=True,
+        settings=("drive.gain",),
     )
     POSITION_SIGN = Entry(
         "position-sign",
@@ -401,6 +419,7 @@ class Id(str, Enum):
         test="compare one pose with the URDF on screen (`urdf-ident play`)",
         with_pose=True,
         geometric=True,
+        settings=("drive.joint_offset",),
     )
     POSITION_NONLINEAR = Entry(
         "position-nonlinear",
@@ -436,7 +455,7 @@ class Id(str, Enum):
         "position-coupled",
         "warning",
         "The position of a joint counts that of the joint before in.",
-        "subtract that joint's column, or give `drive.reduction` as a matrix",
+        "subtract that joint's column, or give `drive.reduction` as a matrix with `log: {side: {position: motor}}`",
         cause="the position of the first of {whose}, which counts that of the second in",
         test="move the second alone: the position of the first must not change",
     )
@@ -498,6 +517,7 @@ class Id(str, Enum):
         cause="the clock or the URDF's lengths",
         test="compare the duration of the log with a watch",
         of_all=True,
+        settings=("log.rate",),
     )
     GRAVITY_DIRECTION = Entry(
         "gravity-direction",
@@ -510,6 +530,7 @@ class Id(str, Enum):
         test="check how the base is mounted",
         with_pose=True,
         of_all=True,
+        settings=("robot.gravity",),
     )
     EFFORT_WITHOUT_GRAVITY = Entry(
         "effort-without-gravity",
@@ -521,6 +542,7 @@ class Id(str, Enum):
         cause="efforts without gravity",
         test="hold the robot still: the efforts must carry it",
         scales=True,
+        settings=("robot.gravity",),
     )
     EFFORT_SCALE = Entry(
         "effort-scale",
@@ -535,6 +557,7 @@ class Id(str, Enum):
         with_pose=True,
         scales=True,
         only_if_decided=True,
+        settings=("drive.gain",),
     )
     EFFORT_SCALE_OPEN = Entry(
         "effort-scale-open",
@@ -570,6 +593,7 @@ class Id(str, Enum):
         cause="a delay of the efforts",
         test="record faster reversals",
         only_if_decided=True,
+        settings=("signals.delay",),
     )
     EFFORT_ASYMMETRIC = Entry(
         "effort-asymmetric",
@@ -614,6 +638,7 @@ class Id(str, Enum):
         "Positions hold less bandwidth than the motion: filtered before logging, too few samples, or too much noise.",
         "log unfiltered positions, at a higher rate or with less noise, or move more slowly",
         size="bandwidth [Hz]",
+        settings=("signals.cutoff",),
     )
     PHYSICS_UNDECIDED = Entry(
         "physics-undecided",
@@ -703,8 +728,8 @@ class Id(str, Enum):
         "not-consistent",
         "warning",
         "A body of the result is not physically consistent.",
-        "set {settings}",
-        settings={"consistency.method": "lmi"},
+        "set `consistency: {method: lmi}`",
+        settings=("consistency.method",),
     )
     SCALE_UNPROVEN = Entry(
         "scale-unproven",

@@ -71,7 +71,8 @@ class Judgement:
     """One thing that is judged of a log or a result.
 
     Attributes:
-        id: Its kind; a text that is none of the catalogue's raises ValueError.
+        id: Its kind; a text that is none of the catalogue's raises ValueError, and so do settings of its remedy that are none
+            of the catalogue's for this kind, or for its candidates.
         remedy: What the user can do about it, or None if nothing is needed; by default that of the catalogue, which is for the
             usual severity.
         severity: One of :data:`.catalogue.SEVERITIES`; the usual one of its kind by default.
@@ -102,7 +103,11 @@ class Judgement:
             object.__setattr__(self, "severity", entry.severity)
         if self.remedy is _CATALOGUE:
             usual = bool(entry.remedy) and self.severity == entry.severity
-            object.__setattr__(self, "remedy", Remedy(entry.remedy, entry.settings) if usual else None)
+            object.__setattr__(self, "remedy", Remedy(entry.remedy) if usual else None)
+        promised = [key for id in (self.id, *self.candidates) for key in Id.of(id).entry.settings]
+        for key in self.remedy.settings if self.remedy else ():
+            if not any(f"{key}.".startswith(f"{known}.") for known in promised):
+                raise ValueError(f"the catalogue knows no setting {key!r} of {self.id}")
 
     @property
     def level(self) -> str:

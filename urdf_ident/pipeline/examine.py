@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import LogError, UrdfIdentError
@@ -17,6 +17,7 @@ from ..model.drive import Drive
 from ..model.payload import Payload
 from ..model.robot import Robot
 from ..signals.config import SignalConfig
+from ..signals.motor_side import require_effect
 from ..signals.prepare import (
     PreparedLog,
     assessed,
@@ -53,6 +54,7 @@ def examine_logs(
     Raises:
         LogError: The effort is a current without a known gain.
     """
+    require_effect(recordings, drive)
     reports = assessed(recordings, robot, drive, config, as_logged=unknown is not None)
     logs = _usable(recordings, reports, robot, config, payload)
     if unknown is not None:
@@ -60,14 +62,15 @@ def examine_logs(
         open_ = Judgement(Id.CONSTANTS_UNKNOWN, words, Remedy(unknown.remedy or ""))
         return [report.with_findings((*report.findings, open_)) for report in reports]
     prepared = with_automatic(list(logs.values()), robot, config, payload)
-    found = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in prepared], drive.reduction)
+    found = _contradictions(prepared, robot, drive.reduction)
     if not any(item.severity == "refused" for findings in found for item in findings):  # delays need physically plausible logs
         banded = [(log.examined.segments, log.examined.band) for log in prepared]
         late, apart = delay_findings(robot, banded, drive.reduction)
         common = () if late is None else late.findings()
-        found = [(*findings, *common, *unreported(own, findings)) for findings, own in zip(found, apart, strict=True)]
+        found = [[*findings, *common, *unreported(own, findings)] for findings, own in zip(found, apart, strict=True)]
     for k, findings in zip(logs, with_known_delays(prepared, robot, found), strict=True):
-        reports[k] = reports[k].with_findings(suspecting_payload(payload, (*reports[k].findings, *findings)))
+        told = [_taken_out(item, config) for item in findings]
+        reports[k] = reports[k].with_findings(suspecting_payload(payload, (*reports[k].findings, *told)))
     return reports
 
 
@@ -117,7 +120,7 @@ def check_physics(
         QualityError: A log is refused; the error carries all its findings.
     """
     logs = with_automatic(logs, robot, config, payload)
-    found = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction)
+    found = _contradictions(logs, robot, reduction)
     out: list[PreparedLog | UrdfIdentError] = []
     for log, known in zip(logs, with_known_delays(logs, robot, found), strict=True):
         physical = suspecting_payload(payload, known)
@@ -128,6 +131,27 @@ def check_physics(
         else:
             out.append(replace(log, report=replace(log.report, findings=findings)))
     return all_usable([log.recording for log in logs], out)
+
+
+def _taken_out(judged: Judgement, config: SignalConfig) -> Judgement:
+    """A delay that the settings let `identify` take out is repaired, and needs no remedy."""
+    if config.delay != "auto" or not judged.remedy or judged.remedy.settings != {"signals.delay": "auto"}:
+        return judged
+    return replace(judged, message=f"{judged.message}; `identify` takes it out", remedy=None, severity="repaired")
+
+
+def _contradictions(logs: Sequence[PreparedLog], robot: Robot, reduction: Array | None) -> list[list[Judgement]]:
+    """Contradictions of each log with physics; a remedy that changes its rate states the rate, which no project has to hold."""
+    found = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction)
+    return [[_at_rate(item, log.examined.rate) for item in own] for log, own in zip(logs, found, strict=True)]
+
+
+def _at_rate(judged: Judgement, rate: float) -> Judgement:
+    change = judged.remedy.settings.get("log.rate") if judged.remedy else None
+    if judged.remedy is None or not isinstance(change, Mapping):
+        return judged
+    settings = {**judged.remedy.settings, "log.rate": rate * change["multiply"]}
+    return replace(judged, remedy=replace(judged.remedy, settings=settings))
 
 
 def with_known_delays(

@@ -23,6 +23,7 @@ from ..project import Project
 from ..result.evidence.evidence import Range
 from ..samples import Segment, columns, fast_speed, one_way
 from ..signals.config import SignalConfig
+from ..signals.motor_side import require_effect
 from ..signals.prepare import PreparedLog, prepare_log, prepare_logs
 from .examine import check_physics, with_known_delays
 
@@ -65,6 +66,7 @@ def prepare(
         LogError: A log lacks a required channel.
     """
     check_motors(model, logs)
+    require_effect(logs, model.drive)
     payload = project.build_payload(model.robot)
     model = model.with_drive(resolve_drive(model, logs, payload, project.signal_config(), force=force))
     config = project.signal_config()

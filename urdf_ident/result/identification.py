@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..errors import ProjectError
 from ..judgements.verdict import Verdict
+from ..project import Project
 from .dynamics import dynamics, intervals
 from .dynamics.adaptation import adaptive_model
 from .files import save as file
@@ -55,6 +57,30 @@ class Identification(Record):
         from .plots.plots import Plots
 
         return Plots(self)
+
+    def with_layout(self, project: Project) -> Identification:
+        """Returns the result for further logs in another layout than those that it comes from.
+
+        Args:
+            project: Its sections ``log`` and ``drive`` say how these logs are read; other sections are those of the result.
+
+        Raises:
+            ProjectError: It lists other joints, or the same in another order, which the lists of a layout follow.
+            ModelError: Its drive does not fit the robot.
+        """
+        robot, joints = self.model.robot, project.robot.joints
+        if joints is not None and tuple(joints) != robot.order:
+            raise ProjectError(
+                "robot.joints differs from that of the result",
+                got=", ".join(joints),
+                expected=", ".join(robot.order),
+                remedy="list its joints in this order, which is that of the layout's lists",
+            )
+        drive = project.build_drive(robot) if "drive" in project.model_fields_set else self.model.drive
+        sections: dict[str, Any] = {
+            name: getattr(project, name) for name in ("log", "drive") if name in project.model_fields_set
+        }
+        return replace(self, model=self.model.with_drive(drive), project=self.project.model_copy(update=sections))
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -93,6 +93,29 @@ def without_gears(recording: Recording, drive: Drive) -> tuple[Judgement, ...]:
     return (Judgement(Id.GEARS_MISSING, words, Remedy(remedy)),)
 
 
+def require_effect(recordings: Sequence[Recording], drive: Drive) -> None:
+    """Refuses gear ratios that change nothing: uncoupled motors, and logs of the joints alone.
+
+    Args:
+        recordings: As read.
+        drive: That of the project.
+
+    Raises:
+        LogError: No log needs the ratios; names the settings that do.
+    """
+    if drive.coupled.any() or (drive.ratio == 1.0).all():
+        return
+    at_joints = (recording.position_side == recording.effort_side == "joint" for recording in recordings)
+    alone = (recording.motor_position is None and recording.motor_velocity is None for recording in recordings)
+    if recordings and all(at_joints) and all(alone):
+        raise LogError(
+            "drive.reduction has no effect, because positions and efforts are described as those of the joints",
+            where=recordings[0].where,
+            remedy="give `log: {side: {position: motor}}` or `log: {side: {effort: motor}}` for what was logged at the motors, "
+            "or leave drive.reduction out",
+        )
+
+
 def check_gears(recording: Recording, drive: Drive) -> None:
     """Refuses a log whose motor positions contradict the gear ratios.
 

@@ -75,7 +75,11 @@ def _physics(ident: Record) -> Iterator[Judgement]:
         )
     if not ident.consistency.consistent:
         offenders = ", ".join(ident.consistency.offenders)
-        yield Judgement(Id.NOT_CONSISTENT, f"not physically consistent: {offenders}")
+        yield Judgement(
+            Id.NOT_CONSISTENT,
+            f"not physically consistent: {offenders}",
+            Remedy("set {settings}", {"consistency.method": "lmi"}),
+        )
     unseen = int((~ident.fit.seen).sum())
     if unseen:
         verb = "is" if unseen == 1 else "are"

@@ -162,7 +162,7 @@ def check_position_unit(state: Examination) -> None:
         unit = "encoder counts, or another unit"
         remedy = Remedy(
             "give their unit, of counts how many make a turn (`log: {units: {position: counts(4096)}}`), or for positions "
-            "before the gear `log: {side: motor}` and `drive: {reduction: ...}`"
+            "before the gear `log: {side: {position: motor}}` and `drive: {reduction: ...}`"
         )
         if normalized:
             unit = "hundredths of each joint's range of motion (−100 … 100, as of LeRobot), or degrees from another zero"
