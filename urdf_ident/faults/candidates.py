@@ -84,12 +84,13 @@ class Interpretation:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One cause: its id, joints, size in the unit of its message, and the resulting interpretation."""
+    """One cause: its id, joints, size in the unit of its message, the interpretation, and the standard errors of zeros."""
 
     id: Id
     joints: tuple[int, ...]
     size: float
     interpretation: Interpretation
+    errors: tuple[float, ...] = ()
 
 
 def with_value(values: tuple[float, ...], j: int, value: float) -> tuple[float, ...]:
@@ -158,7 +159,7 @@ def candidates(robot: Robot, moves: BoolArray, interpretation: Interpretation, *
             for sense in (1.0, -1.0):
                 counted = replace(interpretation, counted=(*interpretation.counted, (j, i, sense)))
                 yield Hypothesis(Id.POSITION_COUPLED, (j, i), sense, counted)
-        if _zero_matters(robot, j):
+        if zero_matters(robot, j):
             for zero in _ZEROS:
                 size = interpretation.zero[j] + zero
                 yield Hypothesis(
@@ -232,12 +233,24 @@ def _gravities(robot: Robot, interpretation: Interpretation) -> Iterator[Hypothe
     yield Hypothesis(Id.EFFORT_WITHOUT_GRAVITY, (), 0.0, replace(interpretation, gravity=(0.0, 0.0, 0.0)))
 
 
-def _zero_matters(robot: Robot, j: int) -> bool:
+def zero_matters(robot: Robot, j: int) -> bool:
     """Whether a zero offset of a joint is observable: not just a rotation of the last body or of the robot about gravity."""
     if robot.prismatic[j] or len(robot.subtrees[j]) == 1:
         return False
     axis, gravity = robot.placements[j, :3, :3] @ robot.axes[j], robot.gravity
     return not (robot.parents[j] < 0 and np.linalg.norm(np.cross(axis, gravity)) < 1e-3 * np.linalg.norm(gravity))
+
+
+def within_limits(robot: Robot, reached: Array, j: int, zero: float) -> bool:
+    """Whether positions of a joint are within the URDF's limits, or a little beyond, with a zero added; true without limits.
+
+    Args:
+        reached: Lowest and highest position of each joint in the log, shape (2, n) [rad or m].
+        zero: [rad or m].
+    """
+    lower, upper = float(robot.limit("lower")[j]), float(robot.limit("upper")[j])
+    beyond = _BEYOND * (upper - lower) if upper > lower else 0.0
+    return bool(reached[0, j] + zero >= lower - beyond and reached[1, j] + zero <= upper + beyond)
 
 
 def tilted_gravity(gravity: Array, tilt: Array) -> tuple[float, float, float]:

@@ -28,6 +28,7 @@ from .candidates import (
 )
 from .case import Case, InterpretationScore
 from .evidence import material, significance
+from .zeros import zeros_together
 
 #: Gain in the sum of the rows' log relative residuals above which an interpretation replaces another, above which it is
 #: reported, and the fraction of it within which another cause is a rival.
@@ -55,6 +56,8 @@ POOR = 0.25
 #: Gain below which a delay is not reported, and number of joints of one cause that are refined.
 _LATE, _OF_ONE_KIND = 0.3, 3
 _ROUNDS = 8
+#: What zeros of several joints resemble, one at a time.
+_LIKE_ZEROS = {Id.POSITION_ZERO, Id.POSITION_UNIT, Id.POSITION_SCALE, Id.GRAVITY_DIRECTION}
 #: Steps of the search for the direction of gravity [rad].
 _LEANS = (0.2, 0.1, 0.05, 0.025, 0.0125)
 
@@ -101,6 +104,14 @@ def search(case: Case) -> tuple[Interpretation, list[Step]]:
         if not step.decided and step.gain < GO_ON:
             break
         interpretation = step.found.interpretation
+    if steps and {step.found.id for step in steps} <= _LIKE_ZEROS:
+        only = all(step.found.id == Id.POSITION_ZERO for step in steps)
+        together = zeros_together(case, interpretation if only else Interpretation.as_logged(case.robot.n))
+        if together is not None:
+            before, after = steps[0].before, case.judge(together.interpretation)
+            gain = before.score - after.score
+            if after.score < case.judge(interpretation).score - (DOUBTFUL if only else DECISIVE):
+                return together.interpretation, [Step(together, gain, _errors(before, after), (), before, after, decided=True)]
     return interpretation, steps
 
 

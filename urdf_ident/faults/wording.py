@@ -233,9 +233,14 @@ def _told(robot: Robot, step: Step) -> tuple[str, Remedy, float | None]:
             change = {"drive.gain": {"multiply": {names[0]: 1 / factor}}}
             remedy = Remedy("{settings}, or check its unit", change)
         case Id.POSITION_ZERO:
-            size = float(found.size)
-            shown = f"{size:+.3g} rad ({np.degrees(size):+.3g}°)"
-            remedy = Remedy("in the project file, {settings}", {"drive.joint_offset": {"add": {names[0]: size}}})
+            size, zeros = float(found.size), [found.interpretation.zero[j] for j in found.joints]
+            within = [f" ± {np.degrees(error):.1g}" for error in found.errors] or [""]
+            each = [f"{zero:+.3g} rad ({np.degrees(zero):+.3g}{own}°)" for zero, own in zip(zeros, within, strict=True)]
+            shown = ", ".join(dict.fromkeys(each))
+            words = words if len(names) == 1 else "the zeros of {whose} are not those of the URDF: {size} must be added"
+            remedy = Remedy(
+                "in the project file, {settings}", {"drive.joint_offset": {"add": dict(zip(names, zeros, strict=True))}}
+            )
         case Id.POSITION_SCALE:
             size, shown = factor - 1.0, f"{factor:.3g}"
         case Id.POSITION_COUPLED:

@@ -134,10 +134,11 @@ def check_physics(
 
 
 def _taken_out(judged: Judgement, config: SignalConfig) -> Judgement:
-    """A delay that the settings let `identify` take out is repaired, and needs no remedy."""
+    """A delay that the settings let `identify` take out already: its remedy is none of the project file."""
     if config.delay != "auto" or not judged.remedy or judged.remedy.settings != {"signals.delay": "auto"}:
         return judged
-    return replace(judged, message=f"{judged.message}; `identify` takes it out", remedy=None, severity="repaired")
+    words = str(judged.remedy.action).replace("{settings} takes", "`identify` takes")
+    return replace(judged, remedy=Remedy(words))
 
 
 def _contradictions(logs: Sequence[PreparedLog], robot: Robot, reduction: Array | None) -> list[list[Judgement]]:
