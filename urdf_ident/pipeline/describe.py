@@ -59,7 +59,7 @@ def describe(logs: Sequence[str], project: Project, robot: Robot, urdf: Path) ->
     vector = next((settings["robot.gravity"] for settings in tilted), None)
     blind = any(finding["id"] == str(Id.CONSTANTS_UNKNOWN) for finding in findings)  # efforts not compared with the URDF
     if vector is not None:
-        seen = Recognised([round(float(value), 4) for value in vector], "certain: the efforts of the logs fit it")
+        seen = Recognised([round(float(value), 4) for value in vector], "certain", "the efforts of the logs fit it")
     elif not blind:
         seen = None
     return text if upright is None or seen is None else project_text(replace(upright, gravity=seen), project, robot, urdf, name)

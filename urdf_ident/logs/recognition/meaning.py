@@ -13,14 +13,21 @@ from ...units import Unit, parse_unit
 from ..columns.headers import without_unit
 from .blocks import Block
 from .efforts import EffortColumns
+from .series import Certainty
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """One recognised setting: its value as in the project file, and the reason with its degree of certainty."""
+    """One recognised setting: its value as in the project file, how certain it is, and the reason."""
 
     value: object
-    why: str
+    certainty: Certainty
+    reason: str
+
+    @property
+    def why(self) -> str:
+        """Certainty and reason in words."""
+        return f"{self.certainty}: {self.reason}"
 
 
 def share_explained(row: EffortColumns) -> str:
@@ -29,8 +36,8 @@ def share_explained(row: EffortColumns) -> str:
     return f"{100 * row.whole:.0f} % of the variance{gravity}"
 
 
-def certainty_word(condition: bool) -> str:
-    """The word "certain" if two independent indications agree, else "likely"."""
+def certain_if(condition: bool) -> Certainty:
+    """Certain if two independent indications agree, else likely."""
     return "certain" if condition else "likely"
 
 
@@ -67,7 +74,6 @@ def effort_columns(
     if row.score > 0.1 and (row.upright < 0 and along < -0.9):
         axis, slopes, along = -axis, -slopes, -along
     for role, other in roles.items():
-        certainty = certainty_word(alone and other.clear > 0.5)
         origin = {
             "effort": "taken as measured because it has the most noise",
             "effort_target": "taken as the controller's target because it follows the effort without noise",
@@ -75,9 +81,10 @@ def effort_columns(
         }[role]
         columns[role] = Recognised(
             other.block,
-            "certain: named so in the header"
+            certain_if(role in named or (alone and other.clear > 0.5)),
+            "named so in the header"
             if role in named
-            else f"{certainty}: the URDF's torques and friction explain {share_explained(other)}; {origin}",
+            else f"the URDF's torques and friction explain {share_explained(other)}; {origin}",
         )
     stated = {without_unit(names[column])[1] for column in row.block} if names is not None else {""}
     unit = parse_unit(next(iter(stated))) if len(stated) == 1 and "" not in stated else None
@@ -87,8 +94,9 @@ def effort_columns(
     if row.score > 0.1 and along < 0.9:
         near = int(np.argmax(np.abs(axis)))
         snapped = np.eye(3)[near] * np.sign(axis[near]) if abs(axis[near]) > 0.97 else axis
-        why = f"{certainty_word(alone and row.score > 0.4)}: the efforts show this direction, {angle:.0f}° from the project's"
-        gravity = Recognised([round(float(9.81 * value), 4) + 0.0 for value in snapped], why)
+        why = f"the efforts show this direction, {angle:.0f}° from the project's"
+        vector = [round(float(9.81 * value), 4) + 0.0 for value in snapped]
+        gravity = Recognised(vector, certain_if(alone and row.score > 0.4), why)
     elif row.score > 0.1:
         notes.append(f"the direction of gravity agrees with the project within {angle:.0f}°")
     return gravity, gain
@@ -116,16 +124,16 @@ def _gain(
             return None
         signs = [-1.0 if joint in reversed_joints else 1.0 for joint in robot.order]
         return Recognised(
-            signs, f"likely: the effort of {', '.join(reversed_joints)} has the opposite sign to the URDF's gravity torque"
+            signs, "likely", f"the effort of {', '.join(reversed_joints)} has the opposite sign to the URDF's gravity torque"
         )
     name = "A" if row.kind == "current" else "mA"
     if unit is None:
         units["effort"] = Recognised(
-            name, f"likely: a current, about {row.typical:.3g} per N·m of the URDF's torque; if it is a voltage, write V"
+            name, "likely", f"a current, about {row.typical:.3g} per N·m of the URDF's torque; if it is a voltage, write V"
         )
     if "torque_target" in roles:
         return Recognised(
-            "auto", "certain: the logged target torque divided by the target current at rest gives the torque constant"
+            "auto", "certain", "the logged target torque divided by the target current at rest gives the torque constant"
         )
     typical = row.typical or 1.0
     gains = []
@@ -138,4 +146,4 @@ def _gain(
         f" ({', '.join(unseen)}: the median of the others, as gravity hardly acts on them)" if unseen and seen.any() else ""
     )
     fitted = f"N·m per {unit.name if unit else name} that fit the gravity torque of the URDF's masses{median}"
-    return Recognised(gains, f"guess: {fitted}; replace them by those of the data sheet")
+    return Recognised(gains, "guess", f"{fitted}; replace them by those of the data sheet")

@@ -22,7 +22,7 @@ from ..tables import Table
 from .blocks import Block, Links, Rate, alike, blocks, links_of, rates
 from .efforts import EffortColumns, effort_roles, find_efforts
 from .gravity import CandidateMotion
-from .meaning import Recognised, certainty_word, effort_columns, share_explained
+from .meaning import Recognised, certain_if, effort_columns, share_explained
 from .series import Series, TimeColumn, find_clock, smoothed
 
 #: Possible units of revolute positions, with prior weights that decide if the data do not (small motions).
@@ -119,27 +119,28 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
     notes: list[str] = []
     rate = None
     if clock.column is not None:
-        columns["time"] = Recognised(clock.column, clock.why)
+        columns["time"] = Recognised(clock.column, clock.certainty, clock.reason)
         if clock.unit != "s":
-            units["time"] = Recognised(clock.unit, clock.why)
-    elif best.rate.block is not None and best.rate.scale > 0 and not clock.why.startswith("certain"):
+            units["time"] = Recognised(clock.unit, clock.certainty, clock.reason)
+    elif best.rate.block is not None and best.rate.scale > 0 and clock.certainty != "certain":
         rate = Recognised(
             float(f"{(1.0 / clock.interval) / best.rate.scale:.4g}"),
-            "likely: at this rate the derivative of the positions equals the logged velocities, if their units agree",
+            "likely",
+            "at this rate the derivative of the positions equals the logged velocities, if their units agree",
         )
     else:
-        rate = Recognised(1.0 / clock.interval, clock.why)
+        rate = Recognised(1.0 / clock.interval, clock.certainty, clock.reason)
     columns.update(_positions(series, links, linked, best, named, runs))
     if best.unit != "rad" and not robot.prismatic.all():
-        certainty = certainty_word(best.inside > 0.98 and best.alone and not best.other_units)
+        certainty = certain_if(best.inside > 0.98 and best.alone and not best.other_units)
         share = f"{100 * best.inside:.0f} % of the samples"
         origin = f"; hundredths of {joint_ranges(robot, table.path)[2]}" if best.unit == "normalized" else ""
-        units["position"] = Recognised(best.unit, f"{certainty}: {share} lie within the joint limits in this unit{origin}")
+        units["position"] = Recognised(best.unit, certainty, f"{share} lie within the joint limits in this unit{origin}")
     velocity = named.get("velocity", best.rate.block)
     if velocity is not None:
         correlation = f"correlation {best.rate.correlation:.3f} with the derivative of the positions"
         reason = "named so in the header" if "velocity" in named else correlation
-        columns["velocity"] = Recognised(velocity, f"certain: {reason}")
+        columns["velocity"] = Recognised(velocity, "certain", reason)
         if velocity == best.rate.block:  # otherwise no ratio to the positions is known
             _rate_unit(robot, best, units, notes, clock)
         if velocity in linked and "acceleration" not in named:
@@ -266,7 +267,7 @@ def _positions(
 ) -> dict[str, Recognised]:
     """Positions, and the controller's reference if logged: of two similar signals the measured one has more noise."""
     if "position" in named:
-        return {"position": Recognised(candidate.position, "certain: named so in the header")}
+        return {"position": Recognised(candidate.position, "certain", "named so in the header")}
     std = positive(series.mean.std(axis=0))
     same = [run for run in (linked or runs) if alike(links, run, candidate.position) and not set(run) & set(candidate.position)]
     noisy = sorted([candidate.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / std[list(run)])))
@@ -275,18 +276,18 @@ def _positions(
     certain = candidate.agreement > 0.3 and candidate.inside > 0.98 and candidate.alone and not candidate.other_units
     doubt = "" if candidate.alone else "; other columns fit nearly as well"
     doubt += f"; in {' or '.join(candidate.other_units)} they fit nearly as well" if candidate.other_units else ""
-    why = f"{certainty_word(certain)}: within the joint limits{score}{doubt}"
+    why = f"within the joint limits{score}{doubt}"
     if len(noisy) == 1:
-        return {"position": Recognised(candidate.position, why)}
+        return {"position": Recognised(candidate.position, certain_if(certain), why)}
     return {
-        "position": Recognised(noisy[0], why),
-        "position_target": Recognised(noisy[-1], "likely: follows the positions with less noise"),
+        "position": Recognised(noisy[0], certain_if(certain), why),
+        "position_target": Recognised(noisy[-1], "likely", "follows the positions with less noise"),
     }
 
 
 def _rate_unit(robot: Robot, candidate: _Candidate, units: dict[str, Recognised], notes: list[str], clock: TimeColumn) -> None:
     """Unit of the velocities, from the ratio of the derivative of the positions to them."""
-    if clock.column is None and not clock.why.startswith("certain"):
+    if clock.column is None and clock.certainty != "certain":
         return
     ratio = candidate.rate.scale * parse_unit(candidate.unit).factor
     factors: dict[str, float] = {name: parse_unit(name).factor for name in ("rad/s", "deg/s", "rev/s", "rpm")}
@@ -295,7 +296,7 @@ def _rate_unit(robot: Robot, candidate: _Candidate, units: dict[str, Recognised]
     if nearest in ("rad/s", "deg/s", "rev/s", "rpm") and abs(ratio / factors[nearest] - 1.0) < 0.1:
         if nearest != "rad/s" and not robot.prismatic.all():
             units["velocity"] = Recognised(
-                nearest, f"certain: the derivative of the positions is {candidate.rate.scale:.4g} times as large"
+                nearest, "certain", f"the derivative of the positions is {candidate.rate.scale:.4g} times as large"
             )
         return
     notes.append(

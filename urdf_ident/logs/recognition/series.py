@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from ...linalg import Array, IntArray
 from ...sequences import white_noise
 from ...units import parse_unit
 
+#: Named in the header, or two independent indications; one indication; none.
+Certainty = Literal["certain", "likely", "guess"]
 #: Window over which values are averaged and differences taken [s].
 _WINDOW = 0.04
 #: Range of plausible sampling intervals [s].
@@ -21,12 +24,13 @@ _MOST = 3000
 
 @dataclass(frozen=True)
 class TimeColumn:
-    """Time of a log: its column (or None), its unit, the sampling interval [s], and the reason."""
+    """Time of a log: its column (or None), its unit, the sampling interval [s], and how certain that is, with the reason."""
 
     column: int | None
     unit: str
     interval: float
-    why: str
+    certainty: Certainty
+    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +66,7 @@ def find_clock(values: Array, rate: float | None, named: int | None, unit: str |
         The clock; a guess of 100 Hz if there is no time column.
     """
     if named is None and rate is not None:
-        return TimeColumn(None, "s", 1.0 / rate, f"certain: log.rate {rate:g} Hz is given")
+        return TimeColumn(None, "s", 1.0 / rate, "certain", f"log.rate {rate:g} Hz is given")
     for k in [named] if named is not None else [k for k in range(values.shape[1]) if _rises(values[:, k])]:
         column = values[np.isfinite(values[:, k]), k]
         interval = float(np.median(np.diff(column))) if len(column) > 2 else 0.0
@@ -73,17 +77,13 @@ def find_clock(values: Array, rate: float | None, named: int | None, unit: str |
         if chosen is None or interval <= 0:
             continue
         seconds = interval * parse_unit(chosen).factor
-        sure = (
-            "certain: named so in the header"
-            if named is not None and unit
-            else "certain: increases steadily"
-            if len(fits) == 1
-            else "likely: increases steadily"
-        )
-        return TimeColumn(k, chosen, seconds, f"{sure}, {1 / seconds:.4g} rows per second if in {chosen}")
+        stated = named is not None and bool(unit)
+        sure: Certainty = "certain" if stated or len(fits) == 1 else "likely"
+        found = "named so in the header" if stated else "increases steadily"
+        return TimeColumn(k, chosen, seconds, sure, f"{found}, {1 / seconds:.4g} rows per second if in {chosen}")
     if rate is not None:
-        return TimeColumn(None, "s", 1.0 / rate, f"certain: log.rate {rate:g} Hz is given")
-    return TimeColumn(None, "s", 0.01, "guess: no column looks like time; give the true rate")
+        return TimeColumn(None, "s", 1.0 / rate, "certain", f"log.rate {rate:g} Hz is given")
+    return TimeColumn(None, "s", 0.01, "guess", "no column looks like time; give the true rate")
 
 
 def _rises(column: Array) -> bool:
