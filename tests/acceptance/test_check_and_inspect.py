@@ -140,6 +140,13 @@ def test_a_project_file_is_written_for_a_log_without_header(cell: Path, tmp_path
     done("identify", cell / "arm.urdf", tmp_path / "bare.csv", "-c", project, "-o", tmp_path / "out", "--no-report")
 
 
+def test_no_project_file_is_written_where_a_log_is_unreadable(cell: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").touch()
+    project, logs = tmp_path / "project.yaml", (cell / "run1.csv", tmp_path / "empty.csv")
+    assert "empty: REFUSED" in done("inspect", *logs, "--robot", cell / "arm.urdf", "--write-project", project, code=2)
+    assert not project.exists()
+
+
 def test_gravity_of_a_tilted_base_is_recognised(cell: Path, tmp_path: Path) -> None:
     """A refusal of the log under the wrong gravity is also right: it must not be called good."""
     from .experiment import COULOMB, OFFSET, ROTOR, VISCOUS, rigid

@@ -18,6 +18,7 @@ from .common import (
     Logs,
     Urdf,
     command,
+    find_logs,
     open_result,
     open_robot,
     read_readable_logs,
@@ -103,23 +104,20 @@ def inspect(
     from ..pipeline.inspect import inspect as examine
 
     project, folder, built = open_robot(config, robot, lock)
-    if write_project is not None:
-        import yaml
-
+    if write_project is None:
+        project.build_model(built)  # unknown friction laws or joints are an error before `identify` is called
+        recordings, unreadable = read_readable_logs(logs, built, project, skip=True, copies=False)
+        inspection = examine(built, recordings, project=project, unreadable=unreadable)
+    else:
         from ..pipeline.describe import describe
-        from ..project import parse_project
 
         check_output(write_project)
-        text = describe(logs, project, built, robot or folder / built.path)
-        project = parse_project(yaml.safe_load(text), str(write_project))
-        built = project.build_robot(robot, folder)
-        write_text(write_project, text)  # also if the log turns out to be unusable: that may be what has to be corrected
-        typer.echo(f"wrote {write_project}: read its comments before you use it", err=as_json)
-    project.build_model(built)  # unknown friction laws or joints are an error before `identify` is called
-    recordings, unreadable = read_readable_logs(logs, built, project, skip=True, copies=False)
-    inspection = examine(built, recordings, project=project, unreadable=unreadable)
+        text, inspection = describe(find_logs(logs, project), project, built, robot or folder / built.path)
+        if all("rows" in log for log in inspection.logs):  # also if one is refused: the file may be what has to be corrected
+            write_text(write_project, text)
+            typer.echo(f"wrote {write_project}: read its comments before you use it", err=as_json)
     say(inspection.logs, as_json, inspection.summary)
-    if unreadable:
+    if not all("rows" in log for log in inspection.logs):
         raise typer.Exit(WRONG_USE)
     if inspection.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)

@@ -407,7 +407,7 @@ def read_logs(arguments: list[str], robot: Robot, project: Project) -> list[Reco
     """Reads the logs that the arguments name, if any."""
     from ..logs.read import read_recordings
 
-    logs = _find_logs(arguments, project)
+    logs = find_logs(arguments, project)
     return read_recordings(logs, robot, project.log) if logs else []
 
 
@@ -428,11 +428,17 @@ def read_readable_logs(
     """
     from ..logs.read import read_readable
 
-    found = _find_logs(arguments, project, copies=skip and copies, without=without)
+    found = find_logs(arguments, project, copies=skip and copies, without=without)
     return read_readable(found, robot, project.log, skip=skip)
 
 
-def _find_logs(arguments: list[str], project: Project, *, copies: bool = False, without: Sequence[str] = ()) -> list[LogSource]:
+def find_logs(arguments: list[str], project: Project, *, copies: bool = False, without: Sequence[str] = ()) -> list[LogSource]:
+    """The logs that arguments name, protected as inputs; one that is given twice is noted.
+
+    Args:
+        copies: Whether to leave out duplicates.
+        without: Logs that are held out of folders, data sets and globs.
+    """
     from ..logs.sources import expand_logs, shown
 
     for argument in sorted({argument for argument in arguments if arguments.count(argument) > 1}):

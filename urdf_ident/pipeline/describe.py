@@ -18,11 +18,11 @@ from ..logs.read import read_readable
 from ..logs.recognition.meaning import Recognised
 from ..logs.recognition.recognise import LogDescription, recognise
 from ..logs.remote import local_files
-from ..logs.sources import LogSource, expand_logs
+from ..logs.sources import LogSource
 from ..model.robot import Robot
 from ..project import Project, parse_project
 from ..quoting import printable
-from .inspect import inspect
+from .inspect import Inspection, inspect
 
 _INTRODUCTION = """# Format of {log}, recognised by `urdf-ident inspect --write-project`. Check it before use.
 # The comment above each entry gives its certainty and the reason: certain (named in the header, or two independent
@@ -30,39 +30,45 @@ _INTRODUCTION = """# Format of {log}, recognised by `urdf-ident inspect --write-
 """
 
 
-def describe(logs: Sequence[str], project: Project, robot: Robot, urdf: Path) -> str:
+def describe(sources: Sequence[LogSource], project: Project, robot: Robot, urdf: Path) -> tuple[str, Inspection]:
     """Recognises the format of the first of several similar logs, and how the robot is mounted.
 
     The project file is read back and the logs are read and inspected with it, so that a file is only returned if it runs; the
     direction of gravity is that of the inspection, which estimates it together with all bodies.
 
     Args:
-        logs: Files, folders, globs or stems, as on the command line.
+        sources: The logs.
+
+    Returns:
+        The text of the project file, and the inspection of the logs with it.
 
     Raises:
-        MissingFileError: No such log.
         LogError: See :func:`describe_log`; or the logs cannot be read with the description.
     """
-    sources = expand_logs(logs, project.log)
     found, name = describe_log(sources[0], robot, project), sources[0].name
-    seen = None if found is None else found.gravity
     upright = None if found is None else replace(found, gravity=None)
     text = project_text(upright, project, robot, urdf, name)
-    draft = parse_project(yaml.safe_load(text))
-    built = draft.build_robot(urdf)
-    recordings, unreadable = read_readable(sources, built, draft.log, skip=True)
-    if not recordings:
-        raise LogError(unreadable[0].why, where=unreadable[0].path)
-    inspection = inspect(built, recordings, project=draft, unreadable=unreadable)
+    inspection = _inspected(text, sources, urdf)
     findings = [finding for log in inspection.logs for finding in log["findings"]]
     tilted = (finding["settings"] for finding in findings if finding["id"] == str(Id.GRAVITY_DIRECTION))
-    vector = next((settings["robot.gravity"] for settings in tilted), None)
+    vector = next((settings["robot.gravity"] for settings in tilted if settings), None)
     blind = any(finding["id"] == str(Id.CONSTANTS_UNKNOWN) for finding in findings)  # efforts not compared with the URDF
+    seen = None if found is None or not blind else found.gravity
     if vector is not None:
         seen = Recognised([round(float(value), 4) for value in vector], "certain", "the efforts of the logs fit it")
-    elif not blind:
-        seen = None
-    return text if upright is None or seen is None else project_text(replace(upright, gravity=seen), project, robot, urdf, name)
+    if upright is None or seen is None:
+        return text, inspection
+    text = project_text(replace(upright, gravity=seen), project, robot, urdf, name)
+    return text, _inspected(text, sources, urdf)
+
+
+def _inspected(text: str, sources: Sequence[LogSource], urdf: Path) -> Inspection:
+    """The logs read and inspected as a project file says."""
+    project = parse_project(yaml.safe_load(text))
+    robot = project.build_robot(urdf)
+    project.build_model(robot)
+    recordings, unreadable = read_readable(sources, robot, project.log, skip=True)
+    return inspect(robot, recordings, project=project, unreadable=unreadable)
 
 
 def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescription | None:
