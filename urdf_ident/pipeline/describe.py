@@ -24,6 +24,8 @@ from ..project import Project, parse_project
 from ..quoting import printable
 from .inspect import Inspection, inspect
 
+#: Rounds of inspection: one for each gain that was guessed of a joint that gravity does not load, of which arms have few.
+_ROUNDS = 4
 _INTRODUCTION = """# Format of {log}, recognised by `urdf-ident inspect --write-project`. Check it before use.
 # The comment above each entry gives its certainty and the reason: certain (named in the header, or two independent
 # indications), likely (one indication), guess. Lists are in the order of robot.joints.
@@ -33,8 +35,9 @@ _INTRODUCTION = """# Format of {log}, recognised by `urdf-ident inspect --write-
 def describe(sources: Sequence[LogSource], project: Project, robot: Robot, urdf: Path) -> tuple[str, Inspection]:
     """Recognises the format of the first of several similar logs, and how the robot is mounted.
 
-    The project file is read back and the logs are read and inspected with it, so that a file is only returned if it runs; the
-    direction of gravity is that of the inspection, which estimates it together with all bodies.
+    The project file is read back and the logs are read and inspected with it, so that a file is only returned if it runs. The
+    direction of gravity is that of the inspection, which estimates it together with all bodies, and so is a guessed gain of a
+    joint that gravity does not load.
 
     Args:
         sources: The logs.
@@ -46,29 +49,50 @@ def describe(sources: Sequence[LogSource], project: Project, robot: Robot, urdf:
         LogError: See :func:`describe_log`; or the logs cannot be read with the description.
     """
     found, name = describe_log(sources[0], robot, project), sources[0].name
-    upright = None if found is None else replace(found, gravity=None)
-    text = project_text(upright, project, robot, urdf, name)
-    inspection = _inspected(text, sources, urdf)
+    recognised, found = found, found and replace(found, gravity=None)
+    for _ in range(_ROUNDS):
+        text = project_text(found, project, robot, urdf, name)
+        inspection, read = _inspected(text, sources, urdf)
+        better = found and _corrected(found, recognised, inspection, read)
+        if better == found:
+            break
+        found = better
+    return text, inspection
+
+
+def _corrected(
+    found: LogDescription, recognised: LogDescription | None, inspection: Inspection, read: tuple[Project, Robot]
+) -> LogDescription:
+    """A description with what an inspection that uses it says of the direction of gravity, and of gains that are guesses.
+
+    Args:
+        recognised: The first description, whose gravity counts where torque constants are unknown, so that the inspection
+            compares no efforts with the URDF.
+        read: The project and robot of the inspection.
+    """
     findings = [finding for log in inspection.logs for finding in log["findings"]]
-    tilted = (finding["settings"] for finding in findings if finding["id"] == str(Id.GRAVITY_DIRECTION))
-    vector = next((settings["robot.gravity"] for settings in tilted if settings), None)
-    blind = any(finding["id"] == str(Id.CONSTANTS_UNKNOWN) for finding in findings)  # efforts not compared with the URDF
-    seen = None if found is None or not blind else found.gravity
-    if vector is not None:
-        seen = Recognised([round(float(value), 4) for value in vector], "certain", "the efforts of the logs fit it")
-    if upright is None or seen is None:
-        return text, inspection
-    text = project_text(replace(upright, gravity=seen), project, robot, urdf, name)
-    return text, _inspected(text, sources, urdf)
+    if recognised is not None and any(finding["id"] == str(Id.CONSTANTS_UNKNOWN) for finding in findings):
+        return replace(found, gravity=recognised.gravity)
+    settings = {key: value for finding in findings for key, value in finding["settings"].items()}
+    vector, gain = settings.get("robot.gravity"), settings.get("drive.gain")
+    if vector is not None and any(vector):
+        stated = [round(float(value), 4) for value in vector]
+        found = replace(found, gravity=Recognised(stated, "certain", "the efforts of the logs fit it"))
+    if gain is not None and found.gain is not None and found.gain.certainty == "guess" and isinstance(found.gain.value, list):
+        project, robot = read
+        values = project.with_settings({"drive.gain": gain}, robot).drive.gain
+        reason = f"{found.gain.reason}; {', '.join(gain['multiply'])}: from the efforts of the other joints"
+        found = replace(found, gain=Recognised([float(f"{value:.4g}") for value in values], "guess", reason))  # type: ignore[union-attr]
+    return found
 
 
-def _inspected(text: str, sources: Sequence[LogSource], urdf: Path) -> Inspection:
-    """The logs read and inspected as a project file says."""
+def _inspected(text: str, sources: Sequence[LogSource], urdf: Path) -> tuple[Inspection, tuple[Project, Robot]]:
+    """The logs read and inspected as a project file says, with that project and its robot."""
     project = parse_project(yaml.safe_load(text))
     robot = project.build_robot(urdf)
     project.build_model(robot)
     recordings, unreadable = read_readable(sources, robot, project.log, skip=True)
-    return inspect(robot, recordings, project=project, unreadable=unreadable)
+    return inspect(robot, recordings, project=project, unreadable=unreadable), (project, robot)
 
 
 def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescription | None:
