@@ -748,6 +748,7 @@ class Id(str, Enum):
         "warning",
         "All masses together differ from the URDF's by one factor.",
         "check units and `drive.gain`; if the scale was checked, set `drive.scale_known: true`",
+        settings=("drive.gain",),
     )
     MASS_FAR = Entry(
         "mass-far", "warning", "Single masses differ strongly from the URDF's.", "check units, gains and missing tools"
