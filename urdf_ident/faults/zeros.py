@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ..judgements.catalogue import Id
 from ..linalg import Array
@@ -38,6 +37,8 @@ def zeros_together(case: Case, greedy: Interpretation) -> Hypothesis | None:
     Returns:
         The hypothesis; None if no two joints have a significant zero.
     """
+    from scipy.optimize import minimize
+
     robot = case.robot
     free = [j for j in range(robot.n) if case.moves[j] and zero_matters(robot, j)]
     if len(free) < 2:
