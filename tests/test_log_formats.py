@@ -361,8 +361,16 @@ def test_arrays_and_frames(tmp_path: Path, robot: Robot) -> None:
 # ---- bags ---------------------------------------------------------------------------------------------
 
 
-def write_bag(folder: Path, kind: str, publishers: list[tuple[str, list[str], np.ndarray, dict[str, np.ndarray]]]) -> Path:
-    """A bag with JointState messages: (topic, joint names, times, quantity → values) of each publisher."""
+def write_bag(
+    folder: Path,
+    kind: str,
+    publishers: list[tuple[str, list[str], np.ndarray, dict[str, np.ndarray]]],
+    restart: float = np.inf,
+) -> Path:
+    """A bag with JointState messages: (topic, joint names, times, quantity → values) of each publisher.
+
+    From the time `restart` on [s], the clock of the header stamps is three seconds back.
+    """
     pytest.importorskip("rosbags")
     from rosbags.rosbag1 import Writer as Writer1
     from rosbags.rosbag2 import StoragePlugin
@@ -384,7 +392,8 @@ def write_bag(folder: Path, kind: str, publishers: list[tuple[str, list[str], np
             topic, names, _, values = publishers[p]
             stamp = 1_700_000_000_000_000_000 + round(time * 1e9)
             extra = {"seq": k} if kind == "ros1" else {}
-            header = Header(stamp=Time(sec=stamp // 10**9, nanosec=stamp % 10**9), frame_id="", **extra)
+            told = stamp - (3 * 10**9 if time >= restart else 0)
+            header = Header(stamp=Time(sec=told // 10**9, nanosec=told % 10**9), frame_id="", **extra)
             parts = [np.array(values[key][k] if key in values else [], dtype=float) for key in ("q", "v", "tau")]
             message = State(header, names, *parts)
             raw = (
@@ -412,6 +421,14 @@ def test_bags_of_every_kind(tmp_path: Path, robot: Robot, kind: str) -> None:
     broken.write_bytes(data[: len(data) // 3])
     with pytest.raises(LogError, match=r"broken|no topic"):
         read_recording(broken, robot)
+
+
+def test_the_recording_time_is_used_where_stamps_run_backwards(tmp_path: Path, robot: Robot) -> None:
+    t, q, v, tau = samples()
+    publisher = ("/joint_states", list(NAMES), t, {"q": q, "v": v, "tau": tau})
+    log = read_recording(write_bag(tmp_path, "mcap", [publisher], restart=t[len(t) // 2]), robot)
+    check(log)
+    assert any("run backwards" in note for note in log.notes)
 
 
 def test_topic_with_effort_is_chosen_and_can_be_overridden(tmp_path: Path, robot: Robot) -> None:

@@ -29,6 +29,8 @@ from .bag_messages import Sample, sample_of
 
 #: Messages of each topic that are read to choose the topic.
 _LOOK = 200
+#: Step back of header stamps that is a clock set back or restarted [ns]; messages on their way overtake each other by far less.
+_RESTART = 1_000_000_000
 #: Times that a position must recur between others before it is taken for that of a second publisher.
 _RECURS = 5
 #: A type whose definition is known: where its messages cannot be read, the bag is broken.
@@ -279,6 +281,9 @@ def _samples(storage: Any, parse: Parser, connections: list[Any], notes: list[st
         stamps = received
     elif 2 * sum(moves) > len(moves):
         notes.append("the header stamps do not change while the joints move: the recording time is used")
+        stamps = received
+    elif np.max(np.maximum.accumulate(stamps) - stamps) > _RESTART and not np.any(np.diff(received) < 0):
+        notes.append("the header stamps run backwards, as of a clock that restarts: the recording time is used")
         stamps = received
     return samples, np.array([(stamp - stamps[0]) / 1e9 for stamp in stamps])
 
