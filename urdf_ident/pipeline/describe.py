@@ -73,9 +73,10 @@ def _corrected(
     findings = [finding for log in inspection.logs for finding in log["findings"]]
     if recognised is not None and any(finding["id"] == str(Id.CONSTANTS_UNKNOWN) for finding in findings):
         return replace(found, gravity=recognised.gravity)
-    settings = {key: value for finding in findings for key, value in finding["settings"].items()}
+    decided = [finding for finding in findings if finding["id"] in (Id.GRAVITY_DIRECTION, Id.EFFORT_SCALE)]
+    settings = {key: value for finding in decided for key, value in finding["settings"].items()}
     vector, gain = settings.get("robot.gravity"), settings.get("drive.gain")
-    if vector is not None and any(vector):
+    if vector is not None:
         stated = [round(float(value), 4) for value in vector]
         found = replace(found, gravity=Recognised(stated, "certain", "the efforts of the logs fit it"))
     if gain is not None and found.gain is not None and found.gain.certainty == "guess" and isinstance(found.gain.value, list):
