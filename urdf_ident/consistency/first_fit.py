@@ -41,7 +41,8 @@ _LEAST_NORM = 0.3
 BIAS, SEPARABLE_BIAS = 0.03, 0.1
 #: Factor on that where held-out data do not support a bias.
 UNSUPPORTED = 0.3
-#: A bias is collinear with gravity where bodies and rotors leave at most this fraction of its column's square.
+#: A column is collinear with others that leave at most this fraction of its square: a bias with bodies and rotors, bodies with
+#: friction, rotors and biases.
 _SAME = 1e-12
 #: Significance level at which the data show rotors; they would, from this fraction of the acceleration in ordinary motion.
 CHANCE, _SHOWN = 0.05, 0.1
@@ -111,7 +112,8 @@ def completed_prior(
 def _weighed(prior: Prior, statistics: StatisticSet, fit: Fit) -> Prior:
     """Scales guessed bodies by the one density of largest marginal likelihood, with friction, rotors and offsets free.
 
-    Gravity torques mainly determine it. Where the torques contradict the geometry at any density, that of the guess remains.
+    Gravity torques mainly determine it. Where they show none, as on a gantry whose rotors may be as heavy as its bodies, or
+    contradict the geometry at any density, that of the guess remains.
     """
     if not prior.guessed.any():
         return prior
@@ -121,8 +123,8 @@ def _weighed(prior: Prior, statistics: StatisticSet, fit: Fit) -> Prior:
     torques = np.column_stack([bodies, factor[:, -1] - factor[:, :n] @ stated, factor[:, :n] @ prior.deviations])
     torques = orthogonal_part(torques, factor[:, n:-1])
     scaled = scaled_bodies(torques[:, :1], torques[:, 2:], torques[:, 1], usual_weight(statistics, fit))
-    density = float(scaled.sizes[0])
-    if density <= 0 or scaled.spread > USUAL_ERROR:
+    density, shown = float(scaled.sizes[0]), torques[:, 0] @ torques[:, 0] > _SAME * (bodies @ bodies)
+    if not shown or density <= 0 or scaled.spread > USUAL_ERROR:
         note = "the torques do not show the density of the bodies that the URDF does not state: their masses are guesses"
         return replace(prior, notes=(*prior.notes, note))
     scale = np.where(prior.guessed, density, 1.0)
