@@ -22,10 +22,10 @@ from .corrections import (
     with_free_reversals,
     without_load_friction,
 )
-from .explanations import Explanations, along, differing_in, distinct, examined_alone, tested_small_faults
+from .explanations import Explanations, along, differing_in, examined_alone, significant_faults
 from .hypotheses import search
 from .motion_samples import COMPARED
-from .small_faults.fault import SmallFault, not_excluded
+from .small_faults.fault import SmallFault
 
 #: Largest part of the changes that remains after the correction of a fault that explains them.
 _EXPLAINED = 0.5
@@ -38,7 +38,7 @@ def arbitrated(found: Explanations) -> Explanations:
         found: All explanations.
     """
     found = _besides_friction(found)
-    if not (found.several or found.possible):
+    if not found.several:
         return found
     before = found.changed
     found, lasting = _lasting(found)
@@ -75,7 +75,7 @@ def _lasting(found: Explanations) -> tuple[Explanations, list[tuple[Correction, 
     Returns:
         What remains, and corrections of the faults that last throughout the logs, and how the corrected logs are interpreted.
     """
-    case, logs, steps, small, possible = found.case, found.group.logs, found.steps, found.small, found.possible
+    case, logs, steps, small = found.case, found.group.logs, found.steps, found.small
     lasting: list[tuple[Correction, Interpretation]] = []
     logged = Interpretation.as_logged(case.robot.n)
     delays = of_delays(*found.group.delays)
@@ -85,15 +85,13 @@ def _lasting(found: Explanations) -> tuple[Explanations, list[tuple[Correction, 
         gained = float(gains_of(case, late).sum())
         if steps and gained > steps[0].gain and not search(late)[1]:
             steps = []
-        tested = tested_small_faults(late, logs, steps) if small or possible else []
-        possible = _also_in(possible, not_excluded(tested))
         if small and gained > gains_of(case, of_fault(small[0])(case, logs)).sum():
-            small = _also_in(small, distinct(tested, steps))
+            small = _also_in(small, significant_faults(late, logs, steps))
     if steps and steps[-1].decided:
         lasting.append((unchanged, found.interpretation))
     if small and not small[0].logs:
         lasting.append((of_fault(small[0]), logged))
-    return replace(found, steps=steps, small=small, possible=possible), lasting
+    return replace(found, steps=steps, small=small), lasting
 
 
 def _remaining(found: Explanations, correct: Correction, interpretation: Interpretation) -> Explanations:
@@ -141,7 +139,7 @@ def _without_changed_parts(found: Explanations) -> list[SmallFault]:
     group = replace(found.group, logs=kept)
     if not any(ends) or group.seconds < SHORT or (case := group.case()) is None:
         return found.small
-    return _also_in(found.small, distinct(tested_small_faults(case, kept, found.steps), found.steps))
+    return _also_in(found.small, significant_faults(case, kept, found.steps))
 
 
 def _also_in(small: list[SmallFault], others: list[SmallFault]) -> list[SmallFault]:

@@ -167,7 +167,7 @@ def material(before: Array, after: Array) -> bool:
     return bool((before**2 - after**2).max() > MATERIAL**2)
 
 
-def of_fewer(errors: ArrayLike, free: ArrayLike, blocks: int, numbers: int = 1) -> Array:
+def of_fewer(errors: ArrayLike, free: ArrayLike, blocks: int) -> Array:
     """Sizes over their jackknife errors, which rest on fewer independent parts of the motion than blocks.
 
     An error of few degrees of freedom is often small by chance, and blocks within one leg of the motion are not independent.
@@ -176,16 +176,14 @@ def of_fewer(errors: ArrayLike, free: ArrayLike, blocks: int, numbers: int = 1) 
         errors: Sizes over their errors, over blocks of time, any shape.
         free: Degrees of freedom that the errors have, same shape.
         blocks: Number of blocks.
-        numbers: Of which a size consists; its square over the error's is their mean.
 
     Returns:
-        Those that have the same probability with all blocks (Student's t, or F for several numbers), at most ``errors``, same
-        shape.
+        Those that have the same probability with all blocks (Student's t), at most ``errors``, same shape.
     """
     from scipy.special import fdtrc, fdtri
 
-    chance = fdtrc(numbers, np.clip(free, 1.0, blocks - 1.0), np.square(errors))
-    return np.asarray(np.minimum(errors, np.sqrt(fdtri(numbers, blocks - 1.0, 1.0 - chance))))
+    chance = fdtrc(1, np.clip(free, 1.0, blocks - 1.0), np.square(errors))
+    return np.asarray(np.minimum(errors, np.sqrt(fdtri(1, blocks - 1.0, 1.0 - chance))))
 
 
 def scarcity(turns: float) -> float:

@@ -21,7 +21,7 @@ from .corrections import Correction, unchanged
 from .hypotheses import DOUBTFUL, Step, search
 from .log_group import LogGroup
 from .motion_samples import COMPARED, MotionSamples
-from .small_faults.fault import SmallFault, not_excluded
+from .small_faults.fault import SmallFault
 from .small_faults.find import small_faults
 from .thinned_logs import Logs
 
@@ -42,7 +42,6 @@ class Explanations:
         differing: Logs that differ from the others, by the groups in which many logs are compared.
         changed: Change along each log, or None.
         left: Residuals of each log with its own parameters.
-        possible: Small faults that are too weakly supported to be named but not excluded, largest gain first.
         outlying: Logs that their own parameters explain worse than the others, with joints and ratios.
         lasting: Whether the correction of a lasting fault removes changes that were found.
     """
@@ -55,7 +54,6 @@ class Explanations:
     changed: list[Change | None] = field(default_factory=list)
     left: Sequence[LogResidual] = ()
     small: list[SmallFault] = field(default_factory=list)
-    possible: list[SmallFault] = field(default_factory=list)
     outlying: Mapping[int, tuple[int, float]] = field(default_factory=dict)
     lasting: bool = False
 
@@ -107,12 +105,11 @@ def with_changes(found: Explanations, alone: Sequence[LogChanges], brief: bool) 
     """
     left = [own.left for own in alone]
     differing = _differing_logs(found, left)
-    tested = [] if brief else tested_small_faults(found.case, found.group.logs, found.steps)
-    small, possible = distinct(tested, found.steps), not_excluded(tested)
+    small = [] if brief else significant_faults(found.case, found.group.logs, found.steps)
     changed: list[Change | None] = [None] * len(alone)
     if not found.steps or found.steps[0].gain < _AS_CHANGE:
         changed = along(found.case, alone, brief)
-    found = replace(found, differing=differing, small=small, possible=possible, changed=changed, left=left)
+    found = replace(found, differing=differing, small=small, changed=changed, left=left)
     return found if brief or found.steps or found.several else replace(found, outlying=outlying_logs(left))
 
 
@@ -165,26 +162,19 @@ def along(
     return [common] * len(alone)
 
 
-def tested_small_faults(case: Case, logs: Logs, steps: Sequence[Step]) -> list[SmallFault]:
-    """Small faults that explain most; none if samples are few, the joints hardly reverse, or a large fault explains far more.
+def significant_faults(case: Case, logs: Logs, steps: Sequence[Step]) -> list[SmallFault]:
+    """Significant small faults, largest gain first.
 
     Args:
-        steps: Steps to the interpretation that explains them.
+        steps: Steps to the interpretation that explains the logs.
+
+    Returns:
+        None if samples are few, the joints hardly reverse, or a large fault explains about as much.
     """
     few = len(case.sampled(0.0)) < _FOR_SMALL_FAULTS * (case.robot.n + 2)
     if few or case.turns < TESTING_REVERSALS or (steps and steps[0].gain > _AS_CHANGE):
         return []
-    return small_faults(case, logs)
-
-
-def distinct(tested: Sequence[SmallFault], steps: Sequence[Step]) -> list[SmallFault]:
-    """Significant small faults, largest gain first; none if a large fault explains about as much.
-
-    Args:
-        tested: All that were tested.
-        steps: Steps to the interpretation that explains the logs.
-    """
-    found = [item for item in tested if item.decided]
+    found = [item for item in small_faults(case, logs) if item.decided]
     named = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
     least = steps[0].gain + DOUBTFUL if steps else 0.0
     return found if found and found[0].id not in named and found[0].gain > least else []

@@ -17,7 +17,7 @@ from .corrections import of_fault
 from .explanations import Explanations
 from .hypotheses import Step, open_clock, open_scales, search
 from .part_of_gravity import part_of_gravity
-from .small_faults.wording import possible_faults, small_fault
+from .small_faults.wording import small_fault
 from .tip_forces import tip_force
 from .wording import SEVERE, doubt, named, open_scale, open_time
 
@@ -56,8 +56,6 @@ def _of_all(found: Explanations) -> list[list[Judgement]]:
     small = [] if steps or not found.small else [small_fault(robot, found.small)]
     small = [item for item in small if (item.id, item.joint) not in reported]
     force = None if steps or _grave(common) else _force(found, bool(small))
-    if not (steps or small or force or any(found.changed) or _grave(common)):
-        small = possible_faults(robot, found.possible)
     out = []
     for k, change in enumerate(found.changed):
         varying = [] if steps or change is None else [changes(robot, change)]

@@ -34,8 +34,6 @@ class Entry:
         geometric: Whether it is of positions or axes, so that its effect is proportional to its size only where that is small.
         placement: Whether it is another placement of an axis, which has two parameters.
         scales: Whether it is a scale of efforts, or of their gravity.
-        only_if_decided: Whether weak evidence of it is not reported: delays are estimated elsewhere, and what the model
-            of a light wrist lacks resembles another scale of its effort.
     """
 
     id: str
@@ -55,7 +53,6 @@ class Entry:
     geometric: bool = False
     placement: bool = False
     scales: bool = False
-    only_if_decided: bool = False
 
 
 class Id(str, Enum):
@@ -556,7 +553,6 @@ class Id(str, Enum):
         of_payload=True,
         with_pose=True,
         scales=True,
-        only_if_decided=True,
         settings=("drive.gain",),
     )
     EFFORT_SCALE_OPEN = Entry(
@@ -592,7 +588,6 @@ class Id(str, Enum):
         message="the efforts are {size} the positions",
         cause="a delay of the efforts",
         test="record faster reversals",
-        only_if_decided=True,
         settings=("signals.delay",),
     )
     EFFORT_ASYMMETRIC = Entry(
@@ -643,8 +638,7 @@ class Id(str, Enum):
     PHYSICS_UNDECIDED = Entry(
         "physics-undecided",
         "warning",
-        "One of the above is wrong, but the log does not show which; or one is not excluded, and would change "
-        "the model by more than half its error: see `candidates`.",
+        "One of the above is wrong, but the log does not show which: see `candidates`.",
         size="gain, a sum of logarithms",
         of_payload=True,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,11 +21,6 @@ _APART, _GAIN_APART = 2.0, 2.5
 #: Least gain, or least explained part of some torque, of faults that resemble unmodelled friction, which is up to some per cent
 #: of a joint's torque: backlash delays friction at reversals, saturation and crosstalk bend it.
 _MORE, _LIKE_FRICTION = 0.8, {Id.POSITION_PLAY: 0.06, Id.EFFORT_SATURATES: 0.04, Id.EFFORT_CROSSTALK: 0.02}
-#: Bounds of a fault that is too weak to be named, but not excluded: size in errors of a normal number, least gain in
-#: standard errors, least in-sample gain, and least change of the model's torques over the error that remains.
-_BY_CHANCE, _SUPPORTED, _SEEN, _FELT = 2.75, 1.5, 0.1, 0.5
-#: Part of its in-sample gain that no significant fault with which the model stays as it is may explain.
-_ALSO = 0.7
 #: Least ratio of improved to worsened rows for a saturation of all efforts: friction bends that of one joint. The opposite bend
 #: is load-dependent friction.
 _OFTENER = 2.0
@@ -55,12 +49,8 @@ class SmallFault:
         gain: Gain in the sum of the log relative residuals on held-out blocks.
         significance: The gain over its standard error between blocks.
         left: Held-out relative residuals of the rows without and with the fault, shape (2, n).
-        seen: In-sample gain.
-        shift: RMS by which the correction changes the torques of bodies and friction, over the held-out error with it; of the
-            means over the joints that move.
         logs: Logs in which it is, by their index: of several, in each with its own size; none if it is in all with one size.
         slope: Growth of a position's error along its travel over the size, at most [1/rad or 1/m].
-        errors_of_legs: The size over its standard error, where legs of the motion count as blocks if they are fewer.
     """
 
     id: Id
@@ -71,30 +61,13 @@ class SmallFault:
     significance: float
     left: Array
     numbers: int = 1
-    seen: float = 0.0
-    shift: float = 0.0
     logs: tuple[int, ...] = ()
     slope: float = 1.0
-    errors_of_legs: float = np.inf
-
-    @property
-    def possible(self) -> bool:
-        """Whether the logs do not exclude it and the model depends on it."""
-        k = 2 / (9 * self.numbers)  # quantile of chi-square, Wilson and Hilferty 1931
-        errors = min(self.errors, self.errors_of_legs)
-        sure = errors**2 > (1 - k + _BY_CHANCE * np.sqrt(k)) ** 3 and self.significance > _SUPPORTED and self.seen > _SEEN
-        told = not self.id.entry.only_if_decided and not self.far and not self.logs and self._placed
-        return bool(sure and self.gain > 0 and self.shift > _FELT and told)
 
     @property
     def _explains(self) -> float:
         """Largest part of the square of some torque that it explains."""
         return float((self.left[0] ** 2 - self.left[1] ** 2).max())
-
-    @property
-    def _placed(self) -> bool:
-        """Whether it is no placement of an axis that is as near the URDF's as that of any robot may be."""
-        return not self.id.entry.placement or self._explains > _PLACED**2
 
     @property
     def far(self) -> bool:
@@ -120,7 +93,7 @@ class SmallFault:
         if not self.joints and self.id == Id.EFFORT_SATURATES:
             return sure and np.sum(self.left[1] < self.left[0]) > _OFTENER * np.sum(self.left[1] > self.left[0])
         if self.id.entry.placement:
-            return sure and self._placed
+            return sure and self._explains > _PLACED**2
         if self.id == Id.POSITION_SCALE and abs(self.size) > _FIRST_ORDER:
             return False
         if self.id == Id.EFFORT_SCALE and not _FIRST_ORDER < 1 + self.size < 1 / _FIRST_ORDER:
@@ -128,17 +101,3 @@ class SmallFault:
         if self.id.entry.scales and abs(self.size) < _CALIBRATED:
             return False
         return sure and (self.gain > _MORE or self._explains > _LIKE_FRICTION.get(self.id, 0.0) ** 2)
-
-
-def not_excluded(tested: Sequence[SmallFault]) -> list[SmallFault]:
-    """Selects possible faults whose effect no significant one explains with which the model stays as it is.
-
-    Args:
-        tested: All that :func:`small_faults` found.
-
-    Returns:
-        Those that keep a model from being good, in the same order.
-    """
-    significant = [item for item in tested if item.errors > _FEWER_ERRORS and item.significance > _SIGNIFICANT]
-    harmless = max((item.seen for item in significant if item.shift <= _FELT), default=0.0)
-    return [item for item in tested if item.possible and _ALSO * item.seen > harmless]

@@ -77,10 +77,10 @@ def small_faults(case: Case, logs: Logs) -> list[SmallFault]:
 def _also_apart(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
     """A fault as measured, or as with repetitions of a motion held out together, if these support it less."""
     found = _measured(trial, fault)
-    if not (found.decided or found.possible) or trial.rows.by_motion is trial.rows:
+    if not found.decided or trial.rows.by_motion is trial.rows:
         return found
     also = _measured(replace(trial, rows=trial.rows.by_motion), fault)
-    return found if (also.gains_apart if found.decided else also.possible) else also
+    return found if also.gains_apart else also
 
 
 def _measured(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
@@ -94,8 +94,7 @@ def _measured(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
 def _beside_reversals(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
     """Size, error and gain of a fault; not significant if it is not with less friction at reversals free.
 
-    That friction resembles another effort on few moves, and with it free, small effects of other causes become significant. Of
-    crosstalk, whichever says less counts, so that it is not possible either.
+    That friction resembles another effort on few moves, and with it free, small effects of other causes become significant.
     """
     found = trial.measured(fault)
     if fault.id == Id.EFFORT_CROSSTALK:

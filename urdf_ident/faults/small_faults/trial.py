@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ...linalg import Array, IntArray, lstsq, rms
-from ..evidence import of_fewer, significance
+from ...linalg import Array, IntArray, lstsq
+from ..evidence import significance
 from ..gram_fit import solved
 from ..grams import COULOMB, VISCOUS
 from .columns import FaultColumns, FaultRows
@@ -168,22 +168,8 @@ class FaultTrial:
         gain = float(np.log(left[0] / left[1])[moves].sum())
         each = len(fault.logs) > 1 and fault.numbers == 1
         value = float(np.ptp(size[0]) if each else size[0, 0] if len(size[0]) == 1 else np.linalg.norm(size[0]))
-        shift = float(self._shift(fault)[moves].sum() / left[1][moves].sum())
-        seen = self.seen(ChosenColumns.without(fault)) - self.seen(ChosenColumns.of(fault))
-        of_legs = float(of_fewer(errors, rows.case.turns, len(rows.count), len(size[0])))
-        measured = fault.unit * value, errors, gain, sure, left, len(size[0]), seen, shift
-        return SmallFault(fault.id, fault.joints, *measured, fault.logs, fault.slope, of_legs)
-
-    def _shift(self, fault: FaultColumns) -> Array:
-        """RMS change of the torques of bodies and friction by the correction, over the size of each effort, shape (n,)."""
-        rows, change = self.rows, np.zeros_like(self.rows.fitted)
-        m, f = rows.inertial.shape[2], rows.friction.shape[2]
-        for sign, chosen in ((-1.0, ChosenColumns.without(fault)), (1.0, ChosenColumns.of(fault))):
-            x = self._fitted(chosen)[1][0, :, :, 0]
-            begin = m + len(chosen.shared)
-            change += sign * np.einsum("nik,ik->ni", rows.inertial, x[:, :m])
-            change += sign * np.einsum("ink,ik->ni", rows.friction, x[:, begin : begin + f])
-        return rms(change * rows.samples.glides, axis=0) / rows.size
+        measured = fault.unit * value, errors, gain, sure, left, len(size[0])
+        return SmallFault(fault.id, fault.joints, *measured, fault.logs, fault.slope)
 
     def _without_each(self, chosen: ChosenColumns) -> tuple[Array, Array]:
         """Held-out squared errors, (B, n), and coefficients from all blocks and without each block, (1 + B, n, p)."""

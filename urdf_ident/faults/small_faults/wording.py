@@ -77,34 +77,6 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Judgement:
     )
 
 
-def possible_faults(robot: Robot, found: Sequence[SmallFault]) -> list[Judgement]:
-    """Builds the finding of small faults that the logs support too weakly to name one, and that the model depends on.
-
-    Returns:
-        One doubt about the first, with the ids of all; none if there are none.
-    """
-    if not found:
-        return []
-    best = found[0]
-    joint = robot.joints[best.joints[0]] if best.joints else None
-    message = (
-        f"not excluded: {_told(robot, best)}; the evidence is weak (gain of {best.significance:.2g} standard errors), but with "
-        f"this corrected the torques of the model differ by {best.shift:.2g} times its error"
-    )
-    ids = tuple(dict.fromkeys(item.id for item in found))
-    return [
-        Judgement(
-            Id.PHYSICS_UNDECIDED,
-            message,
-            _remedy(robot, best),
-            joint=joint,
-            size=best.gain,
-            candidates=ids,
-            severity="warning",
-        )
-    ]
-
-
 def _where(fault: SmallFault) -> str:
     return "in this log, unlike the others, " if len(fault.logs) == 1 else ""
 
