@@ -29,7 +29,8 @@ from ...model.trained import trained_ranges
 from ...samples import Segment, fast_speed
 
 #: Displacements over which dry friction reverses [rad, or the fraction of a prismatic joint's travel over π], the last ones
-#: with several logs only: along a single one friction that changes over a long travel resembles the torque of gravity.
+#: with several logs only: along a single one friction that changes over a long travel passes for torque of the bodies
+#: (calibrated on a real log; simulated arms do not tell bounds of 5, 7 and 10 apart: docs/theory.md, §3).
 DISPLACEMENTS = tuple(1e-4 * 2.5**k for k in range(10))
 _OF_ONE_LOG = 7
 #: Multiples of each shape of the previously selected laws that the subsequent searches try.
