@@ -15,7 +15,7 @@ from .case import Case
 #: Largest number of combinations of quarter turns that are tried.
 _MOST = 400
 #: Combinations from which zeros are refined.
-_BEST = 3
+_BEST = 2
 #: Step of differences, small beside the curvature of gravity torques and large beside rounding errors [rad].
 _STEP = 1e-3
 #: A zero below this many standard errors is that of the URDF, and two within it are alike: for a level of 1 % among twenty
@@ -52,7 +52,8 @@ def zeros_together(case: Case, greedy: Interpretation) -> Hypothesis | None:
     turns = [
         [z for z in np.pi / 2 * np.array([0, -1, 1, 2]) if within_limits(robot, case.reached, j, z)] or [0.0] for j in free
     ]
-    starts = [np.array(greedy.zero)[free]]
+    alike = (np.full(len(free), zero) for zero in turns[0] if all(zero in own for own in turns))
+    starts = [np.array(greedy.zero)[free], *alike]
     if np.prod([len(own) for own in turns]) <= _MOST:
         starts += map(np.array, product(*turns))
     starts.sort(key=lambda zeros: case.fitted(at(zeros, free)))
