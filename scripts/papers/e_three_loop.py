@@ -239,12 +239,12 @@ class Drawn:
 def drawn(name: str, seed: int) -> Drawn:
     """Draws an arm, lets ``auto`` choose from three motions, and judges on two others."""
     arm = drawn_arm(name, seed)
-    data = record(arm, (1, 2, 3), (4, 5), 100.0, seconds=10.0, printed=False)
+    data = record(arm, (1, 2, 3), (4, 5), 50.0, seconds=10.0, printed=False)
     drive = Drive.build(arm.robot.n, reduction=np.full(arm.robot.n, arm.gear))
     model = DynamicModel(arm.robot, friction=["viscous", "coulomb", "offset"], drive=drive)
-    chosen = compare_loops(model, data.train, [], kinds=("rbf", "gmr"), rounds=2).chosen
+    chosen = compare_loops(model, data.train, [], kinds=("rbf", "gmr"), rounds=1).chosen
     errors = {
-        kind: three_loop(model, data.train, [], kind=kind, held_out=data.test, rounds=2).gains[-1].held_out.mean()
+        kind: three_loop(model, data.train, [], kind=kind, held_out=data.test, rounds=1).gains[-1].held_out.mean()
         for kind in ("none", "rbf", "gmr")
     }
     apart = np.vstack([part.qm - part.q for log in data.train for part in log.segments]).std(axis=0)
@@ -323,7 +323,7 @@ def call_time(found: ThreeLoop, data: Data) -> float:
     return min(timeit.repeat(lambda: online(*sample), number=20, repeat=200)) / 20
 
 
-def figures(pictures: Path | None = None, draws: int = 3) -> dict[str, Any]:
+def figures(pictures: Path | None = None, draws: int = 2) -> dict[str, Any]:
     """The figures of the page."""
     arm = build_arm()
     data = record(arm, test_seeds=(1, 2), rate=100.0)
@@ -338,7 +338,7 @@ def figures(pictures: Path | None = None, draws: int = 3) -> dict[str, Any]:
         percent, mean = lower(plain, error)
         rows.append((f"{named[kind]}, here", *error, error.mean()))
         rows.append(("lower than WLS by [%]", *(100 * percent), 100 * mean))
-    names = [(robot, seed) for robot in ("ur10e", "tx40") for seed in range(draws)]
+    names = [(robot, draws * k + seed) for k, robot in enumerate(("ur10e", "tx40")) for seed in range(draws)]
     arms = {(robot, seed): drawn(robot, seed) for robot, seed in names}
     right, gaining = (sum(map(test, arms.values())) for test in (lambda x: x.right, lambda x: max(x.gains.values()) >= LEAST))
     lines = [
@@ -367,6 +367,7 @@ def figures(pictures: Path | None = None, draws: int = 3) -> dict[str, Any]:
     ]
     better = designs["block"].cond < designs["cond"].cond
     said = "reproduced" if better else "not reproducible, because on this arm the plain criterion finds the smaller whole"
+    better_or_not = "better" if right == len(arms) else "not reproducible, because three motions are a weak test"
     return {
         **{f"gain_{kind}": 100 * lower(plain, last[kind])[1] for kind in ("rbf", "gmr")},
         "gain_left": 100 * lower(left.gains[0].held_out, left.gains[-1].held_out)[1],
@@ -378,7 +379,7 @@ def figures(pictures: Path | None = None, draws: int = 3) -> dict[str, Any]:
         "outcome_cond": said,
         "gaining": gaining,
         "draws": len(arms),
-        "outcome_auto": f"`auto` is right on {right} of {len(arms)}",
+        "outcome_auto": f"{better_or_not}: `auto` is right on {right} of {len(arms)}",
         "table_4": table(("", *(f"joint {j}" for j in range(1, 7)), "mean"), rows),
         "call": f"{1e6 * call_time(found['rbf'], data):.0f}",
         "picture": picture(curves, ("speed [rad/s]", "friction [N·m]"), pictures, "liu_friction_curves"),
