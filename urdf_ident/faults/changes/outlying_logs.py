@@ -44,25 +44,20 @@ class LogResidual:
 def outlying_logs(logs: Sequence[LogResidual]) -> dict[int, tuple[int, float]]:
     """Finds logs whose residual stands out in relative and absolute terms: slow motion has larger relative residuals.
 
+    A log in which the joint's effort is constant, as where it rests, shows nothing to compare with. Nor does one in which it
+    hardly turns back: along a single move, the log's own parameters explain friction of any kind.
+
     Returns:
         Log → the joint, and the ratio of its residual to that in any other log.
     """
-    times = _times(logs, _LEAST)
-    return {int(k): (int(np.argmax(times[k])), float(times[k].max())) for k in np.flatnonzero((times > _TIMES).any(axis=1))}
-
-
-def _times(logs: Sequence[LogResidual], least: float) -> Array:
-    """Ratio of each joint's residual to that in any other log, 0 below a relative residual, shape (logs, n).
-
-    A log in which the joint's effort is constant, as where it rests, shows nothing to compare with. Nor does one in which it
-    hardly turns back: along a single move, the log's own parameters explain friction of any kind.
-    """
     names = ("seen", "elsewhere", "size", "reversals")
     seen, elsewhere, size, turns = (np.stack([getattr(log, name) for log in logs]) for name in names)
-    out, shows = np.zeros_like(seen), (size > EXACT * size.max(axis=0)) & (turns >= FEWEST_REVERSALS)
+    out, shows = dict[int, tuple[int, float]](), (size > EXACT * size.max(axis=0)) & (turns >= FEWEST_REVERSALS)
     for k in range(len(logs)) if len(logs) > 1 else ():
         others = np.arange(len(logs)) != k
         part = seen[k] / np.maximum(elsewhere[others], EXACT).max(axis=0)
         whole = seen[k] * size[k] / np.maximum((elsewhere * size)[others].max(axis=0), EXACT * size[k])
-        out[k] = np.where((seen[k] > least) & shows[others].any(axis=0), np.minimum(part, whole), 0.0)
+        times = np.where((seen[k] > _LEAST) & shows[others].any(axis=0), np.minimum(part, whole), 0.0)
+        if times.max() > _TIMES:
+            out[k] = int(np.argmax(times)), float(times.max())
     return out

@@ -282,6 +282,8 @@ class FaultRows:
         for i in np.flatnonzero(self.case.moves & ~self._drives(j)):
             if i != j:
                 made.add(Id.EFFORT_CROSSTALK, (j, int(i)), own=[self.samples.tau[:, i]], guard=turning, unit=-1.0)
+                leak = made.faults.pop()
+                made.faults.append(replace(leak, narrower=replace(leak, guard=())))
         soon, after = self.case.sampled(-_SOON).tau[:, j], self.case.sampled(_SOON).tau[:, j]
         made.add(Id.EFFORT_DELAY, (j,), own=[(after - soon) / (2 * _SOON)], guard=turning, sense=1)
         swept = one_way(v)  # then load-dependent friction also gives each sign another scale

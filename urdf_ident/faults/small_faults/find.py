@@ -97,8 +97,6 @@ def _beside_reversals(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
     That friction resembles another effort on few moves, and with it free, small effects of other causes become significant.
     """
     found = trial.measured(fault)
-    if fault.id == Id.EFFORT_CROSSTALK:
-        return min(found, trial.measured(replace(fault, guard=())), key=lambda item: (item.decided, item.significance))
     if fault.narrower is None or not found.decided:
         return found
     other = trial.measured(replace(fault.narrower, logs=fault.logs, cold=fault.cold))
