@@ -38,7 +38,7 @@ from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.examine import check_physics, examine_logs
+from urdf_ident.pipeline.examine import examine_logs, refuse_contradictions, with_contradictions
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.samples import TESTING_REVERSALS, Segment
@@ -1230,7 +1230,7 @@ def test_a_log_that_differs_in_everything_is_named_alone() -> None:
     joint = next(x.joint for x in reports[1].findings if x.id == "log-differs")
     ready = prepare_logs([logs[0], replace(computed, name="run1"), logs[2]], ARM, Drive.build(ARM.n), SignalConfig())
     with pytest.raises(QualityError, match=f"run1: .*{joint}"):  # "most on this joint" alone would not tell which
-        check_physics(ready, ARM, SignalConfig())
+        refuse_contradictions(with_contradictions(ready, ARM, SignalConfig(), None, None))
 
 
 @pytest.mark.parametrize("ways", [1, 2])

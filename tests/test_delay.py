@@ -16,7 +16,7 @@ from urdf_ident.errors import ProjectError
 from urdf_ident.faults.delay.profile import Delay, find_delays
 from urdf_ident.model.drive import Drive
 from urdf_ident.pipeline.examine import examine_logs
-from urdf_ident.pipeline.prepare import prepare
+from urdf_ident.pipeline.training_logs import training_logs
 from urdf_ident.project import parse_project
 from urdf_ident.result.text.brief import brief
 from urdf_ident.signals.condition import condition
@@ -234,7 +234,7 @@ def test_coarse_steps_of_one_position_are_named_where_the_low_pass_leaves_them(s
 def test_a_cut_off_that_is_too_low_is_named_as_such_and_never_as_a_fault_of_the_log() -> None:
     (report,) = examine_logs([made(1)], ARM, Drive.build(ARM.n), SignalConfig(cutoff=0.5, periodic="off"))
     project = parse_project({"signals": {"cutoff": 0.5, "periodic": "off"}})
-    (log,) = prepare(ui.DynamicModel(ARM, friction=LAWS), [made(1)], project).logs
+    (log,) = training_logs(ui.DynamicModel(ARM, friction=LAWS), [made(1)], project).logs
     for findings in (report.findings, log.report.findings):
         (only,) = [item for item in findings if item.severity != "info"]
         assert only.id == "position-bandwidth"

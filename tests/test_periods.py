@@ -22,7 +22,7 @@ from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.experiment import build_plant, run_experiment
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.pipeline.prepare import prepare
+from urdf_ident.pipeline.training_logs import training_logs
 from urdf_ident.project import Project, parse_project
 from urdf_ident.signals.averaging import choose_harmonics, fourier_derivatives
 from urdf_ident.signals.config import SignalConfig
@@ -405,7 +405,7 @@ def test_averaged_periods_show_no_false_delay() -> None:
         position=np.tile(log.position, (4, 1)) + 1e-5 * rng.standard_normal((4 * rows, robot.n)),
         effort=np.tile(log.effort, (4, 1)) + 0.5 * rng.standard_normal((4 * rows, robot.n)),
     )
-    prepared = prepare(DynamicModel(robot), [repeated], Project())
+    prepared = training_logs(DynamicModel(robot), [repeated], Project())
     found = prepared.logs[0].conditioned
     assert prepared.signals["delay"]["compensated"] == 0.0
     assert found.averaged is not None

@@ -21,7 +21,7 @@ from urdf_ident.model.posterior import Posterior
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.point_to_point import trapezoidal
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.pipeline.prepare import trained_range
+from urdf_ident.pipeline.training_logs import trained_range
 from urdf_ident.project import Project
 from urdf_ident.result.dynamics import intervals
 from urdf_ident.result.dynamics.speed_range import HeldOutMotion, errors_at_speeds

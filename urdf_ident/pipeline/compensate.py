@@ -37,7 +37,7 @@ from ..statistics.fit import fit_base
 from ..statistics.motions import motions, velocities
 from ..statistics.statistic import StatisticSet
 from .physics import complete
-from .prepare import prepare_each, trained_range
+from .training_logs import further_logs, trained_range
 
 
 def _compared(
@@ -198,7 +198,7 @@ def _prepared(
     config = ident.project.further_config(ident.signals)
     if runs:
         config = replace(config, rest_time=np.inf, shortest=0.1)
-    return prepare_each(logs, ident.model, ident.project, config, force)
+    return further_logs(logs, ident.model, ident.project, config, force)
 
 
 def _residual_torque(residual: Residual, log: PreparedLog) -> list[Array]:

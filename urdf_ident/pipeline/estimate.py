@@ -50,7 +50,7 @@ from ..statistics.log_effects.changes import FrictionChanges, varying
 from ..statistics.log_effects.mixed_model import changes_between_logs
 from ..statistics.motions import motions, velocities
 from ..statistics.statistic import StatisticSet
-from .prepare import Prepared
+from .training_logs import TrainingLogs
 
 if TYPE_CHECKING:
     from ..estimation.estimators.closed_loop import ClosedLoop
@@ -134,7 +134,7 @@ class _LawEstimate:
     refit: tuple[Build, Estimate]
 
 
-def estimate_from_data(prepared: Prepared, project: Project, progress: Progress | None) -> DataEstimate:
+def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progress | None) -> DataEstimate:
     """Estimates the structure (springs, friction laws, their shapes), then base parameters and their errors.
 
     Args:
@@ -215,7 +215,7 @@ def _without_contradicting_joints(model: DynamicModel, build: Build, prior: Prio
 
 
 def _with_rests(
-    model: DynamicModel, prepared: Prepared, project: Project, weighting: SampleWeighting
+    model: DynamicModel, prepared: TrainingLogs, project: Project, weighting: SampleWeighting
 ) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
     """The logs with weights for resting joints, and notes; without where samples have weights, or the method knows none."""
     if weighting.weights is not None or weighting.name == "ols" or not model.is_rigid:
@@ -224,7 +224,7 @@ def _with_rests(
 
 
 def _estimate(
-    prepared: Prepared,
+    prepared: TrainingLogs,
     project: Project,
     prior: Prior,
     weighting: SampleWeighting,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..errors import LogError, UrdfIdentError
 from ..faults.contradictions import physics_findings
-from ..faults.delay.profile import delay_findings, unreported
+from ..faults.delay.profile import Delay, delay_findings, unreported
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array
@@ -56,21 +56,17 @@ def examine_logs(
     """
     require_effect(recordings, drive)
     reports = assessed(recordings, robot, drive, config, as_logged=unknown is not None)
-    logs = _usable(recordings, reports, robot, config, payload)
+    usable = _usable(recordings, reports, robot, config, payload)
     if unknown is not None:
-        words = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
-        open_ = Judgement(Id.CONSTANTS_UNKNOWN, words, Remedy(unknown.remedy or ""))
-        return [report.with_findings((*report.findings, open_)) for report in reports]
-    prepared = with_automatic(list(logs.values()), robot, config, payload)
-    found = _contradictions(prepared, robot, drive.reduction)
-    if not any(item.severity == "refused" for findings in found for item in findings):  # delays need physically plausible logs
-        banded = [(log.examined.segments, log.examined.band) for log in prepared]
-        late, apart = delay_findings(robot, banded, drive.reduction)
-        common = () if late is None else late.findings()
-        found = [[*findings, *common, *unreported(own, findings)] for findings, own in zip(found, apart, strict=True)]
-    for k, findings in zip(logs, with_known_delays(prepared, robot, found), strict=True):
-        told = [_taken_out(item, config) for item in findings]
-        reports[k] = reports[k].with_findings(suspecting_payload(payload, (*reports[k].findings, *told)))
+        message = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
+        judgement = Judgement(Id.CONSTANTS_UNKNOWN, message, Remedy(unknown.remedy or ""))
+        return [report.with_findings((*report.findings, judgement)) for report in reports]
+    logs = [log.with_findings(suspecting_payload(payload, log.report.findings)) for log in usable.values()]
+    logs = with_contradictions(logs, robot, config, drive.reduction, payload)
+    delay, relative = estimated_delays(logs, robot, drive.reduction)
+    common = () if delay is None else delay.findings()
+    for k, log in zip(usable, with_delays(logs, robot, common, relative), strict=True):
+        reports[k] = log.report.with_findings(_taken_out(judged, config) for judged in log.report.findings)
     return reports
 
 
@@ -82,72 +78,40 @@ def _usable(
     payload: Payload | None,
 ) -> dict[int, PreparedLog]:
     """The accepted logs, conditioned alike; in ``reports``, those that cannot be conditioned get a finding."""
-    left = [k for k, report in enumerate(reports) if report.verdict.level != "poor"]
-    while left:
+    usable = [k for k, report in enumerate(reports) if report.verdict.level != "poor"]
+    while usable:
         try:
-            made = conditioned_logs([recordings[k] for k in left], [reports[k] for k in left], robot, config, payload)
+            logs = conditioned_logs([recordings[k] for k in usable], [reports[k] for k in usable], robot, config, payload)
         except LogError as error:
-            for k in tuple(left):
+            for k in tuple(usable):
                 if why := error.logs.get(recordings[k].name):
                     refused = Judgement(Id.NOT_USABLE, why.fact, Remedy(why.remedy or ""))
                     reports[k] = reports[k].with_findings((*reports[k].findings, refused))
-                    left.remove(k)
+                    usable.remove(k)
         else:
-            logs = dict(zip(left, made, strict=True))
-            for k, log in logs.items():
+            for k, log in zip(usable, logs, strict=True):
                 reports[k] = log.report
-            return logs
+            return dict(zip(usable, logs, strict=True))
     return {}
 
 
-def check_physics(
-    logs: Sequence[PreparedLog],
-    robot: Robot,
-    config: SignalConfig,
-    *,
-    reduction: Array | None = None,
-    payload: Payload | None = None,
-    force: bool = False,
+def with_contradictions(
+    logs: Sequence[PreparedLog], robot: Robot, config: SignalConfig, reduction: Array | None, payload: Payload | None
 ) -> list[PreparedLog]:
-    """Adds contradictions with physics to the findings of logs that were prepared together.
+    """Adds contradictions with rigid-body physics to the findings of logs that were prepared together.
 
     Args:
         reduction: Matrix from joint to motor velocities, shape (n, n), or None if every motor drives one joint.
         payload: A known payload, whose torque is subtracted from the logs that carry it.
-        force: Continue in spite of findings that refuse a log.
-
-    Raises:
-        QualityError: A log is refused; the error carries all its findings.
     """
     logs = with_automatic(logs, robot, config, payload)
-    found = _contradictions(logs, robot, reduction)
-    out: list[PreparedLog | UrdfIdentError] = []
-    for log, known in zip(logs, with_known_delays(logs, robot, found), strict=True):
-        physical = suspecting_payload(payload, known)
-        findings = (*log.report.findings, *physical)
-        refused = [finding for finding in physical if finding.severity == "refused"]
-        if refused and not force:
-            out.append(refusal(log.recording, findings, refused))
-        else:
-            out.append(replace(log, report=replace(log.report, findings=findings)))
-    return all_usable([log.recording for log in logs], out)
-
-
-def _taken_out(judged: Judgement, config: SignalConfig) -> Judgement:
-    """A delay that the settings let `identify` take out already: its remedy is none of the project file."""
-    if config.delay != "auto" or not judged.remedy or judged.remedy.settings != {"signals.delay": "auto"}:
-        return judged
-    words = str(judged.remedy.action).replace("{settings} takes", "`identify` takes")
-    return replace(judged, remedy=Remedy(words))
-
-
-def _contradictions(logs: Sequence[PreparedLog], robot: Robot, reduction: Array | None) -> list[list[Judgement]]:
-    """Contradictions of each log with physics; a remedy that changes its rate states the rate, which no project has to hold."""
     found = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction)
-    return [[_at_rate(item, log.examined.rate) for item in own] for log, own in zip(logs, found, strict=True)]
+    stated = [[_at_rate(judged, log.examined.rate) for judged in findings] for log, findings in zip(logs, found, strict=True)]
+    return _with_findings(logs, robot, [suspecting_payload(payload, findings) for findings in stated])
 
 
 def _at_rate(judged: Judgement, rate: float) -> Judgement:
+    """A remedy that changes the rate of a log states the rate, which no project has to hold."""
     change = judged.remedy.settings.get("log.rate") if judged.remedy else None
     if judged.remedy is None or not isinstance(change, Mapping):
         return judged
@@ -155,9 +119,54 @@ def _at_rate(judged: Judgement, rate: float) -> Judgement:
     return replace(judged, remedy=replace(judged.remedy, settings=settings))
 
 
-def with_known_delays(
-    logs: Sequence[PreparedLog], robot: Robot, found: Sequence[Sequence[Judgement]]
-) -> list[tuple[Judgement, ...]]:
-    """Findings on prepared logs after :func:`.quality.hidden_delays.known_delays`."""
-    seen = [(log.report.recording.position, log.examined.segments, log.examined.cutoff) for log in logs]
-    return known_delays(robot.joints, seen, found)
+def estimated_delays(
+    logs: Sequence[PreparedLog], robot: Robot, reduction: Array | None
+) -> tuple[Delay | None, list[tuple[Judgement, ...]]]:
+    """Estimates the delays of the efforts (:func:`.delay_findings`); none from logs that contradict physics in another way."""
+    if any(finding.severity == "refused" for log in logs for finding in log.report.findings):
+        return None, [() for _ in logs]
+    return delay_findings(robot, [(log.examined.segments, log.examined.band) for log in logs], reduction)
+
+
+def with_delays(
+    logs: Sequence[PreparedLog],
+    robot: Robot,
+    common: Sequence[Judgement],
+    relative: Sequence[Sequence[Judgement]],
+) -> list[PreparedLog]:
+    """Adds delays that no other finding covers.
+
+    Args:
+        common: The findings on the delay of all efforts.
+        relative: For each log, those of :func:`estimated_delays` on single joints and logs.
+    """
+    new = [unreported((*common, *some), log.report.findings) for log, some in zip(logs, relative, strict=True)]
+    return _with_findings(logs, robot, new)
+
+
+def _with_findings(logs: Sequence[PreparedLog], robot: Robot, findings: Sequence[Sequence[Judgement]]) -> list[PreparedLog]:
+    """Adds findings to those of each log; delays that the log does not determine are marked."""
+    motions = [(log.report.recording.position, log.examined.segments, log.examined.cutoff) for log in logs]
+    known = known_delays(robot.joints, motions, findings)
+    return [log.with_findings((*log.report.findings, *some)) for log, some in zip(logs, known, strict=True)]
+
+
+def _taken_out(judged: Judgement, config: SignalConfig) -> Judgement:
+    """A delay that the settings let `identify` take out already: its remedy is none of the project file."""
+    if config.delay != "auto" or not judged.remedy or judged.remedy.settings != {"signals.delay": "auto"}:
+        return judged
+    action = str(judged.remedy.action).replace("{settings} takes", "`identify` takes")
+    return replace(judged, remedy=Remedy(action))
+
+
+def refuse_contradictions(logs: Sequence[PreparedLog]) -> None:
+    """Raises if physics refuses a log.
+
+    Raises:
+        QualityError: A log is refused; the error carries all its findings.
+    """
+    refused = [[finding for finding in log.report.findings if finding.severity == "refused"] for log in logs]
+    results = [
+        refusal(log.recording, log.report.findings, some) if some else log for log, some in zip(logs, refused, strict=True)
+    ]
+    all_usable([log.recording for log in logs], results)

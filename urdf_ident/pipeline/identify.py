@@ -20,7 +20,7 @@ from .black_box import check_black_box
 from .estimate import estimate_from_data
 from .hold_out import hold_out
 from .physics import complete
-from .prepare import prepare, prepare_each, prepare_usable
+from .training_logs import further_logs, training_logs, usable_training_logs
 from .validate import behind_prediction_band, held_out_motions, repeated_motions, score_logs, traces, unseen_statistics
 
 
@@ -74,12 +74,12 @@ def identify(
 
         check_compensation(model, logs, loops.residual, loops.inputs)
     if skip_bad_logs:
-        prepared, refused = prepare_usable(model, logs, project, force)
+        prepared, refused = usable_training_logs(model, logs, project, force)
         logs, left_out = [log.recording for log in prepared.logs], [*left_out, *refused]
     else:
-        prepared = prepare(model, logs, project, force)
+        prepared = training_logs(model, logs, project, force)
     # logs that cannot be scored raise before the fit
-    unseen = prepare_each(held_out, prepared.model, project, project.further_config(prepared.signals), force)
+    unseen = further_logs(held_out, prepared.model, project, project.further_config(prepared.signals), force)
     from_data = estimate_from_data(prepared, project, progress)
     model, fit = from_data.model, from_data.fit
     physical = complete(model, from_data.statistics, fit, from_data.prior, project, prepared.trained, from_data.reversals)

@@ -31,7 +31,7 @@ from ..statistics.entries import blocks_of
 from ..statistics.motions import repeated
 from ..statistics.statistic import StatisticSet
 from .estimate import DataEstimate
-from .prepare import prepare_each
+from .training_logs import further_logs
 
 #: Share of samples beyond the trained speeds from which it is reported.
 _FASTER = 0.05
@@ -54,7 +54,7 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     Raises:
         QualityError: A log is refused.
     """
-    further = prepare_each(logs, ident.model, ident.project, ident.project.further_config(ident.signals), force)
+    further = further_logs(logs, ident.model, ident.project, ident.project.further_config(ident.signals), force)
     prepared = behind_prediction_band(further, ident)
     return score_logs(ident, logs, prepared, force=force)
 

@@ -68,6 +68,10 @@ class PreparedLog:
         """
         return replace(self, conditioned=replace(self.conditioned, segments=tuple(segments)))
 
+    def with_findings(self, findings: Iterable[Judgement]) -> PreparedLog:
+        """Returns the log with these findings."""
+        return replace(self, report=self.report.with_findings(findings))
+
     def as_dict(self) -> dict[str, Any]:
         """The log's entry in ``inputs`` of identification.json."""
         averaged = self.conditioned.averaged
@@ -132,7 +136,7 @@ def prepare_logs(
     ]
     logs = conditioned_logs(recordings, all_usable(recordings, refusals), robot, config, payload)
     scale = payload if drive.gain_error is not None else None  # one that the torque constants come from
-    return [replace(log, report=log.report.with_findings(suspecting_payload(scale, log.report.findings))) for log in logs]
+    return [log.with_findings(suspecting_payload(scale, log.report.findings)) for log in logs]
 
 
 def assessed(

@@ -1,4 +1,4 @@
-"""First stage: resolves torque constants and conditioning, and cuts the logs into segments for estimation."""
+"""First stage: the training logs with torque constants and conditioning resolved, examined, cut into segments."""
 
 from __future__ import annotations
 
@@ -12,24 +12,22 @@ import numpy as np
 from ..errors import UrdfIdentError
 from ..estimation.elastic import check_motors
 from ..estimation.estimators.payload_gains import resolve_drive
-from ..faults.delay.profile import delay_findings, unreported
 from ..faults.thinned_logs import forget
 from ..linalg import rms
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, each_usable
 from ..model.dynamic_model import DynamicModel
-from ..model.payload import Payload
 from ..project import Project
 from ..result.evidence.evidence import Range
 from ..samples import Segment, columns, fast_speed, one_way
 from ..signals.config import SignalConfig
 from ..signals.motor_side import require_effect
 from ..signals.prepare import PreparedLog, prepare_log, prepare_logs
-from .examine import check_physics, with_known_delays
+from .examine import estimated_delays, refuse_contradictions, with_contradictions, with_delays
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class TrainingLogs:
     """Logs ready for estimation.
 
     Attributes:
@@ -46,15 +44,15 @@ class Prepared:
     @property
     def motion(self) -> list[Segment]:
         """All segments of all logs."""
-        return [part for log in self.logs for part in log.segments]
+        return [segment for log in self.logs for segment in log.segments]
 
 
-def prepare(
+def training_logs(
     model: DynamicModel,
     logs: Sequence[Recording],
     project: Project,
     force: bool = False,
-) -> Prepared:
+) -> TrainingLogs:
     """Resolves torque constants and conditioning, and prepares the logs with them.
 
     Args:
@@ -67,29 +65,43 @@ def prepare(
     """
     check_motors(model, logs)
     require_effect(logs, model.drive)
-    payload = project.build_payload(model.robot)
-    model = model.with_drive(resolve_drive(model, logs, payload, project.signal_config(), force=force))
-    config = project.signal_config()
-    loaded = prepare_logs(logs, model.robot, model.drive, config, force=force, payload=payload)
-    late: dict[str, Any] = {}
-    if model.is_rigid:  # the checks support rigid joints only
-        loaded = check_physics(loaded, model.robot, config, reduction=model.drive.reduction, payload=payload, force=force)
-        loaded, late = _without_delay(model, logs, loaded, config, payload, force)
-        forget(part for log in loaded for part in log.examined.segments)
-    trained = trained_range(loaded)
-    signals = _signals(loaded, trained)
-    if late:
-        signals = {**signals, "delay": late, "why": [*signals["why"], f"delay: {late['why']}"]}
-    return Prepared(model, loaded, signals, trained)
+    config, payload = project.signal_config(), project.build_payload(model.robot)
+    model = model.with_drive(resolve_drive(model, logs, payload, config, force=force))
+    robot, reduction = model.robot, model.drive.reduction
+
+    def conditioned(config: SignalConfig) -> list[PreparedLog]:
+        """The logs with this conditioning, examined against physics."""
+        prepared = prepare_logs(logs, robot, model.drive, config, force=force, payload=payload)
+        if model.is_rigid:  # what the checks support
+            prepared = with_contradictions(prepared, robot, config, reduction, payload)
+            if not force:
+                refuse_contradictions(prepared)
+        return prepared
+
+    prepared, delay_entry = conditioned(config), dict[str, Any]()
+    delay, relative = estimated_delays(prepared, robot, reduction) if model.is_rigid else (None, [])
+    if delay is not None:
+        compensated = 0.0 if config.delay == "auto" else float(config.delay)
+        common = delay.findings()
+        if config.delay == "auto" and delay.decided:
+            compensated = delay.seconds
+            prepared = conditioned(replace(config, delay=compensated))
+            common = () if delay.inside else common  # it may be longer than what was taken out
+        prepared = with_delays(prepared, robot, common, relative)
+        why = delay.describe() + (f"; {1e3 * compensated:.3g} ms were taken out" if compensated else "")
+        delay_entry = {**delay.as_dict(), "compensated": compensated, "why": why}
+    forget(segment for log in prepared for segment in log.examined.segments)
+    trained = trained_range(prepared)
+    return TrainingLogs(model, prepared, _signals(prepared, trained, delay_entry), trained)
 
 
-def prepare_usable(
+def usable_training_logs(
     model: DynamicModel,
     logs: Sequence[Recording],
     project: Project,
     force: bool = False,
-) -> tuple[Prepared, list[LeftOut]]:
-    """Runs :func:`prepare` without the logs that it refuses.
+) -> tuple[TrainingLogs, list[LeftOut]]:
+    """Runs :func:`training_logs` without the logs that it refuses.
 
     Settings chosen from all logs together are chosen again without them.
 
@@ -104,54 +116,19 @@ def prepare_usable(
         QualityError: Every log is refused.
         LogError: All logs lack a required channel, or the logs do not fit together.
     """
-    left: list[LeftOut] = []
+    left_out: list[LeftOut] = []
     while True:
         try:
-            return prepare(model, logs, project, force), left
+            return training_logs(model, logs, project, force), left_out
         except UrdfIdentError as error:
             refused = [log for log in logs if log.name in error.logs]
             if not refused or len(refused) == len(logs):
                 raise
-            left += [LeftOut.of(log, error.logs[log.name]) for log in refused]
+            left_out += [LeftOut.of(log, error.logs[log.name]) for log in refused]
             logs = [log for log in logs if log.name not in error.logs]
 
 
-def _without_delay(
-    model: DynamicModel,
-    logs: Sequence[Recording],
-    loaded: Sequence[PreparedLog],
-    config: SignalConfig,
-    payload: Payload | None,
-    force: bool,
-) -> tuple[list[PreparedLog], dict[str, Any]]:
-    """Removes the delay of the efforts where it is to be estimated and the logs show it clearly.
-
-    No delay is estimated from logs that contradict physics in another way. One that may be longer than estimated is taken out,
-    and told as well.
-    """
-    if any(finding.severity == "refused" for log in loaded for finding in log.report.findings):
-        return list(loaded), {}
-    seen = [(log.examined.segments, log.examined.band) for log in loaded]
-    found, apart = delay_findings(model.robot, seen, model.drive.reduction)
-    if found is None:
-        return list(loaded), {}
-    given = 0.0 if config.delay == "auto" else float(config.delay)
-    taken_out = config.delay == "auto" and found.decided
-    shift = found.seconds if taken_out else given
-    if taken_out:
-        shifted = replace(config, delay=shift)
-        loaded = prepare_logs(logs, model.robot, model.drive, shifted, force=force, payload=payload)
-        loaded = check_physics(loaded, model.robot, shifted, reduction=model.drive.reduction, payload=payload, force=force)
-    common = () if taken_out and found.inside else found.findings()
-    out = []
-    for log, late in zip(loaded, with_known_delays(loaded, model.robot, [(*common, *own) for own in apart]), strict=True):
-        new = unreported(late, log.report.findings)
-        out.append(replace(log, report=replace(log.report, findings=(*log.report.findings, *new))))
-    taken = f"; {1e3 * shift:.3g} ms were taken out" if shift else ""
-    return out, {**found.as_dict(), "compensated": shift, "why": found.describe() + taken}
-
-
-def prepare_each(
+def further_logs(
     recordings: Sequence[Recording], model: DynamicModel, project: Project, config: SignalConfig, force: bool
 ) -> list[PreparedLog]:
     """Conditions logs one by one, because their velocities may come from different sources, without their known payload.
@@ -178,18 +155,18 @@ def trained_range(logs: Sequence[PreparedLog]) -> Range:
     Returns:
         Quantiles and peaks per joint.
     """
-    parts = [part for log in logs for part in log.segments]
+    segments = [segment for log in logs for segment in log.segments]
     speed, acceleration = (
-        np.array([fast_speed(x) for x in columns([getattr(part, name) for part in parts])]) for name in ("v", "a")
+        np.array([fast_speed(x) for x in columns([getattr(segment, name) for segment in segments])]) for name in ("v", "a")
     )
-    sizes = [(np.abs(x).max(), rms(x)) for x in columns([part.measured for part in parts])]
-    one_direction = np.array([one_way(v) for v in columns([part.v for part in parts])])
-    torque, load = np.array(sizes).T
+    torque, load = np.array([(np.abs(x).max(), rms(x)) for x in columns([segment.measured for segment in segments])]).T
+    one_direction = np.array([one_way(v) for v in columns([segment.v for segment in segments])])
     return Range(speed, acceleration, torque, load, one_direction)
 
 
-def _signals(logs: Sequence[PreparedLog], trained: Range) -> dict[str, Any]:
+def _signals(logs: Sequence[PreparedLog], trained: Range, delay: Mapping[str, Any]) -> dict[str, Any]:
     first = logs[0].conditioned
+    periods = [f"periodic: {log.name}: {log.conditioned.why['periodic']}" for log in logs[1:] if log.conditioned.averaged]
     return {
         "rate": first.rate,
         "cutoff": first.cutoff,
@@ -197,6 +174,10 @@ def _signals(logs: Sequence[PreparedLog], trained: Range) -> dict[str, Any]:
         "velocity": {log.name: log.conditioned.velocity_source for log in logs},
         "speed": trained.speed,
         "load": trained.load,
-        "why": [f"{key}: {text}" for key, text in dict(first.why).items()]
-        + [f"periodic: {log.name}: {log.conditioned.why['periodic']}" for log in logs[1:] if log.conditioned.averaged],
+        "why": [
+            *(f"{key}: {text}" for key, text in dict(first.why).items()),
+            *periods,
+            *([f"delay: {delay['why']}"] if delay else []),
+        ],
+        **({"delay": delay} if delay else {}),
     }
