@@ -18,7 +18,7 @@ from urdf_ident.cli.common import run as in_process
 from urdf_ident.logs.read import read_recording
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.trajectory import table_text
-from urdf_ident.pipeline.compensate import torque_error
+from urdf_ident.pipeline.validate import torque_error
 from urdf_ident.report.content import content
 from urdf_ident.result.files.load import load
 from urdf_ident.viz import as_motion, player_page

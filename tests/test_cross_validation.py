@@ -18,7 +18,14 @@ from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.entries import Layout, Statistic
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.folds import TIME_FOLDS, cross_validate, fold_labels, folds_of, independent_stretches, repeated
+from urdf_ident.statistics.folds import (
+    TIME_FOLDS,
+    cross_validate,
+    fold_labels,
+    folds_of,
+    independent_stretches,
+    repetition_notes,
+)
 from urdf_ident.statistics.motions import motions
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
@@ -181,7 +188,7 @@ def test_repetitions_share_a_fold_and_a_path_run_backwards_does_not() -> None:
     split = folds_of(statistics)
     assert split.logs == ("a (+1)", *others, "back")
     assert split.rows == statistics.rows
-    assert repeated(statistics) == (
+    assert repetition_notes(statistics) == (
         "a, again are one motion: they are held out together and count as one where errors are judged",
     )
 

@@ -10,9 +10,9 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
+from urdf_ident.comparison.simpler_models import measure_floor
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.floor import measure_floor
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load

@@ -14,7 +14,7 @@ import urdf_ident as ui
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline import compensate, examine, identify, validate
-from urdf_ident.pipeline.compensate import torque_error
+from urdf_ident.pipeline.validate import torque_error
 from urdf_ident.project import Project, parse_project
 from urdf_ident.samples import Segment
 

@@ -21,7 +21,7 @@ from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.motions import repeated
+from urdf_ident.statistics.motions import motions_in_common
 from urdf_ident.statistics.rows import RowFilter
 
 NOISE, DRY = 0.05, 0.6  # standard deviation of the noise, largest static friction [N·m]
@@ -174,7 +174,7 @@ def test_a_repetition_is_known_by_the_weights_of_the_training_logs(model: Dynami
     noise = NOISE * np.random.default_rng(2).standard_normal(again.tau.shape)
     others = weigh_alike(model, trained, SignalConfig(), [as_log(replace(again, tau=again.tau + noise), 5)])
     assert np.array_equal(others[0].segments[0].weights[50:-50], whole.weights[begin + 50 : begin + 1650])
-    assert repeated(build_statistics(model, others), build_statistics(model, trained)) == {"again": "log"}
+    assert motions_in_common(build_statistics(model, others), build_statistics(model, trained)) == {"again": "log"}
 
 
 def test_processes_find_the_same_weights(model: DynamicModel) -> None:

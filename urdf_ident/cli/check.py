@@ -69,7 +69,7 @@ def check(
     if against is None:
         say(checked.as_dict(), as_json, checked.summary)
     else:
-        from ..pipeline.solutions import solution_lines, solutions
+        from ..comparison.solutions import solution_lines, solutions
 
         rows = solutions(open_result(against), robot)
         say(

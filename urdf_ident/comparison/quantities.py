@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import EstimationError, FingerprintError
 from ..linalg import Array, lstsq, positive, rms, scaled_lstsq
 from ..model.robot import Robot
-from ..result.dynamics.friction_curves import friction_columns, logged_speeds
+from ..result.dynamics.friction_curves import logged_speeds, steady_friction_columns
 from ..result.identification import Identification
 from ..units import joint_units
 
@@ -136,7 +136,7 @@ def friction_rows(
     """
     v, density = _common_speeds(results, j)
     root, at = np.sqrt(density), np.concatenate([[speed, -speed], v])
-    curves = [friction_columns(result, j, at, float(load[j]))[:, result.fit.base.independent] for result in results]
+    curves = [steady_friction_columns(result, j, at, float(load[j]))[:, result.fit.base.independent] for result in results]
     rows = [np.zeros((len(results), curve.shape[1])) for curve in curves]
     for k, laws in enumerate(curves):
         columns = laws[:, laws.any(axis=0)]

@@ -5,6 +5,7 @@ The parameters are strongly correlated: assess the curve, not single coefficient
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +15,10 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError
 from ..friction import SIGN_WIDTH, Asymmetric, AxisMotion
 from ..friction.law import LEAST_SPEEDS
-from ..linalg import Array, rms, scaled_lstsq
+from ..linalg import Array, rms, scaled_lstsq, triangle
 from ..samples import ReadOnly
+from ..statistics.entries import Statistic
+from ..statistics.statistic import StatisticSet
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +78,7 @@ class FrictionCurve(ReadOnly):
         Args:
             v: Velocities, shape (N,) [rad/s or m/s].
         """
-        return np.asarray(friction_columns(self.law, np.asarray(v, dtype=float)) @ self.params)
+        return np.asarray(asymmetric_columns(self.law, np.asarray(v, dtype=float)) @ self.params)
 
     def as_dict(self) -> dict[str, Any]:
         """The curve and its points for JSON."""
@@ -113,8 +116,8 @@ def fit_friction(points: FrictionPoints) -> FrictionCurve:
     errors = [_left_out(points, replace(free, threshold=float(threshold))) for threshold in thresholds]
     best = float(thresholds[int(np.argmin(errors))]) if min(errors) < 0.98 * errors[0] else 0.0
     law = replace(free, threshold=best)
-    params = _fitted(friction_columns(law, points.velocity), points.torque)
-    rmse = rms(friction_columns(law, points.velocity) @ params - points.torque)
+    params = _fitted(asymmetric_columns(law, points.velocity), points.torque)
+    rmse = rms(asymmetric_columns(law, points.velocity) @ params - points.torque)
     return FrictionCurve(points.joint, law, params, points, rmse)
 
 
@@ -129,12 +132,12 @@ def refine_friction(
         torque: Friction torque in these motions, shape (R,) [N·m or N].
         weight: Weight of a point relative to a row.
     """
-    swept = friction_columns(curve.law, points.velocity)
+    swept = asymmetric_columns(curve.law, points.velocity)
     params = _fitted(np.vstack([columns, weight * swept]), np.concatenate([torque, weight * points.torque]))
     return FrictionCurve(curve.joint, curve.law, params, points, rms(swept @ params - points.torque))
 
 
-def friction_columns(law: Asymmetric, v: Array) -> Array:
+def asymmetric_columns(law: Asymmetric, v: Array) -> Array:
     """Columns of the law at given velocities, shape (N, 8).
 
     Args:
@@ -144,6 +147,34 @@ def friction_columns(law: Asymmetric, v: Array) -> Array:
     return law.columns(AxisMotion(zero, v, zero, 0.0))
 
 
+def with_sweep_points(statistics: StatisticSet, curves: Sequence[FrictionCurve], rate: float) -> StatisticSet:
+    """Adds the points of sweeps as equations for friction, each weighted as one second of log, split over all logs.
+
+    Joints with a coupled drive get none: their rows belong to actuators.
+
+    Args:
+        statistics: Of the logs, with the laws of the curves.
+        rate: Rows per second of the statistics [Hz].
+    """
+    index = {name: k for k, name in enumerate(statistics.names)}
+    entries = list(statistics.entries)
+    for curve in curves:
+        group = f"joint:{curve.joint}"
+        if group not in statistics.groups:
+            continue
+        layout = statistics.layout(group)
+        column = {int(k): i for i, k in enumerate(layout.columns)}
+        velocity, weight = curve.points.velocity, np.sqrt(rate / len(statistics.logs))
+        rows = np.zeros((len(velocity), len(layout.columns) + 1))
+        friction = [column[index[f"{symbol}_{curve.joint}"]] for symbol in curve.law.symbols]
+        rows[:, friction] = asymmetric_columns(curve.law, velocity)
+        rows[:, -1] = curve.points.torque
+        count = max(1, round(len(velocity) * weight**2))
+        factor, expansion = layout.reduced(triangle(weight * rows))
+        entries += [Statistic(log, 0, group, factor, count, expansion=expansion) for log in statistics.logs]
+    return replace(statistics, entries=tuple(entries))
+
+
 def _fitted(columns: Array, torque: Array) -> Array:
     """Minimum-norm least squares in scaled columns; directions that few speeds cannot determine are zero."""
     return scaled_lstsq(columns, torque, rcond=1e-9)
@@ -151,7 +182,7 @@ def _fitted(columns: Array, torque: Array) -> Array:
 
 def _left_out(points: FrictionPoints, law: Asymmetric) -> float:
     """Sum of squared errors at inner speeds that are left out one at a time."""
-    total, columns = 0.0, friction_columns(law, points.velocity)
+    total, columns = 0.0, asymmetric_columns(law, points.velocity)
     for speed in points.speed[1:-1]:
         out = np.isclose(np.abs(points.velocity), speed)
         params = _fitted(columns[~out], points.torque[~out])

@@ -16,7 +16,7 @@ from ..signals.prepare import PreparedLog
 from ..statistics.entries import Layout, Statistic
 from ..statistics.rows import RowFilter, filtered_rows
 from ..statistics.statistic import StatisticSet
-from .friction_curve import FrictionCurve, friction_columns
+from .friction_curve import FrictionCurve, asymmetric_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
         pieces.append([_smooth(np.vstack(stack), rate, conditioned.cutoff) for stack in zip(*blocks, strict=True)])
         for curve in curves:
             j = model.robot.index(curve.joint)
-            columns = row_filter.apply(friction_columns(curve.law, segment.v[:, j]))
+            columns = row_filter.apply(asymmetric_columns(curve.law, segment.v[:, j]))
             friction[j].append(_smooth(columns, rate, conditioned.cutoff))
         for name, value in residual_inputs(segment).items():
             if value is not None:

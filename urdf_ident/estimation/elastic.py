@@ -110,7 +110,7 @@ def check_motors(model: DynamicModel, recordings: Sequence[Recording]) -> None:
         each_usable(lambda recording: check_gears(joint_side(recording, model.drive), model.drive), recordings)
 
 
-def visible_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[DynamicModel, list[dict[str, Any]], list[str]]:
+def resolved_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[DynamicModel, list[dict[str, Any]], list[str]]:
     """Checks that springs absorb work, and makes joints rigid whose deflection the encoders cannot resolve.
 
     Args:
@@ -241,7 +241,7 @@ def with_row_sum(
     """Adds the reliability of its stiffness to each spring, from the two regressions on the torque of the row sum.
 
     Args:
-        springs: Entries from :func:`visible_springs`.
+        springs: Entries from :func:`resolved_springs`.
         statistics: Statistics in compliance form.
 
     Returns:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compensation.friction_curve import friction_columns
+from ..compensation.friction_curve import with_sweep_points
 from ..compensation.gear_ripple import GearRipple, fit_gear_ripple
 from ..compensation.loop_rows import residual_inputs, without_torque
 from ..compensation.loop_validation import HeldOutComparison, candidate, compare_loops
@@ -21,21 +21,19 @@ from ..errors import EstimationError, LogError
 from ..estimation.estimators.method import row_weighting
 from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.uncertainty.covariance import with_covariance
-from ..linalg import Array, positive, rms, triangle
+from ..linalg import Array, positive, rms
 from ..logs.recording import Recording
 from ..model.prior import inertial_prior
 from ..parallel import one_thread
 from ..progress import Progress
-from ..result.evidence.scores import filtered_errors, predict, score
+from ..result.evidence.scores import predict, score
 from ..result.identification import Identification
 from ..samples import typical_reversals
 from ..signals.filters import score_band
 from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
-from ..statistics.entries import Statistic
 from ..statistics.fit import fit_base
 from ..statistics.motions import motions, velocities
-from ..statistics.statistic import StatisticSet
 from .physics import complete
 from .training_logs import further_logs, trained_range
 
@@ -133,7 +131,7 @@ def _solved(
     project, model = ident.project, found.model
     silent = found.residual.kind == "none"
     known = list(logs) if silent else [without_torque(log, _residual_torque(found.residual, log)) for log in logs]
-    statistics = _with_sweep_points(build_statistics(model, known), found, logs[0].conditioned.decimate_rate)
+    statistics = with_sweep_points(build_statistics(model, known), found.friction, logs[0].conditioned.decimate_rate)
     fit = fit_base(statistics, model.base(), method=row_weighting(project.estimation.method))
     fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
     prior = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
@@ -254,45 +252,3 @@ def _cleaned(
     clean = [log if ripple is None else ripple.cleaned(log, drive) for log in (*logs, *sweeps)]
     # forced: sweeps would be refused otherwise
     return ripple, _prepared(ident, clean[: len(logs)], force), _prepared(ident, clean[len(logs) :], True, runs=True)
-
-
-def _with_sweep_points(statistics: StatisticSet, found: ThreeLoop, rate: float) -> StatisticSet:
-    """Adds the points of the sweeps as equations for friction, each weighted as one second of log, split over all logs."""
-    place = {name: k for k, name in enumerate(statistics.names)}
-    entries = list(statistics.entries)
-    for curve in found.friction:
-        group = f"joint:{curve.joint}"
-        if group not in statistics.groups:
-            continue  # in a coupled drive the rows belong to actuators
-        layout = statistics.layout(group)
-        at = {int(k): i for i, k in enumerate(layout.columns)}
-        velocity, weight = curve.points.velocity, np.sqrt(rate / len(statistics.logs))
-        rows = np.zeros((len(velocity), len(layout.columns) + 1))
-        rows[:, [at[place[f"{symbol}_{curve.joint}"]] for symbol in curve.law.symbols]] = friction_columns(curve.law, velocity)
-        rows[:, -1] = curve.points.torque
-        count = max(1, round(len(velocity) * weight**2))
-        factor, expansion = layout.reduced(triangle(weight * rows))
-        entries += [Statistic(log, 0, group, factor, count, expansion=expansion) for log in statistics.logs]
-    return replace(statistics, entries=tuple(entries))
-
-
-def torque_error(ident: Identification, recording: Recording, *, force: bool = False) -> tuple[Array, Array]:
-    """Error of the predicted torque, relative to the RMS of the joint's measured torque.
-
-    Both torques are low-pass filtered as in the fit and the scores.
-
-    Args:
-        recording: A log with efforts.
-        force: Use the log in spite of findings that refuse it.
-
-    Returns:
-        Time of the parts in motion, shape (N,) [s], and absolute error over the root mean square of the measured torque,
-        shape (N, n) [1].
-
-    Raises:
-        QualityError: The log is refused.
-    """
-    (log,) = _prepared(ident, [recording], force)
-    tau, error = filtered_errors(log, predict(ident.model, ident.theta, log), ident.signals["cutoff"])
-    time = np.concatenate([part.time for part in log.segments])
-    return time, np.abs(error) / np.maximum(rms(tau, 0), np.finfo(float).tiny)

@@ -13,7 +13,7 @@ from ..consistency.contradicting_joints import contradicting_joints, held_out_sq
 from ..consistency.first_fit import completed_prior
 from ..consistency.standard import consistent_parameters
 from ..errors import EstimationError
-from ..estimation.elastic import compliant, visible_springs, with_row_sum
+from ..estimation.elastic import compliant, resolved_springs, with_row_sum
 from ..estimation.estimators.estimator import Estimated, EstimatorInput
 from ..estimation.estimators.method import (
     SampleWeighting,
@@ -45,7 +45,7 @@ from ..settings import EssentialSection
 from ..signals.prepare import PreparedLog, unused
 from ..statistics.accumulate import build_statistics
 from ..statistics.fit import Fit, fit_base, prior_mean, usual_weight
-from ..statistics.folds import folds_of, repeated
+from ..statistics.folds import folds_of, repetition_notes
 from ..statistics.log_effects.changes import FrictionChanges, varying
 from ..statistics.log_effects.mixed_model import changes_between_logs
 from ..statistics.motions import motions, velocities
@@ -144,7 +144,7 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
         EstimationError: There are too few data.
     """
     wanted, consistency, motion = project.estimation, project.consistency, prepared.motion
-    model, deflections, unseen = visible_springs(prepared.model, prepared.logs)  # no effect without elastic joints
+    model, deflections, unseen = resolved_springs(prepared.model, prepared.logs)  # no effect without elastic joints
     model = with_limited_widths(model, motion)
     first = model if model.automatic else with_trained(model, motion)  # automatic laws need no trained speeds yet
     plain = build_statistics(first.unloaded(), prepared.logs, progress=progress)
@@ -171,7 +171,7 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     changes = _changes(estimated, model, found.logs)
     fit = fit if changes is None else fit.for_next_log(changes)
     trained, lost = prepared.trained, unused(project.build_payload(model.robot), logs)
-    remarks = (estimated.describe(), *found.held, *repeated(converged.statistics), *unseen, *lost)
+    remarks = (estimated.describe(), *found.held, *repetition_notes(converged.statistics), *unseen, *lost)
     drifts = fit.changes.notes(trained.speed, trained.load) if fit.changes else ()
     return DataEstimate(
         model,

@@ -122,7 +122,11 @@ def _at_rate(judged: Judgement, rate: float) -> Judgement:
 def estimated_delays(
     logs: Sequence[PreparedLog], robot: Robot, reduction: Array | None
 ) -> tuple[Delay | None, list[tuple[Judgement, ...]]]:
-    """Estimates the delays of the efforts (:func:`.delay_findings`); none from logs that contradict physics in another way."""
+    """Estimates the delays of the efforts (:func:`.delay_findings`); none from logs that contradict physics in another way.
+
+    Args:
+        reduction: Matrix from joint to motor velocities, shape (n, n), or None if every motor drives one joint.
+    """
     if any(finding.severity == "refused" for log in logs for finding in log.report.findings):
         return None, [() for _ in logs]
     return delay_findings(robot, [(log.examined.segments, log.examined.band) for log in logs], reduction)

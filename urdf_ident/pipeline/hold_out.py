@@ -11,17 +11,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from ..comparison.black_box import compare_black_box
+from ..comparison.simpler_models import measure_floor
+from ..compensation.adaptation_choice import choose_adaptation
 from ..errors import EstimationError
 from ..estimation.uncertainty.prediction import held_out_parameters, held_out_residual
 from ..estimation.uncertainty.prediction_band import choose_prediction_band, in_all_periods
 from ..parallel import each
+from ..result.dynamics.adaptation import filter_settings
 from ..result.identification import Identification
 from ..signals.prepare import PreparedLog, in_band, with_all_periods
 from ..statistics.folds import score_folds
-from .adapt import validate_adaptation
-from .black_box import compare_black_box
 from .estimate import DataEstimate
-from .floor import measure_floor
 from .physics import Physical
 
 
@@ -73,4 +74,8 @@ def hold_out(
         floor=measure_floor(model, statistics, ident.fit, ident.prior.theta0, by_fold, constraints),
         black_box=compare_black_box(model, banded, held, torque, residual.band) if compare else {},
     )
-    return replace(ident, adaptation=validate_adaptation(ident, banded, torque, residual.band))
+    try:
+        plain = filter_settings(ident)
+    except EstimationError:  # the spread of friction between the logs is unknown
+        return ident
+    return replace(ident, adaptation=choose_adaptation(plain, model.robot.joints, banded, torque, residual.band))

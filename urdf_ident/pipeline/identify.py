@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..comparison.black_box import check_black_box
 from ..errors import LimitError, ModelError
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, refuse_trained
@@ -16,7 +17,6 @@ from ..progress import Progress
 from ..project import Project
 from ..result.dynamics.speed_range import errors_at_speeds
 from ..result.identification import Identification
-from .black_box import check_black_box
 from .estimate import estimate_from_data
 from .hold_out import hold_out
 from .physics import complete
@@ -50,7 +50,7 @@ def identify(
         skip_bad_logs: Skip training logs that are refused and continue with the others; ``left_out`` of the result
             names them. If False, one such log raises.
         compare: Also learn the residual by gradient boosting, to tell how much of the held-out error is predictable
-            (:mod:`.black_box`).
+            (:mod:`.comparison.black_box`).
         left_out: Logs that were already skipped when they were read, to be named in the result.
         progress: Called with the name of the current log and the number of rows done.
 

@@ -11,6 +11,7 @@ from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
 from ..estimation.estimators.resting import weigh_alike
 from ..estimation.uncertainty.uncovered_friction import seen_speeds
+from ..linalg import Array, rms
 from ..logs.recording import Recording, excerpts
 from ..model.dynamic_model import DynamicModel
 from ..model.trained import outside
@@ -18,7 +19,7 @@ from ..parallel import one_thread
 from ..result.dynamics.adaptation import chosen_settings
 from ..result.dynamics.intervals import prediction_reach
 from ..result.dynamics.speed_range import HeldOutMotion
-from ..result.evidence.scores import predict, validate_log
+from ..result.evidence.scores import filtered_errors, predict, validate_log
 from ..result.evidence.traces import LOGS, Traces, log_trace, speed_profile
 from ..result.identification import Identification
 from ..result.validation import ValidationReport
@@ -28,7 +29,7 @@ from ..signals.filters import lowpass
 from ..signals.prepare import PreparedLog, in_band
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import blocks_of
-from ..statistics.motions import repeated
+from ..statistics.motions import motions_in_common
 from ..statistics.statistic import StatisticSet
 from .estimate import DataEstimate
 from .training_logs import further_logs
@@ -120,7 +121,7 @@ def repeated_motions(
     parts = excerpts([log.recording for log in logs], [log.recording for log in from_data.logs])
     if not from_data.model.is_rigid:
         return parts or None
-    return {log: other for own in unseen for log, other in repeated(own, from_data.statistics).items()} | parts
+    return {log: other for own in unseen for log, other in motions_in_common(own, from_data.statistics).items()} | parts
 
 
 def held_out_motions(
@@ -227,3 +228,25 @@ def traces(ident: Identification, scored: ValidationReport, training: Sequence[P
         series = {name: predicted[..., k] for k, name in enumerate(("exported", "urdf", "urdf_friction"))}
         logs.append(log_trace(log, series, cutoff, held_out=False))
     return Traces(tuple(logs), speed_profile(model, ident.theta, training, cutoff))
+
+
+def torque_error(ident: Identification, recording: Recording, *, force: bool = False) -> tuple[Array, Array]:
+    """Error of the predicted torque, relative to the RMS of the joint's measured torque.
+
+    Both torques are low-pass filtered as in the fit and the scores.
+
+    Args:
+        recording: A log with efforts.
+        force: Use the log in spite of findings that refuse it.
+
+    Returns:
+        Time of the parts in motion, shape (N,) [s], and absolute error over the root mean square of the measured torque,
+        shape (N, n) [1].
+
+    Raises:
+        QualityError: The log is refused.
+    """
+    (log,) = further_logs([recording], ident.model, ident.project, ident.project.further_config(ident.signals), force)
+    tau, error = filtered_errors(log, predict(ident.model, ident.theta, log), ident.signals["cutoff"])
+    time = np.concatenate([part.time for part in log.segments])
+    return time, np.abs(error) / np.maximum(rms(tau, 0), np.finfo(float).tiny)

@@ -154,7 +154,7 @@ def group_name(logs: Sequence[str]) -> str:
     return logs[0] if len(logs) == 1 else f"{logs[0]} (+{len(logs) - 1})"
 
 
-def repeated(statistics: StatisticSet) -> tuple[str, ...]:
+def repetition_notes(statistics: StatisticSet) -> tuple[str, ...]:
     """Notes which logs repeat one motion.
 
     Returns:

@@ -96,7 +96,7 @@ def distances(statistics: StatisticSet, others: StatisticSet) -> dict[str, dict[
     return {log: {name: _distance(own, other) for name, other in known.items()} for log, own in _Log.all_of(statistics).items()}
 
 
-def repeated(statistics: StatisticSet, others: StatisticSet) -> dict[str, str]:
+def motions_in_common(statistics: StatisticSet, others: StatisticSet) -> dict[str, str]:
     """Returns the logs whose motion is also in other logs.
 
     Args:

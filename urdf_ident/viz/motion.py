@@ -159,7 +159,7 @@ def with_torque_error(
         ModelError: The result is of another robot.
         LogError: The motion is no log, or the log is refused.
     """
-    from ..pipeline.compensate import torque_error
+    from ..pipeline.validate import torque_error
 
     if ident.model.robot.joints != robot.joints:
         got, expected = ", ".join(robot.joints), ", ".join(ident.model.robot.joints)

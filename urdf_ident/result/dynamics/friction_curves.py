@@ -68,12 +68,12 @@ def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction,
         v = np.linspace(-end, end, _POINTS)
         loaded = any(applied.term.loaded and _share(ident, applied, j) != 0 for applied in model.terms)
         load = float(ident.load[j]) if loaded else 0.0
-        columns = friction_columns(ident, j, v, load)
+        columns = steady_friction_columns(ident, j, v, load)
         curves.append(SteadyFriction(joint, v, columns @ ident.theta, _interval(ident, columns, alpha), trained, limit, load))
     return tuple(curves)
 
 
-def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
+def steady_friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
     """Regressor of the friction torque of a joint.
 
     Args:
@@ -155,7 +155,7 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
         }
         load = float(ident.load[j])
         v = np.linspace(_SLOWEST, 1.0, 40) * max(float(ident.speed[j]), 1e-6)
-        curve = 0.5 * (friction_columns(ident, j, v, load) - friction_columns(ident, j, -v, load)) @ ident.theta
+        curve = 0.5 * (steady_friction_columns(ident, j, v, load) - steady_friction_columns(ident, j, -v, load)) @ ident.theta
         if laws <= set(_EXACT):
             values = [_of_law(ident, j, "coulomb", 1), _of_law(ident, j, "viscous", 2)]
         else:

@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..compensation.friction_filter import FilterSettings, replay
-from ..errors import EstimationError
 from ..linalg import Array, positive
 from ..parallel import each
-from ..result.dynamics.adaptation import filter_settings
-from ..result.identification import Identification
 from ..samples import Segment
 from ..signals.filters import lowpass
 from ..signals.prepare import PreparedLog
+from .friction_filter import FilterSettings, replay
 
 #: Candidate time constants [s of motion], and candidate factors on the residual variance.
 MEMORIES, CAUTIONS = (10.0, 30.0, 100.0, 300.0, np.inf), (0.3, 1.0, 3.0)
@@ -32,23 +29,23 @@ _FILTERED = 3
 _SURE = 1.0
 
 
-def validate_adaptation(
-    ident: Identification, logs: Sequence[PreparedLog], predicted: Sequence[Sequence[Array]], band: float
+def choose_adaptation(
+    plain: FilterSettings,
+    joints: Sequence[str],
+    logs: Sequence[PreparedLog],
+    predicted: Sequence[Sequence[Array]],
+    band: float,
 ) -> dict[str, Any]:
     """Runs the filter along each log from the prior, on the static model's prediction fitted without that log.
 
     Args:
-        ident: The result, with the spread of friction between its logs.
+        plain: The filter without memory or caution, with the spread of friction between the logs.
         predicted: Held-out prediction for each segment with torques of each log, shape (N, n) [N·m or N].
         band: Low-pass of the error [Hz].
 
     Returns:
-        The entry ``adaptation`` of identification.json; empty if the spread is unknown or nothing varies.
+        The entry ``adaptation`` of identification.json; empty if nothing varies.
     """
-    try:
-        plain = filter_settings(ident)
-    except EstimationError:
-        return {}
     if not plain.spread.any():
         return {}
     tried = [(memory, caution) for memory in MEMORIES for caution in CAUTIONS]
@@ -58,7 +55,7 @@ def validate_adaptation(
     together = max(1, _TOGETHER // max(sum(map(len, parts)) for parts, _ in judged))
     groups = [judged[k : k + together] for k in range(0, len(judged), together)]
     squares = [pair for pairs in each(partial(_squares, settings, band), groups) for pair in pairs]
-    return _chosen(ident, tried, np.array([before for before, _ in squares]), np.array([after for _, after in squares]))
+    return _chosen(joints, tried, np.array([before for before, _ in squares]), np.array([after for _, after in squares]))
 
 
 def _squares(
@@ -79,7 +76,7 @@ def _squares(
     return found
 
 
-def _chosen(ident: Identification, tried: Sequence[tuple[float, float]], static: Array, adapted: Array) -> dict[str, Any]:
+def _chosen(joints: Sequence[str], tried: Sequence[tuple[float, float]], static: Array, adapted: Array) -> dict[str, Any]:
     """The best candidate by the mean squared errors of the logs, shape (logs, n) and (logs, tried, n)."""
     ratio = np.sqrt(adapted.mean(axis=0) / positive(static.mean(axis=0)))  # (tried, n)
     best = int(np.argmin(np.minimum(ratio, 1.0).mean(axis=1)))
@@ -91,7 +88,7 @@ def _chosen(ident: Identification, tried: Sequence[tuple[float, float]], static:
     return {
         "memory": memory,
         "caution": caution,
-        "joints": list(ident.model.robot.joints),
+        "joints": list(joints),
         "used": used.tolist(),
         "static_rmse": np.sqrt(static.mean(axis=0)),
         "adapted_rmse": np.sqrt(after),
