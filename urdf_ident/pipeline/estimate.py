@@ -119,18 +119,17 @@ class _LawEstimate:
 
     Attributes:
         fit: With its standard errors.
-        notes: On the shapes of the laws.
-        held: On resting joints.
+        shape_notes: On the shapes of the laws.
+        rest_notes: On resting joints.
         refit: Computes the statistics of a model and estimates it again, for cross-validation.
     """
 
-    selected: Selected
     converged: ConvergedFit
     estimated: Estimated
     fit: Fit
     logs: Sequence[PreparedLog]
-    notes: tuple[str, ...]
-    held: tuple[str, ...]
+    shape_notes: tuple[str, ...]
+    rest_notes: tuple[str, ...]
     refit: tuple[Build, Estimate]
 
 
@@ -144,7 +143,7 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
         EstimationError: There are too few data.
     """
     wanted, consistency, motion = project.estimation, project.consistency, prepared.motion
-    model, deflections, unseen = resolved_springs(prepared.model, prepared.logs)  # no effect without elastic joints
+    model, deflections, spring_notes = resolved_springs(prepared.model, prepared.logs)  # no effect without elastic joints
     model = with_limited_widths(model, motion)
     first = model if model.automatic else with_trained(model, motion)  # automatic laws need no trained speeds yet
     plain = build_statistics(first.unloaded(), prepared.logs, progress=progress)
@@ -153,29 +152,38 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     rows = _Rows(partial(build_statistics, progress=progress, weights=weighting.weights, alike=alike))
     if weighting.weights is None:
         rows.remember(first.unloaded(), prepared.logs, replace(plain, motions=alike))
-    logs, held = _with_rests(first, prepared, project, weighting)
+    weighed = _with_rests(first, prepared, project, weighting)
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
-    produce = partial(rows, logs=logs)
-    model = _without_contradicting_joints(model, produce, prior, wanted.method)
-    selected = _selected(model, produce, motion, prior, project, progress)  # no effect if the laws are given
-    estimate = partial(_estimate, prepared, project, prior, weighting, rows, (logs, held))
-    found = estimate(selected)
-    fewer = without_chance(selected, found.fit, model)
-    if fewer is not selected:
-        found = estimate(fewer)
-    selected, converged, estimated, fit = found.selected, found.converged, found.estimated, found.fit
+    build = partial(rows, logs=weighed[0])
+    model = _with_contradicting_joints_apart(model, build, prior, wanted.method)
+    selected = _selected(model, build, motion, prior, project, progress)  # no effect if the laws are given
+    estimate = partial(_estimate, prepared, project, prior, weighting, rows, weighed)
+    with_laws = estimate(selected)
+    significant = without_chance(selected, with_laws.fit, model)
+    if significant is not selected:
+        selected, with_laws = significant, estimate(significant)
+    converged, estimated, fit, logs = with_laws.converged, with_laws.estimated, with_laws.fit, with_laws.logs
     model, statistics = converged.model, estimated.statistics
     reversals = _reversals(converged, motion)
     completed = completed_prior(model, prior, statistics, fit, unsupported(selected, fit), reversals, supplements(selected))
-    validation = _cross_validation(converged, estimated, *found.refit, chosen=bool(selected.trials))
-    changes = _changes(estimated, model, found.logs)
+    validation = _cross_validation(converged, estimated, *with_laws.refit, chosen=bool(selected.trials))
+    changes = _changes(estimated, model, logs)
     fit = fit if changes is None else fit.for_next_log(changes)
-    trained, lost = prepared.trained, unused(project.build_payload(model.robot), logs)
-    remarks = (estimated.describe(), *found.held, *repetition_notes(converged.statistics), *unseen, *lost)
-    drifts = fit.changes.notes(trained.speed, trained.load) if fit.changes else ()
+    trained = prepared.trained
+    notes = (
+        estimated.describe(),
+        *with_laws.rest_notes,
+        *repetition_notes(converged.statistics),
+        *spring_notes,
+        *unused(project.build_payload(model.robot), logs),
+        *selected.notes,
+        *with_laws.shape_notes,
+        *converged.notes,
+        *(fit.changes.notes(trained.speed, trained.load) if fit.changes else ()),
+    )
     return DataEstimate(
         model,
-        found.logs,
+        logs,
         statistics,
         fit,
         completed,
@@ -185,21 +193,21 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
         validation,
         _essential(statistics, fit, wanted.essential),
         reversals,
-        (*remarks, *selected.notes, *found.notes, *converged.notes, *drifts),
+        notes,
     )
 
 
-def _without_contradicting_joints(model: DynamicModel, build: Build, prior: Prior, method: str) -> DynamicModel:
+def _with_contradicting_joints_apart(model: DynamicModel, build: Build, prior: Prior, method: str) -> DynamicModel:
     """The model with joints set apart whose efforts contradict the others', unless a spring, if it may be chosen, does."""
     if not model.is_rigid:
         return model
     simple = model.unloaded()
     statistics = build(simple)
     fit = fit_base(statistics, simple.base(), method=row_weighting(method))
-    apart = []
     contradicting = contradicting_joints(simple, statistics, fit, prior)
     if not model.automatic:  # laws that are given get no spring
         return model.with_apart(contradicting)
+    unexplained = []
     for joint in contradicting:
         axis = model.robot.joints.index(joint)
         # a spring replaces the offset
@@ -210,8 +218,8 @@ def _without_contradicting_joints(model: DynamicModel, build: Build, prior: Prio
         complete = completed_prior(sprung, prior, rows, alike)
         errors = held_out_squares(sprung, folds_of(rows), alike, complete, usual_weight(rows, alike))
         if (errors([]) >= errors([axis])).any():  # with a spring the bodies do not help in every fold
-            apart.append(joint)
-    return model.with_apart(tuple(apart))
+            unexplained.append(joint)
+    return model.with_apart(tuple(unexplained))
 
 
 def _with_rests(
@@ -238,10 +246,10 @@ def _estimate(
         weighed: The logs with the weights of resting joints under the simple laws, and notes on them.
     """
     wanted, method, motion = project.estimation, row_weighting(project.estimation.method), prepared.motion
-    logs, held = weighed
+    logs, rest_notes = weighed
     shaped = fit_shapes(selected.model, partial(rows, logs=logs), motion, method=method)
-    if held:  # again, with the selected laws
-        logs, held = _with_rests(shaped.model, prepared, project, weighting)
+    if rest_notes:  # again, with the selected laws
+        logs, rest_notes = _with_rests(shaped.model, prepared, project, weighting)
     base = shaped.model.base()
     model = with_trained(shaped.model, motion, chosen=prepared.model.automatic)  # for extrapolating friction
     reference = prior_mean(base, prior)
@@ -253,7 +261,7 @@ def _estimate(
     problem = EstimatorInput(converged.model, logs, converged.statistics, converged.fit, wanted.loss, prior, reference, loop)
     estimated = refine(weighting, problem, loop_known=known)
     fit = _with_errors(estimated, converged, logs, wanted.covariance)
-    return _LawEstimate(selected, converged, estimated, fit, logs, shaped.notes, held, (build, estimate))
+    return _LawEstimate(converged, estimated, fit, logs, shaped.notes, rest_notes, (build, estimate))
 
 
 def _selected(
@@ -351,16 +359,16 @@ def _cross_validation(
     """Held-out errors of the parameters; friction laws selected on all logs are not selected again per fold."""
     try:
         if estimated.refit is None:
-            found = cross_validate_converged(converged, build, estimate)
+            validation = cross_validate_converged(converged, build, estimate)
         else:
-            found = held_out_errors(converged.statistics, estimated)
+            validation = held_out_errors(converged.statistics, estimated)
     except EstimationError:  # too short to hold anything out: the result is "not validated"
         return {}
     return {
-        "folds": list(found.folds),
-        "groups": list(found.groups),
-        "group_rmse": found.group_rmse.tolist(),
-        "mean_rmse": found.mean_rmse,
-        "relative": found.relative,
+        "folds": list(validation.folds),
+        "groups": list(validation.groups),
+        "group_rmse": validation.group_rmse.tolist(),
+        "mean_rmse": validation.mean_rmse,
+        "relative": validation.relative,
         "structure": "chosen on all folds" if chosen else "given",
     }
