@@ -107,16 +107,16 @@ def compensate(
     ripple, prepared = (more, beside) if runs else (ripple, prepared)
     if kind == "none" and not runs:
         return ident
-    found = three_loop(ident.model, prepared, runs, kind=kind, **options)
+    loops = three_loop(ident.model, prepared, runs, kind=kind, **options)
     solved = replace(
-        _solved(ident, found, prepared, comparison),
+        _solved(ident, loops, prepared, comparison),
         inputs=tuple(log.as_dict() for log in (*prepared, *runs)),
-        compensation={**ident.compensation, "kind": kind, **found.as_dict()},
+        compensation={**ident.compensation, "kind": kind, **loops.as_dict()},
     )
     if kind == "none":
         return solved
-    left = fit_remaining_residual(found.model, solved.theta, prepared, kind=kind, use=use, seed=seed, like=found.residual)
-    return replace(solved, residual=replace(left, ripple=ripple))
+    remaining = fit_remaining_residual(loops.model, solved.theta, prepared, kind=kind, use=use, seed=seed, like=loops.residual)
+    return replace(solved, residual=replace(remaining, ripple=ripple))
 
 
 def _available() -> list[str]:
@@ -125,13 +125,13 @@ def _available() -> list[str]:
 
 
 def _solved(
-    ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog], comparison: HeldOutComparison | None
+    ident: Identification, loops: ThreeLoop, logs: Sequence[PreparedLog], comparison: HeldOutComparison | None
 ) -> Identification:
     """The result with the loops' model: fit and standard parameters from the torque minus the residual."""
-    project, model = ident.project, found.model
-    silent = found.residual.kind == "none"
-    known = list(logs) if silent else [without_torque(log, _residual_torque(found.residual, log)) for log in logs]
-    statistics = with_sweep_points(build_statistics(model, known), found.friction, logs[0].conditioned.decimate_rate)
+    project, model = ident.project, loops.model
+    silent = loops.residual.kind == "none"
+    known = list(logs) if silent else [without_torque(log, _residual_torque(loops.residual, log)) for log in logs]
+    statistics = with_sweep_points(build_statistics(model, known), loops.friction, logs[0].conditioned.decimate_rate)
     fit = fit_base(statistics, model.base(), method=row_weighting(project.estimation.method))
     fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
     prior = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
@@ -144,8 +144,8 @@ def _solved(
     before = str(ident.estimation.get("method", fit.method))
     if before != fit.method:
         notes.append(f"the loops estimate by {fit.method.upper()}; {before.upper()} is not used in them")
-    if found.friction:
-        driven = ", ".join(curve.joint for curve in found.friction)
+    if loops.friction:
+        driven = ", ".join(curve.joint for curve in loops.friction)
         notes.append(f"friction of {driven} from the sweeps, in the place of the laws found in the logs")
     return replace(
         ident,
@@ -159,7 +159,7 @@ def _solved(
         evidence=physical.evidence,
         cross_validation=_cross_validation(comparison, logs, ident.cross_validation.get("structure", "given")),
         validation=(),
-        selection={} if found.friction else ident.selection,
+        selection={} if loops.friction else ident.selection,
         essential={},  # it was of the previous base parameters
         prediction={},
         floor={},

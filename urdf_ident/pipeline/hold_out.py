@@ -64,8 +64,8 @@ def hold_out(
     if validation and set(validation["folds"]) == set(by_fold):  # errors of the exported parameters on the same folds and rows
         exported = score_folds(statistics, by_fold)
         at = [exported.groups.index(group) for group in validation["groups"]]
-        errors = {"exported_rmse": exported.group_rmse[at].tolist(), "effort_rms": exported.group_effort[at].tolist()}
-        validation = {**validation, **errors}
+        exported_errors = {"exported_rmse": exported.group_rmse[at].tolist(), "effort_rms": exported.group_effort[at].tolist()}
+        validation = {**validation, **exported_errors}
     ident = replace(
         ident,
         signals=signals,

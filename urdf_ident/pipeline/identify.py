@@ -21,7 +21,7 @@ from .estimate import estimate_from_data
 from .hold_out import hold_out
 from .physics import complete
 from .training_logs import further_logs, training_logs, usable_training_logs
-from .validate import behind_prediction_band, held_out_motions, repeated_motions, score_logs, traces, unseen_statistics
+from .validate import behind_prediction_band, held_out_motions, held_out_statistics, repeated_motions, score_logs, traces
 
 
 @one_thread()
@@ -67,7 +67,7 @@ def identify(
     if compare:
         check_black_box()
     loops = project.compensation
-    if compensated := loops.residual != "none" or bool(sweeps):
+    if with_loops := loops.residual != "none" or bool(sweeps):
         # imported late: most robots have one encoder per joint
         from ..compensation.three_loop import check_compensation
         from .compensate import compensate
@@ -79,7 +79,7 @@ def identify(
     else:
         prepared = training_logs(model, logs, project, force)
     # logs that cannot be scored raise before the fit
-    unseen = further_logs(held_out, prepared.model, project, project.further_config(prepared.signals), force)
+    further = further_logs(held_out, prepared.model, project, project.further_config(prepared.signals), force)
     from_data = estimate_from_data(prepared, project, progress)
     model, fit = from_data.model, from_data.fit
     physical = complete(model, from_data.statistics, fit, from_data.prior, project, prepared.trained, from_data.reversals)
@@ -104,16 +104,16 @@ def identify(
         evidence=physical.evidence,
     )
     result = hold_out(result, from_data, prepared.logs, physical, compare=compare)
-    if compensated:
+    if with_loops:  # its result keeps only the low-pass for predictions of what the folds show
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **loops.options())
-    factors = unseen_statistics(from_data, unseen, project.signal_config())
-    repeats = repeated_motions(from_data, unseen, factors)
-    unseen = behind_prediction_band(unseen, result)
-    scored = score_logs(result, held_out, unseen, force=force, repeats=repeats)
+    statistics = held_out_statistics(from_data, further, project.signal_config())
+    repeats = repeated_motions(from_data, further, statistics)
+    further = behind_prediction_band(further, result)
+    scored = score_logs(result, held_out, further, force=force, repeats=repeats)
     result = replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs))
     if not result.prediction or result.evidence is None:
         return result
-    expected = errors_at_speeds(result, prepared.trained, held_out_motions(result, scored, unseen, factors))
+    expected = errors_at_speeds(result, prepared.trained, held_out_motions(result, scored, further, statistics))
     return replace(result, evidence=replace(result.evidence, at_speeds=expected))
 
 
@@ -134,8 +134,8 @@ def motion_advice(ident: Identification) -> str:
     """One line on what another motion would determine; empty if none can be planned, or the logs have faults."""
     from ..excitation.sequential import forecast_random_motion
 
-    findings = {finding["severity"] for log in ident.inputs for finding in log["findings"]}
-    if ident.verdict.level == "poor" or {"warning", "refused"} & findings:
+    severities = {finding["severity"] for log in ident.inputs for finding in log["findings"]}
+    if ident.verdict.level == "poor" or {"warning", "refused"} & severities:
         return ""
     settings = ident.project.excitation
     try:

@@ -90,57 +90,59 @@ def with_scores(ident: Identification, report: ValidationReport) -> Identificati
     return replace(ident, validation=report.entries, traces=Traces(shown, speeds))
 
 
-def unseen_statistics(from_data: DataEstimate, unseen: Sequence[PreparedLog], config: SignalConfig) -> list[StatisticSet]:
+def held_out_statistics(from_data: DataEstimate, logs: Sequence[PreparedLog], config: SignalConfig) -> list[StatisticSet]:
     """Returns the factors of each held-out log in the columns of the estimates; none with elastic joints.
 
     Args:
         from_data: The estimates, with the factors that they are based on.
-        unseen: The held-out logs; resting joints get the weights that they have in the training logs.
+        logs: The held-out logs; resting joints get the weights that they have in the training logs.
     """
     if not from_data.model.is_rigid:
         return []
-    blocks = blocks_of(len(unseen))
+    blocks = blocks_of(len(logs))
     # one log at a time: their velocities may come from different sources
-    weighed = weigh_alike(from_data.model, from_data.logs, config, unseen)
+    weighed = weigh_alike(from_data.model, from_data.logs, config, logs)
     return [build_statistics(from_data.model, [log], blocks=blocks) for log in weighed]
 
 
 def repeated_motions(
-    from_data: DataEstimate, logs: Sequence[PreparedLog], unseen: Sequence[StatisticSet]
+    from_data: DataEstimate, logs: Sequence[PreparedLog], statistics: Sequence[StatisticSet]
 ) -> dict[str, str] | None:
     """Finds held-out logs that repeat a training motion: their error does not apply to other motions.
 
     Args:
         from_data: The estimates, with the factors that they are based on.
         logs: The held-out logs.
-        unseen: Result of :func:`unseen_statistics`.
+        statistics: Result of :func:`held_out_statistics`.
 
     Returns:
         Held-out log → training log, of which it may be an excerpt; None where neither is known, with elastic joints.
     """
-    parts = excerpts([log.recording for log in logs], [log.recording for log in from_data.logs])
+    excerpted = excerpts([log.recording for log in logs], [log.recording for log in from_data.logs])
     if not from_data.model.is_rigid:
-        return parts or None
-    return {log: other for own in unseen for log, other in motions_in_common(own, from_data.statistics).items()} | parts
+        return excerpted or None
+    return {
+        log: other for some in statistics for log, other in motions_in_common(some, from_data.statistics).items()
+    } | excerpted
 
 
 def held_out_motions(
-    ident: Identification, scored: ValidationReport, logs: Sequence[PreparedLog], unseen: Sequence[StatisticSet]
+    ident: Identification, scored: ValidationReport, logs: Sequence[PreparedLog], statistics: Sequence[StatisticSet]
 ) -> list[HeldOutMotion]:
     """Returns what the held-out logs of other motions show of the error at their speeds.
 
     Args:
         logs: The held-out logs.
-        unseen: Result of :func:`unseen_statistics`.
+        statistics: Result of :func:`held_out_statistics`.
     """
-    found = []
-    for entry, log, own in zip(scored.entries, logs, unseen, strict=True):
+    motions = []
+    for entry, log, log_statistics in zip(scored.entries, logs, statistics, strict=True):
         if not entry["trained_on"] and entry.get("repeats") is None:
             relative = np.array([joint["relative"] for joint in entry["per_joint"]])
-            v = [part.v for part in log.segments]
+            v = [segment.v for segment in log.segments]
             fast = np.array([fast_speed(column) for column in columns(v)])
-            found.append(HeldOutMotion(own.stacked(ident.fit.weights), fast, seen_speeds(v), relative))
-    return found
+            motions.append(HeldOutMotion(log_statistics.stacked(ident.fit.weights), fast, seen_speeds(v), relative))
+    return motions
 
 
 def score_logs(
@@ -158,7 +160,7 @@ def score_logs(
         force: Score logs in spite of findings that refuse them.
         repeats: Held-out logs that repeat the motion of a training log, with its name; None where this was not compared.
     """
-    training = {item.get("sha256") for item in ident.inputs}
+    training = {entry.get("sha256") for entry in ident.inputs}
     model, project = ident.model, ident.project
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     try:
@@ -182,9 +184,9 @@ def score_logs(
 
             entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
-    apart = tuple(model.robot.joints[j] for j in sorted(model.apart))
+    set_apart = tuple(model.robot.joints[j] for j in sorted(model.apart))
     return ValidationReport(
-        model.robot.joints, tuple(entries), tuple(traces[:LOGS]), _expected(ident), repeats is not None, apart
+        model.robot.joints, tuple(entries), tuple(traces[:LOGS]), _expected(ident), repeats is not None, set_apart
     )
 
 
