@@ -13,8 +13,7 @@ from logs import make_log
 import urdf_ident as ui
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import compensate, examine, identify, validate
-from urdf_ident.pipeline.validate import torque_error
+from urdf_ident.pipeline import examine, identify, validate
 from urdf_ident.project import Project, parse_project
 from urdf_ident.samples import Segment
 
@@ -72,7 +71,7 @@ def test_a_log_has_the_same_segments_in_every_command(
     examined = seen_by(examine, "physics_findings", 1, monkeypatch)
     estimated = seen_by(identify, "estimate_from_data", 0, monkeypatch)
     scored = seen_by(validate, "validate_log", 2, monkeypatch)
-    compensated = seen_by(compensate, "predict", 2, monkeypatch)
+    compared = seen_by(validate, "filtered_errors", 0, monkeypatch)
     ui.inspect(robot, logs, project=project)
     ident = ui.identify(project.build_model(robot), logs, project=project, force=True)
     assert not ident.signals.get("delay", {}).get("compensated")
@@ -83,8 +82,8 @@ def test_a_log_has_the_same_segments_in_every_command(
         assert_same(one, other)
     ui.validate(ident, logs, force=True)
     for recording in logs:
-        torque_error(ident, recording, force=True)  # of `compensate`
-    for known, log, other in zip(prepared.logs, scored, compensated, strict=True):
+        validate.torque_error(ident, recording, force=True)
+    for known, log, other in zip(prepared.logs, scored, compared, strict=True):
         assert_same(known.segments, other.segments)
         if project.signals.cutoff != "auto":  # predictions are in the band of the estimate
             assert_same(known.segments, log.segments)
