@@ -17,7 +17,7 @@ import urdf_ident as ui
 from urdf_ident.errors import LogError
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.pipeline.examine import examine_logs
-from urdf_ident.pipeline.prepare import prepare
+from urdf_ident.pipeline.training_logs import training_logs
 from urdf_ident.signals.prepare import PreparedLog
 
 ARM = ui.Robot.from_urdf(arm_urdf("zyyx"))
@@ -139,7 +139,7 @@ class Run:
         return [item for item in judgements if item.level != "good" or item.id is id]
 
     def prepared(self) -> Sequence[PreparedLog]:
-        return prepare(self.project.build_model(self.robot), self.read(), self.project, force=True).logs
+        return training_logs(self.project.build_model(self.robot), self.read(), self.project, force=True).logs
 
     def motion(self) -> np.ndarray:
         """Duration, positions and torques as the estimate gets them."""
@@ -206,7 +206,7 @@ def test_gear_ratios_without_effect_are_refused_with_the_setting_that_they_need(
         project = ui.Project.model_validate({"drive": {"reduction": [1.0, 1.0, 1.0, 2.0]}, **layout})
         logs = [ui.read_recording(path, ARM, project.log)]
         for run in (
-            lambda p=project, x=logs: prepare(p.build_model(ARM), x, p, force=True),
+            lambda p=project, x=logs: training_logs(p.build_model(ARM), x, p, force=True),
             lambda p=project, x=logs: examine_logs(x, ARM, p.build_drive(ARM), p.signal_config()),
         ):
             if words:

@@ -38,7 +38,7 @@ import yaml
 from e_block import ACCELERATION, PERIOD
 from paper_page import picture, show, table
 
-from urdf_ident.compensation.friction_curve import friction_columns
+from urdf_ident.compensation.friction_curve import asymmetric_columns
 from urdf_ident.compensation.gear_ripple import GearRipple, fit_gear_ripple
 from urdf_ident.compensation.loop_validation import LEAST_GAIN, compare_loops
 from urdf_ident.compensation.online import OnlineModel
@@ -361,7 +361,10 @@ def figures(pictures: Path | None = None, draws: int = 2) -> dict[str, Any]:
         (
             curve.joint,
             curve.points.velocity,
-            {"measured points": curve.points.torque, "law": friction_columns(curve.law, curve.points.velocity) @ curve.params},
+            {
+                "measured points": curve.points.torque,
+                "law": asymmetric_columns(curve.law, curve.points.velocity) @ curve.params,
+            },
         )
         for curve in found["rbf"].friction
     ]

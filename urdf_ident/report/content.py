@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ..comparison.solutions import solutions
 from ..consistency.cholesky import TABLE_TOLERANCES
 from ..estimation.uncertainty.identifiability import COMBINATION, LOST, missing_motions
 from ..friction import FRICTION
 from ..grouping import grouped
 from ..linalg import Array, positive, rms
 from ..model.inertia import to_com
-from ..pipeline.solutions import solutions
 from ..provenance import versions
 from ..result.evidence.scores import over_logs
 from ..result.identification import Identification
