@@ -3,6 +3,7 @@ settings are applied as data, and then the judgement must be gone and the log, o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from conftest import arm_urdf
 from logs import Truth, fourier, torques, write_csv
 
@@ -18,6 +20,7 @@ from urdf_ident.errors import LogError
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.pipeline.examine import examine_logs
 from urdf_ident.pipeline.training_logs import training_logs
+from urdf_ident.project import parse_project
 from urdf_ident.signals.prepare import PreparedLog
 
 ARM = ui.Robot.from_urdf(arm_urdf("zyyx"))
@@ -214,6 +217,30 @@ def test_gear_ratios_without_effect_are_refused_with_the_setting_that_they_need(
                     run()
             else:
                 run()
+
+
+def refusal_of(data: Any) -> str:
+    """Why a project is refused; empty if it is not."""
+    try:
+        parse_project(data)
+    except ui.UrdfIdentError as error:
+        return str(error)
+    return ""
+
+
+def test_the_settings_that_remedies_name_exist() -> None:
+    """A remedy of the catalogue may name a setting without its value; what it names must be a key of project files."""
+    sections = set(ui.Project.model_fields)
+    for id in Id:
+        for text in re.findall(r"`([^`]+)`", id.entry.remedy):
+            key = re.fullmatch(r"(\w+(?:\.\w+)+)(?:: (\w+))?", text)
+            data: Any = yaml.safe_load(text.replace("...", "null")) if "{" in text else None
+            for name in reversed(key[1].split(".")) if key else ():
+                data = {name: data}
+            if isinstance(data, dict) and set(data) <= sections:
+                error = refusal_of(data)
+                assert "unknown key" not in error, (id, text)
+                assert not error or "null" in yaml.safe_dump(data), (id, text, error)
 
 
 def test_settings_change_what_the_project_holds() -> None:

@@ -32,6 +32,15 @@ def test_validate_scores_a_moved_result_as_identify_did(moved: Path, cell: Path,
     assert not (moved.parent / "validation.html").exists()
 
 
+def test_a_layout_without_logs_is_refused(moved: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text("log: {units: {position: deg}}")
+    for name in ("report", "plot"):
+        refused(
+            name, moved, "-c", tmp_path / "other.yaml", "-o", tmp_path / "new", matching=("-c has no effect", "name the logs")
+        )
+    assert not (tmp_path / "new").exists()
+
+
 def test_validate_says_good_and_writes_a_page(moved: Path, cell: Path) -> None:
     assert done("validate", moved, cell / "run3.csv").startswith("GOOD")
     assert (moved.parent / "validation.html").read_text(encoding="utf-8").rstrip().endswith("</html>")

@@ -39,7 +39,7 @@ def report(
 
     page = out or result.parent / "report.html"
     check_output(page)
-    ident = with_logs(open_result(result, config), logs or [], force)
+    ident = with_logs(open_result(result, config), logs or [], force, config)
     typer.echo(f"wrote {write_report(ident, page, command_paths(ident.model.robot.path, result))}")
 
 
@@ -63,7 +63,7 @@ def plot(
 
     if kind not in ("png", "svg", "pdf"):
         raise typer.BadParameter(f"unknown format '{kind}': png, svg or pdf")
-    ident = with_logs(open_result(result, config), log or [], force)
+    ident = with_logs(open_result(result, config), log or [], force, config)
     for picture in pictures or PICTURES:
         try:
             typer.echo(f"wrote {ident.plot.save(picture, out / f'{picture}.{kind}')}")
@@ -73,13 +73,16 @@ def plot(
             typer.echo(f"note: no picture of {picture}: {error}")
 
 
-def with_logs(ident: Identification, logs: list[str], force: bool) -> Identification:
+def with_logs(ident: Identification, logs: list[str], force: bool, config: Path | None) -> Identification:
     """Returns a result with the scores and series of other logs.
 
     Args:
         logs: Files, folders, globs or stems; without any, the result is unchanged.
         force: Use logs in spite of findings that refuse them.
+        config: The project file of their layout, which has no effect without logs and is then refused.
     """
+    if not logs and config is not None:
+        raise typer.BadParameter("-c has no effect on the logs of the result: name the logs that it describes")
     if not logs:
         return ident
     from ..pipeline.validate import validate, with_scores
