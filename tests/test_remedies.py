@@ -163,14 +163,19 @@ def test_a_setting_that_the_catalogue_does_not_know_cannot_be_promised() -> None
         ui.Judgement(Id.TIME_UNIT, "words", ui.Remedy("{settings}", {"drive.gain": 2.0}))
 
 
-#: Several zeros at once, of which each takes up what the others leave if they are searched one by one.
-ZEROS = {
+#: Several zeros at once, of which each takes up what the others leave if they are searched one by one; a clock that disagrees
+#: with the logged velocities.
+MORE = {
+    "clock": (
+        Id.TIME_SCALE,
+        Fault(changed(t=lambda t: 1.3 * t), velocity=True, settings={"log.rate": 100.0}),
+    ),
     "all at 90": (Id.POSITION_ZERO, Fault(zeros(-90.0, -90.0, -90.0, -90.0))),
     "two": (Id.POSITION_ZERO, Fault(zeros(0.0, 90.0, -50.0, 0.0))),
 }
 
 
-@pytest.mark.parametrize(("id", "fault"), [*FAULTS.items(), *ZEROS.values()], ids=[*map(str, FAULTS), *ZEROS])
+@pytest.mark.parametrize(("id", "fault"), [*FAULTS.items(), *MORE.values()], ids=[*map(str, FAULTS), *MORE])
 def test_the_settings_of_a_remedy_cure_what_is_judged(tmp_path: Path, id: Id, fault: Fault) -> None:
     (tmp_path / "arm.urdf").write_text(arm_urdf("zyyx"))
 

@@ -111,8 +111,11 @@ def check_velocity(state: Examination) -> None:
             f"dq/dt is {common:.4g} times the logged velocity on all joints: the clock is wrong, "
             f"1 s of the log is {common:.4g} s",
             size=common,
-            remedy="correct the time column's unit, or give `log: {rate: ...}`; if the velocity column has a constant factor "
-            f"of {1 / common:.4g} instead, use the positions: `signals: {{velocity: differentiated}}`",
+            remedy=Remedy(
+                "{settings}, or correct the time column's unit; if the velocity column has a constant factor of "
+                f"{1 / common:.4g} instead, use the positions: `signals: {{velocity: differentiated}}`",
+                {"log.rate": float(f"{clock.rate / common:.9g}")},
+            ),
         )
     elif scaled:
         names, sizes = (
