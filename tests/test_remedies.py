@@ -214,7 +214,7 @@ def test_gear_ratios_without_effect_are_refused_with_the_setting_that_they_need(
         project = ui.Project.model_validate({"drive": {"reduction": [1.0, 1.0, 1.0, 2.0]}, **layout})
         logs = [ui.read_recording(path, ARM, project.log)]
         for run in (
-            lambda p=project, x=logs: training_logs(p.build_model(ARM), x, p, force=True),
+            lambda p=project, x=logs: ui.identify(p.build_model(ARM), x, project=p, force=True),
             lambda p=project, x=logs: examine_logs(x, ARM, p.build_drive(ARM), p.signal_config()),
         ):
             if words:

@@ -95,7 +95,7 @@ def test_joints_that_turn_without_end_swing_around_their_home() -> None:
     robot = Robot.from_urdf(arm_urdf("zy", kind="continuous"))
     limits = Limits.from_robot(robot, velocity=1.0)
     home = np.array([4.0, -7.0])
-    q = bidirectional_experiment(limits, home=home, count=4).trajectory.evaluate(np.linspace(0.0, 70.0, 2000))[0]
+    q = bidirectional_experiment(limits, home=home, count=4, cruise=2.0).trajectory.evaluate(np.linspace(0.0, 70.0, 2000))[0]
     assert (np.abs(q - home) < np.pi).all()
     assert (np.ptp(q, axis=0) > 1.0).all()
     sliding = Limits.from_robot(Robot.from_urdf(arm_urdf("z", kind="prismatic")))

@@ -26,7 +26,8 @@ from urdf_ident.signals.prepare import prepare_log, prepare_logs
 
 @pytest.fixture(scope="module")
 def sweeps(robot: Robot) -> Recording:
-    motion = bidirectional_experiment(Limits.from_robot(robot, acceleration=4.0), count=6, cruise=1.5).trajectory
+    home = np.full(robot.n, -0.5)  # runs go up from it: through the poses of the other motions
+    motion = bidirectional_experiment(Limits.from_robot(robot, acceleration=4.0), home=home, count=8, cruise=2.0).trajectory
     t = motion.times(RATE)
     return record(robot, "sweeps", t, *motion.evaluate(t), seed=50)
 

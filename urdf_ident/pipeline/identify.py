@@ -17,6 +17,7 @@ from ..progress import Progress
 from ..project import Project
 from ..result.dynamics.speed_range import errors_at_speeds
 from ..result.identification import Identification
+from ..signals.motor_side import require_effect
 from .estimate import estimate_from_data
 from .hold_out import hold_out
 from .physics import complete
@@ -64,6 +65,7 @@ def identify(
     """
     project = project or Project()
     logs, held_out, sweeps = _checked(model.robot, logs, held_out, sweeps)
+    require_effect((*logs, *held_out, *sweeps), model.drive)
     if compare:
         check_black_box()
     loops = project.compensation

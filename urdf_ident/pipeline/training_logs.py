@@ -21,7 +21,6 @@ from ..project import Project
 from ..result.evidence.evidence import Range
 from ..samples import Segment, columns, fast_speed, one_way
 from ..signals.config import SignalConfig
-from ..signals.motor_side import require_effect
 from ..signals.prepare import PreparedLog, prepare_log, prepare_logs
 from .examine import estimated_delays, refuse_contradictions, with_contradictions, with_delays
 
@@ -64,7 +63,6 @@ def training_logs(
         LogError: A log lacks a required channel.
     """
     check_motors(model, logs)
-    require_effect(logs, model.drive)
     config, payload = project.signal_config(), project.build_payload(model.robot)
     model = model.with_drive(resolve_drive(model, logs, payload, config, force=force))
     robot, reduction = model.robot, model.drive.reduction
