@@ -15,7 +15,7 @@ import numpy as np
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, scaled_lstsq
-from ..model.prior import USUAL_ERROR, inertial_prior, lumped_inertials
+from ..model.prior import CONTRADICTION, USUAL_ERROR, inertial_prior, lumped_inertials
 from ..model.rigid_bodies import regressor
 from ..model.robot import Robot
 from ..samples import TESTING_REVERSALS, one_way
@@ -31,8 +31,8 @@ from .wording import against, mounted, reversing
 _OPPOSITE, _ALIKE = -0.8, 0.8
 #: Number of poses at which gravity torques are compared.
 _POSES = 120
-#: Ratio to the URDF's gravity torque above which the efforts have another unit, and below which they contain no gravity.
-_SCALE, _WEIGHTLESS = 3.0, 0.1
+#: Ratio to the URDF's gravity torque below which the efforts contain no gravity.
+_WEIGHTLESS = 0.1
 #: Least gain with the URDF, largest loss with free inertias, and largest residual of the URDF relative to that of free inertias
 #: and to the efforts. A URDF that explains much less than free inertias is wrong itself and no evidence. The gain is part
 #: of the squared residual: a third is more than wrong masses leave to a wrong sign or order.
@@ -99,7 +99,7 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
         return []
     alike = float(np.sum(fitted * stated)) / (lengths[0] * lengths[1])
     ratio = float(np.sum(fitted * stated)) / lengths[1] ** 2
-    odd = alike < _OPPOSITE or (alike > _ALIKE and not 1 / _SCALE < ratio < _SCALE)
+    odd = alike < _OPPOSITE or (alike > _ALIKE and not 1 / CONTRADICTION < ratio < CONTRADICTION)
     if odd and _held_as_stated(robot, case):
         return [] if alike < 0 else doubts(robot, case, interpretation)
     if alike < _OPPOSITE and scale < 0:

@@ -115,10 +115,8 @@ def position_units(robot: Robot, reached: Array, interpretation: Interpretation)
     Args:
         reached: Lowest and highest position of each joint in the log, shape (2, n) [rad or m].
     """
-    lower, upper = robot.limit("lower"), robot.limit("upper")
-    stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
-    beyond = np.where(stated, _BEYOND * (upper - lower), 0.0)
-    lower, upper = np.where(stated, lower, -_FARTHEST) - beyond, np.where(stated, upper, _FARTHEST) + beyond
+    lower, upper = _widened_limits(robot)
+    lower, upper = np.where(np.isfinite(lower), lower, -_FARTHEST), np.where(np.isfinite(upper), upper, _FARTHEST)
     for (unit, _), factor in POSITION_UNITS.items():
         kind = robot.prismatic == (unit in ("m", "mm"))
         sign = np.where(kind, factor, 1.0) * interpretation.sign
@@ -248,9 +246,16 @@ def within_limits(robot: Robot, reached: Array, j: int, zero: float) -> bool:
         reached: Lowest and highest position of each joint in the log, shape (2, n) [rad or m].
         zero: [rad or m].
     """
-    lower, upper = float(robot.limit("lower")[j]), float(robot.limit("upper")[j])
-    beyond = _BEYOND * (upper - lower) if upper > lower else 0.0
-    return bool(reached[0, j] + zero >= lower - beyond and reached[1, j] + zero <= upper + beyond)
+    lower, upper = _widened_limits(robot)
+    return bool(reached[0, j] + zero >= lower[j] and reached[1, j] + zero <= upper[j])
+
+
+def _widened_limits(robot: Robot) -> tuple[Array, Array]:
+    """The URDF's position limits and a little beyond, shape (n,) each [rad or m]; infinite where it states none."""
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
+    beyond = np.where(stated, _BEYOND * (upper - lower), 0.0)
+    return np.where(stated, lower - beyond, -np.inf), np.where(stated, upper + beyond, np.inf)
 
 
 def tilted_gravity(gravity: Array, tilt: Array) -> tuple[float, float, float]:

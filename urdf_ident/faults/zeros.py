@@ -65,12 +65,12 @@ def zeros_together(case: Case, greedy: Interpretation) -> Hypothesis | None:
         return float(found.fun), np.asarray(found.x)
 
     _, zeros = min((refined(free, start) for start in starts[:_BEST]), key=lambda pair: pair[0])
-    error = zero_errors(case, at(zeros, free), free)
+    error = _zero_errors(case, at(zeros, free), free)
     shown = [j for j, zero, own in zip(free, zeros, error, strict=True) if abs(zero) > _SIGNIFICANT * own]
     if len(shown) < 2:
         return None
     _, zeros = refined(shown, np.array([zero for j, zero in zip(free, zeros, strict=True) if j in shown]))
-    error = zero_errors(case, at(zeros, shown), shown)
+    error = _zero_errors(case, at(zeros, shown), shown)
     common = float(np.average(zeros, weights=error**-2))
     if (np.abs(zeros - common) < _SIGNIFICANT * error).all():  # one zero of all is simpler, and more precise
         hidden = [j for j in range(robot.n) if j not in free and not robot.prismatic[j]]
@@ -82,7 +82,7 @@ def zeros_together(case: Case, greedy: Interpretation) -> Hypothesis | None:
     return Hypothesis(Id.POSITION_ZERO, tuple(shown), largest, at(zeros, shown), tuple(map(float, error)))
 
 
-def zero_errors(case: Case, found: Interpretation, joints: list[int]) -> Array:
+def _zero_errors(case: Case, found: Interpretation, joints: list[int]) -> Array:
     """Standard errors of zeros at a minimum of the held-out residuals, by the scatter of their gradient between blocks.
 
     Few reversals overstate how significant that is; :attr:`.Case.scarcity` is the factor.

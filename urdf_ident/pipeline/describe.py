@@ -17,6 +17,8 @@ from ..logs.formats.choice import open_table
 from ..logs.read import read_readable
 from ..logs.recognition.meaning import Recognised
 from ..logs.recognition.recognise import LogDescription, recognise
+from ..logs.recording import Recording
+from ..logs.refusals import LeftOut
 from ..logs.remote import local_files
 from ..logs.sources import LogSource
 from ..model.robot import Robot
@@ -50,10 +52,15 @@ def describe(sources: Sequence[LogSource], project: Project, robot: Robot, urdf:
     """
     found, name = describe_log(sources[0], robot, project), sources[0].name
     recognised, found = found, found and replace(found, gravity=None)
+    logs: tuple[list[Recording], list[LeftOut]] | None = None
     for _ in range(_ROUNDS):
         text = project_text(found, project, robot, urdf, name)
-        inspection, read = _inspected(text, sources, urdf)
-        better = found and _corrected(found, recognised, inspection, read)
+        written = parse_project(yaml.safe_load(text))
+        mounted = written.build_robot(urdf)
+        written.build_model(mounted)
+        logs = logs or read_readable(sources, mounted, written.log, skip=True)  # gravity and gains are no matter of reading
+        inspection = inspect(mounted, logs[0], project=written, unreadable=logs[1])
+        better = found and _corrected(found, recognised, inspection, written, mounted)
         if better == found:
             break
         found = better
@@ -61,14 +68,14 @@ def describe(sources: Sequence[LogSource], project: Project, robot: Robot, urdf:
 
 
 def _corrected(
-    found: LogDescription, recognised: LogDescription | None, inspection: Inspection, read: tuple[Project, Robot]
+    found: LogDescription, recognised: LogDescription | None, inspection: Inspection, project: Project, robot: Robot
 ) -> LogDescription:
     """A description with what an inspection that uses it says of the direction of gravity, and of gains that are guesses.
 
     Args:
         recognised: The first description, whose gravity counts where torque constants are unknown, so that the inspection
             compares no efforts with the URDF.
-        read: The project and robot of the inspection.
+        project, robot: Those of the inspection.
     """
     findings = [finding for log in inspection.logs for finding in log["findings"]]
     if recognised is not None and any(finding["id"] == str(Id.CONSTANTS_UNKNOWN) for finding in findings):
@@ -80,20 +87,10 @@ def _corrected(
         stated = [round(float(value), 4) for value in vector]
         found = replace(found, gravity=Recognised(stated, "certain", "the efforts of the logs fit it"))
     if gain is not None and found.gain is not None and found.gain.certainty == "guess" and isinstance(found.gain.value, list):
-        project, robot = read
         values = project.with_settings({"drive.gain": gain}, robot).drive.gain
         reason = f"{found.gain.reason}; {', '.join(gain['multiply'])}: from the efforts of the other joints"
         found = replace(found, gain=Recognised([float(f"{value:.4g}") for value in values], "guess", reason))  # type: ignore[union-attr]
     return found
-
-
-def _inspected(text: str, sources: Sequence[LogSource], urdf: Path) -> tuple[Inspection, tuple[Project, Robot]]:
-    """The logs read and inspected as a project file says, with that project and its robot."""
-    project = parse_project(yaml.safe_load(text))
-    robot = project.build_robot(urdf)
-    project.build_model(robot)
-    recordings, unreadable = read_readable(sources, robot, project.log, skip=True)
-    return inspect(robot, recordings, project=project, unreadable=unreadable), (project, robot)
 
 
 def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescription | None:

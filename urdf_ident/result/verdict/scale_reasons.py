@@ -13,7 +13,7 @@ import numpy as np
 
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Judgement, Remedy
-from ...model.prior import USUAL_ERROR, USUAL_WEIGHT
+from ...model.prior import CONTRADICTION, USUAL_ERROR, USUAL_WEIGHT
 from ..evidence.evidence import Evidence
 from ..record import Record
 
@@ -24,9 +24,6 @@ _OF_A_BODY = 0.3
 SCALE_ERRORS = 3.0
 #: Relative standard error of the common scale up to which the ratio to the URDF's masses is stated.
 _TELLING = 0.25
-#: Factor between the masses that the efforts need and the URDF's from which no error of its masses explains it: 3.7 standard
-#: deviations of the factor that all bodies have in common, one URDF in 5000.
-_CONTRADICTION = 3.0
 #: Number of joints up to which they are named.
 _NAMED = 3
 
@@ -101,7 +98,7 @@ def _contradiction(ident: Record, evidence: Evidence) -> dict[str, float]:
         factors = {joint: gravity.get(joint, mean) for joint in joints}
     else:
         return {}
-    gross = min(factors.values()) > _CONTRADICTION or max(factors.values()) < 1 / _CONTRADICTION
+    gross = min(factors.values()) > CONTRADICTION or max(factors.values()) < 1 / CONTRADICTION
     return factors if gross else {}
 
 
