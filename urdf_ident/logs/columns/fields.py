@@ -65,14 +65,15 @@ def recording_fields(
             check_name("column", table.header[column], LogError, table.path)
         used = sorted({column for places in groups.values() for column in places})
         read = {group: np.empty((0, len(places))) for group, places in groups.items()}
+        at = {group: [used.index(column) for column in places] for group, places in groups.items()}
         rows_read = np.empty(0, dtype=np.int64)
         for block, some_rows in table.blocks(used):  # arrays that grow in place, so that no number is held twice
             before, count = len(rows_read), len(rows_read) + len(some_rows)
             rows_read.resize(count, refcheck=False)
             rows_read[before:] = some_rows
-            for group, places in groups.items():
-                read[group].resize((count, len(places)), refcheck=False)
-                read[group][before:] = block[:, [used.index(column) for column in places]]
+            for group, indices in at.items():
+                read[group].resize((count, len(indices)), refcheck=False)
+                read[group][before:] = block[:, indices]
         if not len(rows_read):
             raise LogError("the log holds no rows", where=table.path, remedy="check the recording, or remove the file")
         if k == 0:
