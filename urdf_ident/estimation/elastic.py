@@ -26,7 +26,7 @@ from ..model.elasticity import ElasticModel
 from ..model.row_groups import joint_of
 from ..signals.filters import lowpass
 from ..signals.joint_side import joint_side
-from ..signals.motor_side import Deflection, check_gears, check_springs, deflections
+from ..signals.motor_side import Deflection, check_gears, check_springs, deflections, require_effect
 from ..signals.prepare import PreparedLog
 from ..statistics.entries import Layout, Statistic, is_measured
 from ..statistics.fit import Fit, fit_base
@@ -95,6 +95,19 @@ def compliance_at(statistics: StatisticSet, model: DynamicModel, theta: Array) -
     springs = _stiffness_columns(statistics, model)
     _check_positive(springs, theta)
     return _linear(statistics, springs, theta)
+
+
+def check_ratios_used(model: DynamicModel, recordings: Sequence[Recording]) -> None:
+    """Refuses gear ratios that change nothing; springs always need them.
+
+    Args:
+        recordings: All logs of a run.
+
+    Raises:
+        LogError: A rigid model, and no log is of the motor side.
+    """
+    if not isinstance(model, ElasticModel):
+        require_effect(recordings, model.drive)
 
 
 def check_motors(model: DynamicModel, recordings: Sequence[Recording]) -> None:

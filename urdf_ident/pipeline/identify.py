@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..comparison.black_box import check_black_box
 from ..errors import LimitError, ModelError
+from ..estimation.elastic import check_ratios_used
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, refuse_trained
 from ..model.dynamic_model import DynamicModel
@@ -17,7 +18,6 @@ from ..progress import Progress
 from ..project import Project
 from ..result.dynamics.speed_range import errors_at_speeds
 from ..result.identification import Identification
-from ..signals.motor_side import require_effect
 from .estimate import estimate_from_data
 from .hold_out import hold_out
 from .physics import complete
@@ -65,7 +65,7 @@ def identify(
     """
     project = project or Project()
     logs, held_out, sweeps = _checked(model.robot, logs, held_out, sweeps)
-    require_effect((*logs, *held_out, *sweeps), model.drive)
+    check_ratios_used(model, (*logs, *held_out, *sweeps))
     if compare:
         check_black_box()
     loops = project.compensation
