@@ -80,14 +80,7 @@ def test_the_unreachable_is_refused_with_time_and_place() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        {"frame": "tool"},
-        {"radius": 0.0},
-        {"speed": -1.0},
-        {"normal": (0, 0, 0)},
-        {"orientation": "sideways"},
-    ],
+    "arguments", [{"frame": "tool"}, {"radius": 0.0}, {"speed": -1.0}, {"normal": (0, 0, 0)}, {"orientation": "sideways"}]
 )
 def test_nonsense_is_refused(arguments: dict) -> None:
     with pytest.raises(LimitError):

@@ -73,19 +73,8 @@ def work(tmp_path_factory: pytest.TempPathFactory, logs: list[dict[str, np.ndarr
     for k, log in enumerate(logs):
         write(folder / f"run{k}.csv", log)
     (folder / "arm.yaml").write_text(yaml.safe_dump(PROJECT))
-    result = run(
-        "identify",
-        robot_path("zollo_2r"),
-        folder / "run0.csv",
-        folder / "run1.csv",
-        "--validate",
-        folder / "run2.csv",
-        "-c",
-        folder / "arm.yaml",
-        "-o",
-        folder / "out",
-        "-v",
-    )
+    given = (robot_path("zollo_2r"), "run0.csv", "run1.csv", "--validate", "run2.csv", "-c", "arm.yaml")
+    result = run("identify", *given, "-o", "out", "-v", cwd=folder)
     (folder / "stdout.txt").write_text(result.stdout)
     assert result.returncode == 0, result.stderr
     return folder

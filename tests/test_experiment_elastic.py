@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +19,8 @@ from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.motion.trajectory import PiecewisePolynomial
 from urdf_ident.pipeline.experiment import run_experiment, true_plant
-from urdf_ident.project import Project, parse_project
-from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorFriction
+from urdf_ident.project import parse_project
+from urdf_ident.simulation.elastic.plant import MotorFriction
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.simulated_log import SimulatedLog
 
@@ -52,75 +51,21 @@ def spline(seed: int, seconds: float = 6.0) -> PiecewisePolynomial:
     return b_spline_at_rest(ARM.joints, home, points, home, seconds)
 
 
-@pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("elastic")
-    config, truth = write_yaml(folder / "arm.yaml", SETTINGS), write_yaml(folder / "truth.yaml", TRUTH)
-    for seed in range(2):
-        spline(seed).write(folder / f"motion{seed}.csv", rate=500)
-        result = run(
-            "simulate",
-            robot_path("zollo_2r"),
-            folder / f"motion{seed}.csv",
-            "-c",
-            config,
-            "--truth",
-            truth,
-            "--seed",
-            seed,
-            "-o",
-            folder / f"run{seed}.csv",
-        )
-        assert result.returncode == 0, result.stderr
-        assert "Gauss collocation, step 0.002 s" in result.stdout
-    result = run(
-        "identify",
-        robot_path("zollo_2r"),
-        folder / "run0.csv",
-        "--validate",
-        folder / "run1.csv",
-        "-c",
-        config,
-        "-o",
-        folder / "out",
-    )
+def test_the_command_writes_both_encoders_in_their_own_counts(tmp_path: Path) -> None:
+    config, truth = write_yaml(tmp_path / "arm.yaml", SETTINGS), write_yaml(tmp_path / "truth.yaml", TRUTH)
+    motion, log = spline(0).write(tmp_path / "motion.csv", rate=500), tmp_path / "run.csv"
+    result = run("simulate", robot_path("zollo_2r"), motion, "-c", config, "--truth", truth, "-o", log)
     assert result.returncode == 0, result.stderr
-    return folder
-
-
-def test_a_simulated_log_gives_the_stiffness_back(work: Path) -> None:
-    data = json.loads((work / "out" / "identification.json").read_text(encoding="utf-8"))
-    for j, joint in enumerate(ARM.joints):
-        found = data["elasticity"][joint]
-        assert found["seen"] is True
-        assert found["stiffness"]["value"] == pytest.approx(K[j], rel=0.005)
-        assert found["rotor_inertia"]["value"] == pytest.approx(IA[j], rel=0.05)
-    assert data["validation"][0]["relative"] < 0.03
-
-
-def test_the_log_has_both_encoders_in_their_own_counts(work: Path) -> None:
-    text = (work / "run0.csv").read_text(encoding="utf-8")
-    header = text.splitlines()[0].split(",")
+    assert "Gauss collocation, step 0.002 s" in result.stdout
+    header = log.read_text(encoding="utf-8").splitlines()[0].split(",")
     assert header == ["t", *(f"{signal}_{joint}" for signal in ("q", "tau", "qm") for joint in ARM.joints)]
-    table = np.loadtxt((work / "run0.csv"), delimiter=",", skiprows=1)
+    table = np.loadtxt(log, delimiter=",", skiprows=1)
     q, qm = table[:, 1:3], table[:, 5:7]
     for values, counts in ((q, COUNTS), (qm, 4096)):
         turns = values * counts / (2 * np.pi)
         np.testing.assert_allclose(turns, np.rint(turns), atol=1e-4)
     np.testing.assert_allclose(np.ptp(qm, axis=0) / np.ptp(q, axis=0), np.abs(GEAR), rtol=0.02)
     assert (np.sign(np.sum(np.diff(qm, axis=0) * np.diff(q, axis=0), axis=0)) == np.sign(GEAR)).all()
-
-
-def test_a_result_is_a_truth_again(work: Path) -> None:
-    project = parse_project(SETTINGS)
-    plant = true_plant(project, ARM, work / "out" / "identification.json")
-    assert isinstance(plant, ElasticPlant)
-    np.testing.assert_allclose(plant.stiffness, K, rtol=0.005)
-    np.testing.assert_allclose(plant.ratio, GEAR)
-    v = np.array([0.7, -0.4])
-    np.testing.assert_allclose(plant.friction.torque(v), [15.0, -6.0], rtol=0.05)
-    rigid = true_plant(Project(), ARM, work / "out" / "identification.json")
-    assert not isinstance(rigid, ElasticPlant), "without model.elastic the springs are left out"
 
 
 def experiment(settings: dict, truth: dict, folder: Path, **options: object) -> SimulatedLog:

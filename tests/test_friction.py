@@ -73,23 +73,6 @@ def test_ways_to_write_a_law() -> None:
     assert friction_term(Coulomb(0.3)) == Coulomb(0.3)
 
 
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ("viscos", "did you mean 'viscous'"),
-        ({"term": "coulomb", "widht": 1}, "no shape 'widht'; did you mean 'width'"),
-        ({"term": "coulomb", "width": -1}, "expected a number >= 0"),
-        ({"term": "coulomb", "width": "wide"}, "expected a number"),
-        ({"term": "coulomb", "width": float("nan")}, "expected a number"),
-        ({"width": 1}, "unknown friction term"),
-        ({"term": "viscous", "width": 1}, "no shape 'width'"),
-    ],
-)
-def test_what_cannot_be_understood_is_refused(spec: object, words: str) -> None:
-    with pytest.raises(ModelError, match=words):
-        friction_term(spec)
-
-
 def test_three_ways_to_give_friction_to_joints() -> None:
     joints = ("a", "b")
     default = tuple(friction_term(name) for name in DEFAULT_FRICTION)

@@ -52,6 +52,7 @@ def slow_play(q: np.ndarray, radius: float, start: float) -> np.ndarray:
         ({"term": "cubic"}, [3.0], 3 * V**3),
         ({"term": "sublinear", "width": 0.0}, [2.0], 2 * np.sign(V) * np.sqrt(np.abs(V))),
         ({"term": "stribeck", "velocity": 0.1, "width": 0.0}, [1.5], 1.5 * np.sign(V) * np.exp(-((V / 0.1) ** 2))),
+        ({"term": "stribeck", "velocity": 0.1, "exponent": 1, "width": 0}, [1.5], 1.5 * np.sign(V) * np.exp(-np.abs(V) / 0.1)),
         ({"term": "load_coulomb", "width": 0.0}, [0.1], 0.1 * np.sign(V) * np.abs(LOAD)),
         (
             {"term": "stribeck_arctan", "sharpness": 500, "stribeck": 5},
@@ -135,7 +136,7 @@ def test_every_shape_is_explained_checked_and_kept(law: type) -> None:
     for name, shape in law.shapes.items():
         assert shape.meaning
         assert shape.units[0] in ("rad/s", "rad", "s", "s/rad", "1")
-        for bad in (-1.0, np.inf, "wide", True, *(() if shape.zero else (0.0,))):
+        for bad in (-1.0, np.inf, np.nan, "wide", True, *(() if shape.zero else (0.0,))):
             with pytest.raises(ModelError, match=f"shape '{name}' of friction term '{law.name}'"):
                 friction_term({"term": law.name, name: bad})
         free = friction_term({"term": law.name, name: "auto"})
@@ -149,7 +150,8 @@ def test_every_shape_is_explained_checked_and_kept(law: type) -> None:
     ("spec", "words"),
     [
         ("stribek", "did you mean 'stribeck'"),
-        ("load_columb", "did you mean 'load_coulomb'"),
+        ({"term": "coulomb", "widht": 1}, "no shape 'widht'; did you mean 'width'"),
+        ({"width": 1}, "unknown friction term"),
         ({"term": "stribeck_arctan", "stribeck": 2000}, "needs a steeper rise at standstill"),
         (7, "neither a name nor a mapping"),
     ],

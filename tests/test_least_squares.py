@@ -33,23 +33,16 @@ def correct_digits(got: np.ndarray, wanted: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", DIGITS)
 def test_certified_values(data: Path, name: str) -> None:
+    """From the rows, and as the estimators go: factors of pieces are merged and solved, the rows are gone."""
     x, y, estimate, error = certified(data, name)
-    found = ols(x, y)
-    assert correct_digits(found.estimate, estimate) >= DIGITS[name]
-    assert correct_digits(found.std_error, error) >= 7
-    assert found.rank == x.shape[1]
-    assert found.seen.all()
-
-
-@pytest.mark.parametrize("name", DIGITS)
-def test_certified_values_from_triangles_of_pieces(data: Path, name: str) -> None:
-    """The road of the estimators: factors of pieces are merged and solved, the rows are gone."""
-    x, y, estimate, error = certified(data, name)
-    joined = np.column_stack([x, y])
-    pieces = [triangle(piece) for piece in np.array_split(joined, 3)]
-    found = solve(triangle(*pieces), len(x))
-    assert correct_digits(found.estimate, estimate) >= min(DIGITS[name], 7)
-    assert correct_digits(found.std_error, error) >= (7 if np.any(error) else 6)
+    pieces = [triangle(piece) for piece in np.array_split(np.column_stack([x, y]), 3)]
+    whole, merged = ols(x, y), solve(triangle(*pieces), len(x))
+    assert correct_digits(whole.estimate, estimate) >= DIGITS[name]
+    assert correct_digits(merged.estimate, estimate) >= min(DIGITS[name], 7)
+    assert correct_digits(whole.std_error, error) >= 7
+    assert correct_digits(merged.std_error, error) >= (7 if np.any(error) else 6)
+    assert whole.rank == x.shape[1]
+    assert whole.seen.all()
 
 
 def sample(seed: int = 0, rows: int = 200, columns: int = 6) -> tuple[np.ndarray, np.ndarray]:

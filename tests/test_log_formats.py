@@ -362,10 +362,7 @@ def test_arrays_and_frames(tmp_path: Path, robot: Robot) -> None:
 
 
 def write_bag(
-    folder: Path,
-    kind: str,
-    publishers: list[tuple[str, list[str], np.ndarray, dict[str, np.ndarray]]],
-    restart: float = np.inf,
+    folder: Path, kind: str, publishers: list[tuple[str, list[str], np.ndarray, dict[str, np.ndarray]]], restart: float = np.inf
 ) -> Path:
     """A bag with JointState messages: (topic, joint names, times, quantity → values) of each publisher.
 
@@ -467,10 +464,7 @@ def test_interleaved_publishers_are_joined(tmp_path: Path, robot: Robot) -> None
     path = write_bag(
         tmp_path,
         "sqlite3",
-        [
-            ("/joint_states", ["j3", "j1"], t, motion(t, [2, 0])),
-            ("/joint_states", ["j2"], late, motion(late, [1])),
-        ],
+        [("/joint_states", ["j3", "j1"], t, motion(t, [2, 0])), ("/joint_states", ["j2"], late, motion(late, [1]))],
     )
     log = read_recording(path, robot)
     assert any("2 publishers, joined" in note for note in log.notes)

@@ -190,17 +190,6 @@ def test_few_wild_samples_of_one_joint_are_found(plain: DynamicModel) -> None:
 # --- statsmodels ------------------------------------------------------------------------------------------------------
 
 
-def test_wls_is_statsmodels_wls(plain: DynamicModel) -> None:
-    base = plain.base()
-    log = as_log(make_segment(plain, 700, sigma=np.array([0.5, 0.1, 0.02])), 2)
-    found = fit_base(build_statistics(plain, [log]), base)
-    X, y = stacked(plain, base, log)
-    weight = np.repeat([found.row_weights[group.name] ** 2 for group in plain.groups], len(y) // 3)
-    expected = sm.WLS(y, X, weights=weight).fit(method="qr")
-    np.testing.assert_allclose(found.params, expected.params, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found.bse, expected.bse, rtol=1e-9)
-
-
 def test_gls_is_statsmodels_gls(plain: DynamicModel) -> None:
     base = plain.base()
     _, segment = correlated(plain, 2, 200)

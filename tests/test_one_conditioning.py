@@ -39,9 +39,7 @@ def project(request: pytest.FixtureRequest) -> Project:
     settings: dict[str, Any] = {
         "automatic": {},
         "cut-off of the user": {"signals": {"cutoff": 6.0}},
-        "payload in one log": {
-            "drive": {"payload": {"link": "l3", "mass": 0.1, "com": [0.0, 0.0, 0.05], "logs": ["run1"]}},
-        },
+        "payload in one log": {"drive": {"payload": {"link": "l3", "mass": 0.1, "com": [0.0, 0.0, 0.05], "logs": ["run1"]}}},
     }
     return parse_project(settings[request.param])
 

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +102,25 @@ def test_what_is_declared_is_used(declared: dict[str, Any]) -> None:
     for name, group in project["optional-dependencies"].items():
         unused = names(group) - (everything if name in ("dev", "docs", "peers") else library)
         assert not unused, f"extra {name}: nothing uses {unused}"
+
+
+def test_the_wheel_holds_the_robots_and_runs_from_another_folder(tmp_path: Path) -> None:
+    """Built without isolation and unpacked beside the installed dependencies: the package that others would install."""
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q", "-w", tmp_path, ROOT]
+    built = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    site = tmp_path / "site"
+    zipfile.ZipFile(wheel).extractall(site)
+    for source, folder in (("urdf_ident", "urdf_ident"), ("robots", "urdf_ident_robots")):
+        own = (path for path in (ROOT / source).rglob("*.*") if "__pycache__" not in path.parts)
+        files = {path.relative_to(ROOT / source) for path in own}
+        assert {path.relative_to(site / folder) for path in (site / folder).rglob("*.*")} == files
+    code = (
+        f"import sys; sys.path.insert(0, {str(site)!r}); import urdf_ident; print(urdf_ident.__file__); "
+        "print(urdf_ident.robot_path('ur10e')); from urdf_ident.cli import main; main()"
+    )
+    arguments = ["check", str(site / "urdf_ident_robots" / "ur10e.urdf")]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all(line.startswith(str(site)) for line in done.stdout.splitlines()[:2]), done.stdout

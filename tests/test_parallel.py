@@ -25,7 +25,6 @@ from logs import make_log
 
 import urdf_ident
 from urdf_ident import parallel
-from urdf_ident.cli.common import run
 from urdf_ident.errors import LogError, MissingFileError, SchedulerError
 from urdf_ident.logs.read import read_recordings
 from urdf_ident.model.robot import Robot
@@ -72,33 +71,6 @@ def nested(x: int) -> list[tuple[float, int]]:
 @pytest.fixture(scope="module")
 def robot() -> Robot:
     return Robot.from_urdf(arm_urdf("zyy"))
-
-
-@pytest.fixture(scope="module")
-def given(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
-    """A folder with a URDF, three logs of it, and what one process identifies from them."""
-    folder = tmp_path_factory.mktemp("logs")
-    (folder / "arm.urdf").write_text(robot.urdf)
-    for seed in range(3):
-        make_log(folder / f"run{seed}.csv", robot, seed=seed, seconds=8.0)
-    identified(folder, "alone")
-    return folder
-
-
-def identified(folder: Path, out: str, *options: str) -> bytes:
-    logs = [str(folder / f"run{seed}.csv") for seed in range(3)]
-    code = run(["identify", str(folder / "arm.urdf"), *logs, *options, "--no-report", "-o", str(folder / out)])
-    assert code in (0, 1)
-    return (folder / out / "identification.json").read_bytes()
-
-
-def test_processes_identify_what_one_does_to_the_last_bit(given: Path) -> None:
-    assert identified(given, "processes", "--jobs", "2") == (given / "alone" / "identification.json").read_bytes()
-
-
-def test_a_cluster_identifies_what_one_process_does_to_the_last_bit(given: Path, tmp_path: Path) -> None:
-    with cluster(tmp_path) as (address, _):
-        assert identified(given, "cluster", "--scheduler", address) == (given / "alone" / "identification.json").read_bytes()
 
 
 def test_results_come_in_order_with_every_count() -> None:

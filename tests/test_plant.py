@@ -18,14 +18,11 @@ from urdf_ident.errors import ModelError, ShapeError, SimulationError
 from urdf_ident.friction import (
     Asymmetric,
     Coulomb,
-    Cubic,
     Dahl,
     LoadCoulomb,
     Offset,
     Presliding,
     Stribeck,
-    StribeckArctan,
-    SubLinear,
     Viscous,
     friction_from_mapping,
 )
@@ -295,32 +292,6 @@ def test_a_coupled_motor_sticks_while_its_joints_move() -> None:
 
 
 # --- friction laws ----------------------------------------------------------------------------------------------------
-
-
-def steady(*terms, v: float) -> float:
-    """Force that keeps the sled at a constant speed: the friction itself."""
-    truth = FrictionTruth(1, terms)
-    return float(truth.torque(np.array([v]), np.array([np.sign(v)]), np.array([np.sign(v)]))[0])
-
-
-@pytest.mark.parametrize("v", [-0.7, -0.02, 0.003, 0.4])
-def test_each_law_is_what_it_says(v: float) -> None:
-    s = np.sign(v)
-    assert steady(Viscous.of(3.0), v=v) == pytest.approx(3 * v)
-    assert steady(Coulomb.of(2.0), v=v) == 2 * s
-    assert steady(Offset.of(-0.4), v=v) == -0.4
-    assert steady(Asymmetric.of(2.0, 0, 0, 0, 3.0, 0, 0, 0), v=v) == (2.0 if v > 0 else -3.0)
-    assert steady(Stribeck.of(1.5, velocity=0.05), v=v) == pytest.approx(1.5 * s * np.exp(-((v / 0.05) ** 2)))
-    assert steady(Stribeck.of(1.5, velocity=0.05, exponent=1.0), v=v) == pytest.approx(1.5 * s * np.exp(-abs(v) / 0.05))
-    assert steady(Cubic.of(4.0), v=v) == pytest.approx(4 * v**3)
-    assert steady(SubLinear.of(2.0), v=v) == pytest.approx(2 * s * np.sqrt(abs(v)))
-    assert steady(Presliding.of(5.0, width=1e-4), v=v) == 5 * s
-    assert steady(Dahl.of(5.0, width=1e-4), v=v) == 5 * s
-    polynomial = 1 * v + 2 * v * abs(v) + 3 * v**3 if v > 0 else 4 * v + 5 * v * abs(v) + 6 * v**3
-    assert steady(Asymmetric.of(0, 1.0, 2.0, 3.0, 0, 4.0, 5.0, 6.0), v=v) == pytest.approx(polynomial)
-    szabo = 2 / np.pi * (2.0 * np.arctan(100 * v) - 0.3 * np.arctan(10 * v)) + 0.5 * v
-    assert steady(StribeckArctan.of(2.0, -0.3, 0.5, sharpness=100.0, stribeck=10.0), v=v) == pytest.approx(szabo)
-    assert steady(Viscous.of(3.0), Coulomb.of(2.0), v=v) == pytest.approx(3 * v + 2 * s)
 
 
 @pytest.mark.parametrize("coefficient", [0.05, 0.3])

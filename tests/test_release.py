@@ -51,11 +51,7 @@ def test_the_bill_of_materials_lists_what_the_wheel_brings_along() -> None:
     found = bill(installed, "urdf-ident", b"wheel")
     assert (found["bomFormat"], found["specVersion"]) == ("CycloneDX", "1.5")
     listed = {component["bom-ref"]: component for component in found["components"]}
-    assert {plain(item["name"]) for item in listed.values()} == names - {
-        "urdf-ident",
-        "pip",
-        "setuptools",
-    }
+    assert {plain(item["name"]) for item in listed.values()} == names - {"urdf-ident", "pip", "setuptools"}
     assert all(ref == item["purl"] and ref.startswith("pkg:pypi/") and item["version"] for ref, item in listed.items())
     own = found["metadata"]["component"]
     assert own["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(b"wheel").hexdigest()}]

@@ -166,10 +166,7 @@ def test_a_setting_that_the_catalogue_does_not_know_cannot_be_promised() -> None
 #: Several zeros at once, of which each takes up what the others leave if they are searched one by one; a clock that disagrees
 #: with the logged velocities.
 MORE = {
-    "clock": (
-        Id.TIME_SCALE,
-        Fault(changed(t=lambda t: 1.3 * t), velocity=True, settings={"log.rate": 100.0}),
-    ),
+    "clock": (Id.TIME_SCALE, Fault(changed(t=lambda t: 1.3 * t), velocity=True, settings={"log.rate": 100.0})),
     "all at 90": (Id.POSITION_ZERO, Fault(zeros(-90.0, -90.0, -90.0, -90.0))),
     "two": (Id.POSITION_ZERO, Fault(zeros(0.0, 90.0, -50.0, 0.0))),
 }

@@ -147,12 +147,7 @@ def test_fixed_links_are_lumped_named_and_placed() -> None:
 
 @pytest.mark.parametrize(
     "lock",
-    [
-        {"a_arm": 0.7},
-        {"y_spin": 2.0, "b_slide": -0.3},
-        {"m_base": -1.2},
-        {"z_arm": 1.0, "y_spin": 0.4, "m_base": 3.0},
-    ],
+    [{"a_arm": 0.7}, {"y_spin": 2.0, "b_slide": -0.3}, {"m_base": -1.2}, {"z_arm": 1.0, "y_spin": 0.4, "m_base": 3.0}],
     ids=str,
 )
 def test_locked_joints_are_lumped_without_changing_the_dynamics(lock: dict[str, float]) -> None:

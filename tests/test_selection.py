@@ -154,11 +154,7 @@ def test_sub_models_equal_whole_refits(sub_models, more: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("names", "kept"),
-    [
-        (("coulomb", "cubic"), {"viscous", "offset"}),
-        (("coulomb", "viscous"), {"offset"}),
-        (("asymmetric",), set()),
-    ],
+    [(("coulomb", "cubic"), {"viscous", "offset"}), (("coulomb", "viscous"), {"offset"}), (("asymmetric",), set())],
 )
 def test_viscous_friction_and_bias_stay_beside_the_laws_that_replace_them(
     sub_models, names: tuple[str, ...], kept: set[str]

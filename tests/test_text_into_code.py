@@ -232,10 +232,6 @@ def plan(joint: str, robot: str, count: int) -> Plan:
     return Plan(robot, motion, names, limits)
 
 
-def no_names(values: Any) -> Any:
-    return json.loads(re.sub(r"\bj1\b", "", json.dumps(values)))
-
-
 @every_name
 def test_franka_program(name: str) -> None:
     texts, plain = (TARGETS["franka"](plan(word, word, 7)) for word in (name, "j1"))

@@ -118,10 +118,7 @@ def test_spline_starts_and_ends_at_rest_inside_its_polygon() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    seed=st.integers(0, 10**6),
-    velocity=st.floats(0.05, 20.0),
-    acceleration=st.floats(0.05, 50.0),
-    jerk=st.floats(0.5, 2000.0),
+    seed=st.integers(0, 10**6), velocity=st.floats(0.05, 20.0), acceleration=st.floats(0.05, 50.0), jerk=st.floats(0.5, 2000.0)
 )
 def test_trapezoidal_reaches_its_points_within_its_limits(seed: int, velocity: float, acceleration: float, jerk: float) -> None:
     points = np.random.default_rng(seed).uniform(-2, 2, (3, 2))

@@ -232,14 +232,6 @@ def test_robot_in_one_point_still_has_a_size() -> None:
     assert link_capsules(robot)
 
 
-@pytest.mark.parametrize("direction", [(0, 0, 1), (0, 0, -1), (1, 0, 0), (0.6, -0.8, 0)])
-def test_along(direction: tuple[float, float, float]) -> None:
-    placement = along(np.array(direction, dtype=float), np.array([1.0, 2, 3]))
-    np.testing.assert_allclose(placement[:3, 2], direction)
-    np.testing.assert_allclose(np.linalg.det(placement[:3, :3]), 1.0)
-    np.testing.assert_allclose(placement[:3, :3].T @ placement[:3, :3], np.eye(3), atol=1e-12)
-
-
 def test_ellipsoid_has_the_inertia_that_it_stands_for() -> None:
     axes, mass = np.array([0.3, 0.2, 0.05]), 4.0
     inertia = mass / 5 * np.diag([axes[1] ** 2 + axes[2] ** 2, axes[0] ** 2 + axes[2] ** 2, axes[0] ** 2 + axes[1] ** 2])

@@ -170,13 +170,17 @@ def test_the_exported_model_beats_the_urdf_on_the_held_out_log(result: dict[str,
         assert joint["relative"] == pytest.approx(joint["rmse"] / joint["rms_torque"], rel=0.05)
 
 
-def test_two_processes_give_the_same_result(cell: Path, result: dict[str, Any], tmp_path: Path) -> None:
+def same_result(folder: Path, out: Path) -> None:
+    """Byte by byte, whoever did the work."""
+    assert (folder / "identification.json").read_bytes() == (out / "identification.json").read_bytes()
+
+
+def test_two_processes_give_the_same_result(cell: Path, out: Path, result: dict[str, Any], tmp_path: Path) -> None:
     logs = ("run1.csv", "run2.csv", "--validate", "run3.csv", "--no-report")
     printed = json.loads(done("identify", "arm.urdf", *logs, "--jobs", 2, "--json", "-o", tmp_path, cwd=cell))
     assert printed["verdict"] == result["verdict"]
-    again = json.loads((tmp_path / "identification.json").read_text())
-    assert again["parameters"] == result["parameters"]
-    assert again["validation"] == printed["validation"] == result["validation"]
+    assert printed["validation"] == result["validation"]
+    same_result(tmp_path, out)
     assert not (tmp_path / "report.html").exists()
 
 
@@ -250,15 +254,13 @@ def test_outputs_never_replace_inputs(cell: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_cluster_gives_the_same_result(cell: Path, result: dict[str, Any], tmp_path: Path) -> None:
+def test_a_cluster_gives_the_same_result(cell: Path, out: Path, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     logs = ("run1.csv", "run2.csv", "--validate", "run3.csv", "--no-report")
     with distributed.LocalCluster(**options) as cluster:
         done("identify", "arm.urdf", *logs, "--scheduler", cluster.scheduler_address, "-o", tmp_path, cwd=cell)
-    again = json.loads((tmp_path / "identification.json").read_text())
-    assert again["parameters"] == result["parameters"]
-    assert again["validation"] == result["validation"]
+    same_result(tmp_path, out)
 
 
 @pytest.mark.parametrize(("symbol", "shape", "truth"), [("Ft", "time", 0.4), ("Fd", "width", 0.3)])

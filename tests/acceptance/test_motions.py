@@ -134,13 +134,14 @@ def test_the_demo_finds_a_robot_behind_a_wrong_urdf(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_demo_in_python_is_near_the_truth(tmp_path: Path) -> None:
+    """Torque that builds up while a joint sticks is no lead of the efforts, which would make all rotors too small."""
     demo = ui.demo(tmp_path, seed=3)
     ident, fit = demo.ident, demo.ident.fit
     assert np.mean(np.abs(fit.params - fit.base.of(demo.truth)) <= 3 * fit.bse) > 0.8
-    for symbol in ("Fv", "Fc"):
+    for symbol, near in (("Fv", 0.25), ("Fc", 0.25), ("Ia", 0.07)):
         for joint in ident.model.robot.joints:
             k = ident.model.names.index(f"{symbol}_{joint}")
-            assert ident.theta[k] == pytest.approx(demo.truth[k], rel=0.25)
+            assert ident.theta[k] == pytest.approx(demo.truth[k], rel=near)
     motion = ui.random_fourier(ui.Limits.from_robot(ident.model.robot), 12.0, 8, 5, start=[0.0, -1.2, 1.3, -1.0, -1.2, 0.3])
     motion.write(tmp_path / "motion.csv", rate=200)
     result, log = tmp_path / "identification.json", tmp_path / "log.csv"

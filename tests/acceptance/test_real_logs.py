@@ -71,11 +71,7 @@ def test_panda_sixty_forty(real_logs: Path, tmp_path: Path) -> None:
     cut = 1 + int(np.sum(times < times[0] + 0.6 * (times[-1] - times[0])))
     (tmp_path / "first.csv").write_text("\n".join(lines[:cut]) + "\n")
     (tmp_path / "second.csv").write_text("\n".join([lines[0], *lines[cut:]]) + "\n")
-    project = {
-        "robot": LOCKED,
-        "validation": {"score_cutoff": 10.0},
-        "model": {"friction": ["viscous", "coulomb", "offset"]},
-    }
+    project = {"robot": LOCKED, "validation": {"score_cutoff": 10.0}, "model": {"friction": ["viscous", "coulomb", "offset"]}}
     urdf = real_logs / "panda" / "panda.urdf"
     data = identified(tmp_path, urdf, [tmp_path / "first.csv"], tmp_path / "second.csv", project)
     (score,) = data["validation"]
