@@ -430,15 +430,6 @@ def test_a_motion_too_short_for_inspect_is_said(tmp_path: Path, seconds: float, 
     assert ("note: 2 s of motion is short: `inspect` warns below 5 s" in result.output.replace("\n", " ")) == noted
 
 
-def test_unknown_keys_of_the_section_name_the_nearest() -> None:
-    with pytest.raises(ProjectError, match=r"unknown key 'excitation.budgt'; did you mean 'budget'"):
-        parse_project({"excitation": {"budgt": 2}})
-    with pytest.raises(ProjectError, match=r"unknown key 'excitation.limits.speed'"):
-        parse_project({"excitation": {"limits": {"speed": 2}}})
-    with pytest.raises(ProjectError, match=r"bad value of 'excitation.criterion'"):
-        parse_project({"excitation": {"criterion": "F"}})
-
-
 def test_lists_of_the_section_follow_the_robots_order() -> None:
     robot = Robot.from_urdf(arm_urdf("zyx"), joints=["j3", "j1", "j2"])
     section = parse_project(

@@ -10,7 +10,7 @@ import yaml
 from conftest import arm_urdf, rnea
 from logs import fourier
 
-from urdf_ident.errors import LogError, ModelError, UrdfIdentError
+from urdf_ident.errors import ModelError, UrdfIdentError
 from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
@@ -192,10 +192,7 @@ def edited(folder: Path, edit: dict) -> Project:
         ({"drive.reduction": [[32, 0, 32], [0, -50, 0], [32, 0, 32]]}, "drive.reduction is singular; every motor must move"),
         ({"drive.reduction": [32, 0, 45]}, "drive.reduction is singular"),
         ({"drive.gain": [1.0, 2.0]}, "drive.gain needs 3 finite numbers"),
-        ({"model.motor_friction": {"j3": ["viscus"]}}, "unknown friction term, got 'viscus'; did you mean 'viscous'"),
         ({"model.motor_friction": {"j4": ["viscous"]}}, "'j4', which is no joint; did you mean"),
-        ({"model.friction": ["load-coulomb"]}, "did you mean 'load_coulomb'"),
-        ({"model.friction": [{"term": "stribeck", "velocty": 0.1}]}, "no shape 'velocty'; did you mean 'velocity'"),
     ],
 )
 def test_impossible_drives_and_terms_in_a_project_file(folder: Path, edit: dict, words: str) -> None:
@@ -205,22 +202,6 @@ def test_impossible_drives_and_terms_in_a_project_file(folder: Path, edit: dict,
         project.build_model(robot)
 
 
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({"position": [0, 1]}, "2 columns of position for 3 joints.*one per joint, in the order j3, j1, j2"),
-        ({"position": [0, 1, 2, 2]}, "4 columns of position for 3 joints"),
-        ({"effort": [0]}, "1 columns of effort for 3 joints"),
-        ({"position": [0, 1, 3]}, "no such column, got 3"),
-    ],
-)
-def test_motor_side_column_lists_of_the_wrong_length(folder: Path, columns: dict, words: str) -> None:
-    project = edited(folder, {"log.columns": columns})
-    robot = project.build_robot(folder=folder)
-    with pytest.raises(LogError, match=words):
-        read_recording(folder / "run0", robot, project.log)
-
-
 def test_a_threshold_beyond_the_speeds_and_an_unknown_side(folder: Path) -> None:
     project = edited(folder, {"model.friction": [{"term": "asymmetric", "threshold": 30.0}]})
     _, robot, logs = from_files(folder)
@@ -228,12 +209,3 @@ def test_a_threshold_beyond_the_speeds_and_an_unknown_side(folder: Path) -> None
         identify(project.build_model(robot), logs[:1], project=project)
     with pytest.raises(UrdfIdentError, match="side"):
         edited(folder, {"log.side": {"position": "gear"}})
-
-
-def test_a_current_at_the_motor_without_its_constant(folder: Path) -> None:
-    data = yaml.safe_load((folder / "project.yaml").read_text())
-    data["drive"].pop("gain")
-    project = parse_project(data)
-    _, robot, logs = from_files(folder)
-    with pytest.raises(UrdfIdentError, match=r"drive\.gain"):
-        identify(project.build_model(robot), logs[:1], project=project)

@@ -34,6 +34,7 @@ DRIVES = {
     "wrist": np.array([[-60.0, 0, 0], [0, 45, 0], [0, 32, -32]]),
     "differential": np.array([[-60.0, 0, 0], [0, 30, 30], [0, 30, -30]]),
     "crossed": np.array([[-60.0, 0, 0], [0, 45, 30], [0, 40, 0]]),  # motor 3 does not move joint 3
+    "mixed": np.diag([300.0, -50.0, 40.0]),  # a slide, an endless joint and one about a slanted axis
 }
 COUPLED = ["wrist", "differential", "crossed"]
 #: After the gears.
@@ -45,10 +46,13 @@ def robot_of(name: str) -> Robot:
     if name == "planar":
         return Robot.from_urdf(robot_path("zollo_2r"))
     parts = ['<robot name="spatial">', '<link name="l0"/>']  # no two axes parallel, no centre of mass on an axis
-    for k, axis in enumerate(("0 0 1", "0 1 0", "1 0 0"), 1):
+    turning = (("revolute", "0 0 1"), ("revolute", "0 1 0"), ("revolute", "1 0 0"))
+    mixed = (("prismatic", "0 0 1"), ("continuous", "0 1 0"), ("revolute", "0 0.6 0.8"))
+    for k, (kind, axis) in enumerate(mixed if name == "mixed" else turning, 1):
+        limit = "" if kind == "continuous" else '<limit lower="-2" upper="2" velocity="3" effort="90"/>'
         parts.append(
-            f'<joint name="j{k}" type="revolute"><parent link="l{k - 1}"/><child link="l{k}"/><origin xyz="0.1 0 0.3"/>'
-            f'<axis xyz="{axis}"/><limit lower="-2" upper="2" velocity="3" effort="90"/></joint><link name="l{k}"><inertial>'
+            f'<joint name="j{k}" type="{kind}"><parent link="l{k - 1}"/><child link="l{k}"/><origin xyz="0.1 0 0.3"/>'
+            f'<axis xyz="{axis}"/>{limit}</joint><link name="l{k}"><inertial>'
             f'<origin xyz="0.05 -0.02 0.1"/><mass value="{6 - k}"/><inertia ixx="0.09" ixy="0.01" ixz="0" iyy="0.07" iyz="0" '
             'izz="0.05"/></inertial></link>'
         )
@@ -192,47 +196,6 @@ def test_exact_signals_give_every_identifiable_parameter(name: str, damping: boo
     np.testing.assert_allclose(fit.params, base.of(truth_of(model)), rtol=1e-7, atol=1e-7)
 
 
-def test_exact_signals_of_the_puma_give_every_identifiable_parameter() -> None:
-    robot = Robot.from_urdf(robot_path("puma560"))
-    ratio = np.array([-62.6, 107.8, -53.7, 76.0, 71.9, 76.7])
-    ia, k = np.array([0.78, 2.3, 0.58, 0.19, 0.17, 0.19]), np.full(6, 2000.0)
-    plant = ElasticPlant(robot, stiffness=k, rotor_inertia=ia, ratio=ratio)
-    model = ElasticModel(robot, drive=Drive.build(6, reduction=ratio), friction="none", preload=False)
-    rng = np.random.default_rng(2)
-    q, v, vm = (rng.normal(0, 1.2, (500, 6)) for _ in range(3))
-    qm, tau = q + rng.normal(0, 0.005, (500, 6)), rng.normal(0, 20, (500, 6))
-    turn = np.array([plant.acceleration(np.r_[q[i], qm[i]], np.r_[v[i], vm[i]], tau[i]) for i in range(500)])
-    segment = Segment("exact", 0.0, 1000.0, q, v, turn[:, :6], tau, qm, vm, turn[:, 6:])
-    values = {"Ia": ia, "K": k}
-    terms = [values[p.symbol][robot.joints.index(p.owner)] for p in model.parameters[60:]]
-    base = model.base()
-    expected = base.of(np.concatenate([lumped_inertials(robot).ravel(), terms]))
-    fit = fit_base(accumulate(model, "exact", [segment], RowFilter(1)), base)
-    assert len(base) == 36 + 12
-    seen = np.abs(expected) > 1e-9
-    np.testing.assert_allclose(fit.params[seen], expected[seen], rtol=1e-8)
-
-
-def test_link_rows_alone_have_one_null_direction_the_truth_itself() -> None:
-    model = model_of("spatial", friction="none")
-    segment = exact_segment("spatial")
-    rows = np.zeros((0, len(model.names)))
-    for _, blocks in model.row_blocks(segment):
-        for group, block in zip(model.groups, blocks, strict=True):
-            if group.name.startswith("link:"):
-                wide = np.zeros((len(block), len(model.names)))
-                wide[:, group.columns] = block
-                rows = np.vstack([rows, wide])
-    base = model.base()
-    kept = base.independent[np.abs(rows[:, base.independent]).max(axis=0) > 0]  # a rotor on the base moves no link
-    columns = rows[:, kept]
-    scaled = columns / np.linalg.norm(columns, axis=0)
-    singular = np.linalg.svd(scaled, compute_uv=False)
-    assert singular[-1] < 1e-10 * singular[0] < singular[-2]
-    truth = base.of(truth_of(model))[np.isin(base.independent, kept)]
-    assert np.abs(columns @ truth).max() < 1e-9 * np.abs(columns * truth).max()
-
-
 def test_known_wrenches_on_the_links_are_the_target_of_link_rows() -> None:
     rng = np.random.default_rng(5)
     for rows in ("motor", "sum"):
@@ -352,6 +315,8 @@ def test_a_reloaded_model_has_the_same_columns_and_units(name: str) -> None:
     units = {p.symbol.removesuffix("m"): p.unit for p in model.parameters[30:]}
     assert units == {"Ia": "kg·m²", "Fv": "N·m·s/rad", "Fc": "N·m", "K": "N·m/rad", "D": "N·m·s/rad"}
     assert all(p.nonnegative for p in model.parameters[30:34])
+    slide = {p.name: p.unit for p in model_of("mixed", damping=True).parameters}
+    assert (slide["K_j1"], slide["D_j1"], slide["Ia_j1"]) == ("N/m", "N·s/m", "kg")
 
 
 @pytest.mark.parametrize(
@@ -376,39 +341,3 @@ def test_a_segment_without_motors_is_refused() -> None:
     blind = Segment("x", 0.0, 1.0, segment.q, segment.v, segment.a)
     with pytest.raises(ModelError, match="motors' positions"):
         model_of("spatial").term_columns(blind)
-
-
-def test_sliding_and_endless_joints_balance_too() -> None:
-    joints = (("prismatic", "0 0 1"), ("continuous", "0 1 0"), ("prismatic", "1 0 0"), ("revolute", "0 0.6 0.8"))
-    parts = ['<robot name="mixed">', '<link name="l0"/>']
-    for k, (kind, axis) in enumerate(joints, 1):
-        limit = "" if kind == "continuous" else '<limit lower="-1" upper="1" velocity="3" effort="90"/>'
-        parts.append(
-            f'<joint name="j{k}" type="{kind}"><parent link="l{k - 1}"/><child link="l{k}"/>'
-            f'<origin xyz="0.1 0.05 0.2" rpy="0.2 0.1 0.4"/><axis xyz="{axis}"/>{limit}</joint><link name="l{k}"><inertial>'
-            f'<origin xyz="0.05 -0.02 0.1"/><mass value="{6 - k}"/><inertia ixx="0.09" ixy="0.01" ixz="0" iyy="0.07" iyz="0" '
-            'izz="0.05"/></inertial></link>'
-        )
-    robot = Robot.from_urdf("".join([*parts, "</robot>"]))
-    ratio, k, ia, d = (
-        [300.0, -50.0, 200.0, 40.0],
-        np.array([9e4, 3000, 5e4, 900]),
-        np.array([30.0, 1, 20, 0.4]),
-        np.full(4, 2.0),
-    )
-    plant = ElasticPlant(robot, stiffness=k, rotor_inertia=ia, ratio=ratio, damping=d)
-    model = ElasticModel(robot, drive=Drive.build(4, reduction=ratio), friction="none", damping=True, preload=False)
-    motion = random_motion(robot, 12, seed=4)
-    tau = np.random.default_rng(0).normal(0, 30, (12, 4))
-    turn = np.array(
-        [plant.acceleration(np.r_[motion.q[i], motion.qm[i]], np.r_[motion.v[i], motion.vm[i]], tau[i]) for i in range(12)]
-    )
-    segment = Segment("", 0.0, 1.0, motion.q, motion.v, turn[:, :4], tau, motion.qm, motion.vm, turn[:, 4:])
-    values = {"Ia": ia, "K": k, "D": d}
-    terms = [values[p.symbol][robot.joints.index(p.owner)] for p in model.parameters[40:]]
-    link, motor, _ = model.balance(np.concatenate([lumped_inertials(robot).ravel(), terms]), segment)
-    scale = np.abs(k * (motion.qm - motion.q)).max()
-    assert np.abs(link).max() < 1e-11 * scale
-    assert np.abs(motor - tau).max() < 1e-11 * scale
-    units = {p.name: p.unit for p in model.parameters}
-    assert (units["K_j1"], units["D_j1"], units["Ia_j1"]) == ("N/m", "N·s/m", "kg")

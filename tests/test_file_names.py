@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import run
@@ -28,7 +29,7 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cell")
     (folder / "arm.urdf").write_text(arm_urdf("zy"))
     (folder / "p.yaml").write_text("model: {friction: [viscous, coulomb]}\n")
-    make_log(folder / "plain.csv", Robot.from_urdf(arm_urdf("zy")))
+    make_log(folder / "plain.csv", Robot.from_urdf(arm_urdf("zy")), seconds=8.0)
     assert run("identify", "arm.urdf", "plain.csv", "-c", "p.yaml", "--force", "-o", "plain", cwd=folder).returncode in (0, 1)
     return folder
 
@@ -55,14 +56,20 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("line", COMMANDS)
+@pytest.fixture(scope="module", params=COMMANDS)
+def command(request: pytest.FixtureRequest, cell: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Any]:
+    """A command, and what it does with a log of a plain name."""
+    line = request.param
+    words = line.replace("LOG", "plain.csv").replace("OUT", str(tmp_path_factory.mktemp("plain") / "out")).split()
+    return line, run(*words, cwd=cell, report=True)
+
+
 def test_every_command_reads_a_log_of_any_name_or_refuses_it_before_the_work(
-    line: str, odd: str, cell: Path, tmp_path: Path
+    command: tuple[str, Any], odd: str, cell: Path, tmp_path: Path
 ) -> None:
+    line, plain = command
     words = [odd if word == "LOG" else word.replace("OUT", str(tmp_path / "out")) for word in line.split()]
     result = run(*words, cwd=cell, report=True)
-    words = [word.replace(odd, "plain.csv").replace(str(tmp_path), str(tmp_path / "plain")) for word in words]
-    plain = run(*words, cwd=cell, report=True)
     assert result.returncode == plain.returncode, result.stderr
     assert len(result.stderr.splitlines()) == len(plain.stderr.splitlines())
     for text in (result.stdout, result.stderr):
@@ -76,14 +83,17 @@ def test_every_command_reads_a_log_of_any_name_or_refuses_it_before_the_work(
             json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8")
 
 
-def test_a_process_of_its_own_prints_such_names(odd: str, cell: Path, tmp_path: Path) -> None:
+def test_a_process_of_its_own_prints_such_names(cell: Path, tmp_path: Path) -> None:
     """With the streams of a real process, which encode strictly."""
-    command = [sys.executable, "-m", "urdf_ident", "inspect", odd, "missing\udcff.csv", "--robot", "arm.urdf"]
-    for words in (command[:5] + command[6:], command):
-        result = subprocess.run(words, cwd=cell, capture_output=True, check=False)
+    names = [f"{name}.csv" for name in ODD]
+    for cut, name in enumerate(names, 1):  # a log is not given twice
+        (tmp_path / name).write_text("\n".join((cell / "plain.csv").read_text().splitlines()[:-cut]))
+    for more, codes in (([], (0, 1)), (["missing\udcff.csv"], (2,))):
+        words = [sys.executable, "-m", "urdf_ident", "inspect", *names, *more, "--robot", str(cell / "arm.urdf")]
+        result = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False)
         result.stdout.decode("utf-8")
-        assert result.returncode in (0, 1) if words is not command else result.returncode == 2
-        assert len(result.stderr.decode("utf-8").splitlines()) == (words is command)
+        assert result.returncode in codes, result
+        assert len(result.stderr.decode("utf-8").splitlines()) == len(more)
 
 
 def test_the_name_is_for_messages_and_the_file_is_read(odd: str, cell: Path) -> None:

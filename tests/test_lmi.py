@@ -157,15 +157,6 @@ def test_reported_terms_are_those_of_theta(poor):
         np.testing.assert_allclose(solution.psd_margins, expected, rtol=1e-6)
 
 
-def test_a_reduced_factor_gives_the_same_answer(poor):
-    stacked = np.linalg.qr(np.column_stack([poor.R, poor.rho]), mode="r")
-    R, rho = stacked[:, :-1], stacked[:, -1]
-    problem = LmiProblem(poor.prior, poor.parameters)
-    full, reduced = problem.solve(poor.R, poor.rho), problem.solve(R, rho)
-    assert reduced.objective == pytest.approx(full.objective, rel=1e-7)
-    np.testing.assert_allclose(poor.prior.root @ (full.theta - reduced.theta), 0, atol=1e-3)
-
-
 # ------------------------------------------------------------------------------------------------------- physics
 
 

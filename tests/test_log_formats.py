@@ -572,15 +572,6 @@ def test_controller_states_and_types_that_nobody_knows(tmp_path: Path, robot: Ro
     assert any("/odd" in note for note in log.notes)
 
 
-def test_real_bag_of_a_robot_with_another_name(data: Path) -> None:
-    pytest.importorskip("rosbags")
-    robot = Robot.from_urdf(data / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
-    log = read_recording(data / "bags/franka_panda_exciting_trajectory.db3", robot)
-    assert len(log) == 727
-    assert any("fer_joint1 for panda_joint1" in note for note in log.notes)
-    assert 23 < log.time[-1] < 25
-
-
 # ---- LeRobot --------------------------------------------------------------------------------------------
 
 

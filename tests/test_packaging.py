@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -39,6 +40,7 @@ def names(requirements: list[str]) -> set[str]:
     return {re.split(r"[\[<>=~! ]", text)[0].lower() for text in requirements} - {"urdf-ident"}
 
 
+@functools.cache
 def imported(folder: str) -> dict[str, Path]:
     """Distributions that a folder's modules import, and a module that does."""
     modules = [*(ROOT / folder).rglob("*.py"), *(p for p in (ROOT / folder).rglob("*") if p.is_file() and python_script(p))]

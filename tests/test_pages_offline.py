@@ -83,10 +83,19 @@ def check_page(address: str, folder: Path, least: int, *, loopback: bool = True)
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("demo")
-    assert run("demo", "-o", str(out)).returncode == 0
-    return out
+def pages(work: Path) -> list[Path]:
+    """Every kind of page: of a result, of a validation, of a fleet, and of the player."""
+    for name in ("log0", "log1"):
+        (work / "fleet" / name).mkdir(parents=True)
+        shutil.copy(work / f"{name}.csv", work / "fleet" / name)
+    for line in (
+        "identify arm.urdf log0.csv --validate log1.csv -o out",
+        "validate out/identification.json log2.csv",
+        "fleet arm.urdf fleet/* -o result",
+        "play arm.urdf log2.csv --html out/motion.html",
+    ):
+        assert run(*line.split(), cwd=work, report=True).returncode in (0, 1), line
+    return sorted(work.rglob("*.html"))
 
 
 def test_the_browser_of_these_tests_notices_a_request_and_a_broken_rule(tmp_path: Path) -> None:
@@ -101,15 +110,8 @@ def test_the_browser_of_these_tests_notices_a_request_and_a_broken_rule(tmp_path
     assert len(console) == 2
 
 
-def test_reports_are_offline(demo: Path, tmp_path: Path) -> None:
-    run("validate", str(demo / "identification.json"), str(demo / "held_out.csv"), report=True)
-    for name in ("log_1", "log_2"):
-        (demo / "fleet" / name).mkdir(parents=True)
-        (demo / "fleet" / name / "log.csv").write_bytes((demo / f"{name}.csv").read_bytes())
-    run("fleet", str(demo / "wrong.urdf"), str(demo / "fleet" / "*"), "-o", str(demo / "result"))
-    names = {path.name for path in demo.rglob("*.html")}
-    assert {"report.html", "validation.html", "motion.html", "fleet.html"} <= names
-    pages = sorted(path for path in demo.rglob("*.html"))
+def test_reports_are_offline(pages: list[Path], tmp_path: Path) -> None:
+    assert {"report.html", "validation.html", "motion.html", "fleet.html"} <= {path.name for path in pages}
     for k, page in enumerate(pages):
         text = page.read_text(encoding="utf-8")
         rule = re.search(r"script-src ([^;]*)", text.replace("&#39;", "'"))

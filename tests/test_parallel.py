@@ -199,14 +199,6 @@ def connected(path: Path) -> str:
     raise TimeoutError
 
 
-def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
-    monkeypatch.setattr(parallel, "_PATIENCE", 0.5)
-    with pytest.raises(SchedulerError, match="does not answer") as caught, parallel.workers(scheduler="tcp://127.0.0.1:9"):
-        pass
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize("answer", [b"HTTP/1.0 400 Bad request\r\n\r\n", None])
 def test_another_program_in_place_of_a_scheduler_is_one_line(answer: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="the extra `cluster` is not installed")

@@ -12,7 +12,6 @@ from conftest import arm_urdf
 from urdf_ident.errors import EstimationError, LogError, ProjectError
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.repetitions import lack_of_fit, likelihood_weights, scatter_sigma
-from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -358,17 +357,6 @@ def test_the_switch_of_the_project_file() -> None:
     assert parse_project({"signals": {"periodic": "off"}}).signal_config().periodic == "off"
     with pytest.raises(ProjectError, match=r"signals\.periodic.*auto"):
         parse_project({"signals": {"periodic": 3}})
-
-
-def test_joint_side_and_wire_formats_share_one_reader(model: DynamicModel, tmp_path: Path) -> None:
-    """From a CSV on: what the reader gives repeats as well as what was recorded."""
-    recording = record(model, 4, 8)
-    names = ["t", *(f"q_{j}" for j in recording.joints), *(f"tau_{j}" for j in recording.joints)]
-    rows = np.column_stack([recording.time, recording.position, recording.effort])
-    np.savetxt(tmp_path / "log.csv", rows, delimiter=",", header=",".join(names), comments="", fmt="%.9g")
-    averaged = prepared(model, read_recording(tmp_path / "log.csv", model.robot)).conditioned.averaged
-    assert averaged is not None
-    assert averaged.count == 4
 
 
 def test_a_real_axis_with_encoder_noise(data: Path) -> None:

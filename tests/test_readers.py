@@ -16,7 +16,6 @@ from urdf_ident.logs.formats.choice import open_table
 from urdf_ident.logs.read import LogLayout, expand_logs, read_readable, read_recording, read_recordings
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.parallel import workers
 from urdf_ident.project import parse_project
 
 # Document order (zeta, alpha, slide) differs from Pinocchio's alphabetical order of siblings (alpha, zeta).
@@ -276,23 +275,6 @@ def test_a_joint_whose_name_ends_like_a_unit_keeps_it(tmp_path: Path) -> None:
     np.testing.assert_array_equal(log.position[0], [1.0, 2.0])
 
 
-def test_processes_read_what_one_process_reads(tmp_path: Path, robot: Robot) -> None:
-    paths = [write(tmp_path, table(n), f"run{n}.csv") for n in (3, 5, 7)]
-    one = read_recordings(paths, robot)
-    with workers(3):
-        three = read_recordings(paths, robot)
-    for a, b in zip(one, three, strict=True):
-        assert (a.name, a.sha256, a.joints) == (b.name, b.sha256, b.joints)
-        np.testing.assert_array_equal(a.position, b.position)
-        assert not b.position.flags.writeable
-    paths[1].write_text("")
-    with workers(3), pytest.raises(LogError, match=r"run5\.csv: the log is empty.*remove it") as caught:
-        read_recordings(paths, robot)
-    assert caught.value.remedy
-    with workers(2), pytest.raises(MissingFileError, match=r"none\.csv"):
-        read_recordings([paths[0], tmp_path / "none.csv"], robot)
-
-
 def test_a_rate_counts_instead_of_the_headers_clock_and_both_are_said(tmp_path: Path, robot: Robot) -> None:
     path = write(tmp_path, table())
     plain, rated = (read_recording(path, robot, LogLayout(rate=rate)) for rate in (None, 50.0))
@@ -406,11 +388,6 @@ def test_links_to_missing_files_are_reported_and_folders_below_are_searched(tmp_
     assert [log.name for log in expand_logs([tmp_path / "day=*" / "**" / "*.csv"])] == ["c"]
 
 
-def test_missing_file(tmp_path: Path, robot: Robot) -> None:
-    with pytest.raises(MissingFileError, match="log not found"):
-        read_recording(tmp_path / "none.csv", robot)
-
-
 def test_all_logs_that_cannot_be_read_are_named_and_may_be_left_out(tmp_path: Path, robot: Robot) -> None:
     texts = {"good": table(), "torn": "", "other": table(5), "words": "no,log\n1,2\n"}
     paths = [write(tmp_path, text, f"{name}.csv") for name, text in texts.items()]
@@ -487,26 +464,3 @@ def test_hundred_thousand_rows_are_read_fast(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.delete(read, 777, axis=0), np.delete(values, 777, axis=0))
     assert np.isnan(read[777]).all()
     assert elapsed < 5.0  # about 0.6 s; the bound only catches a row-by-row parser on a busy machine
-
-
-# ---- real logs -----------------------------------------------------------------------------------
-
-
-def test_real_panda_log(data: Path) -> None:
-    robot = Robot.from_urdf(data / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
-    log = read_recording(data / "panda/panda_exciting.csv", robot)
-    raw = np.loadtxt(data / "panda/panda_exciting.csv", delimiter=",", skiprows=1)
-    np.testing.assert_array_equal(log.effort, raw[:, 15:22])
-    assert "numbered columns" in log.notes[0]
-
-
-def test_real_ur10e_logs(data: Path) -> None:
-    robot = Robot.from_urdf(data / "ur10e/ur10e.urdf")
-    layout = LogLayout(columns={"time": 0, "position": list(range(1, 7)), "effort": list(range(13, 19))}, units={"effort": "A"})
-    sources = expand_logs([data / "ur10e"], layout)
-    assert len(sources) == 7
-    log = read_recording(sources[0], robot, layout)
-    raw = np.loadtxt(sources[0].path, delimiter=",")
-    elbow = robot.order.index("elbow_joint")
-    np.testing.assert_array_equal(log.effort[:, robot.index("elbow_joint")], raw[:, 13 + elbow])
-    assert log.effort_unit == "A"

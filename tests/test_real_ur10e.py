@@ -15,9 +15,8 @@ from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
-from urdf_ident.statistics.accumulate import accumulate, build_statistics
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
 SCORE_CUTOFF = 9.4  # [Hz]
@@ -68,14 +67,6 @@ def test_leave_one_log_out_from_one_statistic(model, logs, statistics) -> None:
     assert over_logs(errors) <= 1.47  # a peer's WLS: 1.443
 
 
-def test_leaving_a_log_out_of_the_statistic_is_leaving_out_its_rows(model, logs, statistics) -> None:
-    base, left_out = model.base(), logs[2]
-    again = build_statistics(model, [log for log in logs if log is not left_out])
-    first, second = (fit_base(part, base) for part in (statistics.without([left_out.name]), again))
-    np.testing.assert_allclose(first.params, second.params, rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(first.bse, second.bse, rtol=1e-9)
-
-
 @pytest.mark.parametrize("k", range(7))
 def test_eight_seconds_are_enough_for_a_plausible_robot(project, model, logs, k: int) -> None:
     """Poor data: the default keeps the robot possible and close to the URDF; WLS alone is far off."""
@@ -99,19 +90,3 @@ def test_eight_seconds_are_enough_for_a_plausible_robot(project, model, logs, k:
     assert ident.consistency.consistent
     ratio = ident.bodies[:, 0] / ident.prior.theta0[: model.n_inertial : 10]
     assert ((ratio > 0.5) & (ratio < 2.0)).all()
-
-
-def test_full_logs_lose_nothing_to_consistency(project, model, logs) -> None:
-    recordings = [log.recording for log in logs]
-    ident = identify(model, recordings[:-1], held_out=recordings[-1:], project=project)
-    found = ident.validation[0]
-    assert found["mean_rmse"] <= 1.01 * found["fit_mean_rmse"]
-    assert found["mean_rmse"] < 0.5 * found["urdf_friction_mean_rmse"] < 0.5 * found["urdf_mean_rmse"]
-
-
-def test_short_statistic_is_the_beginning_of_the_long_one(model, logs) -> None:
-    log = logs[0]
-    segment = log.segments[0]
-    row_filter = RowFilter(log.conditioned.factor)
-    short = accumulate(model, log.name, [segment.slice(0, 800)], row_filter)
-    assert sum(short.rows.values()) == model.n * row_filter.output_rows(800)

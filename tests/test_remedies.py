@@ -6,7 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -172,17 +174,23 @@ MORE = {
 }
 
 
+def written(folder: Path, log: Log, project: Mapping[str, Any], *, velocity: bool) -> Run:
+    (folder / "arm.urdf").write_text(ARM.urdf)
+    path = write_csv(folder / "run.csv", ARM.joints, log["t"], log["q"], log["tau"], log["v"] if velocity else None)
+    return Run(ui.Project.model_validate(project), path)
+
+
+@cache
+def true_motion_of(*, still: bool, velocity: bool) -> np.ndarray:
+    """What the estimate gets of the log without a fault, in a right project."""
+    with TemporaryDirectory() as folder:
+        held = {"robot": {"lock": {"j4": HELD}}} if still else {}
+        return written(Path(folder), sound(still=still), held, velocity=velocity).motion()
+
+
 @pytest.mark.parametrize(("id", "fault"), [*FAULTS.items(), *MORE.values()], ids=[*map(str, FAULTS), *MORE])
 def test_the_settings_of_a_remedy_cure_what_is_judged(tmp_path: Path, id: Id, fault: Fault) -> None:
-    (tmp_path / "arm.urdf").write_text(arm_urdf("zyyx"))
-
-    def written(name: str, log: Log, project: Mapping[str, Any]) -> Run:
-        path = write_csv(tmp_path / name, ARM.joints, log["t"], log["q"], log["tau"], log["v"] if fault.velocity else None)
-        return Run(ui.Project.model_validate(project), path)
-
-    right = sound(still=fault.still)
-    held = {"robot": {"lock": {"j4": HELD}}} if fault.still else {}
-    wrong = written("wrong.csv", fault.log(right), fault.project)
+    wrong = written(tmp_path, fault.log(sound(still=fault.still)), fault.project, velocity=fault.velocity)
     told = next(item for item in wrong.judged(id) if item.id is id)
     assert told.remedy is not None
     assert told.remedy.settings
@@ -193,9 +201,8 @@ def test_the_settings_of_a_remedy_cure_what_is_judged(tmp_path: Path, id: Id, fa
         }
     cured = wrong.after(told.remedy)
     assert [str(item) for item in cured.judged(id)] == []
-    truth = written("sound.csv", right, held)
     if id is not Id.EFFORT_WITHOUT_GRAVITY:
-        cured_motion, true_motion = cured.motion(), truth.motion()
+        cured_motion, true_motion = cured.motion(), true_motion_of(still=fault.still, velocity=fault.velocity)
         lost = len(true_motion) - len(cured_motion)  # where efforts are shifted, a few samples end without one
         assert 0 <= lost < 8
         pairs = (true_motion[first : first + len(cured_motion)] for first in range(lost + 1))

@@ -491,13 +491,6 @@ def test_parts_in_time_where_there_is_one_log(robot: Robot) -> None:
     assert laws_of(found.model, 0) >= {"coulomb", "cubic"}
 
 
-def test_listed_laws_are_never_changed(robot: Robot) -> None:
-    logs = make_logs(robot, TRUTH, 2)
-    result = identify(DynamicModel(robot, friction=["viscous", "coulomb"]), logs)
-    assert all(laws_of(result.model, axis) == {"viscous", "coulomb"} for axis in range(3))
-    assert result.selection == {}
-
-
 def test_automatic_friction_goes_through_identify_and_the_file(robot: Robot, tmp_path) -> None:
     logs, visits = make_logs(robot, TRUTH, 3), []
     model = DynamicModel(robot)

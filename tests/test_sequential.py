@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ from logs import Truth, make_log, torques, write_csv
 from typer.testing import CliRunner
 
 from urdf_ident.cli import app
-from urdf_ident.errors import LimitError, LogError
+from urdf_ident.errors import LimitError
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.sequential import Forecast, forecast, joint_errors
 from urdf_ident.logs.read import read_recording
@@ -48,52 +45,11 @@ def first(work: Path) -> Identification:
     return load(work / "first.json")
 
 
-def test_design_after_a_result_whose_friction_was_chosen_by_the_data(work: Path) -> None:
-    """With friction: auto the project's model is not the result's: the result's is designed for."""
-    (work / "p.yaml").write_text("model: {friction: [viscous, coulomb]}\nexcitation: {budget: 0.5, duration: 6}\n")
-    text = in_process(
-        "design", work / "arm.urdf", "-c", work / "p.yaml", "--after", work / "first.json", "-o", work / "next.csv"
-    )
-    assert "friction as in the earlier result" in text
-
-
 def test_design_after_another_robot_is_refused(work: Path) -> None:
     (work / "other.urdf").write_text(arm_urdf("zyy"))
     done = run("design", work / "other.urdf", "--after", work / "first.json", "-o", work / "no.csv")
     assert_refused(done, 2, "another robot", "joint 'j3'", "identification.json")
     assert not (work / "no.csv").exists()
-
-
-def _without_covariance(data: dict[str, Any]) -> None:
-    data["covariance"]["matrix"] = data["covariance"]["matrix"][:-1]
-
-
-def _with_a_word_for_a_number(data: dict[str, Any]) -> None:
-    data["state"]["factor"][0][0] = "much"
-
-
-def _with_a_short_factor(data: dict[str, Any]) -> None:
-    data["state"]["factor"] = [row[:-1] for row in data["state"]["factor"]]
-
-
-def _without_the_factor(data: dict[str, Any]) -> None:
-    del data["state"]["factor"]
-
-
-@pytest.mark.parametrize("damage", [_without_covariance, _with_a_word_for_a_number, _with_a_short_factor, _without_the_factor])
-def test_a_damaged_result_says_so(work: Path, tmp_path: Path, damage: Callable[[dict[str, Any]], None]) -> None:
-    data = json.loads((work / "first.json").read_text())
-    damage(data)
-    (tmp_path / "bad.json").write_text(json.dumps(data))
-    with pytest.raises(LogError, match=r"bad\.json, seal: the content was changed after it was written"):
-        load(tmp_path / "bad.json")
-
-
-@pytest.mark.parametrize("text", ["", "[]", '"text"', "{}", "{"])
-def test_a_file_that_is_no_result_says_so(tmp_path: Path, text: str) -> None:
-    (tmp_path / "bad.json").write_text(text)
-    with pytest.raises(LogError, match=r"bad\.json.*(not an identification|not a result|not JSON)"):
-        load(tmp_path / "bad.json")
 
 
 def test_errors_of_both_logs_together_are_those_of_the_closed_form(first: Identification) -> None:

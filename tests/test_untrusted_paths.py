@@ -237,59 +237,39 @@ BEFORE = "files of a model that `compiled_mjcf` has read, which asks `allowed`"
 PROGRAM = "a xacro file is a program that its package runs (SECURITY.md)"
 PROJECT = "the URDF that a result names: it is compared by its hash and not shown"
 AUDITED = {
-    "cli/check.py:check": GIVEN,
-    "cli/common.py:_Printed._drop": OWN,
-    "cli/common.py:main": OWN,
-    "cli/common.py:open_result": GIVEN,
-    "export/mjcf_patch.py:_files": BEFORE,
-    "export/strict_mjcf.py:readable_mesh": GIVEN,
-    "files/documents.py:parse_yaml": NONE,
-    "files/fileset.py:_hold": GIVEN,
-    "files/fileset.py:_sync": GIVEN,
-    "files/read_write.py:_open_without_waiting": GIVEN,
-    "files/read_write.py:read_bytes": GIVEN,
-    "files/read_write.py:read_stream": GIVEN,
-    "files/read_write.py:read_text": GIVEN,
-    "logs/columns/ranges.py:joint_ranges": ASKED,
-    "logs/formats/bags.py:_opened": ASKED,
-    "logs/formats/choice.py:_kind": GIVEN,
-    "logs/formats/lerobot.py:_info": ASKED,
-    "logs/formats/lerobot.py:_of_version_3": ASKED,
-    "logs/formats/matlab.py:open_matlab": GIVEN,
-    "logs/formats/parquet.py:_batches": GIVEN,
-    "logs/formats/parquet.py:_count": GIVEN,
-    "logs/formats/streams.py:_unpacked": GIVEN,
-    "logs/formats/text.py:TextTable._by_arrow": NONE,
-    "logs/formats/text.py:TextTable._parsed": NONE,
-    "logs/formats/variables.py:_member": NONE,
-    "logs/formats/variables.py:open_hdf5": GIVEN,
-    "logs/formats/variables.py:open_numpy": GIVEN,
-    "logs/remote.py:_reached": NETWORK,
-    "logs/remote.py:_copied": NETWORK,
-    "logs/tables.py:file_hash": GIVEN,
-    "model/meshes.py:load_mesh": GIVEN,
-    "model/description.py:_expanded": PROGRAM,
-    "model/description.py:read_description": GIVEN,
-    "model/mjcf.py:_refuse_files_elsewhere": ASKED,
-    "model/mjcf.py:compiled_mjcf": ASKED,
-    "motion/collision/world.py:read_world": GIVEN,
-    "motion/files.py:read_trajectory": GIVEN,
-    "motion/files.py:why_recorded": GIVEN,
-    "pipeline/experiment.py:_load_for": GIVEN,
-    "pipeline/fleet.py:fleet": OWN,
-    "project.py:load_project": GIVEN,
-    "provenance.py:computing": OWN,
-    "report/template.py:_text": OWN,
-    "result/evidence/traces.py:read_series": OWN,
-    "result/files/exports.py:check_source": PROJECT,
-    "result/files/exports.py:write_mjcf": BEFORE,
-    "result/files/load.py:load": GIVEN,
-    "simulation/truth.py:read_truth": GIVEN,
-    "viz/page.py:_assemble": OWN,
-    "viz/player.py:_bridge": OWN,
-    "viz/player.py:_open": NONE,
-    "viz/scene.py:_add_file": GIVEN,
-    "viz/scene.py:_with_own_images.inlined": GIVEN,
+    place: why
+    for why, places in {
+        GIVEN: """
+            cli/check.py:check cli/common.py:open_result export/strict_mjcf.py:readable_mesh files/fileset.py:_hold
+            files/fileset.py:_sync files/read_write.py:_open_without_waiting files/read_write.py:read_bytes
+            files/read_write.py:read_stream files/read_write.py:read_text logs/formats/choice.py:_kind
+            logs/formats/matlab.py:open_matlab logs/formats/parquet.py:_batches logs/formats/parquet.py:_count
+            logs/formats/streams.py:_unpacked logs/formats/variables.py:open_hdf5
+            logs/formats/variables.py:open_numpy logs/tables.py:file_hash model/meshes.py:load_mesh
+            model/description.py:read_description motion/collision/world.py:read_world
+            motion/files.py:read_trajectory motion/files.py:why_recorded pipeline/experiment.py:_load_for
+            project.py:load_project result/files/load.py:load simulation/truth.py:read_truth viz/scene.py:_add_file
+            viz/scene.py:_with_own_images.inlined
+        """,
+        OWN: """
+            cli/common.py:_Printed._drop cli/common.py:main pipeline/fleet.py:fleet provenance.py:computing
+            report/template.py:_text result/evidence/traces.py:read_series viz/page.py:_assemble
+            viz/player.py:_bridge
+        """,
+        BEFORE: "export/mjcf_patch.py:_files result/files/exports.py:write_mjcf",
+        NONE: """
+            files/documents.py:parse_yaml logs/formats/text.py:TextTable._by_arrow
+            logs/formats/text.py:TextTable._parsed logs/formats/variables.py:_member viz/player.py:_open
+        """,
+        ASKED: """
+            logs/columns/ranges.py:joint_ranges logs/formats/bags.py:_opened logs/formats/lerobot.py:_info
+            logs/formats/lerobot.py:_of_version_3 model/mjcf.py:_refuse_files_elsewhere model/mjcf.py:compiled_mjcf
+        """,
+        NETWORK: "logs/remote.py:_reached logs/remote.py:_copied",
+        PROGRAM: "model/description.py:_expanded",
+        PROJECT: "result/files/exports.py:check_source",
+    }.items()
+    for place in places.split()
 }
 #: Folders and modules whose openings are of their own temporary files or of the memory of this process.
 APART = ("faults/",)

@@ -721,22 +721,6 @@ def test_browser_draws_mesh_files(browse, tmp_path: Path) -> None:
     assert ((image[..., 0] > image[..., 1] + 50) & (image[..., 2] > image[..., 1] + 50)).sum() > 300
 
 
-def test_browser_opens_the_live_page(browse, tmp_path: Path) -> None:
-    robot = Robot.from_urdf(arm_urdf("zyy"))
-    page, _ = player_page(robot, waves(robot))
-
-    class Live:
-        def __init__(self, url: str) -> None:
-            self.url = url
-
-        def as_uri(self) -> str:
-            return self.url
-
-    with Server(page) as server:
-        document, _ = browse(Live(server.url), "--dump-dom", at=0.5)
-    assert re.search(r"0\.50 <span>/ 4\.00 s", document)
-
-
 def test_another_motion_beside_the_first_is_drawn_translucent_at_the_same_time() -> None:
     robot = Robot.from_urdf(robot_path("szabo_3r"))
     time = np.linspace(0.0, 2.0, 101)

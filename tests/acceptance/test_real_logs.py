@@ -50,6 +50,7 @@ def test_ur10e(real_logs: Path, tmp_path: Path) -> None:
     assert data["drive"]["gain"] == pytest.approx([11.976, 11.976, 9.8386, 10.763, 10.763, 10.763], rel=0.01)
     (score,) = data["validation"]
     assert score["mean_rmse"] < 1.64
+    assert score["mean_rmse"] <= 1.01 * score["fit_mean_rmse"]  # consistent bodies cost nothing
     assert score["mean_rmse"] < 0.5 * score["urdf_friction_mean_rmse"] < 0.5 * score["urdf_mean_rmse"]
     assert data["verdict"]["level"] in ("good", "usable")
     assert data["consistency"]["consistent"]

@@ -92,8 +92,8 @@ def test_identify_is_refused(cell: Path, nowhere: Path, arguments: tuple[str, ..
     refused(*given, matching=expressions, cwd=cell)
 
 
-@pytest.mark.slow
-def test_a_scheduler_that_does_not_answer_is_one_line(cell: Path, nowhere: Path) -> None:
+def test_a_scheduler_that_does_not_answer_is_one_line(cell: Path, nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("urdf_ident.parallel._PATIENCE", 0.5)
     arguments = ("identify", "arm.urdf", "run1.csv", "--scheduler", "tcp://127.0.0.1:9", "-o", nowhere)
     refused(*arguments, matching=("127.0.0.1:9", "answer"), cwd=cell)
 
