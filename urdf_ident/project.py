@@ -372,7 +372,7 @@ def parse_project(data: Any, where: str = "project file") -> Project:
             remedy = f"write {' or '.join(elsewhere)}" if elsewhere else nearest(path[-1], _keys(path[:-1])) + comma
             raise ProjectError(f"unknown key '{key}'", where=where, remedy=remedy) from error
         if not key:  # the error concerns the whole file
-            raise ProjectError("sections contradict each other", where=where, got=problem["msg"]) from error
+            raise ProjectError("sections contradict each other", where=where, got=_expected(problem)) from error
         if problem["type"] == "missing":
             raise ProjectError(f"'{key}' is missing", where=where, got=repr(problem["input"])[:80], remedy=_READ) from error
         expected = " or ".join(dict.fromkeys(_expected(item) for item in error.errors() if _place(item) == _place(problem)))

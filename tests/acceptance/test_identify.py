@@ -168,6 +168,26 @@ def test_two_processes_give_the_same_result(cell: Path, out: Path, result: dict[
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.parametrize(("solver", "tolerance"), [("CLARABEL", 1e-5), ("SCS", 1e-3)])
+def test_solvers_of_the_lmi_agree(
+    cell: Path, result: dict[str, Any], ident: ui.Identification, solver: str, tolerance: float, tmp_path: Path
+) -> None:
+    """As the same torques, relative to their size, and the same objective."""
+    (tmp_path / "project.yaml").write_text(f"consistency: {{method: lmi, solver: {solver}}}")
+    logs = ("run1.csv", "run2.csv", "--no-report", "-c", tmp_path / "project.yaml")
+    done("identify", "arm.urdf", *logs, "-o", tmp_path, cwd=cell)
+    again = json.loads((tmp_path / "identification.json").read_text())
+    assert again["solver"]["name"] == solver
+    objective, other = (
+        x["solver"]["objective"]["data"] + x["solver"]["weight"] * x["solver"]["objective"]["prior"] for x in (result, again)
+    )
+    assert other == pytest.approx(objective, rel=0.1 * tolerance)
+    _, q, v, a = motion(3)
+    torques = ident.torque(q, v, a)
+    difference = ui.load(tmp_path / "identification.json").torque(q, v, a) - torques
+    assert (difference.std(axis=0) < tolerance * torques.std(axis=0)).all()
+
+
 def test_a_result_is_poor_where_the_efforts_are_noise(cell: Path, tmp_path: Path) -> None:
     """Files are written, and the exit code is 1."""
     head, *rows = (cell / "run1.csv").read_text().splitlines()

@@ -109,6 +109,13 @@ def test_a_scheduler_that_does_not_answer_is_one_line(cell: Path, nowhere: Path,
         ("log: {units: {effort: parsec}}", ("parsec",)),
         ("drive: {gain: [1, 2]}", ("gain", "3")),
         ("a: [", ("project.yaml",)),
+        ("excitation: {global_start: genetic}", ("excitation.global_start", "genetic", "differential_evolution")),
+        ("consistency: {solver: NONE}", ("consistency.solver", "not installed", "NONE", "CLARABEL", "SCS")),
+        ("{estimation: {essential: {rule: none}}, consistency: {method: essential}}", ("contradict", "got consistency.method")),
+        (
+            "{estimation: {essential: {rule: relative_std, limit: 1.0e-6}}, consistency: {method: essential}}",
+            ("no parameter is essential", "essential.limit", "method: lmi"),
+        ),
     ],
 )
 def test_a_wrong_project_file_names_the_key(cell: Path, nowhere: Path, text: str, expressions: tuple[str, ...]) -> None:
@@ -134,6 +141,11 @@ DAMAGED: dict[str, tuple[Change, int, tuple[str, ...]]] = {
     "empty": (lambda text: "", 2, ("empty",)),
     "header alone": (lambda text: text.splitlines()[0], 2, ("log.csv|log:",)),
     "a joint too few": (_without("q_j2"), 2, ("j2",)),
+    "motor encoder of one joint": (
+        lambda text: "\n".join(f"{row},{0.01 * k if k else 'qm_j2'}" for k, row in enumerate(text.splitlines())),
+        2,
+        ("qm_j1", "1 of 3 joints", r"remove all qm_\*"),
+    ),
     "a joint too many": (lambda text: text.replace("tau_j3", "tau_j9", 1), 2, ("j9|j3",)),
     "binary": (lambda text: b"\x00\x01\x02" * 1000, 2, ("log",)),
     "pickle": (lambda text: b"\x80\x05" + b"\x07\x00" * 500, 2, ("pickle",)),

@@ -230,7 +230,7 @@ def _by_cvxpy(form: ConicForm, solver: str) -> tuple[Array | None, Sequence[Arra
             problem.solve(solver=solver.upper())
     except (cp.error.SolverError, ArithmeticError, ValueError) as error:
         raise SolverError(
-            f"{solver} cannot solve it: {str(error).splitlines()[0][:120]}",
+            f"{solver} cannot solve it: {str(error).splitlines()[0][:120].rstrip('.')}",
             status="failed",
             where="consistency.solver",
             remedy="name another solver, or leave the key out",
