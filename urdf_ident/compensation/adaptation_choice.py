@@ -15,6 +15,7 @@ from ..parallel import each
 from ..samples import Segment
 from ..signals.filters import lowpass
 from ..signals.prepare import PreparedLog
+from ..statistics.choice import standard_error
 from .friction_filter import FilterSettings, replay
 
 #: Candidate time constants [s of motion], and candidate factors on the residual variance.
@@ -25,8 +26,6 @@ MOST_LOGS = 12
 _TOGETHER = 100_000
 #: Settings filtered at a time: all at once would take more memory than the log.
 _FILTERED = 3
-#: A joint is adapted if the mean gain over logs exceeds this many standard errors.
-_SURE = 1.0
 
 
 def choose_adaptation(
@@ -62,27 +61,29 @@ def _squares(
     settings: Sequence[FilterSettings], band: float, logs: Sequence[tuple[Sequence[Segment], Sequence[Array]]]
 ) -> list[tuple[Array, Array]]:
     """Mean squared error of each log without and with adaptation, shape (n,) and (tried, n)."""
-    found = []
-    for (parts, torques), changes in zip(logs, replay(settings, logs), strict=True):
-        before, after = np.zeros(parts[0].v.shape[1]), np.zeros((len(settings), parts[0].v.shape[1]))
-        for part, torque, more in zip(parts, torques, changes, strict=True):
-            static = lowpass(part.total - torque, part.rate, band)
+    squares = []
+    for (segments, torques), adaptations in zip(logs, replay(settings, logs), strict=True):
+        before, after = np.zeros(segments[0].v.shape[1]), np.zeros((len(settings), segments[0].v.shape[1]))
+        for segment, torque, added in zip(segments, torques, adaptations, strict=True):
+            static = lowpass(segment.total - torque, segment.rate, band)
             before += np.sum(static**2, axis=0)
             for k in range(0, len(settings), _FILTERED):
-                error = static[:, None] - lowpass(np.stack([*islice(more, _FILTERED)], axis=1), part.rate, band)
+                error = static[:, None] - lowpass(np.stack([*islice(added, _FILTERED)], axis=1), segment.rate, band)
                 after[k : k + _FILTERED] += np.sum(error**2, axis=0)
-        samples = sum(map(len, parts))
-        found.append((before / samples, after / samples))
-    return found
+        samples = sum(map(len, segments))
+        squares.append((before / samples, after / samples))
+    return squares
 
 
 def _chosen(joints: Sequence[str], tried: Sequence[tuple[float, float]], static: Array, adapted: Array) -> dict[str, Any]:
-    """The best candidate by the mean squared errors of the logs, shape (logs, n) and (logs, tried, n)."""
+    """The best candidate by the mean squared errors of the logs, shape (logs, n) and (logs, tried, n).
+
+    A joint is adapted if the gain over the static model exceeds its error (:mod:`.statistics.choice`).
+    """
     ratio = np.sqrt(adapted.mean(axis=0) / positive(static.mean(axis=0)))  # (tried, n)
     best = int(np.argmin(np.minimum(ratio, 1.0).mean(axis=1)))
     gain = static - adapted[:, best]
-    error = gain.std(axis=0, ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.full(gain.shape[1], np.inf)
-    used = gain.mean(axis=0) > _SURE * error
+    used = gain.mean(axis=0) > standard_error(gain)
     after = np.where(used, adapted[:, best].mean(axis=0), static.mean(axis=0))
     memory, caution = tried[best]
     return {

@@ -118,8 +118,8 @@ class Experts:
         Args:
             x: Shape (N, d), in units of the inputs' standard deviation.
         """
-        apart = x - self.centres[:, None]
-        exponent = self.logweights - 0.5 * (apart @ self.precisions * apart).sum(axis=2).T
+        difference = x - self.centres[:, None]
+        exponent = self.logweights - 0.5 * (difference @ self.precisions * difference).sum(axis=2).T
         share = np.exp(exponent - exponent.max(axis=1, keepdims=True))
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 

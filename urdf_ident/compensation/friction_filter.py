@@ -164,16 +164,16 @@ class FrictionFilter:
             v: Mean velocity, shape (n,) [rad/s or m/s].
             begin, end: First and last velocity, same shape: rows in which a joint reverses are ignored for it.
         """
-        self._update(*self._seen(residual, v, begin, end))
+        self._update(*self._measured(residual, v, begin, end))
         self.bound()
 
-    def _seen(self, residual: Array, v: Array, begin: Array, end: Array) -> tuple[Array, Array, BoolArray]:
+    def _measured(self, residual: Array, v: Array, begin: Array, end: Array) -> tuple[Array, Array, BoolArray]:
         """Residual and columns of rows, zero where a joint rests, and the moving mask; shapes (…, n), (…, n, 2), (…, n)."""
         moving = (np.minimum(begin * np.sign(v), end * np.sign(v)) > self._gate) & np.isfinite(residual)
         return np.where(moving, residual, 0.0), self.settings.columns(np.where(moving, v, 0.0)), moving
 
     def _update(self, residual: Array, columns: Array, moving: BoolArray) -> None:
-        """Updates with one row of :meth:`_seen`; entries of state and covariance are arrays over settings and joints."""
+        """Updates with one row of :meth:`_measured`; entries of state and covariance are arrays over settings and joints."""
         if not moving.any():
             return
         x, P, (dry, viscous) = self._mean, self._cov, np.ascontiguousarray(columns.T)
@@ -199,24 +199,24 @@ class FrictionFilter:
         P[2] += lost * self._spread[1]
         P[5] += (1.0 - decay * decay) * slow
         with_friction = np.stack([dry * P[0] + viscous * P[1], dry * P[1] + viscous * P[2], dry * P[3] + viscous * P[4]])
-        seen = with_friction + P[3:]  # covariance of state and measurement
-        s = dry * seen[0] + viscous * seen[1] + seen[2] + noise
-        left = residual - (dry * x[0] + viscous * x[1])
-        e = left - x[2]
+        covariance = with_friction + P[3:]  # covariance of state and measurement
+        s = dry * covariance[0] + viscous * covariance[1] + covariance[2] + noise
+        unexplained = residual - (dry * x[0] + viscous * x[1])
+        e = unexplained - x[2]
         usual = self._usual + dry * with_friction[0] + viscous * with_friction[1]
         square = e * e
         outlier = moving & (square > _CONTACT**2 * s)
         if outlier.any():  # attributed almost entirely to the rest
-            more = np.where(outlier, _LOOSE * square, 0.0)
-            P[5] += more
-            seen[2] += more
-            s = s + more
-        gain = seen * (moving / s)
+            added = np.where(outlier, _LOOSE * square, 0.0)
+            P[5] += added
+            covariance[2] += added
+            s = s + added
+        gain = covariance * (moving / s)
         x += gain * e
-        P[:2] -= gain[0] * seen[:2]
-        P[2] -= gain[1] * seen[1]
-        P[3:] -= gain * seen[2]
-        ratio = np.minimum(left * left / usual, _MOST)
+        P[:2] -= gain[0] * covariance[:2]
+        P[2] -= gain[1] * covariance[1]
+        P[3:] -= gain * covariance[2]
+        ratio = np.minimum(unexplained * unexplained / usual, _MOST)
         surprise = self.surprise + self._learn * (ratio - self.surprise)
         surprise = np.where(ratio > _JUMP, np.maximum(surprise, ratio), surprise)
         self.surprise = np.where(moving, surprise, self.surprise)
@@ -271,7 +271,7 @@ def replay(
     seconds = np.repeat(np.array(factors) / rates, n)
     running = FrictionFilter([setting.repeated(len(logs)) for setting in settings], seconds, len(logs))
     deviations = np.zeros((2, count + 1, *running.surprise.shape))
-    for k, row in enumerate(zip(*running._seen(*table.reshape(4, count, -1)), strict=True)):
+    for k, row in enumerate(zip(*running._measured(*table.reshape(4, count, -1)), strict=True)):
         running._update(*row)
         deviations[:, k + 1] = running._mean[:2]
     applied = running.bounded(deviations).reshape(2, count + 1, len(settings), len(logs), n)

@@ -144,9 +144,9 @@ def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive) -> GearRipple | N
     orders = np.asarray(HARMONICS, dtype=float)
     rows: list[list[Array]] = [[] for _ in range(drive.n)]
     for log in logs:
-        seen = log.report.recording
-        require_motor_positions(seen, "the log has no motor positions", "log both encoders")
-        pieces, clock = even_pieces(seen)
+        recording = log.report.recording
+        require_motor_positions(recording, "the log has no motor positions", "log both encoders")
+        pieces, clock = even_pieces(recording)
         for piece in pieces:
             if piece.qm is None or len(piece.qm) < 64 or clock.rate < 4 * SLOW:
                 continue

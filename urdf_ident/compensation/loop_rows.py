@@ -135,10 +135,10 @@ def residual_inputs(segment: Segment) -> dict[str, Array | None]:
     Returns:
         Name → shape (N, n) [SI], or None if the segment lacks it.
     """
-    apart = None if segment.qm is None else segment.qm - segment.q
+    deformation = None if segment.qm is None else segment.qm - segment.q
     rate = None if segment.vm is None else segment.vm - segment.v
     return {
-        "deformation": apart,
+        "deformation": deformation,
         "deformation_rate": rate,
         "position": segment.q,
         "velocity": segment.v,

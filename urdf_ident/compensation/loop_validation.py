@@ -23,6 +23,7 @@ from ..samples import ReadOnly, Segment
 from ..signals.periods import find_repetition
 from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
+from ..statistics.choice import chosen, relative_gains, standard_error
 from ..statistics.motions import motions
 from ..units import percent
 from .residual import DEFAULT_INPUTS
@@ -30,8 +31,6 @@ from .three_loop import ThreeLoop, three_loop
 
 #: Largest number of folds of motions, and number of parts in time of a single motion.
 FOLDS, PARTS = 5, 3
-#: Least relative reduction of the held-out squared error.
-LEAST_GAIN = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +114,8 @@ def compare_loops(
         progress: Called with ``"compensation judged on held-out motions"`` and the number of runs.
 
     Returns:
-        The comparison. It chooses no residual unless a kind gains more than its standard error over the folds, and the laws of
-        the sweeps, which are less representative, only if their gain over the best choice from the logs alone is significant
-        (Student's t, 95 %); if no residual is requested, unless they are worse.
+        The comparison. It chooses no residual unless a kind gains, and the laws of the sweeps, which are less representative,
+        only if they gain over the best choice from the logs alone, each by the paired test of :mod:`.statistics.choice`.
 
     Raises:
         LogError, ModelError, EstimationError: See :func:`three_loop`.
@@ -140,48 +138,45 @@ def compare_loops(
     stacked = {name: np.array(folded) for name, folded in errors.items()}
     in_time = f"parts in time of {'one log' if len(logs) == 1 else 'one motion'}"
     what = f"{len(folds)} {in_time if len(pieces) > len(logs) else 'held-out motions'}"
-    laws, (chosen, why) = "logs", _residual(stacked, tuple(kinds), what)
+    laws, (kind, why) = "logs", _residual(stacked, tuple(kinds), what)
     if sweeps:
-        laws, chosen, more = _laws(stacked, chosen, tuple(kinds))
+        laws, kind, more = _laws(stacked, kind, tuple(kinds))
         why = f"{why}; {more}"
     names = tuple(" + ".join(fold) for fold in folds)
-    return HeldOutComparison(model.robot.joints, names, np.array(plain), stacked, laws, chosen, why)
+    return HeldOutComparison(model.robot.joints, names, np.array(plain), stacked, laws, kind, why)
 
 
 def _residual(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> tuple[str, str]:
-    """The kind with the least squared error with the laws of the logs, and the reason."""
+    """The kind of residual to use with the laws of the logs, and the reason."""
     if not kinds:
         return "none", f"friction and links judged on {what}"
-    best, mean, gain_error = _best(errors, "none", kinds)
-    effect = f"{best} lowers the squared error on {what} by {100 * mean:.3g} ± {percent(100 * gain_error)} %"
-    enough = mean > max(LEAST_GAIN, gain_error)
+    taken, best, gain, error = _compared(errors, "none", kinds)
+    effect = f"{best} lowers the squared error on {what} by {100 * gain:.3g} ± {percent(100 * error)} %"
     if len(kinds) == 1:
-        return best, effect if enough else f"{effect}: not significant, used because it was requested"
-    return (best, effect) if enough else ("none", f"{effect}: not significant, not used")
+        return best, effect if taken == best else f"{effect}: not significant, used because it was requested"
+    return taken, effect if taken == best else f"{effect}: not significant, not used"
 
 
-def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tuple[str, str, str]:
-    """Source of the friction laws, kind of residual, and the reason."""
-    from scipy.special import stdtrit
-
-    offered = [candidate("sweeps", kind) for kind in (kinds if len(kinds) == 1 else dict.fromkeys(("none", *kinds)))]
-    best, mean, gain_error = _best(errors, chosen, offered)
-    before, after = (float(rms(errors[name], 0).mean()) for name in (chosen, best))
-    effect = f"friction from the sweeps {{}} the error from {before:.3g} to {after:.3g}"
-    enough = mean > max(LEAST_GAIN, float(stdtrit(len(errors[best]) - 1, 0.95)) * gain_error)  # fewer folds need more
-    if enough if kinds else after <= before:
-        kind = next(kind for kind in ("none", *kinds) if candidate("sweeps", kind) == best)
-        return "sweeps", kind, effect.format("lowers")
-    verb, more = ("raises", "are better") if after > before else ("lowers", "are not significantly worse")
-    return "logs", chosen, f"{effect.format(verb)}: the laws found in the logs {more} and are kept"
+def _laws(errors: Mapping[str, Array], kind: str, kinds: Sequence[str]) -> tuple[str, str, str]:
+    """Source of the friction laws, kind of residual, and the reason; ``kind``: the one chosen with the laws of the logs."""
+    offered = {candidate("sweeps", one): one for one in (kinds if len(kinds) == 1 else ("none", *kinds))}
+    taken, best, _, _ = _compared(errors, kind, tuple(offered))
+    before, after = (float(rms(errors[name], 0).mean()) for name in (kind, best))
+    verb = "raises" if after > before else "lowers"
+    effect = f"friction from the sweeps {verb} the error from {before:.3g} to {after:.3g}"
+    if taken == best:
+        return "sweeps", offered[best], effect
+    more = "are better" if after > before else "are not significantly worse"
+    return "logs", kind, f"{effect}: the laws found in the logs {more} and are kept"
 
 
-def _best(errors: Mapping[str, Array], reference: str, names: Sequence[str]) -> tuple[str, float, float]:
-    """The candidate with the largest mean relative reduction of the squared error, that gain and its standard error."""
-    reference_power = np.mean(errors[reference] ** 2, axis=0)
-    gains = {name: ((errors[reference] ** 2 - errors[name] ** 2) / reference_power).mean(axis=1) for name in names}
-    best = max(names, key=lambda name: float(gains[name].mean()))
-    return best, float(gains[best].mean()), float(gains[best].std(ddof=1) / np.sqrt(len(gains[best])))
+def _compared(errors: Mapping[str, Array], simplest: str, others: Sequence[str]) -> tuple[str, str, float, float]:
+    """The candidate to use, the best of the others, its relative gain over the simplest one and the standard error."""
+    squares = np.array([errors[name] ** 2 for name in (simplest, *others)])
+    gains = relative_gains(squares[0], squares[1:])
+    best = int(np.argmax(gains.mean(axis=1)))
+    taken = (simplest, *others)[chosen(squares)]
+    return taken, others[best], float(gains[best].mean()), float(standard_error(gains[best]))
 
 
 def _held_out(run: Callable[..., ThreeLoop], logs: Sequence[PreparedLog], fold: Sequence[str]) -> tuple[Array, Array]:

@@ -2,23 +2,23 @@
 
 The complexity of a network is chosen on held-out stretches that are *contiguous in time*: neighbouring samples are strongly
 correlated, and random folds would favour overfitting. So would a periodic motion, like most excitations: samples that return
-to a held-out state are excluded from training too.
+to a held-out state are excluded from training too. A joint gets a network if that gains on the held-out stretches by the paired
+test of :mod:`.statistics.choice`.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..errors import EstimationError, MissingExtraError, check_shape
 from ..linalg import Array, BoolArray, positive, solve_triangular, triangle
 from ..parallel import one_thread
+from ..statistics.choice import standard_error
 from .experts import Domain, Experts, TrainedNetwork
 
-#: Least fraction of the variance of held-out stretches that a network must explain to be kept.
-LEAST_GAIN = 0.01
 _CENTRES = {1: (5, 9, 15, 25), 2: (4, 6, 9, 12)}  # per input; few for more inputs, to limit the size of the grid
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
 _COMPONENTS = (1, 2, 3, 4, 6, 8, 11, 15)
@@ -88,37 +88,38 @@ def train_network(
         domain = Domain.of(z)
     except EstimationError:  # the joint did not deform
         return None, 0.0
-    if kind == "rbf":
-        experts, gain = _train_grid(z, y, splits, None if like is None else like.experts)
-    else:
-        experts, gain = _train_mixture(z, y, seed, splits, None if like is None else like.experts, known)
-    return (None, 0.0) if gain < LEAST_GAIN else (TrainedNetwork(centre, scale, experts, domain), gain)
+    start = None if like is None else like.experts
+    if kind == "gmr" and start is not None and known is not None:
+        return TrainedNetwork(centre, scale, _mixture(z, y, len(start), seed, start)[0], domain), known
+    experts, gains = _train_grid(z, y, splits, start) if kind == "rbf" else _train_mixture(z, y, seed, splits, start)
+    if gains.mean() <= standard_error(gains):
+        return None, 0.0
+    return TrainedNetwork(centre, scale, experts, domain), float(gains.mean())
 
 
-def _gain(fit: Callable[[Array, Array], Experts], z: Array, y: Array, splits: Sequence[Split]) -> float:
-    """Fraction of the power of held-out stretches that is explained."""
-    left = 0.0
-    for train, out in splits:
-        guess = fit(z[train], y[train]).predict(z[out])[0] if train.sum() >= _LEAST_ROWS else 0.0
-        left += float(np.sum((y[out] - guess) ** 2))
-    return 1.0 - left / float(np.sum(y**2))
+def _gains(guesses: Sequence[Array | float], y: Array, splits: Sequence[Split]) -> Array:
+    """Power explained by the guess for each held-out stretch, as a fraction of the mean over stretches, shape (stretches,)."""
+    before = np.array([np.mean(y[out] ** 2) for _, out in splits])
+    after = np.array([np.mean((y[out] - guess) ** 2) for guess, (_, out) in zip(guesses, splits, strict=True)])
+    return np.asarray((before - after) / before.mean())
 
 
-def _train_grid(z: Array, y: Array, splits: Sequence[Split], like: Experts | None) -> tuple[Experts, float]:
+def _train_grid(z: Array, y: Array, splits: Sequence[Split], like: Experts | None) -> tuple[Experts, Array]:
+    """The grid and ridge with the largest gain on held-out stretches, and its gains."""
     grids = [like] if like is not None else [_grid(z, count) for count in _CENTRES.get(z.shape[1], (3, 4))]
-    best, chosen = -np.inf, None
+    best, chosen = np.array([-np.inf]), None
     for grid in grids:
         share = grid.gates(z)
         rows = np.column_stack([share, y])
         factors = [triangle(rows[train]) if train.sum() >= _LEAST_ROWS else None for train, _ in splits]
         for ridge in _RIDGES:
-            left = 0.0
-            for factor, (_, out) in zip(factors, splits, strict=True):
-                guess = 0.0 if factor is None else share[out] @ _weights(factor, ridge)
-                left += float(np.sum((y[out] - guess) ** 2))
-            gain = 1.0 - left / float(np.sum(y**2))
-            if gain > best:
-                best, chosen = gain, (grid, share, ridge)
+            guesses = [
+                0.0 if factor is None else share[out] @ _weights(factor, ridge)
+                for factor, (_, out) in zip(factors, splits, strict=True)
+            ]
+            gains = _gains(guesses, y, splits)
+            if gains.mean() > best.mean():
+                best, chosen = gains, (grid, share, ridge)
     if chosen is None:
         raise EstimationError("the residual is not finite", remedy="check the log for NaN or overflow")
     grid, share, ridge = chosen
@@ -154,13 +155,14 @@ def _with_weights(grid: Experts, share: Array, weights: Array, y: Array) -> Expe
     return Experts(grid.centres, grid.precisions, grid.logweights, weights, grid.slopes, variances, False)
 
 
-def _train_mixture(
-    z: Array, y: Array, seed: int, splits: Sequence[Split], like: Experts | None, known: float | None
-) -> tuple[Experts, float]:
+def _train_mixture(z: Array, y: Array, seed: int, splits: Sequence[Split], like: Experts | None) -> tuple[Experts, Array]:
+    """The mixture, and its gains on held-out stretches."""
     experts = _best_mixture(z, y, seed) if like is None else _mixture(z, y, len(like), seed, like)[0]
-    if known is not None:
-        return experts, known
-    return experts, _gain(lambda inputs, torque: _mixture(inputs, torque, len(experts), seed, experts)[0], z, y, splits)
+    guesses = [
+        _mixture(z[train], y[train], len(experts), seed, experts)[0].predict(z[out])[0] if train.sum() >= _LEAST_ROWS else 0.0
+        for train, out in splits
+    ]
+    return experts, _gains(guesses, y, splits)
 
 
 def _best_mixture(z: Array, y: Array, seed: int) -> Experts:

@@ -3,7 +3,8 @@
 Every alternative predicts each fold of the data with parameters that were estimated without it. Two alternatives are compared
 in pairs, fold by fold, because what makes a fold hard makes it hard for both. The error of each row group counts relative to
 that of the simplest alternative, so that neither units nor sizes of torques matter. The simplest alternative is taken unless
-another one beats it by more than the standard error of the difference.
+another one beats it by more than the standard error of the difference (the one-standard-error rule of Breiman, Friedman, Olshen
+and Stone, "Classification and Regression Trees", 1984), which Student's t enlarges for few folds.
 """
 
 from __future__ import annotations
