@@ -20,8 +20,7 @@ from urdf_ident.result.evidence import evidence as evidence_module
 from urdf_ident.result.evidence.evidence import DeviatingPart, Evidence, Range, _deviating, measure_evidence, placeholders
 from urdf_ident.result.evidence.scale import CommonScale, common_scale
 from urdf_ident.result.text.brief import brief, joint_errors
-from urdf_ident.result.verdict.scale_reasons import SCALE_ERRORS, untested
-from urdf_ident.result.verdict.verdict import PEAK_LIMIT, verdict_of
+from urdf_ident.result.verdict.verdict import CONSEQUENCE, PEAK_LIMIT, SCALE_ERRORS, untested, verdict_of
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_log
 from urdf_ident.statistics.statistic import StatisticSet
@@ -362,16 +361,16 @@ def test_what_the_data_do_not_test_is_in_the_first_lines(ident: ui.Identificatio
     trusted = replace(ident, project=ui.Project.model_validate({"drive": {"scale_known": True}}))
     finding = {"id": "time-scale-open", "severity": "info", "joint": None, "message": "", "remedy": None}
     open_ = replace(trusted, inputs=tuple({**log, "findings": [finding]} for log in trusted.inputs))
-    assert untested(open_) == ("the clock",)
+    assert untested(open_) == f"the clock; {CONSEQUENCE}"
     scales = [{**finding, "id": "effort-scale-open", "joints": joints} for joints in (["j2", "j4"], ["j4", "j3"])]
     two = replace(trusted, inputs=tuple({**trusted.inputs[0], "findings": [scale]} for scale in scales))
     assert ident.evidence is not None
     two = replace(two, evidence=replace(ident.evidence, gravity={"j3": 1.1}))
-    assert untested(two) == ("the effort scale of j4",)  # each other log determines j2 and j3
+    assert untested(two) == f"the effort scale of j4; {CONSEQUENCE}"  # each other log determines j2 and j3
     weighed = replace(two, evidence=replace(ident.evidence, gravity={"j4": 1.39}))
-    assert untested(weighed) == ("the effort scale of j4 (gravity torque 1.4 × the URDF's)",)
+    assert untested(weighed) == f"the effort scale of j4 (gravity torque 1.4 × the URDF's); {CONSEQUENCE}"
     tested = replace(trusted, inputs=tuple({**log, "findings": []} for log in trusted.inputs))
-    assert untested(tested) == ()
+    assert untested(tested) == ""
     assert "not tested" not in brief(tested)
 
 
@@ -689,7 +688,7 @@ def test_a_joint_without_effort_does_not_spoil_the_others() -> None:
     ident = ui.identify(ui.DynamicModel(robot, friction=FRICTION), logs)
     assert ident.verdict.level == "usable", ident.verdict
     assert np.isfinite(ident.fit.params).all()
-    assert max(error.identified for error in joint_errors(ident)[1]) < 0.1
+    assert max(error for error, *_ in joint_errors(ident)[1].values()) < 0.1
     found = {parameter.name: value for parameter, value in zip(ident.model.parameters, ident.theta, strict=True)}
     assert found[f"Fv_{robot.joints[1]}"] == pytest.approx(2.0, rel=0.05)
     assert found[f"Fv_{robot.joints[2]}"] == pytest.approx(4.0 / 3.0, rel=0.05)

@@ -21,7 +21,7 @@ from .common import (
     find_logs,
     open_result,
     open_robot,
-    read_readable_logs,
+    read_logs,
     say,
 )
 
@@ -106,7 +106,7 @@ def inspect(
     project, folder, built = open_robot(config, robot, lock)
     if write_project is None:
         project.build_model(built)  # unknown friction laws or joints are an error before `identify` is called
-        recordings, unreadable = read_readable_logs(logs, built, project, skip=True, copies=False)
+        recordings, unreadable = read_logs(logs, built, project, skip=True)
         inspection = examine(built, recordings, project=project, unreadable=unreadable)
     else:
         from ..pipeline.describe import describe

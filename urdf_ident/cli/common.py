@@ -151,7 +151,17 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
     token, typed = _debug.set(debug), _typed.set(tuple(arguments))
     try:
         with inputs_protected(), redirect_stdout(shown), redirect_stderr(notes), nullcontext() if debug else _no_warnings():
-            code = _command(arguments, debug)
+            try:
+                code = int(_parser(next(iter(arguments), ""))(arguments or ["--help"], standalone_mode=False) or 0)
+            except (typer.Abort, KeyboardInterrupt):
+                code = 130
+            except typer.Exit as error:
+                code = error.exit_code
+            except Exception as error:
+                if debug:
+                    raise
+                text, code = error_line(error, arguments)
+                say_aside(f"error: {text}{_already_written()}")
             shown.flush()
             if shown.full and code in (0, JUDGED_BAD):
                 say_aside(f"error: the output cannot be written ({shown.full}){_already_written()}")
@@ -162,33 +172,17 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
         _typed.reset(typed)
 
 
-def _command(arguments: list[str], debug: bool) -> int:
-    """Runs a command, prints its error, and returns its exit code."""
-    try:
-        return int(_parser(next(iter(arguments), ""))(arguments or ["--help"], standalone_mode=False) or 0)
-    except (typer.Abort, KeyboardInterrupt):
-        return 130
-    except typer.Exit as error:
-        return error.exit_code
-    except Exception as error:
-        if debug:
-            raise
-        text, code = error_line(error, arguments)
-        say_aside(f"error: {text}{_already_written()}")
-        return code
-
-
-def optional_lines(write: Callable[[], list[str]]) -> list[str]:
+def optional_lines(write: Callable[[], list[Path]]) -> list[str]:
     """Writes what accompanies results that are already written, such as a report; a failure leaves them and the verdict valid.
 
     Args:
-        write: Writes it and returns lines that say so.
+        write: Writes it and returns the files.
 
     Returns:
-        These lines, or one that says what is missing and why.
+        Lines that name these, or one that says what is missing and why.
     """
     try:
-        return write()
+        return [f"wrote {path}" for path in write()]
     except Exception as error:
         if _debug.get():
             raise
@@ -259,11 +253,20 @@ def error_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
     if isinstance(error, UrdfIdentError):
         return str(error), JUDGED_BAD if isinstance(error, QualityError) else WRONG_USE
     if isinstance(error, USAGE_ERROR):
+        from ..project import settings_called
+
         words = ["urdf-ident", *(name for name in arguments[:1] if name in _commands()), "--help"]
         text = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
-        return f"{text}{_as_setting(error)}; see `{' '.join(words)}`", WRONG_USE
+        settings = settings_called(str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_"))
+        text += f"; in a project file (-c P) it is {' or '.join(settings)}" if settings else ""
+        return f"{text}; see `{' '.join(words)}`", WRONG_USE
     what = printable(" ".join(str(error).split())[:300])
-    if _lacks_memory(error):
+    if (
+        isinstance(error, MemoryError)
+        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+        or (isinstance(error, ImportError) and "failed to map segment" in what)
+        or (isinstance(error, RuntimeError) and "can't start new thread" in what)
+    ):
         return f"not enough memory ({what or 'no more is known'}); use fewer or shorter logs, or a lower rate", WRONG_USE
     if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
         return f"the output cannot be written ({error.strerror})", WRONG_USE
@@ -274,23 +277,6 @@ def error_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
         "`--debug` prints",
         UNFORESEEN,
     )
-
-
-def _as_setting(error: Exception) -> str:
-    """Where the project file has the setting that an unknown option is named after; nothing otherwise."""
-    from ..project import settings_called
-
-    found = settings_called(str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_"))
-    return f"; in a project file (-c P) it is {' or '.join(found)}" if found else ""
-
-
-def _lacks_memory(error: Exception) -> bool:
-    """Whether there was not enough memory for an array, a thread, a process, or a library to be loaded."""
-    if isinstance(error, ImportError):
-        return "failed to map segment" in str(error)
-    if isinstance(error, RuntimeError):
-        return "can't start new thread" in str(error)
-    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
 
 
 def _maintainers() -> str:
@@ -403,40 +389,28 @@ def print_implausible_values(robot: Robot) -> None:
         say_aside(f"note: {robot.path}, {line}")
 
 
-def read_logs(arguments: list[str], robot: Robot, project: Project) -> list[Recording]:
-    """Reads the logs that the arguments name, if any."""
-    from ..logs.read import read_recordings
-
-    logs = find_logs(arguments, project)
-    return read_recordings(logs, robot, project.log) if logs else []
-
-
-def read_readable_logs(
-    arguments: list[str],
-    robot: Robot,
-    project: Project,
-    *,
-    skip: bool,
-    copies: bool = True,
-    without: Sequence[str] = (),
+def read_logs(
+    arguments: list[str], robot: Robot, project: Project, *, skip: bool = False, **options: Any
 ) -> tuple[list[Recording], list[LeftOut]]:
-    """Reads logs, and names those that are left out.
+    """Reads the logs that arguments name, if any, and names those that are left out.
 
     Args:
-        skip: Whether to leave out unreadable logs, and duplicates with ``copies``; otherwise all must be readable.
-        without: Logs that are held out of folders, data sets and globs.
+        skip: Whether to leave out unreadable logs; otherwise all must be readable.
+        options: As for :func:`find_logs`.
     """
     from ..logs.read import read_readable
 
-    found = find_logs(arguments, project, copies=skip and copies, without=without)
-    return read_readable(found, robot, project.log, skip=skip)
+    logs = find_logs(arguments, project, **options)
+    return read_readable(logs, robot, project.log, skip=skip) if logs else ([], [])
 
 
-def find_logs(arguments: list[str], project: Project, *, copies: bool = False, without: Sequence[str] = ()) -> list[LogSource]:
+def find_logs(
+    arguments: list[str], project: Project, *, copies: bool = False, without: Sequence[str] = ()
+) -> list[LogSource]:
     """The logs that arguments name, protected as inputs; one that is given twice is noted.
 
     Args:
-        copies: Whether to leave out duplicates.
+        copies: Whether duplicates are left out later instead of refused.
         without: Logs that are held out of folders, data sets and globs.
     """
     from ..logs.sources import expand_logs, shown

@@ -45,7 +45,7 @@ def fleet(
         found = identify_each(urdf, robots, out, config=config, force=force, skip_bad_logs=skip_bad_logs)
     notes = [f"wrote {found.save(table)}"]
     if not no_report:
-        notes += optional_lines(lambda: [f"wrote {found.plot(picture)}", f"wrote {write_fleet(found, page)}"])
+        notes += optional_lines(lambda: [found.plot(picture), write_fleet(found, page)])
     say(found.as_dict(), as_json, lambda: "\n".join([found.summary(), *notes]))
     if found.failed:
         raise typer.Exit(JUDGED_BAD)

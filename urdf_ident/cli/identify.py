@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,7 +11,6 @@ from ..errors import QualityError
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import work_bars
-from ..result.text.commands import CommandPaths
 from .common import (
     JUDGED_BAD,
     AsJson,
@@ -34,20 +31,11 @@ from .common import (
     open_robot,
     print_implausible_values,
     read_logs,
-    read_readable_logs,
     say,
+    say_aside,
 )
 from .motion import run_design
-from .report import NoReport, report_lines, say_replaced, written_line
-
-if TYPE_CHECKING:
-    from ..logs.recording import Recording
-    from ..model.robot import Robot
-    from ..result.identification import Identification
-
-
-#: Files beside the result.
-_REPORT, _PAYLOAD = "report.html", "payload.json"
+from .report import NoReport, report_lines, say_file_replaced
 
 
 @command(
@@ -60,16 +48,32 @@ def identify(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT/", help="Output folder.")],
     config: Config = None,
     lock: Locks = None,
-    validate: ValidationLogs = None,
-    sweeps: SweepLogs = None,
+    validate: Annotated[
+        list[str] | None, typer.Option("--validate", metavar="LOG", help="Log for validation only; repeatable.")
+    ] = None,
+    sweeps: Annotated[
+        list[str] | None,
+        typer.Option("--sweeps", metavar="LOG", help="Log of constant-speed runs, one joint at a time; repeatable."),
+    ] = None,
     force: Force = False,
     skip_bad_logs: SkipBadLogs = False,
-    compare: CompareBlackBox = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also tell what a black box (gradient boosting) still predicts of the residual.")
+    ] = False,
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Number of processes.")] = 1,
-    scheduler: Scheduler = None,
-    following: NextMotion = None,
-    payload_logs: PayloadLogs = None,
-    payload_link: PayloadLink = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Use a dask cluster instead.")
+    ] = None,
+    following: Annotated[
+        Path | None, typer.Option("--next", metavar="TRAJ.csv", help="Also design the next motion, for what is still unknown.")
+    ] = None,
+    payload_logs: Annotated[
+        list[str] | None,
+        typer.Option("--payload-logs", metavar="LOG", help="Log with an unknown payload, to be identified too; repeatable."),
+    ] = None,
+    payload_link: Annotated[
+        str | None, typer.Option("--payload-link", metavar="LINK", help="Link that carries the payload.")
+    ] = None,
     no_report: NoReport = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -79,6 +83,7 @@ def identify(
 
     Writes identification.json, the corrected URDF, joints.yaml and report.html to OUT.
     """
+    from ..files.records import json_text, plain
     from ..parallel import workers
 
     if payload_link is not None and not payload_logs:
@@ -88,29 +93,59 @@ def identify(
         model = project.build_model(robot)
         from ..pipeline.identify import identify as run
         from ..pipeline.identify import motion_advice
+        from ..pipeline.payload import check_loaded, payload
+        from ..result.files.exports import result_names, write_all, write_payload
 
         apart = [*(validate or []), *(sweeps or []), *(payload_logs or [])]
-        recordings, left_out = read_readable_logs(logs, robot, project, skip=skip_bad_logs, without=apart)
-        held_out, runs, loaded = (read_logs(some or [], robot, project) for some in (validate, sweeps, payload_logs))
+        recordings, left_out = read_logs(logs, robot, project, skip=skip_bad_logs, copies=skip_bad_logs, without=apart)
+        held_out, runs, loaded = (read_logs(some or [], robot, project)[0] for some in (validate, sweeps, payload_logs))
         if loaded:
-            from ..pipeline.payload import check_loaded
-
             check_loaded(robot, recordings, loaded, payload_link)
-        optional = (None if no_report else out / _REPORT, out / _PAYLOAD if loaded else None, following)
-        _check_outputs(out, robot, filter(None, optional))
+        check_writable(out)  # before it is computed
+        report, payload_file = None if no_report else out / "report.html", out / "payload.json" if loaded else None
+        for output in (*(out / name for name in result_names(robot)), report, payload_file, following):
+            if output is not None:
+                check_output(output)
         print_implausible_values(robot)
-        options: dict[str, Any] = {
-            "held_out": held_out,
-            "sweeps": runs,
-            "left_out": left_out,
-            "project": project,
-            "compare": compare,
-        }
-        with work_bars() as progress, _refusal_in_json(as_json):
-            ident = run(model, recordings, force=force, skip_bad_logs=skip_bad_logs, progress=progress, **options)
+        try:
+            with work_bars() as progress:
+                ident = run(
+                    model,
+                    recordings,
+                    held_out=held_out,
+                    sweeps=runs,
+                    left_out=left_out,
+                    project=project,
+                    compare=compare,
+                    force=force,
+                    skip_bad_logs=skip_bad_logs,
+                    progress=progress,
+                )
+        except QualityError as error:
+            if as_json:
+                typer.echo(json_text({"verdict": None, **error.as_dict()}))
+            raise
     paths = command_paths(urdf, out / "identification.json", config)
     with workers(jobs):  # not those of the cluster, which need not have matplotlib
-        _write(ident, out, loaded, payload_link, paths, force=force, no_report=no_report, verbose=verbose, as_json=as_json)
+        say_file_replaced(out / "identification.json")
+        if report is None and (out / "report.html").is_file():
+            say_aside(f"note: {out / 'report.html'} remains that of the earlier result")
+        notes = write_all(ident, out)
+        if not as_json:
+            typer.echo(coloured(paths.fill(ident.summary(verbose=verbose))))
+            typer.echo("".join(f"{line}\n" for line in ident.black_box.get("text", ()) if not verbose), nl=False)
+        if report is not None:
+            notes += report_lines(ident, report, paths)
+        if not as_json:
+            typer.echo("\n".join(["", *notes]) if verbose else _written_line(out, notes))
+        body = payload(ident, loaded, link=payload_link, force=force) if loaded else None
+        more = [] if body is None or payload_file is None else write_payload(ident, body, payload_file)
+        if as_json:
+            extra = {} if body is None else {"payload": body.as_dict()}
+            outcome = {**ident.as_dict(), "refused": None, "notes": [*notes, *more], **extra}
+            typer.echo(json_text(paths.fill_in(plain(outcome))))
+        elif body is not None:
+            typer.echo("\n".join(["", body.summary(), "", *more]))
     if following is not None:
         run_design(project, folder, model, following, ident)
     elif verbose and not as_json and (advice := motion_advice(ident)):
@@ -119,83 +154,14 @@ def identify(
         raise typer.Exit(JUDGED_BAD)
 
 
-def _check_outputs(out: Path, robot: Robot, optional: Iterable[Path]) -> None:
-    """Checks that the files of a result can be written, before it is computed."""
-    from ..result.files.exports import result_names
-
-    check_writable(out)
-    for output in (*(out / name for name in result_names(robot)), *optional):
-        check_output(output)
-
-
-def _write(
-    ident: Identification,
-    out: Path,
-    loaded: list[Recording],
-    link: str | None,
-    paths: CommandPaths,
-    *,
-    force: bool,
-    no_report: bool,
-    verbose: bool,
-    as_json: bool,
-) -> None:
-    """Writes the result, its report and the payload of the loaded logs, and prints them as they become available."""
-    from ..files.records import json_text, plain
-    from ..pipeline.payload import payload
-    from ..result.files.exports import write_all, write_payload
-
-    say_replaced(out, report=not no_report)
-    notes = write_all(ident, out)
-    if not as_json:
-        typer.echo(coloured(paths.fill(ident.summary(verbose=verbose))))
-        typer.echo("".join(f"{line}\n" for line in ident.black_box.get("text", ()) if not verbose), nl=False)
-    if not no_report:
-        notes += report_lines(ident, out / _REPORT, paths)
-    if not as_json:
-        typer.echo("\n".join(["", *notes]) if verbose else written_line(out, notes))
-    body = payload(ident, loaded, link=link, force=force) if loaded else None
-    more = write_payload(ident, body, out / _PAYLOAD) if body is not None else []
-    if as_json:
-        extra = {} if body is None else {"payload": body.as_dict()}
-        outcome = {**ident.as_dict(), "refused": None, "notes": [*notes, *more], **extra}
-        typer.echo(json_text(paths.fill_in(plain(outcome))))
-    elif body is not None:
-        typer.echo("\n".join(["", body.summary(), "", *more]))
-
-
-@contextmanager
-def _refusal_in_json(as_json: bool) -> Iterator[None]:
-    """Prints the findings of a refused log as JSON before the error propagates."""
-    from ..files.records import json_text
-
-    try:
-        yield
-    except QualityError as error:
-        if as_json:
-            typer.echo(json_text({"verdict": None, **error.as_dict()}))
-        raise
-
-
-ValidationLogs = Annotated[
-    list[str] | None, typer.Option("--validate", metavar="LOG", help="Log for validation only; repeatable.")
-]
-SweepLogs = Annotated[
-    list[str] | None,
-    typer.Option("--sweeps", metavar="LOG", help="Log of constant-speed runs, one joint at a time; repeatable."),
-]
-CompareBlackBox = Annotated[
-    bool, typer.Option("--compare", help="Also tell what a black box (gradient boosting) still predicts of the residual.")
-]
-Scheduler = Annotated[str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Use a dask cluster instead.")]
-NextMotion = Annotated[
-    Path | None, typer.Option("--next", metavar="TRAJ.csv", help="Also design the next motion, for what is still unknown.")
-]
-PayloadLogs = Annotated[
-    list[str] | None,
-    typer.Option("--payload-logs", metavar="LOG", help="Log with an unknown payload, to be identified too; repeatable."),
-]
-PayloadLink = Annotated[str | None, typer.Option("--payload-link", metavar="LINK", help="Link that carries the payload.")]
+def _written_line(out: Path, notes: list[str]) -> str:
+    """The files that lines "wrote ..." name in one line, and below it why there is no report, if so."""
+    files = [Path(note.removeprefix("wrote ")) for note in notes if note.startswith("wrote ")]
+    names = [path.name for path in files if path.parent == out]
+    line = f"  wrote {', '.join(names)} to {out}"
+    if len(line) > 100:
+        line = f"  wrote {len(names)} files to {out}" + ("; open report.html" if "report.html" in names else "")
+    return "\n".join([line, *(note for note in notes if note.startswith("no report"))])
 
 
 @command("validate out/identification.json run4.csv")
@@ -215,7 +181,8 @@ def validate(
     from ..pipeline.validate import with_scores
 
     ident = open_result(result, config)
-    report = score(ident, read_logs(logs, ident.model.robot, ident.project), force=force)
+    recordings, _ = read_logs(logs, ident.model.robot, ident.project)
+    report = score(ident, recordings, force=force)
     say(report.entries, as_json, report.summary)
     if not no_report:
         paths = command_paths(ident.model.robot.path, result)

@@ -155,7 +155,7 @@ def play(
     shown = motion_from(motion, robot, layout, drive)
     if errors is not None:
         ident = open_result(errors, config)
-        log = read_logs([motion], ident.model.robot, ident.project)[0] if shown.measured else None
+        log = read_logs([motion], ident.model.robot, ident.project)[0][0] if shown.measured else None
         shown = with_torque_error(shown, robot, ident, log)
     ghost = None if beside is None else motion_from(beside, robot, layout, drive)
     around = project.excitation.build_collisions(robot, folder)

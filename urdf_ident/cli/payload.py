@@ -53,7 +53,7 @@ def payload(
     ident = open_result(result, config)
     target = out or result.parent / "payload.json"
     check_writable(target.parent)
-    recordings = read_logs(logs, ident.model.robot, ident.project)
+    recordings, _ = read_logs(logs, ident.model.robot, ident.project)
     body = weigh(ident, recordings, link=link, method=method, refit=refit, static=static, gain_error=gain_error, force=force)
     written = write_payload(ident, body, target)
     lines = [f"  {name}: {line}" for name, line in body.as_dict()["set_payload"].items()]

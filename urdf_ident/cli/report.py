@@ -16,16 +16,15 @@ if TYPE_CHECKING:
     from ..result.identification import Identification
 
 NoReport = Annotated[bool, typer.Option("--no-report", help="Write no report.html.")]
-MoreLogs = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="LOG", help="Logs to show instead of those of the result.", show_default=False),
-]
 
 
 @command("report out/identification.json", "report out/identification.json run4.csv")
 def report(
     result: Result,
-    logs: MoreLogs = None,
+    logs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="LOG", help="Logs to show instead of those of the result.", show_default=False),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", metavar="FILE.html", help="Output file; default: report.html beside the result."),
@@ -87,18 +86,15 @@ def with_logs(ident: Identification, logs: list[str], force: bool, config: Path 
         return ident
     from ..pipeline.validate import validate, with_scores
 
-    return with_scores(ident, validate(ident, read_logs(logs, ident.model.robot, ident.project), force=force))
+    recordings, _ = read_logs(logs, ident.model.robot, ident.project)
+    return with_scores(ident, validate(ident, recordings, force=force))
 
 
 def report_lines(ident: Identification, path: Path, paths: CommandPaths) -> list[str]:
     """Writes the report of a result that is already written; if it fails, returns one line that says so instead of raising."""
+    from ..report import write_report
 
-    def write() -> list[str]:
-        from ..report import write_report
-
-        return [f"wrote {write_report(ident, path, paths)}"]
-
-    return optional_lines(write)
+    return optional_lines(lambda: [write_report(ident, path, paths)])
 
 
 def say_file_replaced(path: Path) -> None:
@@ -108,28 +104,3 @@ def say_file_replaced(path: Path) -> None:
     if path.is_file():
         when = datetime.fromtimestamp(path.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
         say_aside(f"note: {path} of {when} is replaced")
-
-
-def say_replaced(out: Path, *, report: bool) -> None:
-    """Prints which earlier result is replaced; call it when the new one is ready to be written.
-
-    Args:
-        report: Whether its report is written anew.
-    """
-    say_file_replaced(out / "identification.json")
-    if not report and (out / "report.html").is_file():
-        say_aside(f"note: {out / 'report.html'} remains that of the earlier result")
-
-
-def written_line(out: Path, notes: list[str]) -> str:
-    """Returns the written files in one line, followed by the other notes.
-
-    Args:
-        notes: Lines; those about files begin with "wrote".
-    """
-    files = [Path(note.removeprefix("wrote ")) for note in notes if note.startswith("wrote ")]
-    names = [path.name for path in files if path.parent == out]
-    line = f"  wrote {', '.join(names)} to {out}"
-    if len(line) > 100:
-        line = f"  wrote {len(names)} files to {out}" + ("; open report.html" if "report.html" in names else "")
-    return "\n".join([line, *(note for note in notes if note.startswith("no report"))])

@@ -34,6 +34,7 @@ class Entry:
         geometric: Whether it is of positions or axes, so that its effect is proportional to its size only where that is small.
         placement: Whether it is another placement of an axis, which has two parameters.
         scales: Whether it is a scale of efforts, or of their gravity.
+        explains_all: Whether all else follows from it where it refuses a result.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Entry:
     geometric: bool = False
     placement: bool = False
     scales: bool = False
+    explains_all: bool = False
 
 
 class Id(str, Enum):
@@ -743,6 +745,7 @@ class Id(str, Enum):
         "All masses together differ from the URDF's by one factor.",
         "check units and `drive.gain`; if the scale was checked, set `drive.scale_known: true`",
         settings=("drive.gain",),
+        explains_all=True,
     )
     MASS_FAR = Entry(
         "mass-far", "warning", "Single masses differ strongly from the URDF's.", "check units, gains and missing tools"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .catalogue import SEVERITIES, Id
+from .catalogue import SEVERITIES
 from .judgement import LEVELS, Judgement
 
 
@@ -29,9 +29,9 @@ class Verdict:
 
         def order(judgement: Judgement) -> tuple[bool, bool, int, int]:
             refused = judgement.severity == "refused"
-            scale = judgement.id in (Id.GRAVITY_SCALE, Id.MASS_SCALE) and refused
             cause = judgement.id.of_log and (symptoms or refused)
-            return not scale, not cause, -SEVERITIES.index(judgement.severity), judgement.id.rank
+            explains = judgement.id.entry.explains_all and refused
+            return not explains, not cause, -SEVERITIES.index(judgement.severity), judgement.id.rank
 
         return cls(tuple(sorted(every, key=order)))
 

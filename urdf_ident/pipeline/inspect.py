@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -19,7 +19,6 @@ from ..model.payload import Payload
 from ..model.robot import Robot
 from ..parallel import one_thread
 from ..project import Project
-from ..result.text.lines import finding_words
 from ..torque_constants.gains import resolve_gain
 from .examine import examine_logs
 
@@ -49,11 +48,11 @@ class Inspection:
             level = {"good": "good", "usable": count, "poor": "REFUSED"}[Verdict.of(_judgements(log)).level]
             rows = f" ({log['rows']} rows)" if "rows" in log else ""
             lines.append(f"{log['log']}: {level}{rows}")
-            alike = grouped(((f["severity"], f["message"], f["remedy"], str(f["rows"])), f) for f in log["findings"])
-            for remedy, group in groupby(alike.values(), lambda same: same[0]["remedy"]):
+            alike = grouped(((f.severity, f.message, str(f.remedy), f.rows), f) for f in _judgements(log))
+            for remedy, group in groupby(alike.values(), lambda same: str(same[0].remedy or "")):
                 for finding, *others in group:
-                    joints = [str(other["joint"]) for other in others if other["joint"]]
-                    lines.append(f"  {finding['severity']:<8} {finding_words({**finding, 'remedy': None}, joints)}")
+                    words = replace(finding, remedy=None).line([other.joint for other in others])
+                    lines.append(f"  {finding.severity:<8} {words}")
                 lines += [f"  {'':<8} -> {remedy}"] if remedy else []
         return "\n".join(lines)
 

@@ -18,7 +18,6 @@ from ..provenance import versions
 from ..result.evidence.scores import over_logs
 from ..result.identification import Identification
 from ..result.text.brief import overview
-from ..result.text.lines import finding_words
 from ..units import with_error
 
 _VERDICT_WORDS = {
@@ -42,7 +41,7 @@ def content(ident: Identification) -> dict[str, Any]:
         "reasons": [reason for reason in ident.verdict.judgements[1:] if reason.level != "good"],
         "facts": _facts(ident),
         "errors": _errors(ident),
-        "crossed": [] if ident.validation else view.errors,
+        "crossed": {} if ident.validation else view.errors,
         "changes": _changes(ident),
         "bodies": _bodies(ident),
         "solutions": solutions(ident, ident.model.robot),
@@ -194,11 +193,10 @@ def _verdicts(ident: Identification) -> list[tuple[str, int, str]]:
 def _findings(ident: Identification) -> list[Mapping[str, str]]:
     """Findings about the logs, most severe first; one that several logs share is listed once."""
     left_out = [(("left out", str(log["why"])), str(log["name"])) for log in ident.left_out]
-    of_logs = [((f["severity"], finding_words(f)), str(log["name"])) for log in ident.inputs for f in log["findings"]]
-    logs_of = grouped([*left_out, *of_logs])
-    order = {"left out": 0, "refused": 1, "warning": 2}
+    of_logs = [((finding.severity, finding.line()), log) for log, findings in ident.findings for finding in findings]
     rows = [
         {"log": ", ".join(dict.fromkeys(logs)), "severity": severity, "words": words}
-        for (severity, words), logs in logs_of.items()
+        for (severity, words), logs in grouped([*left_out, *of_logs]).items()
     ]
+    order = {"left out": 0, "refused": 1, "warning": 2}
     return sorted(rows, key=lambda row: order.get(row["severity"], 3))

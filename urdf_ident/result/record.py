@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from ..consistency.cholesky import ConsistencyReport, check_consistency
 from ..errors import ModelError, check_shape
 from ..estimation.uncertainty.identifiability import Identifiability, verdicts
+from ..judgements.judgement import Judgement
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.posterior import Posterior
@@ -129,6 +130,11 @@ class Record(ReadOnly):
                 "a deformation was given, and this result holds no residual", remedy="leave it out, or learn one (compensate)"
             )
         return np.asarray(tau + self.residual.read(position, velocity, acceleration, apart, turning))
+
+    @cached_property
+    def findings(self) -> tuple[tuple[str, tuple[Judgement, ...]], ...]:
+        """Name of every log, and what was judged of it."""
+        return tuple((str(log.get("name")), tuple(map(Judgement.from_dict, log.get("findings", ())))) for log in self.inputs)
 
     @property
     def prediction_band(self) -> float:

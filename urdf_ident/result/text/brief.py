@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from ...quoting import markup
 from ..evidence.scores import over_logs
 from ..parameters import parameters
 from ..record import Record
-from ..verdict.scale_reasons import CONSEQUENCE, untested
-from ..verdict.verdict import verdict_of
+from ..verdict.verdict import untested, verdict_of
 
 WIDTH, LINES = 100, 24
 _HANGING = "      "
@@ -29,14 +28,8 @@ _JOINTS, _WORST = 7, 5
 _CHANGES, _SHARE = 3, 0.1
 
 
-@dataclass(frozen=True)
-class JointError:
-    """Errors of one joint relative to its torque, fractions; NaN if unknown."""
-
-    joint: str
-    identified: float
-    urdf: float = float("nan")
-    urdf_friction: float = float("nan")
+#: Errors of a joint relative to its torque, fractions, nan if unknown: as identified, of the URDF, and with fitted friction.
+Errors = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -47,18 +40,16 @@ class Overview:
         level: "good", "usable" or "poor".
         cause: The reason, in one sentence.
         remedy: The most important remedy; empty if none is needed.
-        untested: What the data do not test, and what an error in it would change; empty if nothing, or if the result is poor.
         kind: Of the errors: "held-out", "cross-validated", or empty without any.
-        errors: Errors of the joints in model order.
+        errors: Of each joint, in model order.
         notes: Label → words about the rest; labels without words are left out.
     """
 
     level: str
     cause: str
     remedy: str
-    untested: str
     kind: str
-    errors: list[JointError]
+    errors: dict[str, Errors]
     notes: dict[str, str]
 
 
@@ -73,15 +64,15 @@ def overview(ident: Record) -> Overview:
     if verdict.cause is not None:
         cause = verdict.cause.message
         cause += f"; {error}" if error and error != cause else ""
-        findings = (finding for log in ident.inputs for finding in log["findings"] if finding.get("remedy"))
-        of_logs = (str(finding["remedy"]) for finding in findings if finding["severity"] in ("refused", "warning"))
+        findings = (finding for _, findings in ident.findings for finding in findings if finding.level != "good")
+        of_logs = (str(finding.remedy) for finding in findings if finding.remedy and str(finding.remedy))
         motions = [parameter.motion for parameter in ident.verdicts if parameter.motion]  # most parameters need the first
         most = max(dict.fromkeys(motions), key=motions.count, default="")
         remedy = str(verdict.cause.remedy or "") or next(of_logs, most)
-    open_ = untested(ident) if verdict.level != "poor" else ()
     late = float(ident.signals.get("delay", {}).get("compensated", 0.0))
     way = "lag behind" if late > 0 else "lead"
     notes = {
+        "not tested": untested(ident) if verdict.level != "poor" else "",
         "compensated": f"the logged efforts {way} the positions by {1e3 * abs(late):.3g} ms; those of the model do not"
         if late
         else "",
@@ -91,7 +82,7 @@ def overview(ident: Record) -> Overview:
         "left out": _left_out(ident),
     }
     said = {label: words for label, words in notes.items() if words}
-    return Overview(verdict.level, cause, remedy, f"{', '.join(open_)}; {CONSEQUENCE}" if open_ else "", kind, errors, said)
+    return Overview(verdict.level, cause, remedy, kind, errors, said)
 
 
 def brief(ident: Record) -> str:
@@ -101,37 +92,35 @@ def brief(ident: Record) -> str:
         At most 24 lines of at most 100 columns, commands aside.
     """
     view = overview(ident)
-    shown = view.errors if len(view.errors) <= _JOINTS else sorted(view.errors, key=lambda e: -e.identified)[:_WORST]
-    body = _wrapped(f"  not tested: {view.untested}", 3) if view.untested else []
-    body += _table(view.kind, shown, len(view.errors))
-    body += [line for label, words in view.notes.items() for line in _wrapped(f"  {label}: {words}", 2)]
+    shown = list(view.errors.items())
+    if len(shown) > _JOINTS:
+        shown = sorted(shown, key=lambda pair: -pair[1][0])[:_WORST]
+    lines = {label: _wrapped(f"  {label}: {words}", 3 if label == "not tested" else 2) for label, words in view.notes.items()}
+    first = lines.pop("not tested", [])
+    body = [*first, *_table(view.kind, shown, len(view.errors)), *(line for some in lines.values() for line in some)]
     room = LINES - len(body)
-    first = f"{ident.model.robot.name}: {view.level.upper()}, {view.cause}"
-    head = _wrapped(first, room - 3 * bool(view.remedy), indent="  ")
+    head = _wrapped(f"{ident.model.robot.name}: {view.level.upper()}, {view.cause}", room - 3 * bool(view.remedy), indent="  ")
     return "\n".join([*head, *(_remedy(view.remedy, room - len(head)) if view.remedy else []), *body])
 
 
-def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
-    """Relative torque error of every joint, on held-out logs or, without any, from cross-validation.
+def joint_errors(ident: Record) -> tuple[str, dict[str, Errors]]:
+    """Relative torque error of every joint (RMS over held-out logs), from cross-validation without any.
 
     Returns:
-        The kind of error (empty if there is none), and the joints in model order (RMS over logs).
+        The kind of error (empty if there is none), and the errors in model order.
     """
-    joints = ident.model.robot.joints
+    joints, alone = ident.model.robot.joints, dict[str, float]()
     if ident.validation:
         sizes = divisors(over_logs(ident.validation, "rms_torque"))
-        errors = [over_logs(ident.validation, key) / sizes for key in ("rmse", "urdf_rmse", "urdf_friction_rmse")]
-        return "held-out", [JointError(joint, *map(float, own)) for joint, *own in zip(joints, *errors, strict=True)]
+        columns = [over_logs(ident.validation, key) / sizes for key in ("rmse", "urdf_rmse", "urdf_friction_rmse")]
+        return "held-out", dict(zip(joints, zip(*np.array(columns).tolist(), strict=True), strict=True))
     if ident.held_out_errors is not None:
-        exported = zip(joints, ident.held_out_errors.tolist(), strict=True)
-        return "cross-validated", [JointError(joint, error) for joint, error in exported]
-    cross = ident.cross_validation
-    loads = np.atleast_1d(ident.signals.get("load", []))
-    if not cross or len(loads) != len(joints):
-        return "", []
-    groups = {joint_of(group): float(value) for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)}
-    of_size = zip(joints, divisors(loads).tolist(), strict=True)
-    return "cross-validated", [JointError(joint, groups[joint] / size) for joint, size in of_size if joint in groups]
+        alone = dict(zip(joints, ident.held_out_errors.tolist(), strict=True))
+    elif (cross := ident.cross_validation) and ident.load.any():
+        loads = dict(zip(joints, divisors(ident.load).tolist(), strict=True))
+        groups = {joint_of(group): float(value) for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)}
+        alone = {joint: groups[joint] / loads[joint] for joint in joints if joint in groups}
+    return "cross-validated" if alone else "", {joint: (error, nan, nan) for joint, error in alone.items()}
 
 
 def changes(ident: Record) -> list[str]:
@@ -168,28 +157,25 @@ def html(ident: Record) -> str:
     verdict = f"<b>{markup(ident.model.robot.name)}: <span style='color:{colour}'>{view.level.upper()}</span></b>"
     lines = [f"<p>{verdict}, {markup(view.cause)}{'<br>' + markup(view.remedy) if view.remedy else ''}</p>"]
     if view.errors:
-        cells = [(e.joint, *map(_percent, (e.identified, e.urdf, e.urdf_friction))) for e in view.errors]
+        cells = [(joint, *map(_percent, errors)) for joint, errors in view.errors.items()]
         rows = "".join(f"<tr>{''.join(f'<td>{markup(cell)}</td>' for cell in row)}</tr>" for row in cells)
         head = "<tr><th>joint</th><th>identified</th><th>URDF</th><th>URDF + friction</th></tr>"
         lines.append(f"<table><caption>{view.kind} error over torque</caption>{head}{rows}</table>")
-    notes = {"not tested": view.untested} if view.untested else {}
-    lines += [f"<p>{label}: {markup(words)}</p>" for label, words in (notes | view.notes).items()]
+    lines += [f"<p>{label}: {markup(words)}</p>" for label, words in view.notes.items()]
     return "".join(lines)
 
 
-def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
+def _table(kind: str, errors: list[tuple[str, Errors]], count: int) -> list[str]:
     if not errors:
         return []
-    worst = f", worst {len(errors)} of {count} joints" if len(errors) < count else ""
-    width = min(max(max(len(e.joint) for e in errors), 20), 44)
-    known = not isnan(errors[0].urdf)
-    more = f"  {'URDF':>8}  {'URDF + friction':>15}" if known else ""
-    title = f"{kind} error over torque{worst}"
-    lines = [f"  {title:<{max(width, len(title))}}  {'identified':>10}{more}"]
-    for error in errors:
-        name = error.joint if len(error.joint) <= width else error.joint[: width - 1] + "…"
-        rest = f"  {_percent(error.urdf):>8}  {_percent(error.urdf_friction):>15}" if known else ""
-        lines.append(f"  {name:<{max(width, len(title))}}  {_percent(error.identified):>10}{rest}")
+    title = f"{kind} error over torque" + (f", worst {len(errors)} of {count} joints" if len(errors) < count else "")
+    names = min(max(max(len(joint) for joint, _ in errors), 20), 44)
+    width, known = max(names, len(title)), not isnan(errors[0][1][1])
+    lines = [f"  {title:<{width}}  {'identified':>10}" + (f"  {'URDF':>8}  {'URDF + friction':>15}" if known else "")]
+    for joint, (identified, urdf, urdf_friction) in errors:
+        name = joint if len(joint) <= names else joint[: names - 1] + "…"
+        rest = f"  {_percent(urdf):>8}  {_percent(urdf_friction):>15}" if known else ""
+        lines.append(f"  {name:<{width}}  {_percent(identified):>10}{rest}")
     return lines
 
 

@@ -17,9 +17,8 @@ from ...units import percent
 from ..dynamics.springs import springs
 from ..evidence.scores import mean_error, mixed_units
 from ..record import Record
-from ..verdict.scale_reasons import CONSEQUENCE, untested
-from ..verdict.verdict import verdict_of
-from .lines import finding_words, table
+from ..verdict.verdict import untested, verdict_of
+from .lines import table
 
 #: Maximum number of warnings about the logs in a summary.
 _WARNINGS = 6
@@ -41,7 +40,7 @@ def details(ident: Record) -> str:
     lines = [
         f"{robot.name}: {verdict.level.upper()}",
         *(f"  {reason}" for reason in verdict.judgements),
-        *([f"  not tested by the data: {', '.join(taken)}; {CONSEQUENCE}"] if (taken := untested(ident)) else []),
+        *([f"  not tested by the data: {words}"] if (words := untested(ident)) else []),
         f"  {len(ident.inputs)} log(s), {fit.rows} rows; {len(ident.theta)} standard parameters, {len(fit.base)} base "
         f"parameters, {weak} of these with more than 50 % standard error; condition number {fit.condition:.3g}",
         *(f"  {line}" for line in ident.signals.get("why", ())),
@@ -229,14 +228,16 @@ def _shortened(lines: list[str], where: str) -> list[str]:
 
 def _warnings(ident: Record) -> list[str]:
     """Warnings about the logs; each kind is listed once per joint, however many logs have it."""
-    found = grouped(
-        ((finding["id"], finding["joint"]), (log["name"], finding))
-        for log in ident.inputs
-        for finding in log["findings"]
-        if finding["severity"] == "warning"
+    alike = grouped(
+        ((finding.id, finding.joint), (log, finding))
+        for log, findings in ident.findings
+        for finding in findings
+        if finding.severity == "warning"
     )
-    logs = {key: list(dict.fromkeys(str(name) for name, _ in own)) for key, own in found.items()}
-    lines = [f"  warning in {abbreviated(logs[key], 1)}: {finding_words(own[0][1])}" for key, own in found.items()]
+    lines = [
+        f"  warning in {abbreviated(list(dict.fromkeys(log for log, _ in same)), 1)}: {same[0][1].line()}"
+        for same in alike.values()
+    ]
     return _shortened(lines, "`urdf-ident inspect`")
 
 

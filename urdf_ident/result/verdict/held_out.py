@@ -11,7 +11,6 @@ from ...judgements.judgement import Judgement, Remedy
 from ...linalg import positive
 from ...model.row_groups import joint_of
 from ...samples import HARDLY_REVERSES, SHORT
-from ..evidence.evidence import Evidence
 from ..evidence.scores import mean_error
 from ..record import Record
 
@@ -39,13 +38,12 @@ def held_out_reasons(ident: Record) -> Iterator[Judgement]:
     """
     scores = _held_out(ident)
     other = [score for score in scores if score.get("repeats") is None]
-    evidence = ident.evidence
     if other:
         yield held_out_error(max(score["relative"] for score in other), "on held-out logs")
     elif ident.cross_validation:
         alone = float(ident.cross_validation["relative"])
         exported = alone if ident.cross_validated is None else ident.cross_validated
-        doubt = _too_short(ident.inputs) or (_no_other_motion(evidence) if evidence is not None else None)
+        doubt = _no_other_motion(ident)
         if doubt is not None:
             yield doubt
         if exported < GOOD_ERROR <= alone:
@@ -63,6 +61,7 @@ def held_out_reasons(ident: Record) -> Iterator[Judgement]:
         names = ", ".join(score["log"] for score in scores)
         yield Judgement(Id.HELD_OUT_REPEATS, f"the held-out motion repeats a training motion ({names})")
     yield from _worse_than_others(ident, scores)
+    yield from _worse_by_limits(ident, scores)
 
 
 def _held_out(ident: Record) -> list[Mapping[str, Any]]:
@@ -159,42 +158,44 @@ def _worse_than_others(ident: Record, scores: Sequence[Mapping[str, Any]]) -> It
     lost = [score["log"] for score in scores if mean_error(score) > LOSS * mean_error(score, "urdf_friction_")]
     if lost and not worse:
         yield Judgement(Id.WORSE_THAN_FRICTION, f"worse than the URDF with fitted friction on {', '.join(lost)}")
-    yield from _constraints_cost(ident, scores)
-    yield from _prior_contradicted(ident, scores)
 
 
-def _constraints_cost(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Judgement]:
-    """Constraints with which the exported model predicts worse than without them."""
+def _worse_by_limits(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Judgement]:
+    """Constraints with which the exported model predicts worse than without, and joints that the prior spoils.
+
+    Noise of the efforts is in both errors of a joint, so that one of little torque is not accused.
+    """
     costs = {score["log"]: mean_error(score) / positive(mean_error(score, "fit_")) for score in scores}
     if not scores and ident.prediction.get("unlimited") is not None and ident.cross_validated is not None:
         costs = {"held-out parts": ident.cross_validated / positive(sum(ident.prediction["unlimited"]) / ident.model.n)}
-    apart = {name: cost for name, cost in costs.items() if cost > LOSS}
-    if not apart:
-        return
+    costs = {name: cost for name, cost in costs.items() if cost > LOSS}
     active = list(map(str, ident.solver.get("active", ())))
-    where, worst = ", ".join(apart), max(apart.values())
-    if worst <= CONTRADICTION or not active:
+    where, worst = ", ".join(costs), max(costs.values(), default=0.0)
+    if worst > CONTRADICTION and active:
+        yield Judgement(
+            Id.CONSTRAINTS_CONTRADICTED,
+            f"constraints contradict the data: with them the error on {where} is {worst:.1f} times that without them "
+            f"({abbreviated(active, 3)})",
+        )
+    elif costs:
         yield Judgement(
             Id.CONSTRAINTS_COST,
             f"the exported model is more than 5 % worse than the unconstrained fit on {where} "
             f"(limited by {', '.join(active) or 'the prior'})",
         )
-        return
-    yield Judgement(
-        Id.CONSTRAINTS_CONTRADICTED,
-        f"constraints contradict the data: with them the error on {where} is {worst:.1f} times that without them "
-        f"({abbreviated(active, 3)})",
-    )
-
-
-def _prior_contradicted(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Judgement]:
-    """Joints that the exported model predicts badly and the data without URDF and prior predict well.
-
-    Noise of the efforts is in both errors, so that a joint of little torque is not accused.
-    """
+    errors: dict[str, tuple[float, float]] = {}  # of exported parameters and of the fit, on the worst log or on all folds
+    if scores:
+        every = [joint for score in scores for joint in score["per_joint"] if joint["rmse"] > 0]
+        for joint in sorted(every, key=lambda joint: float(joint["relative"])):  # the worst log comes last, and stays
+            errors[joint["joint"]] = joint["relative"], joint["relative"] * joint["fit_rmse"] / joint["rmse"]
+    else:
+        columns = [ident.cross_validation.get(key, ()) for key in ("groups", "exported_rmse", "group_rmse", "effort_rms")]
+        for group, error, alone, effort in zip(*columns, strict=True) if all(columns) else ():
+            if effort > 0:
+                errors[joint_of(group)] = error / effort, alone / effort
     words = [
-        f"{joint} ({100 * error:.0f} % of its torque, {100 * alone:.0f} % by the data alone)"
-        for joint, (error, alone) in _errors_with_and_without_prior(ident, scores).items()
+        f"{name} ({100 * error:.0f} % of its torque, {100 * alone:.0f} % by the data alone)"
+        for name, (error, alone) in errors.items()
         if error > max(GOOD_ERROR, CONTRADICTION * alone)
     ]
     if words:
@@ -204,45 +205,19 @@ def _prior_contradicted(ident: Record, scores: Sequence[Mapping[str, Any]]) -> I
         )
 
 
-def _errors_with_and_without_prior(ident: Record, scores: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
-    """By joint, or row group: relative errors of exported parameters and fit on the worst held-out log, or on all folds."""
-    if scores:
-        every = [joint for score in scores for joint in score["per_joint"] if joint["rmse"] > 0]
-        every.sort(key=lambda joint: float(joint["relative"]))  # the worst log comes last, and stays
-        return {joint["joint"]: (joint["relative"], joint["relative"] * joint["fit_rmse"] / joint["rmse"]) for joint in every}
-    known = ident.cross_validation
-    columns = [known.get(key, ()) for key in ("groups", "exported_rmse", "group_rmse", "effort_rms")]
-    if not all(columns):
-        return {}
-    return {
-        joint_of(group): (error / effort, alone / effort)
-        for group, error, alone, effort in zip(*columns, strict=True)
-        if effort > 0
-    }
-
-
-def _too_short(inputs: Sequence[Mapping[str, Any]]) -> Judgement | None:
-    """The reason that all training logs together are too short to show a fault of theirs, if so."""
-    durations = [
-        [short["size"] for short in log.get("findings", ()) if short["id"] == Id.SHORT and short.get("size")] for log in inputs
-    ]
-    if not durations or not all(durations) or (seconds := sum(map(max, durations))) >= SHORT:
-        return None
-    return Judgement(
-        Id.MOTION_SHORT,
-        f"{seconds:.2g} s of motion are too short to show faults of the log or to validate the result",
-        Remedy(f"record {SHORT:g} s or more, or give a log of another motion with --validate"),
-    )
-
-
-def _no_other_motion(evidence: Evidence) -> Judgement | None:
-    """The reason why the folds of the cross-validation do not contain other motions, if so."""
-    if evidence.folds_repeat:
+def _no_other_motion(ident: Record) -> Judgement | None:
+    """The reason why the folds of the cross-validation do not contain another motion, or none long enough, if so."""
+    evidence = ident.evidence
+    short = [[f.size for f in findings if f.id == Id.SHORT and f.size] for _, findings in ident.findings]
+    if short and all(short) and (seconds := sum(map(max, short))) < SHORT:
         return Judgement(
-            Id.MOTION_REPEATED,
-            "all logs contain the same repeated motion, so that no other motion was tested",
+            Id.MOTION_SHORT,
+            f"{seconds:.2g} s of motion are too short to show faults of the log or to validate the result",
+            Remedy(f"record {SHORT:g} s or more, or give a log of another motion with --validate"),
         )
-    if evidence.reversals is not None and evidence.reversals <= HARDLY_REVERSES:
+    if evidence is not None and evidence.folds_repeat:
+        return Judgement(Id.MOTION_REPEATED, "all logs contain the same repeated motion, so that no other motion was tested")
+    if evidence is not None and evidence.reversals is not None and evidence.reversals <= HARDLY_REVERSES:
         return Judgement(
             Id.MOTION_HARDLY_TURNS,
             f"the joints hardly reverse ({evidence.reversals:.2g} times on average): its parts cannot validate each other",

@@ -1,28 +1,28 @@
 """The verdict on a result, computed from its evidence; each reason has an id and a remedy.
 
 A result is GOOD if it predicts another motion well and nothing else counts against it, POOR if it should not be used, and
-USABLE in between. A small residual on the training data alone never makes a result GOOD.
+USABLE in between. A small residual on the training data alone never makes a result GOOD. An error in what the data do not test
+leaves no trace in the residual: it does not lower the verdict, but is stated with it (:func:`untested`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from statistics import median
 
 import numpy as np
 
 from ...friction import MOST_FRICTION
 from ...grouping import grouped
-from ...judgements.catalogue import Id, Severity
+from ...judgements.catalogue import Id
 from ...judgements.judgement import Judgement, Remedy
 from ...judgements.verdict import Verdict
 from ...linalg import positive
+from ...model.prior import CONTRADICTION, USUAL_ERROR, USUAL_WEIGHT
 from ..evidence.evidence import SPEEDS, Evidence
 from ..record import Record
-from ..text.lines import joint_message
 from .held_out import RICHER_MOTION, held_out_reasons, joint_errors, tested, unexplained_joints
-from .scale_reasons import scale_reasons
 
 #: Relative standard error of the torque over random feasible states, mean over joints.
 GOOD_UNCERTAINTY, USABLE_UNCERTAINTY = 0.15, 0.6
@@ -30,6 +30,17 @@ GOOD_UNCERTAINTY, USABLE_UNCERTAINTY = 0.15, 0.6
 PEAK_LIMIT = 10.0
 #: Reasons inferred from what the data left open, without any error.
 _INFERRED = (Id.PARAMETERS_UNSEEN, Id.TORQUE_UNCERTAIN, Id.TORQUE_FROM_URDF, Id.SPEED_UNTESTED)
+#: Relative standard deviation of one body: for the factor that all have in common, for gravity torques in files without
+#: theirs, and the least by which one may be larger.
+_OF_A_BODY = 0.3
+#: Standard errors that make a difference of scale significant: of all masses from the URDF, of one effort from the others.
+SCALE_ERRORS = 3.0
+#: Relative standard error of the common scale up to which the ratio to the URDF's masses is stated.
+_TELLING = 0.25
+#: Number of joints up to which they are named.
+_NAMED = 3
+#: What an error in something that was not tested does.
+CONSEQUENCE = "a wrong unit, torque constant or clock changes masses and friction, but not the torque errors"
 
 
 def verdict_of(ident: Record) -> Verdict:
@@ -42,14 +53,9 @@ def verdict_of(ident: Record) -> Verdict:
     """
     outside = list(held_out_reasons(ident))
     outside += unexplained_joints(joint_errors(ident), any(judgement.level == "poor" for judgement in outside))
-    reasons = [*outside, *_physics(ident), *_findings(ident.inputs, any(judgement.level == "poor" for judgement in outside))]
+    reasons = [*outside, *_physics(ident), *_findings(ident, any(judgement.level == "poor" for judgement in outside))]
     if ident.evidence is not None:
-        reasons += [
-            *_left_open(ident.evidence),
-            *_too_slow(ident.evidence),
-            *scale_reasons(ident, ident.evidence),
-            *_implausible(ident.evidence),
-        ]
+        reasons += [*_left_open(ident.evidence), *_scale(ident, ident.evidence), *_implausible(ident.evidence)]
     if tested(ident):  # what the data left open was not needed on other motions
         open_ = [judgement for judgement in reasons if judgement.id in _INFERRED and judgement.severity == "warning"]
         reasons = [replace(judgement, severity="info") if judgement in open_ else judgement for judgement in reasons]
@@ -91,21 +97,20 @@ def _physics(ident: Record) -> Iterator[Judgement]:
         )
 
 
-def _findings(inputs: Sequence[Mapping[str, Any]], poor: bool) -> Iterator[Judgement]:
+def _findings(ident: Record, poor: bool) -> Iterator[Judgement]:
     """What was judged of the logs and counts against the result; of a poor one, what refuses a log makes it poor."""
-    judged = grouped(
-        (finding.id, (str(log.get("name") or log.get("log") or log.get("path")), finding))
-        for log in inputs
-        for finding in map(Judgement.from_dict, log.get("findings", ()))
+    alike = grouped(
+        (finding.id, (log, finding))
+        for log, findings in ident.findings
+        for finding in findings
         if finding.severity == "refused" or (finding.severity == "warning" and not finding.id.entry.tolerated)
     )
-    for pairs in judged.values():
-        logs, alike = zip(*pairs, strict=True)
-        where = f" ({', '.join(dict.fromkeys(logs))})" if len(inputs) > 1 else ""
-        joints = list(dict.fromkeys(finding.joint for finding in alike if finding.joint))
-        message = f"{joint_message(alike[0].as_dict(), joints).rstrip('.')}{where}"
-        severity: Severity = "refused" if poor and any(finding.severity == "refused" for finding in alike) else "warning"
-        yield replace(alike[0], message=message, severity=severity)
+    for pairs in alike.values():
+        logs, findings = zip(*pairs, strict=True)
+        where = f" ({', '.join(dict.fromkeys(logs))})" if len(ident.inputs) > 1 else ""
+        message = findings[0].about(list(dict.fromkeys(finding.joint for finding in findings))).rstrip(".") + where
+        refused = poor and any(finding.severity == "refused" for finding in findings)
+        yield replace(findings[0], message=message, severity="refused" if refused else "warning")
 
 
 def _left_open(evidence: Evidence) -> Iterator[Judgement]:
@@ -137,24 +142,131 @@ def _left_open(evidence: Evidence) -> Iterator[Judgement]:
             f"{names} moved in one direction only: Coulomb friction and offset cannot be separated, and friction in the other "
             f"direction is unknown{sums}",
         )
+    if evidence.at_speeds:  # motions within the URDF's velocity limits may be too fast for a model from slow logs
+        errors = np.mean(list(evidence.at_speeds.values()), axis=0)
+        if errors[-1] > GOOD_UNCERTAINTY:
+            joint = max(evidence.at_speeds, key=lambda name: evidence.at_speeds[name][-1])
+            last = int(np.flatnonzero(errors > GOOD_UNCERTAINTY)[0])  # the first speed from which on it is too large
+            within = f"at most {100 * GOOD_UNCERTAINTY:.0f} % up to {100 * SPEEDS[last - 1]:.0f} % of these limits"
+            of_joint = f"{joint} {100 * evidence.at_speeds[joint][-1]:.0f} %"
+            yield Judgement(
+                Id.SPEED_UNTESTED,
+                f"expected error of the torque at the URDF's velocity limits {100 * errors[-1]:.0f} % (mean over joints, "
+                f"{of_joint}), {within if last else 'and hardly less at lower speeds'}: the logs do not show inertia and "
+                "friction at such speeds",
+            )
 
 
-def _too_slow(evidence: Evidence) -> Iterator[Judgement]:
-    """Motions within the URDF's velocity limits that are too fast for a model from slow logs."""
-    if not evidence.at_speeds:
+def scale_confirmed(ident: Record) -> bool:
+    """Whether the user, a target torque or a known payload confirms the scale of the torques."""
+    return ident.project.drive.scale_known or ident.model.drive.gain_error is not None
+
+
+def _scale(ident: Record, evidence: Evidence) -> Iterator[Judgement]:
+    """At most one doubt about the scale of the torques."""
+    confirmed, gravity, common, factors = scale_confirmed(ident), evidence.gravity, evidence.scale, dict[str, float]()
+    source = "the unit of the efforts, drive.gain, drive.reduction"
+    if ident.model.drive.gain_error is not None and ident.project.drive.payload is not None:
+        source = "the mass and centre of mass in drive.payload, which set the scale"
+    confirm = "if the scale was checked, for example with a known weight, set drive.scale_known: true"
+    if evidence.placeholders:
+        if not confirmed:
+            yield Judgement(
+                Id.SCALE_UNPROVEN,
+                "the URDF's masses are missing or all equal, as placeholders are: the scale rests on the unit of the log alone",
+                Remedy(f"check {source}; {confirm}"),
+            )
         return
-    errors = np.mean(list(evidence.at_speeds.values()), axis=0)
-    if errors[-1] <= GOOD_UNCERTAINTY:
-        return
-    joint = max(evidence.at_speeds, key=lambda name: evidence.at_speeds[name][-1])
-    last = int(np.flatnonzero(errors > GOOD_UNCERTAINTY)[0])  # the first speed from which on it is too large
-    within = f"at most {100 * GOOD_UNCERTAINTY:.0f} % up to {100 * SPEEDS[last - 1]:.0f} % of these limits" if last else ""
-    yield Judgement(
-        Id.SPEED_UNTESTED,
-        f"expected error of the torque at the URDF's velocity limits {100 * errors[-1]:.0f} % (mean over joints, {joint} "
-        f"{100 * evidence.at_speeds[joint][-1]:.0f} %), {within or 'and hardly less at lower speeds'}: the logs do not show "
-        "inertia and friction at such speeds",
-    )
+    if common is not None and (
+        common.errors <= SCALE_ERRORS or (gravity and (median(gravity.values()) - 1) * (common.factor - 1) <= 0)
+    ):
+        common = None  # not significant; or one factor on all efforts would have put the gravity torques on its own side
+    if not confirmed and common is not None:
+        factors = dict.fromkeys(ident.model.robot.joints, common.factor)
+    elif not confirmed and len(gravity) > 1 and min(gravity.values()) > 0:
+        # joints have factors of their own; a tool that the URDF lacks would raise the gravity torques of the wrist alone
+        mean = float(np.exp(np.mean(np.log(list(gravity.values())))))
+        factors = {joint: gravity.get(joint, mean) for joint in ident.model.robot.joints}
+    if factors and (min(factors.values()) > CONTRADICTION or max(factors.values()) < 1 / CONTRADICTION):
+        size, alike = median(factors.values()), len(set(factors.values())) == 1
+        each = "" if alike else f" ({', '.join(f'{joint} {factor:.2g} ×' for joint, factor in factors.items())})"
+        units = "amperes, or torques of the motors," if size < 1 else "mN·m, mA or counts"
+        yield Judgement(
+            Id.MASS_SCALE,
+            f"the efforts of all joints are {size:.3g} × what the URDF's masses need{each}: their unit or torque constants are "
+            f"wrong, as if {units} were read as N·m",
+            Remedy(
+                f"check log.units.effort, log.side.effort and drive.gain: if the URDF's masses are right, a factor of "
+                f"{1 / size:.3g} is missing ({{settings}}); {confirm}",
+                {"drive.gain": {"multiply": {joint: 1 / factor for joint, factor in factors.items()}}},
+            ),
+            "refused",
+        )
+    elif odd := {
+        joint: ratio
+        for joint, ratio in _odd_gravity(ident, evidence).items()
+        if ratio <= 0 or not ident.project.drive.scale_known
+    }:
+        yield Judgement(
+            Id.GRAVITY_SCALE,
+            f"gravity torque differs from the URDF's: {_above(odd)}",
+            Remedy(f"check {source}, and tools missing in the URDF; {confirm}"),
+        )
+    elif common is not None and not confirmed:
+        yield Judgement(
+            Id.MASS_SCALE,
+            f"the masses and inertias together are {common} × the URDF's: the scale of the efforts, or the URDF's, is wrong",
+            Remedy(f"check {source}; {confirm}"),
+        )
+
+
+def _odd_gravity(ident: Record, evidence: Evidence) -> dict[str, float]:
+    """Gravity torques that a wrong scale may explain: for most joints, or for one whose scale the data do not determine.
+
+    Where the other joints' efforts would show a factor on a joint's efforts as large as the ratio of its gravity torques, that
+    ratio differs because the URDF's masses are wrong. For most joints it does so, too, if the factor that all bodies have in
+    common is plausible, as with a tool that the URDF lacks.
+    """
+    errors, common = evidence.gravity_errors, evidence.scale
+
+    def usual(ratio: float, error: float) -> bool:
+        """Whether usual errors of the URDF explain a ratio: of masses, a factor, or of first moments, a difference."""
+        return 1 - USUAL_ERROR * error < ratio < float(np.exp(USUAL_ERROR * max(error, _OF_A_BODY)))
+
+    odd = {joint: ratio for joint, ratio in evidence.gravity.items() if not usual(ratio, errors.get(joint, _OF_A_BODY))}
+    plausible = common is not None and common.error < _TELLING and usual(common.factor, _OF_A_BODY)
+    if 2 * len(odd) > len(evidence.gravity) and not plausible:
+        return odd
+    dependent = np.sqrt(max(USUAL_WEIGHT, ident.fit.variance_factor(ident.factor[:, ident.fit.base.independent])))
+    # a difference of that size is significant even if chance makes it as much smaller
+    least = {joint: 2 * SCALE_ERRORS * dependent * error for joint, error in evidence.scales.items()}
+    return {joint: ratio for joint, ratio in odd.items() if ratio <= 0 or abs(ratio - 1.0) <= least.get(joint, np.inf)}
+
+
+def untested(ident: Record) -> str:
+    """What the data do not test, and what an error in it would do; empty if they test all."""
+    evidence, phrases = ident.evidence, []
+    ratios = {} if evidence is None else evidence.gravity
+    if not scale_confirmed(ident):
+        told = evidence is not None and evidence.scale is not None and evidence.scale.error < _TELLING
+        ratio = f" (masses {evidence.scale} × the URDF's)" if evidence is not None and told else ""
+        phrases.append(f"the scale of all efforts together{ratio}")
+
+    def in_all_logs(id: Id) -> set[str | None]:
+        """The joints of which every log has this finding."""
+        joints = [{name for f in findings if f.id == id for name in f.joints or (f.joint,)} for _, findings in ident.findings]
+        return set.intersection(*joints) if joints else set()
+
+    if in_all_logs(Id.TIME_SCALE_OPEN):
+        phrases.append("the clock")
+    if open_ := in_all_logs(Id.EFFORT_SCALE_OPEN):
+        joints = [
+            joint + (f" (gravity torque {ratios[joint]:.2g} × the URDF's)" if joint in ratios else "")
+            for joint in ident.model.robot.joints
+            if joint in open_
+        ]
+        phrases.append(f"the effort scale of {', '.join(joints) if 0 < len(joints) <= _NAMED else 'single joints'}")
+    return f"{', '.join(phrases)}; {CONSEQUENCE}" if phrases else ""
 
 
 def _implausible(evidence: Evidence) -> Iterator[Judgement]:
