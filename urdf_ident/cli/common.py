@@ -177,9 +177,6 @@ def optional_lines(write: Callable[[], list[Path]]) -> list[str]:
 
     Args:
         write: Writes it and returns the files.
-
-    Returns:
-        Lines that name these, or one that says what is missing and why.
     """
     try:
         return [f"wrote {path}" for path in write()]
@@ -404,9 +401,7 @@ def read_logs(
     return read_readable(logs, robot, project.log, skip=skip) if logs else ([], [])
 
 
-def find_logs(
-    arguments: list[str], project: Project, *, copies: bool = False, without: Sequence[str] = ()
-) -> list[LogSource]:
+def find_logs(arguments: list[str], project: Project, *, copies: bool = False, without: Sequence[str] = ()) -> list[LogSource]:
     """The logs that arguments name, protected as inputs; one that is given twice is noted.
 
     Args:

@@ -85,10 +85,6 @@ def mjcf_text(
         armature: Joint name → rotor inertia seen at the joint [kg·m² or kg]; other joints have none.
         repair: True to write the nearest physically consistent robot, with a note, if ``theta`` is not consistent.
         folder: Folder of the model, to which paths of meshes are relative; None: absolute paths.
-
-    Raises:
-        ShapeError: ``theta`` has the wrong length.
-        ModelError: A body is not physically consistent (and ``repair`` is off), a joint is unknown, or a value is not finite.
     """
     _, links, notes = exported_links(robot, theta, repair)
     stated = {
@@ -262,11 +258,7 @@ class MeshAssets:
         self._found: dict[str, Path | None] = {}
 
     def name_of(self, filename: str, scale: str) -> str | None:
-        """Returns the asset name of a mesh.
-
-        Returns:
-            The asset's name; None if the file is missing or MuJoCo cannot read it.
-        """
+        """Returns the asset name of a mesh; None if the file is missing or MuJoCo cannot read it."""
         if not self._wanted:
             return None
         if filename not in self._found:

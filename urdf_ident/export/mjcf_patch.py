@@ -34,20 +34,13 @@ _FOLDERS = ("meshdir", "texturedir", "assetdir")
 def patched_mjcf(
     source: Path, robot: Robot, theta: Array, joints: Mapping[str, Mapping[str, float]], folder: Path
 ) -> tuple[str, tuple[str, ...]]:
-    """Returns the file of a MuJoCo model that holds the bodies, with identified numbers.
+    """Returns the file of a MuJoCo model that holds the bodies, with identified numbers, and notes on other changes.
 
     Args:
         source: The model that the robot was read from.
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
         joints: ``damping`` [N·m·s/rad or N·s/m], ``frictionloss`` [N·m or N] and ``armature`` [kg·m² or kg] → joint → value.
         folder: Folder of the new file, to which paths of meshes are made relative.
-
-    Returns:
-        The text, and notes on changes besides the requested values.
-
-    Raises:
-        ModelError: A body or joint is not written under its name, or the bodies stand in several files.
-        EstimationError: MuJoCo compiles other numbers.
     """
     _, inertials, notes = exported_links(robot, theta, repair=True)
     dynamics, clipped = joint_values(robot, **joints)

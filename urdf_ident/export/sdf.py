@@ -25,16 +25,10 @@ _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 def sdf_text(urdf: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
-    """Translates a URDF to SDFormat.
+    """Translates a URDF to SDFormat; with notes on what has no counterpart.
 
     Args:
         urdf: The URDF's text.
-
-    Returns:
-        The SDFormat text, and notes on what has no counterpart.
-
-    Raises:
-        UrdfError: Not a URDF, or a joint type that SDFormat lacks.
     """
     robot = read_xml(urdf, where)
     sdf = ET.Element("sdf", version="1.8")

@@ -68,9 +68,6 @@ def joint_values(robot: Robot, **tables: Mapping[str, float] | None) -> tuple[di
 
     Returns:
         Joint name → attribute → value, and notes.
-
-    Raises:
-        ModelError: A joint is unknown, or a value is not finite.
     """
     values, notes = dict[str, dict[str, float]](), []
     for key, table in tables.items():
@@ -93,10 +90,6 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
     Returns:
         Link name → ten parameters in the link's frame, shape (10,), for all links with mass; unchanged links keep the
         URDF's numbers bit for bit. And notes on exceptions.
-
-    Raises:
-        ShapeError: ``theta`` has the wrong length.
-        EstimationError: A body is not physically consistent.
     """
     values = shaped("theta", theta, (10 * robot.n,))
     links: dict[str, Array] = {}
@@ -125,9 +118,6 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
 
     Returns:
         theta, shape (10·n,), every body with a relative margin of 1e-6, and a note on each change.
-
-    Raises:
-        ModelError: A number is not finite, or a body is not physically consistent and ``repair`` is off.
     """
     if not np.isfinite(theta).all():
         raise ModelError(
@@ -269,9 +259,6 @@ def transported(total: Array, priors: Array) -> Array:
 
     Returns:
         Shape (k, 4, 4); they sum to ``total`` and each is positive definite.
-
-    Raises:
-        EstimationError: A matrix is not positive definite.
     """
     try:
         root = np.linalg.cholesky(priors.sum(axis=0))

@@ -28,11 +28,7 @@ _FACES, _LEAST_VOLUME = 200_000, 1e-13
 
 
 def mjcf_violations(text: str) -> tuple[str, ...]:
-    """Violations of MuJoCo's rules in a model written by this package.
-
-    Returns:
-        One line per violation; empty if there are none.
-    """
+    """Violations of MuJoCo's rules in a model written by this package."""
     root = ElementTree.fromstring(text)
     faults = [f"{kind} '{name}' exists twice" for kind, name in _duplicates(root)]
     for element in root.iter():
@@ -56,13 +52,10 @@ def mjcf_violations(text: str) -> tuple[str, ...]:
 
 
 def mujoco_refusal(text: str) -> str | None:
-    """MuJoCo's error message for a model or URDF, if MuJoCo is installed.
+    """MuJoCo's error message for a model or URDF in one line; None if it accepts it, or is not installed.
 
     Args:
         text: MJCF or URDF, with absolute paths of meshes.
-
-    Returns:
-        The message in one line; None if MuJoCo accepts the model or is not installed.
     """
     if importlib.util.find_spec("mujoco") is None:
         return None
@@ -76,11 +69,7 @@ def mujoco_refusal(text: str) -> str | None:
 
 
 def readable_mesh(path: Path) -> bool:
-    """Whether MuJoCo reads a mesh file: OBJ, or binary STL whose faces enclose a volume.
-
-    Returns:
-        True if MuJoCo reads it.
-    """
+    """Whether MuJoCo reads a mesh file: OBJ, or binary STL whose faces enclose a volume."""
     if path.suffix.lower() == ".obj":
         return path.stat().st_size < 100 * 2**20
     if path.suffix.lower() != ".stl":
@@ -127,11 +116,7 @@ def _duplicates(root: ElementTree.Element) -> list[tuple[str, str]]:
 
 
 def finite_numbers(text: str) -> bool:
-    """Whether a text consists of finite numbers.
-
-    Returns:
-        True also for an empty text.
-    """
+    """Whether a text consists of finite numbers."""
     try:
         return all(math.isfinite(float(word)) for word in text.split())
     except ValueError:

@@ -52,14 +52,7 @@ class Violation:
 
 
 def violations(text: str, where: str = "URDF") -> tuple[Violation, ...]:
-    """Finds elements of a URDF, besides its inertials, that strict readers reject.
-
-    Returns:
-        The elements in document order; empty if there are none.
-
-    Raises:
-        UrdfError: The XML does not parse.
-    """
+    """Finds elements of a URDF, besides its inertials, that strict readers reject."""
     root = outline(text, where)
     joints = {node.get("name") for node in root.all("joint") if node.get("type")}
     rejected: list[Violation] = []
@@ -87,14 +80,7 @@ def violations(text: str, where: str = "URDF") -> tuple[Violation, ...]:
 
 
 def without_violations(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
-    """Removes elements, besides inertials, that strict readers reject; every other byte is unchanged.
-
-    Returns:
-        The text, unchanged if nothing was wrong, and a note on each removed element.
-
-    Raises:
-        UrdfError: The XML does not parse.
-    """
+    """Removes elements, besides inertials, that strict readers reject, with a note on each; every other byte is unchanged."""
     notes: list[str] = []
     while rejected := violations(text, where):  # removing a shape can leave an empty element
         splicer = Splicer(text, where)

@@ -83,7 +83,7 @@ def urdf_text(
     repair: bool = False,
     where: str | Path | None = None,
 ) -> tuple[str, tuple[str, ...]]:
-    """Returns and verifies a robot's URDF with identified inertials and friction.
+    """Returns and verifies a robot's URDF with identified inertials and friction, and notes on other changes.
 
     Bodies are split into their links (:func:`split_bodies`). The new text is read back, every inertial is tested strictly,
     and inverse dynamics are compared with ``theta``.
@@ -94,9 +94,6 @@ def urdf_text(
         friction: Joint name → Coulomb friction [N·m or N].
         repair: True to write the nearest physically consistent robot, with a note, if ``theta`` is not consistent.
         where: Target file, for messages; the source's if None.
-
-    Returns:
-        The text, and notes on changes besides the requested values.
 
     Raises:
         ShapeError: ``theta`` has the wrong length.
@@ -155,9 +152,6 @@ def mounted_urdf(text: str, link: str, theta: Array, *, where: str = "URDF") -> 
 
     Returns:
         The new text, and the name of the new link: ``payload``, with a number if the URDF already has that name.
-
-    Raises:
-        UrdfError: The link does not exist.
     """
     known = parse_urdf(text, where)
     check_named("link", link, known.links, UrdfError, where)
@@ -271,13 +265,10 @@ def _inertial_lines(mass: Array, com: Array, inertia: Array) -> list[tuple[int, 
 
 
 def number(value: float | Array) -> str:
-    """The shortest text that reads back to the same double.
+    """The shortest text that reads back to the same double; never ``-0.0``.
 
     Args:
         value: Finite number, or an array of shape ().
-
-    Returns:
-        Its text; never ``-0.0``.
     """
     return repr(float(value) + 0.0)
 
@@ -331,12 +322,6 @@ def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
 
     Args:
         text: The URDF; negative masses are accepted, numbers that are not finite are not.
-
-    Returns:
-        The repaired text, unchanged if nothing was wrong, and a note on each change.
-
-    Raises:
-        UrdfError: The URDF is unreadable, or contains something that cannot be repaired.
     """
     text, rewritten = canonical_urdf(text, where)
     text, repairs = without_violations(text, where)

@@ -35,9 +35,6 @@ def parse_yaml(text: str, where: str, error: type[UrdfIdentError], what: str = "
         text: The document.
         what: What the document is, for messages (``"project file"``).
 
-    Returns:
-        Nested dicts, lists, texts, numbers, booleans, None; None for an empty document.
-
     Raises:
         UrdfIdentError: An ``error``: the text is not YAML, contains a key twice (both lines are named), or exceeds the limits
             on nesting and aliases in :mod:`.sizes`.
@@ -69,9 +66,6 @@ def parse_json(text: str, where: str, error: type[UrdfIdentError], what: str = "
     Args:
         text: The document.
         what: What the document is, for messages (``"result"``).
-
-    Returns:
-        Nested dicts, lists, texts, finite numbers, booleans, None.
 
     Raises:
         UrdfIdentError: An ``error``: the text is not JSON, contains a key twice or a non-finite number, or is nested too deep.

@@ -52,9 +52,6 @@ class FileSet:
         Args:
             name: Name in the folder; may contain subfolders.
 
-        Returns:
-            A path in the folder of unfinished files.
-
         Raises:
             OutputError: The final path is an input of this command, or not a regular file.
         """

@@ -12,11 +12,7 @@ from ..errors import OutputError
 
 
 def check_writable(folder: str | Path) -> Path:
-    """Checks that an output folder can be created and written, before a long computation starts; leaves no folder behind.
-
-    Raises:
-        OutputError: It is a file, cannot be created, or is read-only.
-    """
+    """Checks that an output folder can be created and written, before a long computation starts; leaves no folder behind."""
     remove_empty(make_writable(folder))
     return Path(folder)
 

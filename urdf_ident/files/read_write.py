@@ -182,13 +182,10 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
 
 
 def missing_hint(path: str | Path, names: Iterable[str] | None = None) -> str:
-    """What to do about a file that does not exist.
+    """What to do about a file that does not exist: the most similar name in its folder, or which folder is missing.
 
     Args:
         names: Names of files in its folder that could be meant; all of them if None.
-
-    Returns:
-        The most similar name in that folder if there is one, or which folder is missing.
     """
     folder = Path(path).parent
     if str(path) == "-":
@@ -205,11 +202,7 @@ def missing_hint(path: str | Path, names: Iterable[str] | None = None) -> str:
 
 @contextmanager
 def read_stream(path: str | Path, what: str) -> Iterator[BinaryIO]:
-    """Opens a file for reading.
-
-    Raises:
-        MissingFileError: The file does not exist, is a folder, or cannot be read.
-    """
+    """Opens a file for reading."""
     with _readable(path, what):
         kind = stat.S_IFMT(os.stat(path).st_mode)
         if kind in _KINDS and kind != stat.S_IFDIR:  # the file is read more than once, which a pipe does not allow
@@ -223,11 +216,7 @@ def read_stream(path: str | Path, what: str) -> Iterator[BinaryIO]:
 
 
 def read_text(path: str | Path, what: str = "file") -> str:
-    """Reads a UTF-8 text file; line ends are kept.
-
-    Raises:
-        MissingFileError: The file does not exist, cannot be read, or is not UTF-8.
-    """
+    """Reads a UTF-8 text file; line ends are kept."""
     try:
         return read_bytes(path, what).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -236,13 +225,10 @@ def read_text(path: str | Path, what: str = "file") -> str:
 
 
 def stamp(path: str | Path) -> tuple[int, ...]:
-    """Device, inode, size and modification time, which change when a file is written or replaced.
+    """Device, inode, size and modification time, which change when a file is written or replaced; empty without a file.
 
     Args:
         path: A file, or a folder with files; subfolders are ignored.
-
-    Returns:
-        Four numbers per file; empty if it does not exist.
     """
     found: list[int] = []
     with suppress(OSError, ValueError):
@@ -255,13 +241,10 @@ def stamp(path: str | Path) -> tuple[int, ...]:
 
 
 def check_output(path: str | Path) -> Path:
-    """Refuses an output that would overwrite an input of this run, or is no regular file.
+    """Refuses an output that would overwrite an input of this run, or is no regular file; resolves a final link, which is kept.
 
     Args:
         path: The file that will be written.
-
-    Returns:
-        The path with a final symbolic link resolved, so that the link itself is kept.
 
     Raises:
         OutputError: It is an input (under any name), a folder, a device, a pipe, or read-only.
@@ -297,9 +280,6 @@ def write_text(path: str | Path, text: str) -> Path:
     Args:
         path: The file; missing parent folders are created.
         text: The content; line ends are kept. Half a character (in a file name that is not UTF-8) becomes its escape.
-
-    Raises:
-        OutputError: The folder or the file cannot be written, or the file is an input of this command.
     """
     return write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
@@ -344,22 +324,14 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
 
 
 def unwritable(path: str | Path, reason: str) -> OutputError:
-    """Error for an output that cannot be written.
-
-    Returns:
-        The error, to be raised by the caller.
-    """
+    """Error for an output that cannot be written."""
     return OutputError(
         f"cannot be written ({reason})", where=repr(str(path))[1:-1], remedy="choose another output or free this one"
     )
 
 
 def mode_of(target: Path) -> int:
-    """Permissions of an existing file, or the default ones of a new file.
-
-    Returns:
-        The permission bits.
-    """
+    """Permissions of an existing file, or the default ones of a new file."""
     if target.exists():
         return target.stat().st_mode & 0o777
     mask = os.umask(0)

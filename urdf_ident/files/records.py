@@ -19,9 +19,6 @@ def plain(value: Any) -> Any:
 
     Args:
         value: Nested records, mappings, sequences, arrays, numbers.
-
-    Returns:
-        The same as plain Python.
     """
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

@@ -63,11 +63,7 @@ class Node:
         return self.attributes[name].value if name in self.attributes else default
 
     def all(self, tag: str) -> tuple[Node, ...]:
-        """Returns all children with a tag.
-
-        Returns:
-            The children, in document order.
-        """
+        """Returns all children with a tag, in document order."""
         return tuple(child for child in self.children if child.tag == tag)
 
     def only(self, tag: str, where: str) -> Node | None:
@@ -86,16 +82,10 @@ class Node:
 
 
 def outline(text: str, where: str = "URDF") -> Node:
-    """Locates every element of an XML text.
+    """Locates every element of an XML text by its byte in UTF-8.
 
     Args:
         text: Well-formed XML without a DOCTYPE (see :func:`urdf_ident.model.urdf.parse_urdf`).
-
-    Returns:
-        The root element; positions count bytes of the UTF-8 text.
-
-    Raises:
-        UrdfError: The XML does not parse.
     """
     source = text.encode("utf-8")
     parser = expat.ParserCreate("utf-8")
@@ -233,11 +223,7 @@ class Splicer:
         self._cuts.append((start, end, b""))
 
     def text(self) -> str:
-        """Applies the changes.
-
-        Returns:
-            The new text, unchanged if there are no changes.
-        """
+        """Applies the changes."""
         pieces, position = [], 0
         for start, end, new in sorted(self._cuts, key=lambda cut: cut[:2]):
             pieces += [self._source[position:start], new]

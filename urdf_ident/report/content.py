@@ -29,11 +29,7 @@ _VERDICT_WORDS = {
 
 
 def content(ident: Identification) -> dict[str, Any]:
-    """Returns the content of the report without the figures.
-
-    Returns:
-        Plain data for the template.
-    """
+    """Returns the content of the report without the figures."""
     view = overview(ident)
     return {
         "robot": ident.model.robot.name,
@@ -66,9 +62,6 @@ def number(value: float, digits: int = 4) -> str:
     Args:
         value: The number.
         digits: Significant digits; 0 for a whole number.
-
-    Returns:
-        Text; "∞" and "−∞" for infinite ones.
     """
     if not np.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "–"

@@ -15,11 +15,7 @@ from .template import rendered
 
 
 def fleet_html(fleet: Fleet) -> str:
-    """Returns the report of a fleet as one self-contained HTML page.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
-    """
+    """Returns the report of a fleet as one self-contained HTML page."""
     headline, how = fleet.headline
     height = 60 + 20 * len(fleet.names)
     return rendered(
@@ -38,12 +34,7 @@ def fleet_html(fleet: Fleet) -> str:
 
 
 def write_fleet(fleet: Fleet, path: str | Path) -> Path:
-    """Writes the page of a fleet atomically.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
-        OutputError: It cannot be written.
-    """
+    """Writes the page of a fleet atomically."""
     return write_text(path, fleet_html(fleet))
 
 

@@ -34,9 +34,6 @@ def report_html(ident: Identification, title: str = "", paths: CommandPaths | No
         ident: The result; without series of its logs, figures that need them are omitted with a note on the page.
         title: Title of the page; the robot's name if empty.
         paths: Files that its commands name; if None, their placeholders remain.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
     """
     model, joints = ident.model, ident.model.robot.joints
     logs = ident.traces.logs if ident.traces is not None else ()

@@ -26,9 +26,6 @@ def svg(charts: Sequence[Chart], label: str, height: float, *, shares: Sequence[
         label: What is seen, for those who cannot see it.
         height: Height of the picture [px].
         shares: Shares of the height of charts that are below each other; side by side if empty.
-
-    Returns:
-        ``<svg …>…</svg>``.
     """
     drawn: list[str] = []
     for k, chart in enumerate(charts):

@@ -20,9 +20,6 @@ def rendered(name: str, paths: CommandPaths | None = None, **values: Any) -> str
         name: File of the template, in this folder.
         paths: Files that its commands name; if None, their placeholders remain.
         values: Variables of the template.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
     """
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined

@@ -151,7 +151,7 @@ class Fleet:
         """Writes the JSON form.
 
         Raises:
-            OutputError: The file cannot be written.
+            OutputError: It cannot be written.
         """
         return write_text(path, json_text(self.as_dict()) + "\n")
 
@@ -201,9 +201,6 @@ class Fleet:
 
         Args:
             path: Output file; its extension gives the format.
-
-        Raises:
-            MissingExtraError: matplotlib is not installed.
         """
         from .plots.figure import draw_grid, write_figure
 

@@ -90,11 +90,7 @@ class Parameters:
 
 
 def parameters(ident: Record) -> Parameters:
-    """Returns the standard parameters of a result.
-
-    Returns:
-        One row per parameter, in the order of theta.
-    """
+    """Returns the standard parameters of a result."""
     interval, errors, share = ident.interval(), ident.std_error, ident.from_data
     return Parameters(
         tuple(

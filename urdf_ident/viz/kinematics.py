@@ -62,9 +62,6 @@ def upright(robot: Robot) -> Array:
 
     Args:
         robot: The robot; its gravity gives the mounting.
-
-    Returns:
-        A rotation; the identity without gravity.
     """
     gravity = robot.gravity
     size = float(np.linalg.norm(gravity))

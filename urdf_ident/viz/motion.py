@@ -74,14 +74,6 @@ def motion_from(
     Args:
         path: A file in the default CSV format, or any log that the layout describes.
         drive: The gears, for logs of motor positions; none if absent.
-
-    Returns:
-        The motion of the joints, without rows that cannot be drawn.
-
-    Raises:
-        MissingFileError: The file does not exist.
-        LogError: The columns do not fit the robot, or fewer than two rows are usable.
-        UnitError: A unit is unknown or of another quantity.
     """
     if layout is not None and not isinstance(path, LogSource) and _is_trajectory(Path(path), robot):
         layout = None
@@ -96,13 +88,6 @@ def as_motion(
     Args:
         source: A motion, a trajectory, a log, or ``(time, position)`` of shapes (N,) [s] and (N, n) [rad or m].
         drive: The gears, for a log of motor positions; none if absent.
-
-    Returns:
-        The motion, in the order of the robot's joints.
-
-    Raises:
-        LogError: The joints are not the robot's, or fewer than two rows are usable.
-        ShapeError: An array has the wrong shape.
     """
     if isinstance(source, Motion):
         check_shape("position", source.position.shape, ("N", robot.n))
@@ -154,10 +139,6 @@ def with_torque_error(
         ident: A result of the same robot.
         log: The log of the motion; None if it is no log.
         force: Use the log in spite of findings that refuse it.
-
-    Raises:
-        ModelError: The result is of another robot.
-        LogError: The motion is no log, or the log is refused.
     """
     from ..pipeline.validate import torque_error
 
@@ -177,11 +158,7 @@ def with_torque_error(
 
 
 def limit_notes(motion: Motion, robot: Robot) -> tuple[str, ...]:
-    """Describes which joints leave their position limits.
-
-    Returns:
-        One sentence per joint.
-    """
+    """Describes which joints leave their position limits."""
     lower, upper = robot.limit("lower"), robot.limit("upper")
     tolerance = 1e-6 + 1e-3 * np.where(np.isfinite(upper - lower), upper - lower, 0.0)
     beyond = np.maximum(lower - motion.position, motion.position - upper) - tolerance

@@ -45,19 +45,13 @@ def player_page(
     collisions: Collisions | None = None,
     beside: Motion | None = None,
 ) -> tuple[str, tuple[str, ...]]:
-    """Returns the self-contained page that plays a motion.
+    """Returns the self-contained page that plays a motion, and notes on what was left out or replaced.
 
     Args:
         other: A second robot with joints of the same names, drawn translucent over the first.
         collisions: Its world is drawn, and a line with the smallest distance between any two objects.
         beside: Another motion, executed at the same time by the second robot (the same one if None), to compare a log with
             a model or with the reference.
-
-    Returns:
-        The HTML, and notes on what was left out or replaced.
-
-    Raises:
-        ModelError: The second robot lacks a joint of the first.
     """
     rate, times = frame_times(motion)
     position = positions_at(motion, robot, times)

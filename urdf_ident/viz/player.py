@@ -126,9 +126,6 @@ class Server:
 
         Args:
             seconds: Maximum waiting time [s].
-
-        Returns:
-            Whether it is closed.
         """
         if seconds is not None:
             return self._stopped.wait(seconds)

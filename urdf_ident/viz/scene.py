@@ -32,9 +32,6 @@ def robot_commands(robot: Robot, shapes: Sequence[Visual], base: Array, root: st
         base: Placement of its root, shape (4, 4) [m].
         root: Path in the scene, such as ``/robot``.
         ghost: Drawn without a shadow.
-
-    Raises:
-        MissingFileError: A mesh file cannot be read.
     """
     commands = []
     placements = robot.link_placements
@@ -58,11 +55,7 @@ def joint_path(robot: Robot, joint: int) -> str:
 
 
 def plain(name: str) -> str:
-    """Makes a name valid in a path.
-
-    Returns:
-        The name without slashes.
-    """
+    """Makes a name valid in a path."""
     return name.replace("/", "_") or "_"
 
 
@@ -72,9 +65,6 @@ def add_shape(node: SceneObject, shape: Visual, *, ghost: bool = False) -> None:
     Args:
         item: The object, changed in place.
         ghost: Drawn without a shadow.
-
-    Raises:
-        MissingFileError: A mesh file cannot be read.
     """
     material = node.material(**_material(shape.colour or PLAIN, ghost))
     look: Entry = {"castShadow": not ghost, "receiveShadow": not ghost}
@@ -159,14 +149,11 @@ def _material(colour: Colour, ghost: bool = False) -> Entry:
 
 
 def inertia_commands(robot: Robot, base: Array, root: str, colour: Colour) -> list[Command]:
-    """Adds the solid ellipsoid of uniform density with the mass and inertia of each link.
+    """Adds the solid ellipsoid of uniform density with the mass and inertia of each link that has mass.
 
     Args:
         base: Placement of its root, shape (4, 4) [m].
         colour: Red, green, blue, opacity.
-
-    Returns:
-        Commands; links without mass are left out.
     """
     commands = []
     for link, (joint, placement) in robot.link_placements.items():

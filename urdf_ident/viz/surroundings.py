@@ -66,16 +66,13 @@ class Nearest(ReadOnly):
 
 
 def nearest_things(collisions: Collisions, position: Array, *, measured: bool = False) -> Nearest | None:
-    """Finds the two closest objects at every time, and their closest points.
+    """Finds the two closest objects at every time, and their closest points; None without monitored pairs.
 
     Pairs whose distance does not change during the motion are left out if there are others.
 
     Args:
         position: Joint positions of all frames, shape (F, n) [rad or m].
         measured: Whether the motion was executed by the robot.
-
-    Returns:
-        The closest objects, None without monitored pairs.
     """
     if not collisions.pairs:
         return None

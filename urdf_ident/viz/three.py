@@ -88,13 +88,10 @@ def set_transform(path: str, matrix: Array) -> Command:
 
 
 def flat(matrix: Array) -> list[float]:
-    """Returns a matrix in the column-major order of three.js.
+    """Returns a matrix as 16 numbers, in the column-major order of three.js.
 
     Args:
         matrix: Shape (4, 4).
-
-    Returns:
-        16 numbers.
     """
     return [float(value) for value in matrix.T.reshape(-1)]
 
@@ -118,9 +115,6 @@ def buffers(points: Array, *, colours: Array | None = None, faces: Indices | Non
         colours: Linear red, green, blue and, if it fades, opacity of each vertex, shape (K, 3) or (K, 4).
         faces: Triangles, shape (T, 3), counter-clockwise from outside.
         flat_up: All normals point up.
-
-    Returns:
-        JSON.
     """
     arrays = {"position": points, "color": colours, "normal": np.tile([0.0, 0.0, 1.0], (len(points), 1)) if flat_up else None}
     attributes = {
@@ -153,13 +147,10 @@ def linear(colour: ArrayLike) -> Array:
 
 
 def hexadecimal(colour: Sequence[float]) -> int:
-    """Returns a colour in the hexadecimal form of three.js, in linear light.
+    """Returns a colour in the hexadecimal form of three.js (``0xRRGGBB``), in linear light.
 
     Args:
         colour: Red, green, blue, sRGB 0..1.
-
-    Returns:
-        ``0xRRGGBB``.
     """
     red, green, blue = (round(255 * float(value)) for value in linear(colour))
     return (red << 16) | (green << 8) | blue

@@ -42,10 +42,6 @@ def motion_texts(
 
     Returns:
         File name → text.
-
-    Raises:
-        ModelError: Unknown target, or one that does not fit the robot.
-        LimitError: A limit is unknown or violated, the motion does not begin and end at rest, or a clearance is too small.
     """
     check_known("kind of robot", target, TARGETS, ModelError)
     limits.require("position", "velocity")

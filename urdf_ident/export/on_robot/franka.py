@@ -102,14 +102,7 @@ exec ./follow "$1" motion.csv {DRY_RUN:g} dry_run_log.csv
 
 
 def texts(plan: Plan) -> dict[str, str]:
-    """Returns the motion at 1 kHz, and a program that follows and records it at any fraction of its speed.
-
-    Returns:
-        File name → text.
-
-    Raises:
-        ModelError: The robot does not have seven joints.
-    """
+    """Returns the motion at 1 kHz, and a program that follows and records it at any fraction of its speed."""
     plan.require_joints(7, "a Franka arm has seven joints", "lock the fingers")
     time, q, _, _ = plan.samples(_RATE)
     fields = {

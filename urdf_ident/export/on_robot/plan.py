@@ -57,9 +57,6 @@ class Plan:
 
         Args:
             remedy: How to come to that number; another target is named as well.
-
-        Raises:
-            ModelError: It has.
         """
         if len(self.order) != count:
             raise ModelError(what, got=len(self.order), remedy=f"{remedy} (robot.lock), or take --for ros2_control")

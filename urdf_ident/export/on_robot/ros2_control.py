@@ -101,11 +101,7 @@ exec ros2 bag record --storage mcap -o "${1:-excitation}" /joint_states
 
 
 def texts(plan: Plan) -> dict[str, str]:
-    """Returns the motion as ``trajectory_msgs/JointTrajectory`` in YAML, at full and at a fifth of the speed, and two scripts.
-
-    Returns:
-        File name → text.
-    """
+    """Returns the motion as ``JointTrajectory`` in YAML, at full and at a fifth of the speed, and two scripts."""
     speeds = zip(plan.order, plan.approach, strict=True)
     approach = "{" + ", ".join(f"{python_string(name)}: {round(float(speed), 6)}" for name, speed in speeds) + "}"
     return {

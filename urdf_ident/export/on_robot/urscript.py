@@ -42,14 +42,7 @@ log:
 
 
 def texts(plan: Plan) -> dict[str, str]:
-    """Returns two programs (motion, dry run), an RTDE recipe, and the project file that reads its log.
-
-    Returns:
-        File name → text.
-
-    Raises:
-        ModelError: The robot does not have six joints.
-    """
+    """Returns two programs (motion, dry run), an RTDE recipe, and the project file that reads its log."""
     plan.require_joints(6, "URScript drives six joints", "lock what is not of the arm")
     return {
         "motion.script": _program(plan, 1.0, "motion"),

@@ -29,12 +29,6 @@ def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0)
         ident: The result, with rigid joints.
         memory: Time constant of motion with which deviations return to the mean [s]; inf: never.
         caution: Factor on the residual's variance.
-
-    Returns:
-        The settings; joints with a coupled drive are not adapted.
-
-    Raises:
-        EstimationError: The spread between logs is unknown.
     """
     changes, model = ident.fit.changes, ident.model
     if changes is None or not changes.known:
@@ -100,14 +94,7 @@ def adaptive_model(
 
 
 def chosen_settings(ident: Record) -> FilterSettings:
-    """Returns the settings with the least held-out error.
-
-    Returns:
-        The settings, with zero spread for joints for which adaptation does not help.
-
-    Raises:
-        EstimationError: The spread between logs is unknown.
-    """
+    """Returns the settings with the least held-out error, without spread for joints for which adaptation does not help."""
     chosen = ident.adaptation
     if not chosen:
         return filter_settings(ident)

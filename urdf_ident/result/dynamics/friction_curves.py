@@ -48,13 +48,10 @@ class SteadyFriction(ReadOnly):
 
 
 def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction, ...]:
-    """Returns the friction curve of every joint that has friction laws.
+    """Returns the friction curve of every joint that has friction laws, in model order.
 
     Args:
         alpha: One minus the level of confidence, a fraction.
-
-    Returns:
-        One curve per joint, in model order.
     """
     model, curves = ident.model, []
     limits = model.robot.limit("velocity")

@@ -207,11 +207,7 @@ def _uncertainty(
 
 
 def placeholders(robot: Robot) -> bool:
-    """Whether the inertial parameters of a URDF look like placeholders: all masses, or all but one, are equal or missing.
-
-    Returns:
-        True if nothing can be concluded from the URDF about the scale of the torques.
-    """
+    """Whether the inertial parameters of a URDF look like placeholders: all masses, or all but one, are equal or missing."""
     heavy = [body.mass > 0 for body in list(robot.model.inertias)[1:]]
     if sum(heavy) <= (1 if robot.n > 2 else 0):
         return True

@@ -125,9 +125,6 @@ def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measur
 
     Returns:
         Measured torque and error, shape (N, n) each [N·m or N].
-
-    Raises:
-        LogError: The log has no torque.
     """
     measured, errors, begin = [], [], 0
     for part in log.segments:
@@ -158,9 +155,6 @@ def score(
         cutoff: Zero-phase low-pass [Hz].
         prismatic: Joints whose efforts are forces, shape (n,); none if None.
         measured_only: Filter the measured torque alone, as some published figures do.
-
-    Raises:
-        LogError: The log holds no torque.
     """
     tau, error = filtered_errors(log, predicted, cutoff, measured_only=measured_only)
     moving = np.abs(np.vstack([part.v for part in log.segments])) > MOVING
@@ -251,12 +245,9 @@ def mixed_units(entries: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def better_than_urdf(entries: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the exported model beats the original URDF on every log.
+    """Whether the exported model beats the original URDF on every log, if there is any.
 
     Args:
         entries: Results of :meth:`Validation.as_dict`.
-
-    Returns:
-        True if so, and without any log.
     """
     return all(mean_error(entry) < mean_error(entry, "urdf_") for entry in entries)

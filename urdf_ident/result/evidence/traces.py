@@ -68,11 +68,7 @@ class LogTrace(ReadOnly):
     spectrum: Array
 
     def pieces(self) -> list[slice]:
-        """Returns the sections without a gap in time.
-
-        Returns:
-            Slices of the samples.
-        """
+        """Returns the sections without a gap in time."""
         steps = np.diff(self.time)
         gaps = np.flatnonzero(steps > 1.5 * np.median(steps)) + 1 if len(steps) else np.array([], dtype=int)
         return [slice(a, b) for a, b in itertools.pairwise([0, *gaps.tolist(), len(self.time)])]
@@ -109,9 +105,6 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
         predicted: ``exported``, ``urdf`` and ``urdf_friction``: torque along its segments, shape (N, n) each [N·m or N].
         cutoff: Zero-phase low-pass [Hz].
         held_out: Whether the log was not used in the fit.
-
-    Raises:
-        LogError: The log has no torque.
     """
     keys = ("exported", "urdf", "urdf_friction")
     times, kept, errors, begin = [], [], [], 0
@@ -140,9 +133,6 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
     Args:
         theta: Parameters of the model, shape (p,).
         cutoff: Zero-phase low-pass of the torque [Hz].
-
-    Raises:
-        LogError: A log has no torque.
     """
     bodies = theta - without_inertia(model, theta)
     stride = max(1, sum(len(part) for log in logs for part in log.segments) // _COUNTED)
@@ -172,9 +162,6 @@ def write_series(traces: Traces, path: str | Path, theta: Array) -> Path:
 
     Args:
         theta: Parameters of the result, shape (p,); they link the file to the result.
-
-    Raises:
-        OutputError: It cannot be written.
     """
     data = {
         "schema": SCHEMA,

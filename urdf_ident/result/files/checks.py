@@ -50,20 +50,13 @@ def seal(data: Mapping[str, Any]) -> str:
 
     Args:
         data: Plain data; its entry ``seal`` is ignored.
-
-    Returns:
-        A sha256 in hexadecimal digits.
     """
     content = {key: value for key, value in data.items() if key != "seal"}
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def check_result(data: Any, schema: str) -> None:
-    """Refuses incomplete and impossible results.
-
-    Raises:
-        LogError: An entry is wrong; ``where`` names it.
-    """
+    """Refuses incomplete and impossible results."""
     if not isinstance(data, Mapping):
         raise LogError("not a result", got=type(data).__name__, expected="a mapping", remedy=_REMEDY)
     _check_schema(data.get("schema"), schema)

@@ -131,14 +131,7 @@ def _known(row: ParameterRow) -> dict[str, Any]:
 
 
 def write_all(ident: Record, folder: str | Path) -> list[str]:
-    """Writes the corrected URDF, joints.yaml, the series for plots and, last, identification.json.
-
-    Returns:
-        Lines that describe what was written.
-
-    Raises:
-        OutputError: A file cannot be written.
-    """
+    """Writes the corrected URDF, joints.yaml, the series for plots and, last, identification.json."""
     urdf_name, sidecar_name, series_name, json_name = result_names(ident.model.robot)
     with FileSet(folder, last=json_name) as files:
         notes = write_urdf(ident, files.path(urdf_name))
@@ -164,11 +157,7 @@ def _stem(robot: Robot) -> str:
 
 
 def check_source(ident: Record) -> None:
-    """Raises if the source URDF has been edited since: the values would belong to another robot.
-
-    Raises:
-        FingerprintError: The file exists and differs from the embedded one.
-    """
+    """Raises if the source URDF has been edited since: the values would belong to another robot."""
     source = Path(ident.model.robot.path)
     if source.is_file() and ident.model.robot.sha256 not in (
         sha256(read_bytes(source, "URDF")),
@@ -188,13 +177,6 @@ def write_payload(ident: Record, body: PayloadResult, path: str | Path) -> list[
         ident: The result without the payload.
         body: The payload.
         path: The JSON file.
-
-    Returns:
-        Lines that describe what was written.
-
-    Raises:
-        OutputError: A file cannot be written.
-        EstimationError: The written files do not match the robot with the payload.
     """
     saved = f"wrote {body.save(path)}"
     if not body.shown:

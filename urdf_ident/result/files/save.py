@@ -31,11 +31,7 @@ def save(ident: Record, path: str | Path) -> Path:
 
 
 def as_dict(ident: Record) -> dict[str, Any]:
-    """Returns the content of identification.json.
-
-    Returns:
-        Nested plain data, but for arrays and records, which :func:`plain` converts.
-    """
+    """Returns the content of identification.json."""
     robot, fit = ident.model.robot, ident.fit
     model = ident.model.as_dict()
     model.pop("urdf")

@@ -22,11 +22,7 @@ TEXT, _POINT = 8.0, 0.75
 
 
 def figure_class() -> Any:
-    """Returns Matplotlib's ``Figure``, which needs no window.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Returns Matplotlib's ``Figure``, which needs no window."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -135,11 +131,7 @@ def legend(target: Any, *entries: Any, **options: Any) -> None:
 
 
 def write_figure(figure: Any, path: str | Path) -> Path:
-    """Writes a figure atomically, in the format that the file's suffix names (default: PNG).
-
-    Raises:
-        OutputError: The file cannot be written, or the format is unknown.
-    """
+    """Writes a figure atomically, in the format that the file's suffix names (default: PNG)."""
     page = io.BytesIO()
     try:
         figure.savefig(page, format=Path(path).suffix.lstrip(".").lower() or "png", dpi=140, facecolor="white")

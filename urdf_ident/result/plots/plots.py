@@ -178,10 +178,6 @@ def plot_limits(trajectory: Trajectory, limits: Limits, path: str | Path, torque
         limits: The limits; unknown ones are not drawn.
         path: The file; its extension gives the format (png, svg, pdf).
         torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N], or None.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-        OutputError: It cannot be written, or the format is unknown.
     """
     charts = limit_charts(trajectory, limits, torque)
     return write_figure(draw_grid(charts, len(trajectory.joints), 2.4, 1.9, on_screen=False)[0].figure, path)

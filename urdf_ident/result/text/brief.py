@@ -86,11 +86,7 @@ def overview(ident: Record) -> Overview:
 
 
 def brief(ident: Record) -> str:
-    """Returns verdict, cause, remedy, what was not tested, error of each joint, what changed most and what is not identified.
-
-    Returns:
-        At most 24 lines of at most 100 columns, commands aside.
-    """
+    """Returns the short summary: at most 24 lines of at most 100 columns, commands aside."""
     view = overview(ident)
     shown = list(view.errors.items())
     if len(shown) > _JOINTS:
@@ -124,11 +120,7 @@ def joint_errors(ident: Record) -> tuple[str, dict[str, Errors]]:
 
 
 def changes(ident: Record) -> list[str]:
-    """The largest changes from the URDF among parameters that the data contribute to.
-
-    Returns:
-        A few changes of mass or centre of mass in words, largest first.
-    """
+    """The largest changes of mass and centre of mass from the URDF, of parameters that the data contribute to, in words."""
     largest, share = [], ident.bodies_from_data
     for k, body in enumerate(ident.model.robot.bodies):
         old, new = ident.prior_bodies[k], ident.bodies[k]

@@ -29,11 +29,7 @@ _MOTIONS, _NAMED = 3, 4
 
 
 def details(ident: Record) -> str:
-    """Returns estimates, their quality, what the data could not determine, and how every setting was chosen.
-
-    Returns:
-        Several lines of text, about 60 for a 6-axis arm.
-    """
+    """Returns estimates, their quality, what the data could not determine, and how every setting was chosen."""
     fit, robot = ident.fit, ident.model.robot
     verdict = verdict_of(ident)
     weak = int(((fit.relative_percent > 50) & fit.seen).sum())
@@ -101,9 +97,6 @@ def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
 
     Args:
         validations: Entries of ``validation``.
-
-    Returns:
-        One sentence per log.
     """
     found = []
     for score in validations:
@@ -122,13 +115,10 @@ def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def selection_table(selection: Mapping[str, Any]) -> list[str]:
-    """Formats the trials of ``friction: auto`` and their gain: one line per joint, one column per law.
+    """Formats the trials of ``friction: auto`` and their gain below an empty line: joints by laws; nothing without trials.
 
     Args:
         selection: ``selection`` of identification.json.
-
-    Returns:
-        Lines, the first one empty; none if nothing was tried.
     """
     if not selection:
         return []
@@ -157,11 +147,7 @@ def _tried(trial: Mapping[str, Any]) -> str:
 
 
 def compensation_table(ident: Record) -> list[str]:
-    """Formats the held-out errors of each combination of friction laws (from the logs, from sweeps) and residual.
-
-    Returns:
-        Lines, the first one empty; none without a comparison.
-    """
+    """Formats the held-out errors of each combination of friction laws (from the logs, from sweeps) and residual."""
     judged = ident.compensation
     if "wls" not in judged:
         return []

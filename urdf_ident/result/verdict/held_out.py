@@ -31,11 +31,7 @@ CONTRADICTION = 1.5
 
 
 def held_out_reasons(ident: Record) -> Iterator[Judgement]:
-    """Errors on motions that were not used in the fit, and models that predict these better.
-
-    Yields:
-        Reasons; also those that support the result.
-    """
+    """Errors on motions that were not used in the fit, and models that predict these better; also what supports the result."""
     scores = _held_out(ident)
     other = [score for score in scores if score.get("repeats") is None]
     if other:
@@ -73,9 +69,6 @@ def joint_errors(ident: Record) -> dict[str, float]:
     """Relative errors of joints whose torque is not small, on the worst log of another motion, or on the folds without any.
 
     Those of joints that are set apart are no errors of the model.
-
-    Returns:
-        By joint, largest first.
     """
     scores, known = _held_out(ident), ident.cross_validation
     apart = {ident.model.robot.joints[j] for j in ident.model.apart}
@@ -88,14 +81,11 @@ def joint_errors(ident: Record) -> dict[str, float]:
 
 
 def joint_errors_on(scores: Sequence[Mapping[str, Any]], apart: Collection[str] = ()) -> dict[str, float]:
-    """Relative errors of joints whose torque is not small, on the worst of some logs.
+    """Relative errors of joints whose torque is not small, on the worst of some logs, largest first.
 
     Args:
         scores: Entries of ``validation``.
         apart: Joints that are set apart.
-
-    Returns:
-        By joint, largest first.
     """
     joints = [joint for score in scores for joint in score["per_joint"]]
     return _worst(
