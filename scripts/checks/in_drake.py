@@ -21,7 +21,7 @@ STATES = 1000
 
 def write(folder: Path) -> None:
     """Exports the bundled robots, with 1000 random states each and the torques that the parameters stand for."""
-    from urdf_ident.export.urdf import write_urdf
+    from urdf_ident.export.urdf import urdf_text
     from urdf_ident.model.bundled import robot_names, robot_path
     from urdf_ident.model.inertia import from_pseudo_inertia, pseudo_inertia
     from urdf_ident.model.prior import inertial_prior
@@ -38,7 +38,8 @@ def write(folder: Path) -> None:
             stretch = np.eye(4) + 0.2 * generator.standard_normal((4, 4))
             theta[10 * i : 10 * i + 10] = from_pseudo_inertia(root @ stretch @ stretch.T @ root.T)
         friction = dict.fromkeys(robot.joints, 0.5)
-        notes = write_urdf(folder / f"{name}.urdf", robot, theta, damping=friction, friction=friction)
+        text, notes = urdf_text(robot, theta, damping=friction, friction=friction)
+        (folder / f"{name}.urdf").write_text(text)
         q, v, a = (scale * generator.uniform(-1, 1, (STATES, robot.n)) for scale in (2.0, 3.0, 10.0))
         tau = regressor(robot, q, v, a) @ theta
         np.savez(folder / f"{name}.npz", q=q, v=v, a=a, tau=tau)

@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
 from ..consistency.repair import MARGIN, acceptable, assess_links, repaired_theta
 from ..errors import EstimationError, ModelError, UrdfError, check_named, check_shape
-from ..files.read_write import write_text
 from ..files.splice import Node, Splicer
 from ..linalg import Array
 from ..model.inertia import margins, to_com
@@ -121,26 +119,6 @@ def urdf_text(
             expected="at most 1e-9",
         )
     return text, (*notes, *clipped, *repairs)
-
-
-def write_urdf(path: str | Path, robot: Robot, theta: Array, **options: Any) -> tuple[str, ...]:
-    """Writes the text of :func:`urdf_text` to a file.
-
-    Args:
-        path: The file; may be the source itself.
-        robot: The robot as it was identified.
-        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
-        options: Further arguments of :func:`urdf_text`.
-
-    Returns:
-        Notes on changes besides the requested values.
-
-    Raises:
-        OutputError: The file cannot be written.
-    """
-    text, notes = urdf_text(robot, theta, where=path, **options)
-    write_text(path, text)
-    return notes
 
 
 def mounted_urdf(text: str, link: str, theta: Array, *, where: str = "URDF") -> tuple[str, str]:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..files.read_write import write_text
-from ..result.fleet import Fleet, Pooled
+from ..result.fleet import Fleet
 from .svg import svg
 from .template import rendered
 
 
-def fleet_html(fleet: Fleet) -> str:
-    """Returns the report of a fleet as one self-contained HTML page."""
+def write_fleet(fleet: Fleet, path: str | Path) -> Path:
+    """Writes the report of a fleet as one self-contained HTML page, atomically."""
     headline, how = fleet.headline
     height = 60 + 20 * len(fleet.names)
-    return rendered(
+    text = rendered(
         "fleet.html.j2",
         fleet=fleet,
         headline=headline,
@@ -29,25 +27,6 @@ def fleet_html(fleet: Fleet) -> str:
             svg([pooled.chart(fleet.names)], f"{pooled.where}, {pooled.what}: every robot with its interval", height)
             for pooled in fleet.shown
         ],
-        quantities=[_row(fleet, pooled) for pooled in fleet.pooled],
+        quantities=[(pooled, int(np.argmin(pooled.chance))) for pooled in fleet.pooled],  # and the farthest robot
     )
-
-
-def write_fleet(fleet: Fleet, path: str | Path) -> Path:
-    """Writes the page of a fleet atomically."""
-    return write_text(path, fleet_html(fleet))
-
-
-def _row(fleet: Fleet, pooled: Pooled) -> Mapping[str, Any]:
-    farthest = int(np.argmin(pooled.chance))
-    return {
-        "name": f"{pooled.where}: {pooled.what}",
-        "mean": pooled.mean,
-        "error": pooled.std_error,
-        "spread": pooled.spread,
-        "interval": pooled.interval,
-        "unit": pooled.unit,
-        "farthest": fleet.names[farthest],
-        "odd": bool(pooled.stands_out[farthest]),
-        "chance": float(pooled.chance[farthest]),
-    }
+    return write_text(path, text)

@@ -216,32 +216,23 @@ def _bridge(page: str, port: int) -> tuple[Any, Any]:
     return bridge, bridge.app.listener
 
 
-def _free_port(port: int | None) -> int:
+def _free_port(wanted: int | None) -> int:
     """The requested port if it is free, or the first free one if none is requested."""
-    if port is not None:
-        _try_port(port)
-        return port
-    for number in range(FIRST_PORT, FIRST_PORT + PORTS):
-        try:
-            _try_port(number)
-        except OutputError:
-            continue
-        return number
+    for port in range(FIRST_PORT, FIRST_PORT + PORTS) if wanted is None else (wanted,):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            if os.name == "posix":
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as in the server: ignore lingering sockets
+            try:
+                probe.bind(("127.0.0.1", port))
+                probe.listen(1)
+                return port
+            except (OSError, OverflowError) as error:
+                if wanted is not None:
+                    raise _port_error(port, error) from error
     raise OutputError(
         f"ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are all in use",
         remedy="end other viewers, name a free port with --port, or write a file with --html FILE",
     )
-
-
-def _try_port(port: int) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        if os.name == "posix":
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as in the server: ignore lingering sockets
-        try:
-            probe.bind(("127.0.0.1", port))
-            probe.listen(1)
-        except (OSError, OverflowError) as error:
-            raise _port_error(port, error) from error
 
 
 def _port_error(port: int, error: BaseException) -> OutputError:

@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...files.read_write import read_text, write_text
+from ...files.records import record
 from ...linalg import Array, divisors, positive, rms
 from ...model.dynamic_model import DynamicModel
 from ...model.trained import without_inertia
@@ -166,8 +167,7 @@ def write_series(traces: Traces, path: str | Path, theta: Array) -> Path:
     data = {
         "schema": SCHEMA,
         "result": _hash_of(theta),
-        "logs": [_plain(trace) for trace in traces.logs],
-        "speeds": None if traces.speeds is None else _plain(traces.speeds),
+        **_plain(traces),
     }
     return write_text(path, json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n")
 
@@ -187,9 +187,7 @@ def read_series(path: str | Path, theta: Array) -> Traces | None:
         data = json.loads(read_text(path, "series"))
         if data["schema"] != SCHEMA or data["result"] != _hash_of(theta):
             return None
-        speeds = None if data["speeds"] is None else SpeedProfile(**{key: _array(x) for key, x in data["speeds"].items()})
-        logs = [{key: _array(x) if isinstance(x, list) else x for key, x in item.items()} for item in data["logs"]]
-        return Traces(tuple(LogTrace(**item) for item in logs), speeds)
+        return record(Traces, data)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -240,18 +238,12 @@ def _hash_of(theta: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(theta, dtype=float).tobytes()).hexdigest()[:16]
 
 
-def _plain(record: Any) -> dict[str, Any]:
-    return {item.name: _numbers(getattr(record, item.name), 13 if item.name == "time" else _DIGITS) for item in fields(record)}
-
-
-def _numbers(value: Any, digits: int) -> Any:
-    """Rounds numbers to ``digits`` significant digits; arrays become lists, nan becomes null."""
-    if isinstance(value, np.ndarray):
-        return [_numbers(each, digits) for each in (value if value.ndim > 1 else value.tolist())]
+def _plain(value: Any, digits: int = _DIGITS) -> Any:
+    """Nested records as plain data, numbers with some significant digits; nan becomes null."""
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name), 13 if each.name == "time" else _DIGITS) for each in fields(value)}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(each, digits) for each in (value.tolist() if isinstance(value, np.ndarray) else value)]
     if isinstance(value, float):
         return None if np.isnan(value) else float(f"{value:.{digits}g}")
     return value
-
-
-def _array(value: Any) -> Any:
-    return np.array([[np.nan if x is None else x for x in row] if isinstance(row, list) else row for row in value], dtype=float)

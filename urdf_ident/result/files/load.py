@@ -29,7 +29,7 @@ from ..evidence.evidence import Evidence
 from ..evidence.traces import FILE, read_series
 from ..identification import Identification
 from .checks import check_result
-from .save import SCHEMA
+from .save import OPTIONAL, SCHEMA
 
 
 def result_file(path: str | Path) -> Path:
@@ -124,18 +124,12 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         cross_validation=data["cross_validation"],
         project=parse_project(data["config"], "config"),
         validation=tuple(data["validation"]),
-        selection=data.get("selection", {}),
-        essential=data.get("essential", {}),
-        floor=data.get("floor", {}),
-        black_box=data.get("black_box", {}),
         prediction=prediction,
-        adaptation=data.get("adaptation", {}),
-        estimation=data.get("estimation", {}),
         residual=None if data.get("residual") is None else Residual.from_dict(data["residual"]),
-        compensation=data.get("compensation", {}),
         evidence=None if data.get("evidence") is None else record(Evidence, data["evidence"]),
         traces=None if series is None else read_series(series, theta),
         left_out=tuple(data.get("left_out", ())),
+        **{name: data.get(name, {}) for name in OPTIONAL},
     )
     if all("motion" in entry for entry in data["parameters"]["standard"]):  # stored, because computing them takes seconds
         ident.__dict__["verdicts"] = tuple(Identifiability.from_dict(entry) for entry in data["parameters"]["standard"])

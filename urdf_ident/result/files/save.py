@@ -17,6 +17,8 @@ from ..verdict.verdict import verdict_of
 from .checks import seal
 
 SCHEMA = "urdf-ident/1"
+#: What a result need not hold, in the words of :class:`.Record`.
+OPTIONAL = ("selection", "essential", "floor", "black_box", "adaptation", "estimation", "compensation")
 
 
 def save(ident: Record, path: str | Path) -> Path:
@@ -63,16 +65,10 @@ def as_dict(ident: Record) -> dict[str, Any]:
         "consistency": ident.consistency.as_dict(),
         "cross_validation": dict(ident.cross_validation),
         "validation": [dict(entry) for entry in ident.validation],
-        "selection": dict(ident.selection),
-        "essential": dict(ident.essential),
-        "floor": dict(ident.floor),
-        "black_box": dict(ident.black_box),
+        **{name: dict(getattr(ident, name)) for name in OPTIONAL},
         "prediction": dict(ident.prediction),
         "evidence": ident.evidence,
         "friction_changes": fit.changes,
-        "adaptation": dict(ident.adaptation),
-        "estimation": dict(ident.estimation),
-        "compensation": dict(ident.compensation),
         "residual": None if ident.residual is None else ident.residual.as_dict(),
         "config": ident.project.model_dump(),
         "versions": versions(),

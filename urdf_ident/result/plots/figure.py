@@ -21,15 +21,6 @@ from .chart import PALETTE, Area, Chart, Dots, Line
 TEXT, _POINT = 8.0, 0.75
 
 
-def figure_class() -> Any:
-    """Returns Matplotlib's ``Figure``, which needs no window."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("pictures need matplotlib", remedy="install it: pip install 'urdf-ident[report]'") from error
-    return Figure
-
-
 def new_figure(width: float, height: float, *, on_screen: bool = True) -> Any:
     """A pyplot figure if pyplot is in use and in notebooks, otherwise a bare figure, which needs no window.
 
@@ -37,13 +28,17 @@ def new_figure(width: float, height: float, *, on_screen: bool = True) -> Any:
         width, height: Size [in].
         on_screen: False for a file only: always a bare figure, which no notebook shows and nobody has to close.
     """
-    bare, pyplot = figure_class(), sys.modules.get("matplotlib.pyplot")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("pictures need matplotlib", remedy="install it: pip install 'urdf-ident[report]'") from error
+    pyplot = sys.modules.get("matplotlib.pyplot")
     if not on_screen:
-        return bare(figsize=(width, height), layout="constrained")
+        return Figure(figsize=(width, height), layout="constrained")
     session = getattr(sys.modules.get("IPython"), "get_ipython", None)
     if pyplot is None and session is not None and session() is not None:
         pyplot = import_module("matplotlib.pyplot")
-    return (bare if pyplot is None else pyplot.figure)(figsize=(width, height), layout="constrained")
+    return (Figure if pyplot is None else pyplot.figure)(figsize=(width, height), layout="constrained")
 
 
 def draw_grid(charts: Sequence[Chart], columns: int, width: float, height: float, *, on_screen: bool = True) -> Array:
