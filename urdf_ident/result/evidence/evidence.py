@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
@@ -164,24 +163,43 @@ def measure_evidence(
         reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
     """
     robot, joints = model.robot, model.robot.joints
-    masses = _masses(model, theta, prior)
-    deviating = _deviating_parts(model, statistics, fitted)
     one_way = tuple(joints[j] for j in np.flatnonzero(moving(trained.speed, robot.prismatic) & trained.one_way))
+    masses = {}
+    for i, body in enumerate(robot.bodies):
+        before, after = float(prior.theta0[10 * i]), float(theta[10 * i])
+        if not prior.guessed[i] and before > 0 and not 1 / MASS_FACTOR < after / before < MASS_FACTOR:
+            masses[body.name] = after / before
+    blank, deviating = placeholders(robot), _deviating_parts(model, statistics, fitted)
     if not model.is_rigid:
-        common = masses, deviating, folds_repeat, placeholders(robot)
+        common = masses, deviating, folds_repeat, blank
         return Evidence({}, seen, {}, {}, {}, *common, reversals=reversals, one_way=one_way)
     q, v, a = random_states(robot, trained)
     rows = model.torque(np.eye(len(theta)), q, v, a)
-    uncertain = partial(_uncertainty, rows, rows @ theta, factor[:, :-1], weight, joints)
-    blank = placeholders(robot)
-    gravity = _gravity(model, theta, prior, q)
-    peak, overdriven = _peak(model, np.column_stack([theta, without_joint_terms(model, prior.theta0)]), q, v, a, trained)
+    size = divisors(rms(rows @ theta, axis=0))
+
+    def uncertain(prior: Prior, wider: float) -> dict[str, float]:
+        """Standard error of each joint's torque over its RMS, with the prior's standard deviations ``wider`` times as large."""
+        covariance = wider**2 * Posterior(factor[:, :-1], prior, weight / wider**2).covariance
+        square = np.maximum(np.einsum("njp,pr,njr->nj", rows, covariance, rows, optimize=True), 0.0)
+        return dict(zip(joints, (np.sqrt(np.mean(square, axis=0)) / size).tolist(), strict=True))
+
+    # a URDF whose own masses need more than its effort limits at its velocity limits has wrong limits: the torque that it
+    # needs by itself is then the reference
+    limits = Limits.from_robot(robot)
+    ratio = np.where(np.isfinite(limits.velocity), limits.velocity / np.maximum(trained.speed, 1e-9), 1.0)
+    both = np.column_stack([theta, without_joint_terms(model, prior.theta0)])
+    fastest, stated = np.abs(model.torque(both, q, v * np.clip(ratio, 1.0, None), a)).max(axis=0).T
+    limited = np.flatnonzero(np.isfinite(limits.torque) & (limits.torque > 0))
+    # the largest friction may be far below the trained speed: that of a Stribeck law is
+    bare, zero, speeds = without_inertia(model, theta), np.zeros((2, model.n)), np.vstack([trained.speed, -trained.speed])
+    sliding = np.max([np.abs(model.torque(bare, zero, share * speeds, zero)) for share in FRACTIONS], axis=(0, 1))
+    gravity, gravity_errors, constant = _gravity(model, theta, prior, q)
     return Evidence(
         uncertain(prior.without_first_fit, 1.0),
         seen,
-        {joint: ratio for joint, (ratio, _) in gravity.items()},
-        peak,
-        _friction(model, theta, trained),
+        gravity,
+        {joints[j]: float(fastest[j] / max(limits.torque[j], stated[j])) for j in limited},
+        dict(zip(joints, (sliding / divisors(trained.torque)).tolist(), strict=True)),
         masses,
         deviating,
         folds_repeat,
@@ -189,21 +207,12 @@ def measure_evidence(
         uncertain(prior, WIDER),
         reversals,
         one_way,
-        tuple(joint for joint in one_way if joint in _constant_weights(model, prior.theta0, q)),
+        tuple(joint for joint in one_way if joint in constant),
         _scales(statistics, row_weights, factor[:, :-1], fitted, joints),
         None if blank else common_scale(factor, prior, weight, model.n_inertial),
-        overdriven,
-        gravity_errors={joint: error for joint, (_, error) in gravity.items()},
+        {joints[j]: float(stated[j] / limits.torque[j]) for j in limited if stated[j] > limits.torque[j]},
+        gravity_errors=gravity_errors,
     )
-
-
-def _uncertainty(
-    rows: Array, torque: Array, R: Array, weight: float, joints: Sequence[str], prior: Prior, wider: float
-) -> dict[str, float]:
-    """Standard error of each joint's torque over its RMS, with the prior's standard deviations ``wider`` times as large."""
-    covariance = wider**2 * Posterior(R, prior, weight / wider**2).covariance
-    square = np.maximum(np.einsum("njp,pr,njr->nj", rows, covariance, rows, optimize=True), 0.0)
-    return dict(zip(joints, (np.sqrt(np.mean(square, axis=0)) / divisors(rms(torque, axis=0))).tolist(), strict=True))
 
 
 def placeholders(robot: Robot) -> bool:
@@ -227,33 +236,26 @@ def random_states(robot: Robot, trained: Range) -> tuple[Array, Array, Array]:
     return (lower + upper) / 2 + (upper - lower) / 2 * draw[0], trained.speed * draw[1], trained.acceleration * draw[2]
 
 
-def _gravity(model: DynamicModel, theta: Array, prior: Prior, q: Array) -> dict[str, tuple[float, float]]:
+def _gravity(model: DynamicModel, theta: Array, prior: Prior, q: Array) -> tuple[dict[str, float], dict[str, float], set[str]]:
     """Regression of the identified gravity torque on the URDF's, and its standard deviation by the prior, by joint with a load.
 
-    A gravity torque below its own prior uncertainty is none: a balanced body, or a vertical axis that rounded angles tilt.
+    A gravity torque below its own prior uncertainty is none: a balanced body, or a vertical axis that rounded angles tilt. And
+    the slides whose gravity force in the URDF is the same in all positions, and not zero.
     """
-    still = np.zeros_like(q)
+    still, robot = np.zeros_like(q), model.robot
     known = np.column_stack([theta, prior.theta0, prior.deviations])
     tau = model.torque(without_joint_terms(model, known), q, still, still)
     ours, theirs = tau[..., 0], tau[..., 1]
     size, doubt = rms(theirs, axis=0), rms(np.linalg.norm(tau[..., 2:], axis=-1), axis=0)
-    out: dict[str, tuple[float, float]] = {}
-    prismatic = model.robot.prismatic
-    for group in (np.flatnonzero(prismatic), np.flatnonzero(~prismatic)):  # forces and torques separately
-        carries = [j for j in group if size[j] > max(0.02 * size[group].max(), doubt[j])]
-        for j in carries:
+    ratios, errors = {}, {}
+    for group in (np.flatnonzero(robot.prismatic), np.flatnonzero(~robot.prismatic)):  # forces and torques separately
+        for j in [j for j in group if size[j] > max(0.02 * size[group].max(), doubt[j])]:
             along = theirs[:, j] / (theirs[:, j] @ theirs[:, j])
-            out[model.robot.joints[j]] = float(along @ ours[:, j]), float(np.linalg.norm(along @ tau[:, j, 2:]))
-    return out
-
-
-def _constant_weights(model: DynamicModel, theta0: Array, q: Array) -> tuple[str, ...]:
-    """Slides whose gravity force in the URDF is the same in all positions, and not zero."""
-    still = np.zeros_like(q)
-    force = model.torque(without_joint_terms(model, theta0), q, still, still)
-    weight, least = np.abs(force.mean(axis=0)), _CONSTANT * theta0[: model.n_inertial : 10].sum()
-    constant = model.robot.prismatic & (weight > least) & (np.ptp(force, axis=0) < _CONSTANT * weight)
-    return tuple(model.robot.joints[j] for j in np.flatnonzero(constant))
+            ratios[robot.joints[j]] = float(along @ ours[:, j])
+            errors[robot.joints[j]] = float(np.linalg.norm(along @ tau[:, j, 2:]))
+    weight, least = np.abs(theirs.mean(axis=0)), _CONSTANT * prior.theta0[: model.n_inertial : 10].sum()
+    constant = robot.prismatic & (weight > least) & (np.ptp(theirs, axis=0) < _CONSTANT * weight)
+    return ratios, errors, {robot.joints[j] for j in np.flatnonzero(constant)}
 
 
 def _scales(
@@ -270,44 +272,6 @@ def _scales(
         projected = lstsq(R.T, along, rcond=1e-10)[0]
         found[joints[layout.joint]] = float(1 / np.sqrt(max(float(torque @ torque - projected @ projected), 1e-12)))
     return found
-
-
-def _peak(
-    model: DynamicModel, both: Array, q: Array, v: Array, a: Array, trained: Range
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Torque of the result, and of the URDF's own masses, at the URDF's velocity limits, over the effort limits; both: (p, 2).
-
-    A URDF whose own masses need more than its effort limits there has wrong limits (of position, velocity or effort); the
-    torque that it needs by itself is then the reference.
-    """
-    limits = Limits.from_robot(model.robot)
-    ratio = np.where(np.isfinite(limits.velocity), limits.velocity / np.maximum(trained.speed, 1e-9), 1.0)
-    tau, stated = np.abs(model.torque(both, q, v * np.clip(ratio, 1.0, None), a)).max(axis=0).T
-    known = np.flatnonzero(np.isfinite(limits.torque) & (limits.torque > 0))
-    joints, limit = model.robot.joints, limits.torque
-    return (
-        {joints[j]: float(tau[j] / max(limit[j], stated[j])) for j in known},
-        {joints[j]: float(stated[j] / limit[j]) for j in known if stated[j] > limit[j]},
-    )
-
-
-def _friction(model: DynamicModel, theta: Array, trained: Range) -> dict[str, float]:
-    """Largest friction and offset up to the trained speed, both directions, relative to the largest measured torque.
-
-    The largest may be far below the trained speed: that of a Stribeck law is.
-    """
-    bare, zero, fastest = without_inertia(model, theta), np.zeros((2, model.n)), np.vstack([trained.speed, -trained.speed])
-    tau = np.max([np.abs(model.torque(bare, zero, part * fastest, zero)) for part in FRACTIONS], axis=(0, 1))
-    return dict(zip(model.robot.joints, (tau / divisors(trained.torque)).tolist(), strict=True))
-
-
-def _masses(model: DynamicModel, theta: Array, prior: Prior) -> dict[str, float]:
-    out: dict[str, float] = {}
-    for i, body in enumerate(model.robot.bodies):
-        before, after = float(prior.theta0[10 * i]), float(theta[10 * i])
-        if not prior.guessed[i] and before > 0 and not 1 / MASS_FACTOR < after / before < MASS_FACTOR:
-            out[body.name] = after / before
-    return out
 
 
 def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array) -> tuple[DeviatingPart, ...]:
