@@ -9,12 +9,12 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from ...errors import EstimationError, ModelError, check_shape
+from ...errors import EstimationError, ModelError
 from ...linalg import Array, positive
 from ...model.rigid_bodies import with_inertias
 from ...model.trained import without_inertia, without_joint_terms
 from ..record import Record
-from .intervals import mass_matrix, require_rigid
+from .intervals import joint_arrays, mass_matrix, require_rigid
 
 #: Relative torque error at which forward dynamics has converged, and its maximum steps (load-dependent friction only).
 _CONVERGED, _STEPS = 1e-12, 200
@@ -34,7 +34,7 @@ def gravity(ident: Record, q: ArrayLike) -> Array:
         ModelError: Elastic joints.
         ShapeError: The array does not fit.
     """
-    position = _array(ident, "q", q)
+    (position,) = joint_arrays(ident, q=q)
     return _rigid(ident, position, np.zeros_like(position))
 
 
@@ -52,7 +52,7 @@ def coriolis(ident: Record, q: ArrayLike, v: ArrayLike) -> Array:
         ModelError: Elastic joints.
         ShapeError: The arrays do not fit.
     """
-    position, velocity = _array(ident, "q", q), _array(ident, "v", v, np.shape(q))
+    position, velocity = joint_arrays(ident, q=q, v=v)
     return _rigid(ident, position, velocity) - _rigid(ident, position, np.zeros_like(position))
 
 
@@ -72,15 +72,14 @@ def friction(ident: Record, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLi
         ModelError: The joints are elastic, or a law needs positions and none are given.
         ShapeError: The arrays do not fit.
     """
-    velocity = _array(ident, "v", v)
+    zero = np.zeros_like(v, dtype=float)
     if q is None and any(applied.term.loaded or applied.term.name == "presliding" for applied in ident.model.terms):
         raise ModelError(
             "friction of this model depends on the position (load or presliding)",
             got="no q",
             remedy="call friction(v, q), or friction(v, q, a)",
         )
-    position = np.zeros_like(velocity) if q is None else _array(ident, "q", q, velocity.shape)
-    acceleration = np.zeros_like(velocity) if a is None else _array(ident, "a", a, velocity.shape)
+    velocity, position, acceleration = joint_arrays(ident, v=v, q=zero if q is None else q, a=zero if a is None else a)
     return ident.model.torque(without_inertia(ident.model, ident.theta), position, velocity, acceleration)
 
 
@@ -102,10 +101,9 @@ def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
         EstimationError: The mass matrix is singular, or the equation has no solution (friction above the torque).
         ShapeError: The arrays do not fit.
     """
-    position = _array(ident, "q", q)
-    velocity, torque = _array(ident, "v", v, position.shape), _array(ident, "tau", tau, position.shape)
-    rows = [np.atleast_2d(x) for x in (position, velocity, torque)]
-    return np.array([_accelerated(ident, *row) for row in zip(*rows, strict=True)]).reshape(position.shape)
+    arrays = joint_arrays(ident, q=q, v=v, tau=tau)
+    rows = zip(*map(np.atleast_2d, arrays), strict=True)
+    return np.array([_accelerated(ident, *row) for row in rows]).reshape(arrays[0].shape)
 
 
 def _accelerated(ident: Record, q: Array, v: Array, tau: Array) -> Array:
@@ -149,8 +147,7 @@ def to_pinocchio(ident: Record) -> pin.Model:
     from .friction_curves import armature, equivalent_friction
 
     require_rigid(ident)
-    robot, equivalent = ident.model.robot, equivalent_friction(ident)
-    rotors = armature(ident)
+    robot, equivalent, rotors = ident.model.robot, equivalent_friction(ident), armature(ident)
     model = with_inertias(robot, ident.theta[: ident.model.n_inertial], np.array([rotors[name] for name in robot.joints]))
     model.damping = np.array([equivalent.damping[name] for name in robot.joints])
     level = np.array([equivalent.friction[name] for name in robot.joints])
@@ -161,13 +158,4 @@ def to_pinocchio(ident: Record) -> pin.Model:
 
 
 def _rigid(ident: Record, q: Array, v: Array) -> Array:
-    require_rigid(ident)
     return ident.model.torque(without_joint_terms(ident.model, ident.theta), q, v, np.zeros_like(q))
-
-
-def _array(ident: Record, name: str, value: ArrayLike, shape: tuple[int, ...] | None = None) -> Array:
-    require_rigid(ident)
-    values = np.asarray(value, dtype=float)
-    expected = shape if shape is not None else (ident.model.n,) if values.ndim == 1 else ("N", ident.model.n)
-    check_shape(name, values.shape, expected)
-    return values

@@ -65,8 +65,8 @@ def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alp
         ModelError: Elastic joints.
         ShapeError: The arrays do not fit.
     """
-    position, velocity, acceleration = _motion(q, v, a)
-    return functional_interval(ident.fit, ident.factor, _torque_rows(ident, position, velocity, acceleration), alpha)
+    rows = _torque_rows(ident, *joint_arrays(ident, q=q, v=v, a=a))
+    return functional_interval(ident.fit, ident.factor, rows, alpha)
 
 
 def torque_prediction_interval(
@@ -93,11 +93,11 @@ def torque_prediction_interval(
         ModelError: The joints are elastic, or the level is not between 0 and 1.
         ShapeError: The arrays do not fit.
     """
-    require_rigid(ident)
-    centre = np.asarray(ident.torque(q, v, a, rate=rate))
+    position, velocity, acceleration = joint_arrays(ident, q=q, v=v, a=a)
+    centre = np.asarray(ident.torque(position, velocity, acceleration, rate=rate))
     if rate > 0 and ident.prediction:
         centre = lowpass(centre, rate, ident.prediction_band)
-    return centre[..., None] + prediction_reach(ident, q, v, a, alpha, along=rate > 0)
+    return centre[..., None] + prediction_reach(ident, position, velocity, acceleration, alpha, along=rate > 0)
 
 
 def prediction_reach(
@@ -115,7 +115,7 @@ def prediction_reach(
     """
     from scipy.special import ndtri
 
-    position, velocity, acceleration = _motion(q, v, a)
+    position, velocity, acceleration = joint_arrays(ident, q=q, v=v, a=a)
     if not ident.prediction:
         return np.broadcast_to([-np.inf, np.inf], (*position.shape, 2))
     residual = record(HeldOutResidual, ident.prediction)
@@ -132,22 +132,13 @@ def prediction_reach(
                 position.shape
             )
         variance += (ndtri(1 - alpha / 2) / SIGMAS) ** 2 * unseen.reshape(position.shape)
-    ends = []
+    ends, one_sided = [], ndtri(1 - alpha) / ndtri(1 - alpha / 2)
     for side, reach in ((-1.0, below), (1.0, above)):
-        shift = np.hypot(smeared, np.maximum(side * median, 0.0))
-        ends.append(side * _around_shift(np.sqrt(variance + reach), shift, alpha))
+        shift = np.hypot(smeared, np.maximum(side * median, 0.0))  # a known error besides the random one
+        random = np.sqrt(variance + reach)
+        # beyond a large shift it counts on one side only; a small shift adds like a variance (95 %: 94.3 or more)
+        ends.append(side * np.maximum(np.hypot(random, shift), one_sided * random + shift))
     return np.stack(ends, axis=-1)
-
-
-def _around_shift(reach: Array, shift: Array, alpha: float) -> Array:
-    """Half-width about a prediction that errs by a known amount besides a random error.
-
-    An error beyond a large shift counts on one side only; a small shift adds like a variance (95 %: 94.3 or more).
-    """
-    from scipy.special import ndtri
-
-    one_sided = ndtri(1 - alpha) / ndtri(1 - alpha / 2)
-    return np.asarray(np.maximum(np.hypot(reach, shift), one_sided * reach + shift))
 
 
 def _parameter_reach(ident: Record, rows: Array, known: Array, alpha: float) -> tuple[Array, Array, Array]:
@@ -291,39 +282,36 @@ def mass_interval(ident: Record, alpha: float = 0.05) -> Array:
     return ends
 
 
-def _motion(q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array, Array]:
-    """Position, velocity and acceleration as arrays; refuses different shapes."""
-    position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, v, a))
-    for name, x in (("v", velocity), ("a", acceleration)):
-        check_shape(name, x.shape, position.shape)
-    return position, velocity, acceleration
-
-
-def _still(ident: Record, q: ArrayLike) -> Array:
-    position = shaped("q", q, (ident.model.n,))
-    require_rigid(ident)
-    return np.tile(position, (ident.model.n + 1, 1))
-
-
-def _torque_rows(ident: Record, q: Array, v: Array, a: Array) -> Array:
-    """Coefficients of the base parameters in the torque, shape (…, n, b)."""
-    require_rigid(ident)
-    base = ident.fit.base
-    return ident.model.torque(np.eye(len(base.names))[:, base.independent], q, v, a)
-
-
 def require_rigid(ident: Record) -> None:
-    """Refuses results with elastic joints, whose torques are not a linear function of the joint motion alone.
-
-    Raises:
-        ModelError: Elastic joints.
-    """
+    """Refuses results with elastic joints, whose torques are not a linear function of the joint motion alone."""
     if not ident.model.is_rigid:
         raise ModelError(
             "not available with elastic joints: their torques depend on the motor positions, too",
             got="springs",
             remedy="identify as rigid, or use torque() and the intervals of the parameters: fit.conf_int(), elasticity",
         )
+
+
+def joint_arrays(ident: Record, **values: ArrayLike) -> list[Array]:
+    """Joint positions, velocities, … of rigid joints as arrays of one shape, (N, n) or (n,), by their names in messages."""
+    require_rigid(ident)
+    arrays = {name: np.asarray(value, dtype=float) for name, value in values.items()}
+    first = next(iter(arrays.values()))
+    check_shape(next(iter(arrays)), first.shape, (ident.model.n,) if first.ndim == 1 else ("N", ident.model.n))
+    for name, array in arrays.items():
+        check_shape(name, array.shape, first.shape)
+    return list(arrays.values())
+
+
+def _still(ident: Record, q: ArrayLike) -> Array:
+    require_rigid(ident)
+    return np.tile(shaped("q", q, (ident.model.n,)), (ident.model.n + 1, 1))
+
+
+def _torque_rows(ident: Record, q: Array, v: Array, a: Array) -> Array:
+    """Coefficients of the base parameters in the torque, shape (…, n, b)."""
+    base = ident.fit.base
+    return ident.model.torque(np.eye(len(base.names))[:, base.independent], q, v, a)
 
 
 def _determined(fit: Fit, factor: Array, rows: Array) -> BoolArray:
