@@ -135,10 +135,10 @@ def test_small_and_large_robots_are_taken_by_all(tmp_path: Path, factor: float) 
     robot = Robot.from_urdf(text)
     theta = factor * lumped_inertials(robot).ravel()
     write_mjcf(tmp_path / "r.xml", robot, theta)
-    for text in (urdf_text(robot, theta)[0], (tmp_path / "r.xml").read_text()):
-        assert not refused(text)
-    again = Robot.from_urdf(tmp_path / "r.urdf")
-    assert torque_difference(robot, theta, again.model) < 1e-9
+    urdf, _ = urdf_text(robot, theta)
+    for written in (urdf, (tmp_path / "r.xml").read_text()):
+        assert not refused(written)
+    assert torque_difference(robot, theta, Robot.from_urdf(urdf).model) < 1e-9
 
 
 def test_check_names_what_readers_refuse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
