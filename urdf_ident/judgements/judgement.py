@@ -42,6 +42,14 @@ class Remedy:
         """
         return Remedy(first + (self.action or "{settings}"), self.settings)
 
+    def done_by(self, doer: str) -> Remedy:
+        """The same remedy where its settings are in force already.
+
+        Args:
+            doer: What applies them, in words that stand in their place.
+        """
+        return Remedy(self.action.replace("{settings}", doer))
+
 
 def _setting_in_words(key: str, value: Any) -> str:
     """One setting, as it is written in the project file, or as a change of the present value."""

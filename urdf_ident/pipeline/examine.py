@@ -159,8 +159,7 @@ def _taken_out(judged: Judgement, config: SignalConfig) -> Judgement:
     """A delay that the settings let `identify` take out already: its remedy is none of the project file."""
     if config.delay != "auto" or not judged.remedy or judged.remedy.settings != {"signals.delay": "auto"}:
         return judged
-    action = str(judged.remedy.action).replace("{settings} takes", "`identify` takes")
-    return replace(judged, remedy=Remedy(action))
+    return replace(judged, remedy=judged.remedy.done_by("`identify`"))
 
 
 def refuse_contradictions(logs: Sequence[PreparedLog]) -> None:

@@ -185,17 +185,6 @@ def conditioned_logs(
         LogError: No usable motion remains of some logs, all of which it names.
     """
     reports = all_usable(recordings, attempts(partial(_with_wrenches, robot=robot), reports))
-    return _conditioned(recordings, reports, robot, config, payload)
-
-
-def _conditioned(
-    recordings: Sequence[Recording],
-    reports: Sequence[QualityReport],
-    robot: Robot,
-    config: SignalConfig,
-    payload: Payload | None,
-) -> list[PreparedLog]:
-    """The same of logs whose wrenches are joint torques already."""
     seen = [report.recording for report in reports]
     condition_one = partial(_condition_one, robot=robot, config=resolve(seen, config), automatic=config.cutoff == "auto")
     logs = []
@@ -212,7 +201,7 @@ def with_automatic(
     if config.cutoff == "auto" or not logs:
         return list(logs)
     recordings, reports = [log.recording for log in logs], [log.report for log in logs]
-    again = _conditioned(recordings, reports, robot, replace(config, cutoff="auto"), payload)
+    again = conditioned_logs(recordings, reports, robot, replace(config, cutoff="auto"), payload)
     return [replace(log, automatic=other.conditioned) for log, other in zip(logs, again, strict=True)]
 
 
@@ -228,7 +217,7 @@ def with_all_periods(
     for k, log in enumerate(logs):
         if log.conditioned.averaged is not None:
             unaveraged = replace(config, cutoff=log.conditioned.cutoff, periodic="off")
-            (made,) = _conditioned([log.recording], [log.report], robot, unaveraged, payload)
+            (made,) = conditioned_logs([log.recording], [log.report], robot, unaveraged, payload)
             whole[k] = replace(log, conditioned=made.conditioned)
     return whole
 
@@ -277,8 +266,9 @@ def _equal(one: Recording, other: Recording) -> bool:
 
 
 def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
-    """Adds the joint torques of measured external wrenches, if there are any."""
-    external = external_torque(report.recording, robot)
+    """Adds the joint torques of measured external wrenches, if there are any, once."""
+    known = report.recording.external_torque is not None
+    external = None if known else external_torque(report.recording, robot)
     return report if external is None else replace(report, recording=replace(report.recording, external_torque=external))
 
 
