@@ -52,7 +52,9 @@ def sdf_text(urdf: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
             continue
         _link(model, link, mover.get(name), notes)
         if name not in mover:
-            _joint_to_world(model, name)
+            fixed = ET.SubElement(model, "joint", name=f"{name}_to_world", type="fixed")  # SDFormat fixes a root by a joint
+            _text(fixed, "parent", "world")
+            _text(fixed, "child", name)
     for joint in joints:
         _joint(model, joint, _name(joint, "child", where) in frames, where, notes)
     ET.indent(sdf)
@@ -119,13 +121,6 @@ def _geometry(owner: ET.Element, geometry: ET.Element | None) -> None:
     same = ET.SubElement(out, shape.tag)
     for key in ("size", "radius", "length"):
         _text(same, key, shape.get(key))
-
-
-def _joint_to_world(model: ET.Element, root: str) -> None:
-    """Fixes the root link to the world, which SDFormat expresses by a joint."""
-    fixed = ET.SubElement(model, "joint", name=f"{root}_to_world", type="fixed")
-    _text(fixed, "parent", "world")
-    _text(fixed, "child", root)
 
 
 def _joint(model: ET.Element, joint: ET.Element, frame: bool, where: str, notes: list[str]) -> None:

@@ -32,7 +32,7 @@ def content(ident: Identification) -> dict[str, Any]:
     """Returns the content of the report without the figures."""
     view = overview(ident)
     return {
-        "robot": ident.model.robot.name,
+        "ident": ident,
         "view": view,
         "reasons": [reason for reason in ident.verdict.judgements[1:] if reason.level != "good"],
         "facts": _facts(ident),
@@ -44,15 +44,16 @@ def content(ident: Identification) -> dict[str, Any]:
         "tolerances": [abs(tolerance) for tolerance in TABLE_TOLERANCES],
         "solver": [ident.solver[name] for name in ("method", "name", "status") if name in ident.solver],
         "symbols": _symbols(ident),
-        "parameters": list(ident.parameters),
         "verdicts": _verdicts(ident),
         "motions": missing_motions(ident.verdicts),
         "findings": _findings(ident),
-        "choices": _choices(ident),
+        "choices": [
+            *ident.signals.get("why", ()),
+            *ident.solver.get("notes", ()),
+            f"standard errors: {ident.fit.covariance_kind}",
+        ],
         "origin": _origin(ident),
-        "inputs": [dict(entry) for entry in ident.inputs],
         "versions": versions(),
-        "urdf_sha256": ident.model.robot.sha256,
     }
 
 
@@ -66,10 +67,6 @@ def number(value: float, digits: int = 4) -> str:
     if not np.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "–"
     return (f"{value:.{digits}g}" if digits else f"{round(value)}").replace("-", "−")
-
-
-def _choices(ident: Identification) -> list[str]:
-    return [*ident.signals.get("why", ()), *ident.solver.get("notes", ()), f"standard errors: {ident.fit.covariance_kind}"]
 
 
 def _origin(ident: Identification) -> list[tuple[str, str]]:

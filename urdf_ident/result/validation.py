@@ -73,15 +73,16 @@ class ValidationReport:
         if self.expected:
             remarks += [
                 f"{entry['log']}: the error rose from {100 * self.expected:.1f} % in the identification to "
-                f"{100 * entry['relative']:.1f} %; {_cause_of_rise(entry)}"
+                f"{100 * entry['relative']:.1f} %; "
+                + ("identify from motions as fast as this one; if they exist, " if entry.get("beyond_trained") else "")
+                + "check for another tool, unit, temperature or robot"
                 for entry in self.entries
                 if entry["relative"] > max(_JUMP * self.expected, GOOD_ERROR / 2) and entry["log"] not in factors
             ]
         remarks += [
-            f"{entry['log']} is faster than the training logs ({_shares(entry['beyond_trained'])} of the time): friction is "
-            "extrapolated there"
+            f"{entry['log']} is faster than the training logs ({', '.join(shares)} of the time): friction is extrapolated there"
             for entry in self.entries
-            if entry.get("beyond_trained")
+            if (shares := [f"{joint} {100 * share:.0f} %" for joint, share in (entry.get("beyond_trained") or {}).items()])
         ]
         if not self.compared and not all(entry["trained_on"] for entry in self.entries):
             remarks.append(
@@ -117,15 +118,3 @@ def _other_scale(trace: LogTrace, joints: Sequence[str]) -> str:
     return (
         f"its efforts are a multiple of the model's on {which}; check unit, sign and drive.gain against the training logs{load}"
     )
-
-
-def _cause_of_rise(entry: Mapping[str, Any]) -> str:
-    """What to do where the error on a log is larger than expected; often it is faster than the training logs."""
-    others = "another tool, unit, temperature or robot"
-    if entry.get("beyond_trained"):
-        return f"identify from motions as fast as this one; if they exist, check for {others}"
-    return f"check for {others}"
-
-
-def _shares(beyond: Mapping[str, float]) -> str:
-    return ", ".join(f"{joint} {100 * share:.0f} %" for joint, share in beyond.items())

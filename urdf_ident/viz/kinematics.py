@@ -78,15 +78,10 @@ def transform_points(poses: Array, points: Array) -> Array:
         poses: Shape (F, 7): position and quaternion (x, y, z, w).
         points: Shape (K, 3) [m], in the body's frame.
     """
-    x, y, z, w = poses[:, 3:].T
-    rotation = np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-        ]
-    )
-    return np.asarray(np.einsum("ijf,kj->fki", rotation, points) + poses[:, None, :3])
+    from scipy.spatial.transform import Rotation
+
+    rotation = Rotation.from_quat(poses[:, 3:]).as_matrix()
+    return np.asarray(np.einsum("fij,kj->fki", rotation, points) + poses[:, None, :3])
 
 
 def view_direction(extents: Array) -> Array:

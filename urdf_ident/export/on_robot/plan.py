@@ -81,38 +81,26 @@ class Plan:
         """Speed of each joint during the approach, shape (n,), joints in :attr:`order` [rad/s or m/s]."""
         return np.asarray(APPROACH * self.limits.velocity[self.place])
 
-    def table(self) -> list[str]:
-        """First pose, range and largest speed of every joint as text."""
-        _, q, v, _ = self.samples(200.0)
-        lines = [f"  {'joint':24s} {'first pose':>12s} {'lowest':>10s} {'highest':>10s} {'fastest':>10s} {'limit':>10s}"]
-        for j, name in enumerate(self.order):
-            k = self.place[j]
-            unit = joint_units(self.limits.prismatic[k])["position"]
-            cells = (q[0, j], q[:, j].min(), q[:, j].max(), np.abs(v[:, j]).max(), self.limits.velocity[k])
-            numbers = f"{cells[0]:12.4f} " + " ".join(f"{x:10.4f}" for x in cells[1:])
-            lines.append(f"  {printable(name):24s} {numbers}  [{unit}, {unit}/s]")
-        return lines
-
-    def _distances(self) -> list[str]:
-        """Results of the collision check as text."""
-        if self.clearance is None:
-            return ["The motion itself is NOT checked for collisions: no geometry and no world file."]
-        closest = [f"  {printable(str(pair))}" for pair in self.clearance.closest]
-        return (
-            ["The motion itself keeps its distances:", *closest] if closest else ["The motion itself comes close to nothing."]
-        )
-
     def page(self, target: str) -> str:
-        """Checklist to read before starting the motion."""
-        total = self.trajectory.duration
-        head = [
+        """Checklist to read before starting the motion, with first pose, range and largest speed of every joint."""
+        total, (_, q, v, _) = self.trajectory.duration, self.samples(200.0)
+        distances = ["The motion itself is NOT checked for collisions: no geometry and no world file."]
+        if self.clearance is not None:
+            closest = [f"  {printable(str(pair))}" for pair in self.clearance.closest]
+            distances = ["The motion itself keeps its distances:", *closest]
+            distances = distances if closest else ["The motion itself comes close to nothing."]
+        lines = [
             f"Excitation motion for {printable(self.robot)} ({target}): {total:.1f} s, dry run {total / DRY_RUN:.1f} s.",
             "Units: rad, rad/s, s (m, m/s for prismatic joints); joints in the order of the URDF.",
             f"Approach to the first pose at {100 * APPROACH:.0f} % of the velocity limits, straight in joint space: "
             "the way there is NOT checked for collisions.",
-            *self._distances(),
+            *distances,
             "",
-            *self.table(),
-            "",
+            f"  {'joint':24s} {'first pose':>12s} {'lowest':>10s} {'highest':>10s} {'fastest':>10s} {'limit':>10s}",
         ]
-        return "\n".join([*head, _CHECKS])
+        for j, (name, k) in enumerate(zip(self.order, self.place, strict=True)):
+            unit = joint_units(self.limits.prismatic[k])["position"]
+            cells = (q[0, j], q[:, j].min(), q[:, j].max(), np.abs(v[:, j]).max(), self.limits.velocity[k])
+            numbers = f"{cells[0]:12.4f} " + " ".join(f"{x:10.4f}" for x in cells[1:])
+            lines.append(f"  {printable(name):24s} {numbers}  [{unit}, {unit}/s]")
+        return "\n".join([*lines, "", _CHECKS])

@@ -13,7 +13,6 @@ from ...compensation.friction_filter import FilterSettings
 from ...errors import EstimationError, ModelError
 from ...friction import SIGN_WIDTH, Law, Sliding
 from ...linalg import Array
-from ...model.dynamic_model import DynamicModel
 from ..record import Record
 
 #: Top speed over the 95 % quantile of speed, used if the quantiles of held-out residuals do not give it.
@@ -39,7 +38,13 @@ def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0)
             expected="two or more, better five, of different days",
             remedy="record more logs and identify from all of them together",
         )
-    n, laws = model.n, _joint_laws(model)
+    n = model.n
+    laws = {
+        k: applied.term
+        for applied, columns in model.placed_terms
+        if isinstance(applied.term, Law) and applied.side == "joint"
+        for k in range(columns.start, columns.stop)
+    }
     spread, power, width = np.zeros((n, 2)), np.ones(n), np.full(n, SIGN_WIDTH)
     for k, (j, kind) in enumerate(zip(changes.axes, changes.kinds, strict=True)):
         law = laws.get(changes.columns[k][0])
@@ -100,16 +105,6 @@ def chosen_settings(ident: Record) -> FilterSettings:
         return filter_settings(ident)
     settings = filter_settings(ident, float(chosen["memory"]), float(chosen["caution"]))
     return replace(settings, spread=np.where(np.array(chosen["used"], dtype=bool)[:, None], settings.spread, 0.0))
-
-
-def _joint_laws(model: DynamicModel) -> dict[int, Law]:
-    """Friction laws on joints by the indices of their parameters."""
-    laws = [
-        (applied.term, columns)
-        for applied, columns in model.placed_terms
-        if isinstance(applied.term, Law) and applied.side == "joint"
-    ]
-    return {k: law for law, columns in laws for k in range(columns.start, columns.stop)}
 
 
 def _least(ident: Record, width: Array, top: Array) -> Array:

@@ -72,8 +72,7 @@ def write_mjcf(ident: Record, path: str | Path) -> tuple[str, ...]:
         OutputError: The file cannot be written.
     """
     robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
-    equivalent = equivalent_friction(ident)
-    terms = {"damping": equivalent.damping, "frictionloss": equivalent.friction, "armature": armature(ident)}
+    terms = _mjcf_terms(ident)
     source = Path(robot.path)
     there = source.is_file()
     is_mjcf = root_tag(read_text(source)) == "mujoco" if there else source.suffix.lower() in (".xml", ".mjcf")
@@ -181,18 +180,12 @@ def write_payload(ident: Record, body: PayloadResult, path: str | Path) -> list[
     saved = f"wrote {body.save(path)}"
     if not body.shown:
         return [saved, "no URDF, MJCF or set_payload: these logs show no body"]
-    return [*_write_with_payload(ident, body, Path(path).parent), saved]
-
-
-def _write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) -> list[str]:
-    """Writes ``<robot>_with_payload.urdf`` and ``.xml`` (MJCF): the identified robot, the body on a fixed link."""
-    robot, out, name = ident.model.robot, Path(folder), _stem(ident.model.robot)
+    robot, out, name = ident.model.robot, Path(path).parent, _stem(ident.model.robot)
     bare, notes = _corrected(ident)
     text, link = urdf.mounted_urdf(bare, body.link, body.theta, where=robot.path)
-    empty, heavy = robot.of_urdf(bare), robot.of_urdf(text)
-    theta = lumped_inertials(heavy)
+    heavy = robot.of_urdf(text)
+    theta, wanted = lumped_inertials(heavy), lumped_inertials(robot.of_urdf(bare))
     carrier, frame = moving_link(robot, body.link)
-    wanted = lumped_inertials(empty)
     wanted[carrier] += transform(body.theta, frame.rotation, frame.translation)
     if not np.allclose(theta, wanted, rtol=_SAME, atol=_SAME * float(np.abs(wanted[carrier]).max())):
         raise EstimationError(
@@ -201,14 +194,13 @@ def _write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) 
             got=theta[carrier].tolist(),
             expected=wanted[carrier].tolist(),
         )
-    equivalent = equivalent_friction(ident)
-    xml, more = mjcf.mjcf_text(
-        heavy,
-        theta.ravel(),
-        damping=equivalent.damping,
-        frictionloss=equivalent.friction,
-        armature=armature(ident),
-        repair=True,
-    )
+    xml, more = mjcf.mjcf_text(heavy, theta.ravel(), **_mjcf_terms(ident), repair=True)
     files = [write_text(out / f"{name}_with_payload.urdf", text), write_text(out / f"{name}_with_payload.xml", xml)]
-    return [*dict.fromkeys([*notes, *more]), *(f"wrote {file} (link '{link}' on {body.link})" for file in files)]
+    written = [f"wrote {file} (link '{link}' on {body.link})" for file in files]
+    return [*dict.fromkeys([*notes, *more]), *written, saved]
+
+
+def _mjcf_terms(ident: Record) -> dict[str, Any]:
+    """Friction and rotor inertia by joint, under the names of MuJoCo."""
+    equivalent = equivalent_friction(ident)
+    return {"damping": equivalent.damping, "frictionloss": equivalent.friction, "armature": armature(ident)}
