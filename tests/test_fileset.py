@@ -87,35 +87,6 @@ def test_a_set_is_whole_after_a_kill_at_any_step(tmp_path: Path, steps: Callable
     assert outcomes == {"old", "new"}
 
 
-def test_a_set_is_whole_after_a_hundred_deaths_at_random_instants(
-    tmp_path: Path, steps: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between and inside the steps too: an alarm set at a random step ends the process some microseconds later."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # what a process has written outlives it; only power cuts need this
-    names: list[str] = []
-    steps(lambda name, _: names.append(name))
-    write_set(tmp_path, "old")
-    count = len(names)
-    dice, died, outcomes = random.Random(0), 0, set()
-    for _ in range(100):
-        last, delay = dice.randint(1, count), dice.uniform(1e-6, 3e-4)
-        write_set(tmp_path, "old")
-        pid = os.fork()
-        if pid == 0:  # pragma: no cover
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            steps(lambda _, at, k=last, s=delay: signal.setitimer(signal.ITIMER_REAL, s) if at == k else None)
-            write_set(tmp_path, "new")
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            os._exit(0)
-        died += os.WIFSIGNALED(os.waitpid(pid, 0)[1])
-        finish(tmp_path, NAMES[-1])
-        found = words_in(tmp_path)
-        assert found in ({"old"}, {"new"}), (last, delay, found)
-        outcomes |= found
-    assert outcomes == {"old", "new"}
-    assert died > 50
-
-
 def test_a_disk_that_fills_at_any_write_leaves_the_old_set(tmp_path: Path, steps: Callable[..., None]) -> None:
     write_set(tmp_path, "old")
     names: list[str] = []

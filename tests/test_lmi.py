@@ -160,21 +160,6 @@ def test_reported_terms_are_those_of_theta(poor):
 # ------------------------------------------------------------------------------------------------------- physics
 
 
-@pytest.mark.parametrize("distance", ["euclid", "entropic"])
-def test_poor_excitation_physics_beats_least_squares(distance):
-    better = []
-    for seed in range(5):
-        setup = Setup(4, seed=seed, samples=8)
-        plain = np.linalg.lstsq(setup.R, setup.rho, rcond=1e-9)[0]
-        solution = LmiProblem(setup.prior, setup.parameters, LmiOptions(distance=distance)).solve(setup.R, setup.rho)
-        assert physical(solution.theta, 4)
-        assert np.all(solution.theta[40:] >= -1e-6)
-        assert solution.psd_margins.min() >= 1e-3 * (1 - 1e-3)
-        better.append(setup.error(plain) / setup.error(solution.theta))
-        assert setup.error(solution.theta) < setup.error(setup.prior.theta0)
-    assert min(better) > 3
-
-
 def test_placeholder_inertials_are_left_behind():
     """A URDF of 1 kg balls for a robot of 2 to 15 kg links: why the entropic distance is the default."""
     errors = []

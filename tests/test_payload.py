@@ -13,6 +13,7 @@ import pinocchio as pin
 import pytest
 from conftest import arm_urdf
 from loaded_arm import COM, INERTIA, MASS, motion, moves, stuck, torque
+from logs import write_csv
 from scipy.stats import t as student
 from typer.testing import CliRunner
 
@@ -278,14 +279,9 @@ def test_a_slide_at_rest_weighs_no_better_than_its_dry_friction_is_alike_in_both
     assert abs(alike.mass - MASS) < 3.0 * alike.std_error[0] < 0.1 * MASS
 
 
-def write(path: Path, log: Recording) -> None:
-    names = ["t", *(f"q_{j}" for j in log.joints), *(f"tau_{j}" for j in log.joints)]
-    table = np.hstack([log.time[:, None], log.position, log.effort])
-    np.savetxt(path, table, delimiter=",", header=",".join(names), comments="", fmt="%.9g")
-
-
 def test_command_writes_files_that_engines_load(ident: Identification, robot: Robot, body: pin.Inertia, tmp_path: Path) -> None:
-    write(tmp_path / "loaded.csv", made(robot, "loaded", 1, body))
+    log = made(robot, "loaded", 1, body)
+    write_csv(tmp_path / "loaded.csv", log.joints, log.time, log.position, log.effort)
     ident.save(tmp_path / "identification.json")
     done = CliRunner().invoke(app, ["payload", str(tmp_path / "identification.json"), str(tmp_path / "loaded.csv")])
     assert done.exit_code == 0, done.output

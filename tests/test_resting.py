@@ -9,7 +9,6 @@ import pytest
 from estimation_samples import as_log
 from motion_samples import make_segment, robot_3r, truth
 
-from urdf_ident import parallel
 from urdf_ident.estimation.estimators.resting import weigh_alike, weigh_rests
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
@@ -175,17 +174,3 @@ def test_a_repetition_is_known_by_the_weights_of_the_training_logs(model: Dynami
     others = weigh_alike(model, trained, SignalConfig(), [as_log(replace(again, tau=again.tau + noise), 5)])
     assert np.array_equal(others[0].segments[0].weights[50:-50], whole.weights[begin + 50 : begin + 1650])
     assert motions_in_common(build_statistics(model, others), build_statistics(model, trained)) == {"again": "log"}
-
-
-def test_processes_find_the_same_weights(model: DynamicModel) -> None:
-    logs = [as_log(jogged(model, seed, (1,), name=f"log{seed}"), 5) for seed in range(3)]
-    alone, notes = weigh_rests(model, logs, SignalConfig())
-    with parallel.workers(2):
-        together, said = weigh_rests(model, logs, SignalConfig())
-        built = build_statistics(model, together)
-    assert said == notes
-    for one, other in zip(alone, together, strict=True):
-        assert np.array_equal(one.segments[0].weights, other.segments[0].weights)
-    expected = build_statistics(model, alone)
-    assert all(np.array_equal(one.R, other.R) for one, other in zip(built.entries, expected.entries, strict=True))
-    assert [entry.rows for entry in built.entries] == [entry.rows for entry in expected.entries]

@@ -38,21 +38,6 @@ def test_perfect_sensors_show_the_truth() -> None:
     np.testing.assert_array_equal(log.time, TRUTH.time)
 
 
-def test_same_seed_same_bits() -> None:
-    settings = {
-        "counts": 4096,
-        "position_noise": Noise(sigma=1e-4),
-        "velocity_noise": Noise(snr=40),
-        "jitter": 1e-4,
-        "torque_noise": Noise(sigma=0.5, correlation=0.9),
-        "torque_step": 0.01,
-    }
-    first, again, other = seen(3, **settings), seen(3, **settings), seen(4, **settings)
-    for name in ("time", "position", "velocity", "torque"):
-        np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
-        assert (getattr(first, name) != getattr(other, name)).any()
-
-
 def test_switching_one_thing_on_leaves_the_rest_alone() -> None:
     plain = seen(7, torque_noise=Noise(sigma=0.5))
     more = seen(7, torque_noise=Noise(sigma=0.5), position_noise=Noise(sigma=1e-3), velocity_noise=Noise(sigma=0.1))
