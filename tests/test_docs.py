@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
+import runpy
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +95,64 @@ def test_every_page_is_in_the_site() -> None:
     site = (ROOT / "scripts" / "docs" / "mkdocs.yml").read_text(encoding="utf-8")
     listed = set(re.findall(r": (\w+\.md)$", site, re.MULTILINE))
     assert listed == {path.name for path in DOCS.glob("*.md")}
+
+
+# ---- The page of project-file keys is what the classes say today ----
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "docs" / "project_file.py"
+
+
+def test_the_page_is_up_to_date() -> None:
+    module = runpy.run_path(str(SCRIPT))
+    assert module["PAGE"].read_text(encoding="utf-8") == module["page"](), "run scripts/docs/project_file.py"
+
+
+def test_every_key_says_what_it_is() -> None:
+    rows = [line for line in runpy.run_path(str(SCRIPT))["page"]().splitlines() if line.startswith("| `")]
+    assert len(rows) > 50
+    assert not [row for row in rows if row.endswith("|  |")]
+
+
+# ---- The pages of the five papers, which ``scripts/papers/all`` writes: every claim has figures and an outcome ----
+
+PAGES = sorted((Path(__file__).parents[1] / "docs" / "papers").glob("*.md"))
+
+
+def test_there_is_one_page_a_paper() -> None:
+    assert [page.stem.rsplit("_", 1)[0] for page in PAGES] == ["gautier", "liu", "szabo", "wu", "zollo"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_claim_ends_in_an_outcome(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert "$" not in text, "a figure is missing"
+    claims = text.partition("## Claims")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in claims.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 6
+    for claim, _, here, outcome in rows:
+        assert outcome.startswith(("reproduced", "better", "not reproducible, ")), claim
+        assert any(letter.isdigit() for letter in here) or "not reproducible" in outcome, claim
+    assert "urdf-ident" in text.partition("## On your own robot")[2]
+
+
+# ---- The examples run as they stand, from another folder, and write what they say ----
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("0*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_use_the_public_api_only(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert not (node.module or "").startswith("urdf_ident"), f"{path.name} imports from {node.module}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(path), str(tmp_path)])
+    runpy.run_path(str(path), run_name="__main__")  # in this process, which saves the imports
+    for line in capsys.readouterr().out.splitlines():
+        if line.startswith("wrote "):
+            assert Path(line.removeprefix("wrote ")).stat().st_size > 100

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from urdf_ident.errors import LogError, ProjectError
 from urdf_ident.files.documents import parse_json, parse_yaml
+from urdf_ident.files.records import json_text, plain, record
 
 
 def yaml_error(text: str) -> str:
@@ -88,3 +93,48 @@ def test_hostile_json_is_one_line(text: str, words: str) -> None:
 def test_json_reads_what_json_writes() -> None:
     data = {"a": [1, -2.5, 1e-300, None, True, "°"], "b": {"c": []}}
     assert parse_json(json.dumps(data), "r", LogError) == data
+
+
+# ---- Records as plain data and back ----
+
+
+@dataclass(frozen=True)
+class Inner:
+    size: float
+
+
+@dataclass(frozen=True, eq=False)
+class Outer:
+    values: NDArray[np.float64]
+    places: NDArray[np.intp]
+    names: tuple[str, ...]
+    groups: tuple[tuple[int, ...], ...]
+    inner: Inner | None
+    several: tuple[Inner | None, ...] = ()
+    limit: float | None = None
+    by_name: Mapping[str, float] = field(default_factory=dict)
+
+
+def test_a_record_comes_back_from_json_to_the_last_bit() -> None:
+    made = Outer(np.array([[1 / 3, np.inf]]), np.array([2, 0]), ("a",), ((1, 2), ()), Inner(-np.inf), (None, Inner(2.0)), 0.1)
+    back = record(Outer, json.loads(json.dumps(plain(made), allow_nan=False)))
+    np.testing.assert_array_equal(back.values, made.values)
+    assert back.places.tolist() == [2, 0]
+    assert back.places.dtype == np.intp
+    assert (back.names, back.groups, back.inner, back.several) == (made.names, made.groups, made.inner, made.several)
+    assert (back.limit, back.by_name) == (0.1, {})
+
+
+def test_only_fields_with_defaults_may_be_missing() -> None:
+    least = {"values": [], "places": [], "names": [], "groups": [], "inner": None, "of another version": 1}
+    assert record(Outer, least).several == ()
+    with pytest.raises(KeyError, match="inner"):
+        record(Outer, {key: value for key, value in least.items() if key != "inner"})
+
+
+def test_numbers_beyond_json_are_text_and_letters_stay() -> None:
+    assert json.loads(json_text({"größe": (np.inf, 1.0), "inner": Inner(np.nan)})) == {
+        "größe": ["inf", 1.0],
+        "inner": {"size": "nan"},
+    }
+    assert "größe" in json_text(["größe"])

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import inertials, inverse_dynamics
+from conftest import arm_urdf, inertials, inverse_dynamics
 from energies import rigid_energy
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +16,9 @@ from smooth_integration import integrate_smooth
 
 from urdf_ident.errors import ModelError, ShapeError, SimulationError
 from urdf_ident.friction import (
+    FRICTION,
     Asymmetric,
+    AxisMotion,
     Coulomb,
     Dahl,
     LoadCoulomb,
@@ -27,11 +29,12 @@ from urdf_ident.friction import (
     friction_from_mapping,
 )
 from urdf_ident.model.bundled import robot_path, truth_path
+from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.integrators import StickSlip, _projected_gauss_seidel
 from urdf_ident.simulation.plant import RigidPlant
-from urdf_ident.simulation.truth import read_truth
+from urdf_ident.simulation.truth import read_truth, rotors_and_friction
 
 UR = Robot.from_urdf(robot_path("ur10e"))
 SLED = Robot.from_urdf(robot_path("emps"))  # one mass on a rail: everything has a closed form
@@ -462,3 +465,37 @@ def test_bad_truth_files_are_refused(tmp_path, text: str, message: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ModelError, match=message):
         read_truth(path, SLED)
+
+
+# ---- Every friction law that can be identified can be simulated, and means the same there ----
+
+ROBOT = Robot.from_urdf(arm_urdf("zyx"))
+
+
+@pytest.mark.parametrize("name", sorted(FRICTION))
+def test_a_law_of_the_model_is_a_law_of_the_plant(name: str) -> None:
+    law = {"term": name, "threshold": 0.1} if name == "asymmetric" else name
+    model = DynamicModel(ROBOT, friction={"default": ["viscous"], ROBOT.joints[1]: [law]})
+    theta = np.zeros(len(model.parameters))
+    rng = np.random.default_rng(0)
+    theta[model.n_inertial :] = rng.uniform(0.5, 2.0, len(theta) - model.n_inertial)
+    rotor, friction = rotors_and_friction(model, theta)
+    own = {p.name: value for p, value in zip(model.parameters, theta, strict=True)}
+    np.testing.assert_allclose(np.diag(rotor), [own[f"Ia_{joint}"] for joint in ROBOT.joints])
+    term = next(item.term for item in model.terms if item.axis == 1 and item.term.name == name)
+    values = np.array([own[f"{symbol}_{ROBOT.joints[1]}"] for symbol in term.symbols])
+    if FRICTION[name].loaded or FRICTION[name].memory:  # not a function of speed: the coefficient itself
+        found = next(each.values for each in friction.joint if each.law.name == name)
+        np.testing.assert_allclose(found[0], [0.0, values[0], 0.0])
+        return
+    if FRICTION[name].conservative:
+        for q in (-1.1, 0.4):
+            expected = term.columns(AxisMotion(np.array([q]), np.zeros(1), np.zeros(1), 100.0)) @ values
+            np.testing.assert_allclose(friction.springs(np.full(3, q)), [0.0, *expected, 0.0], atol=1e-12)
+        return
+    speed = np.array([-1.3, -0.3, -0.08, 0.08, 0.3, 1.3])
+    columns = term.columns(AxisMotion(speed, speed, speed, 100.0, None, None))
+    for v, expected in zip(speed, columns @ values, strict=True):
+        got = friction.torque(np.full(3, v), np.full(3, np.sign(v)), np.zeros(3))
+        assert got[1] == pytest.approx(expected, rel=2e-3)
+        assert got[0] == pytest.approx(own[f"Fv_{ROBOT.joints[0]}"] * v)

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import inertials
-from logs import fourier
+from conftest import arm_urdf, inertials, rnea
+from logs import Truth, fourier, torques
 from motion_samples import A, robot_3r
 from real_ur10e import constants_given, read_logs
 
 import urdf_ident.estimation.friction_selection.reference_torque as module
 from urdf_ident.errors import FingerprintError, ModelError
+from urdf_ident.estimation.friction_selection.load_slopes import load_response, with_load_slopes
 from urdf_ident.estimation.friction_selection.reference_torque import converge, cross_validate_converged, for_folds
+from urdf_ident.faults.load_friction import LoadedFit
+from urdf_ident.faults.log_group import LogGroup
+from urdf_ident.linalg import rms
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
+from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
-from urdf_ident.signals.prepare import prepare_logs
+from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import TIME_FOLDS
@@ -287,3 +293,110 @@ def test_real_ur10e_with_friction_listed_by_hand(data: Path) -> None:
         theta[base.independent] = found.fit.params
         errors.append(score(log, predict(found.model, theta, log), robot.joints, 9.4, measured_only=True).rmse)
     assert np.sqrt(np.mean(np.square(errors), axis=0)).mean() <= 1.03
+
+
+# ---- Covariance where friction reads the rigid torque that is itself estimated: against what the converged estimate does ----
+
+LAWS = ["viscous", "coulomb", "load_coulomb"]
+SIGNALS = SignalConfig(cutoff=5.0, decimate=25.0)
+
+
+def theta_of(model: DynamicModel) -> np.ndarray:
+    inertial = inertials(model.robot)
+    at = {"Fv": 2.0, "Fc": 1.0, "Fl": 0.25, "Flm": 0.1, "Ia": 3.0}
+    return np.concatenate([inertial, [at[p.symbol] for p in model.parameters[len(inertial) :]]])
+
+
+def record(model: DynamicModel, seed: int, seconds: float = 12.0) -> Recording:
+    theta = theta_of(model)
+    t, q, v, a = fourier(model.n, seconds, 100.0, seed)
+    tau = model.with_reference(theta[: model.n_inertial]).torque(theta, q, v, a)
+    tau = tau + 0.3 * np.random.default_rng(seed).standard_normal(tau.shape)
+    return Recording(f"run{seed}", model.robot.joints, t, q, effort=tau, sha256=f"run{seed}")
+
+
+def prepared(model: DynamicModel, recordings: list[Recording]) -> list[PreparedLog]:
+    return prepare_logs(recordings, model.robot, Drive.build(model.n), SIGNALS)
+
+
+def models() -> dict[str, DynamicModel]:
+    motor = {"j3": ["load_coulomb"]}
+    coupled = {"drive": Drive.build(3, reduction=A), "motor_friction": motor}
+    return {
+        "own axes": DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction=LAWS, rotor_inertia=False),
+        "coupled": DynamicModel(robot_3r(), friction=LAWS, rotor_inertia=False, **coupled),
+        "rotors": DynamicModel(robot_3r(), friction=LAWS),
+    }
+
+
+def exact(model: DynamicModel, log: PreparedLog, shift: np.ndarray) -> PreparedLog:
+    """The log with the model's own torque along its segments, and a little more [N·m]."""
+    theta = theta_of(model)
+    truth = model.with_reference(theta[: model.n_inertial])
+    parts = tuple(replace(s, tau=truth.torque_along(theta, s) + shift[: len(s)]) for s in log.segments)
+    return replace(log, conditioned=replace(log.conditioned, segments=parts))
+
+
+@pytest.mark.parametrize("name", ["own axes", "coupled", "rotors"])
+def test_the_settled_estimate_follows_the_data_as_the_response_says(name: str) -> None:
+    """Torques are changed a little: what a frozen estimate makes of it, times the response, is what the converged one does."""
+    model = models()[name]
+    prior = inertial_prior(model.robot) if name == "rotors" else None
+    to_the_end = partial(converge, tolerance=1e-11, prior=prior)
+    raw = prepared(model, [record(model, seed) for seed in (0, 1)])
+    rng = np.random.default_rng(7)
+    noise = 1e-4 * rng.standard_normal((1200, model.n))
+    logs = [exact(model, log, noise) for log in raw]
+    estimate = partial(fit_base, base=model.base(), weights=dict.fromkeys((g.name for g in model.groups), 1e4))
+    before = to_the_end(model, partial(build_statistics, logs=logs), estimate)
+    response = load_response(before.fit, before.model, logs, prior)
+    for _ in range(2):
+        shift = noise + 1e-6 * (rng.standard_normal((1, model.n)) + rng.standard_normal((1200, model.n)))
+        moved = [exact(model, log, shift) for log in raw]
+        frozen = estimate(build_statistics(before.model, moved)).params - before.fit.params
+        converged = to_the_end(
+            model, partial(build_statistics, logs=moved), estimate, start=before.model.reference_theta
+        ).fit.params
+        scale = np.sqrt(np.diag(before.fit.covariance))
+        follows = converged - before.fit.params
+        error = np.abs((follows - response @ frozen) / scale).max()
+        little = 1e-3 if prior is None else 5e-3  # second order; the prior weighs each joint by its own noise
+        assert error < little * np.abs(frozen / scale).max()
+        assert np.abs((follows - frozen) / scale).max() > 100 * error
+
+
+def test_the_covariance_is_moved_by_the_response() -> None:
+    model = models()["own axes"]
+    logs = prepared(model, [record(model, 0)])
+    found = converge(model, partial(build_statistics, logs=logs), partial(fit_base, base=model.base()))
+    fit, response = with_load_slopes(found.fit, found.model, logs), load_response(found.fit, found.model, logs)
+    np.testing.assert_allclose(fit.covariance, response @ found.fit.covariance @ response.T)
+    assert np.abs(fit.bse / found.fit.bse - 1.0).max() > 0.1
+    assert "load of friction" in fit.covariance_kind
+
+
+def test_nothing_changes_without_load_friction() -> None:
+    model = DynamicModel(Robot.from_urdf(arm_urdf("zy")), friction=["viscous"], rotor_inertia=False)
+    fit = fit_base(build_statistics(model, logs := prepared(model, [record(model, 0)])), model.base())
+    assert with_load_slopes(fit, model, logs) is fit
+
+
+# ---- Friction that grows with the load, as the tests of logs against physics fit it, against that of a simulated arm ----
+
+ARM = Robot.from_urdf(arm_urdf("zyyx"))
+
+
+@pytest.mark.parametrize("seed", [6, 7])
+def test_friction_per_load_is_found_with_the_bodies(seed: int) -> None:
+    t, q, v, a = fourier(ARM.n, 8.0, 200.0, seed)
+    rng = np.random.default_rng(seed)
+    drag = 0.3 * np.abs(rnea(ARM.model, ARM.configuration(q), v, a)) * np.tanh(v / 0.01)
+    effort = torques(ARM, Truth.of(ARM.n), q, v, a) + drag
+    log = Recording("log", ARM.joints, t, q, effort=effort * (1 + 0.005 * rng.standard_normal(q.shape)))
+    (ready,) = prepare_logs([log], ARM, Drive.build(ARM.n), SignalConfig(), force=True)
+    case = LogGroup(ARM, [(ready.segments, 10.0)]).case()
+    assert case is not None
+    samples, fit = case.sampled(0.0), LoadedFit.of(case)
+    true = 0.3 * np.abs(rnea(ARM.model, ARM.configuration(samples.q), samples.v, samples.a)) * np.tanh(samples.v / 0.01)
+    wrong = rms((fit.load_friction - true) * samples.glides, 0) / rms(true * samples.glides, 0)
+    assert wrong.max() < 0.25

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +12,16 @@ from motion_samples import coupled_model, make_segment, raw_rows, truth
 from scipy import signal
 
 from urdf_ident.errors import EstimationError, FingerprintError, LogError, ModelError
+from urdf_ident.faults import motion_samples, thinned_logs
 from urdf_ident.logs.recording import Recording
+from urdf_ident.model.bundled import robot_path
+from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
+from urdf_ident.statistics import rows
 from urdf_ident.statistics import rows as rows_module
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.rows import RowFilter, filtered_rows
@@ -169,3 +176,106 @@ def test_progress_counts_the_logs(model: DynamicModel) -> None:
     logs = prepare_logs([recording(model, f"run{k}", 200.0, k) for k in range(3)], model.robot, model.drive, SignalConfig())
     build_statistics(model, logs, progress=lambda *given: seen.append(given))
     assert [(done, total) for _, done, total in seen] == [(1, 3), (2, 3), (3, 3)]
+
+
+# ---- Rows that are kept from one model to the next are those that are made anew ----
+
+SIMPLE, MANY = ["viscous", "coulomb"], ["viscous", "stribeck", "load_coulomb", "presliding"]
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.from_urdf(robot_path("szabo_3r"))
+
+
+def piece(robot: Robot, samples: int, seed: int, **more: object) -> Segment:
+    rng = np.random.default_rng(seed)
+    t = np.arange(samples)[:, None] / 100.0
+    q = np.sin(t * rng.uniform(0.5, 2.0, robot.n) + rng.uniform(0, 6, robot.n))
+    v, a = np.gradient(q, 0.01, axis=0), np.gradient(np.gradient(q, 0.01, axis=0), 0.01, axis=0)
+    return Segment("run", 0.0, 100.0, q, v, a, rng.normal(size=q.shape), external=0.1 * rng.normal(size=q.shape), **more)  # type: ignore[arg-type]
+
+
+def assert_same_factors(
+    model: DynamicModel, segments: list[Segment], row_filter: RowFilter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With kept columns as from the streamed rows."""
+    one = accumulate(model, "run", segments, row_filter)
+    with monkeypatch.context() as patch:
+        patch.setattr(rows, "_kept", lambda *_: None)
+        other = accumulate(model, "run", segments, row_filter)
+    assert one.fingerprint == other.fingerprint
+    assert [(e.log, e.block, e.group, e.rows) for e in one.entries] == [
+        (e.log, e.block, e.group, e.rows) for e in other.entries
+    ]
+    for a, b in zip(one.entries, other.entries, strict=True):
+        np.testing.assert_allclose(a.R.T @ a.R, b.R.T @ b.R, atol=1e-9 * max(1.0, np.abs(b.R).max() ** 2))
+
+
+@pytest.mark.parametrize("most", [12_000_000, 20_000])  # the latter is room for the columns of one model, not for all terms
+@pytest.mark.parametrize("factor", [1, 4])
+@pytest.mark.parametrize("coupled", [False, True])
+def test_kept_columns_make_the_same_factors(
+    robot: Robot, factor: int, coupled: bool, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "MOST", rows._Kept.held + most)
+    segments = [piece(robot, 700, 0), piece(robot, 30, 1), piece(robot, 400, 2, repeats=3)]
+    drive = Drive.build(3, reduction=[[10, 0, 0], [0, 20, 0], [0, 5, 30]]) if coupled else None
+    rng = np.random.default_rng(3)
+    for friction in (SIMPLE, MANY, MANY, SIMPLE):  # another reference each time
+        model = DynamicModel(robot, friction=friction, drive=drive).with_reference(rng.normal(size=30))
+        assert_same_factors(model, segments, RowFilter(factor), monkeypatch)
+    assert rows._Kept.held <= rows.MOST
+
+
+def test_columns_are_kept_for_a_motion_and_let_go_of_with_it(robot: Robot) -> None:
+    before, segment = rows._Kept.held, piece(robot, 500, 0)
+    model, row_filter = DynamicModel(robot, friction=SIMPLE), RowFilter(1)
+    accumulate(model, "run", [segment], row_filter)
+    assert (held := rows._Kept.held) > before
+    weighted = replace(segment, weights=np.full((500, robot.n), 0.5))
+    accumulate(model, "run", [weighted], row_filter)
+    assert rows._Kept.held == held
+    accumulate(model, "run", [replace(segment, v=2 * segment.v)], row_filter)
+    assert rows._Kept.held > held
+    del segment, weighted
+    gc.collect()
+    assert rows._Kept.held <= before
+
+
+# ---- Samples of conditioned logs, on which the physics of the logs is examined ----
+
+
+def segment(length: int, seed: int) -> Segment:
+    q, v, a, tau = np.random.default_rng(seed).standard_normal((4, length, 2))
+    return Segment(f"log{seed}", 0.0, 100.0, q, v, a, tau)
+
+
+def test_long_and_short_segments_keep_their_own_torques(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Smoothed torques of short segments are cached and those of long ones are not: neither takes the place of the other."""
+    monkeypatch.setattr(thinned_logs, "_SHORT", 500)
+    parts = [segment(length, seed) for seed, length in enumerate((600, 400, 700))]
+    alone = [motion_samples.sampler([([part], 5.0)], samples=10_000) for part in parts]
+    expected = np.concatenate([take(0.0).tau for take in alone if take])
+    thinned_logs.forget(parts)
+    for _ in range(2):  # first computed, then partly from the cache
+        together = motion_samples.sampler([([part], 5.0) for part in parts], samples=10_000)
+        assert together is not None
+        np.testing.assert_array_equal(together(0.0).tau, expected)
+
+
+def test_no_block_holds_the_only_motion_of_a_joint() -> None:
+    """Joints that move one after the other give blocks that are spread over the log, and contiguous ones where time matters."""
+    whole = segment(600, 0)
+    v = np.repeat(np.eye(2)[[0, 0, 1, 0]], 150, axis=0) * whole.v
+    take = motion_samples.sampler([([Segment("log", 0.0, 100.0, whole.q, v, whole.a, whole.tau)], 5.0)], blocks=4)
+    assert take is not None
+    found = take(0.0)
+    assert (np.diff(found.block) < 0).any()
+    assert (np.diff(found.in_order().block) >= 0).all()
+    for block in np.unique(found.block):
+        outside = np.sum(found.v[found.block != block] ** 2, axis=0) / np.sum(found.v**2, axis=0)
+        assert (outside > 0.3).all()
+    usual = motion_samples.sampler([([whole], 5.0)])
+    assert usual is not None
+    assert usual(0.0).in_order() is usual(0.0)

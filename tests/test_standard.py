@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,21 +10,28 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import arm_urdf
-from logs import make_log
+from logs import Truth, fourier, make_log, torques
+from scipy.stats import norm, t
 
+from urdf_ident.comparison.simpler_models import measure_floor
 from urdf_ident.consistency import standard
 from urdf_ident.consistency.first_fit import completed_prior
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, Folds, consistent_parameters
 from urdf_ident.errors import EstimationError
 from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.identify import identify
+from urdf_ident.project import parse_project
+from urdf_ident.result.files.load import load
+from urdf_ident.result.identification import Identification
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.choice import worse
+from urdf_ident.statistics.choice import chosen, relative_gains, standard_error, worse
 from urdf_ident.statistics.fit import fit_base, usual_weight
 from urdf_ident.statistics.folds import folds_of
 
@@ -211,3 +219,112 @@ def test_rotors_that_the_torque_does_not_contain_are_named(tmp_path: Path) -> No
     names = [p.name for p in model.parameters]
     assert found.theta[names.index("Ia_j3")] == pytest.approx(0.0, abs=1e-6)
     assert any("Ia_j3" in note and "rotor_inertia: false" in note for note in found.solver["notes"])
+
+
+# ---- The choice by folds: what beats the simplest alternative, and what does not ----
+
+SIMPLEST = np.array([[1.2, 30.0], [1.3, 31.0], [1.25, 29.0], [1.2, 30.0]])
+
+
+def test_a_steady_gain_is_taken_and_one_in_a_single_fold_is_not() -> None:
+    once = SIMPLEST.copy()
+    once[0] *= 0.1
+    assert chosen(np.stack([SIMPLEST, once])) == 0
+    assert chosen(np.stack([SIMPLEST, 0.99 * SIMPLEST])) == 1
+    assert chosen(np.stack([SIMPLEST, 1.01 * SIMPLEST, 0.9 * SIMPLEST, 0.99 * SIMPLEST])) == 2
+    assert chosen(np.stack([0.9 * SIMPLEST, SIMPLEST]), simplest=1) == 0
+
+
+def test_units_and_sizes_of_groups_do_not_matter() -> None:
+    other = SIMPLEST * [0.8, 1.1]
+    gains = relative_gains(SIMPLEST, other)
+    np.testing.assert_allclose(gains, relative_gains(SIMPLEST * [1e6, 1e-6], other * [1e6, 1e-6]))
+    assert gains.mean() == pytest.approx(0.5 * (0.2 - 0.1))
+
+
+def test_a_group_without_error_decides_nothing() -> None:
+    still = SIMPLEST * [1.0, 0.0]
+    np.testing.assert_allclose(relative_gains(still, 0.9 * still).mean(), 0.1)
+    assert chosen(np.zeros((2, 4, 2))) == 0
+
+
+def test_the_error_of_a_mean_is_students() -> None:
+    gains = np.array([0.1, 0.3, 0.2, 0.05, 0.4])
+    factor = t.isf(norm.sf(1.0), df=4)
+    assert standard_error(gains) == pytest.approx(factor * gains.std(ddof=1) / np.sqrt(5))
+    assert np.isinf(standard_error(gains[:1]))
+
+
+def test_worse_is_the_paired_difference_beyond_its_error() -> None:
+    hard = np.array([1.0, 50.0, 3.0, 20.0, 8.0])  # what makes a fold hard makes it hard for both
+    assert worse(hard, hard + [0.5, 0.4, 0.6, 0.5, 0.45])
+    assert not worse(hard, hard + [0.5, -0.3, 0.2, -0.4, 0.3])
+    assert not worse(hard, hard)
+
+
+# ---- The floor: the errors of the simpler models made another way, and what is said where one of them is better ----
+
+SIMPLE = {"model": {"friction": ["viscous", "coulomb", "offset"]}}
+
+
+def recorded(robot: Robot, seed: int) -> Recording:
+    t, q, v, a = fourier(2, 12.0, 100.0, seed)
+    tau = torques(robot, Truth.of(2), q, v, a) + 0.05 * np.random.default_rng(seed).standard_normal(q.shape)
+    return Recording(f"log{seed}", robot.joints, t, q, effort=tau)
+
+
+@pytest.fixture(scope="module")
+def taken() -> tuple[Identification, tuple]:
+    """A result, and the arguments of its floor."""
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    project = parse_project(SIMPLE)
+    seen = []
+
+    def spy(*arguments: object) -> dict:
+        seen.append(arguments)
+        return measure_floor(*arguments)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("urdf_ident.pipeline.hold_out.measure_floor", spy)
+        ident = identify(project.build_model(robot), [recorded(robot, k) for k in range(3)], project=project)
+    return ident, seen[0]
+
+
+def test_errors_are_those_of_estimates_without_the_fold(taken: tuple[Identification, tuple]) -> None:
+    ident, (model, statistics, fit, theta0, exported, _) = taken
+    split, errors = folds_of(statistics), ident.floor["rmse"]
+    squares: dict[str, list] = {"urdf": [], "least_squares": [], "exported": []}
+    for fold in split.logs:
+        rest, held = split.left_out(fold), split.only([fold])
+        bare = np.where(np.arange(len(theta0)) < model.n_inertial, theta0, 0.0)
+        plain = np.zeros(len(theta0))
+        used = fit.base.independent
+        factor = rest.stacked(fit.weights, used)
+        plain[used] = np.linalg.lstsq(factor[:, :-1], factor[:, -1], rcond=None)[0]
+        for name, theta in (("urdf", bare), ("least_squares", plain), ("exported", exported[fold])):
+            squares[name].append([held.residual_squares(theta, group) / held.weight[group] for group in held.groups])
+    for name, values in squares.items():
+        np.testing.assert_allclose(errors[name], np.sqrt(np.mean(values, axis=0)), rtol=1e-6)
+    assert all(ours < urdf for ours, urdf in zip(errors["exported"], errors["urdf"], strict=True))
+
+
+def test_a_worse_export_is_told(taken: tuple[Identification, tuple]) -> None:
+    _, (model, statistics, fit, theta0, exported, _) = taken
+    heavy = {fold: theta * np.where(np.arange(len(theta)) < model.n_inertial, 1.5, 1.0) for fold, theta in exported.items()}
+    found = measure_floor(model, statistics, fit, theta0, heavy, ("l2: mass at its limit",))
+    assert {"least_squares"} <= {entry["model"] for entry in found["worse"]}
+    assert "better" in found["text"]
+    assert "least squares with simple friction in the mean" in found["text"]
+    assert found["text"].endswith("because of the prior or of l2: mass at its limit")
+
+
+def test_nothing_to_hold_out(taken: tuple[Identification, tuple]) -> None:
+    _, (model, statistics, fit, theta0, _, limits) = taken
+    assert measure_floor(model, statistics, fit, theta0, {}, limits) == {}
+
+
+def test_it_is_written_and_printed(taken: tuple[Identification, tuple], tmp_path: Path) -> None:
+    ident, _ = taken
+    again = load(ident.save(tmp_path / "a.json"))
+    assert json.loads((tmp_path / "a.json").read_text())["floor"]["text"] == ident.floor["text"]
+    assert f"floor: {ident.floor['text']}" in again.summary(verbose=True)
