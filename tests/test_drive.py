@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import arm_urdf
+import yaml
+from conftest import arm_urdf, rnea
+from logs import fourier
 
-from urdf_ident.errors import ModelError
+from urdf_ident.errors import ModelError, UrdfIdentError
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.identify import identify
+from urdf_ident.project import Project, load_project, parse_project
+from urdf_ident.result.files.load import load
+from urdf_ident.result.identification import Identification
 from urdf_ident.samples import Segment
 
 BLOCK = np.array([[-60.0, 0, 0], [0, 45, 0], [0, 32, 32]])  # a negative ratio, and the coupled wrist of Gautier 2013, eq. 34
@@ -156,3 +165,197 @@ def test_json_keeps_every_bit() -> None:
     assert again.gain.tolist() == drive.gain.tolist()
     with pytest.raises(ValueError, match="read-only"):
         again.gain[0] = 1
+
+
+# ---- From files to parameters: motors logged without a clock, in split files, with negative and coupled gears ----
+
+A = np.array([[-50.0, 0, 0], [0, 45, 0], [0, 32, 32]])  # a negative ratio; motor 3 turns with q2 + q3
+OFFSET = np.array([0.3, 0.0, -1.0])  # where the motors read zero [rad]
+GAIN = np.array([0.2, -0.3, 0.25])  # torque at the motor per ampere
+RATE = 200.0
+JOINTS = ("j1", "j2", "j3")
+
+VISCOUS, COULOMB, LOSS = np.array([3.0, 2.0, 0.5]), np.array([2.0, 1.5, 0.0]), np.array([0.1, -0.2, 0.05])
+ROTOR = np.array([2e-4, 1.5e-4, 1e-4])  # at the motors [kg·m²]
+MOTOR_VISCOUS, MOTOR_COULOMB = 6e-4, 0.04  # of motor 3
+
+
+def torque(robot: Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """RNEA, and the drive train by hand: what motor 3 needs, it takes from joints 2 and 3 alike."""
+    tau = rnea(robot.model, q, v, a) + VISCOUS * v + COULOMB * np.tanh(v / 0.02) + LOSS
+    speed, rise = 32 * (v[:, 1] + v[:, 2]), 32 * (a[:, 1] + a[:, 2])
+    third = 32 * (ROTOR[2] * rise + MOTOR_VISCOUS * speed + MOTOR_COULOMB * np.tanh(speed / (32 * 0.02)))
+    tau[:, 0] += 50**2 * ROTOR[0] * a[:, 0]
+    tau[:, 1] += 45**2 * ROTOR[1] * a[:, 1] + third
+    tau[:, 2] += third
+    return tau
+
+
+def motor_signals(robot: Robot, seed: int, noise: float = 0.02) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Time, motor positions and motor currents; the noise is independent at the motors."""
+    t, q, v, a = fourier(3, 20.0, RATE, seed)
+    motor = np.column_stack([-50 * (q[:, 0] - 0.3), 45 * q[:, 1], 32 * (q[:, 1] + q[:, 2] + 1.0)])
+    tau = torque(robot, q, v, a)
+    # joint 3 is moved by motor 3 alone; joint 2 by motor 2, and by motor 3 as much as joint 3 is
+    third = tau[:, 2] / 32
+    torques = np.column_stack([tau[:, 0] / -50, (tau[:, 1] - tau[:, 2]) / 45, third])
+    rng = np.random.default_rng(seed)
+    torques = torques + noise * np.sqrt(np.mean(torques**2, axis=0)) * rng.standard_normal(torques.shape)
+    return t, motor, torques / GAIN
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A URDF, three split logs of the motors, and the project file that explains them."""
+    place = tmp_path_factory.mktemp("motor_side")
+    (place / "arm.urdf").write_text(arm_urdf("zyx"))
+    robot = Robot.from_urdf(place / "arm.urdf")
+    for seed in range(3):
+        _, motor, current = motor_signals(robot, seed)
+        np.savetxt(place / f"run{seed}_pos.txt", motor[:, [2, 0, 1]], fmt="%.9g")  # the log has its own order of joints
+        np.savetxt(place / f"run{seed}_curr.txt", 1000 * current[:, [2, 0, 1]], fmt="%.9g")
+    pick = np.ix_([2, 0, 1], [2, 0, 1])
+    (place / "project.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "robot": {"urdf": "arm.urdf", "joints": ["j3", "j1", "j2"]},
+                "drive": {
+                    "reduction": A[pick].tolist(),
+                    "gain": GAIN[[2, 0, 1]].tolist(),
+                    "joint_offset": OFFSET[[2, 0, 1]].tolist(),
+                },
+                "log": {
+                    "files": {"position": "*_pos.txt", "effort": "*_curr.txt"},
+                    "rate": RATE,
+                    "units": {"effort": "mA"},
+                    "side": {"position": "motor", "effort": "motor"},
+                },
+                "model": {"friction": ["viscous", "coulomb", "offset"], "motor_friction": {"j3": ["viscous", "coulomb"]}},
+            }
+        )
+    )
+    return place
+
+
+def from_files(folder: Path) -> tuple[Project, Robot, list[Recording]]:
+    project, place = load_project(folder / "project.yaml")
+    robot = project.build_robot(folder=place)
+    return project, robot, [read_recording(folder / f"run{k}", robot, project.log) for k in range(3)]
+
+
+@pytest.fixture(scope="module")
+def result(folder: Path) -> Identification:
+    project, robot, logs = from_files(folder)
+    return identify(project.build_model(robot), logs[:2], held_out=logs[2:], project=project)
+
+
+def test_files_are_read_as_motors_and_seen_from_the_joints(folder: Path) -> None:
+    from urdf_ident.signals.joint_side import joint_side
+
+    project, robot, logs = from_files(folder)
+    assert robot.joints == JOINTS
+    raw = logs[0]
+    assert (raw.position_side, raw.effort_side, raw.effort_unit) == ("motor", "motor", "A")
+    t, q, v, a = fourier(3, 20.0, RATE, 0)
+    np.testing.assert_allclose(raw.time, t, atol=1e-9)
+    seen = joint_side(raw, project.build_drive(robot))
+    np.testing.assert_allclose(seen.position, q, atol=1e-7)
+    ideal = torque(robot, q, v, a)
+    assert (np.sqrt(np.mean((seen.effort - ideal) ** 2, axis=0)) < 0.04 * np.sqrt(np.mean(ideal**2, axis=0))).all()
+
+
+def test_parameters_of_a_coupled_drive_are_found(result: Identification) -> None:
+    at = dict(zip(result.model.names, result.fit_theta, strict=True))
+    found = [at[name] for name in ("Fv_j1", "Fv_j2", "Fv_j3", "Fc_j1", "Fc_j2", "Fvm_j3", "Fcm_j3", "offset_j2")]
+    np.testing.assert_allclose(found, [3.0, 2.0, 0.5, 2.0, 1.5, MOTOR_VISCOUS, MOTOR_COULOMB, -0.2], rtol=0.05)
+    assert abs(at["Fc_j3"]) < 0.05
+    assert at["Iam_j3"] == pytest.approx(ROTOR[2], rel=0.05)
+    motor = [item for item in result.model.terms if item.side == "motor"]
+    assert {(item.axis, item.term.name) for item in motor} == {
+        (1, "rotor_inertia"),
+        (2, "rotor_inertia"),
+        (2, "viscous"),
+        (2, "coulomb"),
+    }
+
+
+def test_rows_are_the_actuators_and_scores_the_joints(result: Identification, folder: Path) -> None:
+    assert set(result.fit.sigma) == {"joint:j1", "actuator:j2", "actuator:j3"}
+    _, robot, _ = from_files(folder)
+    _, _, current = motor_signals(robot, 0, noise=0.0)
+    scale = 0.02 * np.sqrt(np.mean((current * GAIN) ** 2, axis=0))
+    # what the low-pass leaves of white noise at the motors
+    for group, j in (("actuator:j2", 1), ("actuator:j3", 2)):
+        assert 0.1 * scale[j] < result.fit.sigma[group] < 1.0 * scale[j]
+    (held_out,) = result.validation
+    assert [joint["joint"] for joint in held_out["per_joint"]] == list(JOINTS)
+    _, q, v, a = fourier(3, 20.0, RATE, 2)
+    size = np.sqrt(np.mean(torque(robot, q, v, a) ** 2, axis=0))
+    np.testing.assert_allclose([joint["rms_torque"] for joint in held_out["per_joint"]], size, rtol=0.02)
+    assert all(joint["relative"] < 0.03 for joint in held_out["per_joint"])
+
+
+def test_the_same_motion_logged_at_the_joints_gives_the_same_robot(result: Identification, folder: Path) -> None:
+    project, robot, logs = from_files(folder)
+    data = yaml.safe_load((folder / "project.yaml").read_text())
+    data["drive"].pop("joint_offset")
+    data["drive"]["gain"] = 1.0
+    data.pop("log")
+    other = parse_project(data)
+    drive = project.build_drive(robot)
+    joints = [
+        Recording(
+            log.name,
+            log.joints,
+            log.time,
+            np.linalg.solve(A, log.position.T).T + OFFSET,
+            effort=(log.effort * drive.gain) @ A,
+            sha256=log.name,
+        )
+        for log in logs[:2]
+    ]
+    again = identify(other.build_model(robot), joints, project=other)
+    np.testing.assert_allclose(again.fit.params, result.fit.params, rtol=1e-6, atol=1e-9)
+
+
+def test_reloaded_elsewhere_with_the_coupling(result: Identification, tmp_path: Path) -> None:
+    again = load(result.save(tmp_path / "identification.json"))
+    _, q, v, a = fourier(3, 3.0, 50.0, 5)
+    np.testing.assert_array_equal(again.torque(q, v, a), result.torque(q, v, a))
+    np.testing.assert_array_equal(again.model.drive.reduction, A)
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+
+
+def edited(folder: Path, edit: dict) -> Project:
+    data = yaml.safe_load((folder / "project.yaml").read_text())
+    for path, value in edit.items():
+        section, key = path.split(".")
+        data[section][key] = value
+    return parse_project(data)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        ({"drive.reduction": [[32, 0, 32], [0, -50, 0], [32, 0, 32]]}, "drive.reduction is singular; every motor must move"),
+        ({"drive.reduction": [32, 0, 45]}, "drive.reduction is singular"),
+        ({"drive.gain": [1.0, 2.0]}, "drive.gain needs 3 finite numbers"),
+        ({"model.motor_friction": {"j4": ["viscous"]}}, "'j4', which is no joint; did you mean"),
+    ],
+)
+def test_impossible_drives_and_terms_in_a_project_file(folder: Path, edit: dict, words: str) -> None:
+    project = edited(folder, edit)
+    robot = project.build_robot(folder=folder)
+    with pytest.raises(ModelError, match=words):
+        project.build_model(robot)
+
+
+def test_a_threshold_beyond_the_speeds_and_an_unknown_side(folder: Path) -> None:
+    project = edited(folder, {"model.friction": [{"term": "asymmetric", "threshold": 30.0}]})
+    _, robot, logs = from_files(folder)
+    with pytest.raises(ModelError, match="'threshold' of friction term 'asymmetric' is outside the speeds of the logs"):
+        identify(project.build_model(robot), logs[:1], project=project)
+    with pytest.raises(UrdfIdentError, match="side"):
+        edited(folder, {"log.side": {"position": "gear"}})
