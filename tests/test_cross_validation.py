@@ -227,3 +227,18 @@ def test_different_motions_of_sliders_are_no_repetitions() -> None:
         motion = (x[begin:] for x in fourier(2, 20.0, 100.0, seed)[1:])
         logs[name] = Segment(name, 0.0, 100.0, *motion, np.zeros((2000 - begin, 2)))
     assert motions(as_set(model, logs)) == (("a", "cut"), ("b",), ("c",), ("d",))
+
+
+def test_the_same_part_of_a_motion_is_held_out_of_a_repetition_that_begins_later() -> None:
+    """A log that begins after a fifth of the motion is cut at the same places, to a block."""
+    whole = make_segment(MODEL, 3000)
+    late = replace(whole, log="late", **{name: getattr(whole, name)[600:] for name in ("q", "v", "a", "tau")})
+    sets = [accumulate(MODEL, name, [part], RowFilter(1)) for name, part in (("run", whole), ("late", late))]
+    labels = fold_labels(sets[0].merged(sets[1]))
+    blocks = sorted(block for log, block in labels if log == "late")
+    begins = 0.2 + 0.8 * np.arange(len(blocks)) / len(blocks)
+    clear = np.abs(TIME_FOLDS * begins - np.round(TIME_FOLDS * begins)) > TIME_FOLDS / len(blocks)
+    assert clear.sum() > len(blocks) / 2
+    assert [labels["late", block] for block in np.array(blocks)[clear]] == [
+        f"run (+1)[{int(TIME_FOLDS * begin) + 1}/{TIME_FOLDS}]" for begin in begins[clear]
+    ]

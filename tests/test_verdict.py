@@ -187,14 +187,14 @@ def test_an_excerpt_of_a_training_log_is_no_other_motion(robot: ui.Robot, logs: 
     assert judged.verdict.level == "usable"
 
 
-def test_logs_that_all_repeat_one_motion_make_nothing_good(robot: ui.Robot, logs: list[ui.Recording]) -> None:
+def test_repetitions_of_a_motion_are_judged_as_one_log_of_it(robot: ui.Robot, logs: list[ui.Recording]) -> None:
     rng = np.random.default_rng(5)
     noise = [0.01 * logs[0].effort.std(axis=0) * rng.standard_normal(logs[0].effort.shape) for _ in range(2)]
     first, second = (replace(logs[0], name=f"run{k}", effort=logs[0].effort + noise[k], sha256="") for k in range(2))
     model = ui.DynamicModel(robot, friction=FRICTION)
-    alone = ui.identify(model, [first, second])
-    assert alone.verdict.level == "usable"
-    assert "motion-repeated" in {reason.id for reason in alone.verdict.judgements}
+    once, both = ui.identify(model, [first]), ui.identify(model, [first, second])
+    assert both.verdict.level == once.verdict.level == "good"
+    assert both.cross_validation["relative"] == pytest.approx(once.cross_validation["relative"], rel=0.2)
     judged = ui.identify(model, [first, logs[1]], held_out=[second])
     assert judged.validation[0]["repeats"] == "run0"
     assert judged.verdict.level == "usable"

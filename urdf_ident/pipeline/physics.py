@@ -23,7 +23,7 @@ from ..result.evidence.evidence import MASS_FACTOR, Evidence, Range, measure_evi
 from ..result.verdict.held_out import LOSS
 from ..statistics.fit import Fit
 from ..statistics.folds import TIME_FOLDS
-from ..statistics.motions import repeats_itself
+from ..statistics.motions import motions, periodic
 from ..statistics.statistic import StatisticSet
 
 
@@ -83,7 +83,7 @@ def complete(
         fitted=fit.theta(prior.theta0),
         row_weights=fit.weights,
         seen=float(fit.seen.mean()),
-        folds_repeat=repeats_itself(statistics, TIME_FOLDS),
+        folds_repeat=len(motions(statistics)) == 1 and periodic(statistics, TIME_FOLDS),
         reversals=reversals,
     )
     if evidence.masses and "weight" in standard.solver:

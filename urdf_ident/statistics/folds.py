@@ -12,7 +12,7 @@ from ..errors import EstimationError
 from ..grouping import grouped
 from ..linalg import Array, BoolArray, divisors, rms
 from .entries import is_measured
-from .motions import motions, periodic
+from .motions import motions, periodic, spans
 from .statistic import StatisticSet
 
 #: Folds in time for a single log: each long enough to be nearly independent, and enough of them to learn from the rest.
@@ -71,7 +71,7 @@ def folds_of(statistics: StatisticSet) -> StatisticSet:
     motions are held out one at a time; if they are more than :data:`MOTION_FOLDS`, in that many groups of neighbours. With few
     motions (see :func:`whole_motions`) the rest may lack what only one of them excites (slow motions do not excite inertia), so
     that a law or a weight would be judged by extrapolation. Then, and with a single motion, the folds are parts in time, the
-    same part of every log together.
+    same part of every log together; repetitions of a motion are cut where the motion is at the same place, whenever they begin.
     A part must not hold the only data of a column: if joints move one after the other, and in an averaged period, which is
     short (and whose neighbouring stretches share little noise), each fold consists of blocks spread over the log.
 
@@ -103,7 +103,10 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
     k = min(TIME_FOLDS, *(len(own) for own in blocks.values())) if blocks else 0
     if k < 2:
         raise EstimationError("one log that is too short to be cut into folds", remedy="record longer, or more logs")
-    fold = {(log, block): i * k // len(own) for log, own in blocks.items() for i, block in enumerate(own)}
+    fold = {}
+    for log, (begin, end) in (place for logs in found for place in spans(statistics, logs).items()):
+        for i, block in enumerate(blocks[log]):
+            fold[log, block] = int(round(k * (begin + (end - begin) * i / len(blocks[log])), 9))  # before rounding errors
     if any(entry.repeats > 1 for entry in statistics.entries) or _column_in_one_fold(statistics, fold):
         fold = {(log, block): i % k for log, own in blocks.items() for i, block in enumerate(own)}
     name = group_name(statistics.logs) if len(found) == 1 else "all logs"

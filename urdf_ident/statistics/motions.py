@@ -111,25 +111,37 @@ def motions_in_common(statistics: StatisticSet, others: StatisticSet) -> dict[st
     return {log: name for log, name in nearest.items() if apart[log][name] < SAME}
 
 
-def repeats_itself(statistics: StatisticSet, parts: int) -> bool:
-    """Returns whether the parts in time of a single motion repeat each other, so that held-out parts are not new data.
-
-    Parts of a period or more have the same second moments, wherever in the period they begin. One period, averaged over its
-    repetitions, always counts as repeating itself.
+def spans(statistics: StatisticSet, logs: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Places the logs of one motion on a common axis of its rows: one may begin later than the other, or be an excerpt of it.
 
     Args:
-        parts: Number of parts into which each log is divided.
+        logs: Names of logs of one motion.
 
     Returns:
-        True if every part is similar to another one, or if all of several logs repeat one motion.
+        By log, where in the motion it begins and ends, fractions of the whole.
     """
-    if len(motions(statistics)) != 1 or parts < 2:
-        return False
-    return len(statistics.logs) > 1 or periodic(statistics, parts)
+    if len(logs) == 1:
+        return {logs[0]: (0.0, 1.0)}
+    known = {name: _Log._of(statistics, statistics.of_log.get(name, {})).lengths for name in logs}
+    begins = {logs[0]: 0.0}
+    for name in logs[1:]:
+        apart, begin = np.inf, 0.0
+        for other, at in begins.items():
+            _, unlike, edges, own_edges = _unlike([known[other]], known[name])
+            best = int(np.argmin(unlike))
+            if unlike[best] < apart:
+                shift = float(edges[best, 0]) * known[other].rows - float(own_edges[best, 0]) * known[name].rows
+                apart, begin = float(unlike[best]), at + shift
+        begins[name] = begin
+    first = min(begins.values())
+    whole = max(begin + known[name].rows for name, begin in begins.items()) - first
+    return {name: ((begin - first) / whole, (begin - first + known[name].rows) / whole) for name, begin in begins.items()}
 
 
 def periodic(statistics: StatisticSet, parts: int) -> bool:
-    """Returns whether some log repeats its own motion, so that its parts in time are not independent; averaged periods do.
+    """Returns whether some log repeats its own motion, so that its parts in time are no data on other motion.
+
+    Parts of a period or more have the same second moments, wherever in the period they begin; averaged periods always count.
 
     Args:
         parts: Number of parts into which each log is divided.
@@ -139,7 +151,7 @@ def periodic(statistics: StatisticSet, parts: int) -> bool:
     """
     if any(entry.repeats > 1 for entry in statistics.entries):
         return True
-    return any(_parts_alike(log, parts) for log in _Log.all_of(statistics).values())
+    return parts > 1 and any(_parts_alike(log, parts) for log in _Log.all_of(statistics).values())
 
 
 def _parts_alike(log: _Log, parts: int) -> bool:

@@ -206,7 +206,9 @@ def _no_other_motion(ident: Record) -> Judgement | None:
             Remedy(f"record {SHORT:g} s or more, or give a log of another motion with --validate"),
         )
     if evidence is not None and evidence.folds_repeat:
-        return Judgement(Id.MOTION_REPEATED, "all logs contain the same repeated motion, so that no other motion was tested")
+        return Judgement(
+            Id.MOTION_REPEATED, "all logs hold periods of one motion, which predict each other: no other motion was tested"
+        )
     if evidence is not None and evidence.reversals is not None and evidence.reversals <= HARDLY_REVERSES:
         return Judgement(
             Id.MOTION_HARDLY_TURNS,
