@@ -171,15 +171,15 @@ def result(friction, values, *, speed=1.0, load=20.0, drive=None, motor=None):
 
 
 def test_simple_friction_is_written_as_it_is() -> None:
-    found = equivalent_friction(result(["viscous", "coulomb", "offset"], [3.25, 1.5, -0.7]))
-    assert found.damping == {"j1": 3.25}
-    assert found.friction == {"j1": 1.5}
-    assert found.notes == ()
+    damping, friction, notes = equivalent_friction(result(["viscous", "coulomb", "offset"], [3.25, 1.5, -0.7]))
+    assert damping == {"j1": 3.25}
+    assert friction == {"j1": 1.5}
+    assert notes == ()
 
 
 def test_negative_friction_is_not_written() -> None:
-    found = equivalent_friction(result(["viscous", "coulomb"], [-1.0, 2.0]))
-    assert found.damping["j1"] == 0.0
+    damping, _friction, _notes = equivalent_friction(result(["viscous", "coulomb"], [-1.0, 2.0]))
+    assert damping["j1"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -193,19 +193,21 @@ def test_negative_friction_is_not_written() -> None:
 )
 def test_richer_laws_become_the_closest_line(laws, values, curve) -> None:
     speed = 1.2
-    found = equivalent_friction(result(laws, values, speed=speed))
+    damping, friction, notes = equivalent_friction(result(laws, values, speed=speed))
     v = np.linspace(0.2, speed, 50)
-    line = found.friction["j1"] + found.damping["j1"] * v
+    line = friction["j1"] + damping["j1"] * v
     assert np.abs(line - curve(v)).max() < 0.12 * curve(v).max()
-    assert "j1" in found.notes[0]
+    assert "j1" in notes[0]
 
 
 def test_motor_side_friction_of_a_coupled_axis_reaches_both_joints() -> None:
     A = np.array([[45.0, 0.0], [32.0, 32.0]])
     drive = Drive.build(2, reduction=A)
-    found = equivalent_friction(result("none", [1e-3, 0.01], drive=drive, motor={"j2": ["viscous", "coulomb"]}))
-    assert found.damping == {"j1": pytest.approx(32.0**2 * 1e-3), "j2": pytest.approx(32.0**2 * 1e-3)}
-    assert found.friction == {"j1": pytest.approx(0.32), "j2": pytest.approx(0.32)}
+    damping, friction, _notes = equivalent_friction(
+        result("none", [1e-3, 0.01], drive=drive, motor={"j2": ["viscous", "coulomb"]})
+    )
+    assert damping == {"j1": pytest.approx(32.0**2 * 1e-3), "j2": pytest.approx(32.0**2 * 1e-3)}
+    assert friction == {"j1": pytest.approx(0.32), "j2": pytest.approx(0.32)}
 
 
 def test_armature_of_a_coupled_axis() -> None:

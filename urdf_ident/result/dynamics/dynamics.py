@@ -147,10 +147,10 @@ def to_pinocchio(ident: Record) -> pin.Model:
     from .friction_curves import armature, equivalent_friction
 
     require_rigid(ident)
-    robot, equivalent, rotors = ident.model.robot, equivalent_friction(ident), armature(ident)
+    robot, (damping, coulomb, _), rotors = ident.model.robot, equivalent_friction(ident), armature(ident)
     model = with_inertias(robot, ident.theta[: ident.model.n_inertial], np.array([rotors[name] for name in robot.joints]))
-    model.damping = np.array([equivalent.damping[name] for name in robot.joints])
-    level = np.array([equivalent.friction[name] for name in robot.joints])
+    model.damping = np.array([damping[name] for name in robot.joints])
+    level = np.array([coulomb[name] for name in robot.joints])
     model.friction = level
     if hasattr(model, "lowerDryFrictionLimit"):  # Pinocchio 4 has one limit per direction
         model.lowerDryFrictionLimit = -level

@@ -125,16 +125,7 @@ def _interval(ident: Record, columns: Array, alpha: float) -> Array:
     return np.asarray(interval)
 
 
-@dataclass(frozen=True)
-class EquivalentFriction:
-    """Joint name → viscous [N·m·s/rad or N·s/m] and Coulomb friction [N·m or N], with notes on their origin."""
-
-    damping: dict[str, float]
-    friction: dict[str, float]
-    notes: tuple[str, ...]
-
-
-def equivalent_friction(ident: Record) -> EquivalentFriction:
+def equivalent_friction(ident: Record) -> tuple[dict[str, float], dict[str, float], tuple[str, ...]]:
     """Returns viscous and Coulomb friction of every joint.
 
     If a joint has other laws too, they are replaced by the nonnegative line ``Fc + Fv |v|`` closest to the friction curve,
@@ -142,7 +133,7 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
     a motor that drives several joints, each joint is taken to move alone.
 
     Returns:
-        The friction; one note on the joints where it replaces richer laws.
+        Joint name → viscous [N·m·s/rad or N·s/m] and Coulomb friction [N·m or N], and a note where they replace richer laws.
     """
     model = ident.model
     damping, friction, replaced = {}, {}, []
@@ -164,7 +155,7 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
             replaced.append(joint)
         friction[joint], damping[joint] = (float(max(value, 0.0)) for value in values)
     note = f"friction of {', '.join(replaced)} is approximated by viscous and Coulomb friction over the speeds of the logs"
-    return EquivalentFriction(damping, friction, (note,) if replaced else ())
+    return damping, friction, (note,) if replaced else ()
 
 
 def armature(ident: Record) -> dict[str, float]:

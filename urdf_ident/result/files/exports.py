@@ -52,10 +52,9 @@ def write_urdf(ident: Record, path: str | Path) -> tuple[str, ...]:
 def _corrected(ident: Record, where: str | Path | None = None) -> tuple[str, tuple[str, ...]]:
     """The text of the corrected URDF, and notes on further changes."""
     robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
-    equivalent = equivalent_friction(ident)
-    options: dict[str, Any] = {"damping": equivalent.damping, "friction": equivalent.friction, "repair": True, "where": where}
-    text, notes = urdf.urdf_text(robot, inertial, **options)
-    return text, (*notes, *equivalent.notes)
+    damping, friction, replaced = equivalent_friction(ident)
+    text, notes = urdf.urdf_text(robot, inertial, damping=damping, friction=friction, repair=True, where=where)
+    return text, (*notes, *replaced)
 
 
 def write_mjcf(ident: Record, path: str | Path) -> tuple[str, ...]:
@@ -202,5 +201,5 @@ def write_payload(ident: Record, body: PayloadResult, path: str | Path) -> list[
 
 def _mjcf_terms(ident: Record) -> dict[str, Any]:
     """Friction and rotor inertia by joint, under the names of MuJoCo."""
-    equivalent = equivalent_friction(ident)
-    return {"damping": equivalent.damping, "frictionloss": equivalent.friction, "armature": armature(ident)}
+    damping, friction, _ = equivalent_friction(ident)
+    return {"damping": damping, "frictionloss": friction, "armature": armature(ident)}
