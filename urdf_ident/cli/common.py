@@ -173,11 +173,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
 
 
 def optional_lines(write: Callable[[], list[Path]]) -> list[str]:
-    """Writes what accompanies results that are already written, such as a report; a failure leaves them and the verdict valid.
-
-    Args:
-        write: Writes it and returns the files.
-    """
+    """Writes what accompanies written results, such as a report; a failure leaves these and the verdict valid."""
     try:
         return [f"wrote {path}" for path in write()]
     except Exception as error:

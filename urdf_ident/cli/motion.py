@@ -205,7 +205,6 @@ def run_design(project: Project, folder: Path, model: DynamicModel, out: Path, a
     """Designs a motion, writes it, and prints its quality.
 
     Args:
-        folder: Base folder of relative paths in the project file.
         after: An earlier result, to design for what it left unknown.
     """
     from ..excitation.sequential import forecast

@@ -37,7 +37,6 @@ def patched_mjcf(
     """Returns the file of a MuJoCo model that holds the bodies, with identified numbers, and notes on other changes.
 
     Args:
-        source: The model that the robot was read from.
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
         joints: ``damping`` [N·m·s/rad or N·s/m], ``frictionloss`` [N·m or N] and ``armature`` [kg·m² or kg] → joint → value.
         folder: Folder of the new file, to which paths of meshes are made relative.

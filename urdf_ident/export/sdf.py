@@ -25,11 +25,7 @@ _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 def sdf_text(urdf: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
-    """Translates a URDF to SDFormat; with notes on what has no counterpart.
-
-    Args:
-        urdf: The URDF's text.
-    """
+    """Translates a URDF to SDFormat; with notes on what has no counterpart."""
     robot = read_xml(urdf, where)
     sdf = ET.Element("sdf", version="1.8")
     model = ET.SubElement(sdf, "model", name=robot.get("name") or "robot")

@@ -125,7 +125,6 @@ def mounted_urdf(text: str, link: str, theta: Array, *, where: str = "URDF") -> 
     """Adds a link without geometry, fixed to an existing link; every other byte of the text is unchanged.
 
     Args:
-        link: The link to which it is fixed.
         theta: Ten parameters in that link's frame, shape (10,) [kg, kg·m, kg·m²], of a physically consistent body.
 
     Returns:
@@ -154,7 +153,6 @@ def torque_difference(robot: Robot, theta: Array, model: pin.Model, samples: int
     """Largest relative difference between the torques of ``theta`` and those of a Pinocchio model.
 
     Args:
-        robot: The robot to whose regressor ``theta`` belongs.
         theta: Inertial parameters, shape (10·n,).
         model: A model with the same joints in the same order; its armature is ignored.
 

@@ -32,7 +32,6 @@ def parse_yaml(text: str, where: str, error: type[UrdfIdentError], what: str = "
     are refused.
 
     Args:
-        text: The document.
         what: What the document is, for messages (``"project file"``).
 
     Raises:
@@ -64,7 +63,6 @@ def parse_json(text: str, where: str, error: type[UrdfIdentError], what: str = "
     """Reads one JSON document.
 
     Args:
-        text: The document.
         what: What the document is, for messages (``"result"``).
 
     Raises:

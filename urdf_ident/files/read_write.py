@@ -243,9 +243,6 @@ def stamp(path: str | Path) -> tuple[int, ...]:
 def check_output(path: str | Path) -> Path:
     """Refuses an output that would overwrite an input of this run, or is no regular file; resolves a final link, which is kept.
 
-    Args:
-        path: The file that will be written.
-
     Raises:
         OutputError: It is an input (under any name), a folder, a device, a pipe, or read-only.
     """
@@ -278,7 +275,6 @@ def write_text(path: str | Path, text: str) -> Path:
     """Writes a UTF-8 text file atomically.
 
     Args:
-        path: The file; missing parent folders are created.
         text: The content; line ends are kept. Half a character (in a file name that is not UTF-8) becomes its escape.
     """
     return write_bytes(path, text.encode("utf-8", "backslashreplace"))

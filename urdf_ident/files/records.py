@@ -15,11 +15,7 @@ T = TypeVar("T")
 
 
 def plain(value: Any) -> Any:
-    """Converts nested data for JSON: records become dicts, arrays lists, inf and nan strings.
-
-    Args:
-        value: Nested records, mappings, sequences, arrays, numbers.
-    """
+    """Converts nested data for JSON: records become dicts, arrays lists, inf and nan strings."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if is_dataclass(value):
@@ -37,11 +33,7 @@ def plain(value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """Returns JSON, one entry per line.
-
-    Args:
-        value: As for :func:`plain`.
-    """
+    """Returns JSON, one entry per line."""
     return json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False)
 
 

@@ -55,11 +55,7 @@ class Node:
     end: int
 
     def get(self, name: str, default: str = "") -> str:
-        """Returns the value of an attribute.
-
-        Args:
-            default: Value if it is absent.
-        """
+        """Returns the value of an attribute."""
         return self.attributes[name].value if name in self.attributes else default
 
     def all(self, tag: str) -> tuple[Node, ...]:
@@ -208,7 +204,6 @@ class Splicer:
         """Replaces an element.
 
         Args:
-            node: The element.
             line: The new one, with ``"`` as quotes.
         """
         self._cut(node.start, node.end, line.replace('"', self._quote))

@@ -17,9 +17,7 @@ def rendered(name: str, paths: CommandPaths | None = None, **values: Any) -> str
     """Renders a page from its template.
 
     Args:
-        name: File of the template, in this folder.
         paths: Files that its commands name; if None, their placeholders remain.
-        values: Variables of the template.
     """
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined

@@ -38,7 +38,6 @@ def body_poses(robot: Robot, shapes: Sequence[Visual], position: Array) -> BodyP
     """Computes the forward kinematics over a motion.
 
     Args:
-        shapes: Visual shapes of the robot.
         position: Joint positions, shape (F, n) [rad or m].
     """
     model, data = robot.model, robot.model.createData()
@@ -58,11 +57,7 @@ def body_poses(robot: Robot, shapes: Sequence[Visual], position: Array) -> BodyP
 
 
 def upright(robot: Robot) -> Array:
-    """Placement of the robot's root for which gravity points down, shape (4, 4).
-
-    Args:
-        robot: The robot; its gravity gives the mounting.
-    """
+    """Placement of the robot's root for which gravity points down, shape (4, 4)."""
     gravity = robot.gravity
     size = float(np.linalg.norm(gravity))
     placement = np.eye(4)

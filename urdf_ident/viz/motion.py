@@ -70,10 +70,6 @@ def motion_from(
 
     A file with the default columns of every joint and without torque is a trajectory, to which the layout of the logs does
     not apply.
-
-    Args:
-        path: A file in the default CSV format, or any log that the layout describes.
-        drive: The gears, for logs of motor positions; none if absent.
     """
     if layout is not None and not isinstance(path, LogSource) and _is_trajectory(Path(path), robot):
         layout = None
@@ -136,8 +132,6 @@ def with_torque_error(
     """Returns the motion of a log with the torque errors of a result on it, nan where they are unknown, such as at rest.
 
     Args:
-        ident: A result of the same robot.
-        log: The log of the motion; None if it is no log.
         force: Use the log in spite of findings that refuse it.
     """
     from ..pipeline.validate import torque_error

@@ -30,8 +30,6 @@ def robot_commands(robot: Robot, shapes: Sequence[Visual], base: Array, root: st
 
     Args:
         base: Placement of its root, shape (4, 4) [m].
-        root: Path in the scene, such as ``/robot``.
-        ghost: Drawn without a shadow.
     """
     commands = []
     placements = robot.link_placements
@@ -60,12 +58,7 @@ def plain(name: str) -> str:
 
 
 def add_shape(node: SceneObject, shape: Visual, *, ghost: bool = False) -> None:
-    """Adds one shape to an object of the scene.
-
-    Args:
-        item: The object, changed in place.
-        ghost: Drawn without a shadow.
-    """
+    """Adds one shape to an object of the scene."""
     material = node.material(**_material(shape.colour or PLAIN, ghost))
     look: Entry = {"castShadow": not ghost, "receiveShadow": not ghost}
 

@@ -35,28 +35,18 @@ class SceneObject:
         self._children: list[Entry] = []
 
     def geometry(self, **entry: Any) -> str:
-        """Adds a geometry.
-
-        Args:
-            entry: Its JSON.
-        """
+        """Adds a geometry."""
         return self._store(self._geometries, "geometry", entry)
 
     def material(self, **entry: Any) -> str:
-        """Adds a material.
-
-        Args:
-            entry: Its JSON.
-        """
+        """Adds a material."""
         return self._store(self._materials, "material", entry)
 
     def child(self, kind: str, matrix: Array | None = None, **entry: Any) -> None:
         """Adds a child.
 
         Args:
-            kind: Its type: ``Mesh``, ``LineSegments``, ``DirectionalLight`` …
             matrix: Its placement, shape (4, 4) [m]; at the origin if None.
-            entry: The rest of its JSON.
         """
         place = {} if matrix is None else {"matrix": flat(matrix)}
         self._store(self._children, "child", {"type": kind, **place, **entry})

@@ -34,12 +34,6 @@ def motion_texts(
 ) -> dict[str, str]:
     """Returns the files that make a robot follow a motion and record it.
 
-    Args:
-        trajectory: The motion; it must begin and end at rest.
-        limits: Limits; position and velocity limits of every joint must be known.
-        target: ``"ros2_control"``, ``"urscript"`` or ``"franka"``.
-        collisions: Collision geometry; None: not checked, which the checklist states.
-
     Returns:
         File name → text.
     """

@@ -25,7 +25,6 @@ def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0)
     """Returns the settings of the filter: spreads and noise between the logs of a result.
 
     Args:
-        ident: The result, with rigid joints.
         memory: Time constant of motion with which deviations return to the mean [s]; inf: never.
         caution: Factor on the residual's variance.
     """
@@ -77,7 +76,6 @@ def adaptive_model(
     """Returns a model that adapts its friction online: ``update``, ``torque``.
 
     Args:
-        ident: The result, with rigid joints.
         memory: Time constant of motion with which friction returns to its mean [s]; "auto": least held-out error, without
             joints for which adaptation does not help.
         rate: Updates per second [Hz]; that of the logs if None.

@@ -24,7 +24,6 @@ def gravity(ident: Record, q: ArrayLike) -> Array:
     """Returns the torque that holds the links against gravity.
 
     Args:
-        ident: The result, without elastic joints.
         q: Joint positions, shape (N, n) or (n,) [rad or m].
 
     Returns:
@@ -42,7 +41,6 @@ def coriolis(ident: Record, q: ArrayLike, v: ArrayLike) -> Array:
     """Returns the Coriolis and centrifugal torque ``C(q, v) v``.
 
     Args:
-        ident: The result, without elastic joints.
         q, v: Joint positions and velocities, shape (N, n) or (n,) [rad, rad/s or m, m/s].
 
     Returns:
@@ -89,7 +87,6 @@ def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
     Load-dependent friction makes the equation nonlinear in the acceleration; it is solved to machine precision.
 
     Args:
-        ident: The result, without elastic joints.
         q, v: Joint positions and velocities, shape (N, n) or (n,) [rad, rad/s or m, m/s].
         tau: Joint torques, same shape [N·m or N].
 
@@ -134,9 +131,6 @@ def to_pinocchio(ident: Record) -> pin.Model:
     Inverse and forward dynamics of Pinocchio use inertias and armature; damping and Coulomb friction are for the caller (and
     for simulators built on it). If the joint has other laws, they are the closest pair over the speeds of the logs. The
     armature is diagonal: if a motor drives several joints, the coupling by its rotor is omitted.
-
-    Args:
-        ident: The result, with rigid joints.
 
     Returns:
         A new model, joints in the order of ``ident.model.robot.joints``.

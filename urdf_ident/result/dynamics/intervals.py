@@ -54,7 +54,6 @@ def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alp
     """Confidence intervals of the torque of links, rotors and friction, from the data alone.
 
     Args:
-        ident: The result, without elastic joints.
         q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
         alpha: One minus the level of confidence, a fraction.
 
@@ -80,7 +79,6 @@ def torque_prediction_interval(
     larger than exported, or zero.
 
     Args:
-        ident: The result, without elastic joints.
         q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
         alpha: One minus the level of confidence, a fraction.
         rate: Samples per second of a motion [Hz]; 0 for samples that do not follow one another.
@@ -246,7 +244,6 @@ def mass_matrix_interval(ident: Record, q: ArrayLike, alpha: float = 0.05) -> Ar
     """Confidence intervals of the entries of the mass matrix, from the data alone.
 
     Args:
-        ident: The result, without elastic joints.
         q: One configuration, shape (n,) [rad or m].
         alpha: One minus the level of confidence, a fraction.
 

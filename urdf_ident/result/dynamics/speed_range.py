@@ -43,7 +43,6 @@ def errors_at_speeds(ident: Record, trained: Range, tested: Sequence[HeldOutMoti
     """Returns the relative error of each joint's torque to be expected at :data:`.evidence.SPEEDS`.
 
     Args:
-        ident: A result with held-out residuals, without elastic joints.
         trained: Speeds and accelerations of the logs, from which all lower fractions of the velocity limits are raised.
 
     Returns:

@@ -155,11 +155,9 @@ def measure_evidence(
         theta: Exported parameters, shape (p,).
         factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
         weight: Weight of the prior relative to the data.
-        trained: Speeds, accelerations and torques of the logs.
         fitted: Parameters of the unconstrained fit, shape (p,).
         row_weights: Row group → weight on its rows [1/unit of torque].
         seen: Share of the base parameters that the data show.
-        folds_repeat: Whether the cross-validation's folds repeat one motion.
         reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
     """
     robot, joints = model.robot, model.robot.joints

@@ -207,12 +207,7 @@ def validate_log(
 
 
 def over_logs(entries: Sequence[Mapping[str, Any]], key: str) -> Array:
-    """RMS over logs of one number of every joint, shape (n,); NaN if a log lacks it.
-
-    Args:
-        entries: Results of :meth:`Validation.as_dict`, one or more.
-        key: The number's key in ``per_joint``.
-    """
+    """RMS over logs of one number of every joint, shape (n,); NaN if a log lacks it."""
     return rms([[item.get(key, np.nan) for item in entry["per_joint"]] for entry in entries], axis=0)
 
 
@@ -236,18 +231,10 @@ def mean_error(entry: Mapping[str, Any], model: str = "", of: Mapping[str, Any] 
 
 
 def mixed_units(entries: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether efforts of the joints are torques and forces.
-
-    Args:
-        entries: Results of :meth:`Validation.as_dict`.
-    """
+    """Whether efforts of the joints are torques and forces."""
     return any(len({joint.get("unit") for joint in entry.get("per_joint", ())}) > 1 for entry in entries)
 
 
 def better_than_urdf(entries: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the exported model beats the original URDF on every log, if there is any.
-
-    Args:
-        entries: Results of :meth:`Validation.as_dict`.
-    """
+    """Whether the exported model beats the original URDF on every log, if there is any."""
     return all(mean_error(entry) < mean_error(entry, "urdf_") for entry in entries)

@@ -46,11 +46,7 @@ _REMEDY = "restore the file as `urdf-ident identify` wrote it, or identify again
 
 
 def seal(data: Mapping[str, Any]) -> str:
-    """Returns the hash of a result's content, independent of the order of its keys.
-
-    Args:
-        data: Plain data; its entry ``seal`` is ignored.
-    """
+    """Returns the hash of a result's content, independent of the order of its keys."""
     content = {key: value for key, value in data.items() if key != "seal"}
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 

@@ -169,13 +169,7 @@ def check_source(ident: Record) -> None:
 
 
 def write_payload(ident: Record, body: PayloadResult, path: str | Path) -> list[str]:
-    """Writes a payload as JSON and, unless the logs show none, the robot with it beside the JSON.
-
-    Args:
-        ident: The result without the payload.
-        body: The payload.
-        path: The JSON file.
-    """
+    """Writes a payload as JSON and, unless the logs show none, the robot with it beside the JSON."""
     saved = f"wrote {body.save(path)}"
     if not body.shown:
         return [saved, "no URDF, MJCF or set_payload: these logs show no body"]

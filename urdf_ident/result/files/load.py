@@ -90,7 +90,6 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
     """Inverse of :func:`as_dict`.
 
     Args:
-        data: Nested plain data.
         series: File of its series for plots; they are omitted if None or if the file does not exist.
 
     Raises:

@@ -102,11 +102,7 @@ def residual_charts(trace: LogTrace, joints: Sequence[str], unit: str) -> list[C
 
 
 def error_chart(entries: Sequence[Mapping[str, Any]]) -> Chart:
-    """Errors per joint, relative to its RMS torque, next to those of the URDF (RMS over logs).
-
-    Args:
-        entries: ``validation`` of a result.
-    """
+    """Errors per joint, relative to its RMS torque, next to those of the URDF (RMS over logs)."""
     joints = [error["joint"] for error in entries[0]["per_joint"]]
     torque = divisors(over_logs(entries, "rms_torque"))
     marks: list[Mark] = []
@@ -156,11 +152,7 @@ def friction_chart(ident: Record, curve: SteadyFriction) -> Chart:
 
 
 def change_charts(changes: FrictionChanges, units: Mapping[str, str]) -> dict[str, Chart]:
-    """By parameter with non-zero spread: deviations of thirds of each log over time, or of each log over its temperature.
-
-    Args:
-        units: Parameter → its unit.
-    """
+    """By parameter with non-zero spread: deviations of thirds of each log over time, or of each log over its temperature."""
     charts: dict[str, Chart] = {}
     for k, name in enumerate(changes.parameters):
         spread = float(np.nan_to_num(changes.spread[k]))

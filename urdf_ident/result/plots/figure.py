@@ -46,7 +46,6 @@ def draw_grid(charts: Sequence[Chart], columns: int, width: float, height: float
 
     Args:
         width, height: Size of each chart [in].
-        on_screen: As for :func:`new_figure`.
 
     Returns:
         Matplotlib axes, shape (charts,).
@@ -116,9 +115,7 @@ def legend(target: Any, *entries: Any, **options: Any) -> None:
     """Adds a legend without a frame.
 
     Args:
-        target: Axes or figure.
         entries: Handles and labels; those of the target if not given.
-        options: Passed to matplotlib.
     """
     target.legend(
         *entries, **{"fontsize": TEXT - 0.5, "labelcolor": PALETTE["ink"], "frameon": False, "handlelength": 1.6, **options}

@@ -35,11 +35,7 @@ class CommandPaths:
         return text
 
     def fill_in(self, data: Any) -> Any:
-        """Replaces the placeholders in all texts of plain data, as :meth:`fill` does.
-
-        Args:
-            data: Mappings and sequences of texts and numbers.
-        """
+        """Replaces the placeholders in all texts of plain data, as :meth:`fill` does."""
         if isinstance(data, str):
             return self.fill(data)
         if isinstance(data, Mapping):

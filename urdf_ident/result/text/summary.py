@@ -65,11 +65,7 @@ def details(ident: Record) -> str:
 
 
 def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[str]) -> list[str]:
-    """Formats the errors on logs, compared with those of the original URDF; means of N and N·m are relative to the efforts.
-
-    Args:
-        validations: Entries of ``validation``.
-    """
+    """Formats the errors on logs, compared with those of the original URDF; means of N and N·m are relative to the efforts."""
     compensated = any("residual" in score for score in validations)
     adapting = any("adapted" in score for score in validations)
     more = ["adapted"] * adapting + ["with residual"] * compensated
@@ -93,11 +89,7 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
 
 
 def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Describes logs on which adapting friction increases the torque error.
-
-    Args:
-        validations: Entries of ``validation``.
-    """
+    """Describes logs on which adapting friction increases the torque error."""
     found = []
     for score in validations:
         after = score.get("adapted")
@@ -115,11 +107,7 @@ def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def selection_table(selection: Mapping[str, Any]) -> list[str]:
-    """Formats the trials of ``friction: auto`` and their gain below an empty line: joints by laws; nothing without trials.
-
-    Args:
-        selection: ``selection`` of identification.json.
-    """
+    """Formats the trials of ``friction: auto`` and their gain below an empty line: joints by laws; nothing without trials."""
     if not selection:
         return []
     pairs = zip(selection["groups"], selection["rmse_simple"], selection["rmse_chosen"], strict=True)

@@ -81,12 +81,7 @@ def joint_errors(ident: Record) -> dict[str, float]:
 
 
 def joint_errors_on(scores: Sequence[Mapping[str, Any]], apart: Collection[str] = ()) -> dict[str, float]:
-    """Relative errors of joints whose torque is not small, on the worst of some logs, largest first.
-
-    Args:
-        scores: Entries of ``validation``.
-        apart: Joints that are set apart.
-    """
+    """Relative errors of joints whose torque is not small, on the worst of some logs, largest first."""
     joints = [joint for score in scores for joint in score["per_joint"]]
     return _worst(
         ((joint["joint"], joint["relative"], joint["rms_torque"], joint.get("unit") == "N") for joint in joints), apart

@@ -102,7 +102,6 @@ def payload_verdict(fit: PayloadFit, body: Quantities, ratios: Mapping[str, floa
 
     Args:
         ratios: See :func:`residual_ratios`.
-        elsewhere: What :func:`other_link` says.
     """
     if body.impossible:
         return Verdict.of([_impossible(fit)])
