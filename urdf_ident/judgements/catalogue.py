@@ -781,7 +781,10 @@ class Id(str, Enum):
         "motion-short", "warning", "All logs together are too short to show faults or to validate.", "record 5 s or more"
     )
     MOTION_REPEATED = Entry(
-        "motion-repeated", "warning", "All logs hold periods of one motion.", "record another motion and give it with --validate"
+        "motion-repeated",
+        "warning",
+        "All logs hold periods of one motion.",
+        "record another motion and give it with --validate",
     )
     MOTION_HARDLY_TURNS = Entry(
         "motion-hardly-turns",
