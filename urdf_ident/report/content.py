@@ -15,7 +15,7 @@ from ..grouping import grouped
 from ..linalg import Array, positive, rms
 from ..model.inertia import to_com
 from ..provenance import versions
-from ..result.evidence.scores import over_logs
+from ..result.evidence.scores import errors_of_joints
 from ..result.identification import Identification
 from ..result.text.brief import overview
 from ..units import with_error
@@ -129,11 +129,10 @@ def _errors(ident: Identification) -> list[dict[str, Any]]:
     """Errors per joint over all held-out logs (RMS over logs), of the identified model and of the original URDF."""
     if not ident.validation:
         return []
-    keys, rows = ("rms_torque", "rmse", "urdf_rmse", "urdf_friction_rmse"), []
-    errors = {key: over_logs(ident.validation, key) for key in keys}
+    errors, rows = errors_of_joints(ident.validation), []
     for j, joint in enumerate(ident.model.robot.joints):
         entries = [entry["per_joint"][j] for entry in ident.validation]
-        row: dict[str, Any] = {"joint": joint, "unit": ident.plot.unit(j), **{key: errors[key][j] for key in keys}}
+        row: dict[str, Any] = {"joint": joint, "unit": ident.plot.unit(j), **{key: each[j] for key, each in errors.items()}}
         adapted = [entry["adapted"]["per_joint"][j]["rmse"] for entry in ident.validation if "adapted" in entry]
         row["adapted"] = rms(adapted) if len(adapted) == len(entries) else None
         moving = [error["moving_rmse"] for error in entries if error["moving_rmse"] > 0]  # 0: the joint rests in this log

@@ -206,9 +206,14 @@ def validate_log(
     return Validation(**scores, trace=log_trace(log, series, hertz), adapted=adapted)
 
 
-def over_logs(entries: Sequence[Mapping[str, Any]], key: str) -> Array:
-    """RMS over logs of one number of every joint, shape (n,); NaN if a log lacks it."""
-    return rms([[item.get(key, np.nan) for item in entry["per_joint"]] for entry in entries], axis=0)
+def errors_of_joints(entries: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
+    """RMS over logs of every joint's torque and of the errors of models, shape (n,) [N·m or N]; NaN if a log lacks it.
+
+    Returns:
+        By their keys in ``per_joint`` of :meth:`Validation.as_dict`, the torque first.
+    """
+    keys = ("rms_torque", "rmse", "urdf_rmse", "urdf_friction_rmse")
+    return {key: rms([[joint.get(key, np.nan) for joint in entry["per_joint"]] for entry in entries], axis=0) for key in keys}
 
 
 def mean_error(entry: Mapping[str, Any], model: str = "", of: Mapping[str, Any] | None = None) -> float:

@@ -16,7 +16,7 @@ from ...motion.trajectory import Trajectory
 from ...statistics.log_effects.changes import FrictionChanges
 from ...units import joint_units
 from ..dynamics.friction_curves import SteadyFriction
-from ..evidence.scores import over_logs
+from ..evidence.scores import errors_of_joints
 from ..evidence.traces import LogTrace
 from ..parameters import ParameterRow
 from ..record import Record
@@ -104,11 +104,11 @@ def residual_charts(trace: LogTrace, joints: Sequence[str], unit: str) -> list[C
 def error_chart(entries: Sequence[Mapping[str, Any]]) -> Chart:
     """Errors per joint, relative to its RMS torque, next to those of the URDF (RMS over logs)."""
     joints = [error["joint"] for error in entries[0]["per_joint"]]
-    torque = divisors(over_logs(entries, "rms_torque"))
+    errors = errors_of_joints(entries)
     marks: list[Mark] = []
     models = (("urdf_rmse", "urdf", "URDF"), ("urdf_friction_rmse", "friction", "URDF + fitted friction"))
     for k, (key, colour, label) in enumerate((*models, ("rmse", "identified", "identified"))):
-        values = 100 * over_logs(entries, key) / torque
+        values = 100 * errors[key] / divisors(errors["rms_torque"])
         for j, value in enumerate(values.tolist()):
             at = j + 0.26 * (k - 1)
             if np.isfinite(value):

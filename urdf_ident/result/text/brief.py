@@ -15,7 +15,7 @@ from ...linalg import divisors
 from ...model.inertia import to_com
 from ...model.row_groups import joint_of
 from ...quoting import markup
-from ..evidence.scores import over_logs
+from ..evidence.scores import errors_of_joints
 from ..parameters import parameters
 from ..record import Record
 from ..verdict.verdict import untested, verdict_of
@@ -107,9 +107,9 @@ def joint_errors(ident: Record) -> tuple[str, dict[str, Errors]]:
     """
     joints, alone = ident.model.robot.joints, dict[str, float]()
     if ident.validation:
-        sizes = divisors(over_logs(ident.validation, "rms_torque"))
-        columns = [over_logs(ident.validation, key) / sizes for key in ("rmse", "urdf_rmse", "urdf_friction_rmse")]
-        return "held-out", dict(zip(joints, zip(*np.array(columns).tolist(), strict=True), strict=True))
+        torque, *errors = errors_of_joints(ident.validation).values()
+        rows = zip(*(np.array(errors) / divisors(torque)).tolist(), strict=True)
+        return "held-out", dict(zip(joints, rows, strict=True))
     if ident.held_out_errors is not None:
         alone = dict(zip(joints, ident.held_out_errors.tolist(), strict=True))
     elif (cross := ident.cross_validation) and ident.load.any():
