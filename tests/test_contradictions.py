@@ -833,6 +833,17 @@ def test_what_no_joint_tells_of_anothers_scale_is_said() -> None:
     assert f"{ARM.joints[-1]} (0.75 to 1.33)" in found.message
 
 
+@pytest.mark.parametrize("factor", [1.0, 1.43])
+def test_another_scale_of_a_light_wrist_than_of_the_arm_is_open(factor: float) -> None:
+    """A wrist whose weights the forearm's own can stand for: its three efforts determine each other's scale, not the arm's."""
+    robot = Robot.from_urdf(arm_urdf("zyyyxy"))
+    log = log_of(robot, noise=0.1)
+    log = replace(log, effort=log.effort * np.array([factor] * 3 + [1.0] * 3))
+    report = examine_logs([log], robot, Drive.build(robot.n), SignalConfig())[0]
+    said = [item.message for item in report.findings if item.id == "effort-scale-open"]
+    assert any("j4 + j5 + j6 (1 to 1.41)" in message for message in said) == (factor != 1.0)
+
+
 @pytest.mark.parametrize("upright", [True, False])
 def test_a_clock_that_no_gravity_torque_shows_is_said(upright: bool) -> None:
     """One axis along gravity: another clock is another inertia. The weights of an arm tell its clock."""

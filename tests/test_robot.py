@@ -254,7 +254,7 @@ def test_a_chain_of_mimicking_joints_follows_its_first() -> None:
     assert robot.locked == {"j2": 0.4, "j3": 0.4, "j4": 0.2}
 
 
-def test_a_joint_that_mimics_can_only_be_identified_where_it_is_named_and_not_at_all_yet() -> None:
+def test_a_joint_that_mimics_is_no_joint_of_the_logs_and_a_hand_says_how_it_is_identified() -> None:
     text = mimicking(TREE, "a_arm", "z_arm")
     with pytest.raises(ModelError, match=r"'a_arm' mimics 'z_arm'; lock it: "):
         Robot.from_urdf(text, joints=["z_arm", "a_arm"])
@@ -263,6 +263,8 @@ def test_a_joint_that_mimics_can_only_be_identified_where_it_is_named_and_not_at
         hand = mimicking(hand, f"j{k}", "j1")
     with pytest.raises(ModelError, match=r"'j2' mimics 'j1' \(and 4 joints too\); lock them: ") as error:
         Robot.from_urdf(hand)
+    assert "mimic: identify" in str(error.value)
+    assert Robot.from_urdf(hand, mimic="identify").joints == ("j1",)
     assert str(error.value).count("j6") == 1  # a hand of ten fingers is one readable line
 
 

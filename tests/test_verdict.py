@@ -369,6 +369,11 @@ def test_what_the_data_do_not_test_is_in_the_first_lines(ident: ui.Identificatio
     assert untested(two) == f"the effort scale of j4; {CONSEQUENCE}"  # each other log determines j2 and j3
     weighed = replace(two, evidence=replace(ident.evidence, gravity={"j4": 1.39}))
     assert untested(weighed) == f"the effort scale of j4 (gravity torque 1.4 × the URDF's); {CONSEQUENCE}"
+    wrist = replace(trusted, inputs=tuple({**log, "findings": [scales[0]]} for log in trusted.inputs))
+    wrist = replace(wrist, evidence=replace(ident.evidence, gravity={"j1": 1.42, "j2": 0.98, "j3": 1.38, "j4": 1.01}))
+    assert "j4 (gravity torque 1 × the URDF's); gravity torques of others over the URDF's: 1.4 (j1), 1.4 (j3)" in untested(
+        wrist
+    )
     tested = replace(trusted, inputs=tuple({**log, "findings": []} for log in trusted.inputs))
     assert untested(tested) == ""
     assert "not tested" not in brief(tested)

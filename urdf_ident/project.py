@@ -48,6 +48,9 @@ class RobotSection(Section):
     urdf: str | None = Field(None, description="path of the URDF, relative to this file")
     joints: list[str] | None = Field(None, description="joints to identify, in the order of the log's index lists")
     lock: dict[str, float] = Field({}, description="locked joints: their positions [rad or m]")
+    mimic: Literal["lock", "identify"] = Field(
+        "lock", description="joints that mimic others: locked with them, or identified as one coordinate"
+    )
     gravity: tuple[float, float, float] = Field(STANDARD_GRAVITY, description="gravity vector in the base frame [m/s²]")
 
 
@@ -192,7 +195,8 @@ class Project(Section):
                 remedy="give ROBOT.urdf or --robot, or robot.urdf in the project file",
             )
         path = urdf if urdf is not None else (folder or Path()) / Path(str(own)).expanduser()
-        return Robot.from_urdf(path, joints=self.robot.joints, lock=self.robot.lock, gravity=self.robot.gravity)
+        chosen = self.robot
+        return Robot.from_urdf(path, joints=chosen.joints, lock=chosen.lock, gravity=chosen.gravity, mimic=chosen.mimic)
 
     def build_drive(self, robot: Robot) -> Drive:
         """The drive train; lists in the robot's order are converted to model order.

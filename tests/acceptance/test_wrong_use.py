@@ -124,6 +124,19 @@ def test_a_wrong_project_file_names_the_key(cell: Path, nowhere: Path, text: str
     refused(*arguments, matching=expressions, cwd=cell)
 
 
+@pytest.mark.parametrize("name", ["identify", "inspect"])
+def test_a_setting_that_has_no_effect_names_the_setting_that_it_needs(cell: Path, nowhere: Path, name: str) -> None:
+    header, rows = (cell / "run1.csv").read_text().partition("\n")[0], np.loadtxt(cell / "run1.csv", delimiter=",", skiprows=1)
+    names = f"{header},qm_j1,qm_j2,qm_j3"
+    log, project = nowhere.parent / "both.csv", nowhere.parent / "project.yaml"
+    np.savetxt(log, np.hstack([rows, 100 * rows[:, 1:4]]), delimiter=",", header=names, comments="", fmt="%.9g")
+    project.write_text("drive: {reduction: [100, 100, 100], joint_offset: [0, 0.1, 0]}")
+    more = ("arm.urdf", log, "-o", nowhere) if name == "identify" else (log, "--robot", "arm.urdf")
+    expressions = ("drive.joint_offset has no effect", "both.csv", "model: {elastic: true}", "log: {side: {position: motor}}")
+    refused(name, *more, "-c", project, matching=expressions, cwd=cell)
+    assert not nowhere.exists()
+
+
 Change = Callable[[str], str | bytes]
 
 

@@ -110,8 +110,9 @@ def _needed(families: Sequence[Deviations], tests: int, level: float) -> float:
 def _carriers(robot: Robot) -> dict[str, list[str]]:
     """Body → joints and bodies that move it, whose rotor inertia or mass is part of the same base parameters."""
     carriers: dict[str, list[str]] = {body.name: [] for body in robot.bodies}
-    for joint, carrier, moved in zip(robot.joints, robot.bodies, robot.subtrees, strict=True):
+    for joint, moved in zip(robot.joints, robot.subtrees, strict=True):
+        carrier = robot.bodies[moved[0]].name
         for k in moved:
             body = robot.bodies[k].name
-            carriers[body] += [joint, *([carrier.name] if carrier.name != body else [])]
+            carriers[body] += [joint, *([carrier] if carrier != body else [])]
     return carriers

@@ -43,7 +43,8 @@ class OnlineModel:
         if model.loaded and model.reference_theta is None:
             raise ModelError("load-dependent friction needs a frozen rigid torque", remedy="model.with_reference(theta)")
         self.n, self.residual = model.n, residual
-        self._configuration_of = model.robot.configuration if bool(model.robot.continuous.any()) else None
+        self._robot = model.robot
+        self._direct = model.robot.model.nq == model.n  # Pinocchio's configuration is q itself
         self._rigid = _Rigid(model, theta[: model.n_inertial])
         self._reference = _Rigid(model, model.reference_theta) if model.loaded and model.reference_theta is not None else None
         self._reduction = np.asarray(model.drive.reduction)
@@ -66,7 +67,7 @@ class OnlineModel:
         Raises:
             ModelError: A deformation without a residual, or an input of the residual is missing.
         """
-        configuration = q if self._configuration_of is None else self._configuration_of(q[None])[0]
+        configuration = q if self._direct else self._robot.configuration(q[None])[0]
         tau = self._rigid(configuration, v, a)
         tau += self._inertia * a
         load = None if self._reference is None else self._reference(configuration, v, a)
@@ -116,17 +117,19 @@ class _Rigid:
 
     def __init__(self, model: DynamicModel, theta: Array) -> None:
         robot, bodies = model.robot, np.array(theta, dtype=float).reshape(-1, 10)
+        self._robot = robot
         # Pinocchio divides by the mass: near zero mass a unit body is added and its torque subtracted (RNEA is linear).
         self._shifted = bool((np.abs(bodies[:, 0]) < 1e-6 * np.maximum(np.abs(bodies).max(axis=1), 1e-12)).any())
         self._model = with_inertias(robot, (bodies + self._shifted * _UNIT).ravel())
         self._data = self._model.createData()
-        self._unit = with_inertias(robot, np.tile(_UNIT, robot.n)) if self._shifted else None
+        self._unit = with_inertias(robot, np.tile(_UNIT, len(bodies))) if self._shifted else None
 
     def __call__(self, q: Array, v: Array, a: Array) -> Array:
+        v, a = self._robot.spread(v), self._robot.spread(a)
         tau = np.array(pin.rnea(self._model, self._data, q, v, a))
         if self._unit is not None:
             tau -= pin.rnea(self._unit, self._data, q, v, a)
-        return tau
+        return self._robot.reduced(tau)
 
 
 #: A body of mass 1, shape (10,).

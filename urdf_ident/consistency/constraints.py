@@ -122,7 +122,7 @@ def body_boxes(robot: Robot) -> tuple[Array, Array]:
     """
     shapes, lost = stated_shapes(robot)
     corners = grouped((shape.link, shape.corners()) for shape in shapes)
-    limits = np.full((2, robot.n, 3), np.nan)
+    limits = np.full((2, len(robot.bodies), 3), np.nan)
     for i, body in enumerate(robot.bodies):
         stated = {link.name: robot.description.links[link.name].theta for link in body.links}
         heavy = {name for name, theta in stated.items() if theta is not None and theta[0] > 0}

@@ -16,7 +16,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pinocchio as pin
 
 from ..friction import bias_symbols
 from ..grouping import grouped
@@ -25,6 +24,7 @@ from ..model.common_factor import scaled_bodies
 from ..model.dynamic_model import DynamicModel
 from ..model.parameters import Parameter
 from ..model.prior import USUAL_ERROR, Prior, least_weight, with_joint_terms
+from ..model.rigid_bodies import mass_matrices
 from ..model.robot import STANDARD_GRAVITY, Robot
 from ..model.terms import SPRING_SYMBOLS
 from ..samples import ReadOnly, Segment
@@ -339,9 +339,8 @@ def matter_acceleration(robot: Robot) -> Array:
     Returns:
         Shape (n,) [rad/s² or m/s²]: :data:`_OF_GRAVITY` times g, for revolute joints at the arm's largest radius of gyration.
     """
-    model = robot.model
-    mass = np.diag(pin.crba(model, model.createData(), pin.neutral(model)))
-    carried = np.array([sum(model.inertias[k].mass for k in model.subtrees[j + 1]) for j in range(robot.n)])
+    mass = np.diag(mass_matrices(robot, np.zeros((1, robot.n)))[0])
+    carried = np.array([sum(robot.model.inertias[k + 1].mass for k in bodies) for bodies in robot.subtrees])
     longest = np.sqrt(np.max((mass / positive(carried))[~robot.prismatic], initial=0.0))
     acceleration = _OF_GRAVITY * float(np.linalg.norm(STANDARD_GRAVITY))
     return np.where(robot.prismatic, acceleration, acceleration / longest if longest > 0 else 0.0)

@@ -76,7 +76,7 @@ def _far_masses(robot: Robot) -> list[tuple[str, str, str]]:
     strokes = np.where(robot.prismatic, robot.limit("upper") - robot.limit("lower"), 0.0)
     size = float(robot.offsets.sum() + strokes.sum())
     doubts = []
-    for joint, body, theta in zip(robot.joints, robot.bodies, lumped_inertials(robot), strict=True):
+    for body, theta in zip(robot.bodies, lumped_inertials(robot), strict=True):
         if not theta[0] > 0 or not 0 < size < np.inf or robot.n < _CHAIN:
             continue
         mass, centre, inertia = to_com(theta)
@@ -85,5 +85,5 @@ def _far_masses(robot: Robot) -> list[tuple[str, str, str]]:
         parts = [f"its {what} is {value:.3g} m" for what, value in far.items() if value > _FAR * size]
         if parts:
             message = f"of body '{body.name}' {' and '.join(parts)}, all joint offsets and strokes together are {size:.3g} m"
-            doubts.append((joint, message, "write centres of mass in m and inertias in kg·m² (1 kg·mm² is 1e-6 kg·m²)"))
+            doubts.append((body.joint, message, "write centres of mass in m and inertias in kg·m² (1 kg·mm² is 1e-6 kg·m²)"))
     return doubts

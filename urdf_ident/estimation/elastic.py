@@ -97,17 +97,18 @@ def compliance_at(statistics: StatisticSet, model: DynamicModel, theta: Array) -
     return _linear(statistics, springs, theta)
 
 
-def check_ratios_used(model: DynamicModel, recordings: Sequence[Recording]) -> None:
-    """Refuses gear ratios that change nothing; springs always need them.
+def check_drive_used(model: DynamicModel, recordings: Sequence[Recording], *, deformation: bool = False) -> None:
+    """Refuses gear ratios and zeros that change nothing; springs always need them.
 
     Args:
         recordings: All logs of a run.
+        deformation: Whether a residual of motor minus joint position is learnt.
 
     Raises:
-        LogError: A rigid model, and no log is of the motor side.
+        LogError: A rigid model, and no log needs them.
     """
     if not isinstance(model, ElasticModel):
-        require_effect(recordings, model.drive)
+        require_effect(recordings, model.drive, motors_used=deformation)
 
 
 def check_motors(model: DynamicModel, recordings: Sequence[Recording]) -> None:

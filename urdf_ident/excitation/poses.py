@@ -88,7 +88,7 @@ def design_poses(
     robot = model.robot
     limits = limits or Limits.from_robot(robot)
     limits.require("velocity")
-    carrying: BoolArray = np.isin(np.arange(robot.n) + 1, list(robot.model.supports[robot.tip + 1]))
+    carrying: BoolArray = np.isin(np.array(robot.place_in_tree) + 1, list(robot.model.supports[robot.tip + 1]))
     approach = np.where(robot.prismatic, 0.2, 1.0) * APPROACH * carrying
     low, high = finite_ends(limits.lower, limits.upper)
     half = np.maximum(FILL * (high - low) / 2 - approach, 0.0)

@@ -47,6 +47,7 @@ class RigidRegressor:
     """
 
     def __init__(self, robot: Robot) -> None:
+        robot.require_uncoupled("the design of a motion")
         self.n, self.parents, self.axes = robot.n, robot.parents, robot.twists
         #: For each body, the axes that move it, root first, its own last.
         self.paths = [self._path(i) for i in range(robot.n)]

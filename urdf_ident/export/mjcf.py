@@ -135,6 +135,11 @@ class _Writer:
             ElementTree.SubElement(assets, "mesh", entry)
         if len(assets) == 0:
             mujoco.remove(assets)
+        if self.robot.coupled:
+            equality = ElementTree.SubElement(mujoco, "equality")
+            for name, (leader, multiplier, offset) in self.robot.coupled.items():
+                line = _words([offset, multiplier, 0.0, 0.0, 0.0])
+                ElementTree.SubElement(equality, "joint", joint1=name, joint2=leader, polycoef=line)
         ElementTree.indent(mujoco)
         return mujoco
 
@@ -167,10 +172,12 @@ class _Writer:
             rotation = rotation @ pin.exp3(axis * value)
         body.set("pos", _words(position))
         body.set("quat", _words(_quaternion(rotation)))
-        if name not in self.robot.joints:
+        if name not in self.robot.tree_joints:
             return
-        j = self.robot.index(name)
-        lower, upper, effort = (float(self.robot.limit(key)[j]) for key in ("lower", "upper", "effort"))
+        lower = upper = effort = math.inf
+        if name not in self.robot.coupled:
+            j = self.robot.index(name)
+            lower, upper, effort = (float(self.robot.limit(key)[j]) for key in ("lower", "upper", "effort"))
         joint = ElementTree.SubElement(
             body, "joint", name=name, type="slide" if kind == "prismatic" else "hinge", axis=_words(axis)
         )
@@ -178,7 +185,7 @@ class _Writer:
             joint.set("range", _words([lower, upper]))
         if math.isfinite(effort):
             joint.set("actuatorfrcrange", _words([-effort, effort]))
-        for key, size in self.dynamics[name].items():
+        for key, size in self.dynamics.get(name, {}).items():
             if size > 0:
                 joint.set(key, number(size))
 

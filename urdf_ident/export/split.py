@@ -54,7 +54,7 @@ def exported_links(robot: Robot, theta: Array, repair: bool = False) -> tuple[Ar
         ShapeError: ``theta`` has the wrong length.
         ModelError: A number is not finite, or a body is not physically consistent and ``repair`` is off.
     """
-    values, notes = physical_bodies(robot, shaped("theta", theta, (10 * robot.n,)), repair)
+    values, notes = physical_bodies(robot, shaped("theta", theta, (robot.n_inertial,)), repair)
     links, more = split_bodies(robot, values)
     still, moved = _unmoved_links(robot)
     return values, {**still, **links}, (*notes, *more, *moved)
@@ -91,7 +91,7 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
         Link name → ten parameters in the link's frame, shape (10,), for all links with mass; unchanged links keep the
         URDF's numbers bit for bit. And notes on exceptions.
     """
-    values = shaped("theta", theta, (10 * robot.n,))
+    values = shaped("theta", theta, (robot.n_inertial,))
     links: dict[str, Array] = {}
     notes: list[str] = []
     for body, ten in zip(robot.bodies, values.reshape(-1, 10), strict=True):

@@ -22,7 +22,7 @@ from ..linalg import Array
 _LEAST, _LEAST_EIGENVALUE = 1e-15, 1e-14
 _SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}
 #: Attributes that are no numbers.
-_WORDS = ("name", "file", "mesh", "type", "model", "angle", "autolimits", "inertiafromgeom")
+_WORDS = ("joint1", "joint2", "name", "file", "mesh", "type", "model", "angle", "autolimits", "inertiafromgeom")
 #: Largest number of faces of a mesh, and its least volume [m³].
 _FACES, _LEAST_VOLUME = 200_000, 1e-13
 

@@ -164,7 +164,8 @@ def torque_difference(robot: Robot, theta: Array, model: pin.Model, samples: int
     model.armature = np.zeros(model.nv)
     data, other = robot.model.createData(), model.createData()
     q, v, a = (scale * rng.uniform(-1.0, 1.0, (samples, robot.n)) for scale in (math.pi, 3.0, 10.0))
-    direct, read = np.empty((samples, robot.n)), np.empty((samples, robot.n))
+    v, a = robot.spread(v), robot.spread(a)
+    direct, read = np.empty(v.shape), np.empty(v.shape)
     for k, configuration in enumerate(robot.configuration(q)):
         direct[k] = pin.computeJointTorqueRegressor(robot.model, data, configuration, v[k], a[k]) @ theta
         read[k] = pin.rnea(model, other, configuration, v[k], a[k])

@@ -16,10 +16,9 @@ from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, scaled_lstsq
 from ..model.prior import CONTRADICTION, USUAL_ERROR, inertial_prior, lumped_inertials
-from ..model.rigid_bodies import regressor
+from ..model.rigid_bodies import gravity_torques, regressor
 from ..model.robot import Robot
 from ..samples import TESTING_REVERSALS, one_way
-from ..signals.quality.checks import gravity_torques
 from .candidates import Hypothesis, Interpretation, candidates
 from .case import Case
 from .grams import OFFSET, friction_columns

@@ -17,6 +17,8 @@ _ZEROS = (-np.pi / 2, -0.4, -0.1, 0.1, 0.4, np.pi / 2, np.pi)
 STRETCHES = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)
 #: Candidate factors of one joint's effort.
 GAINS = (0.01, 0.1, 0.5, 0.75, 1.33, 2.0, 10.0, 100.0)
+#: Common factors of the efforts of several joints: half octaves, 1 excluded.
+COMMON_GAINS = tuple(2.0 ** (k / 2) for k in (-4, -3, -2, -1, 1, 2, 3, 4))
 #: Candidate factors of one joint's positions: gear ratios and counts per turn wrong by much. Small errors are columns of a fit.
 _RATIOS, _FEW_RATIOS = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0), (0.5, 2.0)
 #: Candidate factors of all positions of one kind of joint, by the unit that they have and the described one.
@@ -153,7 +155,7 @@ def candidates(robot: Robot, moves: BoolArray, interpretation: Interpretation, *
                 float(np.log(abs(scaled))),
                 replace(interpretation, gain=with_value(interpretation.gain, j, scaled)),
             )
-        if poor and (i := int(robot.parents[j])) >= 0 and robot.prismatic[i] == robot.prismatic[j]:
+        if poor and (i := robot.carrier(j)) >= 0 and robot.prismatic[i] == robot.prismatic[j]:
             for sense in (1.0, -1.0):
                 counted = replace(interpretation, counted=(*interpretation.counted, (j, i, sense)))
                 yield Hypothesis(Id.POSITION_COUPLED, (j, i), sense, counted)
@@ -235,8 +237,9 @@ def zero_matters(robot: Robot, j: int) -> bool:
     """Whether a zero offset of a joint is observable: not just a rotation of the last body or of the robot about gravity."""
     if robot.prismatic[j] or len(robot.subtrees[j]) == 1:
         return False
-    axis, gravity = robot.placements[j, :3, :3] @ robot.axes[j], robot.gravity
-    return not (robot.parents[j] < 0 and np.linalg.norm(np.cross(axis, gravity)) < 1e-3 * np.linalg.norm(gravity))
+    body, gravity = robot.place_in_tree[j], robot.gravity
+    axis = robot.placements[body, :3, :3] @ robot.axes[body]
+    return not (robot.parents[body] < 0 and np.linalg.norm(np.cross(axis, gravity)) < 1e-3 * np.linalg.norm(gravity))
 
 
 def within_limits(robot: Robot, reached: Array, j: int, zero: float) -> bool:

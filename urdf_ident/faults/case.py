@@ -216,7 +216,8 @@ class Case:
             moved, columns = self._moved(interpretation), self._regressor(interpretation)
             turning = reversal_columns(moved, range(self.robot.n)) if self.reversals else ()
             more = [own * (not one_way(v)) for own, v in zip(turning, moved.v.T, strict=False)]
-            found = RigidEvidence.of(moved, columns, self._kept_columns, interpretation.springs, more)
+            kept, count = self._kept_columns, self.robot.n_inertial
+            found = RigidEvidence.of(moved, columns, kept, count, interpretation.springs, more)
             self._summed[interpretation.motion()] = found.summed()
             return found
 
@@ -339,7 +340,7 @@ class Case:
     def _stated(self) -> Array:
         """The URDF's inertial parameters, shape (10 n,), mapped to the independent columns; the torque is unchanged."""
         kept, expansion = spanning_anywhere(self.robot)
-        out = np.zeros(10 * self.robot.n)
+        out = np.zeros(self.robot.n_inertial)
         out[kept] = expansion @ lumped_inertials(self.robot).ravel()
         return out
 

@@ -92,7 +92,7 @@ class Grams:
 
     Attributes:
         gram: Shape (B, n, p, p): for block b and row i, columns [inertial | friction of i | effort of every joint].
-        active: Mask of these columns in the regressor, shape (10 n,); the others depend on them or are zero.
+        active: Mask of these columns in the regressor, shape (10 n_bodies,); the others depend on them or are zero.
         scale: Scale factors by which they were divided, shape (m,).
         sizes: Root mean square of each effort about its mean, where the row's joint moves, shape (rows, efforts) [N·m or N].
         count: Samples of each block, shape (B,).
@@ -113,6 +113,7 @@ class Grams:
         motion: MotionSamples,
         inertial: Array,
         kept: IntArray,
+        parameters: int,
         springs: Sequence[int] = (),
         more: Sequence[Array] = (),
     ) -> Own:
@@ -120,12 +121,13 @@ class Grams:
 
         Args:
             inertial: Independent columns of the regressor, shape (N, n, k).
-            kept: Their indices among the 10 n inertial parameters, shape (k,).
+            kept: Their indices among the inertial parameters, shape (k,).
+            parameters: Number of inertial parameters.
             springs: Joints with a spring or balancer.
             more: More friction columns of each joint, shape (N, k) each; none by default.
         """
         n = motion.q.shape[1]
-        active = np.zeros(10 * n, dtype=bool)
+        active = np.zeros(parameters, dtype=bool)
         scale = rms(inertial, (0, 1))
         seen = scale > 1e-9 * scale.max(initial=0.0)
         active[kept[seen]] = True
@@ -290,7 +292,7 @@ class Grams:
         n, m, row = self.n, self.inertial, np.arange(self.n)[:, None]
         p = self.gram.shape[2] - n
         columns = {
-            "payload": np.flatnonzero(np.flatnonzero(self.active) >= 10 * (n - 1)),
+            "payload": np.flatnonzero(np.flatnonzero(self.active) >= len(self.active) - 10),
             "zeros or inertias": np.arange(m),
             "friction": np.arange(m + 1, m + 5),
             "offset": np.array([m + OFFSET]),

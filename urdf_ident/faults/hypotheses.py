@@ -16,6 +16,7 @@ import numpy as np
 
 from ..judgements.catalogue import Id
 from .candidates import (
+    COMMON_GAINS,
     GAINS,
     STRETCHES,
     Hypothesis,
@@ -199,24 +200,31 @@ def _fits(
     return held_out - fitted < _ONLY_HELD_OUT * (before.score - after.score)
 
 
-def open_scales(case: Case, interpretation: Interpretation) -> dict[int, tuple[float, float]]:
-    """Returns joints whose effort scale the log does not determine.
+def open_scales(case: Case, interpretation: Interpretation) -> dict[tuple[int, ...], tuple[float, float]]:
+    """Returns joints, and joints with all that they carry, whose effort scale the log does not determine.
 
     The torque of a last joint that turns about its body's own axis, or of a light wrist, is independent of the other efforts:
-    friction and inertia absorb any factor. Needs no new fits, because the search has tried these interpretations.
+    friction and inertia absorb any factor. The joints of a wrist determine each other's scale, and may still have another
+    unit than the arm: of their masses the arm sees only combinations with its own. Single joints need no new fits, because the
+    search has tried these interpretations.
 
     Returns:
-        Joint → smallest and largest factor of the contiguous range that explains the efforts as well as 1, within
-        :data:`DOUBTFUL`; the ends of :data:`.GAINS` if none is worse.
+        Joints → smallest and largest factor of the contiguous range that explains the efforts as well as 1, within
+        :data:`DOUBTFUL`; the ends of :data:`.GAINS`, of several joints :data:`.COMMON_GAINS`, if none is worse.
     """
-    found: dict[int, tuple[float, float]] = {}
-    for j in map(int, np.flatnonzero(case.moves)):
+    moving, place = set(np.flatnonzero(case.moves).tolist()), case.robot.place_in_tree
+    carried = [tuple(k for k in sorted(moving) if place[k] in case.robot.subtrees[j]) for j in sorted(moving)]
+    several = dict.fromkeys(joints for joints in carried if 1 < len(joints) < len(moving))
+    found: dict[tuple[int, ...], tuple[float, float]] = {}
+    for joints in [*((j,) for j in sorted(moving)), *several]:
         tries = {
-            factor: replace(interpretation, gain=with_value(interpretation.gain, j, factor * interpretation.gain[j]))
-            for factor in GAINS
+            factor: replace(
+                interpretation, gain=tuple(factor * g if k in joints else g for k, g in enumerate(interpretation.gain))
+            )
+            for factor in (GAINS if len(joints) == 1 else COMMON_GAINS)
         }
         if (ends := _alike(case, interpretation, tries)) is not None:
-            found[j] = ends
+            found[joints] = ends
     return found
 
 

@@ -97,7 +97,8 @@ def _of_interpretation(found: Explanations) -> tuple[Judgement, ...]:
     if steps:
         return out
     scaled = {item.joint for item in out if item.id == Id.EFFORT_SCALE}
-    scales = {j: ends for j, ends in open_scales(case, interpretation).items() if robot.joints[j] not in scaled}
+    open_ = open_scales(case, interpretation)
+    scales = {joints: ends for joints, ends in open_.items() if not {robot.joints[j] for j in joints} & scaled}
     clock = open_clock(case, interpretation)
     return (*out, *([open_scale(robot, scales)] if scales else []), *([] if clock is None else [open_time(*clock)]))
 

@@ -12,7 +12,7 @@ from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, positive
 from ..model.robot import Robot
 from ..samples import SHORT
-from .candidates import GAINS, POSITION_UNITS, STRETCHES, Hypothesis
+from .candidates import COMMON_GAINS, GAINS, POSITION_UNITS, STRETCHES, Hypothesis
 from .hypotheses import Step
 
 #: Gain of an interpretation above which the log is refused as it is described.
@@ -151,23 +151,27 @@ def against(
     )
 
 
-def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Judgement:
+def open_scale(robot: Robot, factors: Mapping[tuple[int, ...], tuple[float, float]]) -> Judgement:
     """Builds the finding that the log does not determine the scale of some joints' efforts.
 
     Args:
-        factors: Joint → smallest and largest factor with which the log is explained equally well.
+        factors: Joints → smallest and largest factor with which the log is explained equally well.
 
     Returns:
         The finding, as information: nothing is wrong with the log.
     """
-    shown = ", ".join(f"{robot.joints[j]} ({_between(*ends)})" for j, ends in factors.items())
+    shown = ", ".join(
+        f"{' + '.join(robot.joints[j] for j in joints)} ({_between(*ends, GAINS if len(joints) == 1 else COMMON_GAINS)})"
+        for joints, ends in factors.items()
+    )
+    joints = sorted({j for joints in factors for j in joints})
     return Judgement(
         Id.EFFORT_SCALE_OPEN,
         f"the log does not determine the scale of these efforts (possible factors): {shown}; it depends on `drive.gain` and "
         "the unit of the log",
-        joint=robot.joints[next(iter(factors))] if len(factors) == 1 else None,
+        joint=robot.joints[joints[0]] if len(joints) == 1 else None,
         candidates=(Id.EFFORT_SCALE,),
-        joints=tuple(robot.joints[j] for j in factors),
+        joints=tuple(robot.joints[j] for j in joints),
     )
 
 
@@ -191,8 +195,8 @@ def open_time(low: float, high: float) -> Judgement:
 def _between(low: float, high: float, tried: Sequence[float] = GAINS) -> str:
     least, most = low == min(tried), high == max(tried)
     if least or most:
-        return "any" if least and most else f"up to {high:g}" if least else f"from {low:g}"
-    return f"{low:g} to {high:g}"
+        return "any" if least and most else f"up to {high:.3g}" if least else f"from {low:.3g}"
+    return f"{low:.3g} to {high:.3g}"
 
 
 def _refuses(step: Step, sound: bool) -> bool:

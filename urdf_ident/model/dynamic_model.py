@@ -186,8 +186,8 @@ class DynamicModel:
 
     @property
     def n_inertial(self) -> int:
-        """Number of inertial parameters, 10·n; they come first in theta."""
-        return 10 * self.n
+        """Number of inertial parameters, ten per body; they come first in theta."""
+        return self.robot.n_inertial
 
     @cached_property
     def placed_terms(self) -> tuple[tuple[AppliedTerm, slice], ...]:
@@ -489,6 +489,7 @@ class DynamicModel:
             "path": robot.path,
             "order": list(robot.order),
             "lock": dict(robot.locked),
+            **({"mimic": robot.mimic} if robot.coupled else {}),
             "gravity": robot.gravity.tolist(),
             "drive": self.drive.as_dict(),
             "terms": [item.as_dict(robot) for item in self.terms],
@@ -507,7 +508,8 @@ class DynamicModel:
             The model; its columns are bitwise equal.
         """
         reference = None if data.get("reference") is None else np.array(data["reference"], dtype=float)
-        robot = Robot.from_urdf(data["urdf"], joints=data["order"], lock=data["lock"], gravity=data["gravity"])
+        chosen = {"joints": data["order"], "lock": data["lock"], "mimic": data.get("mimic", "lock")}
+        robot = Robot.from_urdf(data["urdf"], gravity=data["gravity"], **chosen)
         object.__setattr__(robot, "path", data.get("path", robot.path))
         options: Mapping[str, Any] = data.get("elastic", {"rotor_inertia": False})
         model = cls(robot, friction="none", drive=Drive.from_dict(data["drive"]), **options)

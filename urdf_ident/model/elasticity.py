@@ -84,6 +84,7 @@ class ElasticModel(DynamicModel):
             raise ModelError(
                 "elastic joints need the gear ratios", remedy="give drive.reduction (1 for each joint without a gear)"
             )
+        robot.require_uncoupled("a model with elastic joints")
         super().__init__(robot, friction="none", rotor_inertia=False, drive=drive)
         check_known("rotor coupling", coupling, COUPLINGS, ModelError)
         check_known("rows of elastic joints", rows, ROWS, ModelError)

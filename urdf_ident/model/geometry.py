@@ -246,7 +246,7 @@ def link_capsules(robot: Robot) -> list[Visual]:
     places = _joint_placements(robot)
     shapes = capsules_between_joints(robot, radius, least=0.2 * radius)
     joints = robot.description.joints
-    for index, name in enumerate(robot.joints):
+    for index, name in enumerate(robot.tree_joints):
         joint, place, axis = joints[name], places[name], robot.axes[index]
         if joint.type == "prismatic":
             block = (2.6 * radius, 2.6 * radius, 3.6 * radius)
@@ -287,7 +287,7 @@ def reach(robot: Robot, *, with_strokes: bool = True) -> float:
     stroke = with_strokes * np.max(
         np.abs(np.nan_to_num([robot.limit("lower"), robot.limit("upper")], posinf=0.0, neginf=0.0)), axis=0
     )
-    steps = robot.offsets + np.where(robot.prismatic, stroke, 0.0)
+    steps = robot.offsets + np.abs(robot.coupling) @ np.where(robot.prismatic, stroke, 0.0)
     lengths = [0.0]
     for parent, step in zip(robot.parents, steps, strict=True):
         lengths.append(lengths[parent + 1] + float(step))

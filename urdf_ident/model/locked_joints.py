@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import pinocchio as pin
 
@@ -20,18 +21,44 @@ _NAMED = 3
 _LINK = " (link)"
 
 
-def choose_joints(
-    description: Description, joints: Sequence[str] | None, lock: Mapping[str, float], where: str
-) -> tuple[dict[str, float], tuple[str, ...], tuple[str, ...]]:
-    """Returns the locked joints with their positions [rad or m], the order of the others, and notes.
+class Follower(NamedTuple):
+    """The motion of a joint that mimics another: ``multiplier · q + offset`` [rad or m] of an independent joint's q."""
 
-    Joints that mimic another one share its coordinate. Unless the caller names the joints that move, both are locked, at the
-    middle of their range; a hand in which nothing else moves is refused.
+    joint: str
+    multiplier: float
+    offset: float
+
+
+class Choice(NamedTuple):
+    """Which joints move.
+
+    Attributes:
+        locked: Joint name → position [rad or m].
+        order: The independent joints.
+        coupled: Names of joints that follow independent ones.
+        notes: What was locked unasked.
+    """
+
+    locked: dict[str, float]
+    order: tuple[str, ...]
+    coupled: dict[str, Follower]
+    notes: tuple[str, ...]
+
+
+def choose_joints(
+    description: Description, joints: Sequence[str] | None, lock: Mapping[str, float], where: str, mimic: str = "lock"
+) -> Choice:
+    """Returns the joints that move, and those that are locked.
+
+    Joints that mimic another one share its coordinate. With ``mimic="identify"`` they follow it; a chain of them follows its
+    first joint. Otherwise, unless the caller names the joints that move, both are locked, at the middle of their range, and a
+    hand in which nothing else moves is refused.
 
     Args:
         joints: Those that move; all that are not locked if None. With a list, the others are locked at zero or the next limit.
         lock: Joint name → position [rad or m].
         where: The URDF, for messages.
+        mimic: ``"lock"`` or ``"identify"``.
 
     Raises:
         ModelError: A name is unknown, a joint type is unsupported, a joint mimics another one, or nothing moves.
@@ -49,11 +76,17 @@ def choose_joints(
         counts = Counter([*joints, *lock])
         if twice := sorted(name for name, count in counts.items() if count > 1):
             raise ModelError("a joint is named twice in robot.joints and robot.lock", where=where, got=", ".join(twice))
-        for name in (name for name in moving if name not in counts):
+    followers = _followers(moving, {*locked, *(joints or ())}, where) if mimic == "identify" else {}
+    if joints is not None:
+        for name in (name for name in moving if name not in {*locked, *joints, *followers}):
             limits = moving[name].limits
             locked[name] = min(max(0.0, limits.get("lower", 0.0)), limits.get("upper", 0.0)) if limits else 0.0
-    notes = () if joints is not None else _lock_coupled(moving, locked)
-    order = tuple(joints) if joints is not None else tuple(name for name in moving if name not in locked)
+    notes = () if joints is not None or mimic == "identify" else _lock_coupled(moving, locked)
+    for name, (leader, multiplier, offset) in list(followers.items()):
+        if leader in locked:
+            locked[name] = multiplier * locked[leader] + offset
+            del followers[name]
+    order = tuple(joints) if joints is not None else tuple(name for name in moving if name not in {*locked, *followers})
     if not order:
         remedy = "unlock one (robot.lock)" if locked else "make joints revolute, continuous or prismatic in the URDF"
         raise ModelError("the robot has no joint that moves", where=where, remedy=remedy)
@@ -62,7 +95,7 @@ def choose_joints(
             "too many joints move", where=where, got=len(order), expected=f"at most {MOST_JOINTS}", remedy="lock the others"
         )
     _refuse_mimics(moving, order, where)
-    return locked, order, notes
+    return Choice(locked, order, followers, notes)
 
 
 def _require_supported(description: Description, where: str) -> None:
@@ -78,6 +111,31 @@ def _require_supported(description: Description, where: str) -> None:
                 if lower in (*MOVING_TYPES, "fixed")
                 else "make it fixed, or split it into single joints",
             )
+
+
+def _followers(moving: Mapping[str, Joint], named: Collection[str], where: str) -> dict[str, Follower]:
+    """The joints that mimic others, except named ones, each with the joint at the start of its chain.
+
+    Raises:
+        ModelError: A joint mimics one that does not move, or itself by way of others.
+    """
+    followers = {}
+    for name in (name for name, joint in moving.items() if joint.mimic is not None and name not in named):
+        chain, multiplier, offset = [name], 1.0, 0.0
+        while (joint := moving[chain[-1]]).mimic is not None and (len(chain) == 1 or chain[-1] not in named):
+            offset += multiplier * joint.mimic_offset
+            multiplier *= joint.mimic_multiplier
+            if joint.mimic not in moving or joint.mimic in chain:
+                fault = "mimics itself" if joint.mimic in chain else "does not move"
+                raise ModelError(
+                    f"joint '{chain[-1]}' mimics '{joint.mimic}', which {fault}",
+                    where=where,
+                    expected="a moving joint of the URDF that mimics none of those that mimic it",
+                    remedy=f"lock it: {lock_words(chain)} in the project file (YAML, given by -c)",
+                )
+            chain.append(joint.mimic)
+        followers[name] = Follower(chain[-1], multiplier, offset)
+    return followers
 
 
 def _lock_coupled(moving: Mapping[str, Joint], locked: dict[str, float]) -> tuple[str, ...]:
@@ -97,7 +155,8 @@ def _lock_coupled(moving: Mapping[str, Joint], locked: dict[str, float]) -> tupl
         return locked[name]
 
     places = ", ".join(f"{name} at {place(name):.4g}" for name in coupled)
-    return (f"coupled joints (mimic) are locked: {places}; --lock JOINT=VALUE sets another position",)
+    other = "--lock JOINT=VALUE sets another position, `robot: {mimic: identify}` identifies them with the joints they mimic"
+    return (f"coupled joints (mimic) are locked: {places}; {other}",)
 
 
 def _refuse_mimics(moving: Mapping[str, Joint], order: Sequence[str], where: str) -> None:
@@ -115,7 +174,7 @@ def _refuse_mimics(moving: Mapping[str, Joint], order: Sequence[str], where: str
         f"joint '{first}' mimics '{moving[first].mimic}'{f' (and {more} too)' * bool(others)}",
         where=where,
         remedy=f"lock {'them' if others or driving else 'it'}: {lock_words((*driving, *mimics))} in the project file "
-        f"(YAML, given by -c){logged * bool(driving)}",
+        f"(YAML, given by -c){logged * bool(driving)}; `robot: {{mimic: identify}}` identifies them with the joint they mimic",
     )
 
 

@@ -105,7 +105,7 @@ class Payload(ReadOnly):
 
     def torque(self, robot: Robot, segment: Segment) -> Array:
         """Returns the joint torque that moves the payload, shape (N, n) [N·m or N]."""
-        theta = np.zeros(10 * robot.n)
+        theta = np.zeros(robot.n_inertial)
         theta[10 * self.body : 10 * self.body + 10] = self.theta
         return rigid_torque(robot, theta, segment.q, segment.v, segment.a)
 

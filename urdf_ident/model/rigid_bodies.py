@@ -59,18 +59,22 @@ def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
         q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
 
     Returns:
-        Shape (N, n, 10 n) [unit of torque per unit of parameter], columns as ``inertial_parameters``.
+        Shape (N, n, 10 n_bodies) [unit of torque per unit of parameter], columns as ``inertial_parameters``.
 
     Raises:
         ShapeError: The arrays disagree.
     """
     check_motion(robot, q, v, a)
-    out = np.empty((len(q), robot.n, 10 * robot.n))
-    configuration, model, data = robot.configuration(q), robot.model, _workspace(robot)
-    compute = pin.computeJointTorqueRegressor
-    for k, (qk, vk, ak) in enumerate(zip(configuration, np.asarray(v), np.asarray(a), strict=True)):
-        out[k] = compute(model, data, qk, vk, ak)
-    return out
+    out = np.empty((len(q), robot.model.nv, robot.n_inertial))
+    model, data, compute = robot.model, _workspace(robot), pin.computeJointTorqueRegressor
+    for k, state in enumerate(zip(*_tree_states(robot, q, v, a), strict=True)):
+        out[k] = compute(model, data, *state)
+    return robot.coupling.T @ out if robot.coupled else out
+
+
+def _tree_states(robot: Robot, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+    """Pinocchio's configurations, velocities and accelerations of the tree."""
+    return robot.configuration(q), robot.spread(np.asarray(v)), robot.spread(np.asarray(a))
 
 
 def row_columns(
@@ -90,7 +94,7 @@ def row_columns(
         ShapeError: The arrays disagree.
     """
     out = [np.empty((len(columns) + more, len(q))) for (_, columns), more in zip(rows, spare or [0] * len(rows), strict=True)]
-    step = max(1, _ENTRIES // (10 * robot.n**2))
+    step = max(1, _ENTRIES // (robot.n_inertial * robot.model.nv))
     for part in (slice(k, k + step) for k in range(0, len(q), step)):
         whole = regressor(robot, q[part], v[part], a[part])
         for block, (mix, columns) in zip(out, rows, strict=True):
@@ -106,7 +110,7 @@ def rigid_torque(robot: Robot, theta: Array, q: Array, v: Array, a: Array) -> Ar
     expressed about a centre of mass without loss of digits, and are multiplied by the regressor.
 
     Args:
-        theta: Inertial parameters, shape (10·n,) or (10·n, k).
+        theta: Inertial parameters, shape (10·n_bodies,) or (10·n_bodies, k).
         q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
 
     Raises:
@@ -114,18 +118,19 @@ def rigid_torque(robot: Robot, theta: Array, q: Array, v: Array, a: Array) -> Ar
     """
     check_motion(robot, q, v, a)
     theta = np.asarray(theta, dtype=float)
-    check_shape("theta", theta.shape, (10 * robot.n, *theta.shape[1:2]))
-    out = np.empty((len(q), robot.n, *theta.shape[1:]))
+    check_shape("theta", theta.shape, (robot.n_inertial, *theta.shape[1:2]))
     if theta.ndim == 1 and _possible(theta.reshape(-1, 10)).all():
-        model, states = with_inertias(robot, theta), (robot.configuration(q), np.asarray(v), np.asarray(a))
+        out = np.empty((len(q), robot.model.nv))
+        model, states = with_inertias(robot, theta), _tree_states(robot, q, v, a)
         if hasattr(pin, "rneaInParallel"):  # since Pinocchio 4: the same loop, without Python's calls
             pin.rneaInParallel(1, pin.ModelPool(model, 1), *(x.T for x in states), out.T)
-            return out
+            return robot.reduced(out)
         data = _workspace(robot)
         for k, state in enumerate(zip(*states, strict=True)):
             out[k] = pin.rnea(model, data, *state)
-        return out
-    step = max(1, _ENTRIES // (10 * robot.n**2))
+        return robot.reduced(out)
+    out = np.empty((len(q), robot.n, *theta.shape[1:]))
+    step = max(1, _ENTRIES // (robot.n_inertial * robot.model.nv))
     for part in (slice(k, k + step) for k in range(0, len(q), step)):
         out[part] = regressor(robot, q[part], v[part], a[part]) @ theta
     return out
@@ -148,7 +153,18 @@ def mass_matrices(robot: Robot, q: Array) -> Array:
     """
     data = _workspace(robot)
     upper = np.array([np.triu(pin.crba(robot.model, data, pose)) for pose in robot.configuration(q)])
-    return np.asarray(upper + np.triu(upper, 1).swapaxes(1, 2))
+    whole = np.asarray(upper + np.triu(upper, 1).swapaxes(1, 2))
+    return robot.coupling.T @ whole @ robot.coupling if robot.coupled else whole
+
+
+def gravity_torques(robot: Robot, q: Array) -> Array:
+    """Computes the gravity torques of the URDF's masses, shape (N, n) [N·m or N].
+
+    Args:
+        q: Shape (N, n) [rad or m].
+    """
+    data = _workspace(robot)
+    return robot.reduced(np.array([pin.computeGeneralizedGravity(robot.model, data, row) for row in robot.configuration(q)]))
 
 
 def tip_jacobians(robot: Robot, q: Array, frame: pin.ReferenceFrame) -> tuple[Array, Array]:
@@ -163,11 +179,11 @@ def tip_jacobians(robot: Robot, q: Array, frame: pin.ReferenceFrame) -> tuple[Ar
         the base frame, shape (N, 3) [m].
     """
     model, data, last = robot.model, _workspace(robot), robot.tip + 1
-    J, place = np.empty((len(q), 6, robot.n)), np.empty((len(q), 3))
+    J, place = np.empty((len(q), 6, robot.model.nv)), np.empty((len(q), 3))
     for k, row in enumerate(robot.configuration(q)):
         pin.computeJointJacobians(model, data, row)
         J[k], place[k] = pin.getJointJacobian(model, data, last, frame).reshape(6, -1), data.oMi[last].translation
-    return J, place
+    return robot.reduced(J), place
 
 
 def _inertia_of(theta: Array, body: str) -> pin.Inertia:
@@ -190,16 +206,17 @@ def with_inertias(robot: Robot, theta: ArrayLike, rotor_inertia: ArrayLike | Non
     """Returns the robot's Pinocchio model with other inertial parameters, for dynamics algorithms.
 
     Args:
-        theta: Inertial parameters, shape (10 n,).
+        theta: Inertial parameters, shape (10 n_bodies,).
         rotor_inertia: Reflected rotor inertia, shape (n,) [kg·m² or kg], put into ``armature``; 0 if None.
 
     Raises:
         ModelError: A body with first moments but no mass.
         ShapeError: Wrong shapes.
     """
-    bodies = shaped("theta", theta, (10 * robot.n,)).reshape(-1, 10)
+    bodies = shaped("theta", theta, (robot.n_inertial,)).reshape(-1, 10)
     model = robot.model.copy()
     for j, (ten, body) in enumerate(zip(bodies, robot.bodies, strict=True), 1):
         model.inertias[j] = _inertia_of(ten, body.name)
-    model.armature = np.zeros(robot.n) if rotor_inertia is None else shaped("rotor_inertia", rotor_inertia, (robot.n,))
+    rotors = np.zeros(robot.n) if rotor_inertia is None else shaped("rotor_inertia", rotor_inertia, (robot.n,))
+    model.armature = robot.in_tree(rotors)
     return model

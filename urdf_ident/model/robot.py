@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from ..errors import ModelError, UrdfError, nearest
+from ..errors import ModelError, UrdfError, check_known, nearest
 from ..linalg import Array, BoolArray, IntArray, shaped
 from .description import read_description
 from .inertia import transform
-from .locked_joints import choose_joints, reduced_model
+from .locked_joints import Follower, choose_joints, reduced_model
 from .urdf import Description, parse_urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
@@ -53,7 +53,9 @@ class Body:
 class Robot:
     """A robot whose joints are revolute, continuous or prismatic.
 
-    Build it with :meth:`from_urdf`. Joint-space arrays are ordered like :attr:`joints` (Pinocchio's order).
+    Build it with :meth:`from_urdf`. Joint-space arrays are ordered like :attr:`joints` (Pinocchio's order). A joint that mimics
+    another one is no joint of these arrays: its body moves with the other joint's coordinate, ``q_tree = G q + h``. What
+    belongs to the tree of bodies (:attr:`bodies`, :attr:`parents`, :attr:`placements`, …) has an entry for it.
 
     Attributes:
         name: The ``<robot name>``.
@@ -62,7 +64,8 @@ class Robot:
         description: The links and joints as written.
         locked: Joint name → position [rad or m] of the locked joints.
         order: Joint names in the order of the index lists of a project file.
-        model: The Pinocchio model, locked joints removed. Do not change it.
+        model: The Pinocchio model of the tree, locked joints removed and coupled ones independent. Do not change it.
+        coupled: Names of joints that mimic others → the independent joint that they follow.
         notes: What was read otherwise than written, and joints that were locked unasked.
     """
 
@@ -73,6 +76,7 @@ class Robot:
     locked: Mapping[str, float]
     order: tuple[str, ...]
     model: pin.Model
+    coupled: Mapping[str, Follower]
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -87,6 +91,7 @@ class Robot:
         joints: Sequence[str] | None = None,
         lock: Mapping[str, float] | None = None,
         gravity: Sequence[float] | Array = STANDARD_GRAVITY,
+        mimic: str = "lock",
     ) -> Robot:
         """Reads a robot from a file or its text: URDF, SDFormat, MJCF (by MuJoCo) or xacro (by the package xacro).
 
@@ -96,20 +101,22 @@ class Robot:
                 joints are locked at ``lock`` or, by default, at zero clamped to their limits.
             lock: Joint name → position [rad or m] of joints that did not move during the logs.
             gravity: Acceleration of gravity in the base frame, 3 numbers [m/s²].
+            mimic: What becomes of joints that mimic others: ``"lock"``, or ``"identify"``: they follow the joint they mimic.
 
         Returns:
             The robot.
 
         Raises:
             UrdfError: The URDF is unreadable or not physical (see :func:`parse_urdf`).
-            ModelError: A name is unknown, a joint type is unsupported, or nothing moves.
+            ModelError: A name is unknown, a joint type is unsupported, a joint mimics one that does not move, or nothing moves.
         """
+        check_known("treatment of mimic joints", mimic, ("lock", "identify"), ModelError)
         text, where, rewritten = read_description(source)
         description = parse_urdf(text, where)
-        locked, order, coupled = choose_joints(description, joints, lock or {}, where)
+        locked, order, coupled, locks = choose_joints(description, joints, lock or {}, where, mimic)
         model = reduced_model(text, where, locked)
         model.gravity.linear = _vector3(gravity)
-        robot = cls(description.name, text, where, description, locked, order, model, (*rewritten, *coupled))
+        robot = cls(description.name, text, where, description, locked, order, model, coupled, (*rewritten, *locks))
         robot._require_same_bodies()
         return robot
 
@@ -146,7 +153,7 @@ class Robot:
             UrdfError: As :meth:`from_urdf`.
             ModelError: As :meth:`from_urdf`.
         """
-        return Robot.from_urdf(source, joints=self.order, lock=self.locked, gravity=self.gravity)
+        return Robot.from_urdf(source, joints=self.order, lock=self.locked, gravity=self.gravity, mimic=self.mimic)
 
     def with_gravity(self, gravity: Sequence[float] | Array) -> Robot:
         """Returns the same robot with another gravity.
@@ -166,8 +173,18 @@ class Robot:
 
     @property
     def n(self) -> int:
-        """Number of joints (degrees of freedom)."""
-        return int(self.model.nv)
+        """Number of independent joints (degrees of freedom)."""
+        return len(self.joints)
+
+    @property
+    def n_inertial(self) -> int:
+        """Number of inertial parameters: ten per body."""
+        return 10 * len(self.tree_joints)
+
+    @property
+    def mimic(self) -> str:
+        """The argument of :meth:`from_urdf`."""
+        return "identify" if self.coupled else "lock"
 
     @property
     def gravity(self) -> Array:
@@ -176,8 +193,69 @@ class Robot:
 
     @cached_property
     def joints(self) -> tuple[str, ...]:
-        """Joint names in Pinocchio's order, the order of every joint-space array."""
+        """Names of the independent joints in Pinocchio's order, the order of every joint-space array."""
+        return tuple(name for name in self.tree_joints if name not in self.coupled)
+
+    @cached_property
+    def tree_joints(self) -> tuple[str, ...]:
+        """Names of all joints that move a body, in Pinocchio's order: that of :attr:`bodies`."""
         return tuple(self.model.names)[1:]
+
+    @cached_property
+    def place_in_tree(self) -> tuple[int, ...]:
+        """For each joint, the index of the body that it moves first."""
+        return tuple(self.tree_joints.index(name) for name in self.joints)
+
+    @cached_property
+    def coupling(self) -> Array:
+        """G: velocities of all joints of the tree per unit velocity of the independent ones, shape (n_bodies, n)."""
+        G = np.zeros((len(self.tree_joints), self.n))
+        for row, name in zip(G, self.tree_joints, strict=True):
+            leader, multiplier, _ = self.coupled.get(name, Follower(name, 1.0, 0.0))
+            row[self.joints.index(leader)] = multiplier
+        return G
+
+    def spread(self, rates: Array) -> Array:
+        """Velocities or accelerations of all joints of the tree, shape (…, n_bodies).
+
+        Args:
+            rates: Those of the independent joints, shape (…, n).
+        """
+        return np.asarray(rates @ self.coupling.T) if self.coupled else rates
+
+    def in_tree(self, values: Array) -> Array:
+        """Values of the independent joints for all joints of the tree, shape (n_bodies,), with zeros for coupled ones.
+
+        Args:
+            values: Shape (n,).
+        """
+        out = np.zeros(len(self.tree_joints))
+        out[list(self.place_in_tree)] = values
+        return out
+
+    def reduced(self, torque: Array) -> Array:
+        """Torques or rows of the independent joints, shape (…, n): ``Gᵀ`` times those of all joints of the tree.
+
+        Args:
+            torque: Shape (…, n_bodies) [N·m or N].
+        """
+        return np.asarray(torque @ self.coupling) if self.coupled else torque
+
+    def require_uncoupled(self, what: str) -> None:
+        """Refuses coupled joints where they are not supported.
+
+        Args:
+            what: What needs independent joints.
+
+        Raises:
+            ModelError: A joint mimics another one and is not locked.
+        """
+        if self.coupled:
+            raise ModelError(
+                f"{what} needs independent joints, and '{next(iter(self.coupled))}' mimics another one",
+                where=self.path,
+                remedy="leave out `robot: {mimic: identify}`: coupled joints are then locked",
+            )
 
     @cached_property
     def places_in_order(self) -> IntArray:
@@ -196,33 +274,42 @@ class Robot:
 
     @cached_property
     def parents(self) -> tuple[int, ...]:
-        """For each joint, the index of the body that carries it, −1 for the base; parents come first."""
+        """For each joint of the tree, the index of the body that carries it, −1 for the base; parents come first."""
         return tuple(int(parent) - 1 for parent in list(self.model.parents)[1:])
+
+    def carrier(self, j: int) -> int:
+        """Returns the index of the joint whose body carries another one, −1 for the base or the body of a coupled joint.
+
+        Args:
+            j: Index of the joint that is carried.
+        """
+        parent = self.parents[self.place_in_tree[j]]
+        return self.place_in_tree.index(parent) if parent in self.place_in_tree else -1
 
     @cached_property
     def placements(self) -> Array:
-        """Placement of each joint in its parent at position zero, shape (n, 4, 4) [m]."""
+        """Placement of each joint in its parent at position zero, shape (n_bodies, 4, 4) [m]."""
         return np.array([placement.homogeneous for placement in list(self.model.jointPlacements)[1:]])
 
     @cached_property
     def offsets(self) -> Array:
-        """Distance of each joint from its parent at position zero, shape (n,) [m]."""
+        """Distance of each joint from its parent at position zero, shape (n_bodies,) [m]."""
         return np.asarray(np.linalg.norm(self.placements[:, :3, 3], axis=1))
 
     @cached_property
     def twists(self) -> Array:
-        """Unit twist (linear, angular) of each joint in its own frame, shape (n, 6)."""
+        """Unit twist (linear, angular) of each joint in its own frame, shape (n_bodies, 6)."""
         return np.array([np.asarray(joint.createData().S, dtype=float).ravel() for joint in list(self.model.joints)[1:]])
 
     @cached_property
     def axes(self) -> Array:
-        """Unit vector along the axis of each joint in its own frame, shape (n, 3)."""
+        """Unit vector along the axis of each joint in its own frame, shape (n_bodies, 3)."""
         return np.asarray(self.twists[:, :3] + self.twists[:, 3:])
 
     @cached_property
     def continuous(self) -> BoolArray:
         """Shape (n,): True where the joint is continuous (two numbers in Pinocchio's q)."""
-        return np.array([joint.nq == 2 for joint in list(self.model.joints)[1:]])
+        return np.array([self.model.joints[k + 1].nq == 2 for k in self.place_in_tree])
 
     def limit(self, key: str) -> Array:
         """Returns one kind of limit per joint, as stated in the URDF.
@@ -254,7 +341,9 @@ class Robot:
         if self.joints != other.joints:
             apart = sorted(set(self.joints) ^ set(other.joints))
             return f"joint '{apart[0]}' is in one only" if apart else "its joints are in another order"
-        for j, joint in enumerate(self.joints):
+        if self.tree_joints != other.tree_joints or self.coupled != other.coupled:
+            return "its joints mimic others in another way"
+        for j, joint in enumerate(self.tree_joints):
             if self.parents[j] != other.parents[j] or not np.allclose(self.twists[j], other.twists[j]):
                 return f"joint '{joint}' is of another kind"
             moved = np.abs(self.placements[j] - other.placements[j]).max()
@@ -290,11 +379,13 @@ class Robot:
             Shape (N, nq).
         """
         q = shaped("q", q, ("N", self.n))
-        if not self.continuous.any():
+        if self.coupled:
+            q = self.spread(q) + [self.coupled[name].offset if name in self.coupled else 0.0 for name in self.tree_joints]
+        if self.model.nq == self.model.nv:
             return q
         out = np.empty((len(q), self.model.nq))
         for j, joint in enumerate(list(self.model.joints)[1:]):
-            if self.continuous[j]:
+            if joint.nq == 2:
                 out[:, joint.idx_q], out[:, joint.idx_q + 1] = np.cos(q[:, j]), np.sin(q[:, j])
             else:
                 out[:, joint.idx_q] = q[:, j]
@@ -308,13 +399,13 @@ class Robot:
 
     @cached_property
     def bodies(self) -> tuple[Body, ...]:
-        """The moving bodies, one per joint in the order of :attr:`joints`, each with its lumped links."""
-        found: list[list[LumpedLink]] = [[] for _ in self.joints]
+        """The moving bodies, one per joint in the order of :attr:`tree_joints`, each with its lumped links."""
+        found: list[list[LumpedLink]] = [[] for _ in self.tree_joints]
         for name, (joint, placement) in self.link_placements.items():
             if joint >= 0:
                 found[joint].append(LumpedLink(name, placement[:3, :3].copy(), placement[:3, 3].copy()))
         bodies = []
-        for name, links in zip(self.joints, found, strict=True):
+        for name, links in zip(self.tree_joints, found, strict=True):
             child = self.description.joints[name].child
             links.sort(key=lambda link, child=child: link.name != child)  # type: ignore[misc]
             bodies.append(Body(child, name, tuple(links)))
@@ -323,7 +414,7 @@ class Robot:
     @cached_property
     def tip(self) -> int:
         """Index of the last body of the longest chain of joints; of several, the last one."""
-        return max(range(self.n), key=lambda j: (len(self.model.supports[j + 1]), j))
+        return max(range(len(self.tree_joints)), key=lambda j: (len(self.model.supports[j + 1]), j))
 
     @property
     def last_link(self) -> str:
@@ -333,7 +424,11 @@ class Robot:
     @cached_property
     def subtrees(self) -> tuple[tuple[int, ...], ...]:
         """For each joint, the indices of the bodies that it moves (its own first)."""
-        return tuple(tuple(sorted(int(k) - 1 for k in self.model.subtrees[j + 1])) for j in range(self.n))
+        moved = []
+        for own, rates in zip(self.place_in_tree, self.coupling.T, strict=True):
+            bodies = {int(k) - 1 for j in np.flatnonzero(rates) for k in self.model.subtrees[int(j) + 1]}
+            moved.append((own, *sorted(bodies - {own})))
+        return tuple(moved)
 
 
 def _vector3(values: Sequence[float] | Array) -> Array:

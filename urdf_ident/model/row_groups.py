@@ -81,7 +81,7 @@ def row_groups(robot: Robot, drive: Drive, distribution: Array, apart: Collectio
         mixed[np.abs(mixed) < 1e-12 * np.abs(mixed).max(initial=0.0)] = 0.0
         used = np.flatnonzero(mixed)
         kind = "actuator" if drive.coupled[j] else "joint"
-        columns = np.concatenate([inertial, 10 * robot.n + used])
+        columns = np.concatenate([inertial, robot.n_inertial + used])
         groups.append(RowGroup(f"{kind}:{joint}", j, mix, columns, np.concatenate([np.ones(len(inertial)), mixed[used]])))
     return tuple(groups)
 
@@ -95,7 +95,7 @@ def compact_groups(robot: Robot, groups: Sequence[RowGroup]) -> tuple[Compact, .
     kept, expansion = spanning(robot)
     found = []
     for group in groups:
-        inertial = group.columns[group.columns < 10 * robot.n]
+        inertial = group.columns[group.columns < robot.n_inertial]
         own = np.flatnonzero(np.isin(kept, inertial))
         there = present(robot, group.mix, inertial)
         own = own[there[np.searchsorted(inertial, kept[own])]]

@@ -35,9 +35,9 @@ def _once(function: Callable[[Robot], T]) -> Callable[[Robot], T]:
 
 @_once
 def _sample(robot: Robot) -> tuple[Array, Array]:
-    """Positions of random motion, shape (N, n), and the regressor on it, shape (N, n, 10 n)."""
+    """Positions of random motion, shape (N, n), and the regressor on it, shape (N, n, 10 n_bodies)."""
     n, generator = robot.n, np.random.default_rng(0)
-    count = 40 + 2 * n
+    count = 40 + 2 * len(robot.bodies)
     reach = np.where(robot.prismatic, 1.0, np.pi)
     q = generator.uniform(-reach, reach, (count, n))
     v, a = (scale * generator.standard_normal((count, n)) for scale in (2.0, 5.0))
@@ -51,7 +51,7 @@ def spanning(robot: Robot) -> tuple[IntArray, Array]:
     Returns:
         Their indices, shape (b,), and E with ``Y = Y[:, indices] E``, shape (b, 10·n).
     """
-    return _spanning(_sample(robot)[1], np.arange(10 * robot.n))
+    return _spanning(_sample(robot)[1], np.arange(robot.n_inertial))
 
 
 @_once
@@ -60,7 +60,7 @@ def spanning_anywhere(robot: Robot) -> tuple[IntArray, Array]:
     q, made = _sample(robot)
     still = np.zeros_like(q)
     sides = [regressor(robot.with_gravity(list(side)), q, still, still) for side in np.eye(3)]
-    tips_first = np.arange(10 * robot.n).reshape(-1, 10)[::-1].ravel()
+    tips_first = np.arange(robot.n_inertial).reshape(-1, 10)[::-1].ravel()
     return _spanning(np.concatenate([made, *sides]), tips_first)
 
 

@@ -98,7 +98,7 @@ def _identifiability(model: DynamicModel, base: BaseParameters) -> dict[str, Any
 def _geometric(model: DynamicModel) -> dict[str, int] | None:
     """Rank of inertials and rotor inertias from the geometry alone and from the regressor; None where no rule applies."""
     rotors = [placed for placed in model.terms if isinstance(placed.term, RotorInertia)]
-    if not model.is_rigid or model.drive.coupled.any() or len(rotors) not in (0, model.n):
+    if not model.is_rigid or model.robot.coupled or model.drive.coupled.any() or len(rotors) not in (0, model.n):
         return None
     plain = DynamicModel(model.robot, friction="none", rotor_inertia=bool(rotors), drive=model.drive)
     return {"geometry": geometric_rank(model.robot, bool(rotors)), "regressor": len(plain.base())}

@@ -38,6 +38,7 @@ def examine_logs(
     *,
     payload: Payload | None = None,
     unknown: UrdfIdentError | None = None,
+    motors_used: bool = False,
 ) -> list[QualityReport]:
     """Assesses several logs of one robot, each alone and against each other, without refusing any.
 
@@ -47,14 +48,15 @@ def examine_logs(
         payload: The payload that some of the logs carry, or None.
         unknown: The reason if torque constants are unknown: efforts are then not compared with the URDF; None: they are
             known.
+        motors_used: Whether the model uses motor positions besides those of the joints.
 
     Returns:
         A report for each log; errors of the conditioning are among its findings.
 
     Raises:
-        LogError: The effort is a current without a known gain.
+        LogError: The effort is a current without a known gain, or a setting of the drive has no effect.
     """
-    require_effect(recordings, drive)
+    require_effect(recordings, drive, motors_used=motors_used)
     reports = assessed(recordings, robot, drive, config, as_logged=unknown is not None)
     usable = _usable(recordings, reports, robot, config, payload)
     if unknown is not None:

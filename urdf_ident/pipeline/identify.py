@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..comparison.black_box import check_black_box
 from ..errors import LimitError, ModelError
-from ..estimation.elastic import check_ratios_used
+from ..estimation.elastic import check_drive_used
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, refuse_trained
 from ..model.dynamic_model import DynamicModel
@@ -65,11 +65,12 @@ def identify(
     """
     project = project or Project()
     logs, held_out, sweeps = _checked(model.robot, logs, held_out, sweeps)
-    check_ratios_used(model, (*logs, *held_out, *sweeps))
+    loops = project.compensation
+    with_loops = loops.residual != "none" or bool(sweeps)
+    check_drive_used(model, (*logs, *held_out, *sweeps), deformation=with_loops)
     if compare:
         check_black_box()
-    loops = project.compensation
-    if with_loops := loops.residual != "none" or bool(sweeps):
+    if with_loops:
         # imported late: most robots have one encoder per joint
         from ..compensation.three_loop import check_compensation
         from .compensate import compensate

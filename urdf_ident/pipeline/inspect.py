@@ -80,7 +80,10 @@ def inspect(
     project = project or Project()
     payload = project.build_payload(robot)
     drive, unknown = _resolved_drive(project, robot, logs, payload)
-    reports = examine_logs(logs, robot, drive, project.signal_config(), payload=payload, unknown=unknown)
+    motors_used = project.model.elastic is not None or project.compensation.residual != "none"
+    reports = examine_logs(
+        logs, robot, drive, project.signal_config(), payload=payload, unknown=unknown, motors_used=motors_used
+    )
     read = [
         {
             "log": log.name,

@@ -53,10 +53,14 @@ class UrdfCheck:
     def summary(self) -> str:
         """Joints, doubts and what can be identified, on one screen."""
         rows = []
-        for joint, body in zip(self.joints, self.bodies, strict=True):
-            bounds = ["-" if joint[key] is None else f"{joint[key]:.4g}" for key in ("lower", "upper", "velocity", "effort")]
-            rows.append([joint["name"], joint["type"], *bounds, body["name"], abbreviated(body["lumped_links"], 2) or "-"])
-        lines = [f"{self.robot} ({self.path}): {len(rows)} joints", ""]
+        joints = {joint["name"]: joint for joint in self.joints}
+        for body in self.bodies:
+            joint = joints.get(body["joint"], {"type": "mimic"})
+            bounds = [
+                "-" if joint.get(key) is None else f"{joint[key]:.4g}" for key in ("lower", "upper", "velocity", "effort")
+            ]
+            rows.append([body["joint"], joint["type"], *bounds, body["name"], abbreviated(body["lumped_links"], 2) or "-"])
+        lines = [f"{self.robot} ({self.path}): {len(joints)} joints", ""]
         lines += table(["joint", "type", "lower", "upper", "velocity", "effort", "body", "fixed links"], rows)
         lines.append("  limits in rad, rad/s and N·m; of prismatic joints in m, m/s and N")
         if self.locked:

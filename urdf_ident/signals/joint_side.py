@@ -78,5 +78,5 @@ def external_torque(recording: Recording, robot: Robot) -> Array | None:
         index = model.getFrameId(frame)
         for k, q in enumerate(robot.configuration(recording.position)):
             jacobian = pin.computeFrameJacobian(model, data, q, index, pin.ReferenceFrame.LOCAL)
-            torque[k] += np.asarray(jacobian).reshape(6, -1).T @ wrench[k]
+            torque[k] += robot.reduced(np.asarray(jacobian).reshape(6, -1)).T @ wrench[k]
     return torque

@@ -93,16 +93,28 @@ def without_gears(recording: Recording, drive: Drive) -> tuple[Judgement, ...]:
     return (Judgement(Id.GEARS_MISSING, words, Remedy(remedy)),)
 
 
-def require_effect(recordings: Sequence[Recording], drive: Drive) -> None:
-    """Refuses gear ratios that change nothing: uncoupled motors, and logs of the joints alone.
+def require_effect(recordings: Sequence[Recording], drive: Drive, *, motors_used: bool = False) -> None:
+    """Refuses gear ratios and zeros that change nothing.
+
+    Ratios of uncoupled motors do not matter to logs of the joints alone. Where logs hold the positions of motors besides those
+    of the joints, zeros are those of the motors, which a rigid model does not use.
 
     Args:
         recordings: As read.
         drive: That of the project.
+        motors_used: Whether the model uses motor positions besides those of the joints.
 
     Raises:
-        LogError: No log needs the ratios; names the settings that do.
+        LogError: No log needs the ratios or the zeros; names the settings that do.
     """
+    both = [log.position_side == "joint" and log.motor_position is not None for log in recordings]
+    if both and all(both) and drive.offset.any() and not motors_used:
+        raise LogError(
+            "drive.joint_offset has no effect, because the logs hold joint positions too, and a rigid model uses no others",
+            where=recordings[0].where,
+            remedy="give `model: {elastic: true}`, or leave the motor columns out, so that it is added to the positions "
+            "(`log: {side: {position: motor}}` if those are theirs), or leave drive.joint_offset out",
+        )
     if drive.coupled.any() or (drive.ratio == 1.0).all():
         return
     at_joints = (recording.position_side == recording.effort_side == "joint" for recording in recordings)

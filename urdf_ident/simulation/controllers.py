@@ -170,7 +170,7 @@ class PDGravity(PD):
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """PD plus the gravity torque at q, shape (n,) [N·m or N]."""
         gravity = pin.computeGeneralizedGravity(self.robot.model, self.data, _configuration(self.robot, q))
-        return np.asarray(super().torque(reference, q, v, state) + gravity)
+        return np.asarray(super().torque(reference, q, v, state) + self.robot.reduced(gravity))
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +212,8 @@ class ComputedTorque(Controller):
         """``M(q)(a_r + 2ζω ė + ω² e) + h(q, v)``, shape (n,) [N·m or N]."""
         omega = 2 * np.pi * self.bandwidth
         a = reference.a + omega**2 * (reference.q - q) + 2 * self.damping * omega * (reference.v - v)
-        return np.asarray(pin.rnea(self.robot.model, self.data, _configuration(self.robot, q), v, a) + self.rotor * a)
+        robot, rates = self.robot, (self.robot.spread(v), self.robot.spread(a))
+        return np.asarray(robot.reduced(pin.rnea(robot.model, self.data, _configuration(robot, q), *rates)) + self.rotor * a)
 
 
 @dataclass(frozen=True, eq=False)

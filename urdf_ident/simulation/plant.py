@@ -36,15 +36,16 @@ class RigidPlant:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "data", self.model.createData())
-        self.model.armature = np.zeros(self.robot.n) if self._coupled else np.diag(self.rotor).copy()
+        self.model.armature = np.zeros(self.model.nv) if self._coupled else np.diag(self.rotor).copy()
 
     @cached_property
     def _coupled(self) -> bool:
-        return bool(np.abs(self.rotor - np.diag(np.diag(self.rotor))).max(initial=0.0) > 0)
+        """Whether Pinocchio's forward dynamics do not hold: rotors or joints are coupled."""
+        return bool(self.robot.coupled) or bool(np.abs(self.rotor - np.diag(np.diag(self.rotor))).max(initial=0.0) > 0)
 
     @cached_property
     def _turns(self) -> bool:
-        return bool(self.robot.continuous.any())
+        return bool(self.robot.model.nq != self.robot.n)
 
     @cached_property
     def _sprung(self) -> bool:
@@ -64,7 +65,7 @@ class RigidPlant:
 
         Args:
             robot: Kinematics, and inertia unless ``theta`` is given.
-            theta: Ten inertial parameters of each body in the order of ``robot.bodies``, shape (10·n,)
+            theta: Ten inertial parameters of each body in the order of ``robot.bodies``, shape (10·n_bodies,)
                 [kg, kg·m, kg·m²], about the joint frames' origins.
             rotor_inertia: Rotor inertia after the gear: shape (n,), or (n, n) for coupled drives [kg·m² or kg].
             friction: Its friction; none by default.
@@ -93,11 +94,14 @@ class RigidPlant:
     def mass(self, x: Array) -> Array:
         """Mass matrix with rotors, shape (n, n) [kg·m² or kg], at joint positions x, shape (n,) [rad or m]."""
         matrix = pin.crba(self.model, self.data, self._configuration(x))
+        if self.robot.coupled:
+            matrix = self.robot.coupling.T @ matrix @ self.robot.coupling
         return np.asarray(matrix + self.rotor if self._coupled else matrix.copy())
 
     def bias(self, x: Array, w: Array) -> Array:
         """Coriolis, centrifugal, gravity and spring torque, shape (n,), at joint positions and velocities, shapes (n,)."""
-        rigid = np.array(pin.nonLinearEffects(self.model, self.data, self._configuration(x), w))
+        speeds = self.robot.spread(w)
+        rigid = self.robot.reduced(np.array(pin.nonLinearEffects(self.model, self.data, self._configuration(x), speeds)))
         return rigid + self.friction.springs(x) if self._sprung else rigid
 
     def accelerate(self, x: Array, w: Array, force: Array) -> Array:

@@ -21,7 +21,7 @@ class BodyPoses:
 
     Attributes:
         base: Placement of the robot's root in the world, shape (4, 4).
-        poses: Position [m] and quaternion (x, y, z, w) of each joint's frame, shape (F, n, 7).
+        poses: Position [m] and quaternion (x, y, z, w) of each joint's frame, shape (F, n_bodies, 7).
         tip: Path of the tip, shape (F, 3) [m].
         extent: Points around everything drawn, over the motion, shape (K, 3) [m].
         foot: Centre of the lowest points of the fixed parts, shape (3,) [m].
@@ -43,11 +43,11 @@ def body_poses(robot: Robot, shapes: Sequence[Visual], position: Array) -> BodyP
     model, data = robot.model, robot.model.createData()
     base = upright(robot)
     configurations = robot.configuration(position)
-    poses = np.empty((len(position), robot.n, 7))
+    poses = np.empty((len(position), len(robot.bodies), 7))
     root = pin.SE3(base)
     for k, configuration in enumerate(configurations):
         pin.forwardKinematics(model, data, configuration)
-        for j in range(robot.n):
+        for j in range(len(robot.bodies)):
             poses[k, j] = pin.SE3ToXYZQUAT(root * data.oMi[j + 1])
     joint, point = tip_point(robot, shapes)
     tip = transform_points(poses[:, joint - 1], point[None])[:, 0]

@@ -77,7 +77,7 @@ def player_page(
     for name, of_robot, drawn, poses, inertia, colour in shown:
         commands += robot_commands(of_robot, drawn, poses.base, f"/{name}", ghost=name == "other")
         commands += inertia_commands(of_robot, poses.base, f"/inertia/{name}", inertia)
-        joints = [joint_path(of_robot, j) for j in range(of_robot.n)]
+        joints = [joint_path(of_robot, j) for j in range(len(of_robot.bodies))]
         movers += [[f"/{name}/{joint}", f"/inertia/{name}/{joint}"] for joint in joints]
         if name == "robot" or not alike:
             trail, step = trail_commands(f"/trail/{name}", poses.tip, rate, thickness, colour)

@@ -47,9 +47,9 @@ def joint_path(robot: Robot, joint: int) -> str:
     """Name of a joint's node in the scene.
 
     Args:
-        joint: Its index in :attr:`Robot.joints`, or -1 for the fixed parts.
+        joint: Its index in :attr:`Robot.tree_joints`, or -1 for the fixed parts.
     """
-    return "fixed" if joint < 0 else f"joint {plain(robot.joints[joint])}"
+    return "fixed" if joint < 0 else f"joint {plain(robot.tree_joints[joint])}"
 
 
 def plain(name: str) -> str:

@@ -57,7 +57,7 @@ def simple_motions(robot: Robot, seed: int = 0) -> Iterator[SimpleMotion]:
     for j, name in enumerate(names):
         yield SimpleMotion(f"move {name} fast both ways", (j,), _only(*fast, (j,)))
     for i, j in combinations(range(n), 2):
-        if n <= _ALL_PAIRS or j in robot.subtrees[i][:2]:
+        if n <= _ALL_PAIRS or robot.place_in_tree[j] in robot.subtrees[i][:2]:
             yield SimpleMotion(f"move {names[i]} and {names[j]} fast and at the same time", (i, j), _only(*fast, (i, j)))
     if n > 1:
         every = tuple(range(n))

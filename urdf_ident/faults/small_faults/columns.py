@@ -388,13 +388,13 @@ def _pulls(robot: Robot, q: Array) -> Array:
 def _placed(robot: Robot, samples: MotionSamples, theta: Array, torque: Array) -> Array:
     """Derivatives by the axes' placements, shape (n, 4, N, n), of all torques, shape (N, n) for the given axes."""
     out = np.zeros((robot.n, 4, *torque.shape))
-    for j in range(robot.n):
-        if robot.parents[j] < 0:
+    for j, body in enumerate(robot.place_in_tree):
+        if robot.parents[body] < 0:
             continue
-        across = np.linalg.svd(robot.axes[j][None, :])[2][1:]
+        across = np.linalg.svd(robot.axes[body][None, :])[2][1:]
         for k, twist in enumerate(np.kron(np.eye(2), across)):
             model = robot.model.copy()
-            model.jointPlacements[j + 1] = model.jointPlacements[j + 1] * pin.exp6(_STEP * twist)
+            model.jointPlacements[body + 1] = model.jointPlacements[body + 1] * pin.exp6(_STEP * twist)
             out[j, k] = (regressor(replace(robot, model=model), samples.q, samples.v, samples.a) @ theta - torque) / _STEP
     return out
 

@@ -38,16 +38,16 @@ class CandidateMotion:
         """
         model = robot.model.copy()
         data = model.createData()
-        whole = robot.configuration(q)
+        whole, rates = robot.configuration(q), (robot.spread(v), robot.spread(a))
         gravity = np.empty((*q.shape, 3))
         inertial = np.empty(q.shape)
         model.gravity.linear = np.zeros(3)
-        for k, (c, vk, ak) in enumerate(zip(whole, v, a, strict=True)):
-            inertial[k] = pin.rnea(model, data, c, vk, ak)
+        for k, state in enumerate(zip(whole, *rates, strict=True)):
+            inertial[k] = robot.reduced(pin.rnea(model, data, *state))
         for axis in range(3):
             model.gravity.linear = np.eye(3)[axis]
             for k, c in enumerate(whole):
-                gravity[k, :, axis] = pin.computeGeneralizedGravity(model, data, c)
+                gravity[k, :, axis] = robot.reduced(pin.computeGeneralizedGravity(model, data, c))
         return cls(v, a, gravity, inertial)
 
 

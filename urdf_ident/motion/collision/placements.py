@@ -43,6 +43,7 @@ class BodyKinematics:
     """
 
     def __init__(self, robot: Robot) -> None:
+        robot.require_uncoupled("a distance between bodies")
         self.n, self.prismatic, self._axes = robot.n, robot.prismatic, robot.axes
         self.parents = [parent + 1 for parent in robot.parents]
         self._translation = robot.placements[:, :3, 3]

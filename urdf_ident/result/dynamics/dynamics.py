@@ -133,7 +133,7 @@ def to_pinocchio(ident: Record) -> pin.Model:
     armature is diagonal: if a motor drives several joints, the coupling by its rotor is omitted.
 
     Returns:
-        A new model, joints in the order of ``ident.model.robot.joints``.
+        A new model, joints in the order of ``ident.model.robot.tree_joints``; those that mimic others are independent in it.
 
     Raises:
         ModelError: Elastic joints.
@@ -143,8 +143,8 @@ def to_pinocchio(ident: Record) -> pin.Model:
     require_rigid(ident)
     robot, (damping, coulomb, _), rotors = ident.model.robot, equivalent_friction(ident), armature(ident)
     model = with_inertias(robot, ident.theta[: ident.model.n_inertial], np.array([rotors[name] for name in robot.joints]))
-    model.damping = np.array([damping[name] for name in robot.joints])
-    level = np.array([coulomb[name] for name in robot.joints])
+    model.damping = robot.in_tree(np.array([damping[name] for name in robot.joints]))
+    level = robot.in_tree(np.array([coulomb[name] for name in robot.joints]))
     model.friction = level
     if hasattr(model, "lowerDryFrictionLimit"):  # Pinocchio 4 has one limit per direction
         model.lowerDryFrictionLimit = -level

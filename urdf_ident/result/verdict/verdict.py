@@ -265,7 +265,9 @@ def untested(ident: Record) -> str:
             for joint in ident.model.robot.joints
             if joint in open_
         ]
-        phrases.append(f"the effort scale of {', '.join(joints) if 0 < len(joints) <= _NAMED else 'single joints'}")
+        others = [f"{ratio:.2g} ({joint})" for joint, ratio in ratios.items() if joint not in open_]
+        beside = f"; gravity torques of others over the URDF's: {', '.join(others)}" if len(open_) > 1 and others else ""
+        phrases.append(f"the effort scale of {', '.join(joints) if 0 < len(joints) <= _NAMED else 'single joints'}{beside}")
     return f"{', '.join(phrases)}; {CONSEQUENCE}" if phrases else ""
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
 
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Remedy
 from ...linalg import Array, BoolArray, rms
 from ...logs.columns.ranges import CALIBRATION, LARGEST
 from ...logs.recording import Recording
-from ...model.rigid_bodies import mass_matrices
+from ...model.rigid_bodies import gravity_torques, mass_matrices
 from ...model.robot import Robot
 from ...samples import SHORT, SHORTEST, columns
 from ...units import joint_units
@@ -103,7 +102,7 @@ def check_locked(state: Examination) -> None:
 def _effect_of_lock(robot: Robot, joint: str, position: float, poses: Array) -> float:
     """Largest relative change of a joint's gravity torque or inertia if a locked joint is at another position."""
     lock = {**robot.locked, joint: position}
-    other = Robot.from_urdf(robot.urdf, joints=robot.order, lock=lock, gravity=robot.gravity)
+    other = Robot.from_urdf(robot.urdf, joints=robot.order, lock=lock, gravity=robot.gravity, mimic=robot.mimic)
     weights = gravity_torques(robot, poses)
     inertia = [np.diagonal(mass_matrices(one, poses), axis1=1, axis2=2) for one in (robot, other)]
     torque, change = rms(weights, 0), rms(gravity_torques(other, poses) - weights, 0)
@@ -115,19 +114,6 @@ def _effect_of_lock(robot: Robot, joint: str, position: float, poses: Array) -> 
 def _poses(recording: Recording) -> Array:
     """Some thirty poses of a log, evenly spaced, shape (m, n) [rad or m]."""
     return recording.position[:: max(1, len(recording) // 30)]
-
-
-def gravity_torques(robot: Robot, poses: Array) -> Array:
-    """Gravity torques of the URDF's masses.
-
-    Args:
-        poses: Shape (m, n) [rad or m].
-
-    Returns:
-        Shape (m, n) [N·m or N].
-    """
-    data = robot.model.createData()
-    return np.array([pin.computeGeneralizedGravity(robot.model, data, q) for q in robot.configuration(poses)])
 
 
 def check_position_unit(state: Examination) -> None:

@@ -334,7 +334,7 @@ def _last_bodies(model: DynamicModel, statistics: StatisticSet, size: float) -> 
     length = np.linalg.norm(statistics.stacked()[:, :-1], axis=0)
     shown = set(np.flatnonzero(length > _SEEN * length.max()).tolist())
     found = []
-    for body in range(model.n):
+    for body in range(len(model.robot.bodies)):
         if body in parents:
             continue
         for k in range(4):
