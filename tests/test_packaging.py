@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
 import re
 import subprocess
 import sys
@@ -109,7 +110,9 @@ def test_what_is_declared_is_used(declared: dict[str, Any]) -> None:
 def test_the_wheel_holds_the_robots_and_runs_from_another_folder(tmp_path: Path) -> None:
     """Built without isolation and unpacked beside the installed dependencies: the package that others would install."""
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q", "-w", tmp_path, ROOT]
-    built = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    (tmp_path / "build.cfg").write_text(f"[build]\nbuild_base = {tmp_path / 'build'}\n")  # without what was built before
+    settings = {**os.environ, "DIST_EXTRA_CONFIG": str(tmp_path / "build.cfg")}
+    built = subprocess.run(list(map(str, command)), env=settings, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     (wheel,) = tmp_path.glob("*.whl")
     site = tmp_path / "site"
