@@ -11,7 +11,7 @@ friction, and these runs alone would attribute it to the speed permanently.
 Linear quantities are filtered and decimated once; after that a loop takes milliseconds.
 
 On a simulated arm with harmonic drives (``scripts/papers/e_three_loop.py``) the error on other motions falls by more than the
-18 % of Liu 2023 against plain WLS if the gears' kinematic error is subtracted first (:mod:`.gear_ripple`), and by 11 to 12 %
+18 % of Liu 2023 against plain WLS if the gears' kinematic error is subtracted first (:mod:`.gear_ripple`), and by about 11 %
 if it is not, as in Liu 2023: a kinematic error looks like deformation and masks it.
 """
 
