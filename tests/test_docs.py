@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import os
 import re
@@ -97,6 +98,17 @@ def test_every_page_is_in_the_site() -> None:
     site = (ROOT / "scripts" / "docs" / "mkdocs.yml").read_text(encoding="utf-8")
     listed = set(re.findall(r": (\w+\.md)$", site, re.MULTILINE))
     assert listed == {path.name for path in DOCS.glob("*.md")}
+
+
+def test_every_public_name_is_in_the_api_reference() -> None:
+    """The site shows the docstrings of these names; each is named by its home, as a module may have its name."""
+    listed = re.findall(r"^::: urdf_ident\.([\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(path.split(".")[-1] for path in listed) == [name for name in ui.__all__ if name != "__version__"]
+    for path in listed:
+        home, _, name = path.rpartition(".")
+        shown = getattr(importlib.import_module(f"urdf_ident.{home}".rstrip(".")), name)
+        assert shown is getattr(ui, name)
+        assert shown.__doc__
 
 
 # ---- The page of project-file keys is what the classes say today ----

@@ -27,7 +27,7 @@ DISTRIBUTION = {
     "zmq": "pyzmq",
 }
 #: What is called rather than imported: by the scripts, by pytest, by mypy.
-CALLED = {"mkdocs", "mkdocs-material", "ruff", "mypy", "types-pyyaml", "pytest-xdist", "setuptools"}
+CALLED = {"mkdocs", "mkdocs-material", "mkdocstrings", "ruff", "mypy", "types-pyyaml", "pytest-xdist", "setuptools"}
 
 
 @pytest.fixture(scope="module")
