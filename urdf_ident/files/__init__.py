@@ -1,1 +1,1 @@
-"""Files: safe reading, atomic writing, sets of files, output folders, kinds, limits on size, YAML and JSON."""
+"""Files: safe reading, atomic writing, sets of files, output folders, limits on size, YAML and JSON."""
