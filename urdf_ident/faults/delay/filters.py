@@ -6,7 +6,7 @@ Filters of the efforts are applied to the columns of the fit as well; those of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -118,7 +118,8 @@ class Filters:
 
     def _of(self, first: float, second: float) -> DelayProblem:
         """The fit of the motion before a low-pass."""
-        return DelayProblem.of(self.robot, self.problem.motion.before_low_pass(first, second, self._jerks), self.moves)
+        motion = self.problem.motion.before_low_pass(first, second, self._jerks)
+        return replace(DelayProblem.of(self.robot, motion, self.moves), rows=self.problem.rows)
 
     @cached_property
     def _jerks(self) -> tuple[Array, Array]:

@@ -140,16 +140,16 @@ def find_delays(robot: Robot, logs: Logs, reduction: Array | None = None) -> tup
     def late(delays: Array) -> Array:
         return np.stack([sampled(float(d)).tau for d in delays], axis=2)
 
-    found, tried = problem.errors(late(_GRID)), _GRID
-    worst = found.held[:, :, int(np.argmax(mean_score(found.held.sum(axis=0))))]
-    nearest = float(tried[int(np.argmin(mean_score(found.seen)))])
-    seconds, half = _refined(problem, late, nearest)
+    whole = problem
+    seconds, half = _best_delay(problem, late)
     if seconds < 0.0 and 2 * motion.glides.sum() > motion.glides.size:  # torque builds up while a joint sticks: a seeming lead
-        seconds, half = _refined(problem.gliding(), lambda delays: late(delays) * motion.glides[:, :, None], nearest)
+        problem = problem.gliding()
+        seconds, half = _best_delay(problem, late)
     pair = late(np.array([0.0, seconds]))
-    held = problem.errors(pair).held
-    gain, errors = problem.gained(held[:, :, 0], held[:, :, 1])
-    flat = problem.gained(worst, held[:, :, 1])[1] < SIGNIFICANT
+    held, of_all, tried = problem.errors(pair).held, whole.errors(pair).held, whole.errors(late(_GRID)).held
+    gain, errors = whole.gained(of_all[:, :, 0], of_all[:, :, 1])
+    worst = tried[:, :, int(np.argmax(mean_score(tried.sum(axis=0))))]
+    flat = whole.gained(worst, of_all[:, :, 1])[1] < SIGNIFICANT
     turning = reversals(motion.v) >= TESTING_REVERSALS
     enough = 2 * np.sum(turning & moves) > np.sum(moves)
     decided = enough and abs(seconds) > half and gain > MATERIAL and errors > SIGNIFICANT
@@ -162,13 +162,14 @@ def find_delays(robot: Robot, logs: Logs, reduction: Array | None = None) -> tup
         smoothed = filters.of_positions(tau) if lag is None and band is None else None
     common = seconds if decided else 0.0
     delay = Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band, lag, smoothed)
-    apart = _relative_delays(problem, late, common, turning) if enough else {}
+    apart = _relative_delays(whole, late, common, turning) if enough else {}
     apart = {(kind, chosen[k] if kind == "log" else k): seconds for (kind, k), seconds in apart.items()}
     return delay, apart
 
 
-def _refined(problem: DelayProblem, late: Callable[[Array], Array], seconds: float) -> tuple[float, float]:
-    """The delay near a given one with the least error, and the half-width of its interval [s]."""
+def _best_delay(problem: DelayProblem, late: Callable[[Array], Array]) -> tuple[float, float]:
+    """The delay with the least error, and the half-width of its interval [s]."""
+    seconds = float(_GRID[int(np.argmin(mean_score(problem.errors(late(_GRID)).seen)))])
     for step in (0.005, 0.00125):
         tried = seconds + step * _FINE
         found = problem.errors(late(tried))
@@ -187,7 +188,7 @@ def _relative_delays(
     estimated from samples in which the joint of a row moves, because friction around reversals may come early or late, must
     lie inside the grid, and must gain as much with all samples.
     """
-    glides, gliding = problem.motion.glides[:, :, None], problem.gliding()
+    gliding = problem.gliding()
     usual, apart, found = late(common + np.zeros(1)), late(common + _APART), {}
     joints, logs = np.arange(usual.shape[1]), np.unique(problem.motion.log)
     parts = [(("joint", int(j)), (joints == j)[None, :], problem.joints == j) for j in problem.joints if turning[j]]
@@ -204,12 +205,12 @@ def _relative_delays(
             gain, errors = problem.gained(held[:, :, -1], held[:, :, best], rows)
             return gain > least and errors > SIGNIFICANT
 
-        _, coarse = _best(gliding, shifted(apart) * glides)
+        _, coarse = _best(gliding, shifted(apart))
         if coarse == len(_APART):
             continue
         fine = _APART[coarse] + 0.005 * _FINE
         tau = shifted(late(common + fine))
-        held, best = _best(gliding, tau * glides)
+        held, best = _best(gliding, tau)
         inside = coarse not in (0, len(_APART) - 1) or best not in (0, len(fine) - 1)
         if inside and gains(held, best) and gains(problem.errors(tau).held, best):
             found[name] = float(fine[best])

@@ -50,6 +50,7 @@ class DelayProblem:
         joints: Joints that move.
         weights: One over the residual variance of each row, shape (n,).
         power: Variance of each moving joint's efforts times the samples of each block, shape (B, joints).
+        rows: Mask of the equations that are fitted, shape (N, n).
     """
 
     inertial: Array
@@ -58,6 +59,7 @@ class DelayProblem:
     joints: IntArray
     weights: Array
     power: Array
+    rows: BoolArray
 
     @classmethod
     def of(cls, robot: Robot, motion: MotionSamples, moves: BoolArray) -> DelayProblem:
@@ -77,7 +79,8 @@ class DelayProblem:
         count = np.bincount(motion.block)
         joints = np.flatnonzero(moves)
         power = count[:, None] * variance[joints]
-        first = cls(columns[:, :, active] / scale[active], np.stack(friction), motion, joints, 1 / variance, power)
+        rows = np.ones_like(motion.glides)
+        first = cls(columns[:, :, active] / scale[active], np.stack(friction), motion, joints, 1 / variance, power, rows)
         left = np.full(robot.n, np.inf)
         left[joints] = np.maximum(first.errors(motion.tau[:, :, None]).seen[:, 0] / len(motion), 1e-6 * variance[joints])
         return replace(first, weights=1 / left)
@@ -86,7 +89,7 @@ class DelayProblem:
     def _columns(self) -> tuple[list[IntArray], Array, Array]:
         """Samples of each block; columns of each row, shape (n, N, m + f), and their Gram matrices, (B, n, m + f, m + f)."""
         order = [np.flatnonzero(self.motion.block == b) for b in range(int(self.motion.block.max()) + 1)]
-        columns = np.concatenate([self.inertial.transpose(1, 0, 2), self.friction], axis=2)
+        columns = np.concatenate([self.inertial.transpose(1, 0, 2), self.friction], axis=2) * self.rows.T[:, :, None]
         return order, columns, np.stack([columns[:, k].transpose(0, 2, 1) @ columns[:, k] for k in order])
 
     def errors(self, tau: Array) -> EffortErrors:
@@ -100,7 +103,7 @@ class DelayProblem:
         gram = np.empty((*own.shape[:2], p + versions, p + versions))
         gram[:, :, :p, :p] = own
         for b, k in enumerate(order):
-            efforts = tau[k].transpose(1, 0, 2)
+            efforts = (tau[k] * self.rows[k][:, :, None]).transpose(1, 0, 2)
             gram[b, :, :p, p:] = cross = columns[:, k].transpose(0, 2, 1) @ efforts
             gram[b, :, p:, :p], gram[b, :, p:, p:] = cross.transpose(0, 2, 1), efforts.transpose(0, 2, 1) @ efforts
         efforts = np.broadcast_to(np.eye(versions), (tau.shape[1], versions, versions))
@@ -114,9 +117,8 @@ class DelayProblem:
         return EffortErrors(fitted[0], fitted[1:], held)
 
     def gliding(self) -> DelayProblem:
-        """Returns the problem with zeros in the rows of joints that rest or reverse, for efforts with zeros there."""
-        glides = self.motion.glides
-        return replace(self, inertial=self.inertial * glides[:, :, None], friction=self.friction * glides.T[:, :, None])
+        """Returns the problem without the equations of joints that rest or reverse, whose friction is any up to break-away."""
+        return replace(self, rows=self.motion.glides)
 
     def gained(self, before: Array, after: Array, joints: NDArray[Any] | None = None) -> tuple[float, float]:
         """Error reduction of one version of the efforts relative to another.
