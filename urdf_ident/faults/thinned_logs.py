@@ -109,12 +109,16 @@ def forget(segments: Iterable[Segment]) -> None:
 
 
 def _without_outliers(tau: Array) -> Array:
-    """Replaces single samples far from their neighbours by the neighbours' median; the estimators handle them separately."""
+    """Replaces single samples far from their neighbours by the neighbours' median; the estimators handle them separately.
+
+    Two samples alike, as where friction reverses in a log of few samples per second, are no outliers.
+    """
     from scipy.ndimage import median_filter
 
     out = np.empty(tau.shape)
     for j, x in enumerate(tau.T):
         usual = median_filter(x, _NEIGHBOURS, mode="nearest")
-        away = np.abs(x - usual)
-        out[:, j] = np.where(away > max(_OUTLIER * np.median(away), _FELT * float(x.std())), usual, x)
+        away, steps = np.abs(x - usual), np.abs(np.diff(x))
+        alone = np.minimum(np.append(steps, np.inf), np.append(np.inf, steps)) > away / 2
+        out[:, j] = np.where(alone & (away > max(_OUTLIER * np.median(away), _FELT * float(x.std()))), usual, x)
     return out
