@@ -16,7 +16,7 @@ from urdf_ident.estimation.uncertainty.bands import band_edges
 from urdf_ident.export.split import split_bodies
 from urdf_ident.faults.candidates import Hypothesis, Interpretation
 from urdf_ident.faults.case import clearly_negative
-from urdf_ident.faults.changes.wording import differs
+from urdf_ident.faults.change_wording import differs
 from urdf_ident.faults.wording import _refuses, _told
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.logs.formats.variables import _numeric
@@ -364,7 +364,8 @@ def test_positions_are_certain_by_two_signs_and_without_rivals(
 def test_what_differs_between_logs_is_named() -> None:
     robot = Robot.from_urdf(PAIR)
     for kind, words, id in (("payload", "the load on the last link", "payload-changes"), ("gain", "the scale", "effort-drift")):
-        one, several = differs(robot, kind, 0.5, 0, True, ()), differs(robot, kind, 5.0, 0, False, ())
+        weak, strong = (SimpleNamespace(family=SimpleNamespace(change=kind), gain=gain, joint=0) for gain in (0.5, 5.0))
+        one, several = differs(robot, weak, True, ()), differs(robot, strong, False, ())  # type: ignore[arg-type]
         assert f"contradicts the others: {words}" in one.message
         assert f"contradict each other: {words}" in several.message
         assert (one.id, one.severity, several.id, several.severity) == ("log-differs", "warning", "logs-disagree", "refused")

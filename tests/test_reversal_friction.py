@@ -13,8 +13,6 @@ from urdf_ident.faults.candidates import Interpretation
 from urdf_ident.faults.delay.reversal_friction import reversal_columns
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.motion_samples import MotionSamples, sampler
-from urdf_ident.faults.small_faults.columns import FaultRows
-from urdf_ident.faults.small_faults.trial import FaultTrial
 from urdf_ident.faults.thinned_logs import Logs
 from urdf_ident.linalg import Array, lstsq, rms
 from urdf_ident.logs.recording import Recording
@@ -129,16 +127,3 @@ def test_workers_compute_the_columns_of_each_log_bitwise_as_one_process(monkeypa
     with workers(2):
         motion = samples_of(logs)
         assert all(np.array_equal(x, y) for x, y in zip(reversal_columns(motion, joints), alone, strict=True))
-
-
-@pytest.mark.parametrize(("seed", "joint"), [(10, 1), (20, 1), (20, 2), (30, 1)])
-def test_presliding_friction_is_no_late_effort(seed: int, joint: int) -> None:
-    """It looked like a delay of that joint's effort of 20 to 32 ms, by six to nine standard errors."""
-    case = LogGroup(ARM, [own for k in range(3) for own in conditioned(log_with_bristles(seed + k, joint, 0.003))]).case()
-    assert case is not None
-    rows = FaultRows.of(case)
-    none = np.zeros((len(rows.samples), ARM.n))
-    trial, faults = FaultTrial.of(rows, joint, none[:, :3], none, none[:, :3])
-    found = trial.measured(next(item for item in faults if item.id == "effort-delay"))
-    assert abs(found.errors) < 3.0
-    assert found.size < 0.015

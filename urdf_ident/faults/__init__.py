@@ -1,9 +1,10 @@
 """Diagnosis of logs: tests against the physics of one rigid robot with free parameters.
 
-:mod:`.contradictions` runs the tests: :mod:`.explanations` of a :mod:`.log_group`, :mod:`.arbitration` between them,
-:mod:`.reporting`. A :mod:`.case` is a robot with samples of its logs (:mod:`.motion_samples`);
-:mod:`.evidence` measures residuals from Gram matrices (:mod:`.grams`, :mod:`.gram_fit`). With these, :mod:`.hypotheses`
-compares other interpretations (:mod:`.candidates`: units, signs, orders) and :mod:`.against_urdf` compares with the URDF's
-inertial parameters; :mod:`.changes` finds differences within and between logs, :mod:`.small_faults` faults of small effect, and
-:mod:`.delay` estimates delays of the efforts. :mod:`.wording` writes the messages.
+:mod:`.contradictions` is the entry: :mod:`.explanations` of a :mod:`.log_group`, stated by :mod:`.reporting`. Large faults
+(units, signs, orders, gravity: :mod:`.candidates`) are found by :mod:`.hypotheses`, which compares interpretations of the
+samples of a :mod:`.case` by held-out :mod:`.evidence`. All others, and all changes of the robot, are :mod:`.families` of
+columns in the linear model of the torques (:mod:`.linearized`): :mod:`.score_test` tests them at once against one
+:mod:`.null_model` and selects the best, one after the other. :mod:`.against_urdf` and :mod:`.part_of_gravity` compare with
+the URDF's inertial parameters, :mod:`.oscillation` and :mod:`.tip_forces` find what has a course of its own in time, and
+:mod:`.delay` estimates delays.
 """

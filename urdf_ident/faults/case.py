@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -17,7 +17,6 @@ from ..model.robot import Robot
 from ..model.spanning import spanning_anywhere
 from ..samples import distinct_reversals, one_way
 from .candidates import Interpretation
-from .delay.reversal_friction import reversal_columns
 from .evidence import RigidEvidence, held_out, in_sample, scarcity, unexplained
 from .grams import EXACT
 from .motion_samples import MotionSamples, travels
@@ -94,24 +93,15 @@ class Case:
     Attributes:
         sampled: Returns the samples with a given delay of the efforts [s] removed.
         moves: Joints that move, shape (n,).
-        reversals: Whether all fits have friction that reverses over some travel or speed, as :func:`.reversal_columns`, too.
     """
 
     robot: Robot
     sampled: Callable[[float], MotionSamples]
     moves: BoolArray
-    reversals: bool = False
     _inertial: dict[tuple[object, ...], Array] = field(default_factory=dict)
     _evidence: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
     _summed: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
     _judged: dict[Interpretation, InterpretationScore] = field(default_factory=dict)
-
-    def in_order(self) -> Case:
-        """Returns the same case with contiguous blocks of time (:meth:`.MotionSamples.in_order`)."""
-        first = self.sampled(0.0)
-        if first.in_order() is first:
-            return self
-        return Case(self.robot, lambda delay: self.sampled(delay).in_order(), self.moves, self.reversals)
 
     @cached_property
     def by_motion(self) -> Case:
@@ -119,7 +109,7 @@ class Case:
         first = self.sampled(0.0)
         if (apart := first.by_motion()) is first:
             return self
-        return Case(self.robot, lambda delay: replace(self.sampled(delay), block=apart.block), self.moves, self.reversals)
+        return Case(self.robot, lambda delay: replace(self.sampled(delay), block=apart.block), self.moves)
 
     @cached_property
     def reached(self) -> Array:
@@ -193,6 +183,33 @@ class Case:
                 left, squares, driven[:, k], negative[:, k], errors.theta[:, :, k], mean[:, k], self.moves
             )
 
+    def with_more(self, efforts: Array) -> Case:
+        """The case with a correction added to the efforts.
+
+        Args:
+            efforts: Shape (N, n) [N·m or N].
+        """
+
+        def sampled(delay: float) -> MotionSamples:
+            samples = self.sampled(delay)
+            return replace(samples, tau=samples.tau + efforts)
+
+        return Case(self.robot, lru_cache(sampled), self.moves)
+
+    def gains_of(self, corrected: Case) -> Array:
+        """Gains of a correction in the rows' log relative residuals on held-out blocks.
+
+        Args:
+            corrected: The same samples, corrected.
+
+        Returns:
+            The gains, shape (n,); negative where the correction explains less, 0 for joints that do not move.
+        """
+        logged = Interpretation.as_logged(self.robot.n)
+        # the residuals' own sizes: a correction changes the efforts that they are relative to
+        size = corrected.evidence(logged).size / self.evidence(logged).size
+        return np.where(self.moves, np.log(self.judge(logged).left / (corrected.judge(logged).left * size)), 0.0)
+
     def in_sample(self, interpretation: Interpretation) -> Array:
         """Relative residuals of the moving rows by a fit to all samples, shape (moving joints,)."""
         found = self.evidence(interpretation)
@@ -214,10 +231,7 @@ class Case:
 
         def make() -> RigidEvidence:
             moved, columns = self._moved(interpretation), self._regressor(interpretation)
-            turning = reversal_columns(moved, range(self.robot.n)) if self.reversals else ()
-            more = [own * (not one_way(v)) for own, v in zip(turning, moved.v.T, strict=False)]
-            kept, count = self._kept_columns, self.robot.n_inertial
-            found = RigidEvidence.of(moved, columns, kept, count, interpretation.springs, more)
+            found = RigidEvidence.of(moved, columns, self._kept_columns, self.robot.n_inertial, interpretation.springs)
             self._summed[interpretation.motion()] = found.summed()
             return found
 

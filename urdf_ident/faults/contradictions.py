@@ -1,25 +1,20 @@
-"""Tests logs against physics: signs, orders, zeros, clocks and gravity that another interpretation explains decisively better.
+"""Tests logs against physics: signs, orders, zeros, clocks, gravity, faults of signals and changes of the robot.
 
-In three steps: :mod:`.explanations` searches, :mod:`.arbitration` drops what other explanations account for, and
-:mod:`.reporting` states the rest. The URDF's inertias are not used, with two stated exceptions: the sign of gravity, and the
-scale of the torques if the motion is too slow to determine it.
+In two steps: :mod:`.explanations` searches, and :mod:`.reporting` states what was found. The URDF's inertias are not used, with
+two stated exceptions: the sign of gravity, and the scale of the torques if the motion is too slow to determine it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from ..judgements.judgement import Judgement
 from ..linalg import Array
 from ..model.robot import Robot
-from ..parallel import each
 from ..samples import SHORT
-from .arbitration import arbitrated
-from .corrections import gains_of
-from .explanations import Explanations, by_interpretation, examined_alone, with_changes
+from .explanations import Explanations, explained
 from .log_group import LogGroup
 from .oscillation import Oscillation, oscillation
 from .reporting import findings
@@ -32,10 +27,10 @@ def physics_findings(
     logs: Logs,
     reduction: Array | None = None,
 ) -> list[tuple[Judgement, ...]]:
-    """Searches for interpretations of the logs that explain their torques decisively better, and for changes over time.
+    """Searches for interpretations of the logs that explain their torques decisively better, and for faults and changes.
 
     With less than :data:`.samples.SHORT` seconds of motion in all logs together, the parameters of one robot fit almost any
-    torque: causes found there are reported as undecided, and changes over time and small faults are not searched for.
+    torque: causes found there are reported as undecided, and faults and changes over time are not searched for.
 
     Args:
         robot: Kinematics and gravity; its inertias are not used.
@@ -46,31 +41,29 @@ def physics_findings(
         Findings of each log; none if the motion is too short.
     """
     group = LogGroup(robot, logs, reduction)
-    alone = {k: own for k, own in enumerate(each(partial(examined_alone, robot, reduction), logs)) if own is not None}
-    brief, compared = group.seconds < SHORT, list(alone)
+    usable = [k for k in range(len(logs)) if group.some([k]).case() is not None]
+    brief, compared = group.seconds < SHORT, usable
     out: list[list[Judgement]] = [[] for _ in logs]
     while compared:  # a log that differs is reported, and the others are compared again
-        found = by_interpretation(group.some(compared))
+        found = explained(group.some(compared))
         if found is None:
             break
-        found = with_changes(found, [alone[k] for k in compared], brief)
-        if not brief and compared == list(alone) and (wave := _oscillation(found)) is not None:
+        if not brief and compared == usable and (wave := _oscillation(found)) is not None:
             others = physics_findings(robot, wave.removed(found.group.logs), reduction)
             for k, own, other in zip(compared, wave.findings(robot), others, strict=True):
                 named = {(item.id, item.joint) for item in own}
                 out[k] = [*own, *(item for item in other if (item.id, item.joint) not in named)]
             break
-        found = found if brief else arbitrated(found)
         for k, own in zip(compared, findings(found), strict=True):
             out[k] += own
-        if not found.differing or any(len(some) > 1 for some in found.differing):
+        if len(found.differing) != 1:
             break
-        compared = [k for at, k in enumerate(compared) if not any(at in some for some in found.differing)]
+        compared = [k for at, k in enumerate(compared) if at not in found.differing]
     return [tuple(map(too_short_to_tell, own)) if brief else tuple(own) for own in out]
 
 
 def _oscillation(found: Explanations) -> Oscillation | None:
-    """An oscillation of one effort, if there is one and it explains more than each of the other explanations.
+    """An oscillation of one effort, if there is one and the interpretation or faults do not explain more.
 
     Far above the cut-off of the positions rounding errors of filtered efforts may look like a wave. The efforts do not contain
     it: without it they would be larger.
@@ -82,10 +75,9 @@ def _oscillation(found: Explanations) -> Oscillation | None:
     without = wave.removed(group.logs)
     if _square(without, wave.joint) > _square(group.logs, wave.joint):
         return None
-    if not (found.steps or found.several):
-        return wave
     case = replace(group, logs=without).case()
-    return wave if case is not None and gains_of(found.case, case).sum() > found.most else None
+    most = max([*(step.gain for step in found.steps[:1]), *(fault.gain for fault in found.faults)], default=0.0)
+    return wave if case is not None and found.case.gains_of(case).sum() > most else None
 
 
 def _square(logs: Logs, joint: int) -> float:

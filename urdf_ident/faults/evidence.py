@@ -12,16 +12,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..linalg import Array, BoolArray, positive
+from ..linalg import Array, positive
 from ..samples import TESTING_REVERSALS
-from .gram_fit import leverage, solved
+from .gram_fit import solved
 from .grams import DISSIPATES, EXACT, VISCOUS, Grams
 
-#: Ratio of a variance of prediction to that of the median block, above which a block has other motion than the rest: in logs of
-#: one kind of motion the ratio is 0.7 to 1.6, on the way to the first pose 5 and more.
-_NOVEL = 2.0
 #: Relative residual that unmodelled friction usually leaves, and that another interpretation may explain by chance.
 MATERIAL = 0.05
+#: Usual error of the calibration of torques, a fraction: torque constants and sensors are calibrated to a few per cent.
+CALIBRATED = 0.03
 
 
 class RigidEvidence(Grams):
@@ -93,24 +92,6 @@ def in_sample(found: Grams, effort_map: Array, weights: Array) -> Array:
     return np.asarray(np.maximum(np.sum(x * (found.gram @ x), axis=2), 0.0))
 
 
-def in_sample_each(found: Grams, kind: str, changes: Array, effort_map: Array, weights: Array) -> Array:
-    """Like :func:`in_sample` over all blocks together, for several changes of parameters with time.
-
-    Args:
-        kind: As for :meth:`Grams.changing`.
-        changes: Weight of each change in each block, shape (W, B).
-        effort_map: Factor of each logged effort in each row, shape (n², 1).
-        weights: One over the variance of each row, shape (n,).
-
-    Returns:
-        Relative residuals of the rows, as in :func:`unexplained`, shape (W, n).
-    """
-    changed = found.changing_in_all(kind, changes)
-    x = solved(changed.gram, changed.count, changed.inertial, effort_map.reshape(found.n, found.n, -1), weights)
-    squares = np.maximum(np.sum(x * (changed.gram @ x), axis=2), 0.0)[..., 0]
-    return _relative(found, squares, effort_map[:, 0])
-
-
 def unexplained(found: Grams, squares: Array, effort_map: Array) -> Array:
     """Computes the relative residual of each row.
 
@@ -121,38 +102,8 @@ def unexplained(found: Grams, squares: Array, effort_map: Array) -> Array:
     Returns:
         RMS error over the RMS of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
     """
-    return _relative(found, squares.sum(axis=0), effort_map)
-
-
-def _relative(found: Grams, squares: Array, effort_map: Array) -> Array:
-    """The same for sums of squares over all blocks, whose last axes are those of ``size_of(effort_map)``."""
-    left = np.sqrt(squares / found.count.sum())
+    left = np.sqrt(squares.sum(axis=0) / found.count.sum())
     return np.asarray(np.maximum(left, found.exact_of(effort_map)) / found.size_of(effort_map))
-
-
-def prediction_variance(found: Grams, weights: Array) -> Array:
-    """Variance of the error of each held-out block in each row, relative to that of one in a long log, shape (B, n).
-
-    Errors of the model, as of friction that depends on the position, are alike within a block, so that it counts as one sample:
-    the variance of its error is proportional to one plus its leverage (Belsley, Kuh and Welsch 1980).
-
-    Args:
-        weights: One over the variance of each row, shape (n,).
-    """
-    return 1.0 + leverage(found, weights)
-
-
-def comparable(variance: Array, spans: Array) -> BoolArray:
-    """Whether the other blocks show each row what they need to predict a span of blocks, shape (W, n).
-
-    Poses and speeds that only these blocks show, as of the way to the first of a grid of poses, have larger errors without any
-    change.
-
-    Args:
-        variance: From :func:`prediction_variance`, shape (B, n).
-        spans: Blocks of each span, 0 or 1, shape (W, B).
-    """
-    return np.asarray(spans @ variance / spans.sum(axis=1)[:, None] <= _NOVEL * np.median(variance, axis=0))
 
 
 def material(before: Array, after: Array) -> bool:

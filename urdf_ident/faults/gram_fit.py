@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..linalg import Array, positive
-from .grams import Grams
 
 #: Ridge of the friction's and of the inertials' columns, as a fraction of each column's square: large against rounding
 #: (1e-16), and for the inertials small against the columns of short offsets.
@@ -56,48 +55,3 @@ def _inertial_ridge(gram: Array, m: int, weights: Array) -> Array:
     # the coefficient of a column that a fold does not observe stays near zero
     acts = np.maximum(acts, positive(_UNSEEN * acts.max(initial=0.0)))
     return np.asarray(_RIDGE_OF_INERTIALS * acts[:, :, None] * np.eye(m))
-
-
-def new_in(found: Grams, shared: Array, square: Array, weights: Array) -> Array:
-    """Squared norm of additional columns, each of which acts in one row, orthogonal to the model's columns.
-
-    Args:
-        shared: Products of the additional columns of each row with the row's inertial and own columns, shape (W, n, p).
-        square: Their squares, shape (W, n).
-        weights: One over the variance of each row, shape (n,).
-
-    Returns:
-        Squares of the orthogonal parts, shape (W, n).
-    """
-    m, p, total = found.inertial, shared.shape[2], found.total
-    own = np.linalg.inv(_friction(total[None], found.count.sum(keepdims=True), m, p)[0])
-    inner = own @ total[:, m:p, :m]
-    summed = np.tensordot(weights, total[:, :m, :m] - total[:, :m, m:p] @ inner, axes=(0, 0))
-    inertial = np.linalg.inv(summed + _inertial_ridge(total[None], m, weights)[0])
-    drag = shared[:, :, m:].transpose(1, 0, 2)
-    beside = shared[:, :, :m].transpose(1, 0, 2) - drag @ inner
-    made = np.sum((drag @ own) * drag, axis=2) + weights[:, None] * np.sum((beside @ inertial) * beside, axis=2)
-    return np.asarray(square - made.T)
-
-
-def leverage(found: Grams, weights: Array) -> Array:
-    """Leverage of each block on its own prediction if it is held out: what no other block shows has a large one.
-
-    Args:
-        weights: One over the variance of each row, shape (n,).
-
-    Returns:
-        Variance of the prediction relative to that of a sample, summed over the block's samples, shape (B, n).
-    """
-    m, p = found.inertial, found.gram.shape[2] - found.n
-    fold, learnt, counts = found.folds
-    own = np.linalg.inv(_friction(learnt, counts, m, p))
-    inner = own @ learnt[:, :, m:p, :m]
-    summed = np.tensordot(weights, learnt[:, :, :m, :m] - learnt[:, :, :m, m:p] @ inner, axes=(0, 1))
-    inertial = np.linalg.inv(summed + _inertial_ridge(learnt, m, weights))[fold]
-    inner, block = inner[fold], found.gram
-    beside = block[:, :, :m, m:p] @ inner
-    within = block[:, :, :m, :m] - beside - beside.swapaxes(2, 3) + inner.swapaxes(2, 3) @ block[:, :, m:p, m:p] @ inner
-    return np.asarray(
-        np.einsum("bikl,bilk->bi", own[fold], block[:, :, m:p, m:p]) + weights * np.einsum("bkl,bilk->bi", inertial, within)
-    )

@@ -20,16 +20,12 @@ from .motion_samples import MotionSamples
 Own = TypeVar("Own", bound="Grams")
 #: Number of folds; each leaves out every ``FOLDS``-th block.
 FOLDS = 5
-#: Columns of :func:`friction_columns`: offset, velocity, its sign, and the dissipative ones, which are odd in the velocity.
-OFFSET, VISCOUS, COULOMB, DISSIPATES = 1, 2, 3, slice(2, 6)
+#: Columns of :func:`friction_columns`: offset, velocity, and the dissipative ones, which are odd in the velocity.
+OFFSET, VISCOUS, DISSIPATES = 1, 2, slice(2, 6)
 #: Relative residual below which a torque counts as exactly explained.
 EXACT = 5e-3
-#: Correlation of offset and smoothed sign of the velocity above which a joint moves in one direction only.
-_SWEPT = 0.6
 #: Number of columns per joint or motor, and of additional columns for springs.
 _OF_ONE, _OF_SPRINGS = 6, 3
-#: Kinds of :meth:`Grams.changing` whose columns all rows share.
-_OF_BODIES = ("payload", "zeros or inertias")
 
 
 def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ()) -> Array:
@@ -96,7 +92,6 @@ class Grams:
         scale: Scale factors by which they were divided, shape (m,).
         sizes: Root mean square of each effort about its mean, where the row's joint moves, shape (rows, efforts) [N·m or N].
         count: Samples of each block, shape (B,).
-        added: Number of columns of each row behind its :func:`friction_columns` and before the efforts.
     """
 
     gram: Array
@@ -105,7 +100,6 @@ class Grams:
     scale: Array
     sizes: Array
     count: Array
-    added: int = 0
 
     @classmethod
     def of(
@@ -115,7 +109,6 @@ class Grams:
         kept: IntArray,
         parameters: int,
         springs: Sequence[int] = (),
-        more: Sequence[Array] = (),
     ) -> Own:
         """Computes the Gram matrices of a motion.
 
@@ -124,7 +117,6 @@ class Grams:
             kept: Their indices among the inertial parameters, shape (k,).
             parameters: Number of inertial parameters.
             springs: Joints with a spring or balancer.
-            more: More friction columns of each joint, shape (N, k) each; none by default.
         """
         n = motion.q.shape[1]
         active = np.zeros(parameters, dtype=bool)
@@ -132,8 +124,7 @@ class Grams:
         seen = scale > 1e-9 * scale.max(initial=0.0)
         active[kept[seen]] = True
         scale = scale[seen]
-        own = [friction_columns(motion, i, springs) for i in range(n)]
-        frictions = np.stack([np.hstack([x, *more[i : i + 1]]) for i, x in enumerate(own)])
+        frictions = np.stack([friction_columns(motion, i, springs) for i in range(n)])
         m, p = len(scale), len(scale) + frictions.shape[2] + n
         columns = np.empty((n, len(motion), p))
         np.divide(inertial.transpose(1, 0, 2)[:, :, seen], scale, out=columns[:, :, :m])
@@ -148,12 +139,12 @@ class Grams:
         for out, end, length in zip(gram, np.cumsum(count), count, strict=True):
             rows = columns[:, end - length : end]
             np.matmul(rows.transpose(0, 2, 1), rows, out=out)
-        return cls(gram, m, active, scale, motion.sizes, count.astype(float), frictions.shape[2] - own[0].shape[1])
+        return cls(gram, m, active, scale, motion.sizes, count.astype(float))
 
     @property
     def friction_starts(self) -> list[int]:
         """:func:`column_starts` of the friction of each row, as columns of its Gram matrix."""
-        own = self.gram.shape[2] - self.n - self.inertial - self.added
+        own = self.gram.shape[2] - self.n - self.inertial
         return [self.inertial + k for k in column_starts(own)]
 
     @property
@@ -195,12 +186,6 @@ class Grams:
         """Sum over the blocks, shape (n, p, p)."""
         return np.asarray(self.gram.sum(axis=0))
 
-    @property
-    def moving(self) -> Array:
-        """Samples of each block in which each joint moves, shape (B, n)."""
-        offset = self.inertial + OFFSET
-        return np.asarray(self.gram[:, :, offset, offset])
-
     @cached_property
     def folds(self) -> tuple[IntArray, Array, Array]:
         """Fold of each block, shape (B,), and training data of each fold: Gram matrices (F, n, p, p), sample counts (F,)."""
@@ -210,115 +195,6 @@ class Grams:
         samples = self.count.sum() - np.array([self.count[k::count].sum() for k in range(count)])
         return fold, learnt, samples
 
-    def both_ways(self, acts: Array) -> BoolArray:
-        """Returns whether joints move in both directions in some blocks, shape (W, n); False for joints at rest.
-
-        Otherwise offset, Coulomb friction and torques that depend on the position are collinear there.
-
-        Args:
-            acts: Weight of each block, shape (W, B), 0 to 1.
-        """
-        at = np.array([self.inertial + OFFSET, self.inertial + COULOMB])
-        own = np.tensordot(acts, self.gram[:, :, at[:, None], at], axes=1)
-        sizes = np.sqrt(own[..., 0, 0] * own[..., 1, 1])
-        return np.asarray((np.abs(own[..., 0, 1]) < _SWEPT * sizes) & (own[..., 0, 0] > 0))
-
     def summed(self: Own) -> Own:
         """Returns all blocks summed to one, for use without folds."""
         return replace(self, gram=self.total[None], count=self.count.sum(keepdims=True))
-
-    def of_blocks(self: Own, select: BoolArray) -> Own:
-        """Selects blocks.
-
-        Args:
-            select: Mask, shape (B,).
-
-        Returns:
-            Their Gram matrices; the efforts' sizes remain those of all blocks.
-        """
-        return replace(self, gram=self.gram[select], count=self.count[select])
-
-    def changing(self: Own, kind: str, weight: Array) -> Own:
-        """Returns the same samples with additional columns for parameters that change with time.
-
-        Args:
-            kind: ``"payload"``: the last body's inertial parameters; ``"zeros or inertias"``: all bodies';
-                ``"friction"``: offset, viscous and Coulomb friction of every joint; ``"offset"``: its offset alone;
-                ``"gain"``: a fraction of each effort. A joint's own parameters do not change if the weight is the same in all
-                blocks in which it moves: a gain would explain its effort by itself.
-            weight: Weight of the change in each block, shape (B,).
-        """
-        beside, within = self._products(kind)
-        w = (weight[:, None] * self._changes(kind, weight[None])[0])[:, :, None, None]
-        return self._with_columns(kind in _OF_BODIES, self.gram, w * beside, w**2 * within)
-
-    def with_shared_column(self: Own, made: Array, weight: Array) -> Own:
-        """Returns the same samples with one more inertial column, the last, that is a combination of the columns of each row.
-
-        Args:
-            made: The combination, shape (n, p).
-            weight: Its weight in each block, shape (B,).
-        """
-        beside = weight[:, None, None] * np.einsum("iq,biqp->bip", made, self.gram)
-        within = weight[:, None] * np.einsum("bip,ip->bi", beside, made)
-        return self._with_columns(True, self.gram, beside[:, :, None], within[:, :, None, None])
-
-    def changing_in_all(self: Own, kind: str, weights: Array) -> Own:
-        """Like :meth:`changing`, summed over the blocks, for several changes: enough for in-sample errors, and much faster.
-
-        Args:
-            kind: As for :meth:`changing`.
-            weights: Weight of each change in each block, shape (W, B).
-
-        Returns:
-            Grams with the additional columns; the first axis is the change instead of the block.
-        """
-        beside, within = self._products(kind)
-        own = self._changes(kind, weights)[:, :, None, None]
-        once, twice = own * np.tensordot(weights, beside, axes=1), own * np.tensordot(weights**2, within, axes=1)
-        changed = self._with_columns(kind in _OF_BODIES, self.total, once, twice)
-        return replace(changed, count=np.full(len(weights), self.count.sum()))
-
-    def _changes(self, kind: str, weights: Array) -> BoolArray:
-        """Rows in which parameters of a kind change: of bodies all, else those with different weights in motion, (W, n)."""
-        if kind in _OF_BODIES:
-            return np.ones((len(weights), self.n), dtype=bool)
-        moving, weight = self.moving > 0, weights[:, :, None]
-        lowest, highest = np.where(moving, weight, np.inf).min(axis=1), np.where(moving, weight, -np.inf).max(axis=1)
-        return np.asarray(lowest < highest)
-
-    def _products(self, kind: str) -> tuple[Array, Array]:
-        """Products of each row's columns of a kind with all columns, shape (B, n, k, p), and with each other, (B, n, k, k)."""
-        n, m, row = self.n, self.inertial, np.arange(self.n)[:, None]
-        p = self.gram.shape[2] - n
-        columns = {
-            "payload": np.flatnonzero(np.flatnonzero(self.active) >= len(self.active) - 10),
-            "zeros or inertias": np.arange(m),
-            "friction": np.arange(m + 1, m + 5),
-            "offset": np.array([m + OFFSET]),
-            "gain": p + row,
-        }[kind]
-        columns = np.broadcast_to(columns, (n, columns.shape[-1]))
-        size = self.size[:, None, None] if kind == "gain" else 1.0
-        beside = self.gram[:, row, columns]
-        within = beside[:, row[:, :, None], np.arange(columns.shape[1])[:, None], columns[:, None]]
-        return beside / size, within / size**2
-
-    def _with_columns(self: Own, inertial: bool, gram: Array, beside: Array, within: Array) -> Own:
-        """Inserts columns, inertial ones or each row's own, into Gram matrices, shape (..., n, p, p).
-
-        Args:
-            beside, within: Products of the new columns, as from :meth:`_products`, shapes (W, n, k, p) and (W, n, k, k).
-        """
-        count, n, k, p = beside.shape
-        at = self.inertial if inertial else p - n
-        out, new = np.empty((count, n, p + k, p + k)), slice(at, at + k)
-        out[:, :, new, new] = within
-        both = ((slice(at), slice(at)), (slice(at, None), slice(at + k, None)))
-        for old, place in both:
-            out[:, :, new, place] = beside[..., old]
-            out[:, :, place, new] = beside[..., old].swapaxes(2, 3)
-            for other, there in both:
-                out[:, :, place, there] = gram[..., old, other]
-        more = (k, 0) if inertial else (0, k)
-        return replace(self, gram=out, inertial=self.inertial + more[0], added=self.added + more[1])

@@ -175,11 +175,6 @@ class MotionSamples:
         """
         return self.along([direction], _signs_of)[0]
 
-    def in_order(self) -> MotionSamples:
-        """Returns the same samples in contiguous blocks of time, for what changes along a log."""
-        block = _blocks(self.log, int(self.block.max()) + 1)
-        return self if np.array_equal(block, self.block) else replace(self, block=block)
-
     def by_motion(self) -> MotionSamples:
         """Returns the same samples with motion that a log repeats in the block of its first occurrence."""
         shown = np.arange(len(self))
@@ -191,12 +186,6 @@ class MotionSamples:
             return self
         block = _spread(self.log[new], _blocks(self.log[new], int(self.block.max()) + 1), self.v[new])
         return replace(self, block=np.unique(block, return_inverse=True)[1][place])
-
-    def in_finer_blocks(self, least: int) -> MotionSamples:
-        """Returns the same samples in blocks of which each log has at least so many, for what is in one log alone."""
-        wanted = least * len(np.unique(self.log))
-        block = self.block if int(self.block.max()) + 1 >= wanted else _spread(self.log, _blocks(self.log, wanted), self.v)
-        return self if block is self.block else replace(self, block=block)
 
     def before_low_pass(self, first: float, second: float, derivatives: tuple[Array, Array]) -> MotionSamples:
         """Returns the motion before a low-pass ``1 / (1 + first s + second s²)`` of the positions.

@@ -19,14 +19,13 @@ from ..model.rigid_bodies import regressor
 from ..samples import TESTING_REVERSALS
 from ..units import percent
 from .case import Case
-from .evidence import of_fewer
+from .evidence import CALIBRATED, of_fewer
+from .fault_wording import LIKE_LESS_GRAVITY, OR_ALIKE, gravity_words
 from .grams import EXACT
 from .load_friction import TRUSTED, LoadedFit
-from .small_faults.wording import LIKE_LESS_GRAVITY, OR_ALIKE, gravity_words
 
-#: Least distance in standard errors from a part that friction explains (a level of 0.3 %), and usual error of the calibration
-#: of torques, a fraction.
-_ERRORS, _CALIBRATED = 3.0, 0.03
+#: Least distance in standard errors from a part that calibration explains: a level of 0.3 %.
+_ERRORS = 3.0
 #: Size, relative to gravity and efforts, below which friction and offsets absorb gravity, as on a vertical slide, or rotors the
 #: rest of the torque; singular values of friction columns, relative to the largest, that count as zero.
 _ABSORBED, _DEPENDENT = 1e-3, 1e-7
@@ -91,7 +90,7 @@ def estimated(case: Case) -> GravityPart | None:
     if found.spread > USUAL_ERROR:
         return None
     part, error = float(found.sizes[1]), float(found.errors[1])
-    beyond = max(abs(part) - _CALIBRATED, 0.0) / error
+    beyond = max(abs(part) - CALIBRATED, 0.0) / error
     return GravityPart(part, error, float(of_fewer(beyond, case.turns, len(np.unique(block)))))
 
 

@@ -12,23 +12,20 @@ from ..samples import FEWEST_REVERSALS
 from .against_urdf import against_the_urdf
 from .candidates import Interpretation
 from .case import Case
-from .changes.wording import changes, differs, worse_explained
-from .corrections import of_fault
+from .change_wording import changes, differs, worse_explained
 from .explanations import Explanations
+from .fault_wording import fault_finding
 from .hypotheses import Step, open_clock, open_scales, search
 from .part_of_gravity import part_of_gravity
-from .small_faults.wording import small_fault
 from .tip_forces import tip_force
 from .wording import SEVERE, doubt, named, open_scale, open_time
 
 #: Relative residual of the moving joints up to which it is noise and unmodelled friction: an eighth of the torque's square.
 _SOUND = 0.35
-#: Changes whose additional torque is each joint's own.
-_OF_ONE_JOINT = {"friction", "contact"}
 
 
 def findings(found: Explanations) -> list[list[Judgement]]:
-    """Reports what remains of the explanations.
+    """Reports what was found.
 
     Returns:
         Findings of each log of the group: only those of the differing ones where logs differ.
@@ -38,44 +35,30 @@ def findings(found: Explanations) -> list[list[Judgement]]:
 
 def _of_differing(found: Explanations) -> list[list[Judgement]]:
     """How the logs that differ from the others do, and what is wrong with each by itself."""
-    robot = found.group.robot
+    robot, differing = found.group.robot, found.differing
     out: list[list[Judgement]] = [[] for _ in found.group.logs]
-    for some in found.differing:
-        for k, (kind, gain, joint) in some.items():
-            case = found.group.some([k]).case()
-            own = () if case is None else _downgraded(case, _steps_in_words(robot, case, *search(case)))
-            differing = differs(robot, kind, gain, joint, len(some) == 1, own)
-            out[k] = [*_downgraded(found.case, [differing], FEWEST_REVERSALS * len(out)), *own]
+    for k, fault in differing.items():
+        case = found.group.some([k]).case()
+        own = () if case is None else _downgraded(case, _steps_in_words(robot, case, *search(case)))
+        judgement = differs(robot, fault, len(differing) == 1, own)
+        out[k] = [*_downgraded(found.case, [judgement], FEWEST_REVERSALS * len(out)), *own]
     return out
 
 
 def _of_all(found: Explanations) -> list[list[Judgement]]:
-    robot, steps = found.group.robot, found.steps
-    common = _downgraded(found.case, _of_interpretation(found))
+    robot, common = found.group.robot, _downgraded(found.case, _of_interpretation(found))
     reported = {(item.id, item.joint) for item in common}
-    small = [] if steps or not found.small else [small_fault(robot, found.small)]
-    small = [item for item in small if (item.id, item.joint) not in reported]
-    force = None if steps or _grave(common) else _force(found, bool(small))
-    out = []
-    for k, change in enumerate(found.changed):
-        varying = [] if steps or change is None else [changes(robot, change)]
-        worse = [worse_explained(robot, *found.outlying[k])] if k in found.outlying else []
-        own = small if not found.small or not found.small[0].logs or k in found.small[0].logs else []
-        out.append([*common, *([] if force is None else [force]), *(own + varying if found.lasting else varying + own), *worse])
+    out = [list(common) for _ in found.group.logs]
+    for fault in found.faults:
+        item = changes(robot, fault) if fault.family.change else fault_finding(robot, fault)
+        for k in range(len(out)) if fault.when.log is None else [fault.when.log]:
+            out[k] += [item] if (item.id, item.joint) not in reported else []
+    if not (found.steps or found.faults or _grave(common)) and found.case.turns >= FEWEST_REVERSALS:
+        force = tip_force(found.case)
+        out = [[*own, *([] if force is None else [force])] for own in out]
+    for k, outlier in found.outlying.items():
+        out[k].append(worse_explained(robot, *outlier))
     return out
-
-
-def _force(found: Explanations, small: bool) -> Judgement | None:
-    """A force on the last link that what was found, if anything, does not explain: of one joint each, it may be part of it.
-
-    Args:
-        small: Whether a small fault is reported.
-    """
-    case, first = found.case, found.small[0] if small else None
-    of_one_joint = first is None or (first.joints and not first.id.entry.geometric)
-    if case.turns < FEWEST_REVERSALS or not of_one_joint or {own.kind for own in found.changed if own} - _OF_ONE_JOINT:
-        return None
-    return tip_force(case if first is None else of_fault(first)(case, found.group.logs))
 
 
 def _grave(found: Sequence[Judgement]) -> bool:
@@ -89,9 +72,8 @@ def _of_interpretation(found: Explanations) -> tuple[Judgement, ...]:
     if steps and not steps[-1].decided and not weak:
         return _steps_in_words(robot, case, interpretation, steps)
     loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
-    explained = of_fault(found.small[0])(case, found.group.logs) if found.small and not steps else case
-    reported = against_the_urdf(robot, explained, interpretation, loaded, found.group.noise)
-    if not (reported or steps or found.several):
+    reported = against_the_urdf(robot, found.corrected, interpretation, loaded, found.group.noise)
+    if not (reported or steps or found.faults):
         reported = part_of_gravity(case)
     out = _before_parts(_steps_in_words(robot, case, interpretation, steps[:-1] if weak and reported else steps), reported)
     if steps:

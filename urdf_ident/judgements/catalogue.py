@@ -33,7 +33,6 @@ class Entry:
         of_all: Whether it is of the whole log, and not selected among joints.
         geometric: Whether it is of positions or axes, so that its effect is proportional to its size only where that is small.
         placement: Whether it is another placement of an axis, which has two parameters.
-        scales: Whether it is a scale of efforts, or of their gravity.
         explains_all: Whether all else follows from it where it refuses a result.
     """
 
@@ -53,7 +52,6 @@ class Entry:
     of_all: bool = False
     geometric: bool = False
     placement: bool = False
-    scales: bool = False
     explains_all: bool = False
 
 
@@ -540,7 +538,6 @@ class Id(str, Enum):
         message="{size}the gravity torque of the URDF is missing from the efforts",
         cause="efforts without gravity",
         test="hold the robot still: the efforts must carry it",
-        scales=True,
         settings=("robot.gravity",),
     )
     EFFORT_SCALE = Entry(
@@ -554,7 +551,6 @@ class Id(str, Enum):
         test="give drive.gain, or log a known payload",
         of_payload=True,
         with_pose=True,
-        scales=True,
         settings=("drive.gain",),
     )
     EFFORT_SCALE_OPEN = Entry(

@@ -1,4 +1,4 @@
-"""Messages of changes along a log (:mod:`.stationarity`), and of logs that differ from the others."""
+"""Messages of changes along a log, and of logs that differ from the others."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...judgements.catalogue import Id, Severity
-from ...judgements.judgement import Judgement, Remedy
-from ...model.robot import Robot
-from ..wording import SEVERE
-from .change import GAIN_BY_LOG, SCALE_BY_LOG, Change
+from ..judgements.catalogue import Id, Severity
+from ..judgements.judgement import Judgement, Remedy
+from ..model.robot import Robot
+from .score_test import Fault
+from .wording import SEVERE
 
 #: Id, text and remedy of each kind of change.
 _CHANGES = {
@@ -18,8 +18,6 @@ _CHANGES = {
     "friction": (Id.EFFORT_DRIFT, "friction or offset", "warm the robot up first, or record it again"),
     "gain": (Id.EFFORT_DRIFT, "the scale of the efforts", "check the sensor, or record it again"),
     "scale": (Id.EFFORT_DRIFT, "the scale of all efforts", "check the sensors or amplifiers, or record it again"),
-    SCALE_BY_LOG: (Id.EFFORT_DRIFT, "the scale of all efforts", "warm the amplifiers up first, check them, or record again"),
-    GAIN_BY_LOG: (Id.EFFORT_DRIFT, "the scale of the efforts", "warm the amplifiers up first, check them, or record again"),
     "everything": (
         Id.LOG_DIFFERS,
         "more than one of load, friction, zeros and scales",
@@ -34,45 +32,36 @@ _CHANGES = {
 }
 
 
-def changes(robot: Robot, change: Change) -> Judgement:
-    """Builds the finding of a change along a log.
-
-    Args:
-        change: The change, with its kind and place.
-    """
-    id, what, remedy = _CHANGES[change.kind]
-    when = (
-        "drifts from the first log to the last"
-        if change.kind in (SCALE_BY_LOG, GAIN_BY_LOG)
-        else "drifts along the log"
-        if change.drift
-        else f"acts from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
-    )
-    if change.kind in ("payload", "friction", "gain") and not change.drift:
-        when = f"differs from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
-    joint = robot.joints[change.joint]
-    others = tuple(item[0] for kind, item in _CHANGES.items() if kind != change.kind)
+def changes(robot: Robot, fault: Fault) -> Judgement:
+    """Builds the finding of a change along a log, or from log to log."""
+    (id, what, remedy), when = _CHANGES[fault.family.change], fault.when
+    part = f"from {100 * when.begin:.0f} to {100 * when.end:.0f} % of the motion"
+    if when.drift:
+        words = "drifts from the first log to the last" if when.by_log else "drifts along the log"
+    else:
+        words = f"acts {part}" if id is Id.CONTACT else f"differs {part}"
+    others = tuple(item[0] for kind, item in _CHANGES.items() if kind != fault.family.change)
     return Judgement(
         id,
-        f"{what} {when}, most on this joint",
+        f"{what} {words}, most on this joint",
         Remedy(remedy),
-        joint=joint,
-        size=change.gain,
-        certainty=float(1 - np.exp(-4 * change.gain)),
+        joint=robot.joints[fault.joint],
+        size=fault.gain,
+        certainty=float(1 - np.exp(-4 * fault.gain)),
         candidates=tuple(dict.fromkeys((id, *others))),
         severity="warning",
     )
 
 
-def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: Sequence[Judgement]) -> Judgement:
+def differs(robot: Robot, fault: Fault, alone: bool, own: Sequence[Judgement]) -> Judgement:
     """Builds the finding of a log that is inconsistent with the others.
 
     Args:
-        kind: What differs: payload, friction or gain.
-        gain: How much worse one common set of parameters fits, as a sum of logarithms.
-        joint: The joint with the largest difference.
+        fault: What differs: payload, friction, zeros or gains.
         alone: Whether it is the only inconsistent log.
+        own: What is wrong with the log by itself.
     """
+    kind, gain, joint = fault.family.change, fault.gain, fault.joint
     severity: Severity = "refused" if gain > 2 * SEVERE else "warning"
     certainty = float(1 - np.exp(-4 * gain))
     what = _CHANGES[kind][1]

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...linalg import Array, IntArray
-from ...parallel import each
-from ...signals.filters import lowpass
-from ..thinned_logs import Logs, ThinnedPiece, thinned
+from ..linalg import Array, IntArray
+from ..parallel import each
+from ..signals.filters import lowpass
+from .thinned_logs import Logs, ThinnedPiece, thinned
 
 #: Travel relative to a joint's range that does not yet count as a reversal.
 _TURNED = 2e-3

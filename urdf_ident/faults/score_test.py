@@ -1,0 +1,399 @@
+"""One test of all families of faults: scores of the mixed model, judged by their scatter between blocks of time.
+
+The score of a family is the product of its columns with what the null model leaves of the efforts (Rao 1948); no family needs
+a fit of its own. Misfit is alike within a stretch of time, so that a size is compared with the scatter of the scores between
+blocks about it, as in cluster-robust inference (Cameron and Miller 2015). That of a window is compared with all other blocks.
+A family is significant if its probability by chance, times the number of all that were tested, is below one level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..linalg import Array, IntArray, lstsq, orthogonal_part, rms
+from ..samples import turns
+from .candidates import Interpretation
+from .case import Case
+from .evidence import CALIBRATED
+from .families import FaultFamily, changes, faults
+from .grams import EXACT
+from .linearized import LinearizedCase
+from .motion_samples import COMPARED
+from .null_model import NullModel
+from .thinned_logs import Logs
+
+#: Probability that any family is significant in sound logs.
+LEVEL = 3e-3
+#: Least gain, and least change of the model's torques over the error that remains: what is smaller does not matter.
+_GAIN, _MATTERS = 0.12, 0.5
+#: Least share of a change: friction that the model lacks differs by 5 % of an effort (:data:`.evidence.MATERIAL`) in some.
+_SHARE = 0.1
+#: Fraction of the best gain from which another family explains as much.
+RIVAL = 0.7
+#: Blocks of time of all logs together, and fewest of a log whose windows are tested; largest part of a log in a window.
+_BLOCKS, _FEWEST, _MOST = 45, 5, 0.6
+#: Number of significant scores whose gains are computed.
+_CLOSE = 30
+#: Number of faults whose held-out gains are computed.
+_HELD_OUT = 6
+#: Part of a column's square that the model must leave for its size to be determined.
+_DETERMINED = 1e-5
+#: Number of faults that are searched for, one after the other.
+_ROUNDS = 3
+#: Size of a geometric fault [1, rad or m] above which its effect is not linear.
+_FIRST_ORDER = 0.5
+
+
+@dataclass(frozen=True)
+class When:
+    """When a fault acts.
+
+    Attributes:
+        begin, end: Fractions of the log's motion.
+        log: The log in which it acts, or None for all of them.
+        drift: Whether it grows along each log, or, if it is by log, from the first log to the last.
+    """
+
+    begin: float = 0.0
+    end: float = 1.0
+    log: int | None = None
+    drift: bool = False
+    by_log: bool = False
+
+    @property
+    def window(self) -> bool:
+        """Whether it is a part of a log."""
+        return self.end - self.begin < 1.0
+
+
+ALWAYS = When()
+
+
+@dataclass(frozen=True, eq=False)
+class Fault:
+    """A fault that was found.
+
+    Attributes:
+        size: In the unit of its family.
+        chance: Probability of as large a score, times the number of tests.
+        gain: Gain in the sum of the logarithms of the rows' residuals without random effects, while it acts.
+        rank: Gain in the quasi-likelihood of the mixed model less the Bayesian information criterion's penalty, where each
+            block of a joint counts as one sample.
+        left: Relative residuals of the joints without and with it and without random effects, while it acts, shape (2, n).
+        matters: RMS change of a joint's torques of bodies and simple friction by its correction, over the error that remains;
+            the largest of the joints.
+        share: Torques by which it changes each joint over its effort, RMS while it acts; root of the sum of squares.
+        effect: What corrects it if added to the efforts, shape (N, n) [N·m or N].
+        rivals: Others that explain as much.
+    """
+
+    family: FaultFamily
+    when: When
+    size: float
+    chance: float
+    gain: float
+    rank: float
+    left: Array
+    matters: float
+    share: float
+    effect: Array
+    rivals: tuple[Fault, ...] = ()
+
+    @property
+    def joint(self) -> int:
+        """The joint that shows it most."""
+        return self.family.joints[0] if self.family.joints else self.joint_explained
+
+    @property
+    def joint_explained(self) -> int:
+        """The joint whose effort it explains most of."""
+        return int(np.argmax(self.left[0] / self.left[1]))
+
+    @property
+    def far(self) -> bool:
+        """Whether its effect is not linear in the size, which is then unknown."""
+        return self.family.id.entry.geometric and self.family.slope * abs(self.size) > _FIRST_ORDER
+
+    @property
+    def material(self) -> bool:
+        """Whether it matters for the model, beyond calibration errors; a change beyond what unmodelled friction may change."""
+        least = _SHARE if self.family.change else 0.0 if self.family.id.entry.geometric else CALIBRATED
+        return self.gain > _GAIN and self.matters > _MATTERS and self.share > least
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """Scores of one family at several times.
+
+    Attributes:
+        support: Squares of the whitened sizes, shape (T,): twice the gain in log-likelihood, times the noise's variance.
+        numbers: Numbers of which the sizes consist, shape (T,); 0 where they are not determined.
+        scatter: Variances of the scores between blocks about these sizes, shape (T,).
+        free: Degrees of freedom of the scatter, shape (T,).
+        columns: Returns the whitened columns at one of the times, those of the guard, and the coefficients.
+    """
+
+    family: FaultFamily
+    whens: Sequence[When]
+    support: Array
+    numbers: Array
+    scatter: Array
+    free: Array
+    columns: Callable[[int], tuple[Array, Array, Array]]
+
+
+def find_faults(case: Case, logs: Logs) -> list[Fault]:
+    """Searches for faults by forward selection: the best that is significant and matters, then the next beside it.
+
+    Args:
+        case: The samples of the logs as logged.
+        logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
+
+    Returns:
+        The faults, in the order in which they were found.
+    """
+    at, out = LinearizedCase.of(case), list[Fault]()
+    lasting, temporary = list(faults(at, logs)), list(changes(at))
+    windows, found = _windows(at), np.empty((len(at.samples), at.n, 0))
+    for _ in range(_ROUNDS):
+        null = NullModel.of(at, found)
+        scores = [item for family in lasting if (item := _lasting(at, null, family, windows[0])) is not None]
+        prior = _usual_scatter(scores)
+        # what a delay or a filter leaves varies with the motion, as a change does; and what a change leaves is another
+        some = [] if any(item.family.elsewhere or item.family.change for item in out) else temporary
+        scores += [_temporary(at, null, family, *windows) for family in some]
+        penalty = np.log((int(at.block.max()) + 1) * len(at.moving))
+        promising = sorted(_significant(scores, *prior, penalty), key=lambda entry: -entry[0])[:_CLOSE]
+        tested = [_fault(at, null, item, t, chance, rank) for rank, chance, item, t in promising]
+        tested = sorted((item for item in tested if item.material), key=lambda item: -item.rank)
+        # a change has no held-out blocks like those in which it acts
+        tested = [item for item in tested[:_HELD_OUT] if item.family.change or _gain_held_out(case, out, item) > _GAIN]
+        if not tested:
+            break
+        best = tested[0]
+        out.append(replace(best, rivals=tuple(item for item in tested[1:] if item.rank > RIVAL * best.rank)))
+        lasting = [family for family in lasting if not _left_by(best.family, family)]
+        if best.when.log is not None and not best.when.window:  # the others are examined without this log
+            break
+        guard = [best.family.guard] if best.family.guard.size else []
+        columns = [*guard, best.family.columns] if best.when == ALWAYS else [best.effect[:, :, None]]
+        found = np.concatenate([found, *columns], axis=2)
+    return out
+
+
+def _left_by(named: FaultFamily, family: FaultFamily) -> bool:
+    """Whether what the first-order correction of a fault leaves may look like another: positions or axes of one joint."""
+    return named.id.entry.geometric and family.id.entry.geometric and bool({*named.joints} & {*family.joints})
+
+
+def _gain_held_out(case: Case, known: Sequence[Fault], fault: Fault) -> float:
+    """Gain of a fault's correction beside those that were found, without random effects, mean over held-out blocks in which it
+    acts: the sum of squares would be that of the one which extrapolates most."""
+    before = case.with_more(sum((item.effect for item in known), start=np.zeros(1)))
+    logged, squares = Interpretation.as_logged(case.robot.n), []
+    for some in (before, before.with_more(fault.effect)):  # over one size: a correction changes the efforts themselves
+        squares.append(some.judge(logged).squares * (some.evidence(logged).size / case.evidence(logged).size) ** 2 + EXACT**2)
+    gains = 0.5 * np.log(squares[0] / squares[1]).sum(axis=1)
+    return float(np.mean(gains if fault.when.log is None else gains[case.sampled(0.0).log_of_block == fault.when.log]))
+
+
+def _usual_scatter(scores: Sequence[_Scores]) -> tuple[float, float]:
+    """Variance of block scores that families have in common, and the degrees of freedom it is worth (Smyth 2004).
+
+    These are at most those of one family: all scores are functions of the same residuals.
+    """
+    from scipy.special import digamma, polygamma
+
+    scatter, free = (np.concatenate([getattr(item, name)[item.numbers > 0] for item in scores]) for name in ("scatter", "free"))
+    if len(scatter) < 2:
+        return 1.0, 0.0
+    logs = np.log(scatter) - digamma(free / 2) + np.log(free / 2)
+    beyond = max(float(np.var(logs, ddof=1) - np.mean(polygamma(1, free / 2))), 1e-3)
+    worth = min(2 / beyond, float(np.median(free)))  # trigamma(d / 2) is nearly 2 / d
+    return float(np.exp(np.mean(logs) + digamma(worth / 2) - np.log(worth / 2))), worth
+
+
+def _significant(
+    scores: Sequence[_Scores], usual: float, worth: float, penalty: float
+) -> Iterator[tuple[float, float, _Scores, int]]:
+    """Scores beyond chance, with their rank and the probability of as large a one among all."""
+    from scipy.special import fdtrc
+
+    tests = {
+        change: sum(2 * np.count_nonzero(item.numbers) for item in scores if bool(item.family.change) == change)
+        for change in (True, False)
+    }
+    for item in scores:  # faults and changes, of which windows are many, have half of the level each
+        numbers = np.maximum(item.numbers, 1)
+        scatter = (worth * usual + item.free * item.scatter) / (worth + item.free)
+        chance = tests[bool(item.family.change)] * fdtrc(numbers, worth + item.free, item.support / numbers / scatter)
+        for t in map(int, np.flatnonzero((chance < LEVEL) & (item.numbers > 0))):
+            yield float(item.support[t] / scatter[t] - penalty * numbers[t]), float(chance[t]), item, t
+
+
+def _lasting(at: LinearizedCase, null: NullModel, family: FaultFamily, epoch: IntArray) -> _Scores | None:
+    """Scores of a fault throughout all logs, where repetitions of a motion are one block, and in single ones.
+
+    Args:
+        epoch: Finer blocks of time, for single logs.
+    """
+    samples, logs = at.samples, np.unique(at.samples.log)
+    single = 1 < len(logs) <= COMPARED and not (family.id.entry.placement or family.elsewhere or family.each)
+    whens = [ALWAYS] * family.lasting + [When(log=int(k)) for k in logs if single]
+    guard = family.guard if family.guard.size else np.empty((len(samples), at.n, 0))
+    whole, known = null.whitened(np.concatenate([guard, family.columns], axis=2)[:, at.moving]), guard.shape[2]
+    kept, made = list[When](), list[tuple[Array, Array, Array]]()
+    statistics = list[tuple[float, float, float, float]]()
+    for when in whens:
+        block = at.block if when.log is None else epoch
+        both = whole if when.log is None else whole * (samples.log == when.log)[None, :, None]
+        beside = null.beside(both)
+        beside_guard, some, beside = beside[:, :, :known], both[:, :, known:], beside[:, :, known:]
+        square = np.einsum("ank,ank->k", some, some)
+        if known:
+            given = both[:, :, :known]
+            K = lstsq(_products(given, beside_guard), _products(given, beside), 1e-9)[0]
+            some, beside = some - given @ K, beside - beside_guard @ K
+        inverse, determined = _inverse(_products(some, beside), square)
+        numbers = int(determined)
+        if not numbers:
+            continue
+        x = inverse @ _products(beside, null.residual[:, :, None])[:, 0]
+        if family.sense * x[0] > 0:
+            continue
+        sizes, turned = np.linalg.eigh(inverse)
+        unit = beside @ (turned[:, -numbers:] * np.sqrt(np.maximum(sizes[-numbers:], 0.0)))
+        size = _products(unit, null.residual[:, :, None])[:, 0]
+        about = _by_block((unit * (null.residual - unit @ size)[:, :, None]).sum(axis=0), block)
+        share = _by_block(np.sum(unit**2, axis=(0, 2))[:, None], block)[:, 0]
+        free = min(share.sum() ** 2 / np.sum(share**2), max(at.case.turns, 2.0)) - 1
+        scatter = np.sum(about**2) / numbers * len(share) / max(len(share) - 1, 1)
+        statistics.append((float(size @ size), numbers, max(float(scatter), null.noise), max(free, 1.0)))
+        kept.append(when)
+        made.append((both[:, :, known:], both[:, :, :known], x))
+    if not kept:
+        return None
+    support, count, scatters, frees = np.array(statistics).T
+    return _Scores(family, kept, support, count, scatters, frees, made.__getitem__)
+
+
+def _temporary(
+    at: LinearizedCase, null: NullModel, family: FaultFamily, epoch: IntArray, whens: Sequence[When], weights: Array
+) -> _Scores:
+    """Scores of a change in windows, in single logs, and as a drift, each compared with all other blocks.
+
+    Args:
+        epoch: Block of each sample.
+        weights: Weight of each change in each block, shape (T, B).
+    """
+    columns, blocks = null.whitened(family.columns[:, at.moving]), weights.shape[1]
+    acts = (epoch[:, None] == np.arange(blocks)).astype(float)
+    count = columns.shape[2]
+    parts = (columns[:, :, None, :] * acts[None, :, :, None]).reshape(*columns.shape[:2], -1)
+    beside = null.beside(parts)
+    information = _products(parts, beside).reshape(blocks, count, blocks, count)
+    score = _products(parts, null.residual[:, :, None]).reshape(blocks, count)
+    along = np.tensordot(weights, information, axes=(1, 2))  # shape (T, B, k, l)
+    square = np.einsum("ank,ank->k", columns, columns) / blocks
+    inverse, numbers = _inverse(np.einsum("tb,tbkl->tkl", weights, along), square * np.sum(weights**2, axis=1)[:, None])
+    total = weights @ score
+    x = (inverse @ total[:, :, None])[:, :, 0]
+    about = score - (along @ x[:, None, :, None])[..., 0]
+    sizes, axes = np.linalg.eigh(information[range(blocks), :, range(blocks)])
+    seen = sizes > _DETERMINED * max(float(sizes.max()), 1e-12)
+    of_blocks = np.einsum("bkl,tbk->tbl", axes, about) ** 2 * (seen / np.where(seen, sizes, 1.0))
+    scatter = np.maximum(of_blocks.sum(axis=(1, 2)) / np.maximum(seen.sum() - numbers, 1), null.noise)
+    free = np.full(len(weights), max(min(blocks, max(at.case.turns, 2.0)) - 2.0, 1.0))
+    acting = np.any(columns != 0, axis=1)
+    if count > 1 and np.array_equal(acting, np.eye(len(acting), count)):  # what friction leaves is each row's own
+        own = np.maximum(x * total, 0.0)
+        free *= own.sum(axis=1) ** 2 / np.maximum(np.sum(own**2, axis=1), 1e-12)
+    for j in family.joints:  # what a leg leaves unexplained looks like a change in as many legs as it has numbers
+        turned = np.bincount(epoch[turns(at.samples.v[:, j])[0]], minlength=blocks)
+        numbers = np.where((weights != 0) @ turned >= count, numbers, 0)
+
+    def made(t: int) -> tuple[Array, Array, Array]:
+        return columns * (acts @ weights[t])[None, :, None], columns[:, :, :0], x[t]
+
+    return _Scores(family, whens, np.sum(x * total, axis=1), numbers, scatter, free, made)
+
+
+def _windows(at: LinearizedCase) -> tuple[IntArray, list[When], Array]:
+    """Block of each sample, in order of time, when changes act, and their weight in each block, shape (T, B)."""
+    samples = at.samples
+    logs = np.unique(samples.log)
+    each = max(1, round(_BLOCKS / len(logs)))
+    epoch, whens = np.empty(len(samples), dtype=np.int64), list[tuple[When, Array]]()
+    for k, log in enumerate(logs):
+        mine = np.flatnonzero(samples.log == log)
+        epoch[mine] = k * each + np.arange(len(mine)) * each // len(mine)
+    number = np.arange(each * len(logs))
+    if each > 1:
+        whens.append((When(drift=True), (number % each + 0.5) / each - 0.5))
+    if len(logs) > 2:
+        whens.append((When(drift=True, by_log=True), number // each / (len(logs) - 1) - 0.5))
+    for k, log in enumerate(map(int, logs)):
+        if len(logs) > 1:
+            whens.append((When(log=log), (number // each == k).astype(float)))
+        for first in range(each if each >= _FEWEST else 0):
+            for last in range(first + 1, min(each, first + int(_MOST * each)) + 1):
+                acts = (number >= k * each + first) & (number < k * each + last)
+                whens.append((When(first / each, last / each, log), acts.astype(float)))
+    return epoch, [when for when, _ in whens], np.array([weight for _, weight in whens])
+
+
+def _inverse(information: Array, square: Array) -> tuple[Array, Array]:
+    """Inverse of information matrices where they determine sizes, shape (..., k, k), and how many these are, shape (...)."""
+    scale = 1 / np.sqrt(np.maximum(square, 1e-12))
+    scaled = (information + information.swapaxes(-1, -2)) / 2 * scale[..., :, None] * scale[..., None, :]
+    sizes, axes = np.linalg.eigh(scaled)
+    seen = sizes > _DETERMINED
+    inverse = (axes * (seen / np.where(seen, sizes, 1.0))[..., None, :]) @ axes.swapaxes(-1, -2)
+    return inverse * scale[..., :, None] * scale[..., None, :], seen.sum(axis=-1)
+
+
+def _products(a: Array, b: Array) -> Array:
+    """Products of columns of all rows, shape (k, l)."""
+    return np.asarray(a.reshape(-1, a.shape[2]).T @ b.reshape(-1, b.shape[2]))
+
+
+def _by_block(values: Array, block: IntArray) -> Array:
+    """Sums over the samples of each block, shape (B, k)."""
+    return np.stack([np.bincount(block, weights=column) for column in values.T], axis=1)
+
+
+def _fault(at: LinearizedCase, null: NullModel, scores: _Scores, t: int, chance: float, rank: float) -> Fault:
+    """A score as a fault, with its gain and effect."""
+    moving, family = at.moving, scores.family
+    columns, guard, coefficients = scores.columns(t)
+    effect = columns @ coefficients
+    acts = np.any(effect != 0, axis=0)
+    count = np.maximum(np.count_nonzero(null.weights[:, acts], axis=1), 1)
+    apart = null.simple.beside(np.concatenate([guard, effect[:, :, None]], axis=2))
+    beside, before = apart[:, :, -1], null.simple.residual
+    if guard.size:
+        known = apart[:, :, :-1].reshape(before.size, -1)
+        before, after = (orthogonal_part(x.ravel(), known, 1e-9).reshape(x.shape) for x in (before, before - beside))
+        effect = effect - guard @ lstsq(known, beside.ravel(), 1e-9)[0]  # what resembles it may have any size
+    else:
+        after = before - beside
+    pair = [before, after]
+    inverse = 1 / np.maximum(null.weights.max(axis=1), 1e-12)
+    rows = [np.sqrt(np.sum(x[:, acts] ** 2, axis=1) / count) * inverse / at.size[moving] for x in pair]
+    left = np.full((2, at.n), 1.0)
+    left[:, moving] = np.maximum(rows, EXACT)
+    gains = np.log(left[0] / left[1])
+    # on other motions a change may be there or not; of a fault, what it does to bodies and friction remains
+    shift = effect if family.change else effect - beside
+    matters = float(np.max(rms(shift, axis=1) / np.maximum(rms(pair[1], axis=1), 1e-12)))
+    x = -family.unit * coefficients
+    size = float(x[0]) if len(x) == 1 else float(np.ptp(x) if family.each else np.linalg.norm(x))
+    torque = np.zeros((len(at.samples), at.n))
+    torque[:, moving] = -(effect / np.maximum(null.weights, 1e-12)).T * (null.weights > 0).T
+    when = scores.whens[t]
+    whole = np.sqrt(12.0) if when.drift else 1.0  # its RMS over one that grows from -1/2 to 1/2
+    share = float(np.linalg.norm(whole * rms(torque[acts], axis=0) / at.size)) if acts.any() else 0.0
+    return Fault(family, when, size, chance, float(gains.sum()), rank, left, matters, share, torque)
