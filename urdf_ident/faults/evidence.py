@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..linalg import Array, positive
 from ..samples import TESTING_REVERSALS
@@ -116,25 +115,6 @@ def material(before: Array, after: Array) -> bool:
         True if some row is reduced by more than :data:`MATERIAL`.
     """
     return bool((before**2 - after**2).max() > MATERIAL**2)
-
-
-def of_fewer(errors: ArrayLike, free: ArrayLike, blocks: int) -> Array:
-    """Sizes over their jackknife errors, which rest on fewer independent parts of the motion than blocks.
-
-    An error of few degrees of freedom is often small by chance, and blocks within one leg of the motion are not independent.
-
-    Args:
-        errors: Sizes over their errors, over blocks of time, any shape.
-        free: Degrees of freedom that the errors have, same shape.
-        blocks: Number of blocks.
-
-    Returns:
-        Those that have the same probability with all blocks (Student's t), at most ``errors``, same shape.
-    """
-    from scipy.special import fdtrc, fdtri
-
-    chance = fdtrc(1, np.clip(free, 1.0, blocks - 1.0), np.square(errors))
-    return np.asarray(np.minimum(errors, np.sqrt(fdtri(1, blocks - 1.0, 1.0 - chance))))
 
 
 def scarcity(turns: float) -> float:

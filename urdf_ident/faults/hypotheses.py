@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 
@@ -296,12 +297,11 @@ def refined(found: Hypothesis, score: Callable[[list[Interpretation]], list[floa
     Returns:
         The same fault with its best size; unchanged if it has no size.
     """
-    vary = _SIZES.get(found.id)
-    if vary is None:
+    if found.id not in _SIZES:
         return found
-    step, (best,) = vary.step, score([found.interpretation])
+    step, (best,) = _SIZES[found.id][0], score([found.interpretation])
     for _ in range(6):
-        tries = [vary.make(found, found.size + step), vary.make(found, found.size - step)]
+        tries = [_with_size(found, found.size + step), _with_size(found, found.size - step)]
         results = score([item.interpretation for item in tries])
         k = int(np.argmin(results))
         if results[k] < best:
@@ -333,51 +333,24 @@ def _refined_gravity(case: Case, found: Hypothesis, judged: InterpretationScore)
     return (found, judged) if earned or found.size else start
 
 
-@dataclass(frozen=True)
-class _Size:
-    step: float
-    make: Callable[[Hypothesis, float], Hypothesis]
-
-
 def _with_gravity(found: Hypothesis, gravity: tuple[float, float, float]) -> Hypothesis:
     return replace(found, interpretation=replace(found.interpretation, gravity=gravity))
 
 
-def _with_zero(found: Hypothesis, size: float) -> Hypothesis:
-    return replace(
-        found,
-        size=size,
-        interpretation=replace(found.interpretation, zero=with_value(found.interpretation.zero, found.joints[0], size)),
-    )
+def _scaled(factors: tuple[float, ...], j: int, size: float) -> tuple[float, ...]:
+    return with_value(factors, j, float(np.sign(factors[j]) * np.exp(size)))
 
 
-def _with_stretch(found: Hypothesis, size: float) -> Hypothesis:
-    return replace(found, size=size, interpretation=replace(found.interpretation, stretch=max(size, 0.02)))
-
-
-def _with_gain(found: Hypothesis, size: float) -> Hypothesis:
-    gain, j = found.interpretation.gain, found.joints[0]
-    scaled = with_value(gain, j, float(np.sign(gain[j]) * np.exp(size)))
-    return replace(found, size=size, interpretation=replace(found.interpretation, gain=scaled))
-
-
-def _with_ratio(found: Hypothesis, size: float) -> Hypothesis:
-    sign, j = found.interpretation.sign, found.joints[0]
-    return replace(
-        found,
-        size=size,
-        interpretation=replace(found.interpretation, sign=with_value(sign, j, float(np.sign(sign[j]) * np.exp(size)))),
-    )
-
-
-def _with_delay(found: Hypothesis, size: float) -> Hypothesis:
-    return replace(found, size=size, interpretation=replace(found.interpretation, delay=size))
-
-
-_SIZES = {
-    Id.POSITION_ZERO: _Size(0.2, _with_zero),
-    Id.POSITION_SCALE: _Size(0.1, _with_ratio),
-    Id.TIME_SCALE: _Size(0.2, _with_stretch),
-    Id.EFFORT_SCALE: _Size(0.2, _with_gain),
-    Id.EFFORT_DELAY: _Size(0.01, _with_delay),
+#: First step of a size, in the unit of its hypothesis, and what it changes in an interpretation: of a joint, if it has one.
+_SIZES: dict[Id, tuple[float, Callable[[Interpretation, int, float], dict[str, Any]]]] = {
+    Id.POSITION_ZERO: (0.2, lambda at, j, size: {"zero": with_value(at.zero, j, size)}),
+    Id.POSITION_SCALE: (0.1, lambda at, j, size: {"sign": _scaled(at.sign, j, size)}),
+    Id.TIME_SCALE: (0.2, lambda at, j, size: {"stretch": max(size, 0.02)}),
+    Id.EFFORT_SCALE: (0.2, lambda at, j, size: {"gain": _scaled(at.gain, j, size)}),
+    Id.EFFORT_DELAY: (0.01, lambda at, j, size: {"delay": size}),
 }
+
+
+def _with_size(found: Hypothesis, size: float) -> Hypothesis:
+    at, j = found.interpretation, found.joints[0] if found.joints else -1
+    return replace(found, size=size, interpretation=replace(at, **_SIZES[found.id][1](at, j, size)))

@@ -19,13 +19,13 @@ from ..model.rigid_bodies import regressor
 from ..samples import TESTING_REVERSALS
 from ..units import percent
 from .case import Case
-from .evidence import CALIBRATED, of_fewer
+from .evidence import CALIBRATED
 from .fault_wording import LIKE_LESS_GRAVITY, OR_ALIKE, gravity_words
 from .grams import EXACT
 from .load_friction import TRUSTED, LoadedFit
 
-#: Least distance in standard errors from a part that calibration explains: a level of 0.3 %.
-_ERRORS = 3.0
+#: Probability by chance of a part that is told.
+_LEVEL = 0.01
 #: Size, relative to gravity and efforts, below which friction and offsets absorb gravity, as on a vertical slide, or rotors the
 #: rest of the torque; singular values of friction columns, relative to the largest, that count as zero.
 _ABSORBED, _DEPENDENT = 1e-3, 1e-7
@@ -37,12 +37,12 @@ class GravityPart:
 
     Attributes:
         error: Its standard error.
-        errors: Size beyond the least one in standard errors, as many as it would be with a sample of usual size.
+        chance: Probability of as large a part beyond what calibration explains (Student's t).
     """
 
     size: float
     error: float
-    errors: float
+    chance: float
 
 
 def part_of_gravity(case: Case) -> list[Judgement]:
@@ -55,7 +55,7 @@ def part_of_gravity(case: Case) -> list[Judgement]:
         At most one finding, a warning.
     """
     found = estimated(case) if case.turns >= TESTING_REVERSALS else None
-    if found is None or found.errors < _ERRORS:
+    if found is None or found.chance > _LEVEL:
         return []
     words, remedy = gravity_words(-found.size)
     size = f"about {percent(100 * abs(found.size))} ± {percent(100 * found.error)} % of "
@@ -76,6 +76,8 @@ def part_of_gravity(case: Case) -> list[Judgement]:
 
 def estimated(case: Case) -> GravityPart | None:
     """Estimates the part; None if friction and offsets absorb it, or the URDF's bodies are no evidence or mostly guessed."""
+    from scipy.special import stdtr
+
     samples, prior = case.sampled(0.0), inertial_prior(case.robot)
     masses = prior.theta0[::10]
     torques = None if 2 * masses[prior.guessed].sum() > masses.sum() else _besides_friction(case, prior)
@@ -91,7 +93,8 @@ def estimated(case: Case) -> GravityPart | None:
         return None
     part, error = float(found.sizes[1]), float(found.errors[1])
     beyond = max(abs(part) - CALIBRATED, 0.0) / error
-    return GravityPart(part, error, float(of_fewer(beyond, case.turns, len(np.unique(block)))))
+    free = np.clip(case.turns, 1, len(np.unique(block)) - 1)  # blocks within one leg of the motion are not independent
+    return GravityPart(part, error, 2 * float(stdtr(free, -beyond)))
 
 
 def _besides_friction(case: Case, prior: Prior) -> Array | None:
