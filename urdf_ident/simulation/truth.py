@@ -135,8 +135,8 @@ def urdf_truth(robot: Robot) -> JointTruth:
     joints = [robot.description.joints[name] for name in robot.joints]
     damping, dry, stated = (np.array([getattr(j, key) for j in joints]) for key in ("damping", "friction", "armature"))
     known = {"viscous": damping.tolist(), "coulomb": dry.tolist()}
-    speed = robot.model.velocityLimit
-    speed = np.where(np.isfinite(speed) & (speed > 0), speed, 1.0)
+    speed = robot.limit("velocity")
+    speed = np.where(np.isfinite(speed), speed, 1.0)
     masses = masses_of_poses(robot)
     inertia, largest = np.diagonal(masses, axis1=1, axis2=2).max(axis=0), np.abs(masses).max(axis=(0, 2))
     coupled = largest * _MOTION / _BAND
