@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..judgements.catalogue import Id, Severity
+from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..model.robot import Robot
 from .score_test import Fault
@@ -61,31 +61,23 @@ def differs(robot: Robot, fault: Fault, alone: bool, own: Sequence[Judgement]) -
         alone: Whether it is the only inconsistent log.
         own: What is wrong with the log by itself.
     """
-    kind, gain, joint = fault.family.change, fault.gain, fault.joint
-    severity: Severity = "refused" if gain > 2 * SEVERE else "warning"
-    certainty = float(1 - np.exp(-4 * gain))
-    what = _CHANGES[kind][1]
+    id, what, _ = _CHANGES[fault.family.change]
     if alone:
-        cause = "" if own else f": {what} differs, most on this joint"
-        return Judgement(
-            Id.LOG_DIFFERS,
-            f"this log contradicts the others{cause}",
-            Remedy("leave it out, or find out what was changed before or after it"),
-            joint=robot.joints[joint],
-            size=gain,
-            certainty=certainty,
-            candidates=(_CHANGES[kind][0],),
-            severity=severity,
-        )
+        told = Id.LOG_DIFFERS
+        words = "this log contradicts the others" + ("" if own else f": {what} differs, most on this joint")
+        remedy = "leave it out, or find out what was changed before or after it"
+    else:
+        told, words = Id.LOGS_DISAGREE, f"the logs contradict each other: {what} differs"
+        remedy = "inspect them one by one, or record another one to find out which one is wrong"
     return Judgement(
-        Id.LOGS_DISAGREE,
-        f"the logs contradict each other: {what} differs",
-        Remedy("inspect them one by one, or record another one to find out which one is wrong"),
-        joint=robot.joints[joint],
-        size=gain,
-        certainty=certainty,
-        candidates=(_CHANGES[kind][0],),
-        severity=severity,
+        told,
+        words,
+        Remedy(remedy),
+        joint=robot.joints[fault.joint],
+        size=fault.gain,
+        certainty=float(1 - np.exp(-4 * fault.gain)),
+        candidates=(id,),
+        severity="refused" if fault.gain > 2 * SEVERE else "warning",
     )
 
 
