@@ -1,7 +1,7 @@
 """What the torques of sound logs contain: bodies and simple friction, and as random effects whatever friction may be beyond it.
 
-Friction at reversals, along the travel, and in proportion to the load is estimated by how much of it the logs show: the
-variances of the three kinds of random effects are those of the restricted likelihood (REML), by expectation maximisation
+Friction at reversals, along the travel, in proportion to the load, and from log to log is estimated by how much of it the logs
+show: the variances of the kinds of random effects are those of the restricted likelihood (REML), by expectation maximisation
 (Harville 1977). What resembles such friction is then no evidence of a fault, as far as friction of that size explains it.
 """
 
@@ -19,6 +19,7 @@ from .candidates import Interpretation
 from .delay.reversal_friction import reversal_columns
 from .linearized import LinearizedCase
 from .load_friction import TRUSTED
+from .motion_samples import COMPARED
 
 #: Steps of the estimate of the variances; the last of them change the statistics by less than a per cent.
 _STEPS = 15
@@ -140,11 +141,15 @@ def _turning(at: LinearizedCase) -> list[Array]:
     return [found[j] * turns for j, turns in zip(at.moving, both, strict=True)]
 
 
-def _beyond_simple_friction(at: LinearizedCase, j: int, turning: Array) -> tuple[Array, Array, Array]:
-    """Columns of a joint's friction at reversals, in proportion to the load, and along its travel, shape (N, k) each."""
+def _beyond_simple_friction(at: LinearizedCase, j: int, turning: Array) -> tuple[Array, ...]:
+    """Columns of a joint's friction at reversals, in proportion to the load, along its travel, and from log to log if there are
+    several, shape (N, k) each."""
     q, v, load = at.samples.q[:, j], at.samples.v[:, j], np.abs(at.bodies[:, j])
     sign = smooth_sign(v, 0.1 * max(float(v.std()), 1e-9))
     x = q / max(float(np.ptp(q)), 1e-9) if at.robot.prismatic[j] else q
     waves = [wave(k * x) for k in _WAVES for wave in (np.sin, np.cos)]
     along = np.column_stack([wave * factor for wave in waves for factor in (np.ones(len(q)), sign)])
-    return turning, np.column_stack([sign * load, v * load]), along
+    logs = np.unique(at.samples.log)
+    by_log = [(at.samples.log == log) * factor for log in logs for factor in (sign, v)]
+    more = [np.column_stack(by_log)] if 1 < len(logs) <= COMPARED else []
+    return turning, np.column_stack([sign * load, v * load]), along, *more

@@ -17,6 +17,7 @@ from .explanations import Explanations
 from .fault_wording import fault_finding
 from .hypotheses import Step, open_clock, open_scales, search
 from .part_of_gravity import part_of_gravity
+from .score_test import ALWAYS
 from .tip_forces import tip_force
 from .wording import SEVERE, doubt, named, open_scale, open_time
 
@@ -48,14 +49,15 @@ def _of_differing(found: Explanations) -> list[list[Judgement]]:
 def _of_all(found: Explanations) -> list[list[Judgement]]:
     robot, common = found.group.robot, _downgraded(found.case, _of_interpretation(found))
     reported = {(item.id, item.joint) for item in common}
-    out = [list(common) for _ in found.group.logs]
+    # a fault of one joint's effort may be made of a part of a force; other faults act on all joints as a force does
+    alone = all(item.family.joints and item.when == ALWAYS and not item.family.id.entry.geometric for item in found.faults)
+    sought = alone and not (found.steps or _grave(common)) and found.case.turns >= FEWEST_REVERSALS
+    force = tip_force(found.corrected) if sought else None
+    out = [[*common, *([] if force is None else [force])] for _ in found.group.logs]
     for fault in found.faults:
         item = changes(robot, fault) if fault.family.change else fault_finding(robot, fault)
         for k in range(len(out)) if fault.when.log is None else [fault.when.log]:
             out[k] += [item] if (item.id, item.joint) not in reported else []
-    if not (found.steps or found.faults or _grave(common)) and found.case.turns >= FEWEST_REVERSALS:
-        force = tip_force(found.case)
-        out = [[*own, *([] if force is None else [force])] for own in out]
     for k, outlier in found.outlying.items():
         out[k].append(worse_explained(robot, *outlier))
     return out
