@@ -123,15 +123,18 @@ def spans(statistics: StatisticSet, logs: Sequence[str]) -> dict[str, tuple[floa
     if len(logs) == 1:
         return {logs[0]: (0.0, 1.0)}
     known = {name: _Log._of(statistics, statistics.of_log.get(name, {})).lengths for name in logs}
-    begins = {logs[0]: 0.0}
-    for name in logs[1:]:
-        apart, begin = np.inf, 0.0
+    longest, *others = sorted(logs, key=lambda name: -known[name].rows)
+    begins = {longest: 0.0}
+    for name in others:
+        least, begin = np.inf, 0.0
         for other, at in begins.items():
             _, unlike, edges, own_edges = _unlike([known[other]], known[name])
             best = int(np.argmin(unlike))
-            if unlike[best] < apart:
+            if unlike[best] < least:
                 shift = float(edges[best, 0]) * known[other].rows - float(own_edges[best, 0]) * known[name].rows
-                apart, begin = float(unlike[best]), at + shift
+                least, begin = float(unlike[best]), at + shift
+            if least <= _FAR:  # usually at the longest log, so that repetitions are compared once each
+                break
         begins[name] = begin
     first = min(begins.values())
     whole = max(begin + known[name].rows for name, begin in begins.items()) - first
