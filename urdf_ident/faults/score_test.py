@@ -157,7 +157,7 @@ def find_faults(case: Case, logs: Logs) -> list[Fault]:
     """
     at, out = LinearizedCase.of(case), list[Fault]()
     lasting, temporary = list(faults(at, logs)), list(changes(at))
-    windows, found = _windows(at), np.empty((len(at.samples), at.n, 0))
+    windows, found, rest = _windows(at), np.empty((len(at.samples), at.n, 0)), case
     for _ in range(_ROUNDS):
         null = NullModel.of(at, found)
         scores = [item for family in lasting if (item := _lasting(at, null, family, windows[0])) is not None]
@@ -170,7 +170,7 @@ def find_faults(case: Case, logs: Logs) -> list[Fault]:
         tested = [_fault(at, null, item, t, chance, rank) for rank, chance, item, t in promising]
         tested = sorted((item for item in tested if item.material), key=lambda item: -item.rank)
         # a change has no held-out blocks like those in which it acts
-        tested = [item for item in tested[:_HELD_OUT] if item.family.change or _gain_held_out(case, out, item) > _GAIN]
+        tested = [item for item in tested[:_HELD_OUT] if item.family.change or _gain_held_out(case, rest, item) > _GAIN]
         if not tested:
             break
         best = tested[0]
@@ -180,7 +180,7 @@ def find_faults(case: Case, logs: Logs) -> list[Fault]:
             break
         guard = [best.family.guard] if best.family.guard.size else []
         columns = [*guard, best.family.columns] if best.when == ALWAYS else [best.effect[:, :, None]]
-        found = np.concatenate([found, *columns], axis=2)
+        found, rest = np.concatenate([found, *columns], axis=2), rest.with_more(best.effect)
     return out
 
 
@@ -189,12 +189,15 @@ def _left_by(named: FaultFamily, family: FaultFamily) -> bool:
     return named.id.entry.geometric and family.id.entry.geometric and bool({*named.joints} & {*family.joints})
 
 
-def _gain_held_out(case: Case, known: Sequence[Fault], fault: Fault) -> float:
-    """Gain of a fault's correction beside those that were found, without random effects, mean over held-out blocks in which it
-    acts: the sum of squares would be that of the one which extrapolates most."""
-    before = case.with_more(sum((item.effect for item in known), start=np.zeros(1)))
+def _gain_held_out(case: Case, rest: Case, fault: Fault) -> float:
+    """Gain of a fault's correction without random effects, mean over held-out blocks in which it acts: the sum of squares would
+    be that of the one which extrapolates most.
+
+    Args:
+        rest: The case without the effects of the faults that were found before.
+    """
     logged, squares = Interpretation.as_logged(case.robot.n), []
-    for some in (before, before.with_more(fault.effect)):  # over one size: a correction changes the efforts themselves
+    for some in (rest, rest.with_more(fault.effect)):  # over one size: a correction changes the efforts themselves
         squares.append(some.judge(logged).squares * (some.evidence(logged).size / case.evidence(logged).size) ** 2 + EXACT**2)
     gains = 0.5 * np.log(squares[0] / squares[1]).sum(axis=1)
     return float(np.mean(gains if fault.when.log is None else gains[case.sampled(0.0).log_of_block == fault.when.log]))
