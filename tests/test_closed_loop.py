@@ -21,7 +21,7 @@ from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.pipeline.experiment import build_plant, run_experiment
+from urdf_ident.pipeline.experiment import simulate
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, parse_project
 from urdf_ident.result.identification import Identification
@@ -68,7 +68,7 @@ def with_logs(where: Path, urdf: str) -> Path:
     robot = Robot.from_urdf(where / "arm.urdf")
     motion = random_fourier(Limits.from_robot(robot), 12.0, 6, 0, fill=0.8)
     for name, noise in (("noisy", 2e-4), ("clean", 1e-6)):
-        log = run_experiment(project("wls", noise), robot, motion, plant=build_plant(robot, where / "truth.yaml"), name=name)
+        log = simulate(robot, motion, project=project("wls", noise), truth=where / "truth.yaml", name=name)
         write_log(log, where / f"{name}.csv")
     return where
 
@@ -243,7 +243,7 @@ def test_a_carriage_is_weighed_in_spite_of_noise_on_its_encoder(tmp_path: Path) 
         settings["model"] = {"friction": "none", "rotor_inertia": False}
         wanted = parse_project({**settings, "simulation": {**settings["simulation"], **loop}})
         if not log.exists():
-            write_log(run_experiment(wanted, robot, motion, plant=build_plant(robot)), log)
+            write_log(simulate(robot, motion, project=wanted), log)
         found = identify(wanted.build_model(robot), [read_recording(log, robot)], project=wanted).fit
         assert found.method == method
         assert found.base.labels == ("m_carriage",)

@@ -1095,7 +1095,7 @@ def test_a_log_that_differs_in_everything_is_named_alone(mass: float, refused: b
         return
     ready = prepare_logs([logs[0], replace(computed, name="run1"), logs[2]], ARM, Drive.build(ARM.n), SignalConfig())
     with pytest.raises(QualityError, match=f"run1: .*{joint}"):  # "most on this joint" alone would not tell which
-        refuse_contradictions(with_contradictions(ready, ARM, SignalConfig(), None, None))
+        refuse_contradictions(with_contradictions(ready, ARM, SignalConfig(), None))
 
 
 @pytest.mark.parametrize("ways", [1, 2])

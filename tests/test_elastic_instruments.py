@@ -20,7 +20,7 @@ from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.pipeline.experiment import run_experiment, true_plant
+from urdf_ident.pipeline.experiment import simulate, true_plant
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, parse_project
 from urdf_ident.result.identification import Identification
@@ -51,7 +51,7 @@ def simulated(noise: float, folder: Path) -> Recording:
     wanted = project("wls", noise)
     motion = random_fourier(Limits.from_robot(ARM), 8.0, 5, 4, fill=0.8)
     plant = true_plant(wanted, ARM, write_yaml(folder / "truth.yaml", TRUTH))
-    return run_experiment(wanted, ARM, motion, plant=plant).recording
+    return simulate(ARM, motion, project=wanted, truth=plant).recording
 
 
 @pytest.fixture(scope="module")

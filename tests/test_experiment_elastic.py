@@ -18,7 +18,7 @@ from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.motion.trajectory import PiecewisePolynomial
-from urdf_ident.pipeline.experiment import run_experiment, true_plant
+from urdf_ident.pipeline.experiment import simulate, true_plant
 from urdf_ident.project import parse_project
 from urdf_ident.simulation.elastic.plant import MotorFriction
 from urdf_ident.simulation.friction_truth import FrictionTruth
@@ -71,7 +71,7 @@ def test_the_command_writes_both_encoders_in_their_own_counts(tmp_path: Path) ->
 def experiment(settings: dict, truth: dict, folder: Path, **options: object) -> SimulatedLog:
     project = parse_project(settings)
     plant = true_plant(project, ARM, write_yaml(folder / "truth.yaml", truth))
-    return run_experiment(project, ARM, spline(0, 1.0), plant=plant, **options)  # type: ignore[arg-type]
+    return simulate(ARM, spline(0, 1.0), project=project, truth=plant, **options)  # type: ignore[arg-type]
 
 
 def test_rows_satisfy_the_sum_of_motors_and_links(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_the_puma_runs_on_its_truth_file() -> None:
     ratio = np.diag(np.array(truth["reduction"])).tolist()
     project = parse_project({"drive": {"reduction": ratio}, "model": {"elastic": True}, "simulation": {"rate": 200}})
     motion = random_fourier(Limits.from_robot(robot), 2.0, 3, 1, fill=0.4)
-    log = run_experiment(project, robot, motion, plant=true_plant(project, robot, truth_path("puma560")))
+    log = simulate(robot, motion, project=project, truth=true_plant(project, robot, truth_path("puma560")))
     assert log.tracking_error.max() < 0.1
     assert log.recording.motor_position is not None
     apart = log.recording.motor_position / ratio - log.recording.position

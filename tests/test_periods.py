@@ -19,7 +19,7 @@ from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.pipeline.experiment import build_plant, run_experiment
+from urdf_ident.pipeline.experiment import simulate
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.training_logs import training_logs
 from urdf_ident.project import Project, parse_project
@@ -382,9 +382,7 @@ def test_averaged_periods_show_no_false_delay() -> None:
     """Their motion is not low-passed at the cut-off of other logs, so that neither are the compared efforts."""
     robot = Robot.from_urdf(robot_path("ur10e"))
     motion = random_fourier(Limits.from_robot(robot), 10.0, 5, seed=2, fill=0.6)
-    run = run_experiment(
-        parse_project({"simulation": {"rate": 200}}), robot, motion, plant=build_plant(robot, truth_path("ur10e"))
-    )
+    run = simulate(robot, motion, project=parse_project({"simulation": {"rate": 200}}), truth=truth_path("ur10e"))
     log, rng = run.recording, np.random.default_rng(0)
     rows, period = len(log), log.time[-1] + 1 / 200
     repeated = replace(

@@ -227,7 +227,7 @@ def test_every_fold_finds_its_own_rigid_torque() -> None:
     segments = make_segments(MODEL, TIME_FOLDS + 1, sigma=1.0)
     make = partial(build, segments=segments)
     converged = converge(MODEL, make, ESTIMATE)
-    found = cross_validate_converged(converged, make, ESTIMATE)
+    found = cross_validate_converged(converged)
     assert found.folds == tuple(segments)
     for k, name in enumerate(segments):
         _, theta = by_hand([s for other, s in segments.items() if other != name], 12)

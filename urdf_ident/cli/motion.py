@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -82,7 +82,8 @@ def simulate(
     With stick-slip friction and imperfect sensors; the project file holds the settings.
     """
     from ..motion.files import read_trajectory, why_recorded
-    from ..pipeline.experiment import run_experiment, true_plant, truth_notes
+    from ..pipeline.experiment import simulate as run
+    from ..pipeline.experiment import true_plant, truth_notes
     from ..simulation.simulated_log import write_log
 
     project, _, robot = open_robot(config, urdf, lock)
@@ -92,15 +93,8 @@ def simulate(
     if recorded := why_recorded(trajectory, motion):
         say_aside(f"note: {trajectory} is a recording: {recorded}; its noise becomes part of the motion")
     with steps() as progress:
-        log = run_experiment(
-            project,
-            robot,
-            motion,
-            plant=plant,
-            name=out.stem,
-            seed=seed,
-            progress=lambda done: progress("simulating", done),
-        )
+        options: dict[str, Any] = {"seed": seed, "progress": lambda done: progress("simulating", done)}
+        log = run(robot, motion, project=project, truth=plant, name=out.stem, **options)
     say_file_replaced(out)
     write_log(log, out)
     error = ", ".join(f"{value:.2g}" for value in log.tracking_error)

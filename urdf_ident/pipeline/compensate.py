@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -28,33 +27,13 @@ from ..parallel import one_thread
 from ..progress import Progress
 from ..result.evidence.scores import predict, score
 from ..result.identification import Identification
-from ..samples import typical_reversals
 from ..signals.filters import score_band
 from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
 from ..statistics.fit import fit_base
-from ..statistics.motions import motions, velocities
+from ..statistics.motions import mean_reversals
 from .physics import complete
 from .training_logs import further_logs, trained_range
-
-
-def _compared(
-    compare: Callable[..., HeldOutComparison], kind: str, ident: Identification
-) -> tuple[HeldOutComparison | None, str, Identification, bool]:
-    """Compares kinds of residual.
-
-    Returns:
-        The comparison, None if it failed; the kind; the result with the comparison or a note; whether sweeps are used.
-    """
-    kinds = _available() if kind == "auto" else [kind] if kind != "none" else []
-    try:
-        comparison = compare(kinds=kinds)
-    except EstimationError as error:  # a kind requested by name may still be trained on all logs
-        kept = "none" if kind == "auto" else kind
-        note = f"compensation not judged on held-out motion, residual {kept}: {error}"
-        noted = replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
-        return None, kept, noted, kind != "auto"
-    return comparison, comparison.chosen, replace(ident, compensation=comparison.as_dict()), comparison.laws != "logs"
 
 
 @one_thread()
@@ -97,14 +76,25 @@ def compensate(
     """
     check_compensation(ident.model, logs, kind, use)
     ripple, prepared, _ = _cleaned(ident, logs, (), force)
-    more, beside, runs = _cleaned(ident, logs, sweeps, force) if sweeps else (ripple, prepared, [])
+    with_runs = _cleaned(ident, logs, sweeps, force) if sweeps else (ripple, prepared, [])
     options: dict[str, Any] = {"use": use, "rounds": rounds, "seed": seed}
     comparison: HeldOutComparison | None = None
     if judged or kind == "auto":
-        compare = partial(compare_loops, ident.model, prepared, runs, beside=beside, progress=progress, **options)
-        comparison, kind, ident, swept = _compared(compare, kind, ident)
-        runs = runs if swept else []  # the result is as without them
-    ripple, prepared = (more, beside) if runs else (ripple, prepared)
+        kinds = [kind] if kind not in ("auto", "none") else []
+        if kind == "auto":  # all that the installed packages support
+            kinds = [one for one in KINDS if one != "gmr" or find_spec("sklearn") is not None]
+        try:
+            runs, beside = with_runs[2], with_runs[1]
+            comparison = compare_loops(ident.model, prepared, runs, beside=beside, kinds=kinds, progress=progress, **options)
+        except EstimationError as error:  # a kind requested by name may still be trained on all logs
+            swept, kind = kind != "auto", "none" if kind == "auto" else kind
+            note = f"compensation not judged on held-out motion, residual {kind}: {error}"
+            ident = replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
+        else:
+            swept, kind = comparison.laws != "logs", comparison.chosen
+            ident = replace(ident, compensation=comparison.as_dict())
+        with_runs = with_runs if swept else (ripple, prepared, [])  # the result is as without them
+    ripple, prepared, runs = with_runs
     if kind == "none" and not runs:
         return ident
     loops = three_loop(ident.model, prepared, runs, kind=kind, **options)
@@ -119,25 +109,19 @@ def compensate(
     return replace(solved, residual=replace(remaining, ripple=ripple))
 
 
-def _available() -> list[str]:
-    """Kinds of residual that the installed packages support."""
-    return [kind for kind in KINDS if kind != "gmr" or find_spec("sklearn") is not None]
-
-
 def _solved(
     ident: Identification, loops: ThreeLoop, logs: Sequence[PreparedLog], comparison: HeldOutComparison | None
 ) -> Identification:
     """The result with the loops' model: fit and standard parameters from the torque minus the residual."""
     project, model = ident.project, loops.model
     silent = loops.residual.kind == "none"
-    known = list(logs) if silent else [without_torque(log, _residual_torque(loops.residual, log)) for log in logs]
+    known = list(logs) if silent else [without_torque(log, residual_torque(loops.residual, log)) for log in logs]
     statistics = with_sweep_points(build_statistics(model, known), loops.friction, logs[0].conditioned.decimate_rate)
     fit = fit_base(statistics, model.base(), method=row_weighting(project.estimation.method))
     fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
     prior = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
     fit = with_load_slopes(fit, model, known, prior)
-    speeds = velocities([part for log in logs for part in log.segments], motions(statistics))
-    reversals = typical_reversals(speeds, model.robot.prismatic)
+    reversals = mean_reversals(statistics, [part for log in logs for part in log.segments], model.robot.prismatic)
     prior = completed_prior(model, prior, statistics, fit, reversals=reversals)
     physical = complete(model, statistics, fit, prior, project, trained_range(logs), reversals)
     notes = [*ident.solver.get("notes", ()), *physical.standard.solver.get("notes", ())]
@@ -147,6 +131,18 @@ def _solved(
     if loops.friction:
         driven = ", ".join(curve.joint for curve in loops.friction)
         notes.append(f"friction of {driven} from the sweeps, in the place of the laws found in the logs")
+    cross_validation: dict[str, Any] = {}
+    if comparison is not None:  # of the new friction and links without the residual, which a URDF cannot hold
+        rmse = comparison.rmse(candidate(comparison.laws, "none"))
+        size = positive(rms(np.vstack([part.measured for log in logs for part in log.segments]), 0))
+        cross_validation = {
+            "folds": list(comparison.folds),
+            "groups": [f"joint:{joint}" for joint in comparison.joints],
+            "group_rmse": rmse.tolist(),
+            "mean_rmse": float(rmse.mean()),
+            "relative": float(np.mean(rmse / size)),
+            "structure": ident.cross_validation.get("structure", "given"),
+        }
     return replace(
         ident,
         model=model,
@@ -157,7 +153,7 @@ def _solved(
         baseline=physical.baseline,
         solver={**physical.standard.solver, "notes": notes},
         evidence=physical.evidence,
-        cross_validation=_cross_validation(comparison, logs, ident.cross_validation.get("structure", "given")),
+        cross_validation=cross_validation,
         validation=(),
         selection={} if loops.friction else ident.selection,
         essential={},  # it was of the previous base parameters
@@ -167,45 +163,6 @@ def _solved(
         adaptation={},
         estimation={"method": fit.method, "why": "in the loops of friction, links and residual"},
     )
-
-
-def _cross_validation(comparison: HeldOutComparison | None, logs: Sequence[PreparedLog], structure: str) -> dict[str, Any]:
-    """Held-out error of the new friction and links without the residual, which a URDF cannot hold."""
-    if comparison is None:
-        return {}
-    rmse = comparison.rmse(candidate(comparison.laws, "none"))
-    measured = np.vstack([part.measured for log in logs for part in log.segments])
-    size = positive(rms(measured, 0))
-    return {
-        "folds": list(comparison.folds),
-        "groups": [f"joint:{joint}" for joint in comparison.joints],
-        "group_rmse": rmse.tolist(),
-        "mean_rmse": float(rmse.mean()),
-        "relative": float(np.mean(rmse / size)),
-        "structure": structure,
-    }
-
-
-def _prepared(
-    ident: Identification, logs: Sequence[Recording], force: bool = False, *, runs: bool = False
-) -> list[PreparedLog]:
-    """Conditions logs as the training logs were.
-
-    Those with ``runs`` at constant speed are not cut at standstills, because the short runs between them are needed.
-    """
-    config = ident.project.further_config(ident.signals)
-    if runs:
-        config = replace(config, rest_time=np.inf, shortest=0.1)
-    return further_logs(logs, ident.model, ident.project, config, force)
-
-
-def _residual_torque(residual: Residual, log: PreparedLog) -> list[Array]:
-    """Evaluates the residual along a log whose motor positions are corrected for the gears' kinematic error.
-
-    Returns:
-        One array per segment, shape (N, n) [N·m or N].
-    """
-    return [residual.torque(**residual_inputs(part)) for part in log.segments]
 
 
 def compensated_score(
@@ -230,10 +187,10 @@ def compensated_score(
         raise LogError("a residual was asked for, and the result has none", remedy="compensate() learns one")
     check_compensation(model, [recording], residual.kind, residual.inputs)
     clean = recording if residual.ripple is None else residual.ripple.cleaned(recording, model.drive)
-    (log,) = _prepared(ident, [clean], force)
+    (log,) = further_logs([clean], model, ident.project, ident.project.further_config(ident.signals), force)
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     rigid = predict(model, ident.theta, log)
-    full = rigid + np.concatenate(_residual_torque(residual, log))
+    full = rigid + np.concatenate(residual_torque(residual, log))
     without, with_ = (score(log, predicted, model.robot.joints, hertz).rmse for predicted in (rigid, full))
     joints = [
         {"joint": joint, "rmse": float(a), "rigid_rmse": float(b)}
@@ -242,13 +199,27 @@ def compensated_score(
     return {"mean_rmse": float(with_.mean()), "rigid_mean_rmse": float(without.mean()), "per_joint": joints}
 
 
+def residual_torque(residual: Residual, log: PreparedLog) -> list[Array]:
+    """Evaluates the residual along a log whose motor positions are corrected for the gears' kinematic error.
+
+    Returns:
+        One array per segment, shape (N, n) [N·m or N].
+    """
+    return [residual.torque(**residual_inputs(part)) for part in log.segments]
+
+
 def _cleaned(
     ident: Identification, logs: Sequence[Recording], sweeps: Sequence[Recording], force: bool
 ) -> tuple[GearRipple | None, list[PreparedLog], list[PreparedLog]]:
-    """Fits the gears' kinematic error to logs and sweeps together; returns it and both prepared without it."""
-    drive = ident.model.drive
-    both = [log for log in (*logs, *sweeps) if log.motor_position is not None]
-    ripple = fit_gear_ripple(_prepared(ident, both, True), drive) if both else None
-    clean = [log if ripple is None else ripple.cleaned(log, drive) for log in (*logs, *sweeps)]
-    # forced: sweeps would be refused otherwise
-    return ripple, _prepared(ident, clean[: len(logs)], force), _prepared(ident, clean[len(logs) :], True, runs=True)
+    """Fits the gears' kinematic error to logs and sweeps together; returns it and both prepared without it.
+
+    Sweeps are not cut at standstills, because the short runs between them are needed, and forced, as they would be refused.
+    """
+    model, project = ident.model, ident.project
+    config = project.further_config(ident.signals)
+    with_motors = [log for log in (*logs, *sweeps) if log.motor_position is not None]
+    ripple = fit_gear_ripple(further_logs(with_motors, model, project, config, True), model.drive) if with_motors else None
+    clean = [log if ripple is None else ripple.cleaned(log, model.drive) for log in (*logs, *sweeps)]
+    prepared = further_logs(clean[: len(logs)], model, project, config, force)
+    uncut = replace(config, rest_time=np.inf, shortest=0.1)
+    return ripple, prepared, further_logs(clean[len(logs) :], model, project, uncut, True)

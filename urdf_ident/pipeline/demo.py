@@ -34,7 +34,8 @@ from ..result.text.lines import table
 from ..simulation.friction_truth import FrictionTruth
 from ..simulation.plant import RigidPlant
 from ..simulation.simulated_log import write_log
-from .experiment import build_plant, run_experiment
+from ..simulation.truth import read_truth
+from .experiment import simulate
 from .identify import identify
 
 ROBOT = "ur10e"
@@ -83,15 +84,8 @@ def demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float], Non
             Limits.from_robot(true_robot), SECONDS, 10, 100 * seed + k, fill=0.9, start=_HOME[: true_robot.n]
         )
         motion.write(folder / f"{name}_trajectory.csv", rate=100)
-        log = run_experiment(
-            project,
-            true_robot,
-            motion,
-            plant=plant,
-            name=name,
-            seed=1000 * seed + k,
-            progress=partial(report, f"simulating {name}"),
-        )
+        options: dict[str, Any] = {"seed": 1000 * seed + k, "progress": partial(report, f"simulating {name}")}
+        log = simulate(true_robot, motion, project=project, truth=plant, name=name, **options)
         logs.append(write_log(log, folder / f"{name}.csv"))
     robot = Robot.from_urdf(wrong)
     model = project.build_model(robot)
@@ -129,7 +123,7 @@ def true_theta(ident: Identification, robot: Robot, plant: RigidPlant) -> Array:
 
 
 def _true_plant(robot: Robot) -> RigidPlant:
-    known = build_plant(robot, truth_path(ROBOT))
+    known = read_truth(truth_path(ROBOT), robot)
     coulomb = next(each for each in known.friction.joint if isinstance(each.law, Coulomb))
     friction = FrictionTruth(robot.n, (*known.friction.joint, Stribeck.of(0.2 * coulomb.values[0], velocity=0.05)))
     return RigidPlant.create(robot, rotor_inertia=known.rotor, friction=friction)

@@ -64,10 +64,10 @@ def examine_logs(
         judgement = Judgement(Id.CONSTANTS_UNKNOWN, message, Remedy(unknown.remedy or ""))
         return [report.with_findings((*report.findings, judgement)) for report in reports]
     logs = [log.with_findings(suspecting_payload(payload, log.report.findings)) for log in usable.values()]
-    logs = with_contradictions(logs, robot, config, drive.reduction, payload)
+    logs = with_contradictions(logs, robot, config, drive.reduction)
     delay, relative = estimated_delays(logs, robot, drive.reduction)
     common = () if delay is None else delay.findings()
-    for k, log in zip(usable, with_delays(logs, robot, common, relative), strict=True):
+    for k, log in zip(usable, with_delays(logs, common, relative), strict=True):
         reports[k] = log.report.with_findings(_taken_out(judged, config) for judged in log.report.findings)
     return reports
 
@@ -98,18 +98,17 @@ def _usable(
 
 
 def with_contradictions(
-    logs: Sequence[PreparedLog], robot: Robot, config: SignalConfig, reduction: Array | None, payload: Payload | None
+    logs: Sequence[PreparedLog], robot: Robot, config: SignalConfig, reduction: Array | None
 ) -> list[PreparedLog]:
     """Adds contradictions with rigid-body physics to the findings of logs that were prepared together.
 
     Args:
         reduction: Matrix from joint to motor velocities, shape (n, n), or None if every motor drives one joint.
-        payload: A known payload, whose torque is subtracted from the logs that carry it.
     """
-    logs = with_automatic(logs, robot, config, payload)
+    logs = with_automatic(logs, config)
     found = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction)
     stated = [[_at_rate(judged, log.examined.rate) for judged in findings] for log, findings in zip(logs, found, strict=True)]
-    return _with_findings(logs, robot, [suspecting_payload(payload, findings) for findings in stated])
+    return _with_findings(logs, [suspecting_payload(log.payload, some) for log, some in zip(logs, stated, strict=True)])
 
 
 def _at_rate(judged: Judgement, rate: float) -> Judgement:
@@ -135,10 +134,7 @@ def estimated_delays(
 
 
 def with_delays(
-    logs: Sequence[PreparedLog],
-    robot: Robot,
-    common: Sequence[Judgement],
-    relative: Sequence[Sequence[Judgement]],
+    logs: Sequence[PreparedLog], common: Sequence[Judgement], relative: Sequence[Sequence[Judgement]]
 ) -> list[PreparedLog]:
     """Adds delays that no other finding covers.
 
@@ -147,13 +143,13 @@ def with_delays(
         relative: For each log, those of :func:`estimated_delays` on single joints and logs.
     """
     new = [unreported((*common, *some), log.report.findings) for log, some in zip(logs, relative, strict=True)]
-    return _with_findings(logs, robot, new)
+    return _with_findings(logs, new)
 
 
-def _with_findings(logs: Sequence[PreparedLog], robot: Robot, findings: Sequence[Sequence[Judgement]]) -> list[PreparedLog]:
+def _with_findings(logs: Sequence[PreparedLog], findings: Sequence[Sequence[Judgement]]) -> list[PreparedLog]:
     """Adds findings to those of each log; delays that the log does not determine are marked."""
     motions = [(log.report.recording.position, log.examined.segments, log.examined.cutoff) for log in logs]
-    known = known_delays(robot.joints, motions, findings)
+    known = known_delays(logs[0].robot.joints, motions, findings) if logs else []
     return [log.with_findings((*log.report.findings, *some)) for log, some in zip(logs, known, strict=True)]
 
 

@@ -36,13 +36,23 @@ def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) 
     Args:
         project: Its ``model.elastic`` and ``drive`` sections are used.
         robot: Kinematics and, unless the truth file gives it, inertia.
-        truth: As for :func:`build_plant`; elastic joints need ``stiffness`` in it.
+        truth: An identification.json (its inertia, rotors, friction and springs), a YAML truth file (rotors, friction, and the
+            ``stiffness`` that elastic joints need: robots/README.md), or None: the URDF with its own damping and friction.
 
     Raises:
-        ModelError: See :func:`build_plant` and :func:`_build_elastic_plant`.
+        ModelError: The truth is another robot's, or contains a friction law that cannot be simulated; with elastic joints, it
+            lacks stiffness or rotors, has other gear ratios, or rotors that are not those of the motors.
         MissingFileError: The truth cannot be read.
+        SimulationError: A value is impossible, or the friction needs a rigid plant.
     """
-    return build_plant(robot, truth) if project.model.elastic is None else _build_elastic_plant(robot, truth, project)
+    if project.model.elastic is not None:
+        return _elastic_plant(robot, truth, project)
+    if str(truth).endswith(".json"):
+        ident = _load_for(robot, str(truth))
+        rotor, friction = rotors_and_friction(ident.model, ident.theta)
+        return RigidPlant.create(robot, theta=ident.theta[: ident.model.n_inertial], rotor_inertia=rotor, friction=friction)
+    found = urdf_truth(robot) if truth is None else read_truth(truth, robot)
+    return RigidPlant.create(robot, rotor_inertia=found.rotor, friction=found.friction)
 
 
 def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None) -> tuple[str, ...]:
@@ -68,52 +78,40 @@ def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None)
     return (*found.notes, rigid)
 
 
-def build_plant(robot: Robot, truth: str | Path | None = None) -> RigidPlant:
-    """Builds the simulated robot with rigid joints.
-
-    Args:
-        robot: Kinematics and, unless the truth file gives it, inertia.
-        truth: An identification.json (its inertia, rotors and friction), a YAML truth file (rotors and friction, see
-            robots/README.md), or None: the URDF with its own damping and friction (:func:`.truth.urdf_truth`).
-
-    Raises:
-        ModelError: The truth is another robot's, or contains a friction law that cannot be simulated.
-        MissingFileError: The truth cannot be read.
-    """
-    if str(truth).endswith(".json"):
-        ident = _load_for(robot, str(truth))
-        rotor, friction = rotors_and_friction(ident.model, ident.theta)
-        return RigidPlant.create(robot, theta=ident.theta[: ident.model.n_inertial], rotor_inertia=rotor, friction=friction)
-    found = urdf_truth(robot) if truth is None else read_truth(truth, robot)
-    return RigidPlant.create(robot, rotor_inertia=found.rotor, friction=found.friction)
-
-
-def run_experiment(
-    project: Project,
+def simulate(
     robot: Robot,
     trajectory: Trajectory,
     *,
-    plant: RigidPlant | ElasticPlant,
-    name: str = "simulated",
+    project: Project | None = None,
+    truth: str | Path | RigidPlant | ElasticPlant | None = None,
     seed: int | None = None,
+    name: str = "simulated",
     progress: Callable[[float], None] | None = None,
 ) -> SimulatedLog:
-    """Simulates a log as a project file describes it.
+    """Simulates the whole experiment (controller, true robot with friction, sensors), as `urdf-ident simulate` does.
 
     Args:
-        project: Its ``simulation`` section is used.
         robot: The nominal robot, which the controller knows.
-        plant: The true robot.
+        trajectory: The motion.
+        project: Its ``simulation`` section gives controller and sensors; all defaults if None.
+        truth: The true robot: an identification.json, a YAML of rotors and friction, what :func:`true_plant` makes of one of
+            these, or None for the nominal one.
         seed: Seed of the sensor noise; the project's if None.
+        name: Name of the log.
         progress: Called with the completed fraction, 0 to 1.
+
+    Returns:
+        The log (``.recording``) with the true signals.
 
     Raises:
         LimitError: The trajectory leaves the limits.
         SimulationError: The controller diverges.
+        ModelError: The truth is another robot's.
         ProjectError: The controller does not support elastic joints.
     """
+    project = project or Project()
+    plant = truth if isinstance(truth, RigidPlant | ElasticPlant) else true_plant(project, robot, truth)
     settings = project.simulation
-    seed = settings.seed if seed is None else seed
     if not trajectory.duration * max(settings.rate, 1.0 / settings.step) < MOST_SAMPLES:
         raise SimulationError(
             "the simulation has too many steps",
@@ -121,6 +119,7 @@ def run_experiment(
             expected=f"fewer than {MOST_SAMPLES:g}",
             remedy="shorten the motion, or raise simulation.step",
         )
+    seed = settings.seed if seed is None else seed
     options: dict[str, Any] = {"sensors": settings.sensors, "rate": settings.rate, "seed": seed}
     options |= {"name": name, "progress": progress}
     if isinstance(plant, ElasticPlant):
@@ -137,40 +136,6 @@ def run_experiment(
     return replace(log, recording=replace(log.recording, position_target=log.reference)) if settings.log_target else log
 
 
-def simulate(
-    robot: Robot,
-    trajectory: Trajectory,
-    *,
-    project: Project | None = None,
-    truth: str | Path | None = None,
-    seed: int | None = None,
-    name: str = "simulated",
-    progress: Callable[[float], None] | None = None,
-) -> SimulatedLog:
-    """Simulates the whole experiment (controller, true robot with friction, sensors), as `urdf-ident simulate` does.
-
-    Args:
-        robot: The nominal robot, which the controller knows.
-        trajectory: The motion.
-        project: Its ``simulation`` section gives controller and sensors; all defaults if None.
-        truth: The true robot: an identification.json, a YAML of rotors and friction, or None for the nominal one.
-        seed: Seed of the sensor noise; the project's if None.
-        name: Name of the log.
-        progress: Called with the completed fraction, 0 to 1.
-
-    Returns:
-        The log (``.recording``) with the true signals.
-
-    Raises:
-        LimitError: The trajectory leaves the limits.
-        SimulationError: The controller diverges.
-        ModelError: The truth is another robot's.
-    """
-    settings = project or Project()
-    plant = true_plant(settings, robot, truth)
-    return run_experiment(settings, robot, trajectory, plant=plant, name=name, seed=seed, progress=progress)
-
-
 def _load_for(robot: Robot, path: str | Path) -> Identification:
     """Loads the result of an identification; raises if it is of a robot with other joints."""
     ident = load(path)
@@ -179,23 +144,8 @@ def _load_for(robot: Robot, path: str | Path) -> Identification:
     return ident
 
 
-def _build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project) -> ElasticPlant:
-    """Builds the simulated robot with elastic joints (``model.elastic`` of the project file).
-
-    Args:
-        robot: Kinematics and, unless the truth file gives it, inertia.
-        truth: A YAML truth file with ``stiffness``, or the identification.json of a robot with elastic joints.
-        project: Gear ratios, from its ``drive`` section.
-
-    Returns:
-        The plant; friction acts at its motors.
-
-    Raises:
-        ModelError: The truth has no stiffness, other gear ratios, no rotors, or rotors that are not those of the motors,
-            or is another robot's.
-        MissingFileError: The truth cannot be read.
-        SimulationError: A value is impossible, or the friction needs a rigid plant.
-    """
+def _elastic_plant(robot: Robot, truth: str | Path | None, project: Project) -> ElasticPlant:
+    """The robot with elastic joints; friction acts at its motors."""
     drive = project.build_model(robot).drive  # raises if gear ratios are missing
     if truth is None:
         raise ModelError(

@@ -39,21 +39,21 @@ def hold_out(
     if not ident.model.is_rigid:
         return ident
     model, project, statistics = ident.model, ident.project, from_data.statistics
-    payload, without_folds = project.build_payload(model.robot), physical.standard.without_folds
+    without_folds = physical.standard.without_folds
     given = (statistics, ident.fit.weights, ident.prior, ident.prior_weight)
     constraints, signals = tuple(ident.solver.get("active", ())), ident.signals
     try:
         by_fold = {} if without_folds is None else without_folds()
         held = held_out_parameters(*given, logs, by_fold)
         spectrum = replace(project.scoring_config(ident.signals), cutoff="auto")
-        whole = with_all_periods(logs, model.robot, spectrum, payload)
+        whole = [with_all_periods(log, spectrum) for log in logs]
         held = in_all_periods(held, logs, whole)
         if project.signals.prediction == "auto" == project.signals.cutoff:
             compared = project.validation.score_cutoff
             limit = None if compared == "auto" else float(compared)
-            band = choose_prediction_band(model, whole, held, spectrum, compared=limit, payload=payload)
+            band = choose_prediction_band(model, whole, held, spectrum, compared=limit)
             signals = {**signals, "prediction": band.as_dict(), "why": [*signals["why"], f"prediction: {band.why}"]}
-        banded = each(partial(in_band, robot=model.robot, config=project.scoring_config(signals), payload=payload), whole)
+        banded = each(partial(in_band, config=project.scoring_config(signals)), whole)
         unlimited = None
         if without_folds is not None and constraints:
             unlimited = replace(held, theta=held_out_parameters(*given, logs).theta)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ..comparison.black_box import check_black_box
 from ..errors import LimitError, ModelError
@@ -11,18 +10,16 @@ from ..estimation.elastic import check_drive_used
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, refuse_trained
 from ..model.dynamic_model import DynamicModel
-from ..model.robot import Robot
 from ..motion.limits import Limits
 from ..parallel import one_thread
 from ..progress import Progress
 from ..project import Project
-from ..result.dynamics.speed_range import errors_at_speeds
 from ..result.identification import Identification
 from .estimate import estimate_from_data
 from .hold_out import hold_out
 from .physics import complete
 from .training_logs import further_logs, training_logs, usable_training_logs
-from .validate import behind_prediction_band, held_out_motions, held_out_statistics, repeated_motions, score_logs, traces
+from .validate import with_held_out
 
 
 @one_thread()
@@ -64,7 +61,14 @@ def identify(
         MissingExtraError: ``compare`` needs scikit-learn.
     """
     project = project or Project()
-    logs, held_out, sweeps = _checked(model.robot, logs, held_out, sweeps)
+    Limits.from_robot(model.robot)  # raises if the limits leave no room
+    logs, held_out, sweeps = ([log.ordered(model.robot) for log in some] for some in (logs, held_out, sweeps))
+    refuse_trained(
+        {log.sha256: log.name for log in (*logs, *sweeps)},
+        held_out,
+        "this held-out log is also one of the training logs",
+        "leave it out of one of the two lists",
+    )
     loops = project.compensation
     with_loops = loops.residual != "none" or bool(sweeps)
     check_drive_used(model, (*logs, *held_out, *sweeps), deformation=with_loops)
@@ -109,28 +113,7 @@ def identify(
     result = hold_out(result, from_data, prepared.logs, physical, compare=compare)
     if with_loops:  # its result keeps only the low-pass for predictions of what the folds show
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **loops.options())
-    statistics = held_out_statistics(from_data, further, project.signal_config())
-    repeats = repeated_motions(from_data, further, statistics)
-    further = behind_prediction_band(further, result)
-    scored = score_logs(result, held_out, further, force=force, repeats=repeats)
-    result = replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs))
-    if not result.prediction or result.evidence is None:
-        return result
-    expected = errors_at_speeds(result, prepared.trained, held_out_motions(result, scored, further, statistics))
-    return replace(result, evidence=replace(result.evidence, at_speeds=expected))
-
-
-def _checked(robot: Robot, *kinds: Sequence[Recording]) -> tuple[Sequence[Recording], Sequence[Recording], Sequence[Recording]]:
-    """Training, held-out and sweep logs with their joints in the robot's order; refuses held-out logs that are also trained."""
-    Limits.from_robot(robot)  # raises if the limits leave no room
-    logs, held_out, sweeps = ([log.ordered(robot) for log in some] for some in kinds)
-    refuse_trained(
-        {log.sha256: log.name for log in (*logs, *sweeps)},
-        held_out,
-        "this held-out log is also one of the training logs",
-        "leave it out of one of the two lists",
-    )
-    return logs, held_out, sweeps
+    return with_held_out(result, from_data, held_out, further, prepared, force=force)
 
 
 def motion_advice(ident: Identification) -> str:

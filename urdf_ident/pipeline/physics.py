@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -86,28 +86,16 @@ def complete(
         folds_repeat=len(motions(statistics)) == 1 and periodic(statistics, TIME_FOLDS),
         reversals=reversals,
     )
-    if evidence.masses and "weight" in standard.solver:
+    if evidence.masses and "weight" in standard.solver:  # do masses nearer to the prior's explain the data as well?
         nearer = project.consistency.model_copy(update={"mass_factor": MASS_FACTOR, "weight": weight, "point_to_set": None})
         limited = project.model_copy(update={"consistency": nearer})
-        if not _masses_needed(lambda: standard_parameters(model, statistics, fit, prior, limited, reversals), standard, factor):
-            evidence = replace(evidence, masses={})
+        with suppress(SolverError, ModelError):
+            other = standard_parameters(model, statistics, fit, prior, limited, reversals)
+            after, before = (np.linalg.norm(factor @ np.append(item.theta, -1.0)) for item in (other, standard))
+            if after <= LOSS * before:  # most masses of links are not determined by data alone
+                evidence = replace(evidence, masses={})
     baseline = urdf_with_friction(model, statistics, fit, prior.theta0)
     return Physical(standard, prior, factor, baseline, evidence)
-
-
-def _masses_needed(nearer: Callable[[], Standard], found: Standard, factor: Array) -> bool:
-    """Whether masses nearer to the prior's explain the data worse: most masses of links are not determined by data alone.
-
-    Args:
-        nearer: Returns parameters with such masses.
-        factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
-    """
-    try:
-        other = nearer()
-    except (SolverError, ModelError):
-        return True
-    after, before = (np.linalg.norm(factor @ np.append(item.theta, -1.0)) for item in (other, found))
-    return bool(after > LOSS * before)
 
 
 def standard_parameters(

@@ -71,7 +71,7 @@ def training_logs(
         """The logs with this conditioning, examined against physics."""
         prepared = prepare_logs(logs, robot, model.drive, config, force=force, payload=payload)
         if model.is_rigid:  # what the checks support
-            prepared = with_contradictions(prepared, robot, config, reduction, payload)
+            prepared = with_contradictions(prepared, robot, config, reduction)
             if not force:
                 refuse_contradictions(prepared)
         return prepared
@@ -85,7 +85,7 @@ def training_logs(
             compensated = delay.seconds
             prepared = conditioned(replace(config, delay=compensated))
             common = () if delay.inside else common  # it may be longer than what was taken out
-        prepared = with_delays(prepared, robot, common, relative)
+        prepared = with_delays(prepared, common, relative)
         why = delay.describe() + (f"; {1e3 * compensated:.3g} ms were taken out" if compensated else "")
         delay_entry = {**delay.as_dict(), "compensated": compensated, "why": why}
     forget(segment for log in prepared for segment in log.examined.segments)

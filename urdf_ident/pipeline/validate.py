@@ -18,13 +18,12 @@ from ..model.trained import outside
 from ..parallel import one_thread
 from ..result.dynamics.adaptation import chosen_settings
 from ..result.dynamics.intervals import prediction_reach
-from ..result.dynamics.speed_range import HeldOutMotion
+from ..result.dynamics.speed_range import HeldOutMotion, errors_at_speeds
 from ..result.evidence.scores import filtered_errors, predict, validate_log
 from ..result.evidence.traces import LOGS, Traces, log_trace, speed_profile
 from ..result.identification import Identification
 from ..result.validation import ValidationReport
 from ..samples import columns, fast_speed
-from ..signals.config import SignalConfig
 from ..signals.filters import lowpass
 from ..signals.prepare import PreparedLog, in_band
 from ..statistics.accumulate import build_statistics
@@ -32,7 +31,7 @@ from ..statistics.entries import blocks_of
 from ..statistics.motions import motions_in_common
 from ..statistics.statistic import StatisticSet
 from .estimate import DataEstimate
-from .training_logs import further_logs
+from .training_logs import TrainingLogs, further_logs
 
 #: Share of samples beyond the trained speeds from which it is reported.
 _FASTER = 0.05
@@ -71,8 +70,7 @@ def behind_prediction_band(logs: Sequence[PreparedLog], ident: Identification) -
     config = ident.project.scoring_config(ident.signals)
     if not ident.model.is_rigid or config == ident.project.further_config(ident.signals):
         return list(logs)
-    payload = ident.project.build_payload(ident.model.robot)
-    return [in_band(log, ident.model.robot, config, payload) for log in logs]
+    return [in_band(log, config) for log in logs]
 
 
 def with_scores(ident: Identification, report: ValidationReport) -> Identification:
@@ -88,61 +86,6 @@ def with_scores(ident: Identification, report: ValidationReport) -> Identificati
     shown = tuple(replace(trace, held_out=trace.log not in trained) for trace in report.logs)
     speeds = None if ident.traces is None else ident.traces.speeds
     return replace(ident, validation=report.entries, traces=Traces(shown, speeds))
-
-
-def held_out_statistics(from_data: DataEstimate, logs: Sequence[PreparedLog], config: SignalConfig) -> list[StatisticSet]:
-    """Returns the factors of each held-out log in the columns of the estimates; none with elastic joints.
-
-    Args:
-        from_data: The estimates, with the factors that they are based on.
-        logs: The held-out logs; resting joints get the weights that they have in the training logs.
-    """
-    if not from_data.model.is_rigid:
-        return []
-    blocks = blocks_of(len(logs))
-    # one log at a time: their velocities may come from different sources
-    weighed = weigh_alike(from_data.model, from_data.logs, config, logs)
-    return [build_statistics(from_data.model, [log], blocks=blocks) for log in weighed]
-
-
-def repeated_motions(
-    from_data: DataEstimate, logs: Sequence[PreparedLog], statistics: Sequence[StatisticSet]
-) -> dict[str, str] | None:
-    """Finds held-out logs that repeat a training motion: their error does not apply to other motions.
-
-    Args:
-        from_data: The estimates, with the factors that they are based on.
-        logs: The held-out logs.
-        statistics: Result of :func:`held_out_statistics`.
-
-    Returns:
-        Held-out log → training log, of which it may be an excerpt; None where neither is known, with elastic joints.
-    """
-    excerpted = excerpts([log.recording for log in logs], [log.recording for log in from_data.logs])
-    if not from_data.model.is_rigid:
-        return excerpted or None
-    return {
-        log: other for some in statistics for log, other in motions_in_common(some, from_data.statistics).items()
-    } | excerpted
-
-
-def held_out_motions(
-    ident: Identification, scored: ValidationReport, logs: Sequence[PreparedLog], statistics: Sequence[StatisticSet]
-) -> list[HeldOutMotion]:
-    """Returns what the held-out logs of other motions show of the error at their speeds.
-
-    Args:
-        logs: The held-out logs.
-        statistics: Result of :func:`held_out_statistics`.
-    """
-    motions = []
-    for entry, log, log_statistics in zip(scored.entries, logs, statistics, strict=True):
-        if not entry["trained_on"] and entry.get("repeats") is None:
-            relative = np.array([joint["relative"] for joint in entry["per_joint"]])
-            v = [segment.v for segment in log.segments]
-            fast = np.array([fast_speed(column) for column in columns(v)])
-            motions.append(HeldOutMotion(log_statistics.stacked(ident.fit.weights), fast, seen_speeds(v), relative))
-    return motions
 
 
 def score_logs(
@@ -185,9 +128,9 @@ def score_logs(
             entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
     set_apart = tuple(model.robot.joints[j] for j in sorted(model.apart))
-    return ValidationReport(
-        model.robot.joints, tuple(entries), tuple(traces[:LOGS]), _expected(ident), repeats is not None, set_apart
-    )
+    others = [float(entry["relative"]) for entry in ident.validation if not entry.get("trained_on")]
+    expected = max(others, default=ident.cross_validated)  # the error of the identification on its own held-out data
+    return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), expected, repeats is not None, set_apart)
 
 
 def _held(ident: Identification, log: PreparedLog) -> list[float]:
@@ -208,28 +151,54 @@ def _beyond(model: DynamicModel, log: PreparedLog) -> dict[str, float]:
     return {joint: float(x) for joint, x in zip(model.robot.joints, faster, strict=True) if x > _FASTER}
 
 
-def _expected(ident: Identification) -> float | None:
-    """Relative error of the identification on its held-out data."""
-    others = [float(entry["relative"]) for entry in ident.validation if not entry.get("trained_on")]
-    if others:
-        return max(others)
-    return ident.cross_validated
-
-
-def traces(ident: Identification, scored: ValidationReport, training: Sequence[PreparedLog]) -> Traces:
-    """Series for plots, of the held-out logs or, without any, of the training logs; speeds of the training logs.
+def with_held_out(
+    ident: Identification,
+    from_data: DataEstimate,
+    recordings: Sequence[Recording],
+    logs: Sequence[PreparedLog],
+    training: TrainingLogs,
+    *,
+    force: bool = False,
+) -> Identification:
+    """Returns the result with its scores on held-out logs, series for plots, and the errors to be expected at all speeds.
 
     Args:
-        scored: Scores on held-out logs.
+        from_data: The estimates, with the factors that they are based on.
+        recordings: The held-out logs as read.
+        logs: The same, conditioned as for the fit.
+        force: Score logs in spite of findings that refuse them.
     """
+    statistics: list[StatisticSet] = []
+    # the error of a log that repeats a training motion does not apply to other motions
+    repeats = excerpts([log.recording for log in logs], [log.recording for log in from_data.logs])
+    compared = from_data.model.is_rigid
+    if compared:  # resting joints count as in the training logs; one log at a time: velocities may come from different sources
+        weighed = weigh_alike(from_data.model, from_data.logs, ident.project.signal_config(), logs)
+        blocks = blocks_of(len(logs))
+        statistics = [build_statistics(from_data.model, [log], blocks=blocks) for log in weighed]
+        repeated = [motions_in_common(some, from_data.statistics) for some in statistics]
+        repeats = {log: other for some in repeated for log, other in some.items()} | repeats
+    logs = behind_prediction_band(logs, ident)
+    scored = score_logs(ident, recordings, logs, force=force, repeats=repeats if compared or repeats else None)
     model, cutoff = ident.model, float(ident.signals["cutoff"])
+    series = list(scored.logs)
     thetas = np.column_stack([ident.theta, ident.urdf_theta, ident.baseline])
-    logs = list(scored.logs)
-    for log in training[:LOGS] if not logs else ():
-        predicted = predict(model, thetas, log)
-        series = {name: predicted[..., k] for k, name in enumerate(("exported", "urdf", "urdf_friction"))}
-        logs.append(log_trace(log, series, cutoff, held_out=False))
-    return Traces(tuple(logs), speed_profile(model, ident.theta, training, cutoff))
+    for log in training.logs[:LOGS] if not series else ():
+        torques = np.moveaxis(predict(model, thetas, log), -1, 0)
+        predicted = dict(zip(("exported", "urdf", "urdf_friction"), torques, strict=True))
+        series.append(log_trace(log, predicted, cutoff, held_out=False))
+    speeds = speed_profile(model, ident.theta, training.logs, cutoff)
+    ident = replace(ident, validation=scored.entries, traces=Traces(tuple(series), speeds))
+    if not ident.prediction or ident.evidence is None:
+        return ident
+    tested = []
+    for entry, log, log_statistics in zip(scored.entries, logs, statistics, strict=True):
+        if not entry["trained_on"] and entry.get("repeats") is None:
+            relative = np.array([joint["relative"] for joint in entry["per_joint"]])
+            v = [segment.v for segment in log.segments]
+            fast = np.array([fast_speed(column) for column in columns(v)])
+            tested.append(HeldOutMotion(log_statistics.stacked(ident.fit.weights), fast, seen_speeds(v), relative))
+    return replace(ident, evidence=replace(ident.evidence, at_speeds=errors_at_speeds(ident, training.trained, tested)))
 
 
 def torque_error(ident: Identification, recording: Recording, *, force: bool = False) -> tuple[Array, Array]:

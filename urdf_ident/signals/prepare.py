@@ -37,12 +37,15 @@ class PreparedLog:
 
     Attributes:
         recording: As read.
+        robot, payload: What it was prepared with: the robot, and the known payload of some logs, or None.
         automatic: Its motion with the automatic cut-off, for checks; None if that is ``conditioned``.
     """
 
     recording: Recording
     report: QualityReport
     conditioned: Conditioned
+    robot: Robot
+    payload: Payload | None = None
     automatic: Conditioned | None = None
 
     @property
@@ -190,36 +193,31 @@ def conditioned_logs(
     logs = []
     for recording, report, (motion, findings) in zip(recordings, reports, each_usable(condition_one, seen), strict=True):
         taken_off = without_payload(motion, recording.name, robot, payload)
-        logs.append(PreparedLog(recording, report.with_findings((*report.findings, *findings)), taken_off))
+        logs.append(PreparedLog(recording, report.with_findings((*report.findings, *findings)), taken_off, robot, payload))
     return logs
 
 
-def with_automatic(
-    logs: Sequence[PreparedLog], robot: Robot, config: SignalConfig, payload: Payload | None
-) -> list[PreparedLog]:
-    """Adds the motion with the automatic cut-off to logs that were conditioned with another one."""
-    if config.cutoff == "auto" or not logs:
-        return list(logs)
+def conditioned_again(logs: Sequence[PreparedLog], config: SignalConfig) -> list[Conditioned]:
+    """Returns the motion of logs, which were prepared alike, under another conditioning."""
     recordings, reports = [log.recording for log in logs], [log.report for log in logs]
-    again = conditioned_logs(recordings, reports, robot, replace(config, cutoff="auto"), payload)
-    return [replace(log, automatic=other.conditioned) for log, other in zip(logs, again, strict=True)]
+    again = conditioned_logs(recordings, reports, logs[0].robot, config, logs[0].payload) if logs else []
+    return [log.conditioned for log in again]
 
 
-def with_all_periods(
-    logs: Sequence[PreparedLog], robot: Robot, config: SignalConfig, payload: Payload | None
-) -> list[PreparedLog]:
-    """Returns logs with all of their motion instead of averaged periods, behind a low-pass at the last harmonic.
+def with_automatic(logs: Sequence[PreparedLog], config: SignalConfig) -> list[PreparedLog]:
+    """Adds the motion with the automatic cut-off to logs that were conditioned with another one."""
+    if config.cutoff == "auto":
+        return list(logs)
+    again = conditioned_again(logs, replace(config, cutoff="auto"))
+    return [replace(log, automatic=motion) for log, motion in zip(logs, again, strict=True)]
 
-    Args:
-        payload: A known payload in some of the logs, or None.
-    """
-    whole = list(logs)
-    for k, log in enumerate(logs):
-        if log.conditioned.averaged is not None:
-            unaveraged = replace(config, cutoff=log.conditioned.cutoff, periodic="off")
-            (made,) = conditioned_logs([log.recording], [log.report], robot, unaveraged, payload)
-            whole[k] = replace(log, conditioned=made.conditioned)
-    return whole
+
+def with_all_periods(log: PreparedLog, config: SignalConfig) -> PreparedLog:
+    """Returns a log with all of its motion instead of averaged periods, behind a low-pass at the last harmonic."""
+    if log.conditioned.averaged is None:
+        return log
+    (whole,) = conditioned_again([log], replace(config, cutoff=log.conditioned.cutoff, periodic="off"))
+    return replace(log, conditioned=whole)
 
 
 def own_cutoff(recording: Recording, config: SignalConfig) -> float:
@@ -229,18 +227,17 @@ def own_cutoff(recording: Recording, config: SignalConfig) -> float:
     return float(resolve([recording], replace(config, velocity="differentiated")).cutoff)
 
 
-def in_band(log: PreparedLog, robot: Robot, config: SignalConfig, payload: Payload | None) -> PreparedLog:
+def in_band(log: PreparedLog, config: SignalConfig) -> PreparedLog:
     """Returns a log with the same pieces of motion behind another low-pass of its positions.
 
     Args:
         log: A log without averaged periods.
         config: Its conditioning, with the other low-pass.
-        payload: A known payload in some of the logs, or None.
     """
     cutoff = own_cutoff(log.report.recording, config)
-    motion = behind(log.conditioned, log.report.recording, robot, config, cutoff)
+    motion = behind(log.conditioned, log.report.recording, log.robot, config, cutoff)
     conditioned = replace(log.conditioned, segments=motion, cutoff=cutoff)
-    return replace(log, conditioned=without_payload(conditioned, log.name, robot, payload))
+    return replace(log, conditioned=without_payload(conditioned, log.name, log.robot, log.payload))
 
 
 def _refuse_copies(recordings: Sequence[Recording]) -> None:

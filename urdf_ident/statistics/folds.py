@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +63,16 @@ class CrossValidation:
     def relative(self) -> float:
         """Held-out RMSE over RMS effort, a fraction; mean over row groups with a measured effort."""
         return float(np.mean(self.group_rmse[self._measured] / divisors(self.group_effort[self._measured])))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the entry ``cross_validation`` of identification.json."""
+        return {
+            "folds": list(self.folds),
+            "groups": list(self.groups),
+            "group_rmse": self.group_rmse.tolist(),
+            "mean_rmse": self.mean_rmse,
+            "relative": self.relative,
+        }
 
 
 def folds_of(statistics: StatisticSet) -> StatisticSet:

@@ -21,8 +21,8 @@ from itertools import pairwise
 import numpy as np
 
 from ..grouping import grouped
-from ..linalg import Array, IntArray, positive, rms, whitening
-from ..samples import Segment
+from ..linalg import Array, BoolArray, IntArray, positive, rms, whitening
+from ..samples import Segment, typical_reversals
 from .entries import Statistic
 from .statistic import StatisticSet
 
@@ -88,6 +88,17 @@ def velocities(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> lis
     """
     first = {logs[0] for logs in moves}
     return [part.v for part in motion if part.log in first]
+
+
+def mean_reversals(statistics: StatisticSet, motion: Sequence[Segment], prismatic: BoolArray) -> float:
+    """Returns the mean number of reversals of the moving joints, repetitions of a motion counted once.
+
+    Args:
+        statistics: Those of the motion, which tell which logs repeat another.
+        motion: All segments.
+        prismatic: Which joints are prismatic, shape (n,).
+    """
+    return typical_reversals(velocities(motion, motions(statistics)), prismatic)
 
 
 def distances(statistics: StatisticSet, others: StatisticSet) -> dict[str, dict[str, float]]:

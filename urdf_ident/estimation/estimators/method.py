@@ -21,6 +21,9 @@ from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base, fit_ridge
 from ...statistics.folds import CrossValidation, folds_of, held_out
 from ...statistics.statistic import StatisticSet
+from ..friction_selection.load_slopes import with_load_slopes
+from ..friction_selection.reference_torque import ConvergedFit, cross_validate_converged
+from ..uncertainty.covariance import with_covariance
 from ..uncertainty.repetitions import likelihood_weights, repetition_count
 from .didim import didim
 from .estimator import CLOSED_LOOP, Estimated, Estimator, EstimatorInput
@@ -171,6 +174,37 @@ def refine(weighting: SampleWeighting, problem: EstimatorInput, *, loop_known: b
     return replace(plain, why=f"{plain.why}; {test['words']}{size}", details={"hausman": test})
 
 
+def with_errors(estimated: Estimated, problem: EstimatorInput, kind: str) -> Fit:
+    """Returns the estimate with its standard errors.
+
+    Args:
+        problem: The input of the estimator.
+        kind: ``estimation.covariance``; those of the estimator itself where it has some.
+
+    Raises:
+        EstimationError: The kind does not suit the estimator, or needs what the data lack.
+    """
+    model, fit = problem.model, estimated.fit
+    if fit.method == "iv" and kind != "model":
+        errors = partial(with_covariance, problem.least_squares, problem.statistics, model=model, logs=problem.logs)
+        try:
+            return inflated_like(fit, errors(kind), errors("jackknife"))
+        except EstimationError:  # the logs are too short to be cut into blocks
+            if kind != "auto":  # explicitly requested
+                raise
+            return fit
+    if estimated.own_errors:
+        if kind not in ("auto", "model"):
+            where = "estimation.covariance"
+            raise EstimationError(f"method {fit.method} has errors of its own", where=where, got=kind, expected="auto")
+        return fit
+    logs = problem.logs if estimated.logs is None else estimated.logs
+    fit = with_covariance(fit, estimated.statistics, kind, model=model, logs=logs)
+    if estimated.transform is not None:
+        fit = replace(fit, covariance=estimated.transform @ fit.covariance @ estimated.transform.T)
+    return with_load_slopes(fit, model, logs, problem.prior)  # no effect without load-dependent friction
+
+
 def inflated_like(fit: Fit, least: Fit, stretches: Fit) -> Fit:
     """Enlarges the standard errors of the IV estimate by the same factors as those of least squares on the same rows.
 
@@ -193,18 +227,20 @@ def inflated_like(fit: Fit, least: Fit, stretches: Fit) -> Fit:
     return replace(fit, covariance=fit.covariance * np.outer(scale, scale), covariance_kind=kind)
 
 
-def held_out_errors(statistics: StatisticSet, estimated: Estimated) -> CrossValidation:
+def cross_validated(converged: ConvergedFit, estimated: Estimated) -> CrossValidation:
     """Returns the held-out error per fold, with the structure of the model as selected on all data.
 
     Args:
-        statistics: The unweighted rows, on which errors are evaluated.
+        converged: Its unweighted rows are those on which errors are evaluated.
         estimated: The estimate; the time blocks of what it ``solved`` are those of the unweighted rows.
 
     Raises:
         EstimationError: A single log that is too short to be divided into folds.
     """
-    judged, learnt = folds_of(statistics), folds_of(estimated.solved or statistics)
-    refit = estimated.refit or partial(fit_base, base=estimated.fit.base)
+    refit = estimated.refit
+    if refit is None:
+        return cross_validate_converged(converged)
+    judged, learnt = folds_of(converged.statistics), folds_of(estimated.solved or converged.statistics)
 
     def trained(fold: str) -> tuple[StatisticSet, Array]:
         fit = refit(learnt.left_out(fold))

@@ -48,6 +48,7 @@ class ConvergedFit:
 
     Attributes:
         model: The model, with the reference torque if it has such terms.
+        build, estimate: How it was made, for its folds.
         changes: Relative change of the rigid torque in each iteration; empty without load-dependent terms.
         prior: Prior used for the parameters of the reference torque.
     """
@@ -55,6 +56,8 @@ class ConvergedFit:
     model: DynamicModel
     statistics: StatisticSet
     fit: Fit
+    build: Build
+    estimate: Estimate
     changes: tuple[float, ...] = ()
     prior: Prior | None = None
 
@@ -102,7 +105,7 @@ def converge(
     """
     if not model.loaded:
         statistics = build(model)
-        return ConvergedFit(model, statistics, estimate(statistics))
+        return ConvergedFit(model, statistics, estimate(statistics), build, estimate)
     theta = np.zeros(model.n_inertial) if start is None else np.asarray(start, dtype=float)[: model.n_inertial]
     changes: list[float] = []
     while True:
@@ -115,7 +118,7 @@ def converge(
             if draft is not None:
                 statistics = build(current)
                 fit = estimate(statistics)
-            return ConvergedFit(current, statistics, fit, tuple(changes), prior)
+            return ConvergedFit(current, statistics, fit, build, estimate, tuple(changes), prior)
         theta = found
 
 
@@ -158,24 +161,20 @@ def for_folds(build: Build, statistics: StatisticSet) -> Build:
     return partial(build, blocks=1, alike=motions(statistics)) if whole_motions(statistics) else build
 
 
-def cross_validate_converged(converged: ConvergedFit, build: Build, estimate: Estimate) -> CrossValidation:
+def cross_validate_converged(converged: ConvergedFit) -> CrossValidation:
     """Returns the held-out error per fold, where the rigid torque of each fold is estimated from the other folds alone.
 
     The iteration starts from the rigid torque of all data, which only saves time: it ends at the fold's own fixed point.
 
-    Args:
-        build: As for :func:`converge`.
-        estimate: As for :func:`converge`.
-
     Raises:
         EstimationError: A single log that is too short to be divided into folds.
     """
-    model, build = converged.model, for_folds(build, converged.statistics)
+    model, build = converged.model, for_folds(converged.build, converged.statistics)
     split = folds_of(converged.statistics)
 
     def trained(fold: str) -> tuple[StatisticSet, Array]:
         def train(part: StatisticSet) -> Fit:
-            return estimate(folds_of(part).without([fold]))
+            return converged.estimate(folds_of(part).without([fold]))
 
         if model.loaded:
             start, prior = model.reference_theta, converged.prior

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from ...linalg import Array, rms
 from ...model.dynamic_model import DynamicModel
-from ...model.payload import Payload
 from ...parallel import each
 from ...samples import ReadOnly
 from ...signals.config import SignalConfig
@@ -82,7 +81,6 @@ def choose_prediction_band(
     config: SignalConfig,
     *,
     compared: float | None = None,
-    payload: Payload | None = None,
 ) -> PredictionBand:
     """Chooses the low-pass of the positions for predictions.
 
@@ -91,7 +89,6 @@ def choose_prediction_band(
     Args:
         config: The conditioning of the logs, with an automatic low-pass of the positions.
         compared: Low-pass of the compared torques [Hz]; None: that of scores.
-        payload: A known payload in some of the logs, or None.
     """
     rates = [log.conditioned.rate for log in logs]
     band = score_band(min(rates)) if compared is None else compared
@@ -113,7 +110,7 @@ def choose_prediction_band(
                 tasks.append(cutoffs)
         if new:
             owned = list(zip(logs, held.owner, zip(*tasks, strict=True), strict=True))
-            errors = each(partial(_squares, model, held.theta, band, config, payload), owned)
+            errors = each(partial(_squares, model, held.theta, band, config), owned)
             squares.update(zip(new, np.sum(errors, axis=0) / np.maximum(counts, 1)[:, None], strict=True))
         return max(squares, key=lambda x: float(relative_gains(squares[0.0], squares[x]).mean()))
 
@@ -153,7 +150,6 @@ def _squares(
     theta: Array,
     band: float,
     config: SignalConfig,
-    payload: Payload | None,
     log: tuple[PreparedLog, NDArray[np.int32], Sequence[float]],
 ) -> Array:
     """Summed squared errors of one log behind each cut-off, shape (cutoffs, folds, n)."""
@@ -161,7 +157,7 @@ def _squares(
     found = np.zeros((len(cutoffs), theta.shape[1], model.n))
     for k, cutoff in enumerate(cutoffs):
         begin = 0
-        for part in in_band(prepared, model.robot, replace(config, cutoff=cutoff), payload).segments:
+        for part in in_band(prepared, replace(config, cutoff=cutoff)).segments:
             of = owner[begin : begin + len(part)]
             begin += len(part)
             error = lowpass(part.total - model.torque_by_sample(theta, of, part), part.rate, band) ** 2
