@@ -116,7 +116,22 @@ def joint_errors(ident: Record) -> tuple[str, dict[str, Errors]]:
         loads = dict(zip(joints, divisors(ident.load).tolist(), strict=True))
         groups = {joint_of(group): float(value) for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)}
         alone = {joint: groups[joint] / loads[joint] for joint in joints if joint in groups}
-    return "cross-validated" if alone else "", {joint: (error, nan, nan) for joint, error in alone.items()}
+    others = fold_errors(ident)
+    return "cross-validated" if alone else "", {joint: (error, *others.get(joint, (nan, nan))) for joint, error in alone.items()}
+
+
+def fold_errors(ident: Record) -> dict[str, tuple[float, float]]:
+    """Relative torque errors of the URDF, and of the URDF with friction, on the folds of the training logs, by joint."""
+    floor, cross = ident.floor, ident.cross_validation
+    if not floor or "effort_rms" not in cross:
+        return {}
+    efforts = dict(zip(cross["groups"], cross["effort_rms"], strict=True))
+    rows = zip(floor["groups"], floor["rmse"]["urdf"], floor["rmse"]["urdf_friction"], strict=True)
+    return {
+        joint_of(group): (urdf / efforts[group], friction / efforts[group])
+        for group, urdf, friction in rows
+        if efforts.get(group, 0.0) > 0
+    }
 
 
 def changes(ident: Record) -> list[str]:
