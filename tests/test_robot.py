@@ -254,18 +254,22 @@ def test_a_chain_of_mimicking_joints_follows_its_first() -> None:
     assert robot.locked == {"j2": 0.4, "j3": 0.4, "j4": 0.2}
 
 
-def test_a_joint_that_mimics_is_no_joint_of_the_logs_and_a_hand_says_how_it_is_identified() -> None:
-    text = mimicking(TREE, "a_arm", "z_arm")
-    with pytest.raises(ModelError, match=r"'a_arm' mimics 'z_arm'; lock it: "):
-        Robot.from_urdf(text, joints=["z_arm", "a_arm"])
+def test_a_joint_that_mimics_is_no_joint_of_the_logs() -> None:
     hand = arm_urdf("zyxzyx")
     for k in range(2, 7):
         hand = mimicking(hand, f"j{k}", "j1")
     with pytest.raises(ModelError, match=r"'j2' mimics 'j1' \(and 4 joints too\); lock them: ") as error:
-        Robot.from_urdf(hand)
+        Robot.from_urdf(hand, joints=[f"j{k}" for k in range(1, 7)])
     assert "mimic: identify" in str(error.value)
-    assert Robot.from_urdf(hand, mimic="identify").joints == ("j1",)
     assert str(error.value).count("j6") == 1  # a hand of ten fingers is one readable line
+
+
+def test_a_hand_in_which_nothing_else_moves_is_identified_and_said() -> None:
+    hand = Robot.from_urdf(mimicking(mimicking(arm_urdf("zyx"), "j2", "j1"), "j3", "j1"))
+    assert hand.joints == ("j1",)
+    assert list(hand.coupled) == ["j2", "j3"]
+    assert "identified" in " ".join(hand.notes)
+    assert Robot.from_urdf(mimicking(arm_urdf("zyx"), "j3", "j2"), lock={"j1": 0.2}).joints == ("j2",)
 
 
 @pytest.mark.parametrize("kind", ["floating", "planar", "spherical"])

@@ -326,11 +326,12 @@ def _changed(key: str, present: Any, how: str, by: Any, robot: Robot) -> Any:
     return every
 
 
-def load_project(path: str | Path | None) -> tuple[Project, Path]:
+def load_project(path: str | Path | None, lock: Mapping[str, float] | None = None) -> tuple[Project, Path]:
     """Reads a project file.
 
     Args:
         path: The YAML file; all defaults if None.
+        lock: Positions of joints to lock besides those of the file [rad or m].
 
     Returns:
         The project and the folder that its relative paths refer to.
@@ -339,12 +340,16 @@ def load_project(path: str | Path | None) -> tuple[Project, Path]:
         MissingFileError: The file does not exist.
         ProjectError: It cannot be parsed, or contains an unknown key or an invalid value.
     """
-    if path is None:
-        return Project(), Path()
-    if Path(path).is_dir():
-        raise MissingFileError("the project file is a folder", where=str(path), remedy="name the YAML file")
-    data = parse_yaml(read_text(path, "project file"), str(path), ProjectError, "project file")
-    return parse_project({} if data is None else data, str(path)), Path(path).parent
+    project, folder = Project(), Path()
+    if path is not None:
+        if Path(path).is_dir():
+            raise MissingFileError("the project file is a folder", where=str(path), remedy="name the YAML file")
+        data = parse_yaml(read_text(path, "project file"), str(path), ProjectError, "project file")
+        project, folder = parse_project({} if data is None else data, str(path)), Path(path).parent
+    if lock:
+        robot = project.robot.model_copy(update={"lock": {**project.robot.lock, **lock}})
+        project = project.model_copy(update={"robot": robot})
+    return project, folder
 
 
 def parse_project(data: Any, where: str = "project file") -> Project:

@@ -19,6 +19,7 @@ from .common import (
     Urdf,
     command,
     find_logs,
+    locked,
     open_result,
     open_robot,
     read_logs,
@@ -49,7 +50,7 @@ def check(
         from ..export.urdf import fix_urdf
         from ..project import load_project
 
-        project, folder = load_project(config)
+        project, folder = load_project(config, locked(lock))
         source = read_text(urdf, "URDF")
         check_output(fix)
         text, notes = fix_urdf(source, str(urdf))

@@ -331,10 +331,7 @@ def open_robot(config: Path | None, urdf: Path | None, lock: list[str] | None = 
     """
     from ..project import load_project
 
-    project, folder = load_project(config)
-    if lock:
-        locks = {**project.robot.lock, **dict(map(_lock, lock))}
-        project = project.model_copy(update={"robot": project.robot.model_copy(update={"lock": locks})})
+    project, folder = load_project(config, locked(lock))
     own = project.robot.urdf
     if urdf is not None and own is not None and (folder / Path(own).expanduser()).resolve() != urdf.resolve():
         say_aside(f"note: {urdf} of the command line is used, not {own} of the project file (robot.urdf)")
@@ -344,13 +341,16 @@ def open_robot(config: Path | None, urdf: Path | None, lock: list[str] | None = 
     return project, folder, robot
 
 
-def _lock(text: str) -> tuple[str, float]:
-    """Joint and position [rad or m] of an option ``--lock JOINT=VALUE``."""
-    joint, sign, value = text.rpartition("=")
-    try:
-        return joint, float(value if sign and joint else "")
-    except ValueError:
-        raise typer.BadParameter(f"--lock {text!r} is not JOINT=VALUE with a position in rad or m") from None
+def locked(options: list[str] | None) -> dict[str, float]:
+    """Joint → position [rad or m] of the options ``--lock JOINT=VALUE``."""
+    locks = {}
+    for text in options or []:
+        joint, sign, value = text.rpartition("=")
+        try:
+            locks[joint] = float(value if sign and joint else "")
+        except ValueError:
+            raise typer.BadParameter(f"--lock {text!r} is not JOINT=VALUE with a position in rad or m") from None
+    return locks
 
 
 def command_paths(robot: str | Path, result: Path, project: Path | None = None) -> CommandPaths:

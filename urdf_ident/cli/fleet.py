@@ -9,7 +9,20 @@ import typer
 
 from ..files.folders import check_writable
 from ..files.read_write import check_output
-from .common import JUDGED_BAD, AsJson, Config, Force, Packages, SkipBadLogs, Urdf, command, optional_lines, say
+from .common import (
+    JUDGED_BAD,
+    AsJson,
+    Config,
+    Force,
+    Locks,
+    Packages,
+    SkipBadLogs,
+    Urdf,
+    command,
+    locked,
+    optional_lines,
+    say,
+)
 from .report import NoReport
 
 
@@ -19,6 +32,7 @@ def fleet(
     folders: Annotated[list[str], typer.Argument(metavar="FOLDER", help="One folder of logs per robot, or quoted globs.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT/", help="Output folder.")],
     config: Config = None,
+    lock: Locks = None,
     force: Force = False,
     skip_bad_logs: SkipBadLogs = False,
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Number of robots to identify in parallel.")] = 1,
@@ -42,7 +56,7 @@ def fleet(
     for path in (table, picture, page):
         check_output(path)
     with workers(jobs):
-        found = identify_each(urdf, robots, out, config=config, force=force, skip_bad_logs=skip_bad_logs)
+        found = identify_each(urdf, robots, out, config=config, lock=locked(lock), force=force, skip_bad_logs=skip_bad_logs)
     notes = [f"wrote {found.save(table)}"]
     if not no_report:
         notes += optional_lines(lambda: [found.plot(picture), write_fleet(found, page)])

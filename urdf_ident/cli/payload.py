@@ -83,7 +83,7 @@ def compare(
     from ..pipeline.compare import compare as changes
     from ..pipeline.compare import trend
 
-    urdfs = [path for path in results if path.suffix.lower() in (".urdf", ".xml", ".xacro")]
+    urdfs = [path for path in results if path.suffix.lower() in (".urdf", ".xml", ".mjcf", ".sdf", ".xacro")]
     if len(results) < 2 or (urdfs and (len(results) != 2 or len(urdfs) != 1)):
         raise LogError(
             "nothing to compare", got=" ".join(map(str, results)), expected="two or more results, or one URDF and one result"

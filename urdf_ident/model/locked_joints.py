@@ -50,9 +50,9 @@ def choose_joints(
 ) -> Choice:
     """Returns the joints that move, and those that are locked.
 
-    Joints that mimic another one share its coordinate. With ``mimic="identify"`` they follow it; a chain of them follows its
-    first joint. Otherwise, unless the caller names the joints that move, both are locked, at the middle of their range, and a
-    hand in which nothing else moves is refused.
+    Joints that mimic another one share its coordinate. With ``mimic="identify"``, and in a hand in which nothing else moves,
+    they follow it; a chain of them follows its first joint. Otherwise, unless the caller names the joints that move, both are
+    locked, at the middle of their range.
 
     Args:
         joints: Those that move; all that are not locked if None. With a list, the others are locked at zero or the next limit.
@@ -76,12 +76,17 @@ def choose_joints(
         counts = Counter([*joints, *lock])
         if twice := sorted(name for name, count in counts.items() if count > 1):
             raise ModelError("a joint is named twice in robot.joints and robot.lock", where=where, got=", ".join(twice))
-    followers = _followers(moving, {*locked, *(joints or ())}, where) if mimic == "identify" else {}
+    coupled, notes = _coupled(moving, locked) if mimic == "lock" and joints is None else [], ()
+    alone = bool(coupled) and all(name in locked or name in coupled for name in moving)
+    if alone:
+        notes = ("coupled joints (mimic) are identified with the joints they mimic, as nothing else moves",)
+    elif coupled:
+        notes = (_lock_coupled(moving, locked, coupled),)
+    followers = _followers(moving, {*locked, *(joints or ())}, where) if mimic == "identify" or alone else {}
     if joints is not None:
         for name in (name for name in moving if name not in {*locked, *joints, *followers}):
             limits = moving[name].limits
             locked[name] = min(max(0.0, limits.get("lower", 0.0)), limits.get("upper", 0.0)) if limits else 0.0
-    notes = () if joints is not None or mimic == "identify" else _lock_coupled(moving, locked)
     for name, (leader, multiplier, offset) in list(followers.items()):
         if leader in locked:
             locked[name] = multiplier * locked[leader] + offset
@@ -138,12 +143,14 @@ def _followers(moving: Mapping[str, Joint], named: Collection[str], where: str) 
     return followers
 
 
-def _lock_coupled(moving: Mapping[str, Joint], locked: dict[str, float]) -> tuple[str, ...]:
-    """Locks joints that mimic others, and those that they mimic, if other joints still move; adds them to ``locked``."""
+def _coupled(moving: Mapping[str, Joint], locked: Collection[str]) -> list[str]:
+    """Joints that mimic others and are not locked, and those that they mimic."""
     mimics = {name: joint for name, joint in moving.items() if joint.mimic is not None and name not in locked}
-    coupled = {name: None for name in moving if name in mimics or any(joint.mimic == name for joint in mimics.values())}
-    if not mimics or all(name in coupled or name in locked for name in moving):
-        return ()
+    return [name for name in moving if name in mimics or any(joint.mimic == name for joint in mimics.values())]
+
+
+def _lock_coupled(moving: Mapping[str, Joint], locked: dict[str, float], coupled: Iterable[str]) -> str:
+    """Adds coupled joints to ``locked``, at the middle of the range of those that others mimic; returns a note on it."""
 
     def place(name: str, depth: int = 0) -> float:
         if name not in locked:
@@ -156,7 +163,7 @@ def _lock_coupled(moving: Mapping[str, Joint], locked: dict[str, float]) -> tupl
 
     places = ", ".join(f"{name} at {place(name):.4g}" for name in coupled)
     other = "--lock JOINT=VALUE sets another position, `robot: {mimic: identify}` identifies them with the joints they mimic"
-    return (f"coupled joints (mimic) are locked: {places}; {other}",)
+    return f"coupled joints (mimic) are locked: {places}; {other}"
 
 
 def _refuse_mimics(moving: Mapping[str, Joint], order: Sequence[str], where: str) -> None:

@@ -14,7 +14,7 @@ from ..errors import EstimationError, LogError, UrdfIdentError
 from ..logs.read import read_readable
 from ..logs.sources import expand_logs
 from ..parallel import each
-from ..project import load_project
+from ..project import Project, load_project
 from ..result.files.exports import write_all
 from ..result.files.load import load
 from ..result.fleet import Fleet
@@ -52,6 +52,7 @@ def fleet(
     out: str | Path,
     *,
     config: str | Path | None = None,
+    lock: Mapping[str, float] | None = None,
     force: bool = False,
     skip_bad_logs: bool = False,
 ) -> Fleet:
@@ -62,6 +63,7 @@ def fleet(
         robots: Name of each robot → folder of its logs.
         out: Folder for the results, with one subfolder per robot.
         config: The project file; all defaults if None.
+        lock: Positions of joints to lock besides those of the project file [rad or m].
         force: Use logs in spite of findings that refuse them.
         skip_bad_logs: Skip logs that cannot be read or are refused, and continue with the robot's other logs.
 
@@ -74,9 +76,9 @@ def fleet(
         UrdfError: The URDF cannot be read.
     """
     urdf, out = Path(urdf), Path(out)
-    project, folder = load_project(config)
+    project, folder = load_project(config, lock)
     project.build_model(project.build_robot(urdf, folder))  # an error common to all robots is raised once
-    done = each(partial(_identified, urdf, config, force, skip_bad_logs, out), list(robots.items()))
+    done = each(partial(_identified, urdf, project, folder, force, skip_bad_logs, out), list(robots.items()))
     failed = {name: why for name, why in zip(robots, done, strict=True) if why is not None}
     results = {name: load(out / name / "identification.json") for name in robots if name not in failed}
     for name, why in _copies(results).items():
@@ -92,11 +94,10 @@ def fleet(
 
 
 def _identified(
-    urdf: Path, config: str | Path | None, force: bool, skip_bad_logs: bool, out: Path, robot: tuple[str, str | Path]
+    urdf: Path, project: Project, folder: Path, force: bool, skip_bad_logs: bool, out: Path, robot: tuple[str, str | Path]
 ) -> str | None:
     """Identifies one robot and writes its result; returns the reason if it fails."""
     name, logs = robot
-    project, folder = load_project(config)
     try:
         built = project.build_robot(urdf, folder)
         layout = project.log

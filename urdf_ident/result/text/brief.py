@@ -117,7 +117,9 @@ def joint_errors(ident: Record) -> tuple[str, dict[str, Errors]]:
         groups = {joint_of(group): float(value) for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)}
         alone = {joint: groups[joint] / loads[joint] for joint in joints if joint in groups}
     others = fold_errors(ident)
-    return "cross-validated" if alone else "", {joint: (error, *others.get(joint, (nan, nan))) for joint, error in alone.items()}
+    return "cross-validated" if alone else "", {
+        joint: (error, *others.get(joint, (nan, nan))) for joint, error in alone.items()
+    }
 
 
 def fold_errors(ident: Record) -> dict[str, tuple[float, float]]:
