@@ -77,7 +77,7 @@ class Obstacles:
         #: Bound of a distance of which nothing is known yet, shape (P,); a constant one need not be computed.
         self._unknown = np.where((np.ptp(margin, axis=0) < CONSTANT) & (margin.min(axis=0) > CONSTANT), np.inf, -np.inf)
         stroke = np.maximum(np.abs(limits.lower), np.abs(limits.upper))
-        bounds = SpeedBounds.of(collisions, np.where(collisions.kinematics.prismatic, stroke, 0.0))
+        bounds = SpeedBounds.of(collisions, stroke)
         self._arms = bounds.arms.T
         self.family = single = replace(family, periods=1)
         duration = single.period + 2 * single.lead

@@ -28,7 +28,7 @@ class Sweep:
         velocity: Per body, shape (N, 6): linear, angular.
         twists: Per body, axes 0…i as ŝ (N, i + 1, 3, 4).
         fields: Per body, Â (N, 3, 4).
-        rates: Joint velocities, shape (N, n).
+        rates: Velocities of the joints of the tree, shape (N, n_bodies).
     """
 
     transforms: list[Array]
@@ -47,13 +47,12 @@ class RigidRegressor:
     """
 
     def __init__(self, robot: Robot) -> None:
-        robot.require_uncoupled("the design of a motion")
-        self.n, self.parents, self.axes = robot.n, robot.parents, robot.twists
+        self.robot, self.n, self.parents, self.axes = robot, len(robot.tree_joints), robot.parents, robot.twists
         #: For each body, the axes that move it, root first, its own last.
-        self.paths = [self._path(i) for i in range(robot.n)]
+        self.paths = [self._path(i) for i in range(self.n)]
         self._crosses: list[Array] = []
         self._transform: list[tuple[bool, Array, Array, Array]] = []
-        for axis, joint, prismatic in zip(robot.twists, list(robot.model.jointPlacements)[1:], robot.prismatic, strict=True):
+        for axis, joint, prismatic in zip(robot.twists, list(robot.model.jointPlacements)[1:], robot.slides, strict=True):
             placement, cross = np.asarray(joint.toActionMatrixInverse()), motion_cross(axis)
             #: exp(−q ad) = 1 − sin q·ad + (1 − cos q)·ad² for a revolute joint through the origin, 1 − q·ad for a prismatic one
             self._transform.append((not prismatic, placement, cross @ placement, cross @ cross @ placement))
@@ -73,9 +72,10 @@ class RigidRegressor:
             a: Joint accelerations, shape (N, n) [rad/s² or m/s²].
 
         Returns:
-            Shape (N, n, 10 n) as ``model.rigid_bodies.regressor``, and the input of :meth:`gradient`.
+            Shape (N, n, 10 n_bodies) as ``model.rigid_bodies.regressor``, and the input of :meth:`gradient`.
         """
         samples = len(q)
+        q, v, a = self.robot.positions_in_tree(q), self.robot.spread(v), self.robot.spread(a)
         out = np.zeros((samples, self.n, 10 * self.n))
         moved: list[Array] = []
         sweep = Sweep([], [], [], [], [], v)
@@ -100,19 +100,21 @@ class RigidRegressor:
             sweep.velocity.append(velocity)
             sweep.twists.append(twists)
             sweep.fields.append(field)
-        return out, sweep
+        return self.robot.coupling.T @ out if self.robot.coupled else out, sweep
 
     def gradient(self, weight: Array, sweep: Sweep) -> tuple[Array, Array, Array]:
         """Computes the gradient of ``Σ weight · Y`` with respect to the motion.
 
         Args:
-            weight: Shape (N, n, 10 n).
+            weight: Shape (N, n, 10 n_bodies).
             sweep: From :meth:`evaluate`.
 
         Returns:
             Gradients with respect to q, v and a, shapes (N, n).
         """
         samples = len(weight)
+        if self.robot.coupled:
+            weight = self.robot.coupling @ weight
         by_q, by_v, by_a = (np.zeros((samples, self.n)) for _ in range(3))
         bars: dict[int, Array] = {}
         for i in range(self.n - 1, -1, -1):
@@ -136,7 +138,7 @@ class RigidRegressor:
             if parent >= 0:
                 back = sweep.transforms[i].swapaxes(1, 2) @ moving
                 bars[parent] = bars[parent] + back if parent in bars else back
-        return by_q, by_v, by_a
+        return self.robot.reduced(by_q), self.robot.reduced(by_v), self.robot.reduced(by_a)
 
     def _motion_transform(self, i: int, q: Array) -> Array:
         turns, one, first, second = self._transform[i]

@@ -76,12 +76,11 @@ def choose_joints(
         counts = Counter([*joints, *lock])
         if twice := sorted(name for name, count in counts.items() if count > 1):
             raise ModelError("a joint is named twice in robot.joints and robot.lock", where=where, got=", ".join(twice))
-    coupled, notes = _coupled(moving, locked) if mimic == "lock" and joints is None else [], ()
+    coupled = _coupled(moving, locked) if mimic == "lock" and joints is None else []
     alone = bool(coupled) and all(name in locked or name in coupled for name in moving)
-    if alone:
-        notes = ("coupled joints (mimic) are identified with the joints they mimic, as nothing else moves",)
-    elif coupled:
-        notes = (_lock_coupled(moving, locked, coupled),)
+    notes = ["coupled joints (mimic) are identified with the joints they mimic, as nothing else moves"] if alone else []
+    if coupled and not alone:
+        notes.append(_lock_coupled(moving, locked, coupled))
     followers = _followers(moving, {*locked, *(joints or ())}, where) if mimic == "identify" or alone else {}
     if joints is not None:
         for name in (name for name in moving if name not in {*locked, *joints, *followers}):
@@ -100,7 +99,7 @@ def choose_joints(
             "too many joints move", where=where, got=len(order), expected=f"at most {MOST_JOINTS}", remedy="lock the others"
         )
     _refuse_mimics(moving, order, where)
-    return Choice(locked, order, followers, notes)
+    return Choice(locked, order, followers, tuple(notes))
 
 
 def _require_supported(description: Description, where: str) -> None:

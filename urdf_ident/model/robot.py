@@ -223,6 +223,19 @@ class Robot:
         """
         return np.asarray(rates @ self.coupling.T) if self.coupled else rates
 
+    def positions_in_tree(self, q: Array) -> Array:
+        """Positions of all joints of the tree, shape (…, n_bodies) [rad or m].
+
+        Args:
+            q: Those of the independent joints, shape (…, n).
+        """
+        return self.spread(q) + self.starts if self.coupled else q
+
+    @cached_property
+    def starts(self) -> Array:
+        """Positions of all joints of the tree where the independent joints are at zero, shape (n_bodies,) [rad or m]."""
+        return np.array([self.coupled[name].offset if name in self.coupled else 0.0 for name in self.tree_joints])
+
     def in_tree(self, values: Array) -> Array:
         """Values of the independent joints for all joints of the tree, shape (n_bodies,), with zeros for coupled ones.
 
@@ -307,6 +320,11 @@ class Robot:
         return np.asarray(self.twists[:, :3] + self.twists[:, 3:])
 
     @cached_property
+    def slides(self) -> BoolArray:
+        """Shape (n_bodies,): True where a joint of the tree is prismatic."""
+        return np.asarray(self.twists[:, :3].any(axis=1))
+
+    @cached_property
     def continuous(self) -> BoolArray:
         """Shape (n,): True where the joint is continuous (two numbers in Pinocchio's q)."""
         return np.array([self.model.joints[k + 1].nq == 2 for k in self.place_in_tree])
@@ -378,18 +396,26 @@ class Robot:
         Returns:
             Shape (N, nq).
         """
-        q = shaped("q", q, ("N", self.n))
-        if self.coupled:
-            q = self.spread(q) + [self.coupled[name].offset if name in self.coupled else 0.0 for name in self.tree_joints]
-        if self.model.nq == self.model.nv:
+        return self.posture(shaped("q", q, ("N", self.n)))
+
+    def posture(self, q: Array) -> Array:
+        """As :meth:`configuration`, without checks, also for a single sample: shape (…, n) → (…, nq)."""
+        q = self.positions_in_tree(q)
+        if self._places is None:
             return q
-        out = np.empty((len(q), self.model.nq))
-        for j, joint in enumerate(list(self.model.joints)[1:]):
-            if joint.nq == 2:
-                out[:, joint.idx_q], out[:, joint.idx_q + 1] = np.cos(q[:, j]), np.sin(q[:, j])
-            else:
-                out[:, joint.idx_q] = q[:, j]
+        place, turns = self._places
+        out = np.empty((*q.shape[:-1], self.model.nq))
+        out[..., place] = np.where(turns, np.cos(q), q)
+        out[..., place[turns] + 1] = np.sin(q[..., turns])
         return out
+
+    @cached_property
+    def _places(self) -> tuple[IntArray, BoolArray] | None:
+        """Where Pinocchio's q holds each joint of the tree, and which are continuous (two numbers); None if none is."""
+        if self.model.nq == self.model.nv:
+            return None
+        joints = list(self.model.joints)[1:]
+        return np.array([joint.idx_q for joint in joints]), np.array([joint.nq == 2 for joint in joints])
 
     @cached_property
     def link_placements(self) -> Mapping[str, tuple[int, Array]]:

@@ -156,7 +156,8 @@ class _Solver:
         full = pin.computeFrameJacobian(
             self.robot.model, self.data, self.robot.configuration(q[None])[0], self.frame, reference
         )
-        return np.asarray(full).reshape(6, -1)[: 3 if self.rotation is None else 6]  # Pinocchio returns a vector for one joint
+        rows = np.asarray(full).reshape(6, -1)[: 3 if self.rotation is None else 6]  # Pinocchio returns a vector for one joint
+        return self.robot.reduced(rows)
 
     def _error(self, q: Array, goal: Array) -> Array:
         pose = self.pose(q)

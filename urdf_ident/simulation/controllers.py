@@ -163,13 +163,13 @@ class PDGravity(PD):
     def feedback(self) -> Feedback | None:
         """Its torque in the fast form, or None."""
         linear, robot, data, gravity = super().feedback(), self.robot, self.data, pin.computeGeneralizedGravity
-        if linear is None or robot.model.nq != robot.n:
+        if linear is None:
             return None
-        return replace(linear, complete=lambda total, q, v: total + gravity(robot.model, data, q))
+        return replace(linear, complete=lambda total, q, v: total + robot.reduced(gravity(robot.model, data, robot.posture(q))))
 
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """PD plus the gravity torque at q, shape (n,) [N·m or N]."""
-        gravity = pin.computeGeneralizedGravity(self.robot.model, self.data, _configuration(self.robot, q))
+        gravity = pin.computeGeneralizedGravity(self.robot.model, self.data, self.robot.posture(q))
         return np.asarray(super().torque(reference, q, v, state) + self.robot.reduced(gravity))
 
 
@@ -213,7 +213,7 @@ class ComputedTorque(Controller):
         omega = 2 * np.pi * self.bandwidth
         a = reference.a + omega**2 * (reference.q - q) + 2 * self.damping * omega * (reference.v - v)
         robot, rates = self.robot, (self.robot.spread(v), self.robot.spread(a))
-        return np.asarray(robot.reduced(pin.rnea(robot.model, self.data, _configuration(robot, q), *rates)) + self.rotor * a)
+        return np.asarray(robot.reduced(pin.rnea(robot.model, self.data, robot.posture(q), *rates)) + self.rotor * a)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,10 +295,6 @@ def tuned_gains(robot: Robot, *, bandwidth: float, damping: float, rotor: ArrayL
 def masses_of_poses(robot: Robot) -> Array:
     """Returns the mass matrices of 50 random poses, without rotors, shape (50, n, n) [kg·m², kg·m or kg]."""
     return mass_matrices(robot, np.random.default_rng(0).uniform(-np.pi, np.pi, (50, robot.n)))
-
-
-def _configuration(robot: Robot, q: Array) -> Array:
-    return q if robot.model.nq == robot.n else robot.configuration(q[None])[0]
 
 
 def _check_gains(kp: Array, **others: Array) -> None:

@@ -93,7 +93,7 @@ class RigidPlant:
 
     def mass(self, x: Array) -> Array:
         """Mass matrix with rotors, shape (n, n) [kg·m² or kg], at joint positions x, shape (n,) [rad or m]."""
-        matrix = pin.crba(self.model, self.data, self._configuration(x))
+        matrix = pin.crba(self.model, self.data, self.robot.posture(x))
         if self.robot.coupled:
             matrix = self.robot.coupling.T @ matrix @ self.robot.coupling
         return np.asarray(matrix + self.rotor if self._coupled else matrix.copy())
@@ -101,7 +101,7 @@ class RigidPlant:
     def bias(self, x: Array, w: Array) -> Array:
         """Coriolis, centrifugal, gravity and spring torque, shape (n,), at joint positions and velocities, shapes (n,)."""
         speeds = self.robot.spread(w)
-        rigid = self.robot.reduced(np.array(pin.nonLinearEffects(self.model, self.data, self._configuration(x), speeds)))
+        rigid = self.robot.reduced(np.array(pin.nonLinearEffects(self.model, self.data, self.robot.posture(x), speeds)))
         return rigid + self.friction.springs(x) if self._sprung else rigid
 
     def accelerate(self, x: Array, w: Array, force: Array) -> Array:
@@ -110,7 +110,7 @@ class RigidPlant:
             return np.asarray(np.linalg.solve(self.mass(x), force - self.bias(x, w)))
         if self._sprung:
             force = force - self.friction.springs(x)
-        return np.array(pin.aba(self.model, self.data, self._configuration(x), w, force))
+        return np.array(pin.aba(self.model, self.data, self.robot.posture(x), w, force))
 
     def acceleration(self) -> Callable[[Array, Array, Array], Array]:
         """Fast form of :meth:`accelerate` without repeated checks; the next call overwrites the array."""
@@ -122,10 +122,7 @@ class RigidPlant:
         """Inverse of :meth:`mass`, shape (n, n) [1/(kg·m²) or 1/kg], at joint positions x, shape (n,) [rad or m]."""
         if self._coupled:
             return np.asarray(np.linalg.inv(self.mass(x)))
-        return np.array(pin.computeMinverse(self.model, self.data, self._configuration(x)))
-
-    def _configuration(self, q: Array) -> Array:
-        return self.robot.configuration(q[None])[0] if self._turns else q
+        return np.array(pin.computeMinverse(self.model, self.data, self.robot.posture(x)))
 
     def _check_mass(self) -> None:
         rng = np.random.default_rng(0)

@@ -44,9 +44,11 @@ class SpeedBounds(ReadOnly):
         """Computes the bounds of a robot's pairs.
 
         Args:
-            stroke: Largest ``|q|`` of prismatic joints, shape (n,) [m].
+            stroke: Largest ``|q|`` of every joint, shape (n,) [rad or m]; that of prismatic ones counts.
         """
-        kinematics = collisions.kinematics
+        robot, kinematics = collisions.robot, collisions.kinematics
+        coupling = np.abs(robot.coupling)
+        stroke = coupling @ stroke + np.abs(robot.starts)
         count, n = len(collisions.pairs), kinematics.n
         arms, linear, square = np.zeros((count, n)), np.zeros((count, n)), np.zeros((count, n, n))
         for p in range(count):
@@ -61,7 +63,7 @@ class SpeedBounds(ReadOnly):
                 if not kinematics.prismatic[j]:
                     for k in chain[inner:]:
                         square[p, j, k] = square[p, k, j] = lever[k]
-        return cls(arms, linear, square)
+        return cls(arms @ coupling, linear @ coupling, coupling.T @ square @ coupling)
 
     def rates(self, v: Array, a: Array) -> tuple[Array, Array]:
         """Returns the largest speed and acceleration of points, shapes (N, P) [m/s, m/s²].
@@ -78,11 +80,11 @@ def pair_levers(collisions: Collisions, p: int, stroke: Array) -> tuple[list[int
 
     Args:
         p: Index of the pair.
-        stroke: Largest ``|q|`` of prismatic joints, shape (n,) [m].
+        stroke: Largest ``|q|`` of prismatic joints of the tree, shape (n_bodies,) [m].
 
     Returns:
-        The joints between the two, from the first to the second, and the lever arm of every joint on the first and on the
-        second, shape (n,) [m; 1 for prismatic joints].
+        The joints of the tree between the two, from the first to the second, and the lever arm of every joint on the first and
+        on the second, shape (n_bodies,) [m; 1 for prismatic joints].
     """
     kinematics, pair, bodies = collisions.kinematics, collisions.pairs[p], collisions.bodies[p]
     if pair.second >= 0:

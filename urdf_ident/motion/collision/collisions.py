@@ -142,7 +142,8 @@ class Collisions:
         for _ in range(tries):
             if here.min(initial=np.inf) > 0:
                 break
-            joints = self.kinematics.chain(*self.bodies[int(np.argmin(here))])
+            chain = self.kinematics.chain(*self.bodies[int(np.argmin(here))])
+            joints = np.flatnonzero(self.robot.coupling[chain].any(axis=0)).tolist()
             joints = [j for j in joints if movable is None or movable[j]]
             if not joints:
                 break
@@ -292,7 +293,7 @@ class Collisions:
         for sign, body, point in ((1.0, body_a, first), (-1.0, body_b, second)):
             rate = np.where(self.kinematics.prismatic[None, :, None], axes, np.cross(axes, point[:, None] - origins))
             out += sign * np.where(moves[body], np.einsum("mji,mi->mj", rate, direction), 0.0)
-        return out
+        return self.robot.reduced(out)
 
     @cached_property
     def bodies(self) -> IntArray:

@@ -13,12 +13,12 @@ from ...model.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class Poses:
-    """Poses of bodies in N configurations; body 0 is the robot's root, body j + 1 is moved by joint j.
+    """Poses of bodies in N configurations; body 0 is the robot's root, body j + 1 is moved by joint j of the tree.
 
     Attributes:
-        rotation: Shape (N, n + 1, 3, 3).
-        origin: Of the joint frames, shape (N, n + 1, 3) [m].
-        axes: Directions of the joint axes, shape (N, n, 3).
+        rotation: Shape (N, n_bodies + 1, 3, 3).
+        origin: Of the joint frames, shape (N, n_bodies + 1, 3) [m].
+        axes: Directions of the joint axes, shape (N, n_bodies, 3).
     """
 
     rotation: Array
@@ -36,15 +36,14 @@ class Poses:
 
 
 class BodyKinematics:
-    """Forward kinematics of many configurations.
+    """Forward kinematics of many configurations, by the joints of the tree: those that mimic others are among them.
 
     Args:
         robot: The robot.
     """
 
     def __init__(self, robot: Robot) -> None:
-        robot.require_uncoupled("a distance between bodies")
-        self.n, self.prismatic, self._axes = robot.n, robot.prismatic, robot.axes
+        self.robot, self.n, self.prismatic, self._axes = robot, len(robot.tree_joints), robot.slides, robot.axes
         self.parents = [parent + 1 for parent in robot.parents]
         self._translation = robot.placements[:, :3, 3]
         #: Per joint [R, RK, RK²], with its rotation R and the cross-product matrix K of its axis, shape (3, 9).
@@ -53,7 +52,7 @@ class BodyKinematics:
             for placement, K in zip(robot.placements, map(skew, robot.axes), strict=True)
         ]
         #: moves[b, j]: whether joint j moves body b.
-        self.moves = np.zeros((robot.n + 1, robot.n), dtype=bool)
+        self.moves = np.zeros((self.n + 1, self.n), dtype=bool)
         for j, parent in enumerate(self.parents):
             self.moves[j + 1] = self.moves[parent]
             self.moves[j + 1, j] = True
@@ -62,9 +61,9 @@ class BodyKinematics:
         """Computes the poses of the bodies.
 
         Args:
-            q: Joint positions, shape (N, n) [rad or m].
+            q: Positions of the independent joints, shape (N, n) [rad or m].
         """
-        count = len(q)
+        count, q = len(q), self.robot.positions_in_tree(q)
         by_body, origin = np.empty((self.n + 1, count, 3, 3)), np.zeros((count, self.n + 1, 3))
         rotation, axes = by_body.swapaxes(0, 1), np.empty((count, self.n, 3))
         by_body[0] = np.eye(3)
@@ -86,10 +85,10 @@ class BodyKinematics:
 
         Args:
             radius: Largest distance of the points from the body's origin [m].
-            stroke: Largest ``|q|`` of the prismatic joints, shape (n,) [m].
+            stroke: Largest ``|q|`` of the prismatic joints of the tree, shape (n_bodies,) [m].
 
         Returns:
-            Shape (n,) [m]; 1 for prismatic joints: largest displacement of a point per unit of the joint.
+            Shape (n_bodies,) [m]; 1 for prismatic joints: largest displacement of a point per unit of the joint.
         """
         step = np.linalg.norm(self._translation, axis=1) + np.where(self.prismatic, stroke, 0.0)
         difference = self.moves[body] ^ self.moves[1:]  # edges of the tree between the body and joint j's body
@@ -99,7 +98,7 @@ class BodyKinematics:
         """Returns the joints between two bodies, in order from the first to the second.
 
         Returns:
-            Indices of joints.
+            Indices of joints of the tree.
         """
         up = [j for j in range(self.n - 1, -1, -1) if self.moves[first, j] and not self.moves[second, j]]
         return up + [j for j in range(self.n) if self.moves[second, j] and not self.moves[first, j]]

@@ -71,7 +71,7 @@ def _check_possible(collisions: Collisions, distance: Array, beyond: Array) -> N
 
 
 def _never_close(collisions: Collisions, pair: int) -> bool:
-    """Whether two solids with two revolute joints between them provably never come too close.
+    """Whether two solids with two independent revolute joints between them provably never come too close.
 
     A cell of angles is safe if the distance at its centre minus the largest change up to its edge suffices; other cells are
     subdivided into four.
@@ -79,17 +79,20 @@ def _never_close(collisions: Collisions, pair: int) -> bool:
     Returns:
         True if proved; False is inconclusive.
     """
-    kinematics = collisions.kinematics
+    robot, kinematics = collisions.robot, collisions.kinematics
     joints, on_first, on_second = pair_levers(collisions, pair, np.zeros(kinematics.n))
     if len(joints) != 2 or kinematics.prismatic[joints].any() or collisions.pairs[pair].second < 0:
         return False
+    if not set(joints) <= {*robot.place_in_tree}:
+        return False
+    independent = [robot.place_in_tree.index(j) for j in joints]
     arms = np.minimum(on_first, on_second)[joints]
     half = np.pi / _CELLS
     middles = (2 * np.arange(_CELLS) + 1) * half - np.pi
     cells = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
     for _ in range(_CUTS):
-        q = np.zeros((len(cells), kinematics.n))
-        q[:, joints] = cells
+        q = np.zeros((len(cells), robot.n))
+        q[:, independent] = cells
         distance = collisions.exact(kinematics.evaluate(q), np.arange(len(cells)), np.full(len(cells), pair))[0] - MEASURED
         if (distance < collisions.required[pair]).any():
             return False
