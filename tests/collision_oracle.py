@@ -51,6 +51,17 @@ class MujocoScene:
             body = self.model.body(int(self.model.geom_bodyid[k])).name
             self.owner.append(own if own in (objects or {}) else base if body == "world" else body)
         self.addresses = [self.model.jnt_qposadr[self.model.joint(name).id] for name in robot.joints]
+        #: Of joints that mimic others: address, that of the other, multiplier and offset, as the URDF states them.
+        self.followers = [
+            (
+                self.model.joint(name).qposadr[0],
+                self.model.joint(joint.mimic).qposadr[0],
+                joint.mimic_multiplier,
+                joint.mimic_offset,
+            )
+            for name, joint in robot.description.joints.items()
+            if name in robot.coupled
+        ]
 
     def distances(self, q: np.ndarray, pairs: list[tuple[str, str]]) -> np.ndarray:
         """Smallest distance of the shapes of two owners, shape (N, P) [m]."""
@@ -61,6 +72,8 @@ class MujocoScene:
         out = np.full((len(q), len(pairs)), FAR)
         for k, configuration in enumerate(q):
             self.data.qpos[self.addresses] = configuration
+            for place, other, multiplier, offset in self.followers:
+                self.data.qpos[place] = multiplier * self.data.qpos[other] + offset
             mujoco.mj_kinematics(self.model, self.data)
             for p, group in enumerate(groups):
                 out[k, p] = min(mujoco.mj_geomDistance(self.model, self.data, a, b, FAR, None) for a, b in group)

@@ -42,7 +42,18 @@ OBJECTS = {
 
 
 def bundled(name: str) -> Robot:
-    return Robot.from_urdf(robot_path(name))
+    """A bundled robot; ``coupled``: one whose fifth joint follows the second, and whose fourth slides with the third."""
+    if name != "coupled":
+        return Robot.from_urdf(robot_path(name))
+    text = robot_path("generic_6axis").read_text(encoding="utf-8")
+    for follower, mimic in (
+        ("joint_5", '<mimic joint="joint_2" multiplier="-0.5" offset="0.2"/>'),
+        ("joint_4", '<mimic joint="joint_3" multiplier="0.1" offset="0.05"/>'),
+    ):
+        head = f'<joint name="{follower}" type="revolute">'
+        assert head in text
+        text = text.replace(head, (head.replace("revolute", "prismatic") if follower == "joint_4" else head) + mimic)
+    return Robot.from_urdf(text, mimic="identify")
 
 
 def configurations(robot: Robot, count: int, seed: int = 0) -> np.ndarray:
@@ -58,7 +69,7 @@ def of_links(collisions: Collisions, distance: np.ndarray) -> dict[tuple[str, st
     return out
 
 
-@pytest.mark.parametrize("name", ["ur10e", "generic_6axis", "tx40"])
+@pytest.mark.parametrize("name", ["ur10e", "generic_6axis", "tx40", "coupled"])
 def test_distances_agree_with_mujoco(name: str) -> None:
     robot = bundled(name)
     collisions = find_collisions(robot, parse_world(TABLE), prune=False)
@@ -74,8 +85,9 @@ def test_distances_agree_with_mujoco(name: str) -> None:
     assert seen > 0.9 * q.shape[0] * len(ours)
 
 
-def test_single_pairs_agree_with_pinocchio_and_gradients_with_differences() -> None:
-    robot = bundled("generic_6axis")
+@pytest.mark.parametrize("name", ["generic_6axis", "coupled"])
+def test_single_pairs_agree_with_pinocchio_and_gradients_with_differences(name: str) -> None:
+    robot = bundled(name)
     data = {
         **TABLE,
         "base": {"xyz": [0.1, 0.2, 0.3], "rpy": [0.1, 0.2, 0.7]},
@@ -284,11 +296,11 @@ def by_pair(report: ClearanceReport, collisions: Collisions) -> dict[tuple[str, 
     return {names: sorted(values) for names, values in out.items()}
 
 
-@pytest.mark.parametrize("case", ["ur10e", "prismatic", "mixed"])
+@pytest.mark.parametrize("case", ["ur10e", "coupled", "prismatic", "mixed"])
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_nothing_falls_below_the_certificate(case: str, which: int) -> None:
-    if case == "ur10e":
-        robot = Robot.from_urdf(robot_path("ur10e"))
+    if case in ("ur10e", "coupled"):
+        robot = bundled(case)
     else:
         text = arm_urdf("zyxzy", kind="prismatic").replace('lower="-2.6" upper="2.6"', 'lower="-0.3" upper="0.3"')
         robot = Robot.from_urdf(text if case == "prismatic" else text.replace("prismatic", "revolute", 3))

@@ -8,11 +8,12 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
-from commands import assert_refused, run
+from commands import run
 from mujoco_oracle import inverse_dynamics, load_urdf
 
 from urdf_ident import load, write_mjcf
 from urdf_ident.errors import ModelError
+from urdf_ident.excitation.regressor_gradient import RigidRegressor
 from urdf_ident.model import rigid_bodies as engine
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
@@ -243,5 +244,25 @@ def test_a_hand_is_identified_from_simulated_logs_and_exported(tmp_path: Path) -
     )
     assert made.returncode == 0, made.stderr
     assert (tmp_path / "sim.csv").read_text().splitlines()[0] == "t,q_j1,q_j2,q_z_knuckle,tau_j1,tau_j2,tau_z_knuckle"
-    refused = run("design", "hand.urdf", *words, "-o", "design.csv", cwd=tmp_path)
-    assert_refused(refused, 2, "mimics another one", "robot: {mimic: identify}")
+    (tmp_path / "short.yaml").write_text("robot: {mimic: identify}\nexcitation: {budget: 0.5, duration: 5}\n")
+    designed = run("design", "hand.urdf", "-c", "short.yaml", "-o", "design.csv", cwd=tmp_path)
+    assert designed.returncode == 0, designed.stderr
+    assert "q_z_knuckle,v_j1" in (tmp_path / "design.csv").read_text().splitlines()[0]
+
+
+@pytest.mark.parametrize("text", COUPLED.values(), ids=COUPLED)
+def test_what_a_motion_determines_follows_its_gradient(text: str) -> None:
+    robot = Robot.from_urdf(text, mimic="identify")
+    motion = [values[:4] for values in states(robot.n)]
+    planned = RigidRegressor(robot)
+    found, sweep = planned.evaluate(*motion)
+    np.testing.assert_allclose(found, engine.regressor(robot, *motion), atol=1e-9)
+    weight = np.random.default_rng(2).normal(size=found.shape)
+    for k, slope in enumerate(planned.gradient(weight, sweep)):
+        for j in range(robot.n):
+            ends = []
+            for step in (1e-6, -1e-6):
+                moved = [values.copy() for values in motion]
+                moved[k][:, j] += step
+                ends.append((weight * planned.evaluate(*moved)[0]).sum(axis=(1, 2)))
+            np.testing.assert_allclose((ends[0] - ends[1]) / 2e-6, slope[:, j], rtol=1e-4, atol=1e-4)
