@@ -7,10 +7,11 @@ import pytest
 from pydantic import ValidationError
 
 from urdf_ident.errors import ModelError, ShapeError
+from urdf_ident.logs.recording import Recording
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.settings import Noise, Sensors
-from urdf_ident.simulation.simulated_log import Measurement, draw, measure, quantise
+from urdf_ident.simulation.simulated_log import draw, measure, quantise
 
 RATE = 1000.0
 
@@ -26,22 +27,22 @@ def motion() -> Segment:
 TRUTH = motion()
 
 
-def seen(seed: int = 0, **settings) -> Measurement:
-    return measure(TRUTH, Sensors(**{"velocity": "measured", **settings}), seed)
+def seen(seed: int = 0, **settings) -> Recording:
+    return measure(TRUTH, ("a", "b"), Sensors(**{"velocity": "measured", **settings}), seed)
 
 
 def test_perfect_sensors_show_the_truth() -> None:
     log = seen()
     np.testing.assert_array_equal(log.position, TRUTH.q)
     np.testing.assert_array_equal(log.velocity, TRUTH.v)
-    np.testing.assert_array_equal(log.torque, TRUTH.tau)
+    np.testing.assert_array_equal(log.effort, TRUTH.tau)
     np.testing.assert_array_equal(log.time, TRUTH.time)
 
 
 def test_switching_one_thing_on_leaves_the_rest_alone() -> None:
     plain = seen(7, torque_noise=Noise(sigma=0.5))
     more = seen(7, torque_noise=Noise(sigma=0.5), position_noise=Noise(sigma=1e-3), velocity_noise=Noise(sigma=0.1))
-    np.testing.assert_array_equal(plain.torque, more.torque)
+    np.testing.assert_array_equal(plain.effort, more.effort)
 
 
 def test_encoder_counts_a_revolution_or_a_metre() -> None:
@@ -49,7 +50,7 @@ def test_encoder_counts_a_revolution_or_a_metre() -> None:
     counts = q / (2 * np.pi) * np.array([4096, 1000])
     np.testing.assert_allclose(counts, np.rint(counts), atol=1e-8)
     assert np.abs(q - TRUTH.q).max(axis=0) == pytest.approx(np.pi / np.array([4096, 1000]), rel=0.02)
-    sliding = measure(TRUTH, Sensors(counts=1000), 0, prismatic=np.array([True, False])).position
+    sliding = measure(TRUTH, ("a", "b"), Sensors(counts=1000), 0, prismatic=np.array([True, False])).position
     np.testing.assert_allclose(sliding[:, 0] * 1000, np.rint(sliding[:, 0] * 1000), atol=1e-9)
     assert not np.allclose(sliding[:, 1] * 1000, np.rint(sliding[:, 1] * 1000), atol=1e-3)
 
@@ -75,13 +76,13 @@ def test_coloured_noise_has_its_sigma_and_its_correlation(rho: float) -> None:
 
 
 def test_ripple_turns_with_the_joint() -> None:
-    ripple = seen(ripple=[0.0, 1.5], ripple_cycles=12).torque - TRUTH.tau
+    ripple = seen(ripple=[0.0, 1.5], ripple_cycles=12).effort - TRUTH.tau
     np.testing.assert_array_equal(ripple[:, 0], 0)
     np.testing.assert_allclose(ripple[:, 1], 1.5 * np.sin(12 * TRUTH.q[:, 1]), atol=1e-12)
 
 
 def test_torque_comes_in_steps() -> None:
-    tau = seen(torque_step=[0.25, 1.0]).torque
+    tau = seen(torque_step=[0.25, 1.0]).effort
     np.testing.assert_array_equal(quantise(tau, [0.25, 1.0]), tau)
     assert np.abs(tau - TRUTH.tau).max(axis=0) == pytest.approx([0.125, 0.5], rel=0.01)
 
@@ -90,7 +91,7 @@ def test_a_delayed_log_is_the_past() -> None:
     log = seen(delay=0.012, torque_delay=0.005)
     np.testing.assert_allclose(log.position[12:], TRUTH.q[:-12], atol=1e-12)
     np.testing.assert_allclose(log.velocity[12:], TRUTH.v[:-12], atol=1e-9)
-    np.testing.assert_allclose(log.torque[5:], TRUTH.tau[:-5], atol=1e-9)
+    np.testing.assert_allclose(log.effort[5:], TRUTH.tau[:-5], atol=1e-9)
     np.testing.assert_allclose(log.position[:12], TRUTH.q[0].repeat(12).reshape(2, 12).T, atol=1e-12)
 
 
@@ -142,4 +143,4 @@ def test_arrays_must_fit_the_joints() -> None:
     with pytest.raises(ShapeError):
         seen(torque_noise=Noise(sigma=[1.0, 1.0, 1.0]))
     with pytest.raises(ModelError, match="no torque"):
-        measure(Segment("x", 0.0, 1.0, TRUTH.q, TRUTH.v, TRUTH.a), Sensors(), 0)
+        measure(Segment("x", 0.0, 1.0, TRUTH.q, TRUTH.v, TRUTH.a), ("a", "b"), Sensors(), 0)

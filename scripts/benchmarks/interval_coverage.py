@@ -14,14 +14,13 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.friction import AxisScale, Coulomb, Law, Sliding, Viscous, smooth_sign
-from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
@@ -99,8 +98,7 @@ def logs_of(arm: Arm, motion: Segment, rho: float, runs: int, seed: int = 0) -> 
     sensors = Sensors(counts=COUNTS, velocity="none", torque_noise=noise)
     robot = arm.model.robot
     for run in range(runs):
-        seen = measure(motion, sensors, seed + run)
-        recording = Recording("simulated", robot.joints, seen.time, seen.position, effort=seen.torque)
+        recording = replace(measure(motion, robot.joints, sensors, seed + run), name="simulated", velocity=None)
         yield prepare_log(recording, robot, arm.model.drive, SignalConfig())
 
 

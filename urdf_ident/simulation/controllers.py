@@ -6,8 +6,7 @@ have their own *nominal* robot.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -36,10 +35,6 @@ class Controller:
         """Size k of its internal state."""
         return 0
 
-    def feedback(self) -> Feedback | None:
-        """Its torque in the fast form, or None."""
-        return None
-
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """Drive torque, shape (n,) [N·m or N], for positions q and velocities v, shapes (n,), and state (k,)."""
         raise NotImplementedError
@@ -47,21 +42,6 @@ class Controller:
     def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """Time derivative of the internal state, shape (k,), for the same arguments."""
         return np.zeros(self.states)
-
-
-@dataclass(frozen=True, eq=False)
-class Feedback:
-    """Fast form of a controller without memory: ``torque = complete(feed(reference) − gains · (q, v), q, v)``.
-
-    Attributes:
-        feed: Function of reference positions, velocities and accelerations, shapes (N, n) each; returns shape (N, n).
-        gains: Shape (n, 2n).
-        complete: Model-based function of the sum, q and v, shapes (n,), that returns the torque; None: the sum is the torque.
-    """
-
-    feed: Callable[[Array, Array, Array], Array]
-    gains: Array
-    complete: Callable[[Array, Array, Array], Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +79,6 @@ class PD(Controller):
             kd: Shape (n,) [N·m·s/rad or N·s/m].
         """
         return cls(kp, kd)
-
-    def feedback(self) -> Feedback | None:
-        """Its torque in the fast form, or None."""
-        kp, kd = self.kp, self.kd
-        return Feedback(lambda q, v, a: kp * q + kd * v, np.hstack([np.diag(kp), np.diag(kd)]))
 
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """``kp (q_r − q) + kd (v_r − v)``, shape (n,) [N·m or N]."""
@@ -160,13 +135,6 @@ class PDGravity(PD):
     def with_gains(cls, robot: Robot, kp: Array, kd: Array) -> PD:
         return cls(kp, kd, robot=robot)
 
-    def feedback(self) -> Feedback | None:
-        """Its torque in the fast form, or None."""
-        linear, robot, data, gravity = super().feedback(), self.robot, self.data, pin.computeGeneralizedGravity
-        if linear is None:
-            return None
-        return replace(linear, complete=lambda total, q, v: total + robot.reduced(gravity(robot.model, data, robot.posture(q))))
-
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """PD plus the gravity torque at q, shape (n,) [N·m or N]."""
         gravity = pin.computeGeneralizedGravity(self.robot.model, self.data, self.robot.posture(q))
@@ -195,19 +163,6 @@ class ComputedTorque(Controller):
         object.__setattr__(self, "rotor", np.broadcast_to(np.asarray(self.rotor, dtype=float), (self.robot.n,)))
         object.__setattr__(self, "data", self.robot.model.createData())
 
-    def feedback(self) -> Feedback | None:
-        """Its torque in the fast form, or None."""
-        robot, data, rotor, omega = self.robot, self.data, np.asarray(self.rotor), 2 * np.pi * self.bandwidth
-        if robot.model.nq != robot.n:
-            return None
-        kp, kd = omega**2, 2 * self.damping * omega
-        gains = np.hstack([kp * np.eye(robot.n), kd * np.eye(robot.n)])
-        return Feedback(
-            lambda q, v, a: a + kp * q + kd * v,
-            gains,
-            lambda total, q, v: pin.rnea(robot.model, data, q, v, total) + rotor * total,
-        )
-
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """``M(q)(a_r + 2ζω ė + ω² e) + h(q, v)``, shape (n,) [N·m or N]."""
         omega = 2 * np.pi * self.bandwidth
@@ -227,13 +182,6 @@ class PositionReference(Controller):
         """States of the inner controller."""
         return self.inner.states
 
-    def feedback(self) -> Feedback | None:
-        """Fast form of the inner controller, for a reference at rest."""
-        inner = feedback_of(self.inner)
-        if inner is None:
-            return None
-        return replace(inner, feed=lambda q, v, a: inner.feed(q, np.zeros_like(v), np.zeros_like(a)))
-
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """The controller's torque for a reference at rest, shape (n,) [N·m or N]."""
         return self.inner.torque(_at_rest(reference), q, v, state)
@@ -241,27 +189,6 @@ class PositionReference(Controller):
     def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """Rate of the inner controller's state for a reference at rest, shape (k,)."""
         return self.inner.rate(_at_rest(reference), q, v, state)
-
-
-def feedback_of(controller: Controller) -> Feedback | None:
-    """Fast form of a controller's torque.
-
-    The form is compared with the torque in three random states, because a derived user class may override the torque and
-    inherit the form.
-
-    Returns:
-        The form, or None if there is none: with an internal state, or a user-defined controller.
-    """
-    form = None if controller.states else controller.feedback()
-    if form is None:
-        return None
-    for q_r, v_r, a_r, q, v in np.random.default_rng(0).uniform(-1.0, 1.0, (3, 5, len(form.gains))):
-        exact = controller.torque(Reference(q_r, v_r, a_r), q, v, np.zeros(0))
-        total = form.feed(q_r[None], v_r[None], a_r[None])[0] - form.gains @ np.concatenate([q, v])
-        torque = total if form.complete is None else form.complete(total, q, v)
-        if not np.allclose(torque, exact, rtol=1e-9, atol=1e-9 * float(np.abs(exact).max())):
-            return None
-    return form
 
 
 def _at_rest(reference: Reference) -> Reference:

@@ -19,7 +19,6 @@ import numpy as np
 from ..errors import SimulationError
 from ..linalg import Array, BoolArray, IntArray, lstsq, positive
 from .plant import RigidPlant
-from .stages import Stages
 
 #: ``(t [s], q (n,), v (n,), state (k,)) → (drive torque (n,), rate of state (k,))``.
 Law = Callable[[float, Array, Array, Array], tuple[Array, Array]]
@@ -56,14 +55,12 @@ class StickSlip:
         x: Coordinates at the start, shape (d,) [rad or m].
         w: Velocities at the start, shape (d,) [rad/s or m/s].
         state: The controller's state at the start, shape (k,).
-        stages: Fast Runge-Kutta steps, or None.
 
     ``sticking`` is the mask of sliders that currently stick, shape (K,).
     """
 
-    def __init__(self, plant: RigidPlant, law: Law, x: Array, w: Array, state: Array, stages: Stages | None = None) -> None:
+    def __init__(self, plant: RigidPlant, law: Law, x: Array, w: Array, state: Array) -> None:
         self.plant, self.law, self.friction = plant, law, plant.friction
-        self._stages = stages
         self.x, self.w, self.state = x, w, state
         self.bristles = np.zeros(self.friction.sliders)
         self.hard = self.friction.hard
@@ -86,8 +83,6 @@ class StickSlip:
         self.slip, self.sticking = slip, np.asarray(self.hard & (slip == 0))
         self._sticks, self._all_hard = bool(self.sticking.any()), bool(self.hard.all())
         self._rests = self._sticks and self._hold_everything(self.sticking)
-        if self._stages is not None:
-            self._stages.slide(slip, self.sticking)
 
     def _hold_everything(self, sticking: BoolArray) -> bool:
         """Whether no coordinate can move while these sliders stick."""
@@ -115,8 +110,6 @@ class StickSlip:
 
     def _held(self, now: Rates) -> bool:
         """Whether the sliders that stick keep sticking: their friction is within its limits."""
-        if self._stages is not None:
-            return self._stages.held(now.friction)
         low, high = self._limits()
         slack = 1e-9 * (high - low)
         return bool(((low + slack < now.hold) & (now.hold < high - slack))[self.sticking].all())
@@ -174,22 +167,20 @@ class StickSlip:
             self._stop()
 
     def _runge_kutta(self, t: float, h: float, first: Rates) -> tuple[Array, Array, Array]:
-        x, w, s = self.x, self.w, self.state
-        if self._stages is not None:
-            return (*self._stages.step(t, h, x, w, first.a), s)
+        d = len(self.x)
 
         def slope(after: float, now: Array) -> Array:
-            x, w, s = np.split(now, ends)
-            rates = self._evaluate(t + after, x, w, s, self._bent(x, after))
+            x, w = now[:d], now[d : 2 * d]
+            rates = self._evaluate(t + after, x, w, now[2 * d :], self._bent(x, after))
             return np.concatenate([w, rates.a, rates.state])
 
-        ends = [len(x), 2 * len(x)]
-        x, w, s = np.split(_rk4(slope, np.concatenate([x, w, s]), h, np.concatenate([w, first.a, first.state])), ends)
-        return x, w, s
+        start = np.concatenate([self.x, self.w, self.state])
+        end = _rk4(slope, start, h, np.concatenate([self.w, first.a, first.state]))
+        return end[:d], end[d : 2 * d], end[2 * d :]
 
     def _state_at_rest(self, t: float, h: float, first: Rates) -> Array:
         """The controller's state after a step in which the plant does not move."""
-        if not len(self.state) or self._stages is not None:
+        if not len(self.state):
             return self.state
         return _rk4(lambda after, state: self.law(t + after, self.x, self.w, state)[1], self.state, h, first.state)
 
@@ -200,8 +191,6 @@ class StickSlip:
 
     def _evaluate(self, t: float, x: Array, w: Array, state: Array, bristles: Array) -> Rates:
         plant, friction = self.plant, self.friction
-        if self._stages is not None:
-            return Rates(*self._stages.now(t, x, w), _NOTHING, _NOTHING)
         tau, rate = self.law(t, x, w, state)
         speed = friction.velocity(w)
         slip = self.slip if self._all_hard else np.where(self.hard, self.slip, np.sign(speed))

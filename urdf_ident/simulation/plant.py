@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import pinocchio as pin
@@ -112,17 +111,6 @@ class RigidPlant:
             force = force - self.friction.springs(x)
         return np.array(pin.aba(self.model, self.data, self.robot.posture(x), w, force))
 
-    def acceleration(self) -> Callable[[Array, Array, Array], Array]:
-        """Fast form of :meth:`accelerate` without repeated checks; the next call overwrites the array."""
-        if self._coupled or self._sprung or self._turns:
-            return self.accelerate
-        return partial(pin.aba, self.model, self.data)
-
-    def inverse_mass(self, x: Array) -> Array:
-        """Inverse of :meth:`mass`, shape (n, n) [1/(kg·m²) or 1/kg], at joint positions x, shape (n,) [rad or m]."""
-        if self._coupled:
-            return np.asarray(np.linalg.inv(self.mass(x)))
-        return np.array(pin.computeMinverse(self.model, self.data, self.robot.posture(x)))
 
     def _check_mass(self) -> None:
         rng = np.random.default_rng(0)

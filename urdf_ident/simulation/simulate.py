@@ -18,12 +18,11 @@ from ..model.robot import Robot
 from ..motion.limits import Limits, check_limits
 from ..motion.trajectory import Trajectory
 from ..samples import Segment
-from .controllers import Controller, Feedback, Reference, feedback_of
+from .controllers import Controller, Reference
 from .integrators import StickSlip
 from .plant import RigidPlant
 from .settings import Sensors
-from .simulated_log import PERFECT, SimulatedLog, logged
-from .stages import Stages
+from .simulated_log import PERFECT, SimulatedLog, measure
 
 #: Number of samples between checks for divergence.
 _WATCHED = 16
@@ -89,8 +88,8 @@ def simulate(
     step = 1.0 / (rate * finest)
     drive = _Drive(controller, trajectory, sensors, control_rate, step)
     x, w = (np.array(each, dtype=float) for each in start or [each[0] for each in trajectory.evaluate([0.0])[:2]])
-    solver = StickSlip(plant, drive.law, x, w, np.zeros(controller.states), drive.stages(plant))
-    table, guard = np.empty((5, len(time), robot.n)), Guard(robot.joints, trip)
+    solver = StickSlip(plant, drive.law, x, w, np.zeros(controller.states))
+    table = np.empty((5, len(time), robot.n))
 
     def watch(end: int) -> None:
         """Checks the last samples together, and one by one if one fails."""
@@ -98,7 +97,7 @@ def simulate(
         error = np.abs(table[0, recent] - wanted[recent]).max(initial=0.0)
         if not (error <= trip and np.isfinite(table[1, recent]).all()):
             for k in range(recent.start, end):
-                guard.check(instants[k], table[0, k], table[1, k], wanted[k])
+                require_tracking(robot.joints, trip, instants[k], table[0, k], table[1, k], wanted[k])
 
     for k, t in enumerate(instants):
         before = solver.rates(t) if drive.holding else None
@@ -125,7 +124,8 @@ def simulate(
     truth = Segment(name, 0.0, rate, *table[:4])
     ratio = np.max(counts, initial=1) / np.min(counts, initial=finest)
     lengths = f"step {step:.3g} s" if ratio == 1 else f"steps {step:.3g} to {step * ratio:.3g} s"
-    return SimulatedLog(logged(truth, robot, sensors, seed), truth, table[4], wanted, f"rk4, {lengths}")
+    recording = measure(truth, robot.joints, sensors, seed, prismatic=robot.prismatic)
+    return SimulatedLog(recording, truth, table[4], wanted, f"rk4, {lengths}")
 
 
 def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None) -> None:
@@ -143,29 +143,24 @@ def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None
 
 
 class _Tabulated:
-    """A function of time that is evaluated in blocks at multiples of a step; other instants one by one.
+    """A trajectory as a function of time, evaluated in blocks at multiples of a step; other instants one by one."""
 
-    Args:
-        function: Times (N,) [s] → arrays of N rows.
-        duration: Times beyond it are clipped to it [s].
-    """
-
-    def __init__(self, function: Callable[[Array], tuple[Array, ...]], step: float, duration: float) -> None:
-        self.function, self.step, self.duration = function, step, duration
+    def __init__(self, trajectory: Trajectory, step: float) -> None:
+        self._trajectory, self._step = trajectory, step
         self._begin = self._end = 0
-        self._values: tuple[Array, ...] = ()
+        self._block: list[Reference] = []
 
-    def __call__(self, t: float) -> tuple[Array, ...]:
-        place = t / self.step
+    def __call__(self, t: float) -> Reference:
+        place = t / self._step
         index = round(place)
         if abs(place - index) > 1e-9 * (1 + index):
-            return tuple(x[0] for x in self.function(np.array([min(t, self.duration)])))
+            return Reference(*(x[0] for x in self._trajectory.evaluate([min(t, self._trajectory.duration)])))
         if not self._begin <= index < self._end:
             self._begin = index - index % _BLOCK
             self._end = self._begin + _BLOCK
-            self._values = self.function(np.minimum((self._begin + np.arange(_BLOCK)) * self.step, self.duration))
-        row = index - self._begin
-        return tuple(x[row] for x in self._values)
+            instants = np.minimum((self._begin + np.arange(_BLOCK)) * self._step, self._trajectory.duration)
+            self._block = [Reference(*rows) for rows in zip(*self._trajectory.evaluate(instants), strict=True)]
+        return self._block[index - self._begin]
 
 
 class _Drive:
@@ -175,14 +170,7 @@ class _Drive:
         self, controller: Controller, trajectory: Trajectory, sensors: Sensors, control_rate: float | None, step: float
     ) -> None:
         self.controller, self.sampled = controller, control_rate is not None
-        self._feedback = None if self.sampled else feedback_of(controller)
-
-        def followed(t: Array) -> tuple[Array, ...]:
-            """Reference positions, velocities and accelerations, and what a controller without memory makes of them."""
-            reference = trajectory.evaluate(t)
-            return tuple(reference) if self._feedback is None else (*reference, self._feedback.feed(*reference))
-
-        self._reference = _Tabulated(followed, step / 2, trajectory.duration)
+        self._reference = _Tabulated(trajectory, step / 2)
         self._step, self._counts = step, sensors.counts
         self._held = np.zeros(0)  # nothing held yet
         self._memory = np.zeros(controller.states)
@@ -198,15 +186,6 @@ class _Drive:
                     remedy="change control_rate or substeps",
                 )
 
-    def stages(self, plant: RigidPlant) -> Stages | None:
-        """Fast Runge-Kutta steps, or None if plant or controller do not support them."""
-        if not Stages.support(plant):
-            return None
-        if self.sampled:
-            n = plant.robot.n
-            return Stages(plant, Feedback(lambda q, v, a: q, np.zeros((n, 2 * n))), lambda t: self._held)
-        return None if self._feedback is None else Stages(plant, self._feedback, lambda t: self._reference(t)[3])
-
     @property
     def holding(self) -> bool:
         """True once a torque is held."""
@@ -216,7 +195,7 @@ class _Drive:
         """Drive torque and rate of the controller's state at a time."""
         if self.sampled:
             return self._held, np.zeros_like(state)
-        now = Reference(*self._reference(t)[:3])
+        now = self._reference(t)
         return self.controller.torque(now, q, v, state), self.controller.rate(now, q, v, state)
 
     def tick(self, t: float, solver: StickSlip) -> None:
@@ -228,39 +207,33 @@ class _Drive:
             counts = np.asarray(self._counts) / np.where(solver.plant.robot.prismatic, 1.0, 2 * np.pi)  # per rad or m
             seen = np.rint(seen * counts) / counts
         v = solver.w if self._last is None else (seen - self._last) / self._period
-        now = Reference(*self._reference(t)[:3])
+        now = self._reference(t)
         self._held = self.controller.torque(now, seen, v, self._memory)
         self._memory = self._memory + self._period * self.controller.rate(now, seen, v, self._memory)
         self._last = seen
         solver.refresh()
 
 
-class Guard:
+def require_tracking(joints: tuple[str, ...], trip: float, t: float, q: Array, v: Array, reference: Array) -> None:
     """Stops a simulation that diverges.
 
     Args:
-        joints: Names of the joints.
         trip: Tracking error above which a controller counts as diverging [rad or m].
+        t: Time [s].
+        q, v, reference: Positions, velocities and reference positions, shape (n,) each [rad, rad/s or m, m/s].
+
+    Raises:
+        SimulationError: They are too far apart or not finite; names joint and time.
     """
-
-    def __init__(self, joints: tuple[str, ...], trip: float) -> None:
-        self.joints, self.trip = joints, trip
-
-    def check(self, t: float, q: Array, v: Array, reference: Array) -> None:
-        """Raises an error if positions, velocities and reference positions, shapes (n,), are too far apart or not finite.
-
-        Raises:
-            SimulationError: Names joint and time.
-        """
-        error = np.abs(q - reference)
-        error[~(np.isfinite(q) & np.isfinite(v))] = np.inf
-        j = int(np.argmax(error))
-        if error[j] > self.trip:
-            raise SimulationError(
-                "the controller diverges or is too weak",
-                where=f"joint '{self.joints[j]}' at t = {t:.4g} s",
-                got=f"{error[j]:.3g} off the reference",
-                expected=f"less than {self.trip:g}",
-                remedy="change simulation.controller.bandwidth, raise simulation.controller.rate, or give rotor inertia with "
-                "--truth (without it, the motion of other joints carries a light link along)",
-            )
+    error = np.abs(q - reference)
+    error[~(np.isfinite(q) & np.isfinite(v))] = np.inf
+    j = int(np.argmax(error))
+    if error[j] > trip:
+        raise SimulationError(
+            "the controller diverges or is too weak",
+            where=f"joint '{joints[j]}' at t = {t:.4g} s",
+            got=f"{error[j]:.3g} off the reference",
+            expected=f"less than {trip:g}",
+            remedy="change simulation.controller.bandwidth, raise simulation.controller.rate, or give rotor inertia with "
+            "--truth (without it, the motion of other joints carries a light link along)",
+        )

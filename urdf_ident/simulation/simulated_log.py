@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
 from ..files.read_write import write_text
-from ..linalg import Array, rms
+from ..linalg import Array, BoolArray, rms
 from ..logs.recording import Recording
-from ..model.robot import Robot
 from ..motion.trajectory import sampled, table_text
 from ..samples import Segment
 from ..units import joint_units
@@ -50,26 +49,6 @@ class SimulatedLog:
         return rms(self.reference - self.truth.q, 0)
 
 
-def logged(truth: Segment, robot: Robot, sensors: Sensors, seed: int, ratio: Array | None = None) -> Recording:
-    """Builds the log of a simulated motion.
-
-    Args:
-        robot: The robot that moved, for names and types of joints.
-        ratio: Gear ratios of encoders on the motors, shape (n,); None: no motor encoders.
-    """
-    seen = measure(truth, sensors, seed, np.asarray(robot.prismatic), ratio)
-    return Recording(
-        truth.log,
-        robot.joints,
-        seen.time,
-        seen.position,
-        velocity=seen.velocity,
-        effort=seen.torque,
-        effort_unit=joint_units(bool(robot.prismatic.all()))["torque"],
-        motor_position=seen.motor_position,
-    )
-
-
 def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
     """Writes a log in the default CSV (docs/logs.md): ``t, q_…, v_…, tau_…, qm_…`` in SI units.
 
@@ -96,30 +75,25 @@ def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
     return write_text(path, table_text(recording.joints, recording.time, present))
 
 
-@dataclass(frozen=True, eq=False)
-class Measurement:
-    """Measured signals: ``time`` of shape (N,) [s], the others of shape (N, n) in SI units; None if not logged.
-
-    Positions and velocities are the links', ``motor_position`` is before the gear.
-    """
-
-    time: Array
-    position: Array
-    velocity: Array | None
-    torque: Array
-    motor_position: Array | None = None
-
-
 def measure(
-    truth: Segment, sensors: Sensors, seed: int, prismatic: Array | None = None, ratio: Array | None = None
-) -> Measurement:
+    truth: Segment,
+    joints: tuple[str, ...],
+    sensors: Sensors,
+    seed: int,
+    *,
+    prismatic: BoolArray | None = None,
+    ratio: Array | None = None,
+) -> Recording:
     """Measures a simulated motion.
 
     Args:
         truth: Clean motion with torque at a constant rate, shapes (N, n).
         seed: Seed of all random numbers; results are bitwise reproducible.
         prismatic: Shape (n,), True for prismatic joints (counts per metre); none by default.
-        ratio: Gear ratios, shape (n,) [motor rad per joint rad or m]; if given, the motor side is measured too.
+        ratio: Gear ratios of encoders on the motors, shape (n,) [motor rad per joint rad or m]; None: no motor encoders.
+
+    Returns:
+        The log; positions and velocities are the links', motor positions before the gear.
 
     Raises:
         ModelError: The truth has no torque, or an array of the sensors does not fit the joints.
@@ -127,14 +101,23 @@ def measure(
     if truth.tau is None:
         raise ModelError("there is no torque to measure", where=truth.log)
     n = truth.q.shape[1]
-    _check_widths(sensors, n)
+    noises = (sensors.position_noise, sensors.velocity_noise, sensors.torque_noise)
+    values = [sensors.counts, sensors.motor_counts, sensors.ripple, sensors.ripple_cycles, sensors.torque_step]
+    values += [value for noise in noises if noise is not None for value in (noise.sigma, noise.snr)]
+    for value in values:
+        if value is not None and np.ndim(value) > 0:
+            check_shape("sensors", np.shape(value), (n,))
+    slides = np.zeros(n, dtype=bool) if prismatic is None else prismatic
     streams = dict(zip(("clock", "position", "velocity", "torque", "motor"), np.random.default_rng(seed).spawn(5), strict=True))
     nominal = truth.time
     time = nominal + sensors.jitter * streams["clock"].standard_normal(len(nominal))
     time = np.maximum.accumulate(np.clip(time, nominal[0], nominal[-1]))
     q, v = _at(truth, truth.q, truth.v, truth.a, time - sensors.delay)
-    tau = _interpolate(truth, truth.tau, time - sensors.torque_delay)
-    period = np.where(np.zeros(n, dtype=bool) if prismatic is None else prismatic, 1.0, 2 * np.pi)
+    late = time - sensors.torque_delay
+    tau = truth.tau
+    if not np.array_equal(late, truth.time):
+        tau = np.column_stack([np.interp(late, truth.time, column) for column in tau.T])
+    period = np.where(slides, 1.0, 2 * np.pi)
     tau = tau + np.asarray(sensors.ripple) * np.sin(2 * np.pi * np.asarray(sensors.ripple_cycles) * q / period)
     if sensors.torque_noise is not None:
         tau = tau + draw(sensors.torque_noise, truth.tau, streams["torque"])
@@ -155,7 +138,16 @@ def measure(
         velocity = None
     elif sensors.velocity_noise is not None:
         velocity = v + draw(sensors.velocity_noise, truth.v, streams["velocity"])
-    return Measurement(logged, q, velocity, tau, _motors(truth, sensors, time, ratio, streams["motor"]))
+    return Recording(
+        truth.log,
+        joints,
+        logged,
+        q,
+        velocity=velocity,
+        effort=tau,
+        effort_unit=joint_units(bool(np.all(slides)))["torque"],
+        motor_position=_motors(truth, sensors, time, ratio, streams["motor"]),
+    )
 
 
 def draw(noise: Noise, signal: Array, rng: np.random.Generator) -> Array:
@@ -204,18 +196,3 @@ def _at(truth: Segment, q: Array, v: Array, a: Array, time: Array) -> tuple[Arra
     motion = sampled(tuple(f"joint {j}" for j in range(q.shape[1])), truth.time - truth.start, q, v, a)
     q, v, _ = motion.evaluate(np.clip(time - truth.start, 0.0, motion.duration))
     return q, v
-
-
-def _interpolate(truth: Segment, signal: Array, time: Array) -> Array:
-    if np.array_equal(time, truth.time):
-        return np.array(signal)
-    return np.column_stack([np.interp(time, truth.time, column) for column in signal.T])
-
-
-def _check_widths(sensors: Sensors, n: int) -> None:
-    noises = (sensors.position_noise, sensors.velocity_noise, sensors.torque_noise)
-    values = [sensors.counts, sensors.motor_counts, sensors.ripple, sensors.ripple_cycles, sensors.torque_step]
-    values += [value for noise in noises if noise is not None for value in (noise.sigma, noise.snr)]
-    for value in values:
-        if value is not None and np.ndim(value) > 0:
-            check_shape("sensors", np.shape(value), (n,))

@@ -13,8 +13,8 @@ from ...motion.limits import Limits
 from ...motion.trajectory import Trajectory
 from ..controllers import tuned_gains
 from ..settings import ControllerSection, Sensors
-from ..simulate import Guard, Progress, require_drivable
-from ..simulated_log import PERFECT, SimulatedLog, logged
+from ..simulate import Progress, require_drivable, require_tracking
+from ..simulated_log import PERFECT, SimulatedLog, measure
 from .plant import ElasticPlant, MotorPD
 
 
@@ -89,11 +89,11 @@ def simulate_elastic(
     require_drivable(trajectory, robot, limits)
     time = trajectory.times(rate)
     q, v, _ = trajectory.evaluate(time)
-    guard, percent = Guard(robot.joints, trip), max(1, len(time) // 100)
+    percent = max(1, len(time) // 100)
 
     def watch(t: float, position: Array, velocity: Array) -> None:
         k = round(t * rate)
-        guard.check(t, position, velocity, q[k])
+        require_tracking(robot.joints, trip, t, position, velocity, q[k])
         if progress is not None and (k + 1) % percent == 0:
             progress((k + 1) / len(time))
 
@@ -103,7 +103,7 @@ def simulate_elastic(
     to_joints = np.linalg.inv(plant.geared).T
     motors = replace(run, log=name, tau=run.measured @ plant.geared)
     truth = replace(motors, **{key: getattr(run, key) @ to_joints for key in ("qm", "vm", "am")})
-    recording = logged(motors, robot, sensors or PERFECT, seed, plant.ratio)
+    recording = measure(motors, robot.joints, sensors or PERFECT, seed, prismatic=robot.prismatic, ratio=plant.ratio)
     friction = np.array([plant.friction.torque(speed) for speed in np.asarray(run.vm)]) @ plant.geared
     substeps = max(1, int(np.ceil(1.0 / (rate * step) - 1e-9)))
     return SimulatedLog(recording, truth, friction, q, f"Gauss collocation, step {1 / (rate * substeps):.3g} s")
