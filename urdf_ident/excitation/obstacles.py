@@ -117,7 +117,7 @@ class Obstacles:
         used, where = np.unique(rows, return_inverse=True)
         poses = self.collisions.kinematics.evaluate(q[used])
         span = spans[rows, pairs]
-        rough = self.collisions.rough(poses, where, pairs, self._least[pairs] + span)
+        rough = self.collisions.rough(poses, where, pairs)
         self._bound[rows, pairs] = rough
         near = np.flatnonzero(rough < self._least[pairs] + span)
         contacts = []

@@ -1,18 +1,16 @@
 """Distances between the links of a robot and to its surroundings.
 
-Coal computes them on a Pinocchio geometry model: all pairs of a configuration at once, or single pairs with their nearest
-points, which give the gradient of the distance.
+Coal computes them with their nearest points, which give the gradient of the distance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ...errors import LimitError
@@ -48,7 +46,6 @@ class Collisions:
         solids: All solids.
         pairs: Pairs that can touch but must not; the tool and its box last.
         required: Smallest distance allowed of each pair, shape (P,) [m].
-        geometry: The Pinocchio geometry model: an object per solid, a collision pair per pair except the tool's.
         tool: Pinocchio's frame of the tool, body and point, or None.
         notes: Notes for the user: replacement capsules, excluded pairs.
     """
@@ -58,7 +55,6 @@ class Collisions:
     solids: tuple[Solid, ...]
     pairs: tuple[Pair, ...]
     required: Array
-    geometry: pin.GeometryModel
     tool: tuple[int, Array] | None
     notes: tuple[str, ...] = ()
     kinematics: BodyKinematics = field(init=False)
@@ -68,7 +64,7 @@ class Collisions:
         freeze_arrays(self)
 
     def distances(self, q: ArrayLike) -> Array:
-        """Computes signed distances of all pairs with Pinocchio and Coal.
+        """Computes signed distances of all pairs.
 
         Args:
             q: Joint positions, shape (N, n) or (n,) [rad or m].
@@ -77,16 +73,9 @@ class Collisions:
             Shape (N, P) [m]; negative if they overlap. For the tool: its distance from the nearest face of its box.
         """
         positions = np.atleast_2d(np.asarray(q, dtype=float))
-        out = np.empty((len(positions), len(self.pairs)))
-        data, geometry_data = self.robot.model.createData(), self.geometry.createData()
-        solid = [p for p, pair in enumerate(self.pairs) if pair.second >= 0]
-        for k, configuration in enumerate(self.robot.configuration(positions)):
-            pin.computeDistances(self.robot.model, data, self.geometry, geometry_data, configuration)
-            out[k, solid] = [result.min_distance for result in geometry_data.distanceResults]
-        if self.tool is not None:
-            poses = self.kinematics.evaluate(positions)
-            out[:, -1] = self._tool_margin(poses.points(self.tool[0], self.tool[1][None])[:, 0])[0]
-        return out
+        shape = (len(positions), len(self.pairs))
+        rows, pairs = (index.ravel() for index in np.indices(shape))
+        return self.exact(self.kinematics.evaluate(positions), rows, pairs, -np.inf)[0].reshape(shape)
 
     def require_free(self, q: ArrayLike, what: str = "the start pose") -> None:
         """Raises an error if a pose violates a required distance.
@@ -154,67 +143,40 @@ class Collisions:
                 pose, here = other, there
         return pose
 
-    def rough(self, poses: Poses, rows: IntArray, pairs: IntArray, near: Array) -> Array:
-        """Computes fast lower bounds of distances: from one sphere per link, and if close, from several.
+    def rough(self, poses: Poses, rows: IntArray, pairs: IntArray) -> Array:
+        """Computes fast lower bounds of distances, from one sphere around each link.
 
         Args:
             poses: The bodies in N configurations.
             rows: Indices of configurations, shape (M,).
             pairs: Indices of pairs, shape (M,).
-            near: Distance below which several spheres are used, shape (M,) [m].
 
         Returns:
             Shape (M,) [m].
         """
-        covers = self._covers
-        middles = np.empty((len(poses.origin), len(covers.local), 3))
-        for body, own in covers.of_body.items():
-            middles[:, own] = poses.points(body, covers.local[own])
-        out = self._bounds(middles, rows, pairs, covers.one)
-        close = np.flatnonzero((out < near) & (covers.several.count[pairs] > 1))
-        if len(close):
-            out[close] = np.maximum(out[close], self._bounds(middles, rows[close], pairs[close], covers.several))
-        tool = np.flatnonzero(covers.second[pairs] < 0)
+        first, second = self._of_pairs[pairs].T
+        out = np.empty(len(rows))
+        bodies = np.array([solid.body for solid in self.solids], dtype=np.intp)
+        centre = np.array([solid.centre for solid in self.solids]).reshape(-1, 3)
+        radius = np.array([solid.radius for solid in self.solids])
+        of_world = np.array([solid.of_world for solid in self.solids], dtype=bool)
+
+        def middle(which: IntArray, solids: IntArray) -> Array:
+            """Centres of the spheres of some links, shape (k, 3) [m]."""
+            frames = poses.rotation[rows[which], bodies[solids]]
+            return np.asarray((frames @ centre[solids][:, :, None])[:, :, 0] + poses.origin[rows[which], bodies[solids]])
+
+        solid = np.flatnonzero(second >= 0)
+        links, objects = solid[~of_world[second[solid]]], solid[of_world[second[solid]]]
+        apart = np.linalg.norm(middle(links, first[links]) - middle(links, second[links]), axis=1)
+        out[links] = apart - radius[first[links]] - radius[second[links]]
+        for k in np.unique(second[objects]).tolist():
+            beside = objects[second[objects] == k]
+            out[beside] = _to_object(middle(beside, first[beside]), self.solids[k]) - radius[first[beside]]
+        tool = np.flatnonzero(second < 0)
         if len(tool):
             out[tool] = self._tool_margin(poses.points(self.tool[0], self.tool[1][None])[rows[tool], 0])[0]  # type: ignore[index]
         return out
-
-    def _bounds(self, middles: Array, rows: IntArray, pairs: IntArray, spheres: _Spheres) -> Array:
-        """Computes lower bounds of distances from the spheres that cover links, shape (M,) [m]; inf for the tool."""
-        count = spheres.count[pairs]
-        begin = np.cumsum(count) - count
-        of_entry = np.repeat(np.arange(len(pairs)), count)
-        combination = spheres.start[pairs][of_entry] + np.arange(len(of_entry)) - begin[of_entry]
-        here, there = middles[rows[of_entry], spheres.first[combination]], spheres.second[combination]
-        second, gap = self._covers.second[pairs][of_entry], np.full(len(of_entry), np.inf)
-        links = there >= 0
-        apart = here[links] - middles[rows[of_entry[links]], there[links]]
-        gap[links] = np.sqrt(np.einsum("mi,mi->m", apart, apart))
-        for k in np.unique(second[~links & (second >= 0)]).tolist():
-            own = ~links & (second == k)
-            gap[own] = _to_object(here[own], self.solids[k])
-        return np.asarray(np.minimum.reduceat(gap, begin) - spheres.radii[pairs]) if len(pairs) else np.zeros(0)
-
-    @cached_property
-    def _covers(self) -> _Covers:
-        """The spheres that cover the solids in rough bounds."""
-        links = [k for k, solid in enumerate(self.solids) if not solid.of_world]
-        local: list[Array] = []
-        body: list[int] = []
-        one: dict[int, IntArray] = {}
-        several: dict[int, IntArray] = {}
-        for k in links:
-            solid = self.solids[k]
-            one[k] = np.array([len(local)])
-            several[k] = len(local) + 1 + np.arange(len(solid.spheres))
-            local += [solid.centre, *solid.spheres]
-            body += [solid.body] * (1 + len(solid.spheres))
-        bodies = np.array(body, dtype=np.intp)
-        of_body = {b: np.flatnonzero(bodies == b) for b in dict.fromkeys(body)}
-        radius, small = ({k: getattr(self.solids[k], name) for k in links} for name in ("radius", "sphere_radius"))
-        made = [_Spheres.of(self.pairs, some, size) for some, size in ((one, radius), (several, small))]
-        second = np.array([pair.second for pair in self.pairs], dtype=np.intp)
-        return _Covers(np.array(local).reshape(-1, 3), of_body, second, *made)
 
     def exact(self, poses: Poses, rows: IntArray, pairs: IntArray, within: float = np.inf) -> tuple[Array, Array, Array]:
         """Computes distances with Coal, and their nearest points.
@@ -317,48 +279,6 @@ class Collisions:
         margin, face = self._tool_margin(point[None])
         normal = self.world.root[:3, :3].T[:, int(face[0]) % 3] * (1.0 if face[0] < 3 else -1.0)
         return float(margin[0]), np.array([point, point - margin[0] * normal])
-
-
-@dataclass(frozen=True, eq=False)
-class _Spheres:
-    """Spheres that cover the solids of each pair, in all combinations of a sphere of the first and one of the second.
-
-    Attributes:
-        first, second: Indices of spheres, combinations of all pairs one after the other, shape (C,); second is -1 for
-            solids that are not covered by spheres.
-        start, count: Start and number of the combinations of each pair, shape (P,).
-        radii: Sum of the radii of a sphere of the first and one of the second, shape (P,) [m].
-    """
-
-    first: IntArray
-    second: IntArray
-    start: IntArray
-    count: IntArray
-    radii: Array
-
-    @classmethod
-    def of(cls, pairs: Sequence[Pair], spheres: Mapping[int, IntArray], radius: Mapping[int, float]) -> _Spheres:
-        """Builds the combinations from the spheres of each solid and their radius."""
-        none = np.array([-1])
-        made = [(spheres.get(pair.first, none[:0]), spheres.get(pair.second, none)) for pair in pairs]
-        made = [(a if pair.second >= 0 else none, b) for (a, b), pair in zip(made, pairs, strict=True)]
-        count = np.array([len(a) * len(b) for a, b in made], dtype=np.intp)
-        first = np.concatenate([np.repeat(a, len(b)) for a, b in made]) if made else none[:0]
-        second = np.concatenate([np.tile(b, len(a)) for a, b in made]) if made else none[:0]
-        radii = np.array([radius[pair.first] + radius.get(pair.second, 0.0) if pair.second >= 0 else 0.0 for pair in pairs])
-        return cls(first, second, np.cumsum(count) - count, count, radii)
-
-
-@dataclass(frozen=True, eq=False)
-class _Covers:
-    """All spheres: centres in body frames, shape (B, 3) [m], indices by body, the second solid of each pair, and the pairs'
-    combinations with one sphere per solid and with several."""
-
-    local: Array
-    of_body: Mapping[int, IntArray]
-    second: IntArray
-    one: _Spheres
-    several: _Spheres
 
 
 def _to_object(points: Array, there: Solid) -> Array:

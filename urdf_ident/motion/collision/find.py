@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-import pinocchio as pin
 
 from ...errors import LimitError, ModelError, check_named, check_positive
 from ...linalg import Array
@@ -72,12 +71,12 @@ def find_collisions(
     if tool is not None:
         pairs = (*pairs, Pair(-1, -1, (world.tool.frame, TOOL_BOX)))  # type: ignore[union-attr]
     required = np.array([distance if pair.second >= 0 else 0.0 for pair in pairs])
-    found = Collisions(robot, world, solids, pairs, required, _geometry_model(solids, pairs), tool)
+    found = Collisions(robot, world, solids, pairs, required, tool)
     if not prune:
         return replace(found, notes=notes)
     kept, more = relevant_pairs(found)
     watched = tuple(pairs[p] for p in kept)
-    return Collisions(robot, world, solids, watched, required[kept], _geometry_model(solids, watched), tool, (*notes, *more))
+    return Collisions(robot, world, solids, watched, required[kept], tool, (*notes, *more))
 
 
 def _solids(robot: Robot, shapes: Iterable[Visual], world: World) -> tuple[Solid, ...]:
@@ -114,14 +113,3 @@ def _tool_point(robot: Robot, tool: ToolBox) -> tuple[int, Array]:
     check_named("link", tool.frame, robot.link_placements, ModelError, "tool.frame")
     joint, placement = robot.link_placements[tool.frame]
     return joint + 1, placement[:3, 3]
-
-
-def _geometry_model(solids: Iterable[Solid], pairs: Iterable[Pair]) -> pin.GeometryModel:
-    model = pin.GeometryModel()
-    for k, solid in enumerate(solids):
-        placement = pin.SE3(solid.placement[:3, :3], solid.placement[:3, 3])
-        model.addGeometryObject(pin.GeometryObject(f"{solid.name} {k}", solid.body, placement, solid.geometry))
-    for pair in pairs:
-        if pair.second >= 0:
-            model.addCollisionPair(pin.CollisionPair(pair.first, pair.second))
-    return model

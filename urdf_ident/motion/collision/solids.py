@@ -17,8 +17,6 @@ from .world import Plane
 
 #: A thinner mesh is thickened by this much on either side [m].
 FLAT = 1e-4
-#: Largest number of spheres that cover a long solid in rough bounds.
-BALLS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +31,6 @@ class Solid(ReadOnly):
         centre: Centre of a bounding sphere, shape (3,) [m], in the body's frame.
         radius: Of that sphere [m].
         half: Half edges of a bounding box, oriented like ``placement`` and centred at ``centre``, shape (3,) [m].
-        spheres: Centres of smaller spheres that together cover it, shape (K, 3) [m], in the body's frame.
-        sphere_radius: Of the smaller spheres [m].
         assumed: Whether it replaces geometry that the URDF lacks.
     """
 
@@ -47,8 +43,6 @@ class Solid(ReadOnly):
     centre: Array
     radius: float
     half: Array
-    spheres: Array
-    sphere_radius: float
     assumed: bool = False
 
 
@@ -91,11 +85,7 @@ def shape_solid(shape: Visual, body: int, frame: Array, *, of_world: bool = Fals
     else:
         radius = float(np.linalg.norm(there - centre, axis=1).max() + round_off)
     reach = float(np.linalg.norm(there, axis=1).max() + round_off)
-    spheres, sphere_radius = _cover(half, round_section=shape.kind not in ("box", "mesh"))
-    spheres = (spheres + middle) @ placement[:3, :3].T + placement[:3, 3]
-    return Solid(
-        shape.link, body, of_world, geometry, placement, reach, centre, radius, half, spheres, sphere_radius, shape.assumed
-    )
+    return Solid(shape.link, body, of_world, geometry, placement, reach, centre, radius, half, shape.assumed)
 
 
 def plane_solid(plane: Plane, root: Array) -> Solid:
@@ -108,19 +98,8 @@ def plane_solid(plane: Plane, root: Array) -> Solid:
 
     offset = plane.offset - float(plane.normal @ root[:3, 3])
     turned = root[:3, :3].T @ plane.normal
-    nowhere = np.zeros(3)
     solid = coal.Halfspace(turned, offset)
-    return Solid(plane.name, 0, True, solid, np.eye(4), np.inf, offset * turned, np.inf, nowhere, nowhere[None], np.inf)
-
-
-def _cover(half: Array, *, round_section: bool) -> tuple[Array, float]:
-    """Returns spheres along the longest axis of a box (or of a cylinder along z) with given half edges that cover it."""
-    long = 2 if round_section else int(np.argmax(half))
-    across = float(half[0] if round_section else np.hypot(*np.delete(half, long)))
-    count = int(np.clip(np.ceil(half[long] / max(across, 1e-9)), 1, BALLS))
-    middles = np.zeros((count, 3))
-    middles[:, long] = half[long] * ((2 * np.arange(count) + 1) / count - 1)
-    return middles, float(np.hypot(across, half[long] / count))
+    return Solid(plane.name, 0, True, solid, np.eye(4), np.inf, offset * turned, np.inf, np.zeros(3))
 
 
 def _hull(mesh: Any, shape: Visual) -> Any:
