@@ -43,10 +43,6 @@ class RigidPlant:
         return bool(self.robot.coupled) or bool(np.abs(self.rotor - np.diag(np.diag(self.rotor))).max(initial=0.0) > 0)
 
     @cached_property
-    def _turns(self) -> bool:
-        return bool(self.robot.model.nq != self.robot.n)
-
-    @cached_property
     def _sprung(self) -> bool:
         return any(each.law.conservative for each in self.friction.joint)
 
@@ -110,7 +106,6 @@ class RigidPlant:
         if self._sprung:
             force = force - self.friction.springs(x)
         return np.array(pin.aba(self.model, self.data, self.robot.posture(x), w, force))
-
 
     def _check_mass(self) -> None:
         rng = np.random.default_rng(0)
