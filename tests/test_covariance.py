@@ -22,7 +22,6 @@ from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.uncertainty.bands import band_edges, band_of, build_spectrum, cosine_power, row_autocovariance
 from urdf_ident.estimation.uncertainty.covariance import KINDS, find_period, with_covariance
 from urdf_ident.estimation.uncertainty.noise import WhitenedRows, fit_noise, whitened_rows
-from urdf_ident.estimation.uncertainty.reversals import AT_REST, SLOW, excess_shift, without_reversals
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.samples import Segment
@@ -328,28 +327,6 @@ def test_friction_that_the_model_lacks_at_reversals_is_counted_as_an_error(break
     assert np.mean(held["auto"], axis=0).min() >= 0.6
 
 
-def test_data_without_reversals_are_those_of_weighted_samples_a_factor_a_stretch() -> None:
-    model = DynamicModel(robot_3r(), friction=["viscous", "coulomb"])
-    logs = [as_log(make_segment(model, 900 + 100 * k, seed=k, sigma=0.1, log=f"log {k}")) for k in range(4)]
-    speed = np.concatenate([log.segments[0].v for log in logs])
-    limit = np.maximum(SLOW * np.percentile(np.abs(speed), 95, axis=0), AT_REST)
-    involved = [group.mix != 0 for group in model.groups]
-    weights = {
-        log.name: [
-            np.column_stack([(np.abs(part.v) > limit)[:, some].all(axis=1) for some in involved]) for part in log.segments
-        ]
-        for log in logs
-    }
-    assert 0.01 < 1 - np.mean([part.mean() for own in weights.values() for part in own]) < 0.5
-    whole = build_statistics(model, logs, weights=weights)
-    found = without_reversals(model, logs)
-    for group in found.groups:
-        expected, factor = whole.factor(group), found.factor(group)
-        np.testing.assert_allclose(factor.T @ factor, expected.T @ expected, atol=1e-9 * np.abs(expected.T @ expected).max())
-    assert [len(blocks) for blocks in whole.stretches] == [2] * 64  # 32 blocks, 16 stretches a log
-    assert [blocks for (blocks,) in found.stretches] == [(log.name, k) for log in logs for k in range(16)]
-
-
 @pytest.mark.parametrize("width", [0.01, 0.04])
 def test_laws_that_differ_at_reversals_alone_keep_finite_errors(width: float) -> None:
     """Without the samples near reversals Coulomb friction and play are nearly one column: their split may not move at will."""
@@ -361,11 +338,6 @@ def test_laws_that_differ_at_reversals_alone_keep_finite_errors(width: float) ->
     plain, found = (with_covariance(fit, statistics, kind, model=model, logs=[log]) for kind in ("jackknife", "auto"))
     assert fit.seen.all()
     assert (found.bse < 100.0 * plain.bse).all()  # without bounds: a million times
-
-
-def test_a_shift_that_chance_explains_is_none() -> None:
-    shift = excess_shift(np.array([0.1, -3.0, 1.0, np.nan]), np.array([1.0, 1.0, 1.0, 1.0]), np.array([1.5, 1.5, 0.9, 1.0]))
-    np.testing.assert_allclose(shift, [0.0, -np.sqrt(9.0 - 1.25), 1.0, 0.0])
 
 
 def test_a_row_group_that_one_parameter_explains_exactly_keeps_a_variance() -> None:

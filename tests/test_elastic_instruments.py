@@ -29,6 +29,7 @@ from urdf_ident.simulation.elastic.from_model import elastic_plant
 from urdf_ident.simulation.elastic.log import motor_law
 from urdf_ident.simulation.elastic.plant import ElasticPlant
 from urdf_ident.simulation.settings import ControllerSection
+from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.rows import RowFilter
 
 #: As wide as that of the simulated friction, at the motor where that moves several joints.
@@ -129,7 +130,7 @@ def test_instruments_of_exact_motion_see_through_noise_that_shrinks_springs_and_
     assert isinstance(wanted, ElasticModel)
     base, expected = wanted.base(), true_theta(wanted)
     seen, _ = exact_rows(wanted, 0.005)
-    statistics = compliance_at(instrumented(wanted, "log", [seen], RowFilter(1)), wanted, expected)
+    statistics = compliance_at(accumulate(wanted, "log", [seen], RowFilter(1), rows=instrumented(wanted)), wanted, expected)
     found = fit_instrumental(statistics, base)
     truth = base.of(expected)
     z = (found.fit.params - truth) / found.fit.bse

@@ -15,7 +15,6 @@ from scipy.io import loadmat
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators.instrumental import (
     InstrumentalFit,
-    build_instrumented,
     fit_instrumental,
     instrumental_variables,
     instrumented,
@@ -56,7 +55,7 @@ def noisy_columns(model: DynamicModel, size: float, seed: int, samples: int = 20
 def test_it_is_the_closed_form_on_raw_rows(model: DynamicModel) -> None:
     base = model.base()
     log = as_log(noisy_columns(model, 2.0, 1))
-    found = fit_instrumental(build_instrumented(model, [log]), base)
+    found = fit_instrumental(build_statistics(model, [log], rows=instrumented(model)), base)
     W, y = stacked(model, base, log)
     simulated = log.segments[0].simulated
     Z, _ = stacked(model, base, as_log(replace(simulated, tau=log.segments[0].tau)))
@@ -71,7 +70,7 @@ def test_its_own_columns_as_instruments_are_least_squares(model: DynamicModel) -
     base = model.base()
     segment = make_segment(model, 1200, sigma=0.1)
     log = as_log(replace(segment, simulated=replace(segment, tau=None)), 3)
-    found = fit_instrumental(build_instrumented(model, [log]), base)
+    found = fit_instrumental(build_statistics(model, [log], rows=instrumented(model)), base)
     plain = fit_base(build_statistics(model, [log]), base)
     np.testing.assert_allclose(found.fit.params, plain.params, rtol=1e-6, atol=1e-9)
     assert found.test.dof[0] == 0  # nothing of W is outside the instruments
@@ -80,7 +79,7 @@ def test_its_own_columns_as_instruments_are_least_squares(model: DynamicModel) -
 
 def test_errors_are_refits_without_each_stretch(model: DynamicModel) -> None:
     base = model.base()
-    rows = build_instrumented(model, [as_log(noisy_columns(model, 0.2, 1))])
+    rows = build_statistics(model, [as_log(noisy_columns(model, 0.2, 1))], rows=instrumented(model))
     found = fit_instrumental(rows, base, method="ols")
     refits = [fit_instrumental(rows.select(lambda e, k=k: e.block // 2 != k), base, method="ols") for k in range(16)]
     moves = np.array([refit.fit.params for refit in refits]) - found.fit.params
@@ -91,7 +90,9 @@ def test_noise_in_the_columns_biases_least_squares_and_not_the_instruments(model
     base, true = model.base(), model.base().of(truth(model))
     z_iv, z_ls, rejected = [], [], []
     for seed in range(12):
-        found = fit_instrumental(build_instrumented(model, [as_log(noisy_columns(model, 2.0, seed))]), base)
+        found = fit_instrumental(
+            build_statistics(model, [as_log(noisy_columns(model, 2.0, seed))], rows=instrumented(model)), base
+        )
         z_iv.append((found.fit.params - true) / found.fit.bse)
         z_ls.append((found.least_squares.params - true) / found.fit.bse)
         rejected.append(found.test.rejected)
@@ -104,7 +105,9 @@ def test_the_test_keeps_its_level_on_good_logs(model: DynamicModel) -> None:
     """Columns with next to no noise: one in a hundred may be rejected."""
     base = model.base()
     found = [
-        fit_instrumental(build_instrumented(model, [as_log(noisy_columns(model, 1e-4, seed, 600))]), base).test
+        fit_instrumental(
+            build_statistics(model, [as_log(noisy_columns(model, 1e-4, seed, 600))], rows=instrumented(model)), base
+        ).test
         for seed in range(30)
     ]
     assert sum(test.rejected for test in found) <= 2
@@ -127,7 +130,7 @@ def test_what_is_missing_is_said(model: DynamicModel) -> None:
     segment = make_segment(model, 400, sigma=0.1)
     log = as_log(segment)
     with pytest.raises(EstimationError, match="noise-free simulated motion"):
-        build_instrumented(model, [log])
+        build_statistics(model, [log], rows=instrumented(model))
     with pytest.raises(EstimationError, match="no instruments"):
         fit_instrumental(build_statistics(model, [log]), model.base())
     short = Recording("short", ("j0", "j1", "j2"), np.arange(100) / 100.0, segment.q[:100])
@@ -136,7 +139,7 @@ def test_what_is_missing_is_said(model: DynamicModel) -> None:
     with pytest.raises(EstimationError, match="other joints"):
         with_simulated(log, replace(short, joints=("a", "b", "c")))
     at_rest = as_log(replace(segment, simulated=replace(segment, q=0 * segment.q, v=0 * segment.v, a=0 * segment.a, tau=None)))
-    instruments = build_instrumented(model, [at_rest])
+    instruments = build_statistics(model, [at_rest], rows=instrumented(model))
     with pytest.raises(EstimationError, match="does not excite"):
         fit_instrumental(instruments, model.base())
 
@@ -186,7 +189,7 @@ class Emps:
 
     def by_instruments(self, q: np.ndarray, simulated: Segment) -> InstrumentalFit:
         with matlab_rows():
-            rows = instrumented(self.model, "emps", [self.segment(q, simulated)], RowFilter(10))
+            rows = accumulate(self.model, "emps", [self.segment(q, simulated)], RowFilter(10), rows=instrumented(self.model))
         return fit_instrumental(rows, self.model.base(), method="ols")
 
     def noisy(self, seed: int) -> np.ndarray:

@@ -18,8 +18,8 @@ from statsmodels.sandbox.regression.gmm import IV2SLS
 
 from urdf_ident.errors import EstimationError, ProjectError
 from urdf_ident.estimation.estimators.estimator import Estimated
-from urdf_ident.estimation.estimators.full_covariance import cross_factor, generalized_least_squares
-from urdf_ident.estimation.estimators.instrumental import build_instrumented, fit_instrumental
+from urdf_ident.estimation.estimators.full_covariance import generalized_least_squares, residual_covariance, rows_side_by_side
+from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
 from urdf_ident.estimation.estimators.method import METHODS, choose_weighting
 from urdf_ident.estimation.estimators.outliers import find_outliers
 from urdf_ident.linalg import Array
@@ -208,7 +208,7 @@ def test_instruments_are_statsmodels_two_stages(plain: DynamicModel) -> None:
     clean = make_segment(plain, 400, sigma=0.2, seed=2)
     rng = np.random.default_rng(0)
     noisy = replace(clean, a=clean.a + rng.normal(size=clean.a.shape), simulated=replace(clean, tau=None))
-    found = fit_instrumental(build_instrumented(plain, [as_log(noisy)]), base, method="ols")
+    found = fit_instrumental(build_statistics(plain, [as_log(noisy)], rows=instrumented(plain)), base, method="ols")
     X, y = stacked(plain, base, as_log(noisy))
     Z, _ = stacked(plain, base, as_log(replace(noisy, q=clean.q, v=clean.v, a=clean.a)))
     X = with_sign_of(Z, X, plain, base)
@@ -267,7 +267,7 @@ def test_covariance_and_estimate_may_take_their_time() -> None:
     found = generalized_least_squares(problem_of(model, log))
     assert found.details["rounds"] > 20
     assert abs(found.details["correlation"][1][2]) > 0.9
-    again = cross_factor(model, [log]).covariance(found.fit)
+    again = residual_covariance(model, *rows_side_by_side(model, [log]), found.fit)
     np.testing.assert_allclose(again, omega(found), atol=1e-3 * np.abs(again).max())
 
 
@@ -278,7 +278,7 @@ def test_copies_of_a_joint_are_refused(plain: DynamicModel) -> None:
     log = as_log(replace(segment, tau=segment.tau + noise))
     exact = replace(fit_base(build_statistics(plain, [log]), base), params=base.of(truth(plain)))
     with pytest.raises(EstimationError, match="copies of each other"):
-        cross_factor(plain, [log]).covariance(exact)
+        residual_covariance(plain, *rows_side_by_side(plain, [log]), exact)
 
 
 def test_what_it_hands_on_is_its_own_estimate(plain: DynamicModel) -> None:

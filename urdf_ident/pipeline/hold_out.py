@@ -52,7 +52,7 @@ def hold_out(
             compared = project.validation.score_cutoff
             limit = None if compared == "auto" else float(compared)
             band = choose_prediction_band(model, whole, held, spectrum, compared=limit)
-            signals = {**signals, "prediction": band.as_dict(), "why": [*signals["why"], f"prediction: {band.why}"]}
+            signals = {**signals, "prediction": band, "why": [*signals["why"], f"prediction: {band['why']}"]}
         banded = each(partial(in_band, config=project.scoring_config(signals)), whole)
         unlimited = None
         if without_folds is not None and constraints:

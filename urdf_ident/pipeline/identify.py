@@ -18,7 +18,7 @@ from ..result.identification import Identification
 from .estimate import estimate_from_data
 from .hold_out import hold_out
 from .physics import complete
-from .training_logs import further_logs, training_logs, usable_training_logs
+from .training_logs import further_logs, training_logs
 from .validate import with_held_out
 
 
@@ -80,11 +80,8 @@ def identify(
         from .compensate import compensate
 
         check_compensation(model, logs, loops.residual, loops.inputs)
-    if skip_bad_logs:
-        prepared, refused = usable_training_logs(model, logs, project, force)
-        logs, left_out = [log.recording for log in prepared.logs], [*left_out, *refused]
-    else:
-        prepared = training_logs(model, logs, project, force)
+    prepared = training_logs(model, logs, project, force, skip_bad_logs)
+    logs, left_out = [log.recording for log in prepared.logs], [*left_out, *prepared.left_out]
     # logs that cannot be scored raise before the fit
     further = further_logs(held_out, prepared.model, project, project.further_config(prepared.signals), force)
     from_data = estimate_from_data(prepared, project, progress)

@@ -9,14 +9,13 @@ from functools import partial
 import numpy as np
 
 from ..comparison.quantities import require_covariance
-from ..consistency.payload_quantities import Quantities, payload_quantities
+from ..consistency.payload_quantities import payload_quantities
 from ..errors import EstimationError, LogError, ModelError, check_known
-from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadProblem, estimate_payload, with_usual_gears
+from ..estimation.estimators.payload import METHODS, REFIT, PayloadProblem, estimate_payload, with_usual_gears
 from ..estimation.estimators.payload_choice import changed_friction, preferred_estimate, refuse_different_bodies
 from ..estimation.estimators.resting import weigh_rests
 from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
 from ..judgements.judgement import Judgement
-from ..linalg import Array
 from ..logs.recording import Recording
 from ..logs.refusals import refuse_trained
 from ..model.inertia import transform_matrix
@@ -78,7 +77,12 @@ def payload(
     _check(ident, logs, method, refit)
     robot, project, link = ident.model.robot, ident.project, link or default_link(ident.model.robot)
     body, place = moving_link(robot, link)
-    errors = _gain_error(ident, gain_error)
+    stated = ident.model.drive.gain_error
+    errors = np.zeros(ident.model.n) if stated is None else np.array(stated)
+    if gain_error is not None:
+        if not (np.isfinite(gain_error) and 0 <= gain_error < 1):
+            raise EstimationError("unusable error of the torque constants", got=gain_error, expected="a fraction, 0 to 1")
+        errors = np.full(ident.model.n, float(gain_error))
     placement = transform_matrix(place.rotation, place.translation)
     problem = with_usual_gears(PayloadProblem(ident.model, ident.fit, ident.factor, body, placement, errors))
     ratios: dict[str, float] = {}
@@ -104,6 +108,10 @@ def payload(
             elsewhere = other_link(problem, fit, partial(estimate_payload, logs=prepared, refit=friction))
     quantities = payload_quantities(fit)
     verdicts, advice = known_quantities(problem, fit, quantities, rate)
+    covariances = {"noise": fit.noise, "unloaded model": fit.unloaded, "torque constants": fit.gains}
+    sources = {name: float(np.sqrt(max(matrix[0, 0], 0.0))) for name, matrix in covariances.items()}  # errors of the mass
+    if quantities.impossible:
+        sources["contradiction"] = float(-fit.params[0])
     how = {"held": "unloaded model held", "joint": "estimated together with the unloaded logs"}[fit.method]
     return PayloadResult(
         robot.name,
@@ -113,7 +121,7 @@ def payload(
         quantities.interval,
         verdicts,
         advice,
-        _sources(fit, quantities),
+        sources,
         f"{how}; {fit.covariance_kind}",
         "static" if static else "motion",
         tuple(log.name for log in logs),
@@ -156,19 +164,3 @@ def check_loaded(robot: Robot, training: Sequence[Recording], loaded: Sequence[R
     """
     moving_link(robot, link or default_link(robot))
     refuse_trained({log.sha256: log.name for log in training}, loaded, *_LEARNT)
-
-
-def _gain_error(ident: Identification, given: float | None) -> Array:
-    if given is not None:
-        if not (np.isfinite(given) and 0 <= given < 1):
-            raise EstimationError("unusable error of the torque constants", got=given, expected="a fraction, 0 to 1")
-        return np.full(ident.model.n, float(given))
-    known = ident.model.drive.gain_error
-    return np.zeros(ident.model.n) if known is None else np.array(known)
-
-
-def _sources(fit: PayloadFit, quantities: Quantities) -> dict[str, float]:
-    """Standard error of the mass by source [kg]."""
-    covariances = {"noise": fit.noise, "unloaded model": fit.unloaded, "torque constants": fit.gains}
-    sources = {name: float(np.sqrt(max(matrix[0, 0], 0.0))) for name, matrix in covariances.items()}
-    return {**sources, "contradiction": float(-fit.params[0])} if quantities.impossible else sources

@@ -33,12 +33,14 @@ class TrainingLogs:
         logs: The conditioned logs, known payloads compensated.
         signals: The conditioning as resolved, with reasons: ``signals`` of identification.json.
         trained: Speeds, accelerations and torques of the logs.
+        left_out: Logs that were refused, each with the reason.
     """
 
     model: DynamicModel
     logs: Sequence[PreparedLog]
     signals: Mapping[str, Any]
     trained: Range
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def motion(self) -> list[Segment]:
@@ -47,21 +49,32 @@ class TrainingLogs:
 
 
 def training_logs(
-    model: DynamicModel,
-    logs: Sequence[Recording],
-    project: Project,
-    force: bool = False,
+    model: DynamicModel, logs: Sequence[Recording], project: Project, force: bool = False, skip: bool = False
 ) -> TrainingLogs:
     """Resolves torque constants and conditioning, and prepares the logs with them.
 
     Args:
         logs: Logs as read.
         force: Use logs in spite of findings that refuse them.
+        skip: Continue without logs that are refused or cannot be conditioned; what is chosen from all logs together is then
+            chosen without them.
 
     Raises:
-        QualityError: A log is refused.
-        LogError: A log lacks a required channel.
+        QualityError: A log is refused, or with ``skip`` every log.
+        LogError: A log lacks a required channel, or the logs do not fit together.
     """
+    try:
+        return _training_logs(model, logs, project, force)
+    except UrdfIdentError as error:
+        refused = [log for log in logs if log.name in error.logs]
+        if not skip or not refused or len(refused) == len(logs):
+            raise
+        left_out = tuple(LeftOut.of(log, error.logs[log.name]) for log in refused)
+    others = training_logs(model, [log for log in logs if log not in refused], project, force, skip)
+    return replace(others, left_out=(*left_out, *others.left_out))
+
+
+def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Project, force: bool) -> TrainingLogs:
     check_motors(model, logs)
     config, payload = project.signal_config(), project.build_payload(model.robot)
     model = model.with_drive(resolve_drive(model, logs, payload, config, force=force))
@@ -91,39 +104,6 @@ def training_logs(
     forget(segment for log in prepared for segment in log.examined.segments)
     trained = trained_range(prepared)
     return TrainingLogs(model, prepared, _signals(prepared, trained, delay_entry), trained)
-
-
-def usable_training_logs(
-    model: DynamicModel,
-    logs: Sequence[Recording],
-    project: Project,
-    force: bool = False,
-) -> tuple[TrainingLogs, list[LeftOut]]:
-    """Runs :func:`training_logs` without the logs that it refuses.
-
-    Settings chosen from all logs together are chosen again without them.
-
-    Args:
-        logs: Logs as read.
-        force: Use logs in spite of findings that refuse them; logs that cannot be conditioned are still left out.
-
-    Returns:
-        The prepared logs, and those that are left out, each with the reason.
-
-    Raises:
-        QualityError: Every log is refused.
-        LogError: All logs lack a required channel, or the logs do not fit together.
-    """
-    left_out: list[LeftOut] = []
-    while True:
-        try:
-            return training_logs(model, logs, project, force), left_out
-        except UrdfIdentError as error:
-            refused = [log for log in logs if log.name in error.logs]
-            if not refused or len(refused) == len(logs):
-                raise
-            left_out += [LeftOut.of(log, error.logs[log.name]) for log in refused]
-            logs = [log for log in logs if log.name not in error.logs]
 
 
 def further_logs(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..model.robot import Robot
 from ..samples import Segment
 from .condition import Conditioned, behind, condition, resolve
 from .config import SignalConfig
+from .filters import prediction_cutoff
 from .joint_side import external_torque, joint_side
 from .motor_side import without_gears
 from .quality.position_steps import step_findings
@@ -62,6 +63,11 @@ class PreparedLog:
     def examined(self) -> Conditioned:
         """Its motion for the checks against physics, to which a cut-off that is too low looks like a fault of the log."""
         return self.automatic or self.conditioned
+
+    @cached_property
+    def spectrum(self) -> float:
+        """The low-pass of the positions [Hz] that the spectrum of this log by itself gives."""
+        return float(resolve([self.report.recording], SignalConfig(velocity="differentiated")).cutoff)
 
     def with_segments(self, segments: Iterable[Segment]) -> PreparedLog:
         """Returns the log with other pieces of motion.
@@ -220,21 +226,15 @@ def with_all_periods(log: PreparedLog, config: SignalConfig) -> PreparedLog:
     return replace(log, conditioned=whole)
 
 
-def own_cutoff(recording: Recording, config: SignalConfig) -> float:
-    """Returns the low-pass of the positions [Hz] that a configuration gives a log by itself."""
-    if config.cutoff != "auto":
-        return float(config.cutoff)
-    return float(resolve([recording], replace(config, velocity="differentiated")).cutoff)
-
-
 def in_band(log: PreparedLog, config: SignalConfig) -> PreparedLog:
     """Returns a log with the same pieces of motion behind another low-pass of its positions.
 
     Args:
         log: A log without averaged periods.
-        config: Its conditioning, with the other low-pass.
+        config: Its conditioning, with the other low-pass: in Hz, or a multiple of that of the log's own spectrum.
     """
-    cutoff = own_cutoff(log.report.recording, config)
+    automatic = config.cutoff == "auto"
+    cutoff = prediction_cutoff(log.spectrum, config.scale, log.conditioned.rate) if automatic else float(config.cutoff)
     motion = behind(log.conditioned, log.report.recording, log.robot, config, cutoff)
     conditioned = replace(log.conditioned, segments=motion, cutoff=cutoff)
     return replace(log, conditioned=without_payload(conditioned, log.name, log.robot, log.payload))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import EstimationError
-from ..linalg import REFLECTIONS, UNBLOCKED, Array, IntArray, triangle
+from ..linalg import REFLECTIONS, UNBLOCKED, Array, triangle
 from ..model.dynamic_model import DynamicModel
 from ..parallel import each
 from ..progress import Progress
@@ -28,6 +30,20 @@ _WAITING = 1024
 _TALL = 3
 
 
+class Rows(NamedTuple):
+    """Other rows than a model's ``[columns | tau]``: those of an estimator that mixes them, or has instruments.
+
+    Attributes:
+        kind: Distinguishes them from the model's own.
+        layouts: Layout of each row group.
+        pieces: Computes them from model, segment and row filter, in pieces as :func:`filtered_rows` yields them.
+    """
+
+    kind: str
+    layouts: tuple[Layout, ...]
+    pieces: Callable[[DynamicModel, Segment, RowFilter], Iterator[tuple[int, list[Array]]]]
+
+
 def accumulate(
     model: DynamicModel,
     log: str,
@@ -37,7 +53,7 @@ def accumulate(
     blocks: int = BLOCKS,
     conditioning: str | None = None,
     weights: Sequence[Array] | None = None,
-    joined: Sequence[IntArray] = (),
+    rows: Rows | None = None,
 ) -> StatisticSet:
     """Computes the statistic of one log from its segments.
 
@@ -45,7 +61,7 @@ def accumulate(
         blocks: Number of time blocks, of about equal length.
         conditioning: What logs must have in common to be merged, for the fingerprint; the row filter if None.
         weights: Weights of the samples of each segment, as for :func:`filtered_rows`; all 1 if None.
-        joined: Blocks merged into one factor, shape (k,) each, all blocks in order; one factor per block if empty.
+        rows: Other rows than the model's own, without weights.
 
     Returns:
         Factors per block and row group.
@@ -63,84 +79,49 @@ def accumulate(
             expected=f"{len(row_filter.taps()) / rate:.3g} s for {rate / row_filter.factor:.3g} equations a second",
             remedy="record longer, or raise signals.decimate",
         )
-    layouts, done = layouts_of(model), 0
-    factors = BlockFactors(layouts)
-    place_of = np.repeat(np.arange(len(joined)), [len(part) for part in joined]) if joined else np.arange(blocks)
-    for k, segment in enumerate(segments):
-        offset, counts = done, row_counts(segment, row_filter)
-        for first, pieces in filtered_rows(model, segment, row_filter, None if weights is None else weights[k], compact=True):
-            rows = np.arange(first, first + len(pieces[0]))
-            factors.add(place_of[(offset + rows) * blocks // total], pieces, counts[rows])
-            done = offset + first + len(rows)
-    digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
-    return StatisticSet(model.names, layouts, factors.entries(log, segments[0].repeats), digest)
+    layouts, entries = layouts_of(model) if rows is None else rows.layouts, list[Statistic]()
+
+    def cut() -> Iterator[tuple[int, list[Array], Array]]:
+        """The rows of all segments, cut where blocks begin, with their block and the number of rows that they count as."""
+        done = 0
+        for k, segment in enumerate(segments):
+            counts = row_counts(segment, row_filter)
+            if rows is None:
+                made = filtered_rows(model, segment, row_filter, None if weights is None else weights[k], compact=True)
+            else:
+                made = rows.pieces(model, segment, row_filter)
+            for first, pieces in made:
+                index = np.arange(first, first + len(pieces[0]))
+                block_of = (done + index) * blocks // total
+                begins = np.flatnonzero(np.diff(block_of, prepend=-1)).tolist()
+                for begin, end in pairwise([*begins, len(index)]):
+                    count = counts[index[begin:end]].sum(axis=0)
+                    yield int(block_of[begin]), [piece[begin:end] for piece in pieces], count
+            done += row_filter.output_rows(len(segment))
+
+    for block, pieces_of_block in groupby(cut(), key=itemgetter(0)):
+        factors, counted = list[FactorAccumulator](), np.zeros(len(layouts))
+        for _, pieces, count in pieces_of_block:
+            factors = factors or [FactorAccumulator(piece.shape[1]) for piece in pieces]
+            for factor, piece in zip(factors, pieces, strict=True):
+                factor.add(piece)
+            counted += count
+        entries += [
+            Statistic(log, block, layout.group, factor.factor(), max(1, round(number)), segments[0].repeats, layout.expansion)
+            for layout, factor, number in zip(layouts, factors, counted.tolist(), strict=True)
+        ]
+    kind = "" if rows is None else f" {rows.kind}"
+    digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}{kind}".encode()).hexdigest()[:16]
+    return StatisticSet(model.names, layouts, tuple(entries), digest)
 
 
-class BlockFactors:
-    """Accumulates the factors of one log's time blocks, one block after the other.
-
-    Args:
-        layouts: Columns of each row group.
-    """
-
-    def __init__(self, layouts: Sequence[Layout]) -> None:
-        self.layouts = layouts
-        self._finished: list[tuple[int, list[Array], Array]] = []  # block, factors and rows of its groups
-        self._block, self._open, self._rows = -1, list[FactorAccumulator](), np.zeros(len(layouts))
-
-    def add(self, block_of: IntArray, pieces: Sequence[Array], counts: Array) -> None:
-        """Adds rows in the order of their blocks.
-
-        Args:
-            block_of: Block of each row, shape (m,), ascending over all calls.
-            pieces: Rows of each row group, shape (m, columns of the group) each; not copied.
-            counts: Number of rows of each group that each row counts as, shape (m, groups).
-        """
-        begins = np.flatnonzero(np.diff(block_of, prepend=-1))
-        for begin, end in zip(begins, [*begins[1:], len(block_of)], strict=True):
-            if block_of[begin] != self._block:
-                self._finish()
-                self._block, self._open = int(block_of[begin]), [FactorAccumulator(piece.shape[1]) for piece in pieces]
-                self._rows = np.zeros(len(pieces))
-            for factor, piece in zip(self._open, pieces, strict=True):
-                factor.add(piece[begin:end])
-            self._rows = self._rows + counts[begin:end].sum(axis=0)
-
-    def _finish(self) -> None:
-        if self._open:
-            self._finished.append((self._block, [factor.factor() for factor in self._open], self._rows))
-        self._open = []
-
-    def entries(self, log: str, repeats: float) -> tuple[Statistic, ...]:
-        """Returns the factors of all rows added, by block and row group.
-
-        Args:
-            repeats: Number of periods averaged in each row.
-        """
-        self._finish()
-        return tuple(
-            Statistic(log, block, layout.group, factor, max(1, round(float(count))), repeats, layout.expansion)
-            for block, factors, rows in self._finished
-            for layout, factor, count in zip(self.layouts, factors, rows, strict=True)
-        )
-
-
-def statistic_of(
-    model: DynamicModel,
-    blocks: int,
-    log: tuple[str, Conditioned, Sequence[Array] | None],
-    joined: Sequence[IntArray] = (),
+def _statistic_of(
+    model: DynamicModel, blocks: int, rows: Rows | None, log: tuple[str, Conditioned, Sequence[Array] | None]
 ) -> StatisticSet:
-    """Computes the statistic of one log, decimated as it was prepared.
-
-    Args:
-        log: Its name, its motion, and weights of the samples of each segment, shape (N, groups).
-        blocks: As for :func:`accumulate`.
-        joined: As there, shape (k,) each.
-    """
+    """Computes the statistic of one log, decimated as it was prepared, from its name, motion and weights of the samples."""
     name, made, weights = log
     common = f"cutoff {made.cutoff:.9g} Hz, velocity {made.velocity_source}"
-    options: dict[str, Any] = {"conditioning": common, "weights": weights, "joined": joined}
+    options: dict[str, Any] = {"conditioning": common, "weights": weights, "rows": rows}
     return accumulate(model, name, made.segments, RowFilter(made.factor), blocks=blocks, **options)
 
 
@@ -152,6 +133,7 @@ def build_statistics(
     progress: Progress | None = None,
     weights: Mapping[str, Sequence[Array]] | None = None,
     alike: tuple[tuple[str, ...], ...] | None = None,
+    rows: Rows | None = None,
 ) -> StatisticSet:
     """Computes the statistic of several prepared logs, from which all estimators work.
 
@@ -162,6 +144,7 @@ def build_statistics(
         progress: Called with this step, the number of logs done and their total.
         weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
         alike: Names of the logs of each motion, if they have been compared; fewer blocks are too coarse for that.
+        rows: Other rows than the model's own, without weights.
 
     Returns:
         Factors per log, block and row group.
@@ -175,7 +158,7 @@ def build_statistics(
         raise EstimationError("no log to estimate from")
     tasks = [(log.name, log.conditioned, None if weights is None else weights[log.name]) for log in logs]
     finished = None if progress is None else lambda done: progress("equations of the logs", done, len(logs))
-    made = each(partial(statistic_of, model, blocks or blocks_of(len(logs))), tasks, finished)
+    made = each(partial(_statistic_of, model, blocks or blocks_of(len(logs)), rows), tasks, finished)
     return replace(merge_all(made), motions=alike)
 
 

@@ -114,7 +114,18 @@ class ClosedLoop:
                 remedy="check simulation.controller: type, bandwidth [Hz] or kp and kd, rate",
             ) from error
         at = recording.time[0] + clean.time
-        _check_faithful(log, at, clean.q)
+        apart, measured = _differences(log, at, clean.q)
+        share = rms(apart, 0) / positive(measured.std(axis=0))
+        moving = measured.std(axis=0) > 1e-3 * measured.std(axis=0).max()
+        worst = int(np.argmax(np.where(moving, share, 0.0)))
+        if moving[worst] and share[worst] > FAITHFUL:
+            raise EstimationError(
+                "the simulated motion is not that of the log",
+                where=f"{log.name}, {robot.joints[worst]}",
+                got=f"{100 * share[worst]:.3g} % of the motion apart",
+                expected=f"at most {100 * FAITHFUL:g} %",
+                remedy="check log.columns.position_target and simulation.controller (bandwidth, or kp and kd)",
+            )
         seen = Recording(log.name, robot.joints, at, clean.q, velocity=clean.v, acceleration=clean.a)
         return replace(seen, motor_position=clean.qm, motor_velocity=clean.vm)
 
@@ -143,21 +154,6 @@ def _differences(log: PreparedLog, time: Array, q: Array) -> tuple[Array, Array]
     measured = np.vstack([segment.q for segment in log.segments])
     at = np.concatenate([segment.time for segment in log.segments])
     return measured - np.column_stack([np.interp(at, time, column) for column in q.T]), measured
-
-
-def _check_faithful(log: PreparedLog, time: Array, q: Array) -> None:
-    apart, measured = _differences(log, time, q)
-    share = rms(apart, 0) / positive(measured.std(axis=0))
-    moving = measured.std(axis=0) > 1e-3 * measured.std(axis=0).max()
-    worst = int(np.argmax(np.where(moving, share, 0.0)))
-    if moving[worst] and share[worst] > FAITHFUL:
-        raise EstimationError(
-            "the simulated motion is not that of the log",
-            where=f"{log.name}, {log.recording.joints[worst]}",
-            got=f"{100 * share[worst]:.3g} % of the motion apart",
-            expected=f"at most {100 * FAITHFUL:g} %",
-            remedy="check log.columns.position_target and simulation.controller (bandwidth, or kp and kd)",
-        )
 
 
 def _unlimited(joints: tuple[str, ...]) -> Limits:

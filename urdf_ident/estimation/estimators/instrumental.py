@@ -15,9 +15,9 @@ One triangular factor of ``[Z | W | tau]`` per block and row group suffices: aft
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,8 @@ from ...motion.trajectory import Trajectory, sampled
 from ...samples import Segment
 from ...signals.filters import differentiate, lowpass
 from ...signals.prepare import PreparedLog
-from ...statistics.accumulate import BlockFactors
-from ...statistics.entries import BLOCKS, Layout, Statistic, placed
+from ...statistics.accumulate import Rows, build_statistics
+from ...statistics.entries import Layout, Statistic, placed
 from ...statistics.fit import Fit, fit_base
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import StatisticSet
@@ -75,8 +75,7 @@ class HausmanTest:
         return f"{verdict} (Durbin-Wu-Hausman: F({self.dof[0]}, {self.dof[1]}) = {self.statistic:.3g}, {chance})"
 
 
-@dataclass(frozen=True, eq=False)
-class InstrumentalFit:
+class InstrumentalFit(NamedTuple):
     """An estimate by instrumental variables, with least squares on the same rows.
 
     Attributes:
@@ -146,66 +145,30 @@ def _motion(clean: Recording, position: Array, velocity: Array | None, accelerat
     return sampled(clean.joints, clean.time - clean.time[0], position, v, a)
 
 
-def instrumented(
-    model: DynamicModel,
-    log: str,
-    segments: Sequence[Segment],
-    row_filter: RowFilter,
-) -> StatisticSet:
-    """Accumulates ``[Z | W | tau]`` of one log; W too has its columns with a sign of the velocity from the simulated motion.
-
-    Args:
-        segments: Segments with torque and simulated motion.
-
-    Raises:
-        EstimationError: A segment has no simulated motion, or nothing is left after filtering.
-    """
-    for segment in segments:
-        if segment.simulated is None:
-            raise EstimationError(
-                "instruments need a noise-free simulated motion of the same reference",
-                where=log,
-                remedy="simulate the closed loop (controller and reference) and pass it, or use method wls",
-            )
-    total = sum(row_filter.output_rows(len(segment)) for segment in segments)
-    if total == 0:
-        raise EstimationError("the log is shorter than the filter", where=log, remedy="record longer")
-    dry = np.array([k >= model.n_inertial and model.term_of(k).name not in SMOOTH for k in range(len(model.names))])
+def instrumented(model: DynamicModel) -> Rows:
+    """Returns the rows ``[Z | W | tau]``; W too has its columns with a sign of the velocity from the simulated motion."""
     layouts = tuple(Layout(g.name, g.joint, g.columns, instruments=tuple(map(int, g.columns))) for g in model.groups)
-    factors, done = BlockFactors(layouts), 0
-    for segment in segments:
-        clean = {name: getattr(segment.simulated, name) for name in ("q", "v", "a", "qm", "vm", "am")}
-        motion = replace(segment, **clean, simulated=None, before=None)
-        offset = done
-        pairs = zip_longest(filtered_rows(model, segment, row_filter), filtered_rows(model, motion, row_filter))
-        for (first, measured), (_, simulated) in pairs:
-            for group, W, Z in zip(model.groups, measured, simulated, strict=True):
-                columns = np.flatnonzero(dry[group.columns])
-                W[:, columns] = Z[:, columns]
-            places = offset + first + np.arange(len(measured[0]))
-            rows = [np.hstack([Z[:, :-1], W]) for W, Z in zip(measured, simulated, strict=True)]
-            factors.add(places * BLOCKS // total, rows, np.ones((len(places), len(rows))))
-            done = offset + first + len(places)
-    entries = factors.entries(log, segments[0].repeats)
-    return StatisticSet(model.names, layouts, entries, f"{model.fingerprint} {row_filter} instruments")
+    return Rows("instruments", layouts, _instrumented_rows)
 
 
-def build_instrumented(model: DynamicModel, logs: Sequence[PreparedLog]) -> StatisticSet:
-    """Accumulates ``[Z | W | tau]`` of several logs with simulated motions.
-
-    Args:
-        logs: Prepared logs, see :func:`with_simulated`.
-
-    Raises:
-        EstimationError: No log, or one without a simulated motion.
-    """
-    total: StatisticSet | None = None
-    for log in logs:
-        part = instrumented(model, log.name, log.segments, RowFilter(log.conditioned.factor))
-        total = part if total is None else total.merged(replace(part, fingerprint=total.fingerprint))
-    if total is None:
-        raise EstimationError("no log to estimate from")
-    return total
+def _instrumented_rows(model: DynamicModel, segment: Segment, row_filter: RowFilter) -> Iterator[tuple[int, list[Array]]]:
+    if segment.simulated is None:
+        raise EstimationError(
+            "instruments need a noise-free simulated motion of the same reference",
+            where=segment.log,
+            remedy="simulate the closed loop (controller and reference) and pass it, or use method wls",
+        )
+    dry = np.array([k >= model.n_inertial and model.term_of(k).name not in SMOOTH for k in range(len(model.names))])
+    clean = {name: getattr(segment.simulated, name) for name in ("q", "v", "a", "qm", "vm", "am")}
+    motion = replace(segment, **clean, simulated=None, before=None)
+    pairs = zip(filtered_rows(model, segment, row_filter), filtered_rows(model, motion, row_filter), strict=True)
+    for (first, measured), (_, simulated) in pairs:
+        rows = []
+        for group, W, Z in zip(model.groups, measured, simulated, strict=True):
+            columns = np.flatnonzero(dry[group.columns])
+            W[:, columns] = Z[:, columns]
+            rows.append(np.hstack([Z[:, :-1], W]))
+        yield first, rows
 
 
 def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: str = "wls") -> InstrumentalFit:
@@ -264,7 +227,7 @@ def instrumental_variables(problem: EstimatorInput) -> Estimated:
     base, simulator, fit = problem.base, problem.simulator("iv"), problem.least_squares
     for turn in range(1, ROUNDS + 1):
         with_motion = [with_simulated(log, clean) for log, clean in zip(problem.logs, simulator(fit.params), strict=True)]
-        instruments = build_instrumented(problem.model, with_motion)
+        instruments = build_statistics(problem.model, with_motion, rows=instrumented(problem.model))
         statistics = compliance_at(instruments, problem.model, base.embedded(fit.params))
         found, before = fit_instrumental(statistics, base), fit
         fit = found.fit

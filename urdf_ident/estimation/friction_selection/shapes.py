@@ -151,19 +151,21 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
     first = converge(model, build, partial(fit_base, base=model.base(), method=method))
     trials = partial(_Trials, build=build, fit=first.fit)
     current, span = first.model, dict.fromkeys(free, 0.5)
-    curves: dict[_Free, _Curve] = {item: [] for item in free}
-    by_law = list(grouped((item.index, item) for item in free).values())
+    curves: dict[_Free, _Curve] = {free_shape: [] for free_shape in free}
+    by_law = list(grouped((free_shape.index, free_shape) for free_shape in free).values())
     for count in range(PASSES * max(map(len, by_law))):
         turn = [shapes[count % len(shapes)] for shapes in by_law]  # one shape per law
         current, costs = _search(
-            current, trials, {item: item.grid(current.terms[item.index].term, span[item]) for item in turn}
+            current,
+            trials,
+            {free_shape: free_shape.grid(current.terms[free_shape.index].term, span[free_shape]) for free_shape in turn},
         )
-        for item, curve in costs.items():
+        for free_shape, curve in costs.items():
             least = positive(min(cost for _, cost in curve))
-            curves[item] += [(x, cost / least) for x, cost in curve]
-            span[item] = max(0.01, span[item] * 2.5 / (TRIALS - 1))
+            curves[free_shape] += [(x, cost / least) for x, cost in curve]
+            span[free_shape] = max(0.01, span[free_shape] * 2.5 / (TRIALS - 1))
     reports = _reports(model, current, trials, curves, first.fit.dof)
-    fixed = [replace(item, term=replace(item.term, free=())) for item in current.terms]
+    fixed = [replace(applied, term=replace(applied.term, free=())) for applied in current.terms]
     return Shaped(current.with_terms(fixed).with_reference(model.reference_theta), reports)
 
 
@@ -173,25 +175,25 @@ def check_excited(model: DynamicModel, motion: Sequence[Segment]) -> None:
     Raises:
         ModelError: There is such a threshold; the error names joint, law, threshold and top speed.
     """
-    for item in model.terms:
-        for name, shape in item.term.shapes.items():
-            if not shape.reached or name in item.term.free:
+    for applied in model.terms:
+        for name, shape in applied.term.shapes.items():
+            if not shape.reached or name in applied.term.free:
                 continue
-            value, (top, _) = float(getattr(item.term, name)), _speed_and_travel(model, motion, item)
+            value, (top, _) = float(getattr(applied.term, name)), _speed_and_travel(model, motion, applied)
             if value >= top:
-                unit = shape.units[bool(model.robot.prismatic[item.axis])]
+                unit = shape.units[bool(model.robot.prismatic[applied.axis])]
                 raise ModelError(
-                    f"'{name}' of friction term '{item.term.name}' is outside the speeds of the logs",
-                    where=f"joint '{model.robot.joints[item.axis]}'",
+                    f"'{name}' of friction term '{applied.term.name}' is outside the speeds of the logs",
+                    where=f"joint '{model.robot.joints[applied.axis]}'",
                     got=f"{value:g} {unit}",
                     expected=f"less than {top:.3g} {unit}, the top speed",
                     remedy=f"lower it, or write {name}: auto",
                 )
 
 
-def _speed_and_travel(model: DynamicModel, motion: Sequence[Segment], item: AppliedTerm) -> tuple[float, float]:
+def _speed_and_travel(model: DynamicModel, motion: Sequence[Segment], applied: AppliedTerm) -> tuple[float, float]:
     """Top speed [rad/s or m/s] and travel [rad or m] of the axis of a term, a joint or a motor."""
-    row = model.drive.rate_weights(item.axis, item.side)
+    row = model.drive.rate_weights(applied.axis, applied.side)
     speed = max((float(np.abs(part.v @ row).max(initial=0.0)) for part in motion), default=0.0)
     return speed, max((float(np.ptp(q)) for q in [part.q @ row for part in motion] if len(q)), default=0.0)
 
@@ -209,22 +211,22 @@ def _bounds(shape: Shape, speed: float, travel: float) -> tuple[float, float]:
 
 def _free_shapes(model: DynamicModel, motion: Sequence[Segment]) -> list[_Free]:
     found = []
-    for index, item in enumerate(model.terms):
-        for name in item.term.free:
-            joint = model.robot.joints[item.axis]
+    for index, applied in enumerate(model.terms):
+        for name in applied.term.free:
+            joint = model.robot.joints[applied.axis]
             if not model.is_rigid:
                 raise ModelError(
                     "free friction shapes with elastic joints are not supported",
                     where=f"joint '{joint}'",
-                    got=f"{item.term.name}.{name}: auto",
+                    got=f"{applied.term.name}.{name}: auto",
                     remedy="give a number",
                 )
-            speed, travel = _speed_and_travel(model, motion, item)
+            speed, travel = _speed_and_travel(model, motion, applied)
             if not (speed > 0 and travel > 0):
                 raise ModelError(
-                    f"'{name}' of '{item.term.name}' cannot be found: the axis does not move", where=f"joint '{joint}'"
+                    f"'{name}' of '{applied.term.name}' cannot be found: the axis does not move", where=f"joint '{joint}'"
                 )
-            (low, high), start = _bounds(item.term.shapes[name], speed, travel), float(getattr(item.term, name))
+            (low, high), start = _bounds(applied.term.shapes[name], speed, travel), float(getattr(applied.term, name))
             found.append(_Free(index, name, min(low, start) if start > 0 else low, max(high, start)))
     return found
 
@@ -247,7 +249,7 @@ class _Trials:
     """
 
     def __init__(self, model: DynamicModel, versions: Mapping[int, Sequence[Term]], *, build: Build, fit: Fit) -> None:
-        laws = [(index, law) for index, item in enumerate(model.terms) for law in versions.get(index, (item.term,))]
+        laws = [(index, law) for index, applied in enumerate(model.terms) for law in versions.get(index, (applied.term,))]
         wide = model.with_terms([replace(model.terms[index], term=law) for index, law in laws])
         independent = np.isin(np.arange(len(model.parameters)), fit.base.independent)
         common, tried = [np.flatnonzero(independent[: model.n_inertial])], list[IntArray]()
@@ -273,23 +275,30 @@ def _search(
     model: DynamicModel, trials: Callable[..., _Trials], grids: Mapping[_Free, list[tuple[float, Term]]]
 ) -> tuple[DynamicModel, dict[_Free, _Curve]]:
     """One pass with all trials of one shape per law: the best combination, and position and cost along each shape."""
-    made = trials(model, {item.index: [law for _, law in grid] for item, grid in grids.items()})
-    choice = {item.index: 0 for item in grids}
-    by_axis = grouped((model.terms[item.index].axis, item) for item in grids)
+    made = trials(model, {free_shape.index: [law for _, law in grid] for free_shape, grid in grids.items()})
+    choice = {free_shape.index: 0 for free_shape in grids}
+    by_axis = grouped((model.terms[free_shape.index].axis, free_shape) for free_shape in grids)
     for _ in range(SWEEPS):
         before = dict(choice)
         for items in by_axis.values():
-            for several in [items] if np.prod([len(grids[item]) for item in items]) <= COMBINATIONS else [[i] for i in items]:
-                combinations = product(*(range(len(grids[item])) for item in several))
-                options = [choice | dict(zip((item.index for item in several), places, strict=True)) for places in combinations]
+            for several in (
+                [items] if np.prod([len(grids[free_shape]) for free_shape in items]) <= COMBINATIONS else [[i] for i in items]
+            ):
+                combinations = product(*(range(len(grids[free_shape])) for free_shape in several))
+                options = [
+                    choice | dict(zip((free_shape.index for free_shape in several), places, strict=True))
+                    for places in combinations
+                ]
                 choice = min(options, key=made.cost)
         if choice == before:
             break
     costs, terms = dict[_Free, _Curve](), list(model.terms)
-    for item, grid in grids.items():
-        costs[item] = [(x, made.cost({**choice, item.index: k})) for k, (x, _) in enumerate(grid)]
-        best = grid[choice[item.index]][1]
-        terms[item.index] = replace(terms[item.index], term=item.law(best, _vertex(costs[item])) or best)
+    for free_shape, grid in grids.items():
+        costs[free_shape] = [(x, made.cost({**choice, free_shape.index: k})) for k, (x, _) in enumerate(grid)]
+        best = grid[choice[free_shape.index]][1]
+        terms[free_shape.index] = replace(
+            terms[free_shape.index], term=free_shape.law(best, _vertex(costs[free_shape])) or best
+        )
     return model.with_terms(terms), costs
 
 
@@ -324,31 +333,33 @@ def _reports(
     model: DynamicModel, found: DynamicModel, trials: Callable[..., _Trials], curves: Mapping[_Free, _Curve], dof: float
 ) -> tuple[ShapeReport, ...]:
     """Results for the shapes; the gain of each is the increase of the cost if it alone is reset to its initial value."""
-    versions: dict[int, list[Term]] = {item.index: [found.terms[item.index].term] for item in curves}
+    versions: dict[int, list[Term]] = {free_shape.index: [found.terms[free_shape.index].term] for free_shape in curves}
     back: dict[_Free, int] = {}
-    for item in curves:
-        term = _with_shape(versions[item.index][0], item.shape, getattr(model.terms[item.index].term, item.shape))
+    for free_shape in curves:
+        term = _with_shape(
+            versions[free_shape.index][0], free_shape.shape, getattr(model.terms[free_shape.index].term, free_shape.shape)
+        )
         if term is not None:
-            versions[item.index].append(term)
-            back[item] = len(versions[item.index]) - 1
+            versions[free_shape.index].append(term)
+            back[free_shape] = len(versions[free_shape.index]) - 1
     made, reports = trials(found, versions), []
     least = made.cost({})
-    for item, curve in curves.items():
-        applied, shape = found.terms[item.index], found.terms[item.index].term.shapes[item.shape]
-        value, start = (float(getattr(m.terms[item.index].term, item.shape)) for m in (found, model))
-        gain = 1.0 - least / positive(made.cost({item.index: back[item]})) if item in back else 0.0
-        position, (low, high) = item.scale(value), _interval(curve, dof)
+    for free_shape, curve in curves.items():
+        applied, shape = found.terms[free_shape.index], found.terms[free_shape.index].term.shapes[free_shape.shape]
+        value, start = (float(getattr(m.terms[free_shape.index].term, free_shape.shape)) for m in (found, model))
+        gain = 1.0 - least / positive(made.cost({free_shape.index: back[free_shape]})) if free_shape in back else 0.0
+        position, (low, high) = free_shape.scale(value), _interval(curve, dof)
         low, high = min(position, low), max(position, high)
         at_bound = "lower" if position < EDGE else "upper" if position > 1 - EDGE else None
         report = ShapeReport(
             joint=model.robot.joints[applied.axis],
             term=applied.term.name,
-            shape=item.shape,
+            shape=free_shape.shape,
             unit=shape.units[bool(model.robot.prismatic[applied.axis]) and applied.side == "joint"],
             value=value,
             start=start,
-            bounds=(item.low, item.high),
-            interval=(min(value, item.value(low)), max(value, item.value(high))),
+            bounds=(free_shape.low, free_shape.high),
+            interval=(min(value, free_shape.value(low)), max(value, free_shape.value(high))),
             at_bound=at_bound,
             determined=at_bound is None and high - low < 0.5,
             gain=gain,

@@ -41,29 +41,35 @@ def without_chance(selected: Selected, fit: Fit, simple: DynamicModel) -> Select
     Returns:
         The selection, the same object if all laws remain.
     """
-    laws = [(item, row) for item, row in _rows(selected, fit).items() if _is_supplement(item.term) and not item.term.loaded]
-    by_joint = grouped((item.axis, (item, row)) for item, row in laws).values()
-    omitted = {item: chance for own in by_joint for item, chance in _explained(fit, dict(own)).items()}
+    laws = [
+        (applied, row)
+        for applied, row in _rows(selected, fit).items()
+        if _is_supplement(applied.term) and not applied.term.loaded
+    ]
+    by_joint = grouped((applied.axis, (applied, row)) for applied, row in laws).values()
+    omitted = {
+        applied: chance for laws_of_joint in by_joint for applied, chance in _explained(fit, dict(laws_of_joint)).items()
+    }
     if not omitted:
         return selected
-    kept = [item for item in selected.model.terms if item not in omitted]
-    changed = {item.axis for item in omitted}
-    back = [item for item in simple.terms if item.axis in changed and _is_lacking(item, kept)]
-    keys = {(selected.model.robot.joints[item.axis], item.side, item.term.name): p for item, p in omitted.items()}
+    kept = [applied for applied in selected.model.terms if applied not in omitted]
+    changed = {applied.axis for applied in omitted}
+    back = [applied for applied in simple.terms if applied.axis in changed and _is_lacking(applied, kept)]
+    keys = {(selected.model.robot.joints[applied.axis], applied.side, applied.term.name): p for applied, p in omitted.items()}
     trials = []
     for trial in selected.trials:
         chance = keys.get((trial.joint, trial.side, trial.term))
         reason = trial.reason if chance is None else f"chance may explain it (probability {chance:.2g})"
         trials.append(replace(trial, chosen=trial.chosen and chance is None, reason=reason))
-    model = selected.model.with_terms(sorted([*kept, *back], key=lambda item: item.axis))
+    model = selected.model.with_terms(sorted([*kept, *back], key=lambda applied: applied.axis))
     return replace(selected, model=model.with_reference(selected.model.reference_theta), trials=tuple(trials))
 
 
 def unsupported(selected: Selected, fit: Fit) -> tuple[str, ...]:
     """Returns the joints whose bias neither held-out data (:attr:`.Selected.unsupported`) nor the errors of the fit support."""
     joints = selected.model.robot.joints
-    biases = [(item, row) for item, row in _rows(selected, fit).items() if item.term.name == Offset.name]
-    chance = {joints[item.axis] for item, row in biases if _explained(fit, {item: row})}
+    biases = [(applied, row) for applied, row in _rows(selected, fit).items() if applied.term.name == Offset.name]
+    chance = {joints[applied.axis] for applied, row in biases if _explained(fit, {applied: row})}
     return tuple(joint for joint in selected.unsupported if joint in chance)
 
 
@@ -75,14 +81,19 @@ def supplements(selected: Selected) -> tuple[int, ...]:
     Returns:
         Indices into theta.
     """
-    model, found = selected.model, list[int]()
+    model, indices = selected.model, list[int]()
     free = chosen_by_data(model) if selected.trials else ()
-    usual = {(item.axis, item.side, kind) for item in free if item.term.name in OF_EVERY_DRIVE for kind in _kinds(item.term)}
-    for item, own in model.placed_terms:
-        needed = {(item.axis, item.side, kind) for kind in _kinds(item.term) & _EVERY_KIND}
-        if item in free and _is_supplement(item.term) and needed <= usual:
-            found += range(own.start, own.stop)
-    return tuple(found)
+    usual = {
+        (applied.axis, applied.side, kind)
+        for applied in free
+        if applied.term.name in OF_EVERY_DRIVE
+        for kind in _kinds(applied.term)
+    }
+    for applied, span in model.placed_terms:
+        needed = {(applied.axis, applied.side, kind) for kind in _kinds(applied.term) & _EVERY_KIND}
+        if applied in free and _is_supplement(applied.term) and needed <= usual:
+            indices += range(span.start, span.stop)
+    return tuple(indices)
 
 
 def _is_supplement(law: Term) -> bool:
@@ -102,9 +113,9 @@ def _rows(selected: Selected, fit: Fit) -> Mapping[AppliedTerm, int]:
     free = chosen_by_data(selected.model) if selected.trials else ()
     row_of = {int(index): row for row, index in enumerate(fit.base.independent)}
     return {
-        item: row_of[own.start]
-        for item, own in selected.model.placed_terms
-        if item in free and len(item.term.symbols) == 1 and own.start in row_of
+        applied: row_of[span.start]
+        for applied, span in selected.model.placed_terms
+        if applied in free and len(applied.term.symbols) == 1 and span.start in row_of
     }
 
 
@@ -112,16 +123,16 @@ def _explained(fit: Fit, rows: Mapping[AppliedTerm, int]) -> dict[AppliedTerm, f
     """The laws of one joint that chance explains, and its probability for each with those before."""
     from scipy.special import chdtrc
 
-    left, found = dict(rows), dict[AppliedTerm, float]()
+    left, explained = dict(rows), dict[AppliedTerm, float]()
     while left:
-        chances = {item: _chance(fit, [row, *(rows[other] for other in found)]) for item, row in left.items()}
-        item = max(chances, key=lambda item: chances[item])
-        k = len(found) + 1
-        if chances[item] < chdtrc(k, 2.0 * k):
+        chances = {applied: _chance(fit, [row, *(rows[other] for other in explained)]) for applied, row in left.items()}
+        applied = max(chances, key=lambda applied: chances[applied])
+        k = len(explained) + 1
+        if chances[applied] < chdtrc(k, 2.0 * k):
             break
-        found[item] = chances[item]
-        del left[item]
-    return found
+        explained[applied] = chances[applied]
+        del left[applied]
+    return explained
 
 
 def _chance(fit: Fit, rows: Sequence[int]) -> float:
@@ -132,18 +143,18 @@ def _chance(fit: Fit, rows: Sequence[int]) -> float:
     """
     from scipy.special import fdtrc
 
-    own = list(rows)
-    if not fit.seen[own].all():
+    judged = list(rows)
+    if not fit.seen[judged].all():
         return 1.0
-    square = float(fit.params[own] @ np.linalg.solve(fit.covariance[np.ix_(own, own)], fit.params[own]))
-    k, dof = len(own), float(fit.dofs[own].min())
+    square = float(fit.params[judged] @ np.linalg.solve(fit.covariance[np.ix_(judged, judged)], fit.params[judged]))
+    k, dof = len(judged), float(fit.dofs[judged].min())
     left = max(dof - k + 1, 1.0)
     return float(fdtrc(k, left, square * left / (k * dof)))
 
 
-def _is_lacking(item: AppliedTerm, kept: Sequence[AppliedTerm]) -> bool:
+def _is_lacking(applied: AppliedTerm, kept: Sequence[AppliedTerm]) -> bool:
     """Whether a law is one that every drive has, and no other of its axis is of its kind (dry or viscous friction)."""
-    if item.term.name not in OF_EVERY_DRIVE or not isinstance(item.term, Law):
+    if applied.term.name not in OF_EVERY_DRIVE or not isinstance(applied.term, Law):
         return False
-    own = [other.term for other in kept if (other.axis, other.side) == (item.axis, item.side)]
-    return not _kinds(item.term) & {kind for law in own for kind in _kinds(law)}
+    own = [other.term for other in kept if (other.axis, other.side) == (applied.axis, applied.side)]
+    return not _kinds(applied.term) & {kind for law in own for kind in _kinds(law)}

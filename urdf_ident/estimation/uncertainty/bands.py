@@ -171,33 +171,16 @@ def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum
     batches = [logs[begin : begin + size] for begin in range(0, len(logs), size)]
     made, bands, layouts = each(partial(_by_frequency, model, edges), batches), range(len(edges) - 1), layouts_of(model)
     factors = (
-        tuple(expanded(triangle(*(own.of(g, b) for own in made)), some.expansion) for b in bands)
+        tuple(expanded(triangle(*(own[g][b] for own, _ in made)), some.expansion) for b in bands)
         for g, some in enumerate(layouts)
     )
-    counts = {kind: number for own in made for kind, number in own.pieces.items()}
+    counts = {kind: number for _, pieces in made for kind, number in pieces.items()}
     return Spectrum(layouts, tuple(factors), counts, edges)
 
 
-@dataclass(frozen=True, eq=False)
-class _Bands:
-    """Rows of a few logs by frequency band.
-
-    Attributes:
-        factors: Per row group, the stacked factors of all bands, independent columns only.
-        ends: Row where each band ends in them, after a zero, shape (groups, bands + 1).
-    """
-
-    factors: tuple[Array, ...]
-    ends: IntArray
-    pieces: dict[Kind, int]
-
-    def of(self, group: int, band: int) -> Array:
-        """The factor of a band of a row group, by index."""
-        return self.factors[group][self.ends[group, band] : self.ends[group, band + 1]]
-
-
-def _by_frequency(model: DynamicModel, edges: Array, logs: Sequence[PreparedLog]) -> _Bands:
-    """Computes the cosine coefficients of the logs' rows as factors per group and band."""
+def _by_frequency(model: DynamicModel, edges: Array, logs: Sequence[PreparedLog]) -> tuple[list[list[Array]], dict[Kind, int]]:
+    """Computes factors of the cosine coefficients of the logs' rows, independent columns only, per row group and band, and the
+    number of pieces of each kind."""
     from scipy.fft import dct
 
     bands = len(edges) - 1
@@ -215,5 +198,4 @@ def _by_frequency(model: DynamicModel, edges: Array, logs: Sequence[PreparedLog]
                 part = cosines[cuts[b] : cuts[b + 1]]
                 stacked = np.vstack([own[b], part]) if len(own[b]) else part
                 own[b] = triangle(stacked) if len(stacked) > stacked.shape[1] else stacked
-    ends = np.array([np.cumsum([0, *map(len, own)]) for own in factors])
-    return _Bands(tuple(np.vstack(own) for own in factors), ends, counts)
+    return factors, counts

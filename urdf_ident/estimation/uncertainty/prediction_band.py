@@ -11,67 +11,22 @@ It is 1 unless another one is better beyond the error of the paired difference.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array, rms
+from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...parallel import each
-from ...samples import ReadOnly
 from ...signals.config import SignalConfig
 from ...signals.filters import lowpass, prediction_cutoff, score_band
-from ...signals.prepare import PreparedLog, in_band, own_cutoff
+from ...signals.prepare import PreparedLog, in_band
 from ...statistics.choice import chosen, relative_gains
 from ...units import percent
 from .prediction import HeldOutParameters
-
-
-@dataclass(frozen=True, eq=False)
-class PredictionBand(ReadOnly):
-    """Held-out errors behind candidate low-passes of the positions.
-
-    Attributes:
-        scales: Candidates as multiples of the cut-off of each log's spectrum, shape (c,), ascending.
-        rmse: Held-out errors, shape (c, folds, n) [N·m or N].
-        folds: Names of the folds.
-        chosen: The selected multiple.
-        compared: Low-pass of the compared torques [Hz].
-    """
-
-    scales: Array
-    rmse: Array
-    folds: tuple[str, ...]
-    chosen: float
-    compared: float
-
-    @property
-    def mean(self) -> Array:
-        """Held-out error of each candidate, RMS over folds, mean over joints, shape (c,) [N·m or N]."""
-        return np.asarray(rms(self.rmse, 1).mean(axis=1))
-
-    @property
-    def why(self) -> str:
-        """The reason for the choice, in words."""
-        if self.chosen == 1.0:
-            return f"that of each log's spectrum: no other is better on {len(self.folds)} held-out parts by more than its error"
-        best, own = (float(self.mean[self.scales == scale][0]) for scale in (self.chosen, 1.0))
-        gain = percent(100 * (1 - best / own))
-        return f"{self.chosen:.3g} times that of each log's spectrum: {gain} % better on {len(self.folds)} held-out parts"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the entry ``signals.prediction`` of identification.json."""
-        return {
-            "scale": self.chosen,
-            "scales": self.scales,
-            "mean_rmse": self.mean,
-            "folds": list(self.folds),
-            "compared": self.compared,
-            "why": self.why,
-        }
 
 
 def choose_prediction_band(
@@ -81,7 +36,7 @@ def choose_prediction_band(
     config: SignalConfig,
     *,
     compared: float | None = None,
-) -> PredictionBand:
+) -> dict[str, Any]:
     """Chooses the low-pass of the positions for predictions.
 
     Candidates are octaves from the cut-off of the spectrum, as long as they lower the error, and half octaves beside the best.
@@ -89,10 +44,14 @@ def choose_prediction_band(
     Args:
         config: The conditioning of the logs, with an automatic low-pass of the positions.
         compared: Low-pass of the compared torques [Hz]; None: that of scores.
+
+    Returns:
+        The entry ``signals.prediction`` of identification.json: the multiple of the cut-off of each log's spectrum; all that
+        were tried, ascending, and their held-out errors, RMS over folds, mean over joints [N·m or N]; the names of the folds,
+        the low-pass of the compared torques [Hz], and the reason for the choice.
     """
     rates = [log.conditioned.rate for log in logs]
     band = score_band(min(rates)) if compared is None else compared
-    spectrum = each(partial(own_cutoff, config=config), [log.report.recording for log in logs])
     counts = np.sum([np.bincount(owner, minlength=len(held.folds)) for owner in held.owner], axis=0)
     squares: dict[float, Array] = {}
     seen = set[tuple[float, ...]]()
@@ -101,9 +60,7 @@ def choose_prediction_band(
         """Adds candidates, apart from those that differ in no log from an earlier one; returns the one of the least error."""
         new, tasks = list[float](), list[tuple[float, ...]]()
         for x in octaves:
-            cutoffs = tuple(
-                prediction_cutoff(own, 2.0**x, log.conditioned.rate) for own, log in zip(spectrum, logs, strict=True)
-            )
+            cutoffs = tuple(prediction_cutoff(log.spectrum, 2.0**x, log.conditioned.rate) for log in logs)
             if cutoffs not in seen:
                 seen.add(cutoffs)
                 new.append(x)
@@ -119,9 +76,16 @@ def choose_prediction_band(
         pass
     best_of((best - 0.5, best + 0.5))
     tried = sorted(squares)
-    rmse = np.sqrt([squares[x] for x in tried])
-    best = tried[chosen(np.array([squares[x] for x in tried]), tried.index(0.0))]
-    return PredictionBand(2.0 ** np.array(tried), rmse, held.folds, 2.0**best, band)
+    found = np.array([squares[x] for x in tried])
+    best, plain = chosen(found, tried.index(0.0)), tried.index(0.0)
+    mean, scale = np.sqrt(found.mean(axis=1)).mean(axis=1), 2.0 ** tried[best]
+    parts = f"{len(held.folds)} held-out parts"
+    why = f"that of each log's spectrum: no other is better on {parts} by more than its error"
+    if best != plain:
+        gain = percent(100 * (1 - float(mean[best] / mean[plain])))
+        why = f"{scale:.3g} times that of each log's spectrum: {gain} % better on {parts}"
+    scales = 2.0 ** np.array(tried)
+    return {"scale": scale, "scales": scales, "mean_rmse": mean, "folds": list(held.folds), "compared": band, "why": why}
 
 
 def in_all_periods(held: HeldOutParameters, averaged: Sequence[PreparedLog], whole: Sequence[PreparedLog]) -> HeldOutParameters:
