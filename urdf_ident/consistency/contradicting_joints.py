@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 import numpy as np
 
 from ..errors import EstimationError
+from ..friction.laws import Offset
+from ..friction.springs import Spring
 from ..linalg import Array, solve_triangular, triangle
 from ..model.dynamic_model import DynamicModel
 from ..model.inertia import margins
 from ..model.prior import Prior
+from ..model.terms import AppliedTerm
 from ..statistics.entries import placed
-from ..statistics.fit import Fit, usual_weight
+from ..statistics.fit import Fit, fit_base, usual_weight
 from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
 from .first_fit import completed_prior
@@ -20,6 +24,40 @@ from .lmi import LmiProblem
 
 #: Level of significance at which any joint of a robot is set apart.
 _LEVEL = 0.05
+
+
+def with_contradicting_joints_apart(
+    model: DynamicModel, build: Callable[[DynamicModel], StatisticSet], prior: Prior, method: str
+) -> DynamicModel:
+    """Returns the model with those joints set apart whose efforts contradict the others', unless a spring, if it may be chosen,
+    explains them.
+
+    Args:
+        build: Returns the statistics of a model.
+        prior: Prior of the bodies.
+        method: How row groups are weighted, "ols" or "wls".
+    """
+    if not model.is_rigid:
+        return model
+    simple = model.unloaded()
+    statistics = build(simple)
+    fit = fit_base(statistics, simple.base(), method=method)
+    contradicting = contradicting_joints(simple, statistics, fit, prior)
+    if not model.automatic:  # laws that are given get no spring
+        return model.with_apart(contradicting)
+    unexplained = []
+    for joint in contradicting:
+        axis = model.robot.joints.index(joint)
+        # a spring replaces the offset
+        others = [law for law in simple.terms if law.axis != axis or not isinstance(law.term, Offset | Spring)]
+        sprung = simple.with_terms([*others, AppliedTerm(Spring(), axis)])
+        rows = build(sprung)
+        with_spring = replace(fit_base(rows, sprung.base(), method=method), row_weights=fit.weights)
+        complete = completed_prior(sprung, prior, rows, with_spring)
+        errors = _held_out_squares(sprung, folds_of(rows), with_spring, complete, usual_weight(rows, with_spring))
+        if (errors([]) >= errors([axis])).any():  # with a spring the bodies do not help in every fold
+            unexplained.append(joint)
+    return model.with_apart(tuple(unexplained))
 
 
 def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior) -> tuple[str, ...]:
@@ -39,7 +77,7 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
     except EstimationError:
         return ()
     complete, weight, bodies = completed_prior(model, prior, statistics, fit), usual_weight(statistics, fit), model.n_inertial
-    errors = held_out_squares(model, split, fit, complete, weight)
+    errors = _held_out_squares(model, split, fit, complete, weight)
     before = errors([])
     every = _rows(statistics, fit)
     held = np.sqrt(weight) * np.column_stack([complete.root, complete.root @ complete.theta0])
@@ -65,7 +103,7 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
     return tuple(model.robot.joints[j] for j in sorted(apart))
 
 
-def held_out_squares(
+def _held_out_squares(
     model: DynamicModel, split: StatisticSet, fit: Fit, prior: Prior, weight: float
 ) -> Callable[[Collection[int]], Array]:
     """Returns a function of the indices of joints set apart: squared whitened held-out error of each fold, shape (F,).

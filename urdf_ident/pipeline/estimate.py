@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from ..consistency.contradicting_joints import contradicting_joints, held_out_squares
+from ..consistency.contradicting_joints import with_contradicting_joints_apart
 from ..consistency.first_fit import completed_prior
 from ..consistency.standard import consistent_parameters
 from ..errors import EstimationError
@@ -25,25 +23,21 @@ from ..estimation.estimators.method import (
     with_errors,
 )
 from ..estimation.estimators.resting import weigh_rests
-from ..estimation.friction_selection.reference_torque import Build, ConvergedFit, converge
+from ..estimation.friction_selection.reference_torque import ConvergedFit, converge
 from ..estimation.friction_selection.selection import Selected, select_friction
 from ..estimation.friction_selection.shapes import fit_shapes
 from ..estimation.friction_selection.significance import supplements, unsupported, without_chance
 from ..estimation.uncertainty.essential import essential_parameters
-from ..friction.laws import Offset
-from ..friction.springs import Spring
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
-from ..model.terms import AppliedTerm
 from ..model.trained import with_limited_widths, with_trained
 from ..progress import Progress
 from ..project import Project
 from ..signals.prepare import PreparedLog, unused
 from ..statistics.accumulate import build_statistics
-from ..statistics.fit import Fit, fit_base, prior_mean, usual_weight
-from ..statistics.folds import folds_of, repetition_notes
-from ..statistics.log_effects.changes import FrictionChanges, varying
+from ..statistics.fit import Fit, fit_base, prior_mean
+from ..statistics.folds import repetition_notes
 from ..statistics.log_effects.mixed_model import changes_between_logs
 from ..statistics.motions import mean_reversals, motions
 from ..statistics.statistic import StatisticSet
@@ -82,7 +76,7 @@ class DataEstimate:
     notes: tuple[str, ...]
 
 
-class _Data:
+class _TrainingData:
     """The training data and settings that the steps share.
 
     Args:
@@ -140,43 +134,43 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     Raises:
         EstimationError: There are too few data.
     """
-    # Springs that the encoders do not resolve are rigid joints (no effect without elastic joints).
+    # 1. Springs that the encoders do not resolve are rigid joints (no effect without elastic joints).
     model, deflections, spring_notes = resolved_springs(prepared.model, prepared.logs)
     model = with_limited_widths(model, prepared.motion)
     simple = model if model.automatic else with_trained(model, prepared.motion)  # automatic laws need no trained speeds yet
-    # Outliers, and joints that dry friction holds at rest, get smaller weights, first with the simple laws.
-    data = _Data(prepared, project, simple, progress)
+    # 2. Outliers, and joints that dry friction holds at rest, get smaller weights, first with the simple laws.
+    data = _TrainingData(prepared, project, simple, progress)
     logs, rest_notes = data.with_rests_weighed(simple)
     build = partial(data.statistics, logs=logs)
-    # Joints whose efforts contradict the bodies that all joints share are set apart.
-    model = _with_contradicting_joints_apart(model, build, data)
-    # Friction laws by held-out error, if the project leaves them to the data.
+    # 3. Joints whose efforts contradict the bodies that all joints share are set apart.
+    model = with_contradicting_joints_apart(model, build, data.prior, data.method)
+    # 4. Friction laws by held-out error, if the project leaves them to the data.
     if not model.is_rigid and project.model.friction == "auto":
         selected = Selected(model, notes=("friction: auto with elastic joints is viscous, Coulomb and offset",))
     elif model.automatic:
         selected = select_friction(model, build, prepared.motion, method=data.method, progress=progress, prior=data.prior)
     else:
         selected = Selected(model)
-    # Shapes of the laws and base parameters with errors; again without laws that chance explains in these errors.
+    # 5. Shapes of the laws and base parameters with errors; again without laws that chance explains in these errors.
     estimate = _estimate(data, selected, logs, rest_notes)
     significant = without_chance(selected, estimate.fit, model)
     if significant is not selected:
         selected, estimate = significant, _estimate(data, significant, logs, rest_notes)
     converged, estimated, fit = estimate.converged, estimate.estimated, estimate.fit
     model, statistics = converged.model, estimated.statistics
-    # The prior of friction and rotors, which no URDF gives, from this first fit.
+    # 6. The prior of friction and rotors, which no URDF gives, from this first fit.
     reversals = mean_reversals(converged.statistics, prepared.motion, model.robot.prismatic)
     prior = completed_prior(model, data.prior, statistics, fit, unsupported(selected, fit), reversals, supplements(selected))
-    # Held-out errors of the same structure; none where the data are too short to hold any out.
+    # 7. Held-out errors of the same structure; none where the data are too short to hold any out.
     cross_validation: dict[str, Any] = {}
     with suppress(EstimationError):
         structure = "chosen on all folds" if selected.trials else "given"
         cross_validation = {**cross_validated(converged, estimated).as_dict(), "structure": structure}
-    # How friction differs between logs, which adds to the errors for the next one; nothing where no friction can change.
+    # 8. How friction differs between logs, which adds to the errors for the next one; nothing where no friction can change.
     if model.is_rigid:
         with suppress(EstimationError):
-            fit = fit.for_next_log(_changes(model, statistics, fit, estimate.logs))
-    # Which base parameters are essential, likewise by held-out errors.
+            fit = fit.for_next_log(changes_between_logs(model, statistics, fit, estimate.logs))
+    # 9. Which base parameters are essential, likewise by held-out errors.
     essential, wanted = dict[str, Any](), project.estimation.essential
     if wanted.rule != "none":
         with suppress(EstimationError):
@@ -205,31 +199,6 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     )
 
 
-def _with_contradicting_joints_apart(model: DynamicModel, build: Build, data: _Data) -> DynamicModel:
-    """The model with joints set apart whose efforts contradict the others', unless a spring, if it may be chosen, does."""
-    if not model.is_rigid:
-        return model
-    simple = model.unloaded()
-    statistics = build(simple)
-    fit = fit_base(statistics, simple.base(), method=data.method)
-    contradicting = contradicting_joints(simple, statistics, fit, data.prior)
-    if not model.automatic:  # laws that are given get no spring
-        return model.with_apart(contradicting)
-    unexplained = []
-    for joint in contradicting:
-        axis = model.robot.joints.index(joint)
-        # a spring replaces the offset
-        others = [law for law in simple.terms if law.axis != axis or not isinstance(law.term, Offset | Spring)]
-        sprung = simple.with_terms([*others, AppliedTerm(Spring(), axis)])
-        rows = build(sprung)
-        alike = replace(fit_base(rows, sprung.base(), method=data.method), row_weights=fit.weights)
-        complete = completed_prior(sprung, data.prior, rows, alike)
-        errors = held_out_squares(sprung, folds_of(rows), alike, complete, usual_weight(rows, alike))
-        if (errors([]) >= errors([axis])).any():  # with a spring the bodies do not help in every fold
-            unexplained.append(joint)
-    return model.with_apart(tuple(unexplained))
-
-
 class _LawEstimate(NamedTuple):
     """Estimate with one selection of laws; ``fit`` has its standard errors, ``logs`` the weights of resting joints."""
 
@@ -240,7 +209,9 @@ class _LawEstimate(NamedTuple):
     notes: tuple[str, ...]
 
 
-def _estimate(data: _Data, selected: Selected, logs: Sequence[PreparedLog], rest_notes: tuple[str, ...]) -> _LawEstimate:
+def _estimate(
+    data: _TrainingData, selected: Selected, logs: Sequence[PreparedLog], rest_notes: tuple[str, ...]
+) -> _LawEstimate:
     """Estimates shapes and parameters of the selected laws, with standard errors.
 
     Args:
@@ -285,11 +256,3 @@ def _estimate(data: _Data, selected: Selected, logs: Sequence[PreparedLog], rest
     return _LawEstimate(
         converged, estimated, fit, logs, (estimated.describe(), *rest_notes, *repeated, *shaped.notes, *converged.notes)
     )
-
-
-def _changes(model: DynamicModel, statistics: StatisticSet, fit: Fit, logs: Sequence[PreparedLog]) -> FrictionChanges:
-    """How friction differs between the logs, and follows their temperatures if all of them have some."""
-    seconds = np.array([sum(len(part) / part.rate for part in log.segments) for log in logs])
-    kelvin = [np.nanmean(x, axis=0) for log in logs if (x := log.report.recording.temperature) is not None]
-    covariates = np.array(kelvin)[:, [part.axis for part in varying(model)]] if len(kelvin) == len(logs) else None
-    return changes_between_logs(model, statistics, fit, covariates, seconds)

@@ -26,6 +26,7 @@ import numpy as np
 from ...errors import EstimationError
 from ...linalg import Array, lstsq, positive, solve_triangular
 from ...model.dynamic_model import DynamicModel
+from ...signals.prepare import PreparedLog
 from ..fit import Fit
 from ..statistic import StatisticSet
 from .changes import FrictionChanges, Varying, varying
@@ -299,13 +300,12 @@ def _within(squares: Array, beta: Array, prior: Array) -> tuple[Array, Array]:
 
 
 def changes_between_logs(
-    model: DynamicModel, statistics: StatisticSet, fit: Fit, covariates: Array | None = None, seconds: Array | None = None
+    model: DynamicModel, statistics: StatisticSet, fit: Fit, logs: Sequence[PreparedLog] = ()
 ) -> FrictionChanges:
     """Returns how friction differs between the logs of a fit, and the payload if only some logs carry one.
 
     Args:
-        covariates: Temperatures, shape (logs, q), as for :func:`friction_changes`.
-        seconds: Duration of each log's motion, shape (logs,) [s], or None.
+        logs: The logs, for their durations, and their temperatures if all of them have some.
 
     Returns:
         The record; its ``carried`` is set only if the masses differ significantly (restricted likelihood ratio).
@@ -313,6 +313,9 @@ def changes_between_logs(
     Raises:
         EstimationError: No friction parameter that may change is identifiable.
     """
+    seconds = np.array([sum(len(part) / part.rate for part in log.segments) for log in logs]) if logs else None
+    kelvin = [np.nanmean(x, axis=0) for log in logs if (x := log.report.recording.temperature) is not None]
+    covariates = np.array(kelvin)[:, [part.axis for part in varying(model)]] if kelvin and len(kelvin) == len(logs) else None
     plain = friction_changes(model, statistics, fit, covariates, seconds)
     if not plain.known:
         return plain
