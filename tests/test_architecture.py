@@ -205,9 +205,9 @@ def problems(name: str, node: ast.FunctionDef, owner: ast.ClassDef | None) -> It
     if not doc:
         yield f"{name} has no docstring"
     arguments = [a for a in [*node.args.args, *node.args.kwonlyargs] if a.arg not in ("self", "cls")]
-    described = doc.split("Args:")[1] if "Args:" in doc else ""
-    sections = described.split("Returns:")[0].split("Yields:")[0]
+    sections = (doc.split("Args:")[1] if "Args:" in doc else "").split("Returns:")[0].split("Yields:")[0]
     public = is_public(node, owner)
+    described = sections if public or "Args:" in doc else doc  # a short one says it in its sentence: "…; x of shape (p,)."
     for argument in arguments:
         if (public or needs_entry(argument)) and not re.search(rf"\b{argument.arg}\b", described):
             yield f"{name}: argument '{argument.arg}' is not documented"
@@ -219,7 +219,8 @@ def problems(name: str, node: ast.FunctionDef, owner: ast.ClassDef | None) -> It
         yield f"{name}: what it returns repeats its type"
     for argument in (a.arg for a in arguments if a.annotation and "Array" in ast.unparse(a.annotation)):
         entry = re.search(rf"^[\w, ]*\b{argument}\b[\w, ]*:(.*?)(?=^\s{{0,4}}[\w, ]+:|\Z)", sections, re.S | re.M)
-        if entry is None or not re.search(SHAPE, entry[1]):
+        in_sentence = not public and re.search(rf"; {argument}( of shape|: .*[Ss]hape)", doc) is not None
+        if not in_sentence and (entry is None or not re.search(SHAPE, entry[1])):
             yield f"{name}: array '{argument}' has no entry, or one without a shape"
 
 

@@ -59,12 +59,7 @@ class ConicForm:
         self.cones.append((kind, order))
 
     def add_logarithm(self, variable: int, constant: float, row: Array, columns: IntArray) -> None:
-        """Adds ``y[variable] ≤ log(constant + row · y[columns])``.
-
-        Args:
-            row: Shape (c,).
-            columns: Shape (c,).
-        """
+        """Adds ``y[variable] ≤ log(constant + row · y[columns])``; row of shape (c,); columns of shape (c,)."""
         inside = np.outer([0.0, 0.0, 1.0], row)
         bound = np.array([[1.0], [0.0], [0.0]]), np.array([variable])
         self.add("exponential", 3, np.array([0.0, 1.0, constant]), bound, (inside, columns))

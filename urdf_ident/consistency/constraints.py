@@ -98,11 +98,7 @@ class HalfSpaces:
         return HalfSpaces(rows, limits, (*self.names, *other.names))
 
     def violated(self, theta: Array) -> HalfSpaces:
-        """The constraints that parameters violate by more than rounding.
-
-        Args:
-            theta: Shape (p,).
-        """
+        """The constraints that parameters violate by more than rounding; theta of shape (p,)."""
         size = np.maximum(np.abs(self.rows) @ np.abs(theta), 1e-12)
         bad = np.flatnonzero(self.rows @ theta + self.limits < -_ROUNDING * size)
         return HalfSpaces(self.rows[bad], self.limits[bad], tuple(self.names[k] for k in bad))

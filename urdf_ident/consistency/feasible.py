@@ -69,36 +69,20 @@ class Feasible:
         return len(self.linear)
 
     def per_body(self, x: Array) -> Array:
-        """The entries of a point that belong to the bodies, shape (n, 10).
-
-        Args:
-            x: Shape (p,).
-        """
+        """The entries of a point that belong to the bodies, shape (n, 10); x of shape (p,)."""
         return x[: 10 * self.n].reshape(-1, 10)
 
     def relative(self, x: Array) -> tuple[Array, Array]:
-        """Pseudo-inertias Q, shape (n, 4, 4), and masses r, shape (n,), relative to the prior's.
-
-        Args:
-            x: Shape (p,).
-        """
+        """Pseudo-inertias Q, shape (n, 4, 4), and masses r, shape (n,), relative to the prior's; x of shape (p,)."""
         bodies = self.per_body(x)
         return np.eye(4) + np.einsum("nijk,nk->nij", self.linear, bodies), 1.0 + np.sum(self.mass * bodies, axis=1)
 
     def matrices(self, x: Array) -> Array:
-        """The matrices that must be positive semidefinite, shape (c, 4, 4).
-
-        Args:
-            x: Shape (p,).
-        """
+        """The matrices that must be positive semidefinite, shape (c, 4, 4); x of shape (p,)."""
         return np.asarray(self.constant + np.einsum("cijk,ck->cij", self.linear[self.body], self.per_body(x)[self.body]))
 
     def slacks(self, x: Array) -> Array:
-        """Least eigenvalue of each matrix, and the value of each inequality, shape (c + m,).
-
-        Args:
-            x: Shape (p,).
-        """
+        """Least eigenvalue of each matrix, and the value of each inequality, shape (c + m,); x of shape (p,)."""
         return np.concatenate([np.linalg.eigvalsh(self.matrices(x))[:, 0], self.G @ x + self.h])
 
     def violation(self, x: Array) -> float:
@@ -113,11 +97,7 @@ class Feasible:
         return float(max(0.0, -self.slacks(x).min(), np.abs(self.E @ x - self.e).max(initial=0.0)))
 
     def active(self, x: Array) -> tuple[str, ...]:
-        """Describes the active constraints at a point.
-
-        Args:
-            x: Shape (p,).
-        """
+        """Describes the active constraints at a point; x of shape (p,)."""
         return tuple(name for name, slack in zip(self.names, self.slacks(x), strict=True) if slack < ACCURACY)
 
 

@@ -42,19 +42,11 @@ class LmiObjective:
     weight: float = 1.0
 
     def data(self, x: Array) -> float:
-        """The data term at a point.
-
-        Args:
-            x: Shape (p,).
-        """
+        """The data term at a point; x of shape (p,)."""
         return float(np.sum(np.square(self.A @ x - self.b))) + self.constant
 
     def prior(self, x: Array) -> float:
-        """The prior distance, infinite outside the entropic distance's domain.
-
-        Args:
-            x: Shape (p,).
-        """
+        """The prior distance, infinite outside the entropic distance's domain; x of shape (p,)."""
         feasible = self.feasible
         if self.distance == "euclid":
             return float(x @ x)
@@ -112,11 +104,7 @@ class LmiObjective:
 
 
 def prior_alone(feasible: Feasible, distance: str) -> LmiObjective:
-    """The objective without data.
-
-    Args:
-        distance: As for :class:`LmiObjective`.
-    """
+    """The objective without data; distance: as for :class:`LmiObjective`."""
     return LmiObjective(feasible, distance, np.zeros((0, feasible.p)), np.zeros(0))
 
 

@@ -142,21 +142,13 @@ class Folds:
             return None
 
     def estimates(self, weight: float) -> Mapping[str, Array]:
-        """Parameters without each fold, to a few digits, shape (p,) each.
-
-        Args:
-            weight: Of the prior.
-        """
+        """Parameters without each fold, to a few digits, shape (p,) each; weight: of the prior."""
         if weight not in self._known:
             self._known[weight] = dict(zip(self.names, self._solve(weight), strict=True))
         return self._known[weight]
 
     def errors(self, weight: float) -> Array:
-        """Mean whitened squared held-out error of each fold, shape (folds,).
-
-        Args:
-            weight: Of the prior.
-        """
+        """Mean whitened squared held-out error of each fold, shape (folds,); weight: of the prior."""
         return self._squares(self.estimates(weight).values())
 
     def _squares(self, estimates: Iterable[Array]) -> Array:

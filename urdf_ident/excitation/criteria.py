@@ -103,20 +103,12 @@ def criterion_value(name: str, W: Array) -> float:
 
 
 def condition_number(W: Array) -> float:
-    """Returns the condition number σ_max/σ_min.
-
-    Args:
-        W: Shape (m, b).
-    """
+    """Returns the condition number σ_max/σ_min; W of shape (m, b)."""
     return float(np.exp(criterion_value("cond", W)))
 
 
 def format_criterion(value: float) -> str:
-    """Formats a criterion: the exponential of its value as text.
-
-    Args:
-        value: A logarithm.
-    """
+    """Formats a criterion: the exponential of its value as text; value: a logarithm."""
     return f"{np.exp(value):.4g}" if np.isfinite(value) else "none yet"
 
 

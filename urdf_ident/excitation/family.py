@@ -157,11 +157,7 @@ class Family:
         return self._build(np.asarray(X, dtype=float), self.joints, self._poses, self.periods)
 
     def excitation(self, X: Array) -> Trajectory:
-        """Returns one period of the excitation, without ramps.
-
-        Args:
-            X: Shape (d, n).
-        """
+        """Returns one period of the excitation, without ramps; X of shape (d, n)."""
         return self._core(*self._split(np.asarray(X, dtype=float), self._poses), self.joints)
 
     @property
@@ -267,11 +263,7 @@ class Family:
         return scale
 
     def grid(self, time: Array) -> Grid:
-        """Returns the family on given instants of one period with ramps.
-
-        Args:
-            time: Shape (N,) [s].
-        """
+        """Returns the family on given instants of one period with ramps; time of shape (N,) [s]."""
         d = self.unknowns
         imaginary = tuple(f"unknown {k}" for k in range(d))
         bases = np.array(self._build(np.eye(d), imaginary, None if self.start is None else np.zeros((2, d)), 1).evaluate(time))

@@ -348,12 +348,7 @@ def _origin(element: ElementTree.Element) -> Array:
 
 
 def placed_at(translation: ArrayLike, rotation: ArrayLike = ((1, 0, 0), (0, 1, 0), (0, 0, 1))) -> Array:
-    """Matrix of a placement, shape (4, 4).
-
-    Args:
-        translation: Shape (3,) [m].
-        rotation: Shape (3, 3).
-    """
+    """Matrix of a placement, shape (4, 4); translation of shape (3,) [m]; rotation of shape (3, 3)."""
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = rotation, translation
     return matrix

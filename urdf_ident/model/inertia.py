@@ -26,11 +26,7 @@ _COL = np.array([0, 1, 1, 2, 2, 2])
 
 
 def skew(vector: ArrayLike) -> Array:
-    """Cross-product matrix, shape (..., 3, 3), with ``skew(a) @ b == cross(a, b)``.
-
-    Args:
-        vector: Shape (..., 3).
-    """
+    """Cross-product matrix, shape (..., 3, 3), with ``skew(a) @ b == cross(a, b)``; vector of shape (..., 3)."""
     v = np.asarray(vector, dtype=float)
     out = np.zeros((*v.shape[:-1], 3, 3))
     out[..., 0, 1], out[..., 0, 2], out[..., 1, 2] = -v[..., 2], v[..., 1], -v[..., 0]
@@ -51,11 +47,7 @@ def motion_cross(motion: ArrayLike) -> Array:
 
 
 def symmetric(six: ArrayLike) -> Array:
-    """Symmetric matrix from ``[xx, xy, yy, xz, yz, zz]``, shape (..., 3, 3), same units.
-
-    Args:
-        six: Shape (..., 6).
-    """
+    """Symmetric matrix from ``[xx, xy, yy, xz, yz, zz]``, shape (..., 3, 3), same units; six of shape (..., 6)."""
     s = np.asarray(six, dtype=float)
     out = np.empty((*s.shape[:-1], 3, 3))
     out[..., _ROW, _COL] = s

@@ -284,11 +284,7 @@ def connect(joint: ElementTree.Element, parent: str, child: str, place: Array) -
 
 
 def set_origin(element: ElementTree.Element, place: Array) -> None:
-    """Adds an ``<origin>``.
-
-    Args:
-        place: Shape (4, 4) [m].
-    """
+    """Adds an ``<origin>``; place of shape (4, 4) [m]."""
     ElementTree.SubElement(element, "origin", xyz=words(place[:3, 3]), rpy=words(pin.rpy.matrixToRpy(place[:3, :3])))
 
 

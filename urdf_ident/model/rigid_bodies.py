@@ -158,11 +158,7 @@ def mass_matrices(robot: Robot, q: Array) -> Array:
 
 
 def gravity_torques(robot: Robot, q: Array) -> Array:
-    """Computes the gravity torques of the URDF's masses, shape (N, n) [N·m or N].
-
-    Args:
-        q: Shape (N, n) [rad or m].
-    """
+    """Computes the gravity torques of the URDF's masses, shape (N, n) [N·m or N]; q of shape (N, n) [rad or m]."""
     data = _workspace(robot)
     return robot.reduced(np.array([pin.computeGeneralizedGravity(robot.model, data, row) for row in robot.configuration(q)]))
 

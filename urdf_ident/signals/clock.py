@@ -58,11 +58,7 @@ class Clock:
 
 
 def read_clock(time: Array) -> Clock:
-    """Analyses increasing time stamps.
-
-    Args:
-        time: Shape (N,) [s], strictly increasing, N ≥ 2.
-    """
+    """Analyses increasing time stamps; time of shape (N,) [s], strictly increasing, N ≥ 2."""
     intervals = np.diff(time)
     typical = float(np.median(intervals))
     gaps = np.flatnonzero(intervals > max(GAP_PERIODS * typical, GAP_SECONDS))
@@ -86,11 +82,7 @@ def bounds(count: int, gaps: IntArray) -> list[tuple[int, int]]:
 
 
 def longest_even(time: Array, most: int) -> slice:
-    """Returns the longest run of rows without a gap.
-
-    Args:
-        time: Shape (N,) [s].
-    """
+    """Returns the longest run of rows without a gap; time of shape (N,) [s]."""
     steps = np.diff(time)
     gaps = np.flatnonzero(np.abs(steps - np.median(steps)) > 0.5 * np.median(steps))
     begin, end = max(bounds(len(time), gaps), key=lambda ends: ends[1] - ends[0])

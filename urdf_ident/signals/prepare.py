@@ -70,11 +70,7 @@ class PreparedLog:
         return float(resolve([self.report.recording], SignalConfig(velocity="differentiated")).cutoff)
 
     def with_segments(self, segments: Iterable[Segment]) -> PreparedLog:
-        """Returns the log with other pieces of motion.
-
-        Args:
-            segments: In chronological order.
-        """
+        """Returns the log with other pieces of motion; segments: in chronological order."""
         return replace(self, conditioned=replace(self.conditioned, segments=tuple(segments)))
 
     def with_findings(self, findings: Iterable[Judgement]) -> PreparedLog:

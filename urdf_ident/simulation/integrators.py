@@ -93,11 +93,7 @@ class StickSlip:
         return self._holding[key]
 
     def rates(self, t: float) -> Rates:
-        """Determines which sliders stick and returns the current accelerations and torques.
-
-        Args:
-            t: Time [s].
-        """
+        """Determines which sliders stick and returns the current accelerations and torques; t: time [s]."""
         if self._known is None:
             if self._slips and np.logical_or.reduce(self.still):
                 if self.still is self.sticking:  # no slider has stopped since
@@ -126,12 +122,7 @@ class StickSlip:
         self._known = None
 
     def step(self, t: float, length: float) -> None:
-        """Integrates one step.
-
-        Args:
-            t: Current time [s].
-            length: Length of the step [s].
-        """
+        """Integrates one step; t: current time [s]; length: length of the step [s]."""
         end = t + length
         for _ in range(_EVENTS):
             start = self.rates(t)

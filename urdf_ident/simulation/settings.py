@@ -80,11 +80,7 @@ class ControllerSection(Section):
         return self
 
     def build(self, robot: Robot, rotor: np.ndarray) -> Controller:
-        """Builds the controller.
-
-        Args:
-            rotor: Nominal rotor inertia after the gear, shape (n,) [kg·m² or kg].
-        """
+        """Builds the controller; rotor: nominal rotor inertia after the gear, shape (n,) [kg·m² or kg]."""
         from .controllers import PD, PID, ComputedTorque, PDGravity, PositionReference, tuned_gains
 
         if self.type == "computed_torque":

@@ -58,11 +58,7 @@ class BodyKinematics:
             self.moves[j + 1, j] = True
 
     def evaluate(self, q: Array) -> Poses:
-        """Computes the poses of the bodies.
-
-        Args:
-            q: Positions of the independent joints, shape (N, n) [rad or m].
-        """
+        """Computes the poses of the bodies; q: positions of the independent joints, shape (N, n) [rad or m]."""
         count, q = len(q), self.robot.positions_in_tree(q)
         by_body, origin = np.empty((self.n + 1, count, 3, 3)), np.zeros((count, self.n + 1, 3))
         rotation, axes = by_body.swapaxes(0, 1), np.empty((count, self.n, 3))

@@ -212,11 +212,7 @@ def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:
 
 
 def smooth_speed(piece: UniformPiece, rate: float) -> Array:
-    """Computes velocities from the positions of one segment, shape (N, n) [rad/s or m/s].
-
-    Args:
-        rate: That rate [Hz].
-    """
+    """Computes velocities from the positions of one segment, shape (N, n) [rad/s or m/s]; rate: that rate [Hz]."""
     return differentiate(lowpass(piece.q, rate, min(10.0, HIGHEST * rate)), rate)
 
 
