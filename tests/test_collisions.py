@@ -17,7 +17,6 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.clearance import MEASURED, Clearance, ClearanceReport, SpeedBounds, check_clearance
 from urdf_ident.motion.collision.collisions import Collisions
 from urdf_ident.motion.collision.find import find_collisions
-from urdf_ident.motion.collision.placements import BodyKinematics
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.compose import ramped
 from urdf_ident.motion.fourier import random_fourier
@@ -147,26 +146,6 @@ def test_the_clearance_of_a_small_robot_follows_its_size() -> None:
     assert found.required[0] == pytest.approx(0.01 * reach(small))
     assert found.required[0] == pytest.approx(0.1 * 0.01 * reach(large), rel=0.1)
     assert set(find_collisions(small, parse_world({"clearance": 0.02}), prune=False).required) == {0.02}
-
-
-@pytest.mark.parametrize("name", ["ur10e", "generic_6axis"])
-def test_pairs_that_are_proved_to_stay_apart_do(name: str) -> None:
-    robot = bundled(name)
-    every, pruned = (find_collisions(robot, parse_world(TABLE), prune=prune) for prune in (False, True))
-    kept = {(pair.first, pair.second) for pair in pruned.pairs}
-    dropped = [p for p, pair in enumerate(every.pairs) if (pair.first, pair.second) not in kept]
-    assert len(dropped) > 5
-    q = np.random.default_rng(0).uniform(-np.pi, np.pi, (1500, robot.n))
-    assert (every.distances(q)[:, dropped] >= every.required[dropped]).all()
-
-
-def test_the_proofs_bound_the_pairs_that_they_are_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every proof used to bound all pairs: of a humanoid with two hands, for more than five minutes."""
-    bounded, original = [], BodyKinematics.lever_arms
-    monkeypatch.setattr(BodyKinematics, "lever_arms", lambda *given: bounded.append(0) or original(*given))
-    every = find_collisions(bundled("ur10e"), parse_world(TABLE), prune=False)
-    find_collisions(bundled("ur10e"), parse_world(TABLE))
-    assert 0 < len(bounded) <= 2 * len(every.pairs)
 
 
 def test_missing_geometry_becomes_capsules_and_is_said() -> None:

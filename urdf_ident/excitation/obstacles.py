@@ -14,10 +14,9 @@ from functools import partial
 
 import numpy as np
 
-from ..linalg import Array, IntArray
+from ..linalg import Array
 from ..motion.collision.clearance import Clearance, SpeedBounds, check_clearance
 from ..motion.collision.collisions import Collisions
-from ..motion.collision.placements import Poses
 from ..motion.collision.pruning import CONSTANT
 from ..motion.limits import Limits
 from .family import Family
@@ -47,10 +46,6 @@ EVERY = 3
 CHECKED = 0.06
 #: Number of instants added around a violation between instants.
 _AROUND = 9
-#: Every eighth instant first, then the others, so that collisions are detected before all distances are computed.
-_COARSE_FIRST = ((0,), (4,), (1, 2, 3, 5, 6, 7))
-#: Number of recent violations that are stored, in total and per motion: the next step often violates the same ones.
-_REMEMBERED, _EACH = 40, 4
 
 
 class Obstacles:
@@ -89,7 +84,6 @@ class Obstacles:
         self._bound = np.tile(self._unknown, (self._even, 1))
         self._least = collisions.required + self.pad
         self._certified: Array | None = None
-        self._broken: list[tuple[int, int]] = []  # instants and pairs of recent violations
         self.violation: Clearance | None = None
 
     def __call__(self, X: Array, weight: float) -> tuple[float, Push | None]:
@@ -104,30 +98,28 @@ class Obstacles:
         if not self.collisions.pairs:
             return 0.0, None
         q = self.grid.bases[0] @ X + self.grid.constant[0]
-        if self._repeats_violation(q):
-            return np.inf, None
         self._bound -= np.abs(q - self._last) @ self._arms
         self._last = q
         reach, every = self._reach(weight)
         watched = (np.arange(len(q)) % every == 0) | (np.arange(len(q)) >= self._even)
         spans = np.where(watched[:, None], reach, np.minimum(reach, RANGE))
         rows, pairs = np.nonzero(self._bound < self._least + spans)
-        if not len(rows):
-            return 0.0, None
         used, where = np.unique(rows, return_inverse=True)
         poses = self.collisions.kinematics.evaluate(q[used])
         span = spans[rows, pairs]
         rough = self.collisions.rough(poses, where, pairs)
         self._bound[rows, pairs] = rough
         near = np.flatnonzero(rough < self._least[pairs] + span)
-        contacts = []
-        for phases in _COARSE_FIRST:
-            some = near[np.isin(rows[near] % 8, phases)]
-            measured = self._measure(poses, where[some], rows[some], pairs[some], span[some])
-            if measured is None:
-                return np.inf, None
-            contacts.append(measured)
-        instants, span, s, by_distance = (np.concatenate(x) for x in zip(*contacts, strict=True))
+        rows, pairs, where, span = rows[near], pairs[near], where[near], span[near]
+        within = float((self._least[pairs] + span).max(initial=0.0))
+        distance, first, second = self.collisions.exact(poses, where, pairs, within)
+        self._bound[rows, pairs] = distance
+        margin = distance - self._least[pairs]
+        if not margin.min(initial=np.inf) > 0:
+            return np.inf, None
+        close = np.flatnonzero(margin < span)
+        instants, span, s = rows[close], span[close], margin[close] / span[close]
+        by_distance = self.collisions.gradients(poses, where[close], pairs[close], first[close], second[close], distance[close])
         if weight == 0 or not len(s):
             return 0.0, None
         share, basis = HEAVIER * weight / len(q), self.grid.bases[0]
@@ -184,34 +176,3 @@ class Obstacles:
     def _margin(self, pose: Array) -> Array:
         """Distances less those that are required, shape (P,) [m]."""
         return self.collisions.distances(pose)[0] - self._least if self.collisions.pairs else np.zeros(0)
-
-    def _repeats_violation(self, q: Array) -> bool:
-        """Whether one of the recent violations occurs again, which is a quick test."""
-        if not self._broken:
-            return False
-        rows, pairs = np.array(self._broken, dtype=np.intp).T
-        used, where = np.unique(rows, return_inverse=True)
-        distance = self.collisions.exact(self.collisions.kinematics.evaluate(q[used]), where, pairs, -np.inf)[0]
-        return bool((distance <= self._least[pairs]).any())
-
-    def _measure(
-        self, poses: Poses, where: IntArray, rows: IntArray, pairs: IntArray, span: Array
-    ) -> tuple[IntArray, Array, Array, Array] | None:
-        """Computes distances; None if one is violated.
-
-        Returns:
-            Of those within the barrier range: instants, range [m] and margin as a fraction of it, shapes (M,), and gradients
-            with respect to the joints, shape (M, n).
-        """
-        distance, first, second = self.collisions.exact(
-            poses, where, pairs, float((self._least[pairs] + span).max(initial=0.0))
-        )
-        self._bound[rows, pairs] = distance
-        margin = distance - self._least[pairs]
-        if not margin.min(initial=np.inf) > 0:
-            new = [(int(rows[k]), int(pairs[k])) for k in np.argsort(margin)[:_EACH].tolist() if margin[k] <= 0]
-            self._broken = list(dict.fromkeys([*new, *self._broken]))[:_REMEMBERED]
-            return None
-        close = np.flatnonzero(margin < span)
-        by_distance = self.collisions.gradients(poses, where[close], pairs[close], first[close], second[close], distance[close])
-        return rows[close], span[close], margin[close] / span[close], by_distance

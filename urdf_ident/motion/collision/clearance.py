@@ -52,7 +52,13 @@ class SpeedBounds(ReadOnly):
         count, n = len(collisions.pairs), kinematics.n
         arms, linear, square = np.zeros((count, n)), np.zeros((count, n)), np.zeros((count, n, n))
         for p in range(count):
-            chain, on_a, on_b = pair_levers(collisions, p, stroke)
+            pair, bodies = collisions.pairs[p], collisions.bodies[p]
+            reaches = [0.0 if collisions.tool is None else float(np.linalg.norm(collisions.tool[1])), np.inf]
+            if pair.second >= 0:
+                reaches = [collisions.solids[k].reach for k in (pair.first, pair.second)]
+            # lever arms of points of the first and of the second solid in any configuration [m; 1 for prismatic joints]
+            on_a, on_b = (kinematics.lever_arms(body, size, stroke) for body, size in zip(bodies, reaches, strict=True))
+            chain = kinematics.chain(*bodies)
             arms[p, chain] = np.minimum(on_a, on_b)[chain]
             if on_a[chain].sum() < on_b[chain].sum():  # points of the first body, relative to the second
                 chain, lever = chain[::-1], on_a
@@ -73,26 +79,6 @@ class SpeedBounds(ReadOnly):
             a: Largest joint accelerations, shape (N, n) [rad/s² or m/s²].
         """
         return v @ self.arms.T, a @ self.linear.T + np.einsum("mj,pjk,mk->mp", v, self.square, v, optimize=True)
-
-
-def pair_levers(collisions: Collisions, p: int, stroke: Array) -> tuple[list[int], Array, Array]:
-    """Bounds the lever arms of the points of a pair's two solids in any configuration.
-
-    Args:
-        p: Index of the pair.
-        stroke: Largest ``|q|`` of prismatic joints of the tree, shape (n_bodies,) [m].
-
-    Returns:
-        The joints of the tree between the two, from the first to the second, and the lever arm of every joint on the first and
-        on the second, shape (n_bodies,) [m; 1 for prismatic joints].
-    """
-    kinematics, pair, bodies = collisions.kinematics, collisions.pairs[p], collisions.bodies[p]
-    if pair.second >= 0:
-        reaches = [collisions.solids[k].reach for k in (pair.first, pair.second)]
-    else:
-        reaches = [float(np.linalg.norm(collisions.tool[1])) if collisions.tool else 0.0, np.inf]
-    on_a, on_b = (kinematics.lever_arms(body, size, stroke) for body, size in zip(bodies, reaches, strict=True))
-    return kinematics.chain(*bodies), on_a, on_b
 
 
 #: Instants between which distances are first bounded [s].

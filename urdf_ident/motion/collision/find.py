@@ -36,16 +36,15 @@ def find_collisions(
     """Finds the pairs that can collide.
 
     Excluded are: links of one body, links of neighbouring bodies, pairs that are allowed to touch, pairs of links that
-    touch in nearly all configurations (their shapes overlap by design), a first moving link mounted on an object, pairs at
-    constant distance, and pairs with two revolute joints between them that provably never come too close. Touching is
-    decided independently of the clearance: a clearance that cannot be kept is an error.
+    touch in nearly all configurations (their shapes overlap by design), a first moving link mounted on an object, and pairs at
+    constant distance. Touching is decided independently of the clearance: a clearance that cannot be kept is an error.
 
     Args:
         robot: The robot.
         world: Its surroundings; none if None.
         clearance: Smallest distance allowed [m]; if None, the world's, or else 10 mm, but at most 1 % of the robot's reach.
         allow: More pairs of names that may touch.
-        prune: If False, pairs that are always, or provably never, too close are kept.
+        prune: If False, pairs that are always too close are kept.
 
     Returns:
         The pairs to check.
