@@ -5,15 +5,17 @@ from __future__ import annotations
 import inspect
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 import urdf_ident as ui
 
-from .experiment import JOINTS, LOAD, done, motion, torque, true_parameters
+from .experiment import JOINTS, LOAD, done, motion, regressor, torque, true_parameters
 from .test_wrong_use import COMMANDS
 
 #: Command → the public names that do its work.
@@ -209,3 +211,99 @@ def test_a_fleet_from_python(cell: Path, tmp_path: Path) -> None:
     found = ui.fleet(cell / "arm.urdf", folders, tmp_path / "out", config=tmp_path / "simple.yaml")
     assert not found.failed
     assert not any(robot["stands_out"] for robot in found.as_dict()["robots"])
+
+
+def test_every_public_name_is_used_here() -> None:
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    assert [name for name in ui.__all__ if name != "__version__" and not re.search(rf"\bui\.{name}\b", texts)] == []
+
+
+def test_base_parameters_and_segments_give_the_torque_of_the_true_robot(simple: ui.Identification, cell: Path) -> None:
+    """Pinocchio's columns times the true parameters: the base columns alone give the same."""
+    base, model = simple.model.base(), simple.model
+    assert isinstance(base, ui.BaseParameters)
+    truth = np.array([true_parameters()[name] for name in model.names])
+    laws = [ui.friction.Viscous(), ui.friction.Coulomb(), ui.friction.Offset()]
+    t, q, v, a = motion(12, seconds=2.0)
+    robot = ui.DynamicModel(ui.Robot.from_urdf(cell / "true.urdf"), friction=laws, rotor_inertia=True)
+    names = {name: k for k, name in enumerate(true_parameters())}
+    columns = regressor(q, v, a)[:, [names[name] for name in robot.names]]
+    torques = (columns[:, base.independent] @ base.of(truth)).reshape(-1, 3)
+    assert torques == pytest.approx(torque(q, v, a), abs=1e-9)
+    along = robot.torque_along(truth, ui.Segment("motion", t[0], 100.0, q, v, a))
+    assert along == pytest.approx(torques, abs=0.05 * float(np.abs(torques).max()))  # another width of the sign
+
+
+def test_a_drive_turns_currents_into_torques(robot: ui.Robot, logs: list[ui.Recording], simple: ui.Identification) -> None:
+    constants = np.array([11.0, 7.0, 5.0])
+    drive = ui.Drive.build(3, gain=constants)
+    model = ui.DynamicModel(robot, drive=drive, friction=["viscous", "coulomb", "offset"], rotor_inertia=True)
+    currents = [
+        ui.Recording.from_arrays(log.time, log.position, log.effort / constants, joints=robot, effort_unit="A", name=log.name)
+        for log in logs[:2]
+    ]
+    assert ui.identify(model, currents).theta == pytest.approx(simple.theta, rel=1e-6, abs=1e-6)
+
+
+def test_an_elastic_model_has_springs_and_needs_gear_ratios(robot: ui.Robot) -> None:
+    model = ui.ElasticModel(robot, drive=ui.Drive.build(3, reduction=[50.0, 80.0, 100.0]), friction=["viscous", "coulomb"])
+    assert {f"K_{joint}" for joint in JOINTS} <= set(model.names)
+    with pytest.raises(ui.errors.ModelError, match="gear"):
+        ui.ElasticModel(robot, drive=None)
+
+
+def test_a_remedy_is_settings_that_mend_the_log(robot: ui.Robot, cell: Path, simple: ui.Identification) -> None:
+    """Positions in degrees: the settings of the remedy, applied, give the result of the log in radians."""
+    log = ui.read_recording(cell / "run1.csv", robot)
+    table = np.column_stack([log.time, np.degrees(log.position), log.effort])
+    header = ",".join(["t", *(f"q_{joint}" for joint in JOINTS), *(f"tau_{joint}" for joint in JOINTS)])
+    np.savetxt(cell / "degrees.csv", table, delimiter=",", header=header, comments="")
+    remedies = [
+        judgement.remedy for judgement in ui.inspect(robot, [ui.read_recording(cell / "degrees.csv", robot)]).verdict.judgements
+    ]
+    assert all(isinstance(remedy, ui.Remedy) for remedy in remedies if remedy is not None)
+    assert any(remedy.settings.get("log.units.position") == "deg" for remedy in remedies if remedy is not None)
+
+
+def test_logs_and_settings_are_found_as_the_command_line_finds_them(cell: Path, tmp_path: Path, robot: ui.Robot) -> None:
+    for k in (1, 2):
+        (tmp_path / f"run{k}.csv").write_bytes((cell / f"run{k}.csv").read_bytes())
+    (tmp_path / "project.yaml").write_text("model: {friction: [viscous]}\nsignals: {cutoff: 5}\n")
+    sources = ui.expand_logs([tmp_path / "run*.csv"])
+    assert [source.name for source in sources] == ["run1", "run2"]
+    assert all(ui.read_recording(source, robot).joints == JOINTS for source in sources)
+    project, folder = ui.load_project(tmp_path / "project.yaml", lock={"j3": 0.5})
+    assert project.model.friction == ["viscous"]
+    assert project.robot.lock == {"j3": 0.5}
+    assert folder == tmp_path
+    assert ui.load_project(None)[0] == ui.Project()
+
+
+def test_a_table_is_kept_clear_of(tmp_path: Path) -> None:
+    """A design beside a table; MuJoCo is not asked here (test_obstacles.py): heights by Pinocchio's kinematics are."""
+    (tmp_path / "world.yaml").write_text("clearance: 0.02\nobjects: {table: {plane: [0, 0, 1], offset: -0.3}}\n")
+    robot = ui.Robot.from_urdf(ui.robot_path("generic_6axis"))
+    collisions = ui.find_collisions(robot, ui.read_world(tmp_path / "world.yaml"))
+    assert isinstance(collisions, ui.Collisions)
+    model = ui.DynamicModel(robot, friction=["viscous", "coulomb"])
+    design = ui.design_excitation(model, duration=6.0, harmonics=3, budget=1.0, seed=0, collisions=collisions)
+    assert isinstance(design, ui.Design)
+    q, _, _ = design.trajectory.evaluate(np.linspace(0.0, design.trajectory.duration, 200))
+    data = robot.model.createData()
+    heights = []
+    for pose in q:
+        pin.forwardKinematics(robot.model, data, pose)
+        heights.append(data.oMi[robot.model.njoints - 1].translation[2])
+    assert min(heights) > -0.3 + 0.02
+    assert (collisions.distances(q[:5]) >= 0.02).all()
+
+
+def test_runs_at_constant_speed_go_both_ways(robot: ui.Robot) -> None:
+    experiment = ui.bidirectional_experiment(ui.Limits.from_robot(robot), count=4, cruise=0.4)
+    t = np.arange(0.0, experiment.trajectory.duration, 0.005)
+    _, v, a = experiment.trajectory.evaluate(t)
+    for j, joint in enumerate(JOINTS):
+        steady = v[(np.abs(a[:, j]) < 1e-9) & (np.abs(v[:, j]) > 1e-6), j]
+        for speed in experiment.speeds[joint]:
+            for sign in (1.0, -1.0):
+                assert (np.abs(steady - sign * speed) < 1e-6).sum() * 0.005 > 0.3, (joint, sign * speed)
