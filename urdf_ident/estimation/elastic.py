@@ -141,9 +141,9 @@ def resolved_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[
     best: list[Deflection] = []
     for log in logs:
         recording = log.report.recording
-        found = deflections(recording, log.segments, model.drive, step=model.encoder_step, least=model.least_counts)
-        check_springs(recording, log.segments, found, model.drive)
-        best = [max(pair, key=lambda item: item.counts) for pair in zip(best or found, found, strict=True)]
+        in_log = deflections(recording, log.segments, model.drive, step=model.encoder_step, least=model.least_counts)
+        check_springs(recording, log.segments, in_log, model.drive)
+        best = [max(pair, key=lambda deflection: deflection.counts) for pair in zip(best or in_log, in_log, strict=True)]
     hidden = [item for item in best if not item.seen]
     notes = [
         f"the stiffness of '{item.joint}' is not seen: its spring moves {item.counts:.2g} encoder counts "

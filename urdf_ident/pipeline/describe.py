@@ -50,25 +50,25 @@ def describe(sources: Sequence[LogSource], project: Project, robot: Robot, urdf:
     Raises:
         LogError: See :func:`describe_log`; or the logs cannot be read with the description.
     """
-    found, name = describe_log(sources[0], robot, project), sources[0].name
-    recognised, found = found, found and replace(found, gravity=None)
+    description, name = describe_log(sources[0], robot, project), sources[0].name
+    recognised, description = description, description and replace(description, gravity=None)
     logs: tuple[list[Recording], list[LeftOut]] | None = None
     for _ in range(_ROUNDS):
-        text = project_text(found, project, robot, urdf, name)
+        text = project_text(description, project, robot, urdf, name)
         written = parse_project(yaml.safe_load(text))
         mounted = written.build_robot(urdf)
         written.build_model(mounted)
         logs = logs or read_readable(sources, mounted, written.log, skip=True)  # gravity and gains are no matter of reading
         inspection = inspect(mounted, logs[0], project=written, unreadable=logs[1])
-        better = found and _corrected(found, recognised, inspection, written, mounted)
-        if better == found:
+        better = description and _corrected(description, recognised, inspection, written, mounted)
+        if better == description:
             break
-        found = better
+        description = better
     return text, inspection
 
 
 def _corrected(
-    found: LogDescription, recognised: LogDescription | None, inspection: Inspection, project: Project, robot: Robot
+    description: LogDescription, recognised: LogDescription | None, inspection: Inspection, project: Project, robot: Robot
 ) -> LogDescription:
     """A description with what an inspection that uses it says of the direction of gravity, and of gains that are guesses.
 
@@ -79,18 +79,23 @@ def _corrected(
     """
     findings = [finding for log in inspection.logs for finding in log["findings"]]
     if recognised is not None and any(finding["id"] == str(Id.CONSTANTS_UNKNOWN) for finding in findings):
-        return replace(found, gravity=recognised.gravity)
+        return replace(description, gravity=recognised.gravity)
     decided = [finding for finding in findings if finding["id"] in (Id.GRAVITY_DIRECTION, Id.EFFORT_SCALE)]
     settings = {key: value for finding in decided for key, value in finding["settings"].items()}
     vector, gain = settings.get("robot.gravity"), settings.get("drive.gain")
     if vector is not None:
         stated = [round(float(value), 4) for value in vector]
-        found = replace(found, gravity=Recognised(stated, "certain", "the efforts of the logs fit it"))
-    if gain is not None and found.gain is not None and found.gain.certainty == "guess" and isinstance(found.gain.value, list):
+        description = replace(description, gravity=Recognised(stated, "certain", "the efforts of the logs fit it"))
+    if (
+        gain is not None
+        and description.gain is not None
+        and description.gain.certainty == "guess"
+        and isinstance(description.gain.value, list)
+    ):
         values = project.with_settings({"drive.gain": gain}, robot).drive.gain
-        reason = f"{found.gain.reason}; {', '.join(gain['multiply'])}: from the efforts of the other joints"
-        found = replace(found, gain=Recognised([float(f"{value:.4g}") for value in values], "guess", reason))  # type: ignore[union-attr]
-    return found
+        reason = f"{description.gain.reason}; {', '.join(gain['multiply'])}: from the efforts of the other joints"
+        description = replace(description, gain=Recognised([float(f"{value:.4g}") for value in values], "guess", reason))  # type: ignore[union-attr]
+    return description
 
 
 def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescription | None:

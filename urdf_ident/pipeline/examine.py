@@ -106,8 +106,10 @@ def with_contradictions(
         reduction: Matrix from joint to motor velocities, shape (n, n), or None if every motor drives one joint.
     """
     logs = with_automatic(logs, config)
-    found = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction)
-    stated = [[_at_rate(judged, log.examined.rate) for judged in findings] for log, findings in zip(logs, found, strict=True)]
+    contradictions = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction)
+    stated = [
+        [_at_rate(judged, log.examined.rate) for judged in findings] for log, findings in zip(logs, contradictions, strict=True)
+    ]
     return _with_findings(logs, [suspecting_payload(log.payload, some) for log, some in zip(logs, stated, strict=True)])
 
 

@@ -51,8 +51,8 @@ def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) 
         ident = _load_for(robot, str(truth))
         rotor, friction = rotors_and_friction(ident.model, ident.theta)
         return RigidPlant.create(robot, theta=ident.theta[: ident.model.n_inertial], rotor_inertia=rotor, friction=friction)
-    found = urdf_truth(robot) if truth is None else read_truth(truth, robot)
-    return RigidPlant.create(robot, rotor_inertia=found.rotor, friction=found.friction)
+    joints = urdf_truth(robot) if truth is None else read_truth(truth, robot)
+    return RigidPlant.create(robot, rotor_inertia=joints.rotor, friction=joints.friction)
 
 
 def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None) -> tuple[str, ...]:
@@ -71,11 +71,11 @@ def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None)
         return urdf_truth(robot).notes if project.model.elastic is None else ()
     if str(truth).endswith(".json"):
         return ()
-    found = read_truth(truth, robot)
-    if found.stiffness is None or project.model.elastic is not None:
-        return found.notes
+    joints = read_truth(truth, robot)
+    if joints.stiffness is None or project.model.elastic is not None:
+        return joints.notes
     rigid = "the truth's stiffness is left out, joints are rigid; `model: {elastic: true}` simulates springs and both encoders"
-    return (*found.notes, rigid)
+    return (*joints.notes, rigid)
 
 
 def simulate(
@@ -154,19 +154,19 @@ def _elastic_plant(robot: Robot, truth: str | Path | None, project: Project) -> 
         )
     if str(truth).endswith(".json"):
         return _of_result(truth, robot, drive)
-    found = read_truth(truth, robot)
+    joints = read_truth(truth, robot)
     where = str(truth)
-    if found.stiffness is None:
+    if joints.stiffness is None:
         raise _no_stiffness(where, robot)
-    rotor = _rotors(found, drive, robot, where)
-    friction = replace(found.friction, reduction=np.diag(drive.ratio))  # friction acts at the motors, after the gear
+    rotor = _rotors(joints, drive, robot, where)
+    friction = replace(joints.friction, reduction=np.diag(drive.ratio))  # friction acts at the motors, after the gear
     return ElasticPlant(
         robot,
-        stiffness=found.stiffness,
+        stiffness=joints.stiffness,
         rotor_inertia=rotor,
         ratio=drive.ratio,
         geared=drive.geared,
-        damping=found.spring_damping,
+        damping=joints.spring_damping,
         friction=MotorFriction(friction),
     )
 

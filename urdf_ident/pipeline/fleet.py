@@ -32,7 +32,7 @@ def robot_folders(arguments: Sequence[str]) -> dict[str, Path]:
     Raises:
         LogError: No folder matches an argument, or two folders have the same name.
     """
-    found: dict[str, Path] = {}
+    folder_of: dict[str, Path] = {}
     for argument in arguments:
         paths = sorted(Path(name) for name in glob(argument)) if has_magic(argument) else [Path(argument)]
         folders = [path for path in paths if path.is_dir()]
@@ -40,10 +40,10 @@ def robot_folders(arguments: Sequence[str]) -> dict[str, Path]:
             raise LogError("no folder of a robot", where=argument, expected="a folder of logs for each robot")
         for folder in folders:
             name = folder.resolve().name
-            if name in found and found[name].resolve() != folder.resolve():
-                raise LogError("two robots have the same name", got=f"{found[name]}, {folder}", remedy="rename a folder")
-            found[name] = folder
-    return found
+            if name in folder_of and folder_of[name].resolve() != folder.resolve():
+                raise LogError("two robots have the same name", got=f"{folder_of[name]}, {folder}", remedy="rename a folder")
+            folder_of[name] = folder
+    return folder_of
 
 
 def fleet(
@@ -113,12 +113,12 @@ def _identified(
 def _copies(results: Mapping[str, Identification]) -> dict[str, str]:
     """Robots with a log of another robot, and which: as copies of it they would make the spread of the fleet too small."""
     owners: dict[str, str] = {}
-    found: dict[str, str] = {}
+    copies: dict[str, str] = {}
     for name, item in results.items():
         logs = {str(entry["sha256"]): str(entry["name"]) for entry in item.inputs if entry.get("sha256")}
         shared = next((digest for digest in logs if digest in owners), None)
         if shared is None:
             owners.update(dict.fromkeys(logs, name))
         else:
-            found[name] = f"its log {logs[shared]} is also a log of {owners[shared]}; give every robot its own logs"
-    return found
+            copies[name] = f"its log {logs[shared]} is also a log of {owners[shared]}; give every robot its own logs"
+    return copies

@@ -71,12 +71,12 @@ class Fit(ReadOnly):
     @cached_property
     def spread_covariance(self) -> Array:
         """The part of the covariance due to friction's spread between logs, shape (b, b); zero where it is unknown."""
-        found = np.zeros(self.covariance.shape)
+        covariance = np.zeros(self.covariance.shape)
         if self.changes is not None and self.changes.known:
             for columns, spread in zip(self.changes.columns, self.changes.spread, strict=True):
                 direction = self.base.projection[:, list(columns)].sum(axis=1)
-                found += spread**2 * np.outer(direction, direction)
-        return found
+                covariance += spread**2 * np.outer(direction, direction)
+        return covariance
 
     @property
     def dofs(self) -> Array:
@@ -126,8 +126,8 @@ class Fit(ReadOnly):
         if not changes.known:
             place = {int(index): row for row, index in enumerate(self.base.independent)}
             return replace(self, changes=replace(changes, mean_error=self.bse[[place[own[0]] for own in changes.columns]]))
-        found = replace(self, changes=changes)
-        added = found.spread_covariance
+        with_changes = replace(self, changes=changes)
+        added = with_changes.spread_covariance
         covariance, more = self.covariance + added, np.diag(added)
         dof = self.dofs
         for columns, own in zip(changes.columns, np.maximum(changes.spread_dof, 1.0), strict=True):
@@ -135,7 +135,7 @@ class Fit(ReadOnly):
             parts = np.diag(self.covariance)[rows] ** 2 / dof[rows] + more[rows] ** 2 / own  # Satterthwaite
             dof[rows] = np.diag(covariance)[rows] ** 2 / parts
         kind = f"{self.covariance_kind}; friction: for the next log, its spread between {len(changes.logs)} logs included"
-        return replace(found, covariance=covariance, error_dof=dof, covariance_kind=kind)
+        return replace(with_changes, covariance=covariance, error_dof=dof, covariance_kind=kind)
 
     @property
     def relative_percent(self) -> Array:
@@ -263,12 +263,12 @@ def fit_base(
     # The OLS residual of a group with little noise (an actuator row, for instance) contains errors due to the noisier groups;
     # after another iteration σ reflects the group's own noise.
     for _ in range(_ROUNDS):
-        found = {group: 1.0 / s for group, s in sigma.items()}
-        second = solve(statistics.stacked(found, base.independent), rows, reference)
-        before, sigma = sigma, group_sigma(statistics, base, second, found)
+        weights_now = {group: 1.0 / s for group, s in sigma.items()}
+        second = solve(statistics.stacked(weights_now, base.independent), rows, reference)
+        before, sigma = sigma, group_sigma(statistics, base, second, weights_now)
         if all(abs(sigma[group] / before[group] - 1.0) < _CONVERGED for group in sigma):
             break
-    return _fit(base, second, sigma, "wls", found)
+    return _fit(base, second, sigma, "wls", weights_now)
 
 
 def group_sigma(
@@ -293,9 +293,9 @@ def group_sigma(
         begin = len(layout.instruments)
         leverage = weight**2 * float(np.sum((R[:, begin : begin + len(layout.columns)] @ root[layout.columns]) ** 2))
         rows = statistics.rows[layout.group]
-        found = float(max(np.sqrt(squares / max(rows - leverage, 1.0)), SIGMA_FLOOR * efforts[layout.group]))
+        deviation = float(max(np.sqrt(squares / max(rows - leverage, 1.0)), SIGMA_FLOOR * efforts[layout.group]))
         without_effort = is_measured(layout.group) and efforts[layout.group] <= least
-        sigma[layout.group] = found if found > 0 and not without_effort else 1.0  # a torque of zero has no scale
+        sigma[layout.group] = deviation if deviation > 0 and not without_effort else 1.0  # a torque of zero has no scale
     return sigma
 
 
@@ -383,15 +383,15 @@ def fit_ridge(statistics: StatisticSet, fit: Fit, prior: Prior) -> Fit:
     """
     mean, S = base_prior(fit.base, prior)
     data = statistics.stacked(fit.weights, fit.base.independent)
-    found = solve(np.vstack([data, np.column_stack([S, S @ mean])]), fit.rows + len(S), mean)
+    solution = solve(np.vstack([data, np.column_stack([S, S @ mean])]), fit.rows + len(S), mean)
     return replace(
         fit,
-        params=found.estimate,
-        covariance=found.covariance(1.0),
-        seen=found.seen,
+        params=solution.estimate,
+        covariance=solution.covariance(1.0),
+        seen=solution.seen,
         method="ridge",
         covariance_kind="posterior of independent residuals and the prior",
-        condition=found.condition,
+        condition=solution.condition,
     )
 
 

@@ -108,19 +108,19 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
     Raises:
         EstimationError: One motion with fewer than two blocks.
     """
-    found, blocks = motions(statistics), _blocks(statistics)
-    if _whole(statistics, found, blocks):
-        return {(log, block): name for name, logs in _groups(found) for log in logs for block in blocks[log]}
+    moves, blocks = motions(statistics), _blocks(statistics)
+    if _whole(statistics, moves, blocks):
+        return {(log, block): name for name, logs in _groups(moves) for log in logs for block in blocks[log]}
     k = min(TIME_FOLDS, *(len(own) for own in blocks.values())) if blocks else 0
     if k < 2:
         raise EstimationError("one log that is too short to be cut into folds", remedy="record longer, or more logs")
     fold = {}
-    for log, (begin, end) in (place for logs in found for place in spans(statistics, logs).items()):
+    for log, (begin, end) in (place for logs in moves for place in spans(statistics, logs).items()):
         for i, block in enumerate(blocks[log]):
             fold[log, block] = int(round(k * (begin + (end - begin) * i / len(blocks[log])), 9))  # before rounding errors
     if any(entry.repeats > 1 for entry in statistics.entries) or _column_in_one_fold(statistics, fold):
         fold = {(log, block): i % k for log, own in blocks.items() for i, block in enumerate(own)}
-    name = group_name(statistics.logs) if len(found) == 1 else "all logs"
+    name = group_name(statistics.logs) if len(moves) == 1 else "all logs"
     return {at: f"{name}[{part + 1}/{k}]" for at, part in fold.items()}
 
 
@@ -188,7 +188,7 @@ def independent_stretches(statistics: StatisticSet) -> tuple[tuple[tuple[str, in
         The (log, block) pairs of each stretch.
     """
     of_log = grouped((stretch[0][0], stretch) for stretch in statistics.stretches)
-    found: list[tuple[tuple[str, int], ...]] = []
+    stretches: list[tuple[tuple[str, int], ...]] = []
     for logs in motions(statistics):
         rows = [of_log[log] for log in logs]
         count = max(len(own) for own in rows)
@@ -196,8 +196,8 @@ def independent_stretches(statistics: StatisticSet) -> tuple[tuple[tuple[str, in
         for own in rows:
             for k, stretch in enumerate(own):
                 merged[k * count // len(own)] += stretch
-        found += [stretch for stretch in merged if stretch]
-    return tuple(found)
+        stretches += [stretch for stretch in merged if stretch]
+    return tuple(stretches)
 
 
 def _column_in_one_fold(statistics: StatisticSet, fold: Mapping[tuple[str, int], int]) -> bool:

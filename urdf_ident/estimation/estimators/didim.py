@@ -33,8 +33,8 @@ def didim(problem: EstimatorInput) -> Estimated:
         statistics = build_statistics(problem.model, clean)
         fit = refit(statistics)
         if fit.distance(params) < CONVERGED:
-            found, details = replace(fit, method="didim"), {"rounds": turn}
-            return Estimated(found, statistics, logs=clean, details=details, refit=refit, solved=statistics)
+            estimate, details = replace(fit, method="didim"), {"rounds": turn}
+            return Estimated(estimate, statistics, logs=clean, details=details, refit=refit, solved=statistics)
         params = fit.params
     raise EstimationError(
         "simulation and estimate do not converge",

@@ -229,8 +229,8 @@ def instrumental_variables(problem: EstimatorInput) -> Estimated:
         with_motion = [with_simulated(log, clean) for log, clean in zip(problem.logs, simulator(fit.params), strict=True)]
         instruments = build_statistics(problem.model, with_motion, rows=instrumented(problem.model))
         statistics = compliance_at(instruments, problem.model, base.embedded(fit.params))
-        found, before = fit_instrumental(statistics, base), fit
-        fit = found.fit
+        before = fit
+        fit, least_squares, hausman = fit_instrumental(statistics, base)
         if turn > 1 and fit.distance(before.params) < CONVERGED:
             break
     else:
@@ -241,14 +241,14 @@ def instrumental_variables(problem: EstimatorInput) -> Estimated:
         )
     plain = fit_base(problem.statistics, base, weights=fit.weights)
     largest = fit.distance(plain.params)
-    test = {**vars(found.test), "rejected": found.test.rejected, "largest": largest, "words": found.test.describe()}
-    size = f"; it moves by up to {largest:.2g} standard errors" if found.test.rejected else ""
+    test = {**vars(hausman), "rejected": hausman.rejected, "largest": largest, "words": hausman.describe()}
+    size = f"; it moves by up to {largest:.2g} standard errors" if hausman.rejected else ""
     return Estimated(
         fit,
         problem.statistics.shifted(base.embedded(fit.params - plain.params)),
-        f"as configured; {found.test.describe()}{size}",
+        f"as configured; {hausman.describe()}{size}",
         own_errors=True,
-        details={"rounds": turn, "hausman": test, "least_squares": found.least_squares.params.tolist()},
+        details={"rounds": turn, "hausman": test, "least_squares": least_squares.params.tolist()},
         refit=lambda part: fit_instrumental(part, base).fit,
         solved=statistics,
     )

@@ -127,16 +127,16 @@ def choose_weighting(
     model = model.unloaded()  # outliers are found without load-dependent friction too
     statistics = statistics or build_statistics(model, logs)
     first = fit_base(statistics, model.base())
-    found = find_outliers(model, first, logs)
-    if method == "auto" and not found.dominate:
+    outliers = find_outliers(model, first, logs)
+    if method == "auto" and not outliers.dominate:
         return SampleWeighting("auto", "no relevant outliers")
     try:
         weights = robust(EstimatorInput(model, logs, statistics, first, loss), converged=_ROUGHLY).weights
     except EstimationError as error:
         if method == "irls":
             raise
-        return SampleWeighting("wls", f"{found.describe()}; IRLS cannot help: {error}")
-    return SampleWeighting("irls", found.describe() if found.dominate and method == "auto" else "", weights)
+        return SampleWeighting("wls", f"{outliers.describe()}; IRLS cannot help: {error}")
+    return SampleWeighting("irls", outliers.describe() if outliers.dominate and method == "auto" else "", weights)
 
 
 def refine(weighting: SampleWeighting, problem: EstimatorInput, *, loop_known: bool = False) -> Estimated:
@@ -156,20 +156,20 @@ def refine(weighting: SampleWeighting, problem: EstimatorInput, *, loop_known: b
         except EstimationError as error:
             return replace(plain, why=f"{plain.why}; the first weights are kept: {error}", logs=())
     if name in ESTIMATORS:
-        found = ESTIMATORS[name](problem)
+        estimated = ESTIMATORS[name](problem)
         guessed = name in CLOSED_LOOP and not loop_known
         guess = "; the default controller was simulated: describe yours in simulation.controller" if guessed else ""
-        return replace(found, why=found.why + guess)
+        return replace(estimated, why=estimated.why + guess)
     targets = all(log.report.recording.position_target is not None for log in problem.logs)
     if name != "auto" or problem.loop is None or not loop_known or not targets:
         return plain
     try:
-        found = instrumental_variables(problem)
+        estimated = instrumental_variables(problem)
     except UrdfIdentError as error:  # for instance a friction law that the simulation lacks, or a payload
         return replace(plain, why=f"{plain.why}; whether noise on the motion biases it is not known: {error}")
-    test = found.details["hausman"]
+    test = estimated.details["hausman"]
     if test["rejected"] and test["largest"] > MATERIAL:  # least squares varies less, but its bias is material
-        return replace(found, why=found.why.removeprefix("as configured; "))
+        return replace(estimated, why=estimated.why.removeprefix("as configured; "))
     size = f", but moves it by {test['largest']:.2g} standard errors at most" if test["rejected"] else ""
     return replace(plain, why=f"{plain.why}; {test['words']}{size}", details={"hausman": test})
 

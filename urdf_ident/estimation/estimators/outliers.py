@@ -71,14 +71,14 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     parts, apart = ([pair[k] for pair in made] for k in (0, 1))
     segments = [segment for log in logs for segment in log.segments]
     torques = np.sqrt(sum(_squares(model, segment) for segment in segments) / sum(map(len, segments)))
-    steady, found = _between_reversals(model, segments), []
+    steady, by_group = _between_reversals(model, segments), []
     for group, residuals, away, torque in zip(model.groups, columns(parts), columns(apart), torques, strict=True):
         swift = steady & _away_from_reversals(model, group.joint, segments)
         outlying = np.abs(away[swift]) > FAR * positive(max(float(robust_scale(residuals)), LEAST * torque))
         squares = residuals[swift] ** 2
         power = (squares * outlying).sum() / positive(squares.sum())
-        found.append(Outliers(group.name, float(outlying.mean()) if len(outlying) else 0.0, float(power)))
-    return max(found, key=lambda outliers: outliers.power)
+        by_group.append(Outliers(group.name, float(outlying.mean()) if len(outlying) else 0.0, float(power)))
+    return max(by_group, key=lambda outliers: outliers.power)
 
 
 def _squares(model: DynamicModel, segment: Segment) -> Array:

@@ -273,10 +273,10 @@ class _Solved:
         if self.method == "joint":
             return solve(factor, rows + fit.rows, np.concatenate([fit.params, np.zeros(len(self.base) - self.b)]))
         rest = np.column_stack([factor[:, self.b : -1], factor[:, -1] - factor[:, : self.b] @ fit.params])
-        found = solve(rest, rows)
-        root = np.vstack([np.zeros((self.b, found.root.shape[1])), found.root])
-        seen = np.concatenate([np.zeros(self.b, dtype=bool), found.seen])
-        return replace(found, estimate=np.concatenate([fit.params, found.estimate]), root=root, seen=seen)
+        solution = solve(rest, rows)
+        root = np.vstack([np.zeros((self.b, solution.root.shape[1])), solution.root])
+        seen = np.concatenate([np.zeros(self.b, dtype=bool), solution.seen])
+        return replace(solution, estimate=np.concatenate([fit.params, solution.estimate]), root=root, seen=seen)
 
     @property
     def params(self) -> Array:

@@ -151,7 +151,7 @@ def _rows(
     model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload
 ) -> dict[tuple[str, int, int], Array]:
     """Factors of ``[W | w | I]`` on base parameters, per log, stretch of time and row group."""
-    found: dict[tuple[str, int, int], Array] = {}
+    factors: dict[tuple[str, int, int], Array] = {}
     for log in logs:
         row_filter, done = RowFilter(log.conditioned.factor), 0
         total = max(1, sum(row_filter.output_rows(len(segment)) for segment in log.segments))
@@ -169,10 +169,10 @@ def _rows(
                     wide = placed(part, np.append(base.place[group.columns], len(base) + 1), len(base) + 2)
                     wide[:, -2] = w[:, -1]
                     for k in np.unique(unit):
-                        stacked = np.vstack([found.get((log.name, int(k), g), wide[:0]), wide[unit == k]])
-                        found[log.name, int(k), g] = triangle(stacked) if len(stacked) > 4 * stacked.shape[1] else stacked
+                        stacked = np.vstack([factors.get((log.name, int(k), g), wide[:0]), wide[unit == k]])
+                        factors[log.name, int(k), g] = triangle(stacked) if len(stacked) > 4 * stacked.shape[1] else stacked
             done += row_filter.output_rows(len(segment))
-    return found
+    return factors
 
 
 def _started(rows: Mapping[int, Array]) -> Array:
@@ -272,5 +272,5 @@ def resolve_drive(
         )
     unit = model.unloaded().with_drive(without_constants(drive))
     prepared = prepare_logs(logs, model.robot, unit.drive, config or SignalConfig(), force=force)
-    found = drive_gains(unit, prepared, unit.base(), payload)
-    return replace(drive, gain=found.gain, gain_origin=found.describe(), gain_error=np.abs(found.std_error / found.gain))
+    gains = drive_gains(unit, prepared, unit.base(), payload)
+    return replace(drive, gain=gains.gain, gain_origin=gains.describe(), gain_error=np.abs(gains.std_error / gains.gain))

@@ -71,12 +71,12 @@ class Rests:
     def labels(self, segment: Segment, least: int) -> IntArray:
         """Returns the number of the rest that each sample belongs to, from 1; 0 in motion, shape (N, groups)."""
         slow = np.abs(segment.v @ self.turns.T) < self.speeds
-        found = np.zeros(slow.shape, dtype=np.intp)
-        for own, out in zip(slow.T, found.T, strict=True):
+        number_of_rest = np.zeros(slow.shape, dtype=np.intp)
+        for own, out in zip(slow.T, number_of_rest.T, strict=True):
             long = (run for run in runs(own) if run[1] - run[0] >= least)
             for number, (begin, end) in enumerate(long, 1):
                 out[begin:end] = number
-        return found
+        return number_of_rest
 
 
 def weigh_rests(
@@ -151,7 +151,7 @@ def _shortest(log: PreparedLog, segment: Segment) -> int:
 def _windows(model: DynamicModel, rests: Rests, log: PreparedLog) -> StatisticSet:
     """Statistic of one log with one row for each rest and for each window of motion, in row groups of their own."""
     layouts = [replace(own, group=own.group + state) for own in layouts_of(model) for state in ("", _AT_REST)]
-    found: dict[str, list[Array]] = {layout.group: [] for layout in layouts}
+    windows: dict[str, list[Array]] = {layout.group: [] for layout in layouts}
     for piece in row_pieces(model, [log], compact=True):
         least = _shortest(log, log.segments[piece.segment])
         size = max(1, round(least / piece.row_filter.factor))
@@ -161,9 +161,9 @@ def _windows(model: DynamicModel, rests: Rests, log: PreparedLog) -> StatisticSe
             for begin, end in itertools.pairwise(edges):
                 name, each_of = (group.name + _AT_REST, end - begin) if number[begin] else (group.name, size)
                 whole = rows[begin : end - (end - begin) % each_of].reshape(-1, each_of, rows.shape[1])
-                found[name].append(whole.mean(axis=1))
+                windows[name].append(whole.mean(axis=1))
     entries = []
     for layout, some in zip(layouts, np.repeat(np.array(model.compact), 2), strict=True):
-        rows = np.vstack([np.zeros((0, len(some.places) + 1)), *found[layout.group]])
+        rows = np.vstack([np.zeros((0, len(some.places) + 1)), *windows[layout.group]])
         entries.append(Statistic(log.name, 0, layout.group, triangle(rows), len(rows), expansion=layout.expansion))
     return StatisticSet(model.names, tuple(layouts), tuple(entries), model.fingerprint)

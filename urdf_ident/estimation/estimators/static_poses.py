@@ -201,12 +201,12 @@ def _weighted(fit: Fit, rows: _Rows) -> tuple[Solution, list[Array], list[float]
         apart = _SHARE * np.linalg.norm(levels * (1.0 - np.minimum(np.abs(shared), 1.0)), axis=1)
         firm = [*np.full(n, 1.0 / _SHARE), *(1.0 / np.hypot(1.0 / np.array(weights), apart))]
         prior = np.column_stack([np.zeros((own, 10)), np.diag(firm), np.zeros(own)])
-        found = solve(np.vstack([*(w * part for w, part in zip(weights, lean, strict=True)), prior]), total + own)
-        hats = [w * part[:, :-1] @ found.root for w, part in zip(weights, lean, strict=True)]
-        rests = [part[:, -1] - part[:, :-1] @ found.estimate for part in lean]
+        solution = solve(np.vstack([*(w * part for w, part in zip(weights, lean, strict=True)), prior]), total + own)
+        hats = [w * part[:, :-1] @ solution.root for w, part in zip(weights, lean, strict=True)]
+        rests = [part[:, -1] - part[:, :-1] @ solution.estimate for part in lean]
         sigma = [np.sqrt(rest @ rest / dof) for rest, dof in zip(rests, _free(hats), strict=True)]
-        weights, shared = [1.0 / max(float(value), 1e-9) for value in sigma], found.estimate[10 : 10 + n]
-    return found, lean, weights, hats
+        weights, shared = [1.0 / max(float(value), 1e-9) for value in sigma], solution.estimate[10 : 10 + n]
+    return solution, lean, weights, hats
 
 
 def _free(hats: Sequence[Array]) -> Array:
@@ -232,27 +232,27 @@ def _noise(root: Array, hats: Sequence[Array]) -> tuple[Array, Array]:
 
 def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[Array, PayloadFit]:
     fit = problem.fit
-    found, lean, weights, hats = _weighted(fit, rows)
-    if not found.seen[0]:
+    solution, lean, weights, hats = _weighted(fit, rows)
+    if not solution.seen[0]:
         raise EstimationError(
             "the weight of a body on this link turns no joint in these poses",
             remedy="poses in which gravity loads the joints before it, or another link",
         )
-    root = found.root[:10]
+    root = solution.root[:10]
     noise, dof = _noise(root, hats)
     stacked = np.vstack([w * part[:, :-1] for w, part in zip(weights, lean, strict=True)])
     known = np.flatnonzero(fit.seen)
     beta = np.vstack([w * part[:, known] for w, part in zip(weights, rows.known, strict=True)])
-    response = -root @ (found.root.T @ (stacked.T @ beta))
+    response = -root @ (solution.root.T @ (stacked.T @ beta))
     gains = np.zeros((10, 10))
     for w, part, error in zip(weights, lean, problem.gain_error, strict=True):
         mine = w * part[:, :-1]
-        move = root @ (found.root.T @ (mine.T @ (mine[:, :10] @ found.estimate[:10])))
+        move = root @ (solution.root.T @ (mine.T @ (mine[:, :10] @ solution.estimate[:10])))
         gains += error**2 * np.outer(move, move)
     information = np.vstack([w * part for w, part in zip(weights, rows.body, strict=True)])
-    params = np.where(found.seen[:10], found.estimate[:10], 0.0)
+    params = np.where(solution.seen[:10], solution.estimate[:10], 0.0)
     shares = {
-        f"share_at_rest_{joint}": (float(found.estimate[10 + j]), float(np.linalg.norm(found.root[10 + j])))
+        f"share_at_rest_{joint}": (float(solution.estimate[10 + j]), float(np.linalg.norm(solution.root[10 + j])))
         for j, joint in enumerate(poses.joints)
     }
     finished = PayloadFit(
@@ -261,7 +261,7 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[A
         noise,
         response @ fit.covariance[np.ix_(known, known)] @ response.T,
         gains,
-        found.seen[:10],
+        solution.seen[:10],
         dof,
         float(np.min(fit.dofs)),
         np.asarray(np.linalg.qr(information, mode="r")),

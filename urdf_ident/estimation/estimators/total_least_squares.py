@@ -89,15 +89,15 @@ def noisy_columns(
     squares = {group.name: np.zeros((len(base), len(base))) for group in model.groups}
     rows = dict.fromkeys(squares, 0)
     for log in logs:
-        found = log.conditioned
+        conditioned = log.conditioned
         recording = log.report.recording
-        q = high_frequency_noise(recording.position, found.rate, found.cutoff)
-        logged = found.velocity_source == "logged" and recording.velocity is not None
-        v = high_frequency_noise(recording.velocity, found.rate, found.cutoff) if logged else None  # type: ignore[arg-type]
+        q = high_frequency_noise(recording.position, conditioned.rate, conditioned.cutoff)
+        logged = conditioned.velocity_source == "logged" and recording.velocity is not None
+        v = high_frequency_noise(recording.velocity, conditioned.rate, conditioned.cutoff) if logged else None  # type: ignore[arg-type]
         levels.append(q)
-        row_filter = RowFilter(found.factor)
+        row_filter = RowFilter(conditioned.factor)
         for segment in log.segments:
-            moved = _with_noise(segment, q, v, found.cutoff, rng)
+            moved = _with_noise(segment, q, v, conditioned.cutoff, rng)
             pairs = zip(filtered_rows(model, segment, row_filter), filtered_rows(model, moved, row_filter), strict=True)
             for (_, exact), (_, noisy) in pairs:
                 for group, first, second in zip(model.groups, exact, noisy, strict=True):

@@ -128,9 +128,9 @@ class LoadSlopes:
             Three arrays per term, of shape (n,), (n,) and (N,).
         """
         model = self.model
-        found: list[tuple[Array, Array, Array]] = []
+        slopes: list[tuple[Array, Array, Array]] = []
         if not model.loaded:
-            return found
+            return slopes
         columns = model.term_columns(segment)
         reference = model.with_reference_torque(segment).reference_torque
         if reference is None:
@@ -141,5 +141,5 @@ class LoadSlopes:
                 torque = reference @ axis
                 column = columns[:, own.start - model.n_inertial]
                 slope = np.divide(column, torque, out=np.zeros_like(column), where=np.abs(torque) > 0)
-                found.append((model.drive.rate_weights(item.axis, item.side), axis, self.theta[own.start] * slope))
-        return found
+                slopes.append((model.drive.rate_weights(item.axis, item.side), axis, self.theta[own.start] * slope))
+        return slopes

@@ -112,14 +112,14 @@ def converge(
         current = model.with_reference(theta)
         statistics = (draft or build)(current)
         fit = estimate(statistics)
-        found = rigid_parameters(fit if prior is None else fit_ridge(statistics, fit, prior), model.n_inertial, prior)
-        changes.append(_change(statistics, fit, found, theta))
+        rigid = rigid_parameters(fit if prior is None else fit_ridge(statistics, fit, prior), model.n_inertial, prior)
+        changes.append(_change(statistics, fit, rigid, theta))
         if changes[-1] <= tolerance or len(changes) >= ROUNDS:
             if draft is not None:
                 statistics = build(current)
                 fit = estimate(statistics)
             return ConvergedFit(current, statistics, fit, build, estimate, tuple(changes), prior)
-        theta = found
+        theta = rigid
 
 
 def rigid_parameters(fit: Fit, n_inertial: int, prior: Prior | None = None) -> Array:

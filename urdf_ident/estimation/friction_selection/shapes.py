@@ -210,7 +210,7 @@ def _bounds(shape: Shape, speed: float, travel: float) -> tuple[float, float]:
 
 
 def _free_shapes(model: DynamicModel, motion: Sequence[Segment]) -> list[_Free]:
-    found = []
+    free = []
     for index, applied in enumerate(model.terms):
         for name in applied.term.free:
             joint = model.robot.joints[applied.axis]
@@ -227,8 +227,8 @@ def _free_shapes(model: DynamicModel, motion: Sequence[Segment]) -> list[_Free]:
                     f"'{name}' of '{applied.term.name}' cannot be found: the axis does not move", where=f"joint '{joint}'"
                 )
             (low, high), start = _bounds(applied.term.shapes[name], speed, travel), float(getattr(applied.term, name))
-            found.append(_Free(index, name, min(low, start) if start > 0 else low, max(high, start)))
-    return found
+            free.append(_Free(index, name, min(low, start) if start > 0 else low, max(high, start)))
+    return free
 
 
 def _with_shape(term: Term, name: str, value: float) -> Term | None:

@@ -35,7 +35,7 @@ def visible_springs(wide: WideModel, statistics: StatisticSet, weights: Mapping[
     groups = [layout.group for layout in statistics.layouts if layout.joint == axis]
     alone = {group: float(group in groups) for group in statistics.groups}
     effort = positive(float(np.sqrt(sum(statistics.effort_squares(group) for group in groups))))
-    found = {}
+    visible = {}
     for law in laws if offset is not None else ():
         if not law.law.conservative:
             continue
@@ -48,5 +48,5 @@ def visible_springs(wide: WideModel, statistics: StatisticSet, weights: Mapping[
         apart = orthogonal_part(own[:, moved], rigid, _CUT) / np.linalg.norm(varying[:, moved], axis=0)
         if np.linalg.svd(apart, compute_uv=False)[-1] >= DISTINCT:
             factor = statistics.stacked(alone, columns[-len(law.at) - 1 :])[:, :-1]
-            found[law.key] = orthogonal_part(factor[:, 1:], factor[:, :1]) / effort
-    return found
+            visible[law.key] = orthogonal_part(factor[:, 1:], factor[:, :1]) / effort
+    return visible

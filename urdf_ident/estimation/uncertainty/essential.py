@@ -137,8 +137,8 @@ def essential_parameters(
             theta[base.independent[kept]] = reduced(part, kept).estimate
             return theta
 
-        found = cross_validate(statistics, estimate)
-        return float(np.mean(found.group_rmse * np.array([weights[group] for group in found.groups])))
+        validation = cross_validate(statistics, estimate)
+        return float(np.mean(validation.group_rmse * np.array([weights[group] for group in validation.groups])))
 
     full, reference = reduced(statistics, every), held_out_error(every)
     enlarged = np.ones(len(base))  # ratio of the fit's errors to those for independent rows

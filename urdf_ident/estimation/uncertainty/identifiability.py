@@ -103,17 +103,17 @@ def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Iden
     """
     trials = [(item, standard_errors(motion_factor(model, base, item, {}, alone=True))) for item in simple_motions(model.robot)]
     motions = [_simplest(row, _own(model, base, row, trials))[0] for row in range(len(base))]
-    found = []
+    verdicts = []
     for k, name, kind, elsewhere in _by_kind(model, base):
         row = _rows_of(base, k)
         partners = tuple(other for other, _ in base.partners(k))
         if kind == NEVER:
-            found.append(Identifiability(name, LOST, (), None, note=elsewhere))
+            verdicts.append(Identifiability(name, LOST, (), None, note=elsewhere))
         elif kind == ALONE:
-            found.append(Identifiability(name, IDENTIFIABLE, (), None, motions[row[0]]))
+            verdicts.append(Identifiability(name, IDENTIFIABLE, (), None, motions[row[0]]))
         else:
-            found.append(Identifiability(name, COMBINATION, partners, None, motions[row[0]], f"shows the sum; {elsewhere}"))
-    return tuple(found)
+            verdicts.append(Identifiability(name, COMBINATION, partners, None, motions[row[0]], f"shows the sum; {elsewhere}"))
+    return tuple(verdicts)
 
 
 def verdicts(
@@ -133,19 +133,19 @@ def verdicts(
     error = fit.bse / size  # an insignificant estimate is no evidence of the magnitude
     known, nothing = error <= KNOWN, error > NOTHING
     advice = _advice(model, fit, factor, size, np.flatnonzero(~known), row_rate)
-    found = []
+    of_parameters = []
     for k, name, kind, elsewhere in _by_kind(model, base):
         if kind == NEVER:
-            found.append(Identifiability(name, LOST, (), np.inf, note=elsewhere))
+            of_parameters.append(Identifiability(name, LOST, (), np.inf, note=elsewhere))
             continue
         row = min(_rows_of(base, k), key=lambda r: error[r])
         partners = tuple(other for other, _ in base.partners(k))
         level = LOST if nothing[row] else WEAK if not known[row] else COMBINATION if partners else IDENTIFIABLE
         motion, gain = advice.get(row, ("", ""))
-        found.append(
+        of_parameters.append(
             Identifiability(name, level, partners, float(error[row]), motion, elsewhere if level == COMBINATION else gain)
         )
-    return tuple(found)
+    return tuple(of_parameters)
 
 
 def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, prior: Array, unsure: Array) -> Array:
@@ -156,7 +156,7 @@ def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, prior: Array, uns
         prior: Prior values, shape (p,).
         unsure: Their standard deviations, shape (p,).
     """
-    found = np.maximum(np.abs(base.of(prior)), np.sqrt(base.projection**2 @ unsure**2))
+    size = np.maximum(np.abs(base.of(prior)), np.sqrt(base.projection**2 @ unsure**2))
     symbols, units, owners = (
         np.array([getattr(model.parameters[k], key) for k in base.independent]) for key in ("symbol", "unit", "owner")
     )
@@ -167,14 +167,14 @@ def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, prior: Array, uns
             others = alike & fit.seen & (np.arange(len(base)) != row)
             values = fit.params[alike & sharp] if (alike & sharp).any() else fit.params[others]
             beside = np.abs(fit.params[(owners == owners[row]) & (units == units[row]) & sharp]).max(initial=0.0)
-            found[row] = max(rms(values) if len(values) else 0.0, _FRICTION_SHARE * beside)
-    return positive(found)
+            size[row] = max(rms(values) if len(values) else 0.0, _FRICTION_SHARE * beside)
+    return positive(size)
 
 
 def _by_kind(model: DynamicModel, base: BaseParameters) -> list[tuple[int, str, str, str]]:
     """Index, name and kind of every parameter, and what other than a motion could separate it."""
     tilted = model.tilted().base().kinds if model.is_rigid else base.kinds
-    found = []
+    listed = []
     for k, (name, kind) in enumerate(zip(base.names, base.kinds, strict=True)):
         text = ""
         if kind == NEVER:
@@ -189,8 +189,8 @@ def _by_kind(model: DynamicModel, base: BaseParameters) -> list[tuple[int, str, 
                 if tilted[k] == ALONE
                 else ("no motion separates it: that needs other data (a weighed link, a data sheet)")
             )
-        found.append((k, name, kind, text))
-    return found
+        listed.append((k, name, kind, text))
+    return listed
 
 
 def _rows_of(base: BaseParameters, k: int) -> list[int]:
@@ -230,20 +230,20 @@ def _advice(
     for item in simple_motions(model.robot):
         informed = np.sqrt(SECONDS * row_rate) * motion_factor(model, base, item, fit.weights)
         trials.append((item, inflation * standard_errors(informed if elastic else triangle(data, informed))))
-    found = {}
+    advice = {}
     for row in map(int, rows):
         enough = min(KNOWN * float(size[row]), 0.5 * float(fit.bse[row]))
         words, left = _simplest(row, _own(model, base, row, trials), _BESIDE, enough)
         before, after = float(fit.bse[row] / size[row]), float(left / size[row])
         instead = f" instead of {_percent(before)}" if np.isfinite(before) else ""
         if elastic or not np.isfinite(after):
-            found[row] = words, ""
+            advice[row] = words, ""
         elif after > NOTHING or after > before / _BESIDE:
             best = f"{SECONDS:g} s of the best simple motion ({words}) would leave {_percent(after)}{instead}"
-            found[row] = "", f"its torque is too small compared with the noise: {best}"
+            advice[row] = "", f"its torque is too small compared with the noise: {best}"
         else:
-            found[row] = words, f"{SECONDS:g} s of it would leave {_percent(after)}{instead}"
-    return found
+            advice[row] = words, f"{SECONDS:g} s of it would leave {_percent(after)}{instead}"
+    return advice
 
 
 def _percent(error: float) -> str:

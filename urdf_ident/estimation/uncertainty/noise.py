@@ -109,8 +109,8 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
         updated = power.copy()
         for g in range(groups):
             if scaled[g]:
-                found, best[g] = _fit_shapes(squares[g] / freedom[g], freedom[g] * (rows.count[g] > 0), shapes, power[g])
-                updated[g] = np.maximum(found, _LEAST_VARIANCE * start[g])
+                shape, best[g] = _fit_shapes(squares[g] / freedom[g], freedom[g] * (rows.count[g] > 0), shapes, power[g])
+                updated[g] = np.maximum(shape, _LEAST_VARIANCE * start[g])
         change = float(np.abs(np.log(updated / power)).max())
         power = updated if turn < ROUNDS // 2 else np.sqrt(updated * power)  # damping, as two estimates may alternate
         if change < TOLERANCE:

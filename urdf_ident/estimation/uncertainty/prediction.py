@@ -112,13 +112,13 @@ class HeldOutResidual(ReadOnly):
         if not 0 < alpha < 1:
             raise ModelError("alpha is not between 0 and 1", got=alpha, expected="0.05 for 95 %")
         speed = np.abs(v)
-        found = np.empty(speed.shape)
+        half_width = np.empty(speed.shape)
         level = min((1 - alpha) * (1 + 1 / self.blocks), LEVELS[-1])
         for j, (edges, table) in enumerate(zip(self.edges, self.quantiles, strict=True)):
             at = np.array([np.interp(level, (0.0, *LEVELS), (0.0, *row)) for row in table])
-            found[:, j] = at[_classes(edges, speed[:, j], np.abs(a[:, j]), self.band)]
+            half_width[:, j] = at[_classes(edges, speed[:, j], np.abs(a[:, j]), self.band)]
         beyond = np.where(self.top > 0, speed / np.where(self.top > 0, self.top, 1.0), 1.0)
-        return np.asarray(found * np.maximum(beyond, 1.0))
+        return np.asarray(half_width * np.maximum(beyond, 1.0))
 
 
 #: Torque predicted by parameters estimated without its fold, per log and segment, shape (N, n) each [N·m or N].
@@ -172,7 +172,7 @@ def held_out_residual(
         kind, every = _classes(edges[-1], speed, turn, band), np.quantile(own, LEVELS)
         table = [own[kind == k] for k in range(len(edges[-1]) + 1)]  # a class with few samples has those of all samples
         quantiles.append([_quantiles(some) if len(some) >= _FEWEST else every for some in table])
-    found = HeldOutResidual(
+    residual = HeldOutResidual(
         band,
         np.array(edges),
         np.array(top),
@@ -184,7 +184,7 @@ def held_out_residual(
         unlimited=None if unlimited is None else size(errors(unlimited.torque(model, logs))) / total,
         period=1.0 / min(part.rate for part in shown),
     )
-    return found, torque
+    return residual, torque
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,9 +76,9 @@ def choose_prediction_band(
         pass
     best_of((best - 0.5, best + 0.5))
     tried = sorted(squares)
-    found = np.array([squares[x] for x in tried])
-    best, plain = chosen(found, tried.index(0.0)), tried.index(0.0)
-    mean, scale = np.sqrt(found.mean(axis=1)).mean(axis=1), 2.0 ** tried[best]
+    errors_of_tried = np.array([squares[x] for x in tried])
+    best, plain = chosen(errors_of_tried, tried.index(0.0)), tried.index(0.0)
+    mean, scale = np.sqrt(errors_of_tried.mean(axis=1)).mean(axis=1), 2.0 ** tried[best]
     parts = f"{len(held.folds)} held-out parts"
     why = f"that of each log's spectrum: no other is better on {parts} by more than its error"
     if best != plain:
@@ -118,7 +118,7 @@ def _squares(
 ) -> Array:
     """Summed squared errors of one log behind each cut-off, shape (cutoffs, folds, n)."""
     prepared, owner, cutoffs = log
-    found = np.zeros((len(cutoffs), theta.shape[1], model.n))
+    squares = np.zeros((len(cutoffs), theta.shape[1], model.n))
     for k, cutoff in enumerate(cutoffs):
         begin = 0
         for part in in_band(prepared, replace(config, cutoff=cutoff)).segments:
@@ -126,5 +126,5 @@ def _squares(
             begin += len(part)
             error = lowpass(part.total - model.torque_by_sample(theta, of, part), part.rate, band) ** 2
             for fold in np.unique(of):
-                found[k, fold] += error[of == fold].sum(axis=0)
-    return found
+                squares[k, fold] += error[of == fold].sum(axis=0)
+    return squares

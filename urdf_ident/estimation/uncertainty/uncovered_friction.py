@@ -33,14 +33,14 @@ def seen_speeds(v: Sequence[Array]) -> Array:
         0.5 and 99.5 % quantiles of |v| backwards and forwards, shape (n, 2, 2) [rad/s or m/s]; zeros for a direction in
         which the joint hardly moved.
     """
-    found = np.zeros((v[0].shape[1], 2, 2))
+    ranges = np.zeros((v[0].shape[1], 2, 2))
     for j, speed in enumerate(columns(v)):
         for side, sign in enumerate((-1.0, 1.0)):
             own = sign * speed[sign * speed > 0]
             if len(own):
-                found[j, side] = np.quantile(own, (0.005, 0.995))
-        found[j, found[j, :, 1] <= _SEEN * found[j, :, 1].max()] = 0.0
-    return found
+                ranges[j, side] = np.quantile(own, (0.005, 0.995))
+        ranges[j, ranges[j, :, 1] <= _SEEN * ranges[j, :, 1].max()] = 0.0
+    return ranges
 
 
 def covered_speeds(ranges: Sequence[Array]) -> Array:
@@ -122,11 +122,11 @@ def building_friction(model: DynamicModel, theta: Array) -> Array:
     Returns:
         Shape (n,) [N·m or N]: twice this friction, which may still have the value of the direction before.
     """
-    found = np.zeros(model.n)
+    uncertainty = np.zeros(model.n)
     for (axis, side), laws in sliders(model).items():
         share = np.abs(model.drive.rate_weights(axis, side))
-        found += 2.0 * share * sum(abs(float(theta[first])) for first, law in laws if isinstance(law, Relaxing))
-    return found
+        uncertainty += 2.0 * share * sum(abs(float(theta[first])) for first, law in laws if isinstance(law, Relaxing))
+    return uncertainty
 
 
 def _step_response(band: float) -> tuple[Array, Array]:

@@ -41,15 +41,15 @@ def varying(model: DynamicModel) -> tuple[Varying, ...]:
     Returns:
         The parameters, in the order of theta.
     """
-    found: dict[tuple[int, str, str], Varying] = {}
+    by_kind: dict[tuple[int, str, str], Varying] = {}
     for item, places in model.placed_terms:
         if isinstance(item.term, Law):
             kinds = item.term.changing
             symbols = enumerate(item.term.symbols, places.start)
             for kind, columns in grouped((kinds[symbol], k) for k, symbol in symbols if symbol in kinds).items():
                 entry = Varying(model.names[columns[0]], item.axis, kind, tuple(columns))
-                found.setdefault((item.axis, item.side, kind), entry)
-    return tuple(sorted(found.values(), key=lambda entry: entry.columns))
+                by_kind.setdefault((item.axis, item.side, kind), entry)
+    return tuple(sorted(by_kind.values(), key=lambda entry: entry.columns))
 
 
 #: Drift within a log, or friction that differs between logs, is reported if the difference is this many standard errors; a
@@ -182,11 +182,11 @@ class FrictionChanges(ReadOnly):
             speed: Usual speeds of the joints, shape (n,) [rad/s or m/s].
             load: Their usual loads, shape (n,) [N·m or N].
         """
-        found = self._absurd(speed, load) + self._bodies()
+        notes = self._absurd(speed, load) + self._bodies()
         if not self.known:
-            found.append("friction between logs: unknown from a single log; record another one on another day")
-        found += self._drifting()
-        return found
+            notes.append("friction between logs: unknown from a single log; record another one on another day")
+        notes += self._drifting()
+        return notes
 
     def _absurd(self, speed: Array, load: Array) -> list[str]:
         """Notes friction that differs by more than is plausible for one robot, and between which logs.
@@ -215,7 +215,7 @@ class FrictionChanges(ReadOnly):
         """Notes payloads that only some logs carry."""
         if self.carried is None:
             return []
-        found = []
+        notes = []
         for k, name in enumerate(self.carriers):
             if not name.startswith("m_"):
                 continue
@@ -224,11 +224,11 @@ class FrictionChanges(ReadOnly):
             more = [log for log, m in zip(self.logs, mass, strict=True) if m > middle]
             less = [log for log in self.logs if log not in more]
             difference = float(mass[mass > middle].mean() - mass[mass <= middle].mean())
-            found.append(
+            notes.append(
                 f"{', '.join(more)}: about {difference:.2g} kg more on '{name[2:]}' than in {', '.join(less)}; a body that "
                 "comes and goes is no friction: name it and its logs in `payload`, or identify the logs apart"
             )
-        return found
+        return notes
 
     def _drifting(self) -> list[str]:
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -324,11 +324,15 @@ def changes_between_logs(
     if not bodies:
         return plain
     try:
-        found = friction_changes(model, statistics, fit, covariates, seconds, carried=bodies)
+        with_bodies = friction_changes(model, statistics, fit, covariates, seconds, carried=bodies)
     except (EstimationError, np.linalg.LinAlgError):  # not significant, or nearly collinear with the other columns
         return plain
     mass = [k for k, part in enumerate(bodies) if part.name.startswith("m_")]
-    return found if found.carried is not None and (np.ptp(found.carried[:, mass], axis=0) > _WORTH * total).any() else plain
+    return (
+        with_bodies
+        if with_bodies.carried is not None and (np.ptp(with_bodies.carried[:, mass], axis=0) > _WORTH * total).any()
+        else plain
+    )
 
 
 def _last_bodies(model: DynamicModel, statistics: StatisticSet, size: float) -> list[Varying]:
@@ -336,12 +340,12 @@ def _last_bodies(model: DynamicModel, statistics: StatisticSet, size: float) -> 
     parents = set(model.robot.parents[1:])
     length = np.linalg.norm(statistics.stacked()[:, :-1], axis=0)
     shown = set(np.flatnonzero(length > _SEEN * length.max()).tolist())
-    found = []
+    last = []
     for body in range(len(model.robot.bodies)):
         if body in parents:
             continue
         for k in range(4):
             column = 10 * body + k
             if column in shown:
-                found.append(Varying(model.names[column], body, "body", (column,), size * (1.0 if k == 0 else _REACH)))
-    return found
+                last.append(Varying(model.names[column], body, "body", (column,), size * (1.0 if k == 0 else _REACH)))
+    return last

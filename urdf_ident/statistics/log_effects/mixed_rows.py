@@ -127,13 +127,13 @@ class MixedRows:
         Returns:
             One array per set of weights, shape (parts, r + q + 1, r + q + 1).
         """
-        found = [np.zeros((PARTS, self.r + self.q + 1, self.r + self.q + 1)) for _ in weights]
+        totals = [np.zeros((PARTS, self.r + self.q + 1, self.r + self.q + 1)) for _ in weights]
         for group in self.statistics.groups:
             rows, edges = self._whole(log, group)
             for part in range(PARTS):
                 begin, end = self._blocks(len(edges) - 1, part)
                 own = rows[edges[begin] : edges[end]]
                 square = own.T @ own
-                for total, weight in zip(found, weights, strict=True):
+                for total, weight in zip(totals, weights, strict=True):
                     total[part] += weight[group] ** 2 * square
-        return found
+        return totals
