@@ -25,7 +25,7 @@ from urdf_ident.result.dynamics.friction_curves import friction_curves
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 from urdf_ident.result.plots.chart import Chart, Line, horizontal
-from urdf_ident.result.plots.charts import parameter_charts
+from urdf_ident.result.plots.charts import PICTURES
 from urdf_ident.result.text.brief import brief, changes, joint_errors
 from urdf_ident.result.text.commands import CommandPaths
 from urdf_ident.result.text.summary import validation_table
@@ -336,10 +336,11 @@ def test_the_report_says_where_its_numbers_come_from(identified: Path, work: Pat
         assert wrong not in page
 
 
-def test_terms_of_other_units_are_drawn_apart(ident: Identification) -> None:
+def test_terms_of_other_units_are_drawn_apart(ident: Identification, monkeypatch: pytest.MonkeyPatch) -> None:
     """Newtons of a slide beside newton metres of a wrist hide these."""
     rows = [*ident.parameters, replace(ident.parameters[-1], unit="N", symbol="Fc", owner="slide")]
-    charts = parameter_charts(rows, ident.model.n_inertial)
+    monkeypatch.setattr("urdf_ident.result.plots.charts.parameters", lambda _: rows)
+    charts = {chart.title: chart for picture in PICTURES["parameters"](ident, None) for chart in picture.charts}
     assert charts["Fc [N]"].names == ["slide"]
     assert charts["Fc [N]"].x == "N"
     assert list(charts["Fc [N·m]"].names) == list(charts["Fv"].names) == list(ident.model.robot.joints)

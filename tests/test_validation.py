@@ -38,12 +38,12 @@ def test_definitions(motion) -> None:
     error = np.column_stack([0.3 * np.cos(2 * np.pi * 0.4 * t), 0.1 * np.ones_like(t)])
     found = score(log_of(tau, v), tau - error, ("a", "b"), 20.0)
     assert found.rmse == pytest.approx([0.3 / np.sqrt(2), 0.1], rel=1e-3)
-    assert found.per_joint[0].relative == pytest.approx(0.1, rel=1e-3)
+    assert found.per_joint[0]["relative"] == pytest.approx(0.1, rel=1e-3)
     assert found.relative == pytest.approx(np.linalg.norm(error) / np.linalg.norm(tau), rel=1e-3)
-    assert found.per_joint[0].p95 == pytest.approx(np.percentile(np.abs(error[:, 0]), 95), rel=1e-2)
+    assert found.per_joint[0]["p95"] == pytest.approx(np.percentile(np.abs(error[:, 0]), 95), rel=1e-2)
     on = np.abs(v[:, 0]) > 0.02
-    assert found.per_joint[0].moving_rmse == pytest.approx(np.sqrt(np.mean(error[on, 0] ** 2)), rel=1e-2)
-    assert found.per_joint[1].moving_rmse == 0.0  # never faster than 0.02: at rest for this score
+    assert found.per_joint[0]["moving_rmse"] == pytest.approx(np.sqrt(np.mean(error[on, 0] ** 2)), rel=1e-2)
+    assert found.per_joint[1]["moving_rmse"] == 0.0  # never faster than 0.02: at rest for this score
     assert found.mean_rmse == pytest.approx(found.rmse.mean())
 
 
@@ -75,7 +75,7 @@ def test_segments_are_filtered_one_by_one(motion) -> None:
     tau = np.column_stack([np.where(t < 10, 5.0, -5.0)] * 2)  # a jump between two segments is no jump in any
     found = score(log_of(tau, v, pieces=2), tau, ("a", "b"), 5.0)
     assert found.mean_rmse == pytest.approx(0.0, abs=1e-12)
-    assert found.per_joint[0].rms_torque == pytest.approx(5.0)
+    assert found.per_joint[0]["rms_torque"] == pytest.approx(5.0)
 
 
 def test_a_log_without_torque_is_named(motion) -> None:

@@ -17,8 +17,16 @@ from urdf_ident.friction import MOST_FRICTION
 from urdf_ident.logs.recording import excerpts
 from urdf_ident.model.prior import inertial_prior, with_joint_terms
 from urdf_ident.result.evidence import evidence as evidence_module
-from urdf_ident.result.evidence.evidence import DeviatingPart, Evidence, Range, _deviating, measure_evidence, placeholders
-from urdf_ident.result.evidence.scale import CommonScale, common_scale
+from urdf_ident.result.evidence.evidence import (
+    CommonScale,
+    DeviatingPart,
+    Evidence,
+    Range,
+    _deviating,
+    common_scale,
+    measure_evidence,
+    placeholders,
+)
 from urdf_ident.result.text.brief import brief, joint_errors
 from urdf_ident.result.verdict.verdict import CONSEQUENCE, PEAK_LIMIT, SCALE_ERRORS, untested, verdict_of
 from urdf_ident.signals.config import SignalConfig

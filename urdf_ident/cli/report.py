@@ -58,12 +58,12 @@ def plot(
     force: Force = False,
 ) -> None:
     """Write single figures of a result."""
-    from ..result.plots.plots import PICTURES
+    from ..result.plots.plots import NAMES
 
     if kind not in ("png", "svg", "pdf"):
         raise typer.BadParameter(f"unknown format '{kind}': png, svg or pdf")
     ident = with_logs(open_result(result, config), log or [], force, config)
-    for picture in pictures or PICTURES:
+    for picture in pictures or NAMES:
         try:
             typer.echo(f"wrote {ident.plot.save(picture, out / f'{picture}.{kind}')}")
         except ModelError as error:

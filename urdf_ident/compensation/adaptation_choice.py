@@ -37,6 +37,8 @@ def choose_adaptation(
 ) -> dict[str, Any]:
     """Runs the filter along each log from the prior, on the static model's prediction fitted without that log.
 
+    A joint is adapted if the gain over the static model exceeds its error (:mod:`.statistics.choice`).
+
     Args:
         plain: The filter without memory or caution, with the spread of friction between the logs.
         predicted: Held-out prediction for each segment with torques of each log, shape (N, n) [N·m or N].
@@ -54,7 +56,21 @@ def choose_adaptation(
     together = max(1, _TOGETHER // max(sum(map(len, parts)) for parts, _ in judged))
     groups = [judged[k : k + together] for k in range(0, len(judged), together)]
     squares = [pair for pairs in each(partial(_squares, settings, band), groups) for pair in pairs]
-    return _chosen(joints, tried, np.array([before for before, _ in squares]), np.array([after for _, after in squares]))
+    static, adapted = (np.array(values) for values in zip(*squares, strict=True))  # (logs, n), (logs, tried, n)
+    ratio = np.sqrt(adapted.mean(axis=0) / positive(static.mean(axis=0)))  # (tried, n)
+    best = int(np.argmin(np.minimum(ratio, 1.0).mean(axis=1)))
+    gain = static - adapted[:, best]
+    used = gain.mean(axis=0) > standard_error(gain)
+    after = np.where(used, adapted[:, best].mean(axis=0), static.mean(axis=0))
+    memory, caution = tried[best]
+    return {
+        "memory": memory,
+        "caution": caution,
+        "joints": list(joints),
+        "used": used.tolist(),
+        "static_rmse": np.sqrt(static.mean(axis=0)),
+        "adapted_rmse": np.sqrt(after),
+    }
 
 
 def _squares(
@@ -73,24 +89,3 @@ def _squares(
         samples = sum(map(len, segments))
         squares.append((before / samples, after / samples))
     return squares
-
-
-def _chosen(joints: Sequence[str], tried: Sequence[tuple[float, float]], static: Array, adapted: Array) -> dict[str, Any]:
-    """The best candidate by the mean squared errors of the logs, shape (logs, n) and (logs, tried, n).
-
-    A joint is adapted if the gain over the static model exceeds its error (:mod:`.statistics.choice`).
-    """
-    ratio = np.sqrt(adapted.mean(axis=0) / positive(static.mean(axis=0)))  # (tried, n)
-    best = int(np.argmin(np.minimum(ratio, 1.0).mean(axis=1)))
-    gain = static - adapted[:, best]
-    used = gain.mean(axis=0) > standard_error(gain)
-    after = np.where(used, adapted[:, best].mean(axis=0), static.mean(axis=0))
-    memory, caution = tried[best]
-    return {
-        "memory": memory,
-        "caution": caution,
-        "joints": list(joints),
-        "used": used.tolist(),
-        "static_rmse": np.sqrt(static.mean(axis=0)),
-        "adapted_rmse": np.sqrt(after),
-    }

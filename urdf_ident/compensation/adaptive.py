@@ -43,8 +43,24 @@ class AdaptiveModel:
         self._count = 0
         self._linear = bool((settings.power == 1.0).all())
         self._applied = self._filter.applied[0]
-        if state is not None:
-            self._restore(state)
+        if state is None:
+            return
+        try:
+            if float(state["rate"]) != self.rate:
+                raise ModelError("the state is of another rate", got=state["rate"], expected=self.rate)
+            inner = {name: np.array(state["filter"][name], dtype=float) for name in ("x", "P", "surprise")}
+            row = {name: np.array(state["row"][name], dtype=float) for name in ("q", "v", "a", "tau", "first")}
+            self._count = int(state["count"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError("not the state of an adaptive model", got=f"{type(error).__name__}: {error}") from error
+        for name, value in inner.items():
+            if value.shape != getattr(self._filter, name).shape:
+                raise ModelError("the state is of another robot", got=value.shape, expected=getattr(self._filter, name).shape)
+        for name, value in row.items():
+            check_shape(name, value.shape, self._shape)
+            setattr(self, f"_{name}", value)
+        self._filter.restore(**inner)
+        self._applied = self._filter.applied[0]
 
     @property
     def deviation(self) -> Array:
@@ -85,14 +101,11 @@ class AdaptiveModel:
             self._q[:] = q
         self._count += 1
         if self._count == self._factor:
-            self._row(v)
-
-    def _row(self, last: Array) -> None:
-        share = 1.0 / self._factor
-        v, self._count = self._v * share, 0
-        static = self._online(self._q, v, self._a * share)
-        self._filter.step(self._tau * share - static, v, self._first, last)
-        self._applied = self._filter.applied[0]
+            share, self._count = 1.0 / self._factor, 0
+            mean = self._v * share
+            static = self._online(self._q, mean, self._a * share)
+            self._filter.step(self._tau * share - static, mean, self._first, v)
+            self._applied = self._filter.applied[0]
 
     def torque(self, q: Array, v: Array, a: Array) -> Array:
         """Torque of one sample with the current friction, shape (n,) [N·m or N].
@@ -111,22 +124,3 @@ class AdaptiveModel:
         row = {name: getattr(self, f"_{name}").tolist() for name in ("q", "v", "a", "tau", "first")}
         inner = {name: getattr(self._filter, name).tolist() for name in ("x", "P", "surprise")}
         return {"rate": self.rate, "count": self._count, "row": row, "filter": inner}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        try:
-            if float(state["rate"]) != self.rate:
-                raise ModelError("the state is of another rate", got=state["rate"], expected=self.rate)
-            inner = {name: np.array(state["filter"][name], dtype=float) for name in ("x", "P", "surprise")}
-            row = {name: np.array(state["row"][name], dtype=float) for name in ("q", "v", "a", "tau", "first")}
-            count = int(state["count"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ModelError("not the state of an adaptive model", got=f"{type(error).__name__}: {error}") from error
-        for name, value in inner.items():
-            if value.shape != getattr(self._filter, name).shape:
-                raise ModelError("the state is of another robot", got=value.shape, expected=getattr(self._filter, name).shape)
-        for name, value in row.items():
-            check_shape(name, value.shape, self._shape)
-            setattr(self, f"_{name}", value)
-        self._count = count
-        self._filter.restore(**inner)
-        self._applied = self._filter.applied[0]

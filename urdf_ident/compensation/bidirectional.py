@@ -97,8 +97,12 @@ def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
     for begin, end in pairwise(edges.tolist()):
         if state[begin] == 0:
             continue
-        level = _cruise(np.abs(v[begin:end]))
-        steady = np.abs(np.abs(v[begin:end]) - level) < _STEADY * level
+        speed = np.abs(v[begin:end])
+        ordered = np.sort(speed)
+        ends = np.searchsorted(ordered, ordered * (1 + _STEADY), side="right")
+        fullest = int(np.argmax(ends - np.arange(len(ordered))))  # of overlapping bins: the speed held longest
+        level = float(np.median(ordered[fullest : ends[fullest]]))
+        steady = np.abs(speed - level) < _STEADY * level
         first, last = max(runs(steady), key=lambda pair: pair[1] - pair[0])
         trim = (last - first) // 10  # friction transients and filter edges
         first, last = begin + first + trim, begin + last - trim
@@ -108,14 +112,6 @@ def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
         if (last - first) / segment.rate >= 0.1 and last - first >= 10 and held:
             steady_runs.append(_Run(segment.q[span, j], tau[span], float(np.mean(v[span]))))
     return steady_runs
-
-
-def _cruise(speed: Array) -> float:
-    """The speed held longest: the fullest of overlapping bins."""
-    ordered = np.sort(speed)
-    ends = np.searchsorted(ordered, ordered * (1 + _STEADY), side="right")
-    k = int(np.argmax(ends - np.arange(len(ordered))))
-    return float(np.median(ordered[k : ends[k]]))
 
 
 def _levels(runs: Sequence[_Run]) -> list[tuple[float, list[_Run]]]:

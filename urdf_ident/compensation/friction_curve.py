@@ -113,7 +113,13 @@ def fit_friction(points: FrictionPoints) -> FrictionCurve:
     thresholds = [0.0, *np.sqrt(speeds[:-1] * speeds[1:])[: max(0, len(speeds) - LEAST_SPEEDS)]]
     # The smooth sign is at most a third of the slowest speed wide, so that it does not alter the slow points.
     free = replace(Asymmetric(), width=min(SIGN_WIDTH, float(speeds[0]) / 3))
-    errors = [_left_out(points, replace(free, threshold=float(threshold))) for threshold in thresholds]
+    errors = [0.0] * len(thresholds)
+    for k, threshold in enumerate(thresholds):
+        columns = asymmetric_columns(replace(free, threshold=float(threshold)), points.velocity)
+        for speed in speeds[1:-1]:
+            out = np.isclose(np.abs(points.velocity), speed)
+            left = columns[out] @ _fitted(columns[~out], points.torque[~out])
+            errors[k] += float(np.sum((points.torque[out] - left) ** 2))
     best = float(thresholds[int(np.argmin(errors))]) if min(errors) < 0.98 * errors[0] else 0.0
     law = replace(free, threshold=best)
     params = _fitted(asymmetric_columns(law, points.velocity), points.torque)
@@ -178,13 +184,3 @@ def with_sweep_points(statistics: StatisticSet, curves: Sequence[FrictionCurve],
 def _fitted(columns: Array, torque: Array) -> Array:
     """Minimum-norm least squares in scaled columns; directions that few speeds cannot determine are zero."""
     return scaled_lstsq(columns, torque, rcond=1e-9)
-
-
-def _left_out(points: FrictionPoints, law: Asymmetric) -> float:
-    """Sum of squared errors at inner speeds that are left out one at a time."""
-    total, columns = 0.0, asymmetric_columns(law, points.velocity)
-    for speed in points.speed[1:-1]:
-        out = np.isclose(np.abs(points.velocity), speed)
-        params = _fitted(columns[~out], points.torque[~out])
-        total += float(np.sum((points.torque[out] - columns[out] @ params) ** 2))
-    return total

@@ -257,6 +257,13 @@ def replay(
     Raises:
         LogError: A piece without torques.
     """
+
+    def added(applied: Array, row: IntArray, columns: Array) -> Iterator[Array]:
+        """Torque of each setting's deviations, shape (2, settings, rows, n), at the samples of these rows, shape (N, n)."""
+        dry, viscous = np.ascontiguousarray(columns[..., 0]), np.ascontiguousarray(columns[..., 1])
+        for of_dry, of_viscous in zip(*applied, strict=True):
+            yield of_dry[row] * dry + of_viscous[row] * viscous
+
     n, rates = len(settings[0].width), [segments[0].rate for segments, _ in logs]
     factors = [samples_per_row(rate) for rate in rates]
     rows = [
@@ -281,16 +288,9 @@ def replay(
         begins = np.cumsum([0, *(len(segment) // factor for segment in segments)])
         rows_of = [begin + np.arange(len(segment)) // factor for begin, segment in zip(begins, segments, strict=False)]
         torques.append(
-            [_added(block, row, settings[0].columns(segment.v)) for row, segment in zip(rows_of, segments, strict=True)]
+            [added(block, row, settings[0].columns(segment.v)) for row, segment in zip(rows_of, segments, strict=True)]
         )
     return torques
-
-
-def _added(applied: Array, row: IntArray, columns: Array) -> Iterator[Array]:
-    """Torque of each setting's deviations, shape (2, settings, rows, n), at the samples of these rows, shape (N, n)."""
-    dry, viscous = np.ascontiguousarray(columns[..., 0]), np.ascontiguousarray(columns[..., 1])
-    for of_dry, of_viscous in zip(*applied, strict=True):
-        yield of_dry[row] * dry + of_viscous[row] * viscous
 
 
 def _rows(segment: Segment, torque: Array, factor: int) -> Array:

@@ -158,20 +158,11 @@ def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive) -> GearRipple | N
                 rows[j].append(waves - lowpass(waves, clock.rate, SLOW))
     sine, cosine = np.zeros((2, len(orders), drive.n))
     for j, blocks in enumerate(rows):
-        if blocks:
-            sine[:, j], cosine[:, j] = _certain(np.vstack(blocks), len(orders))
+        stacked = np.vstack(blocks or [np.zeros((1, 2 * len(orders) + 1))])
+        if (np.linalg.norm(stacked[:, :-1], axis=0) > 1e-3 * np.sqrt(len(stacked))).all():  # the motor turned
+            fit = ols(stacked[:, :-1], stacked[:, -1])
+            amplitude, error = fit.estimate.reshape(2, -1), np.hypot(*fit.std_error.reshape(2, -1))
+            sine[:, j], cosine[:, j] = np.where(np.hypot(*amplitude) > _CERTAIN * error, amplitude, 0.0)
     if not (sine.any() or cosine.any()):
         return None
     return GearRipple(logs[0].recording.joints, ratio, orders, sine, cosine)
-
-
-def _certain(rows: Array, count: int) -> tuple[Array, Array]:
-    """Amplitudes of one joint, zero where not significant."""
-    moving = np.linalg.norm(rows[:, :-1], axis=0) > 1e-3 * np.sqrt(len(rows))
-    if not moving.all():
-        return np.zeros(count), np.zeros(count)
-    fit = ols(rows[:, :-1], rows[:, -1])
-    sine, cosine = fit.estimate[:count], fit.estimate[count:]
-    error = np.hypot(fit.std_error[:count], fit.std_error[count:])
-    sure = np.hypot(sine, cosine) > _CERTAIN * error
-    return np.where(sure, sine, 0.0), np.where(sure, cosine, 0.0)

@@ -7,9 +7,8 @@ is the same stretch of every period, because other periods would repeat the held
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
@@ -27,7 +26,7 @@ from ..statistics.choice import chosen, relative_gains, standard_error
 from ..statistics.motions import motions
 from ..units import percent
 from .residual import DEFAULT_INPUTS
-from .three_loop import ThreeLoop, three_loop
+from .three_loop import three_loop
 
 #: Largest number of folds of motions, and number of parts in time of a single motion.
 FOLDS, PARTS = 5, 3
@@ -128,11 +127,13 @@ def compare_loops(
     for done, (fold, (laws, kind)) in enumerate(product(folds, tried), 1):
         driven = sweeps if laws == "sweeps" else ()
         most = rounds if kind != "none" or driven else 1
-        run = partial(three_loop, model, sweeps=driven, kind=kind, use=use, rounds=most, seed=seed)
-        first, last = _held_out(run, both[laws], fold)
-        errors[candidate(laws, kind)].append(last)
+        learn, unseen = ([log for log in both[laws] if (log.name in fold) == out] for out in (False, True))
+        gains = three_loop(model, learn, driven, kind=kind, use=use, held_out=unseen, rounds=most, seed=seed).gains
+        if gains[0].held_out is None or gains[-1].held_out is None:
+            raise EstimationError("nothing was held out", got=fold)
+        errors[candidate(laws, kind)].append(gains[-1].held_out)
         if (laws, kind) == ("logs", "none"):
-            plain.append(first)
+            plain.append(gains[0].held_out)
         if progress is not None:
             progress("compensation judged on held-out motions", done, len(folds) * len(tried))
     stacked = {name: np.array(folded) for name, folded in errors.items()}
@@ -177,15 +178,6 @@ def _compared(errors: Mapping[str, Array], simplest: str, others: Sequence[str])
     best = int(np.argmax(gains.mean(axis=1)))
     taken = (simplest, *others)[chosen(squares)]
     return taken, others[best], float(gains[best].mean()), float(standard_error(gains[best]))
-
-
-def _held_out(run: Callable[..., ThreeLoop], logs: Sequence[PreparedLog], fold: Sequence[str]) -> tuple[Array, Array]:
-    """Held-out errors of a fold before the first round and after the last."""
-    learn, unseen = ([log for log in logs if (log.name in fold) == out] for out in (False, True))
-    gains = run(logs=learn, held_out=unseen).gains
-    if gains[0].held_out is None or gains[-1].held_out is None:
-        raise EstimationError("nothing was held out", got=fold)
-    return gains[0].held_out, gains[-1].held_out
 
 
 def _folds(

@@ -123,7 +123,9 @@ def _train_grid(z: Array, y: Array, splits: Sequence[Split], like: Experts | Non
     if chosen is None:
         raise EstimationError("the residual is not finite", remedy="check the log for NaN or overflow")
     grid, share, ridge = chosen
-    return _with_weights(grid, share, _weights(triangle(np.column_stack([share, y])), ridge), y), best
+    levels = _weights(triangle(np.column_stack([share, y])), ridge)
+    variances = (share.T @ (y - share @ levels) ** 2) / positive(share.sum(axis=0))
+    return Experts(grid.centres, grid.precisions, grid.logweights, levels, grid.slopes, variances, False), best
 
 
 def _grid(z: Array, count: int) -> Experts:
@@ -149,35 +151,25 @@ def _weights(factor: Array, ridge: float) -> Array:
     return np.asarray(solve_triangular(R[:count, :count], R[:count, count]))
 
 
-def _with_weights(grid: Experts, share: Array, weights: Array, y: Array) -> Experts:
-    error = (y - share @ weights) ** 2
-    variances = (share.T @ error) / positive(share.sum(axis=0))
-    return Experts(grid.centres, grid.precisions, grid.logweights, weights, grid.slopes, variances, False)
-
-
 def _train_mixture(z: Array, y: Array, seed: int, splits: Sequence[Split], like: Experts | None) -> tuple[Experts, Array]:
     """The mixture, and its gains on held-out stretches."""
-    experts = _best_mixture(z, y, seed) if like is None else _mixture(z, y, len(like), seed, like)[0]
+    if like is not None:
+        experts = _mixture(z, y, len(like), seed, like)[0]
+    else:  # the number of components of least BIC; the search ends twice past the minimum
+        mixtures: list[tuple[float, Experts]] = []
+        for count in _COMPONENTS:
+            if mixtures and 20 * count > len(y):
+                break
+            tried, bic = _mixture(z, y, count, seed, None)
+            mixtures.append((bic, tried))
+            if len(mixtures) > 2 and min(bic for bic, _ in mixtures[-2:]) > min(bic for bic, _ in mixtures):
+                break
+        experts = min(mixtures, key=lambda mixture: mixture[0])[1]
     guesses = [
         _mixture(z[train], y[train], len(experts), seed, experts)[0].predict(z[out])[0] if train.sum() >= _LEAST_ROWS else 0.0
         for train, out in splits
     ]
     return experts, _gains(guesses, y, splits)
-
-
-def _best_mixture(z: Array, y: Array, seed: int) -> Experts:
-    """The mixture with the number of components of least BIC."""
-    mixtures: list[tuple[float, Experts]] = []
-    for count in _COMPONENTS:
-        if mixtures and 20 * count > len(y):
-            break
-        experts, bic = _mixture(z, y, count, seed, None)
-        mixtures.append((bic, experts))
-        if len(mixtures) > 2 and min(bic for bic, _ in mixtures[-2:]) > min(
-            bic for bic, _ in mixtures
-        ):  # twice past the minimum
-            break
-    return min(mixtures, key=lambda mixture: mixture[0])[1]
 
 
 def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -> tuple[Experts, float]:

@@ -74,18 +74,19 @@ class OnlineModel:
         if self._laws:
             tau += self._friction(self._laws, q, v, load)
         if self._on_motors:
-            tau += self._motors(q, v, a, load)
+            A = self._reduction
+            out = self._motor_inertia * (A @ a)
+            if self._motor_laws:
+                torque = None if load is None else load @ self._inverse
+                out = out + self._friction(self._motor_laws, A @ (q - self._offset), A @ v, torque)
+            tau += out @ A
         if deformation is not None:
-            tau += self._read(q, v, a, deformation, deformation_rate)
+            if self.residual is None:
+                raise ModelError(
+                    "a deformation was given, and this model holds no residual", remedy="leave the deformation out"
+                )
+            tau += self.residual.read(q, v, a, deformation, deformation_rate)
         return tau
-
-    def _motors(self, q: Array, v: Array, a: Array, load: Array | None) -> Array:
-        A = self._reduction
-        out = self._motor_inertia * (A @ a)
-        if self._motor_laws:
-            torque = None if load is None else load @ self._inverse
-            out = out + self._friction(self._motor_laws, A @ (q - self._offset), A @ v, torque)
-        return np.asarray(out @ A)
 
     def _friction(self, laws: list[Friction], q: Array, v: Array, load: Array | None) -> Array:
         """Friction of all axes of one side, shape (n,)."""
@@ -105,11 +106,6 @@ class OnlineModel:
                     low, high = np.maximum(low, each.law.trained[0]), np.minimum(high, each.law.trained[1])
             self._ranges[id(laws)] = low, high
         return self._ranges[id(laws)]
-
-    def _read(self, q: Array, v: Array, a: Array, deformation: Array, rate: Array | None) -> Array:
-        if self.residual is None:
-            raise ModelError("a deformation was given, and this model holds no residual", remedy="leave the deformation out")
-        return self.residual.read(q, v, a, deformation, rate)
 
 
 class _Rigid:

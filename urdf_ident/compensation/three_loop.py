@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimationError, LogError, ModelError, check_known
+from ..files.records import plain
 from ..friction import Offset
 from ..linalg import Array, rms
 from ..logs.recording import Recording
 from ..model.dynamic_model import DynamicModel
 from ..model.terms import AppliedTerm
-from ..samples import ReadOnly, Segment
+from ..samples import ReadOnly
 from ..signals.motor_side import require_motor_positions
 from ..signals.prepare import PreparedLog
 from ..statistics.fit import Fit, fit_base
@@ -62,11 +63,6 @@ class LoopGain:
     held_out: Array | None
     gain: float
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        held_out = None if self.held_out is None else self.held_out.tolist()
-        return {"round": self.round, "loop": self.loop, "rmse": self.rmse.tolist(), "held_out": held_out, "gain": self.gain}
-
 
 @dataclass(frozen=True, eq=False)
 class ThreeLoop(ReadOnly):
@@ -97,7 +93,7 @@ class ThreeLoop(ReadOnly):
         """The history and the friction curves, for ``compensation`` of identification.json."""
         return {
             "settled": self.converged,
-            "loops": [gain.as_dict() for gain in self.gains],
+            "loops": plain(self.gains),
             "friction_curves": [curve.as_dict() for curve in self.friction],
         }
 
@@ -288,7 +284,12 @@ class _Loops:
                 curves.append(refine_friction(old, points, columns, target, np.sqrt(self.rows[0].rate)))
             self.curves = tuple(curves)
             return
-        driven = {j: name for j, name in enumerate(robot.joints) if any(_is_driven(segment, j) for segment in self.sweeps)}
+        driven: dict[int, str] = {}
+        for j, joint in enumerate(robot.joints):
+            for segment in self.sweeps:  # the joint moves at some time while the others are at rest
+                others_speed = np.abs(np.delete(segment.v, j, axis=1)).max(axis=1, initial=0.0)
+                if np.any((np.abs(segment.v[:, j]) > 0.02) & (others_speed < 0.05 * np.abs(segment.v[:, j]))):
+                    driven[j] = joint
         if not driven:
             raise LogError(
                 "the sweeps drive no joint while the others are still",
@@ -344,9 +345,3 @@ class _Loops:
 
     def _error(self, rows: LoopRows, residual: bool = True) -> Array:
         return joint_error(self.free, self.theta, rows, self._known(rows, residual))
-
-
-def _is_driven(segment: Segment, j: int) -> bool:
-    """Whether the joint moves at some time while the others are at rest."""
-    others = np.abs(np.delete(segment.v, j, axis=1)).max(axis=1, initial=0.0)
-    return bool(np.any((np.abs(segment.v[:, j]) > 0.02) & (others < 0.05 * np.abs(segment.v[:, j]))))

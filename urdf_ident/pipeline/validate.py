@@ -112,14 +112,14 @@ def score_logs(
         adaptation = None
     entries, traces = [], []
     for recording, log in zip(recordings, logs, strict=True):
-        scores = validate_log(model, thetas, log, project.validation.score_cutoff, adaptation)
-        entry = {**scores.as_dict(), "trained_on": bool(recording.sha256) and recording.sha256 in training}
+        entry, trace = validate_log(model, thetas, log, project.validation.score_cutoff, adaptation)
+        entry["trained_on"] = bool(recording.sha256) and recording.sha256 in training
         if repeats and log.name in repeats:
             entry["repeats"] = repeats[log.name]
         entry["beyond_trained"] = _beyond(model, log)
         for joint, share in zip(entry["per_joint"], _held(ident, log), strict=False):
             joint["held"] = share
-        traces.append(scores.trace)
+        traces.append(trace)
         if not model.is_rigid:
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
         if ident.residual is not None and recording.motor_position is not None:

@@ -17,6 +17,7 @@ from ..model.inertia import to_com
 from ..provenance import versions
 from ..result.evidence.scores import errors_of_joints
 from ..result.identification import Identification
+from ..result.plots.charts import torque_unit
 from ..result.text.brief import overview
 from ..units import with_error
 
@@ -132,7 +133,7 @@ def _errors(ident: Identification) -> list[dict[str, Any]]:
     errors, rows = errors_of_joints(ident.validation), []
     for j, joint in enumerate(ident.model.robot.joints):
         entries = [entry["per_joint"][j] for entry in ident.validation]
-        row: dict[str, Any] = {"joint": joint, "unit": ident.plot.unit(j), **{key: each[j] for key, each in errors.items()}}
+        row: dict[str, Any] = {"joint": joint, "unit": torque_unit(ident, j), **{key: each[j] for key, each in errors.items()}}
         adapted = [entry["adapted"]["per_joint"][j]["rmse"] for entry in ident.validation if "adapted" in entry]
         row["adapted"] = rms(adapted) if len(adapted) == len(entries) else None
         moving = [error["moving_rmse"] for error in entries if error["moving_rmse"] > 0]  # 0: the joint rests in this log

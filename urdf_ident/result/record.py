@@ -54,7 +54,7 @@ class Record(ReadOnly):
         adaptation: Memory of the adaptation, the joints that benefit, and its held-out error; empty if the spread of
             friction is unknown.
         evidence: Measurements of how far the result can be trusted; None for results assembled by hand.
-        validation: Scores on held-out logs, in the form of ``Validation.as_dict``.
+        validation: Scores on held-out logs, as from :func:`.validate_log`.
         residual: Torque as a function of the deformation of the gears (:mod:`.compensated`), or None.
         compensation: Assessment of residual and sweeps, and the history of the loops; empty without them.
         traces: Short series of torque for plots, stored in ``series.json`` beside the result; None if not available.

@@ -15,7 +15,7 @@ from ..linalg import divisors
 from .evidence.scores import better_than_urdf
 from .evidence.traces import LogTrace
 from .text.summary import adaptation_remarks, validation_table
-from .verdict.held_out import GOOD_ERROR, held_out_error, joint_errors_on, unexplained_joints, worse_than_urdf
+from .verdict.held_out import GOOD_ERROR, held_out_error, unexplained_joints, worse_than_urdf, worst_errors
 
 #: Ratio to the identification's own held-out error from which an error is reported as a jump.
 _JUMP = 2.0
@@ -53,7 +53,7 @@ class ValidationReport:
         judged = [held_out_error(entry["relative"], f"on {entry['log']}") for entry in self.entries]
         judged += worse_than_urdf(worse)
         poor = any(judgement.level == "poor" for judgement in judged)
-        return Verdict.of([*judged, *unexplained_joints(joint_errors_on(self.entries, self.apart), poor)])
+        return Verdict.of([*judged, *unexplained_joints(worst_errors(self.entries, self.apart), poor)])
 
     @property
     def remarks(self) -> tuple[str, ...]:

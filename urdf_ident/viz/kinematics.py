@@ -51,9 +51,18 @@ def body_poses(robot: Robot, shapes: Sequence[Visual], position: Array) -> BodyP
             poses[k, j] = pin.SE3ToXYZQUAT(root * data.oMi[j + 1])
     joint, point = tip_point(robot, shapes)
     tip = transform_points(poses[:, joint - 1], point[None])[:, 0]
-    still, moving = _extent(robot, shapes, base, poses, tip)
+    frames = np.unique(np.linspace(0, len(poses) - 1, _VIEW_FRAMES).astype(int))
+    fixed, moving = [base[None, :3, 3]], [tip[frames], poses[frames, :, :3].reshape(-1, 3)]
+    for shape in shapes:
+        carrier, placement = robot.link_placements[shape.link]
+        corners = shape.corners() @ placement[:3, :3].T + placement[:3, 3]
+        if carrier < 0:
+            fixed.append(corners @ base[:3, :3].T + base[:3, 3])
+        else:
+            moving.append(transform_points(poses[frames, carrier], corners).reshape(-1, 3))
+    still = np.concatenate(fixed)
     low = still[still[:, 2] < still[:, 2].min() + 1e-3 * reach(robot)]
-    return BodyPoses(base, poses, tip, outermost(np.concatenate([still, moving])), low.mean(axis=0))
+    return BodyPoses(base, poses, tip, outermost(np.concatenate([still, *moving])), low.mean(axis=0))
 
 
 def upright(robot: Robot) -> Array:
@@ -96,21 +105,6 @@ def view_direction(extents: Array) -> Array:
     turn, rise = np.deg2rad(28.0), np.deg2rad(17.0)
     side = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]) @ across
     return np.array([*(np.cos(rise) * side), np.sin(rise)])
-
-
-def _extent(robot: Robot, shapes: Sequence[Visual], base: Array, poses: Array, tip: Array) -> tuple[Array, Array]:
-    """Points around the fixed parts, and around the moving parts in a few frames; each of shape (K, 3) [m]."""
-    frames = np.unique(np.linspace(0, len(poses) - 1, _VIEW_FRAMES).astype(int))
-    placements = robot.link_placements
-    still, moving = [base[None, :3, 3]], [tip[frames], poses[frames, :, :3].reshape(-1, 3)]
-    for shape in shapes:
-        joint, placement = placements[shape.link]
-        corners = shape.corners() @ placement[:3, :3].T + placement[:3, 3]
-        if joint < 0:
-            still.append(corners @ base[:3, :3].T + base[:3, 3])
-        else:
-            moving.append(transform_points(poses[frames, joint], corners).reshape(-1, 3))
-    return np.concatenate(still), np.concatenate(moving)
 
 
 def outermost(points: Array) -> Array:

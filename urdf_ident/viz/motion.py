@@ -71,8 +71,11 @@ def motion_from(
     A file with the default columns of every joint and without torque is a trajectory, to which the layout of the logs does
     not apply.
     """
-    if layout is not None and not isinstance(path, LogSource) and _is_trajectory(Path(path), robot):
-        layout = None
+    if layout is not None and not isinstance(path, LogSource) and Path(path).suffix.lower() in TEXT and Path(path).is_file():
+        header = open_table(Path(path)).header
+        wanted = {"t", *(f"q_{joint}" for joint in robot.joints)}
+        if wanted <= set(header) and not any(name.startswith("tau_") for name in header):
+            layout = None
     return as_motion(read_recording(path, robot, layout), robot, drive=drive)
 
 
@@ -164,14 +167,6 @@ def limit_notes(motion: Motion, robot: Robot) -> tuple[str, ...]:
             f"({motion.position[row, j]:.4g} {unit}, allowed {lower[j]:.4g} … {upper[j]:.4g})"
         )
     return tuple(notes)
-
-
-def _is_trajectory(path: Path, robot: Robot) -> bool:
-    if not path.is_file() or path.suffix.lower() not in TEXT:
-        return False
-    names = open_table(path).header
-    wanted = {"t", *(f"q_{joint}" for joint in robot.joints)}
-    return wanted <= set(names) and not any(name.startswith("tau_") for name in names)
 
 
 def _columns(joints: tuple[str, ...], robot: Robot) -> list[int]:

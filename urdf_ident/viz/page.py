@@ -7,7 +7,6 @@ import importlib.util
 import json
 import re
 from dataclasses import replace
-from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -69,7 +68,11 @@ def player_page(
         notes += more
         names = (robot.name, f"{other.name} (other)") if beside is None else (motion.name, f"{beside.name} (beside)")
         legend = [{"text": name, "colour": _css(colour[:3])} for name, colour in zip(names, (_INERTIA, OTHER), strict=True)]
-    alike = other is not None and _alike(first, second, 1e-6 * reach(robot))
+    # with the same kinematics only the inertias of the two can differ
+    alike = other is not None and first.poses.shape == second.poses.shape
+    alike = alike and all(
+        np.abs(one - two).max() < 1e-6 * reach(robot) for one, two in ((first.poses, second.poses), (first.tip, second.tip))
+    )
 
     commands: list[Command] = []
     movers: list[list[str]] = []
@@ -154,13 +157,6 @@ def _second_robot(robot: Robot, other: Robot, position: Array) -> tuple[BodyPose
     return body_poses(other, shapes, q), shapes, notes
 
 
-def _alike(first: BodyPoses, second: BodyPoses, tolerance: float) -> bool:
-    """Whether two robots have the same kinematics, so that only their inertias can differ."""
-    return first.poses.shape == second.poses.shape and bool(
-        np.abs(first.poses - second.poses).max() < tolerance and np.abs(first.tip - second.tip).max() < tolerance
-    )
-
-
 def _errors(motion: Motion, times: Array) -> dict[str, Any] | None:
     """Torque error of each joint at each frame; unknown errors count as zero."""
     if motion.error is None:
@@ -175,7 +171,10 @@ def _errors(motion: Motion, times: Array) -> dict[str, Any] | None:
 
 
 def _assemble(title: str, data: dict[str, Any]) -> str:
-    folder = _viewer_folder()
+    spec = importlib.util.find_spec("meshcat")  # found without importing the package, which loads IPython
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtraError("meshcat is not installed", remedy="`pip install meshcat`")
+    folder = Path(next(iter(spec.submodule_search_locations))) / "viewer" / "dist"
     here = resources.files(__package__)
     meshcat = read_text(folder / "main.min.js", "viewer of Meshcat").replace("</script", "<\\/script")
     player = (here / "player.js").read_text(encoding="utf-8")
@@ -189,15 +188,6 @@ def _assemble(title: str, data: dict[str, Any]) -> str:
     }
     page = (here / "player.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda field: fields[field[1]], page)  # at once: a name may look like a field
-
-
-@cache
-def _viewer_folder() -> Path:
-    """Meshcat's bundled viewer, found without importing the package (which loads IPython)."""
-    spec = importlib.util.find_spec("meshcat")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingExtraError("meshcat is not installed", remedy="`pip install meshcat`")
-    return Path(next(iter(spec.submodule_search_locations))) / "viewer" / "dist"
 
 
 def _packed(command: Command) -> str:

@@ -65,8 +65,19 @@ def add_shape(node: SceneObject, shape: Visual, *, ghost: bool = False) -> None:
     def mesh(local: Array, **geometry: object) -> None:
         node.child("Mesh", shape.placement @ local, geometry=node.geometry(**geometry), material=material, **look)
 
-    if shape.kind == "mesh":
-        _add_file(node, shape, material, look)
+    if shape.kind == "mesh":  # the file itself; of Collada without a colour from the URDF with its own materials
+        path = Path(str(shape.mesh))
+        kind = path.suffix.lower().lstrip(".")
+        content = read_bytes(path, "mesh")
+        data = packed(np.frombuffer(content, dtype=np.uint8)) if kind == "stl" else _text(content, path)
+        if kind == "dae":
+            data = _with_own_images(str(data), path)
+        placement = shape.placement @ np.diag([*shape.size, 1.0])
+        if kind == "dae" and shape.colour is None:
+            node.child("_meshfile_object", placement, format=kind, data=data, resources={}, name="own materials", **look)
+        else:
+            geometry = node.geometry(type="_meshfile_geometry", format=kind, data=data)
+            node.child("Mesh", placement, geometry=geometry, material=material, **look)
     elif shape.kind == "box":
         width, height, depth = shape.size
         mesh(np.eye(4), type="BoxGeometry", width=width, height=height, depth=depth)
@@ -82,22 +93,6 @@ def add_shape(node: SceneObject, shape: Visual, *, ghost: bool = False) -> None:
 
 def _ball(radius: float) -> Entry:
     return {"type": "SphereGeometry", "radius": radius, "widthSegments": 40, "heightSegments": 28}
-
-
-def _add_file(node: SceneObject, shape: Visual, material: str, look: Entry) -> None:
-    """Embeds a mesh file; a Collada file without a colour from the URDF keeps its own materials."""
-    path = Path(str(shape.mesh))
-    kind = path.suffix.lower().lstrip(".")
-    content = read_bytes(path, "mesh")
-    data = packed(np.frombuffer(content, dtype=np.uint8)) if kind == "stl" else _text(content, path)
-    if kind == "dae":
-        data = _with_own_images(str(data), path)
-    placement = shape.placement @ np.diag([*shape.size, 1.0])
-    if kind == "dae" and shape.colour is None:
-        node.child("_meshfile_object", placement, format=kind, data=data, resources={}, name="own materials", **look)
-    else:
-        geometry = node.geometry(type="_meshfile_geometry", format=kind, data=data)
-        node.child("Mesh", placement, geometry=geometry, material=material, **look)
 
 
 def _text(content: bytes, path: Path) -> str:

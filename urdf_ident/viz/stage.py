@@ -56,7 +56,19 @@ def _floor(spot: Array, radius: float, size: float) -> list[Command]:
     after = (k + 1) % _SPOKES
     ring = np.stack([k, k + _SPOKES, after, after, k + _SPOKES, after + _SPOKES], axis=1).reshape(1, -1)
     faces = (ring + _SPOKES * np.arange(len(_FADE) - 1)[:, None]).reshape(-1, 3)
-    lines, line_shades = _grid_lines(spot + [0, 0, 4e-4 * size], 0.95 * radius, size)
+    step = 10.0 ** np.floor(np.log10(size / 2))
+    step *= max(factor for factor in (1, 2, 5) if factor == 1 or factor * step <= size / 2)
+    pieces, border = [], 0.95 * radius
+    for axis in (0, 1):
+        first, last = np.ceil((spot[axis] - border) / step), np.floor((spot[axis] + border) / step)
+        for value in np.arange(first, last + 1) * step:
+            half = np.sqrt(max(border**2 - (value - spot[axis]) ** 2, 0.0))
+            line = np.full((_PIECES + 1, 3), spot[2] + 4e-4 * size)
+            line[:, axis], line[:, 1 - axis] = value, np.linspace(-half, half, _PIECES + 1) + spot[1 - axis]
+            pieces.append(np.stack([line[:-1], line[1:]], axis=1).reshape(-1, 3))
+    lines = np.concatenate(pieces)
+    fade = 0.5 * np.clip(1 - (np.linalg.norm(lines[:, :2] - spot[:2], axis=1) / border), 0, 1) ** 1.2
+    line_shades = np.column_stack([np.tile(linear(_LINES), (len(lines), 1)), fade])
     fading: Entry = {"vertexColors": 2, "transparent": True, "depthWrite": False, "color": 0xFFFFFF}
     catcher: Entry = {"color": 0x1B2A41, "transparent": True, "opacity": 0.26, "depthWrite": False}
     layers = (
@@ -68,58 +80,21 @@ def _floor(spot: Array, radius: float, size: float) -> list[Command]:
     for order, (name, kind, material, look, data) in enumerate(layers, start=-len(layers)):
         node = SceneObject(f"/stage/{name}")
         geometry = node.geometry(type="BufferGeometry", data=data)
-        node.child(
-            kind,
-            geometry=geometry,
-            material=node.material(type=material, **look),
-            renderOrder=order,
-            receiveShadow=name == "shadow",
-        )
+        shade = node.material(type=material, **look)
+        node.child(kind, geometry=geometry, material=shade, renderOrder=order, receiveShadow=name == "shadow")
         commands.append(node.command())
     return commands
-
-
-def _grid_lines(spot: Array, radius: float, size: float) -> tuple[Array, Array]:
-    """Short segments of grid lines at round coordinates, shape (2 K, 3), and their fading colours, shape (2 K, 4)."""
-    step = 10.0 ** np.floor(np.log10(size / 2))
-    step *= max(factor for factor in (1, 2, 5) if factor == 1 or factor * step <= size / 2)
-    pieces = []
-    for axis in (0, 1):
-        first, last = np.ceil((spot[axis] - radius) / step), np.floor((spot[axis] + radius) / step)
-        for value in np.arange(first, last + 1) * step:
-            half = np.sqrt(max(radius**2 - (value - spot[axis]) ** 2, 0.0))
-            line = np.full((_PIECES + 1, 3), spot[2])
-            line[:, axis], line[:, 1 - axis] = value, np.linspace(-half, half, _PIECES + 1) + spot[1 - axis]
-            pieces.append(np.stack([line[:-1], line[1:]], axis=1).reshape(-1, 3))
-    lines = np.concatenate(pieces)
-    fade = 0.5 * np.clip(1 - (np.linalg.norm(lines[:, :2] - spot[:2], axis=1) / radius), 0, 1) ** 1.2
-    return lines, np.column_stack([np.tile(linear(_LINES), (len(lines), 1)), fade])
 
 
 def _lights(centre: Array, size: float) -> list[Command]:
     """A warm key light that casts shadows, a cool fill light, and sky light."""
     box = 1.3 * size
-    camera = {
-        "uuid": "shadow camera",
-        "type": "OrthographicCamera",
-        "left": -box,
-        "right": box,
-        "top": box,
-        "bottom": -box,
-        "near": 0.1 * size,
-        "far": 9 * size,
-        "zoom": 1,
-    }
+    view = {"left": -box, "right": box, "top": box, "bottom": -box, "near": 0.1 * size, "far": 9 * size, "zoom": 1}
+    camera = {"uuid": "shadow camera", "type": "OrthographicCamera", **view}
     shadow = {"bias": -0.0004, "radius": 5, "mapSize": [2048, 2048], "camera": camera}
     key, fill, sky = (SceneObject(f"/stage/{name} light") for name in ("key", "fill", "sky"))
-    key.child(
-        "DirectionalLight",
-        placed_at(centre + size * np.array([2.0, -1.6, 3.6])),
-        color=0xFFF4E6,
-        intensity=1.22,
-        castShadow=True,
-        shadow=shadow,
-    )
+    place = placed_at(centre + size * np.array([2.0, -1.6, 3.6]))
+    key.child("DirectionalLight", place, color=0xFFF4E6, intensity=1.22, castShadow=True, shadow=shadow)
     fill.child("DirectionalLight", placed_at(centre + size * np.array([-3.0, 1.5, 1.2])), color=0xCFE2FF, intensity=0.35)
     sky.child("HemisphereLight", placed_at([0.0, 0.0, 1.0]), color=0xF4F8FF, groundColor=0x9A9488, intensity=0.6)
     return [key.command(), fill.command(), sky.command()]

@@ -11,7 +11,6 @@ from ..linalg import Array, IntArray
 from ..model.geometry import Colour, along
 from ..motion.collision.collisions import Collisions
 from ..motion.collision.pruning import CONSTANT
-from ..motion.collision.world import Plane, ToolBox
 from ..samples import ReadOnly
 from .scene import add_shape, plain
 from .three import Command, SceneObject, buffers, hexadecimal
@@ -106,12 +105,28 @@ def world_commands(collisions: Collisions, base: Array, extent: Array) -> list[C
     shapes = [replace(shape, placement=origin @ shape.placement, colour=OBJECT) for shape in world.shapes]
     low, high = extent.min(axis=0), extent.max(axis=0)
     centre, size = (low + high) / 2, float(np.linalg.norm(high - low))
-    commands = [_square(plane, origin, centre, size) for plane in world.planes]
+    commands = []
+    for plane in world.planes:  # visible from the free side only, so that it never hides the robot
+        normal = origin[:3, :3] @ plane.normal
+        above = float(normal @ (centre - origin[:3, 3])) - plane.offset
+        node = SceneObject(f"/world/{plain(plane.name)}")
+        face = node.geometry(type="PlaneGeometry", width=1.4 * size, height=1.4 * size)
+        look = {"color": hexadecimal(OBJECT[:3]), "transparent": True, "opacity": OBJECT[3], "side": 0, "depthWrite": False}
+        material = node.material(type="MeshStandardMaterial", roughness=0.8, **look)
+        node.child("Mesh", along(normal, centre - above * normal), geometry=face, material=material)
+        commands.append(node.command())
     for shape in shapes:
         node = SceneObject(f"/world/{plain(shape.link)}")
         add_shape(node, shape, ghost=True)
         commands.append(node.command())
-    return commands if world.tool is None else [*commands, _tool_box(world.tool, origin)]
+    if (tool := world.tool) is not None:
+        corners = np.array([[(tool.lower, tool.upper)[k >> axis & 1][axis] for axis in range(3)] for k in range(8)])
+        points = (corners @ origin[:3, :3].T + origin[:3, 3])[np.ravel(_EDGES)]
+        node = SceneObject("/world/box of the tool")
+        edges = node.geometry(type="BufferGeometry", data=buffers(points))
+        node.child("LineSegments", geometry=edges, material=node.material(type="LineBasicMaterial", color=hexadecimal(_TOOL)))
+        commands.append(node.command())
+    return commands
 
 
 def world_extent(collisions: Collisions, base: Array, extent: Array) -> Array:
@@ -158,25 +173,4 @@ def rod(radius: float) -> Command:
     shape = node.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=1.0, radialSegments=12)
     material = node.material(type="MeshBasicMaterial", color=0xFFFFFF, depthTest=False, transparent=True)
     node.child("Mesh", geometry=shape, material=material, renderOrder=10)
-    return node.command()
-
-
-def _square(plane: Plane, origin: Array, centre: Array, size: float) -> Command:
-    """The face of a half-space near the moving parts, visible from the free side only, so that it never hides the robot."""
-    normal = origin[:3, :3] @ plane.normal
-    above = float(normal @ (centre - origin[:3, 3])) - plane.offset
-    node = SceneObject(f"/world/{plain(plane.name)}")
-    face = node.geometry(type="PlaneGeometry", width=1.4 * size, height=1.4 * size)
-    look = {"color": hexadecimal(OBJECT[:3]), "transparent": True, "opacity": OBJECT[3], "side": 0, "depthWrite": False}
-    material = node.material(type="MeshStandardMaterial", roughness=0.8, **look)
-    node.child("Mesh", along(normal, centre - above * normal), geometry=face, material=material)
-    return node.command()
-
-
-def _tool_box(tool: ToolBox, origin: Array) -> Command:
-    corners = np.array([[(tool.lower, tool.upper)[k >> axis & 1][axis] for axis in range(3)] for k in range(8)])
-    points = (corners @ origin[:3, :3].T + origin[:3, 3])[np.ravel(_EDGES)]
-    node = SceneObject("/world/box of the tool")
-    material = node.material(type="LineBasicMaterial", color=hexadecimal(_TOOL))
-    node.child("LineSegments", geometry=node.geometry(type="BufferGeometry", data=buffers(points)), material=material)
     return node.command()

@@ -33,7 +33,11 @@ def trail_commands(
     if np.ptp(points, axis=0).max() < 2 * radius:
         return [], step
     speed = tip_speed(tip, rate)[np.minimum(np.arange(len(points)) * step, len(tip) - 1)]
-    shades = _speed_colours(speed / speed.max()) if colour is None else np.tile(colour[:3], (len(points), 1))
+    if colour is None:
+        stops = np.linspace(0, 1, len(SPEEDS))
+        shades = np.column_stack([np.interp(speed / speed.max(), stops, channel) for channel in SPEEDS.T])
+    else:
+        shades = np.tile(colour[:3], (len(points), 1))
     vertices, faces = tube(points, radius)
     node = SceneObject(path)
     data = buffers(vertices, colours=np.repeat(linear(shades), SIDES, axis=0), faces=faces)
@@ -55,16 +59,6 @@ def tip_speed(tip: Array, rate: float) -> Array:
         rate: Frames per second [Hz].
     """
     return np.asarray(np.linalg.norm(np.gradient(tip, axis=0), axis=1) * rate)
-
-
-def _speed_colours(share: Array) -> Array:
-    """Returns colours from slow to fast, shape (K, 3), sRGB, 0..1.
-
-    Args:
-        share: Shape (K,), speed as a share of the highest.
-    """
-    stops = np.linspace(0, 1, len(SPEEDS))
-    return np.column_stack([np.interp(share, stops, channel) for channel in SPEEDS.T])
 
 
 def tube(points: Array, radius: float) -> tuple[Array, Indices]:

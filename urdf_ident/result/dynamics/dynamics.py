@@ -99,30 +99,29 @@ def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
         ShapeError: The arrays do not fit.
     """
     arrays = joint_arrays(ident, q=q, v=v, tau=tau)
-    rows = zip(*map(np.atleast_2d, arrays), strict=True)
-    return np.array([_accelerated(ident, *row) for row in rows]).reshape(arrays[0].shape)
-
-
-def _accelerated(ident: Record, q: Array, v: Array, tau: Array) -> Array:
-    mass, a = mass_matrix(ident, q), np.zeros_like(q)
-    scale = positive(max(float(np.abs(tau).max()), float(np.abs(ident.torque(q, v, a)).max())))
-    for _ in range(_STEPS):
-        missing = tau - ident.torque(q, v, a)
-        if float(np.abs(missing).max()) <= _CONVERGED * scale:
-            return a
-        try:
-            a = a + np.linalg.solve(mass, missing)
-        except np.linalg.LinAlgError as error:
+    found = np.zeros_like(np.atleast_2d(arrays[0]))
+    for a, position, velocity, torque in zip(found, *map(np.atleast_2d, arrays), strict=True):
+        mass, missing = mass_matrix(ident, position), torque - ident.torque(position, velocity, a)
+        scale = positive(max(float(np.abs(torque).max()), float(np.abs(torque - missing).max())))
+        for _ in range(_STEPS):
+            if float(np.abs(missing).max()) <= _CONVERGED * scale:
+                break
+            try:
+                a += np.linalg.solve(mass, missing)
+            except np.linalg.LinAlgError as error:
+                raise EstimationError(
+                    "the mass matrix is singular at this pose",
+                    got=position.tolist(),
+                    remedy="identify with consistency.method: lmi",
+                ) from error
+            missing = torque - ident.torque(position, velocity, a)
+        if float(np.abs(missing).max()) > 1e-6 * scale:
             raise EstimationError(
-                "the mass matrix is singular at this pose", got=q.tolist(), remedy="identify with consistency.method: lmi"
-            ) from error
-    if float(np.abs(missing).max()) <= 1e-6 * scale:
-        return a
-    raise EstimationError(
-        "no acceleration has this torque",
-        got=f"{np.abs(missing).max():.3g} N·m left after {_STEPS} steps",
-        remedy="load-dependent friction above 1 is no friction: identify again",
-    )
+                "no acceleration has this torque",
+                got=f"{np.abs(missing).max():.3g} N·m left after {_STEPS} steps",
+                remedy="load-dependent friction above 1 is no friction: identify again",
+            )
+    return found.reshape(arrays[0].shape)
 
 
 def to_pinocchio(ident: Record) -> pin.Model:

@@ -14,7 +14,7 @@ from ...errors import ModelError, check_shape
 from ...estimation.uncertainty.prediction import HeldOutResidual
 from ...estimation.uncertainty.uncovered_friction import building_friction, smeared_friction, unseen_friction
 from ...files.records import record
-from ...linalg import Array, BoolArray, shaped, triangle
+from ...linalg import Array, shaped, triangle
 from ...model.posterior import Posterior
 from ...model.prior import USUAL_WEIGHT
 from ...signals.filters import lowpass
@@ -45,7 +45,17 @@ def functional_interval(fit: Fit, factor: Array, rows: Array, alpha: float) -> A
 
     variance = np.maximum(np.einsum("...i,ij,...j->...", rows, fit.covariance, rows), 0.0)
     reach = stdtrit(fit.dof_of(rows), 1 - alpha / 2) * np.sqrt(variance)
-    reach = np.where(_determined(fit, factor, rows), reach, np.inf)
+    if not fit.seen.all():
+        data = triangle(factor[:, fit.base.independent])
+        norms = np.linalg.norm(data, axis=0)
+        scale = np.where(norms > np.finfo(float).eps * norms.max(initial=0.0), norms, np.inf)
+        _, values, right = np.linalg.svd(data / scale)
+        values = np.append(values, np.zeros(len(right) - len(values)))
+        tolerance = np.finfo(float).eps * max(fit.rows, 10 * len(right))  # as in the solver
+        null = right[values <= tolerance * values.max(initial=0.0)].T
+        white = rows / np.where(np.isfinite(scale), scale, 1.0)
+        outside = np.linalg.norm(white @ null, axis=-1) > _OUTSIDE * np.linalg.norm(white, axis=-1)
+        reach = np.where(outside, np.inf, reach)
     centre = rows @ fit.params
     return np.stack([centre - reach, centre + reach], axis=-1)
 
@@ -309,18 +319,3 @@ def _torque_rows(ident: Record, q: Array, v: Array, a: Array) -> Array:
     """Coefficients of the base parameters in the torque, shape (…, n, b)."""
     base = ident.fit.base
     return ident.model.torque(np.eye(len(base.names))[:, base.independent], q, v, a)
-
-
-def _determined(fit: Fit, factor: Array, rows: Array) -> BoolArray:
-    """Which linear functions lie in the observed span, shape (…)."""
-    if fit.seen.all():
-        return np.ones(rows.shape[:-1], dtype=bool)
-    data = triangle(factor[:, fit.base.independent])
-    norms = np.linalg.norm(data, axis=0)
-    scale = np.where(norms > np.finfo(float).eps * norms.max(initial=0.0), norms, np.inf)
-    _, values, right = np.linalg.svd(data / scale)
-    values = np.append(values, np.zeros(len(right) - len(values)))
-    tolerance = np.finfo(float).eps * max(fit.rows, 10 * len(right))  # as in the solver
-    null = right[values <= tolerance * values.max(initial=0.0)].T
-    white = rows / np.where(np.isfinite(scale), scale, 1.0)
-    return np.asarray(np.linalg.norm(white @ null, axis=-1) <= _OUTSIDE * np.linalg.norm(white, axis=-1))

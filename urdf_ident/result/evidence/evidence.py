@@ -15,6 +15,7 @@ import numpy as np
 from ...friction import FRACTIONS, Viscous
 from ...grouping import grouped
 from ...linalg import Array, BoolArray, divisors, lstsq, rms
+from ...model.common_factor import scaled_bodies
 from ...model.dynamic_model import DynamicModel
 from ...model.posterior import Posterior
 from ...model.prior import WIDER, Prior
@@ -24,7 +25,6 @@ from ...model.trained import sliders, without_inertia, without_joint_terms
 from ...motion.limits import Limits
 from ...samples import moving
 from ...statistics.statistic import StatisticSet
-from .scale import CommonScale, common_scale
 
 #: Random states at which torques are compared: a root mean square of 150 values is known within 6 %.
 STATES = 150
@@ -41,6 +41,34 @@ MASS_FACTOR, _DEVIATING, _OF_TORQUE = 6.0, 3.0, 0.1
 _AS_MUCH = 0.5
 #: Largest change of a weight over all positions for it to be constant, as a fraction of it; the least weight, of the robot's.
 _CONSTANT = 1e-3
+#: Relative singular value of the joint terms' columns below which they are linearly dependent.
+_DEPENDENT = 1e-10
+
+
+@dataclass(frozen=True)
+class CommonScale:
+    """Factor of all inertial parameters relative to the URDF's.
+
+    A wrong torque constant or unit multiplies all torques, and with them all identified masses and inertias, by one factor. No
+    log shows such a factor; only inertial parameters known beforehand do, as far as they are known: if those of the URDF are
+    wrong by independent errors, their common factor is still determined by their mean.
+
+    Attributes:
+        factor: The factor, positive.
+        error: Its standard error relative to the factor; the URDF's bodies have independent errors of the size at which the
+            data are most likely, at least the prior's.
+    """
+
+    factor: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.factor:.2f} ± {self.error * abs(self.factor):.2f}"
+
+    @property
+    def errors(self) -> float:
+        """Distance of the factor from 1 in standard errors, on the logarithmic scale; inf if it is not positive."""
+        return abs(float(np.log(self.factor))) / self.error if self.factor > 0 else np.inf
 
 
 @dataclass(frozen=True)
@@ -267,16 +295,16 @@ def _scales(
     statistics: StatisticSet, weights: Mapping[str, float], R: Array, theta: Array, joints: Sequence[str]
 ) -> dict[str, float]:
     """Standard error of a factor on each joint's efforts: one over the norm of the part that no parameters can explain."""
-    found: dict[str, float] = {}
+    errors: dict[str, float] = {}
     for layout in statistics.layouts:
         first = len(layout.instruments)
-        own = weights[layout.group] * statistics.factor(layout.group)[:, first : first + len(layout.columns)]
-        torque = own @ theta[layout.columns]
+        rows = weights[layout.group] * statistics.factor(layout.group)[:, first : first + len(layout.columns)]
+        torque = rows @ theta[layout.columns]
         along = np.zeros(len(theta))
-        along[layout.columns] = own.T @ torque
+        along[layout.columns] = rows.T @ torque
         projected = lstsq(R.T, along, rcond=1e-10)[0]
-        found[joints[layout.joint]] = float(1 / np.sqrt(max(float(torque @ torque - projected @ projected), 1e-12)))
-    return found
+        errors[joints[layout.joint]] = float(1 / np.sqrt(max(float(torque @ torque - projected @ projected), 1e-12)))
+    return errors
 
 
 def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array) -> tuple[DeviatingPart, ...]:
@@ -284,6 +312,11 @@ def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array
 
     Dry friction holds a joint at rest with any torque: what a part shows less of it than the others may be in its residual.
     """
+    friction = np.zeros_like(theta)  # of all laws but viscous ones
+    for laws in sliders(model).values():
+        for start, law in laws:
+            if not (law.bias or isinstance(law, Viscous)):
+                friction[start : start + len(law.symbols)] = theta[start : start + len(law.symbols)]
     found: list[DeviatingPart] = []
     for group, entries in statistics.of_group.items():
         layout = statistics.layout(group)
@@ -291,15 +324,13 @@ def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array
         last = first + len(layout.columns)
         measured = np.zeros((layout.width, 3))  # R times this: errors, efforts and dry friction
         measured[first:last, 0], measured[-1, :2] = theta[layout.columns], (-1.0, 1.0)
-        measured[first:last, 2] = _dry_friction(model, theta)[layout.columns]
+        measured[first:last, 2] = friction[layout.columns]
         squares = (np.vstack([entry.factor for entry in entries]) @ entries[0].times(measured)) ** 2
         ends = np.cumsum([len(entry.factor) for entry in entries])
-        every = grouped((entry.log, entry.block) for entry in entries)
-        blocks = {log: sorted(set(own)) for log, own in every.items()}
+        blocks = {log: sorted(set(of_log)) for log, of_log in grouped((e.log, e.block) for e in entries).items()}
         parts: dict[tuple[str, int], Array] = {}
         for entry, end in zip(entries, ends, strict=True):
-            own = blocks[entry.log]
-            key = entry.log, own.index(entry.block) * PARTS // len(own)
+            key = entry.log, blocks[entry.log].index(entry.block) * PARTS // len(blocks[entry.log])
             sums = squares[end - len(entry.factor) : end].sum(axis=0)
             parts[key] = parts.get(key, np.zeros(4)) + np.append(sums, entry.rows * entry.repeats)
         found += _deviating(parts, group)
@@ -325,11 +356,28 @@ def _deviating(parts: Mapping[tuple[str, int], Array], group: str) -> Iterator[D
             yield DeviatingPart(log, joint_of(group), f"{part + 1}/{PARTS}", float(np.sqrt(square)), float(np.sqrt(usual)))
 
 
-def _dry_friction(model: DynamicModel, theta: Array) -> Array:
-    """Returns parameters with all but those of friction set to zero, viscous friction as well, shape (p,)."""
-    found = np.zeros_like(theta)
-    for laws in sliders(model).values():
-        for start, law in laws:
-            if not (law.bias or isinstance(law, Viscous)):
-                found[start : start + len(law.symbols)] = theta[start : start + len(law.symbols)]
-    return found
+def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> CommonScale | None:
+    """Estimates the common scale by generalised least squares.
+
+    Friction and rotor inertia are free.
+
+    Args:
+        factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
+        weight: Factor by which the data's nominal precision is too high.
+        inertial: Number of inertial parameters, which come first.
+
+    Returns:
+        The scale; None if the data do not determine it, as on gantries, where rotors and offsets may stand for all masses, or
+        if it is not positive: no unit reverses masses, but a few seconds of friction that the model lacks do.
+    """
+    R, rho = factor[:, :-1], factor[:, -1]
+    left, size, _ = np.linalg.svd(R[:, inertial:])
+    free = left[:, int(np.sum(size > _DEPENDENT * size.max(initial=0.0))) :].T  # the part of the data without joint terms
+    own = free @ R[:, :inertial]
+    stated = own @ prior.theta0[:inertial]
+    if stated @ stated <= weight:  # noise alone leaves the factor open by its own size or more
+        return None
+    errors = own @ prior.deviations[:inertial, :inertial]
+    found = scaled_bodies(stated[:, None], errors, free @ rho, weight)
+    common = float(found.sizes[0])
+    return CommonScale(common, float(found.errors[0]) / common) if common > 0 else None

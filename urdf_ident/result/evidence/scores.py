@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...compensation.friction_filter import FilterSettings, replay
-from ...linalg import Array, BoolArray, divisors, positive, rms
+from ...linalg import Array, BoolArray, IntArray, divisors, positive, rms
 from ...model.dynamic_model import DynamicModel
 from ...signals.filters import lowpass, score_band
 from ...signals.prepare import PreparedLog
@@ -22,83 +22,27 @@ MOVING = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class JointScore:
-    """Errors of one joint on one log, in its ``unit``; ``relative`` is ‖error‖/‖torque‖, ``p95`` of |error|."""
-
-    joint: str
-    rmse: float
-    relative: float
-    rms_torque: float
-    moving_rmse: float
-    p95: float
-    unit: str
-
-
-@dataclass(frozen=True, eq=False)
 class LogScore:
     """Errors of one model on one log.
 
     Attributes:
-        per_joint: Scores in model order.
+        per_joint: Of each joint, in model order and in its ``unit``: ``rmse``, ``relative`` (‖error‖/‖torque‖), ``rms_torque``,
+            ``moving_rmse`` and ``p95`` of |error|.
         relative: ‖error‖/‖torque‖ over all joints; the larger one of torques and of forces if there are both.
     """
 
-    log: str
-    per_joint: tuple[JointScore, ...]
+    per_joint: tuple[dict[str, Any], ...]
     relative: float
 
     @property
     def rmse(self) -> Array:
         """Shape (n,) [N·m or N]."""
-        return np.array([joint.rmse for joint in self.per_joint])
+        return np.array([joint["rmse"] for joint in self.per_joint])
 
     @property
     def mean_rmse(self) -> float:
         """Mean of the joints' RMSE, whatever their units; :func:`mean_error` compares models of robots with both."""
         return float(self.rmse.mean())
-
-
-@dataclass(frozen=True, eq=False)
-class Validation:
-    """Scores of four models on one log: exported, base-parameter fit, URDF, and URDF with fitted friction.
-
-    ``trace`` contains short series of their torques for plots; ``adapted`` is the exported model with friction adapted
-    along the log, or None.
-    """
-
-    exported: LogScore
-    fit: LogScore
-    urdf: LogScore
-    urdf_friction: LogScore
-    trace: LogTrace
-    adapted: LogScore | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """The entry in ``validation`` of identification.json."""
-        adapted = (
-            None
-            if self.adapted is None
-            else {
-                "mean_rmse": self.adapted.mean_rmse,
-                "per_joint": [{"joint": joint.joint, "rmse": joint.rmse} for joint in self.adapted.per_joint],
-            }
-        )
-        return {
-            "log": self.exported.log,
-            "score_cutoff": self.trace.cutoff,
-            "mean_rmse": self.exported.mean_rmse,
-            "relative": self.exported.relative,
-            "fit_mean_rmse": self.fit.mean_rmse,
-            "urdf_mean_rmse": self.urdf.mean_rmse,
-            "urdf_friction_mean_rmse": self.urdf_friction.mean_rmse,
-            "per_joint": [
-                {**vars(joint), "fit_rmse": fit.rmse, "urdf_rmse": urdf.rmse, "urdf_friction_rmse": friction.rmse}
-                for joint, fit, urdf, friction in zip(
-                    self.exported.per_joint, self.fit.per_joint, self.urdf.per_joint, self.urdf_friction.per_joint, strict=True
-                )
-            ],
-            **({} if adapted is None else {"adapted": adapted}),
-        }
 
 
 def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
@@ -126,14 +70,16 @@ def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measur
     Returns:
         Measured torque and error, shape (N, n) each [N·m or N].
     """
-    measured, errors, begin = [], [], 0
-    for part in log.segments:
-        total = part.total
-        model = predicted[begin : begin + len(part)]
-        begin += len(part)
-        measured.append(lowpass(total, part.rate, cutoff))
-        errors.append(measured[-1] - model if measured_only else lowpass(total - model, part.rate, cutoff))
+    measured, errors = [], []
+    for part, model in zip(log.segments, np.split(predicted, _ends(log)), strict=True):
+        measured.append(lowpass(part.total, part.rate, cutoff))
+        errors.append(measured[-1] - model if measured_only else lowpass(part.total - model, part.rate, cutoff))
     return np.vstack(measured), np.vstack(errors)
+
+
+def _ends(log: PreparedLog) -> IntArray:
+    """Where the segments of a log end in an array of all of them, the last one excepted."""
+    return np.cumsum([len(part) for part in log.segments])[:-1]
 
 
 def score(
@@ -161,21 +107,20 @@ def score(
     forces = np.zeros(len(joints), dtype=bool) if prismatic is None else prismatic
     scores, sizes = [], divisors([rms(column) for column in tau.T])
     for j, joint in enumerate(joints):
-        e, t = error[:, j], tau[:, j]
-        on = moving[:, j]
+        e, on = error[:, j], moving[:, j]
         scores.append(
-            JointScore(
-                joint,
-                rmse=rms(e),
-                relative=rms(e) / float(sizes[j]),
-                rms_torque=rms(t),
-                moving_rmse=rms(e[on]) if on.any() else 0.0,
-                p95=float(np.percentile(np.abs(e), 95)),
-                unit=joint_units(bool(forces[j]))["torque"],
-            )
+            {
+                "joint": joint,
+                "rmse": rms(e),
+                "relative": rms(e) / float(sizes[j]),
+                "rms_torque": rms(tau[:, j]),
+                "moving_rmse": rms(e[on]) if on.any() else 0.0,
+                "p95": float(np.percentile(np.abs(e), 95)),
+                "unit": joint_units(bool(forces[j]))["torque"],
+            }
         )
     relative = [rms(error[:, k]) / positive(rms(tau[:, k])) for k in (~forces, forces) if k.any()]
-    return LogScore(log.name, tuple(scores), max(relative))
+    return LogScore(tuple(scores), max(relative))
 
 
 def validate_log(
@@ -184,33 +129,47 @@ def validate_log(
     log: PreparedLog,
     cutoff: float | str = "auto",
     adaptation: FilterSettings | None = None,
-) -> Validation:
+) -> tuple[dict[str, Any], LogTrace]:
     """Scores the four models on one log.
 
     Args:
         thetas: ``exported``, ``fit``, ``urdf`` and ``urdf_friction``: parameters, shape (p,) each.
         cutoff: Low-pass of measured and predicted torque [Hz]; "auto" is :func:`score_band`.
         adaptation: Settings of the friction adaptation, to score the exported model with it as well; None: static only.
+
+    Returns:
+        The entry in ``validation`` of identification.json, and the series for plots.
     """
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     predicted = predict(model, np.column_stack(list(thetas.values())), log)
-    compared = partial(score, log, joints=model.robot.joints, cutoff=hertz, prismatic=model.robot.prismatic)
-    scores = {name: compared(predicted[..., k]) for k, name in enumerate(thetas)}
     series = {name: predicted[..., k] for k, name in enumerate(thetas)}
-    adapted = None
+    compared = partial(score, log, joints=model.robot.joints, cutoff=hertz, prismatic=model.robot.prismatic)
+    exported, *others = (compared(series[name]) for name in ("exported", "fit", "urdf", "urdf_friction"))
+    named = dict(zip(("fit", "urdf", "urdf_friction"), others, strict=True))
+    entry: dict[str, Any] = {
+        "log": log.name,
+        "score_cutoff": hertz,
+        "mean_rmse": exported.mean_rmse,
+        "relative": exported.relative,
+        **{f"{name}_mean_rmse": other.mean_rmse for name, other in named.items()},
+        "per_joint": [
+            {**joint, **{f"{name}_rmse": other.per_joint[j]["rmse"] for name, other in named.items()}}
+            for j, joint in enumerate(exported.per_joint)
+        ],
+    }
     if adaptation is not None:
-        exported = predicted[..., list(thetas).index("exported")]
-        ends = np.cumsum([len(part) for part in log.segments])[:-1]
-        (added,) = replay([adaptation], [(log.segments, np.split(exported, ends))])
-        adapted = compared(exported + np.vstack([next(part) for part in added]))
-    return Validation(**scores, trace=log_trace(log, series, hertz), adapted=adapted)
+        (added,) = replay([adaptation], [(log.segments, np.split(series["exported"], _ends(log)))])
+        adapted = compared(series["exported"] + np.vstack([next(part) for part in added]))
+        joints = [{"joint": joint["joint"], "rmse": joint["rmse"]} for joint in adapted.per_joint]
+        entry["adapted"] = {"mean_rmse": adapted.mean_rmse, "per_joint": joints}
+    return entry, log_trace(log, series, hertz)
 
 
 def errors_of_joints(entries: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
     """RMS over logs of every joint's torque and of the errors of models, shape (n,) [N·m or N]; NaN if a log lacks it.
 
     Returns:
-        By their keys in ``per_joint`` of :meth:`Validation.as_dict`, the torque first.
+        By their keys in ``per_joint`` of an entry, the torque first.
     """
     keys = ("rms_torque", "rmse", "urdf_rmse", "urdf_friction_rmse")
     return {key: rms([[joint.get(key, np.nan) for joint in entry["per_joint"]] for entry in entries], axis=0) for key in keys}
@@ -220,7 +179,7 @@ def mean_error(entry: Mapping[str, Any], model: str = "", of: Mapping[str, Any] 
     """Mean RMSE of the joints [N·m or N]; with joints of both units, relative to the mean effort of each unit, a fraction.
 
     Args:
-        entry: Result of :meth:`Validation.as_dict`.
+        entry: As from :func:`validate_log`.
         model: ``""`` (exported), ``"fit_"``, ``"urdf_"`` or ``"urdf_friction_"``.
         of: Another entry of the same log with the errors, as ``adapted``.
     """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,11 @@ from ...linalg import Array, divisors, positive
 from ...model.inertia import pseudo_inertia
 from ...motion.limits import Limits, Torque
 from ...motion.trajectory import Trajectory
-from ...statistics.log_effects.changes import FrictionChanges
 from ...units import joint_units
-from ..dynamics.friction_curves import SteadyFriction
+from ..dynamics.friction_curves import friction_curves
 from ..evidence.scores import errors_of_joints
 from ..evidence.traces import LogTrace
-from ..parameters import ParameterRow
+from ..parameters import ParameterRow, parameters
 from ..record import Record
 from .chart import Area, Chart, Dots, Line, Mark, box, horizontal, intervals, vertical
 
@@ -34,8 +34,21 @@ _LOGS, _POINTS = 12, 1500
 _COLOURS = ("identified", "residual", "good", "friction", "urdf", "ink", "soft")
 
 
-def torque_charts(trace: LogTrace, j: int, joint: str, unit: str) -> tuple[Chart, Chart]:
-    """Measured torque of one joint, identified, and the URDF's own prediction; and the error, which is drawn below.
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """Charts that are seen together, and what they show in words, for those who cannot see them."""
+
+    label: str
+    charts: Sequence[Chart]
+
+
+def torque_unit(ident: Record, j: int) -> str:
+    """Unit of a joint's torque: ``"N·m"`` or ``"N"``."""
+    return str(joint_units(ident.model.robot.prismatic[j])["torque"])
+
+
+def _torque(ident: Record, trace: LogTrace) -> Iterator[Picture]:
+    """Measured torque of every joint, identified, and the URDF's own prediction; and the error, which is drawn below.
 
     The range is that of measured and identified torque: a prediction of the URDF that is far off may exceed it.
     """
@@ -43,41 +56,42 @@ def torque_charts(trace: LogTrace, j: int, joint: str, unit: str) -> tuple[Chart
     clock = "t [s]" if abs(first) < _SINCE_1970 else f"t − {first:.0f} [s]"
     time = trace.time if abs(first) < _SINCE_1970 else trace.time - first
     gaps = [piece.start for piece in trace.pieces()[1:]]
-    x, measured, identified, urdf = (
-        np.insert(values, gaps, np.nan) for values in (time, trace.measured[:, j], trace.identified[:, j], trace.urdf[:, j])
-    )
-    both = np.concatenate([trace.measured[:, j], trace.identified[:, j]])
-    low, high = float(both.min()), float(both.max())
-    reach = max(high - low, 1e-9)
-    low = max(min(low, float(trace.urdf[:, j].min())), low - reach)
-    high = min(max(high, float(trace.urdf[:, j].max())), high + reach)
-    span = float(time[0]), float(time[-1]) if len(time) > 1 else float(time[0]) + 1.0
-    usual = max(1.6 * float(np.percentile(np.abs(trace.measured[:, j] - trace.identified[:, j]), 99)), 1e-9)
-    lines = [
-        Line(x, urdf, "urdf", 0.6, "URDF as it came", width=1.0),
-        Line(x, measured, "ink", 0.9, "measured", width=1.7),
-        Line(x, identified, "identified", label="identified"),
-    ]
-    border = 0.06 * (high - low)
-    force = f"torque [{unit}]" if unit != "N" else "force [N]"
-    return (
-        Chart(lines, joint, y=force, x_range=span, y_range=(low - border, high + border)),
-        Chart(
-            [horizontal(0.0, "soft"), Line(x, measured - identified, "residual", width=1.0)],
-            x=clock,
-            y="error",
-            x_range=span,
-            y_range=(-usual, usual),
-        ),
-    )
+    for j, joint in enumerate(ident.model.robot.joints):
+        x, measured, identified, urdf = (
+            np.insert(values, gaps, np.nan) for values in (time, trace.measured[:, j], trace.identified[:, j], trace.urdf[:, j])
+        )
+        both = np.concatenate([trace.measured[:, j], trace.identified[:, j]])
+        low, high = float(both.min()), float(both.max())
+        reach = max(high - low, 1e-9)
+        low = max(min(low, float(trace.urdf[:, j].min())), low - reach)
+        high = min(max(high, float(trace.urdf[:, j].max())), high + reach)
+        span = float(time[0]), float(time[-1]) if len(time) > 1 else float(time[0]) + 1.0
+        usual = max(1.6 * float(np.percentile(np.abs(trace.measured[:, j] - trace.identified[:, j]), 99)), 1e-9)
+        lines = [
+            Line(x, urdf, "urdf", 0.6, "URDF as it came", width=1.0),
+            Line(x, measured, "ink", 0.9, "measured", width=1.7),
+            Line(x, identified, "identified", label="identified"),
+        ]
+        border = 0.06 * (high - low)
+        force = f"torque [{unit}]" if (unit := torque_unit(ident, j)) != "N" else "force [N]"
+        charts = (
+            Chart(lines, joint, y=force, x_range=span, y_range=(low - border, high + border)),
+            Chart(
+                [horizontal(0.0, "soft"), Line(x, measured - identified, "residual", width=1.0)],
+                x=clock,
+                y="error",
+                x_range=span,
+                y_range=(-usual, usual),
+            ),
+        )
+        yield Picture(f"Measured and predicted torque of {joint} on {trace.log}", charts)
 
 
-def residual_charts(trace: LogTrace, joints: Sequence[str], unit: str) -> list[Chart]:
-    """Autocorrelation and, where it is known, amplitude density of the residual, one line per joint.
-
-    Args:
-        unit: Unit of torque, or the units of all joints (``"N or N·m"``).
-    """
+def _residual(ident: Record, trace: LogTrace) -> Iterator[Picture]:
+    """Autocorrelation and, where it is known, amplitude density of the residual, one line per joint."""
+    joints = ident.model.robot.joints
+    units = list(dict.fromkeys(torque_unit(ident, j) for j in range(ident.model.n)))
+    unit = units[0] if len(units) == 1 else f"({' or '.join(units)})"
 
     def lines(x: Array, series: Array) -> list[Mark]:
         return [
@@ -94,17 +108,19 @@ def residual_charts(trace: LogTrace, joints: Sequence[str], unit: str) -> list[C
                 [*lines(trace.frequency, np.maximum(trace.spectrum, 1e-12)), vertical(trace.cutoff, "bad", 1.0, "--")],
                 "spectrum of the residual",
                 "frequency [Hz]; dashed: low-pass of the errors",
-                f"residual [{unit if ' ' not in unit else f'({unit})'}/√Hz]",
+                f"residual [{unit}/√Hz]",
                 log=True,
             )
         )
-    return charts
+    for chart in charts:
+        yield Picture(chart.title, [chart])
 
 
-def error_chart(entries: Sequence[Mapping[str, Any]]) -> Chart:
-    """Errors per joint, relative to its RMS torque, next to those of the URDF (RMS over logs)."""
-    joints = [error["joint"] for error in entries[0]["per_joint"]]
-    errors = errors_of_joints(entries)
+def _errors(ident: Record, _: object) -> Iterator[Picture]:
+    """Held-out errors per joint, relative to its RMS torque, next to those of the URDF (RMS over logs)."""
+    if not ident.validation:
+        return
+    errors = errors_of_joints(ident.validation)
     marks: list[Mark] = []
     models = (("urdf_rmse", "urdf", "URDF"), ("urdf_friction_rmse", "friction", "URDF + fitted friction"))
     for k, (key, colour, label) in enumerate((*models, ("rmse", "identified", "identified"))):
@@ -114,46 +130,52 @@ def error_chart(entries: Sequence[Mapping[str, Any]]) -> Chart:
             if np.isfinite(value):
                 marks.append(box(0.0, value, at - 0.12, at + 0.12, colour, label=label if j == 0 else ""))
     most = max((float(np.max(mark.x)) for mark in marks), default=1.0)
-    return Chart(marks, x="RMS error over RMS torque [%]", names=joints, x_range=(0.0, 1.05 * most), legend=True)
+    label, reach = "RMS error over RMS torque [%]", (0.0, 1.05 * most)
+    chart = Chart(marks, x=label, names=ident.model.robot.joints, x_range=reach, legend=True)
+    yield Picture("Held-out errors per joint", [chart])
 
 
-def friction_chart(ident: Record, curve: SteadyFriction) -> Chart:
-    """Friction torque of one joint against its speed: law with interval, URDF, means of the logs, histogram of speeds."""
+def _friction(ident: Record, _: object) -> Iterator[Picture]:
+    """Friction torque of each joint against its speed: law with interval, URDF, means of the logs, histogram of speeds."""
     robot = ident.model.robot
-    j, joint = robot.joints.index(curve.joint), robot.description.joints[curve.joint]
-    units, v, (begin, end) = joint_units(robot.prismatic[j]), curve.speed, curve.trained
-    inside = (v >= begin) & (v <= end)
-    marks: list[Mark] = [horizontal(0.0, "soft")]
-    if np.isfinite(curve.interval).all():
-        low, high = curve.interval.T
-        marks.append(Area(np.append(v, v[::-1]), np.append(low, high[::-1]), "identified", 0.18, "95 % interval"))
-    marks.append(Line(v, curve.torque, "identified", width=1.2, dash=":"))
-    marks.append(Line(v[inside], curve.torque[inside], "identified", label="identified law", width=2.1))
-    if joint.damping or joint.friction:
-        marks.append(Line(v, joint.damping * v + joint.friction * np.sign(v), "urdf", 0.8, "URDF", width=1.2))
-    speeds = None if ident.traces is None else ident.traces.speeds
-    if speeds is not None:
-        centre = 0.5 * (speeds.edges[j, 1:] + speeds.edges[j, :-1])
-        size = 0.67 * np.sqrt(6 + 60 * speeds.count[j])
-        marks.append(Dots(centre, speeds.friction[j], "ink", 0.5, "mean of the logs", size))
-    if np.isfinite(curve.limit) and curve.limit <= v[-1]:
-        marks += [vertical(side, "bad", 1.0, "--") for side in (-curve.limit, curve.limit)]
-    low, high = Chart(marks).limits()[1]
-    if speeds is not None:  # the histogram of the speeds as a strip along the bottom
-        height = 0.14 * (high - low)
-        tops = low - height + height * speeds.count[j] / positive(float(speeds.count[j].max()))
-        edges = speeds.edges[j]
-        x = np.concatenate([edges[:1], np.repeat(edges[1:-1], 2), edges[-1:], edges[-1:], edges[:1]])
-        marks.append(Area(x, np.concatenate([np.repeat(tops, 2), np.full(2, low - height)]), "soft", 0.45))
-        low -= height
-    load = f", at a load of {curve.load:.3g} {units['torque']}" if curve.load else ""
-    labels = f"speed [{units['velocity']}]{load}", f"friction [{units['torque']}]"
-    return Chart(marks, curve.joint, *labels, x_range=(float(v[0]), float(v[-1])), y_range=(low, high))
+    for curve in friction_curves(ident):
+        j, joint = robot.joints.index(curve.joint), robot.description.joints[curve.joint]
+        units, v, (begin, end) = joint_units(robot.prismatic[j]), curve.speed, curve.trained
+        inside = (v >= begin) & (v <= end)
+        marks: list[Mark] = [horizontal(0.0, "soft")]
+        if np.isfinite(curve.interval).all():
+            low, high = curve.interval.T
+            marks.append(Area(np.append(v, v[::-1]), np.append(low, high[::-1]), "identified", 0.18, "95 % interval"))
+        marks.append(Line(v, curve.torque, "identified", width=1.2, dash=":"))
+        marks.append(Line(v[inside], curve.torque[inside], "identified", label="identified law", width=2.1))
+        if joint.damping or joint.friction:
+            marks.append(Line(v, joint.damping * v + joint.friction * np.sign(v), "urdf", 0.8, "URDF", width=1.2))
+        speeds = None if ident.traces is None else ident.traces.speeds
+        if speeds is not None:
+            centre = 0.5 * (speeds.edges[j, 1:] + speeds.edges[j, :-1])
+            size = 0.67 * np.sqrt(6 + 60 * speeds.count[j])
+            marks.append(Dots(centre, speeds.friction[j], "ink", 0.5, "mean of the logs", size))
+        if np.isfinite(curve.limit) and curve.limit <= v[-1]:
+            marks += [vertical(side, "bad", 1.0, "--") for side in (-curve.limit, curve.limit)]
+        low, high = Chart(marks).limits()[1]
+        if speeds is not None:  # the histogram of the speeds as a strip along the bottom
+            height = 0.14 * (high - low)
+            tops = low - height + height * speeds.count[j] / positive(float(speeds.count[j].max()))
+            edges = speeds.edges[j]
+            x = np.concatenate([edges[:1], np.repeat(edges[1:-1], 2), edges[-1:], edges[-1:], edges[:1]])
+            marks.append(Area(x, np.concatenate([np.repeat(tops, 2), np.full(2, low - height)]), "soft", 0.45))
+            low -= height
+        load = f", at a load of {curve.load:.3g} {units['torque']}" if curve.load else ""
+        labels = f"speed [{units['velocity']}]{load}", f"friction [{units['torque']}]"
+        chart = Chart(marks, curve.joint, *labels, x_range=(float(v[0]), float(v[-1])), y_range=(low, high))
+        yield Picture(f"Friction torque of {curve.joint} against its speed", [chart])
 
 
-def change_charts(changes: FrictionChanges, units: Mapping[str, str]) -> dict[str, Chart]:
-    """By parameter with non-zero spread: deviations of thirds of each log over time, or of each log over its temperature."""
-    charts: dict[str, Chart] = {}
+def _changes(ident: Record, _: object) -> Iterator[Picture]:
+    """Deviations of friction with non-zero spread: of thirds of each log over time, or of each log over its temperature."""
+    if (changes := ident.fit.changes) is None:
+        return
+    units = {parameter.name: parameter.unit for parameter in ident.model.parameters}
     for k, name in enumerate(changes.parameters):
         spread = float(np.nan_to_num(changes.spread[k]))
         if changes.known and spread <= 0:
@@ -173,8 +195,8 @@ def change_charts(changes: FrictionChanges, units: Mapping[str, str]) -> dict[st
                 y, later = changes.parts[log, :, k], 0.35 + 0.6 * log / max(len(changes.logs) - 1, 1)
                 line = _upright(x, y, changes.parts_error[log, :, k], later)
                 marks += [line, Line(x, y, "identified", later, width=1.0), Dots(x, y, "identified", later, radius=2.0)]
-        charts[name] = Chart(marks, name, label, f"deviation [{units[name]}]")
-    return charts
+        chart = Chart(marks, name, label, f"deviation [{units[name]}]")
+        yield Picture(f"Deviations of {name} from its mean", [chart])
 
 
 def _upright(x: Array, y: Array, error: Array, alpha: float) -> Line:
@@ -183,27 +205,26 @@ def _upright(x: Array, y: Array, error: Array, alpha: float) -> Line:
     return Line(at, ends, "identified", alpha, width=1.0)
 
 
-def parameter_charts(rows: Sequence[ParameterRow], inertial: int) -> dict[str, Chart]:
+def _parameters(ident: Record, _: object) -> Iterator[Picture]:
     """Estimates with 95 % intervals: one chart per body, in prior standard deviations from the prior, and one per joint term.
 
     Joint terms of prismatic joints are apart, because newtons beside newton metres hide each other.
-
-    Args:
-        inertial: Number of inertial parameters, which come first.
     """
+    rows, inertial = list(parameters(ident)), ident.model.n_inertial
     units = grouped(dict.fromkeys((row.symbol, row.unit) for row in rows[inertial:]))
     titles = [f"{row.symbol} [{row.unit}]" if len(units[row.symbol]) > 1 else row.symbol for row in rows[inertial:]]
-    charts = {}
+    charts: list[Chart] = []
     for body, of_body in grouped((row.owner, row) for row in rows[:inertial]).items():
         scale = divisors(np.array([row.prior_std for row in of_body]))
         marks: list[Mark] = [box(-1.0, 1.0, -np.inf, np.inf, "urdf", 0.18), vertical(0.0, "urdf")]
         marks += _estimates(of_body, np.array([row.prior for row in of_body]), scale, _EDGE)
         names, label = [row.symbol for row in of_body], "difference to the URDF [prior σ]"
-        charts[body] = Chart(marks, body, label, names=names, x_range=(-1.05 * _EDGE, 1.05 * _EDGE))
+        charts.append(Chart(marks, body, label, names=names, x_range=(-1.05 * _EDGE, 1.05 * _EDGE)))
     for title, terms in grouped(zip(titles, rows[inertial:], strict=True)).items():
         marks = [vertical(0.0, "soft"), *_estimates(terms, np.zeros(len(terms)), np.ones(len(terms)), np.inf)]
-        charts[title] = Chart(marks, title, terms[0].unit, names=[row.owner for row in terms])
-    return charts
+        charts.append(Chart(marks, title, terms[0].unit, names=[row.owner for row in terms]))
+    for chart in charts:
+        yield Picture(f"Parameters {chart.title} with their 95 % intervals", [chart])
 
 
 def _estimates(rows: Sequence[ParameterRow], origin: Array, scale: Array, edge: float) -> list[Mark]:
@@ -220,22 +241,18 @@ def _estimates(rows: Sequence[ParameterRow], origin: Array, scale: Array, edge: 
     return marks
 
 
-def body_charts(before: Array, after: Array, title: str) -> list[Chart]:
-    """Ellipsoid of uniform density with the same mass, centre of mass and inertia, seen along y and along x.
-
-    Args:
-        before: Parameters of the body in the URDF, shape (10,).
-        after: Identified parameters, shape (10,).
-    """
-    charts = []
-    for a, b, x, y in _VIEWS:
-        marks: list[Mark] = [Line([-9, 9, np.nan, 0, 0], [0, 0, np.nan, -9, 9], "soft", width=1.0)]
-        for theta, colour, dash, fill in ((before, "urdf", "--", 0.10), (after, "identified", "-", 0.18)):
-            if (outline := _outline(theta, a, b)) is not None:
-                centre = 1e3 * theta[[1 + a]] / theta[0], 1e3 * theta[[1 + b]] / theta[0]
-                marks += [Area(*outline, colour, fill), Line(*outline, colour, dash=dash), Dots(*centre, colour)]
-        charts.append(Chart(marks, title if a == 0 else "", f"{x} [mm]", f"{y} [mm]", equal=True))
-    return charts
+def _bodies(ident: Record, _: object) -> Iterator[Picture]:
+    """Ellipsoid of uniform density with the mass, centre of mass and inertia of each body, seen along y and along x."""
+    for before, after, body in zip(ident.prior_bodies, ident.bodies, ident.model.robot.bodies, strict=True):
+        charts = []
+        for a, b, x, y in _VIEWS:
+            marks: list[Mark] = [Line([-9, 9, np.nan, 0, 0], [0, 0, np.nan, -9, 9], "soft", width=1.0)]
+            for theta, colour, dash, fill in ((before, "urdf", "--", 0.10), (after, "identified", "-", 0.18)):
+                if (outline := _outline(theta, a, b)) is not None:
+                    centre = 1e3 * theta[[1 + a]] / theta[0], 1e3 * theta[[1 + b]] / theta[0]
+                    marks += [Area(*outline, colour, fill), Line(*outline, colour, dash=dash), Dots(*centre, colour)]
+            charts.append(Chart(marks, body.name if a == 0 else "", f"{x} [mm]", f"{y} [mm]", equal=True))
+        yield Picture(f"Inertia ellipsoid of {body.name} in the URDF and as identified", charts)
 
 
 def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
@@ -251,6 +268,19 @@ def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
     angle = np.linspace(0.0, 2.0 * np.pi, 73)
     points = vectors @ (np.sqrt(5.0 * values)[:, None] * np.stack([np.cos(angle), np.sin(angle)]))  # ⟨x²⟩ = a²/5
     return 1e3 * (com[a] + points[0]), 1e3 * (com[b] + points[1])
+
+
+#: What is drawn of a result, by name; the series of one log (:class:`.LogTrace`) are drawn by those of :data:`OF_LOG` alone.
+PICTURES: Mapping[str, Callable[[Record, Any], Iterator[Picture]]] = {
+    "torque": _torque,
+    "friction": _friction,
+    "parameters": _parameters,
+    "bodies": _bodies,
+    "residual": _residual,
+    "errors": _errors,
+    "changes": _changes,
+}
+OF_LOG = ("torque", "residual")
 
 
 def limit_charts(trajectory: Trajectory, limits: Limits, torque: Torque | None = None) -> list[Chart]:

@@ -10,16 +10,13 @@ from ...errors import ModelError, check_known
 from ...linalg import Array
 from ...motion.limits import Limits, Torque
 from ...motion.trajectory import Trajectory
-from ...units import joint_units
-from ..dynamics.friction_curves import friction_curves
 from ..evidence.traces import LogTrace
-from ..parameters import parameters
 from ..record import Record
-from .charts import body_charts, error_chart, friction_chart, limit_charts, parameter_charts, residual_charts, torque_charts
+from .charts import OF_LOG, PICTURES, limit_charts
 from .figure import draw, draw_grid, legend, new_figure, write_figure
 
-#: Available plots.
-PICTURES = ("torque", "friction", "parameters", "bodies", "residual", "errors")
+#: Plots by name; deviations of friction between the logs are drawn in the report alone.
+NAMES = tuple(name for name in PICTURES if name != "changes")
 
 
 class Plots:
@@ -27,6 +24,7 @@ class Plots:
 
     Raises:
         MissingExtraError: From each method, if matplotlib is not installed.
+        ModelError: From each method, if there is nothing to draw.
     """
 
     def __init__(self, ident: Record) -> None:
@@ -40,19 +38,16 @@ class Plots:
 
         Returns:
             Axes, shape (2, n).
-
-        Raises:
-            ModelError: The result has no series, or none of that log.
         """
-        trace, joints = self.trace(log), self._ident.model.robot.joints
-        columns = min(len(joints), 4)
-        rows = -(-len(joints) // columns)
+        pictures = list(PICTURES["torque"](self._ident, self.trace(log)))
+        columns = min(len(pictures), 4)
+        rows = -(-len(pictures) // columns)
         figure = new_figure(3.4 * columns, 2.8 * rows)
         grid = figure.subplots(2 * rows, columns, squeeze=False, height_ratios=[3, 1] * rows)
-        places = [divmod(j, columns) for j in range(len(joints))]
+        places = [divmod(j, columns) for j in range(len(pictures))]
         axes = np.array([[grid[2 * row + k, column] for row, column in places] for k in (0, 1)], dtype=object)
-        for j, joint in enumerate(joints):
-            for axis, chart in zip(axes[:, j], torque_charts(trace, j, joint, self.unit(j)), strict=True):
+        for j, picture in enumerate(pictures):
+            for axis, chart in zip(axes[:, j], picture.charts, strict=True):
                 draw(axis, chart)
             axes[0, j].tick_params(labelbottom=False)
         for axis in set(grid.flat) - set(axes.flat):
@@ -61,18 +56,8 @@ class Plots:
         return axes
 
     def friction(self) -> Array:
-        """Plots friction against speed of every joint that has friction laws.
-
-        Returns:
-            Axes, shape (joints,).
-
-        Raises:
-            ModelError: The model has no friction.
-        """
-        curves = friction_curves(self._ident)
-        if not curves:
-            raise ModelError("there is no friction to draw", got="a model without friction laws")
-        return draw_grid([friction_chart(self._ident, curve) for curve in curves], 3, 3.2, 2.6)
+        """Plots friction against speed of every joint that has friction laws; axes of shape (joints,)."""
+        return self._grid("friction", 3, 3.2, 2.6)
 
     def parameters(self) -> Array:
         """Plots estimates with 95 % intervals: one plot per body, with its prior, and one per kind of joint term.
@@ -80,19 +65,11 @@ class Plots:
         Returns:
             Axes, shape (bodies + kinds,).
         """
-        charts = parameter_charts(list(parameters(self._ident)), self._ident.model.n_inertial)
-        return draw_grid(list(charts.values()), 3, 3.2, 2.8)
+        return self._grid("parameters", 3, 3.2, 2.8)
 
     def bodies(self) -> Array:
-        """Plots the inertia ellipsoids of every body, from the URDF and as identified.
-
-        Returns:
-            Axes, shape (bodies, 2).
-        """
-        ident = self._ident
-        bodies = zip(ident.prior_bodies, ident.bodies, ident.model.robot.bodies, strict=True)
-        charts = [chart for before, after, body in bodies for chart in body_charts(before, after, body.name)]
-        return draw_grid(charts, 2, 2.5, 2.3).reshape(-1, 2)
+        """Plots the inertia ellipsoids of every body, from the URDF and as identified; axes of shape (bodies, 2)."""
+        return self._grid("bodies", 2, 2.5, 2.3).reshape(-1, 2)
 
     def residual(self, log: str | None = None) -> Array:
         """Plots autocorrelation and spectrum of the residual.
@@ -102,26 +79,23 @@ class Plots:
 
         Returns:
             Axes, shape (2,); (1,) if the log is too short for a spectrum.
-
-        Raises:
-            ModelError: The result has no series, or none of that log.
         """
-        return draw_grid(residual_charts(self.trace(log), self._ident.model.robot.joints, self.units()), 2, 4.2, 3.0)
+        return self._grid("residual", 2, 4.2, 3.0, log)
 
     def errors(self) -> Array:
-        """Plots held-out errors per joint, compared with the URDF and the URDF with fitted friction.
+        """Plots held-out errors per joint, compared with the URDF and the URDF with fitted friction; axes of shape (1,)."""
+        return self._grid("errors", 1, 5.0, 3.2)
 
-        Returns:
-            Axes, shape (1,).
-
-        Raises:
-            ModelError: Nothing was held out.
-        """
-        if not self._ident.validation:
+    def _grid(self, name: str, columns: int, width: float, height: float, log: str | None = None) -> Array:
+        trace = self.trace(log) if name in OF_LOG else None
+        charts = [chart for picture in PICTURES[name](self._ident, trace) for chart in picture.charts]
+        if not charts and name == "errors":
             raise ModelError(
                 "there are no held-out errors to draw", remedy="give --validate LOG, or `urdf-ident report` with logs"
             )
-        return draw_grid([error_chart(self._ident.validation)], 1, 5.0, 3.2)
+        if not charts:
+            raise ModelError(f"there is no {name} to draw", got=f"a model without {name} laws")
+        return draw_grid(charts, columns, width, height)
 
     def save(self, picture: str, path: str | Path) -> Path:
         """Writes one plot to a file.
@@ -134,7 +108,7 @@ class Plots:
             ModelError: There is no such plot, or nothing to draw.
             OutputError: It cannot be written, or the format is unknown.
         """
-        check_known("picture", picture, PICTURES, ModelError)
+        check_known("picture", picture, NAMES, ModelError)
         return write_figure(getattr(self, picture)().flat[0].figure, path)
 
     def trace(self, log: str | None = None) -> LogTrace:
@@ -158,16 +132,8 @@ class Plots:
             raise ModelError("no series of this log", got=repr(log), expected=", ".join(trace.log for trace in logs))
         return trace
 
-    def unit(self, j: int) -> str:
-        """Unit of a joint's torque: ``"N·m"`` or ``"N"``."""
-        return str(joint_units(self._ident.model.robot.prismatic[j])["torque"])
-
-    def units(self) -> str:
-        """Units of the torques of all joints: ``"N·m"``, ``"N"``, or both with ``or`` between them."""
-        return " or ".join(dict.fromkeys(self.unit(j) for j in range(self._ident.model.n)))
-
     def __repr__(self) -> str:
-        names = ", ".join(f".{name}()" for name in PICTURES)
+        names = ", ".join(f".{name}()" for name in NAMES)
         return f"<pictures of {self._ident.model.robot.name}: {names}, .save(picture, file)>"
 
 

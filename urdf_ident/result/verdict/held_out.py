@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...grouping import abbreviated
+from ...grouping import abbreviated, grouped
 from ...judgements.catalogue import Id, Severity
 from ...judgements.judgement import Judgement, Remedy
 from ...linalg import positive
@@ -65,37 +65,43 @@ def _held_out(ident: Record) -> list[Mapping[str, Any]]:
     return [score for score in ident.validation if not score.get("trained_on")]
 
 
+def _on_folds(ident: Record) -> list[Mapping[str, Any]]:
+    """Errors on all folds of the logs together, as if they were one held-out log; none if those of the export are unknown."""
+    known, robot = ident.cross_validation, ident.model.robot
+    columns = [known.get(key, ()) for key in ("groups", "exported_rmse", "group_rmse", "effort_rms")]
+    force = dict(zip(robot.joints, robot.prismatic, strict=True))
+    joints = [
+        {
+            "joint": joint_of(group),
+            "unit": "N" if force[joint_of(group)] else "N·m",
+            "rmse": error,
+            "fit_rmse": alone,
+            "rms_torque": effort,
+            "relative": error / positive(effort),
+        }
+        for group, error, alone, effort in (zip(*columns, strict=True) if all(columns) else ())
+    ]
+    return [{"per_joint": joints}] if joints else []
+
+
 def joint_errors(ident: Record) -> dict[str, float]:
-    """Relative errors of joints whose torque is not small, on the worst log of another motion, or on the folds without any.
-
-    Those of joints that are set apart are no errors of the model.
-    """
-    scores, known = _held_out(ident), ident.cross_validation
+    """:func:`worst_errors` on logs of another motion, or on the folds without any."""
     apart = {ident.model.robot.joints[j] for j in ident.model.apart}
-    if not scores and {"groups", "exported_rmse", "effort_rms"} <= set(known):
-        force = dict(zip(ident.model.robot.joints, ident.model.robot.prismatic, strict=True))
-        joints = list(map(joint_of, known["groups"]))
-        errors = [error / positive(size) for error, size in zip(known["exported_rmse"], known["effort_rms"], strict=True)]
-        return _worst(zip(joints, errors, known["effort_rms"], [force[joint] for joint in joints], strict=True), apart)
-    return joint_errors_on(scores, apart)
+    return worst_errors(_held_out(ident) or _on_folds(ident), apart)
 
 
-def joint_errors_on(scores: Sequence[Mapping[str, Any]], apart: Collection[str] = ()) -> dict[str, float]:
-    """Relative errors of joints whose torque is not small, on the worst of some logs, largest first."""
+def worst_errors(scores: Sequence[Mapping[str, Any]], apart: Collection[str] = ()) -> dict[str, float]:
+    """Relative errors of joints whose torque is not small, on the worst of some logs, largest first.
+
+    Args:
+        apart: Joints that are set apart: their errors are none of the model.
+    """
     joints = [joint for score in scores for joint in score["per_joint"]]
-    return _worst(
-        ((joint["joint"], joint["relative"], joint["rms_torque"], joint.get("unit") == "N") for joint in joints), apart
-    )
-
-
-def _worst(rows: Iterable[tuple[str, float, float, bool]], apart: Collection[str]) -> dict[str, float]:
-    """Largest error of each joint, of rows of joint, error, torque and whether that is a force; largest first."""
-    known = list(rows)
-    largest = {kind: max((size for _, _, size, force in known if force == kind), default=0.0) for kind in (False, True)}
+    sizes = grouped((joint.get("unit"), joint["rms_torque"]) for joint in joints)
     worst: dict[str, float] = {}
-    for joint, error, size, force in known:
-        if size > _SMALL * largest[force] and joint not in apart:
-            worst[joint] = max(worst.get(joint, 0.0), error)
+    for joint in joints:
+        if joint["rms_torque"] > _SMALL * max(sizes[joint.get("unit")]) and joint["joint"] not in apart:
+            worst[joint["joint"]] = max(worst.get(joint["joint"], 0.0), joint["relative"])
     return dict(sorted(worst.items(), key=lambda pair: -pair[1]))
 
 
@@ -168,16 +174,12 @@ def _worse_by_limits(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iter
             f"the exported model is more than 5 % worse than the unconstrained fit on {where} "
             f"(limited by {', '.join(active) or 'the prior'})",
         )
-    errors: dict[str, tuple[float, float]] = {}  # of exported parameters and of the fit, on the worst log or on all folds
-    if scores:
-        every = [joint for score in scores for joint in score["per_joint"] if joint["rmse"] > 0]
-        for joint in sorted(every, key=lambda joint: float(joint["relative"])):  # the worst log comes last, and stays
-            errors[joint["joint"]] = joint["relative"], joint["relative"] * joint["fit_rmse"] / joint["rmse"]
-    else:
-        columns = [ident.cross_validation.get(key, ()) for key in ("groups", "exported_rmse", "group_rmse", "effort_rms")]
-        for group, error, alone, effort in zip(*columns, strict=True) if all(columns) else ():
-            if effort > 0:
-                errors[joint_of(group)] = error / effort, alone / effort
+    every = [joint for score in scores or _on_folds(ident) for joint in score["per_joint"]]
+    errors = {  # of exported parameters and of the fit; on the worst log, which comes last and stays
+        joint["joint"]: (joint["relative"], joint["relative"] * joint["fit_rmse"] / joint["rmse"])
+        for joint in sorted(every, key=lambda joint: float(joint["relative"]))
+        if joint["rmse"] > 0 and joint["rms_torque"] > 0
+    }
     words = [
         f"{name} ({100 * error:.0f} % of its torque, {100 * alone:.0f} % by the data alone)"
         for name, (error, alone) in errors.items()
