@@ -125,14 +125,19 @@ _OF_JOINT = ("time since the reversal", "travel since the reversal", "temperatur
 
 def _variables(log: PreparedLog, part: Segment, predicted: Array) -> Mapping[str, Array]:
     """The variables of one segment, shape (N, k) each."""
-    since, travel = _since_reversal(part)
+    at = np.arange(len(part))[:, None]
+    moving = np.maximum.accumulate(np.where(part.v != 0, at, 0), axis=0)
+    direction = np.sign(np.take_along_axis(part.v, moving, axis=0))  # a standstill keeps the direction before it
+    turned = np.vstack([np.ones((1, part.v.shape[1]), dtype=bool), np.diff(direction, axis=0) != 0])
+    last = np.maximum.accumulate(np.where(turned, at, 0), axis=0)  # reversal
+    travel = np.cumsum(np.abs(part.v), axis=0) / part.rate
     known = {
         "position": part.q,
         "velocity": part.v,
         "acceleration": part.a,
         "load": predicted,
-        "time since the reversal": since,
-        "travel since the reversal": travel,
+        "time since the reversal": (at - last) / part.rate,
+        "travel since the reversal": travel - np.take_along_axis(travel, last, axis=0),
         "time in the log": part.time[:, None],
     }
     recording = log.report.recording
@@ -140,17 +145,6 @@ def _variables(log: PreparedLog, part: Segment, predicted: Array) -> Mapping[str
         columns = np.asarray(recording.temperature).T
         known["temperature"] = np.column_stack([np.interp(part.time, recording.time, column) for column in columns])
     return known
-
-
-def _since_reversal(part: Segment) -> tuple[Array, Array]:
-    """Time [s] and travel [rad or m] of each joint since its velocity last changed sign, shape (N, n) each."""
-    at = np.arange(len(part))[:, None]
-    moving = np.maximum.accumulate(np.where(part.v != 0, at, 0), axis=0)
-    direction = np.sign(np.take_along_axis(part.v, moving, axis=0))  # a standstill keeps the direction before it
-    turned = np.vstack([np.ones((1, part.v.shape[1]), dtype=bool), np.diff(direction, axis=0) != 0])
-    last = np.maximum.accumulate(np.where(turned, at, 0), axis=0)
-    travel = np.cumsum(np.abs(part.v), axis=0) / part.rate
-    return (at - last) / part.rate, travel - np.take_along_axis(travel, last, axis=0)
 
 
 def _text(entry: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..linalg import Array, positive
+from ..linalg import positive
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..result.comparison import CommonFriction, ParameterChange
@@ -18,9 +18,9 @@ from ..units import joint_units
 from .quantities import (
     SPEEDS,
     errors_of_means,
+    friction_at,
     friction_quantities,
     friction_rows,
-    friction_words,
     inertial_quantities,
     row_error,
     spread_between_logs,
@@ -44,28 +44,10 @@ class ComparedValue(NamedTuple):
     dof: float
 
 
-def estimate_of(result: Identification, row: Array) -> ComparedValue:
-    """A linear function of the base parameters of a result.
-
-    Args:
-        row: Its coefficients, shape (b,).
-    """
-    return ComparedValue(float(row @ result.fit.params), row_error(result, row), float(result.fit.dof_of(row)))
-
-
 def welch_test(
     kind: str, where: str, what: str, unit: str, before: ComparedValue, after: ComparedValue, note: str = ""
 ) -> ParameterChange:
-    """Tests the difference of a quantity by Student's t with the combined degrees of freedom (Welch 1947).
-
-    Args:
-        kind: "inertia", "friction" or "offset".
-        where: Its joint or body.
-        what: Its name.
-        unit: Its unit.
-        before, after: Its estimates.
-        note: A remark for the reader.
-    """
+    """Tests the difference of a quantity by Student's t with the combined degrees of freedom (Welch 1947)."""
     from scipy.special import stdtr
 
     difference, variance = after.value - before.value, before.error**2 + after.error**2
@@ -83,7 +65,6 @@ def common_friction(tests: Sequence[ParameterChange], level: float) -> CommonFri
     changed, as long as they are the minority; its error is the larger of what the joints' errors and their scatter give.
 
     Args:
-        tests: The changes of all quantities.
         level: Significance level.
     """
     from scipy.special import stdtr
@@ -91,7 +72,7 @@ def common_friction(tests: Sequence[ParameterChange], level: float) -> CommonFri
     shares: dict[str, list[tuple[float, float]]] = {}
     for change in tests:
         if change.kind == "friction":
-            usual = positive(_usual(change))
+            usual = positive(0.5 * (abs(change.before) + abs(change.after)))
             shares.setdefault(change.where, []).append((change.difference / usual, change.std_error / usual))
     if len(shares) < _FEWEST_ALIKE:
         return None
@@ -104,37 +85,23 @@ def common_friction(tests: Sequence[ParameterChange], level: float) -> CommonFri
     return CommonFriction(share, std_error, math.sqrt(max(scatter**2 - expected**2, 0.0)), len(by_joint))
 
 
-def _usual(change: ParameterChange) -> float:
-    """Size of a quantity in both results, to which relative changes refer."""
-    return 0.5 * (abs(change.before) + abs(change.after))
-
-
 def beyond(change: ParameterChange, common: CommonFriction | None) -> ParameterChange:
-    """Tests a change of friction against the one that most joints share; other changes stay as they are.
-
-    Args:
-        change: The change of one quantity.
-        common: The change that most joints share, or None.
-    """
+    """Tests a change of friction against the one that most joints share; other changes stay as they are."""
     from scipy.special import stdtr
 
     if change.kind != "friction" or common is None:
         return change
-    usual = _usual(change)
+    usual = 0.5 * (abs(change.before) + abs(change.after))
     error = math.hypot(change.std_error, usual * common.std_error, usual * common.spread)
     chance = 2.0 * float(stdtr(common.joints - 1, -abs(change.difference - usual * common.share) / positive(error)))
     return replace(change, std_error=error, chance=chance)
 
 
 def holm(tests: Sequence[ParameterChange], level: float) -> list[ParameterChange]:
-    """Marks what has changed (Holm 1979).
+    """Marks what has changed (Holm 1979), smallest p-value first.
 
     Args:
-        tests: The changes of all quantities.
         level: Family-wise false alarm rate.
-
-    Returns:
-        The changes, smallest p-value first.
     """
     ordered, judged, rejecting = sorted(tests, key=lambda change: change.chance), list[ParameterChange](), True
     for k, change in enumerate(ordered):
@@ -143,45 +110,34 @@ def holm(tests: Sequence[ParameterChange], level: float) -> list[ParameterChange
     return judged
 
 
-def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange:
-    """Notes whether a change of friction exceeds the spread between logs of one robot."""
-    if np.isnan(spread):
-        return replace(change, note="the spread of its friction between logs is unknown, so temperature may be the cause")
-    if spread < _NO_SPREAD * change.std_error:
-        return replace(change, note="its logs show no spread of friction, so temperature may be the cause as well as wear")
-    size = f"± {spread:.2g} {change.unit}"
-    if abs(change.difference) <= _WITHIN * spread:
-        return replace(change, note=f"within the spread between logs ({size}): temperature rather than wear")
-    return replace(change, note=f"beyond the spread between logs ({size}): wear, or another lubricant")
-
-
 def changes_of(before: Identification, after: Identification) -> list[ParameterChange]:
-    """Tests the base parameters of the earlier result, expressed in those of both, and friction, whatever laws describe it.
-
-    Args:
-        before, after: Results of one robot.
-    """
+    """Tests the base parameters of the earlier result, expressed in those of both, and friction, whatever laws describe it."""
     results, changes = (before, after), []
     quantities = [*inertial_quantities(results), *friction_quantities(results)]
     for quantity, errors in zip(quantities, errors_of_means(quantities, results), strict=True):
         old, new = (
-            estimate_of(result, row)._replace(error=error)
+            ComparedValue(float(row @ result.fit.params), error, float(result.fit.dof_of(row)))
             for result, row, error in zip(results, quantity.rows, errors, strict=True)
         )
         test = welch_test(quantity.kind, quantity.where, quantity.what, quantity.unit, old, new)
-        test = replace(test, laws=math.hypot(*quantity.laws))
-        friction = quantity.kind == "friction"
-        changes.append(_judged_by_spread(test, spread_between_logs(quantity, results)) if friction else test)
+        note = ""
+        if quantity.kind == "friction":  # does it exceed the spread between logs of one robot?
+            spread = spread_between_logs(quantity, results)
+            size = f"± {spread:.2g} {test.unit}"
+            if np.isnan(spread):
+                note = "the spread of its friction between logs is unknown, so temperature may be the cause"
+            elif spread < _NO_SPREAD * test.std_error:
+                note = "its logs show no spread of friction, so temperature may be the cause as well as wear"
+            elif abs(test.difference) <= _WITHIN * spread:
+                note = f"within the spread between logs ({size}): temperature rather than wear"
+            else:
+                note = f"beyond the spread between logs ({size}): wear, or another lubricant"
+        changes.append(replace(test, laws=math.hypot(*quantity.laws), note=note))
     return changes
 
 
 def contradictions(robot: Robot, ident: Identification) -> list[ParameterChange]:
-    """Tests the base parameters and the stated friction of a URDF against a result.
-
-    Args:
-        robot: The robot of the URDF, with the joints of the result.
-        ident: The result.
-    """
+    """Tests the base parameters and the stated friction of a URDF against a result with the same joints."""
     model, fit = ident.model, ident.fit
     theta = np.zeros(len(model.names))
     theta[: model.n_inertial] = lumped_inertials(robot).ravel()
@@ -204,7 +160,8 @@ def contradictions(robot: Robot, ident: Identification) -> list[ParameterChange]
                 speed = share * usual_speed(ident, j)
                 ((level_row,), _) = friction_rows([ident], j, speed, usual_load([ident]))
                 urdf = ComparedValue(float(entry.friction + entry.damping * speed), 0.0, np.inf)
-                identified = estimate_of(ident, level_row)
-                what, unit = friction_words(robot, j, word, speed), joint_units(robot.prismatic[j])["torque"]
+                value, error = float(level_row @ fit.params), row_error(ident, level_row)
+                identified = ComparedValue(value, error, float(fit.dof_of(level_row)))
+                what, unit = friction_at(robot, j, word, speed), joint_units(robot.prismatic[j])["torque"]
                 tests.append(welch_test("friction", joint, what, unit, urdf, identified))
     return tests

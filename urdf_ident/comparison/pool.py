@@ -8,17 +8,15 @@ removed and the others are tested again, so that it does not mask another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import compress
 
 import numpy as np
 
 from ..errors import EstimationError
-from ..linalg import Array, BoolArray
-from ..model.robot import Robot
 from ..result.fleet import Fleet, Pooled
 from ..result.identification import Identification
-from ..statistics.fleet import FEWEST, Deviations, deviations, random_effects
+from ..statistics.fleet import FEWEST, deviations, random_effects
 from .quantities import LEVEL, errors_of_means, friction_quantities, inertial_quantities, require_comparable
 
 
@@ -36,6 +34,8 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
         EstimationError: There is only one robot, or a result has no covariance.
         FingerprintError: The robots have different kinematics.
     """
+    from scipy.special import stdtrit
+
     idents = list(results.values())
     if len(idents) < FEWEST:
         raise EstimationError("a fleet needs several robots", got=len(idents), expected=f"{FEWEST} or more")
@@ -51,14 +51,26 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     wanted, value, error = list(compress(wanted, usable)), value[:, usable], error[:, usable]
     inertial = np.array([quantity.kind == "inertia" for quantity in wanted])
     families = [family for family in (~inertial, inertial) if family.any()]
-    outlying = _outliers(value, error, families, level / len(families))
+    outlying = np.zeros(value.shape, dtype=bool)
+    for family in families:  # smallest p-value first, each outlier removed before the next test
+        columns, removed = np.flatnonzero(family), np.zeros((len(value), int(family.sum())), dtype=bool)
+        while True:
+            chance = np.where(removed, 1.0, deviations(value[:, columns], error[:, columns], ~removed).chance)
+            at = np.unravel_index(int(np.argmin(chance)), chance.shape)
+            if chance[at] >= level / len(families) / (chance.size - removed.sum()):
+                break
+            removed[at] = True
+        outlying[:, columns] = removed
     from_others = [deviations(value[:, family], error[:, family], ~outlying[:, family]) for family in families]
-    place = {
-        int(k): (deviation, at)
-        for deviation, family in zip(from_others, families, strict=True)
-        for at, k in enumerate(np.flatnonzero(family))
-    }
-    robot, carriers = idents[0].model.robot, _carriers(idents[0].model.robot)
+    difference, deviation, chances = np.zeros((3, *value.shape))
+    for others, family in zip(from_others, families, strict=True):
+        difference[:, family], deviation[:, family], chances[:, family] = others.difference, others.std_error, others.chance
+    robot = idents[0].model.robot
+    carriers: dict[str, list[str]] = {body.name: [] for body in robot.bodies}
+    for joint, moved in zip(robot.joints, robot.subtrees, strict=True):
+        carrier = robot.bodies[moved[0]].name
+        for body in (robot.bodies[k].name for k in moved):
+            carriers[body] += [joint, *([carrier] if carrier != body else [])]
     between = [random_effects(value[~outlying[:, k], k : k + 1], error[~outlying[:, k], k : k + 1]) for k in range(len(wanted))]
     tests = [value.shape[0] * int(family.sum()) for family in families]
     pooled = tuple(
@@ -73,46 +85,14 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
             interval=(float(effects.interval()[0, 0]), float(effects.interval()[0, 1])),
             value=value[:, k],
             error=error[:, k],
-            difference=place[k][0].difference[:, place[k][1]],
-            deviation=place[k][0].std_error[:, place[k][1]],
-            chance=place[k][0].chance[:, place[k][1]],
+            difference=difference[:, k],
+            deviation=deviation[:, k],
+            chance=chances[:, k],
             stands_out=outlying[:, k],
             carried_by=tuple(carriers.get(quantity.where, ())) if quantity.kind == "inertia" else (),
         )
         for k, (quantity, effects) in enumerate(zip(wanted, between, strict=True))
     )
-    return Fleet(robot.name, tuple(results), pooled, level, sum(tests), _needed(from_others, max(tests), level))
-
-
-def _outliers(value: Array, error: Array, families: Sequence[BoolArray], level: float) -> BoolArray:
-    """Mask of the outliers, shape (m, K); smallest p-value first, each removed before the next test."""
-    outlying = np.zeros(value.shape, dtype=bool)
-    for family in families:
-        columns, removed = np.flatnonzero(family), np.zeros((len(value), int(family.sum())), dtype=bool)
-        while True:
-            chance = np.where(removed, 1.0, deviations(value[:, columns], error[:, columns], ~removed).chance)
-            at = np.unravel_index(int(np.argmin(chance)), chance.shape)
-            if chance[at] >= level / (chance.size - removed.sum()):
-                break
-            removed[at] = True
-        outlying[:, columns] = removed
-    return outlying
-
-
-def _needed(families: Sequence[Deviations], tests: int, level: float) -> float:
-    """Number of standard deviations from the others at which a robot is an outlier; inf with too few robots."""
-    from scipy.special import stdtrit
-
-    dof = np.concatenate([family.dof[family.dof > 0] for family in families])
-    return float(stdtrit(np.median(dof), 1.0 - level / (2.0 * len(families) * tests))) if len(dof) else float("inf")
-
-
-def _carriers(robot: Robot) -> dict[str, list[str]]:
-    """Body → joints and bodies that move it, whose rotor inertia or mass is part of the same base parameters."""
-    carriers: dict[str, list[str]] = {body.name: [] for body in robot.bodies}
-    for joint, moved in zip(robot.joints, robot.subtrees, strict=True):
-        carrier = robot.bodies[moved[0]].name
-        for k in moved:
-            body = robot.bodies[k].name
-            carriers[body] += [joint, *([carrier] if carrier != body else [])]
-    return carriers
+    dof = np.concatenate([others.dof[others.dof > 0] for others in from_others])
+    needed = float(stdtrit(np.median(dof), 1.0 - level / (2.0 * len(families) * max(tests)))) if len(dof) else float("inf")
+    return Fleet(robot.name, tuple(results), pooled, level, sum(tests), needed)

@@ -28,15 +28,7 @@ _CURVE = 81
 
 
 def require_comparable(robot: Robot, results: Iterable[Identification]) -> None:
-    """Refuses results of robots that differ in joints, kinematics or gravity, and those without standard errors.
-
-    Args:
-        robot: The robot that they should be of.
-
-    Raises:
-        FingerprintError: One is of another robot.
-        EstimationError: One has no covariance.
-    """
+    """Refuses results of robots that differ from this one in joints, kinematics or gravity, and those without covariance."""
     for ident in results:
         if difference := robot.difference(ident.model.robot):
             raise FingerprintError(
@@ -46,11 +38,7 @@ def require_comparable(robot: Robot, results: Iterable[Identification]) -> None:
 
 
 def require_covariance(ident: Identification) -> None:
-    """Refuses a result without standard errors.
-
-    Raises:
-        EstimationError: The result has no covariance.
-    """
+    """Refuses a result without standard errors."""
     seen = ident.fit.seen
     inner = ident.fit.covariance[np.ix_(seen, seen)]
     if not (seen.any() and np.isfinite(inner).all() and np.diag(inner).any()):
@@ -62,57 +50,18 @@ def require_covariance(ident: Identification) -> None:
 
 
 def inertial_rows(ident: Identification) -> list[int]:
-    """Finds the base parameters that depend on links and rotors only.
-
-    Returns:
-        Their row indices.
-    """
+    """Rows of the base parameters that depend on links and rotors only."""
     other = [k >= ident.model.n_inertial and not parameter.rotor for k, parameter in enumerate(ident.model.parameters)]
     return np.flatnonzero(~np.any(ident.fit.base.projection[:, other], axis=1)).tolist()
 
 
-def translated(before: Identification, after: Identification, rows: Sequence[int]) -> tuple[list[int], list[Array]]:
-    """Expresses base parameters of one result in those of another.
-
-    Args:
-        before, after: The results.
-
-    Returns:
-        Those that can be expressed, and for each its coefficients of the other's base parameters, matched by name.
-    """
-    place = {name: k for k, name in enumerate(after.model.names)}
-    translatable, coefficients = [], []
-    basis = after.fit.base.projection
-    for row in rows:
-        wanted = np.zeros(len(after.model.names))
-        parts = before.fit.base.projection[row]
-        used = np.flatnonzero(np.abs(parts) > 1e-12).tolist()
-        if any(before.model.names[k] not in place for k in used):
-            continue
-        for k in used:
-            wanted[place[before.model.names[k]]] = parts[k]
-        solution = lstsq(basis.T, wanted, rcond=None)[0]
-        if np.abs(basis.T @ solution - wanted).max() <= 1e-6 * np.abs(wanted).max():
-            translatable.append(row)
-            coefficients.append(np.where(np.abs(solution) < 1e-9, 0.0, solution))
-    return translatable, coefficients
-
-
 def usual_speed(ident: Identification, j: int) -> float:
-    """Typical speed of one joint in the logs of a result.
-
-    Returns:
-        The speed [rad/s or m/s], never zero.
-    """
+    """Typical speed of one joint in the logs of a result [rad/s or m/s], never zero."""
     return max(float(ident.speed[j]), 1e-3)
 
 
 def usual_load(results: Sequence[Identification]) -> Array:
-    """Mean of the results' typical loads: friction is compared at one load, whatever the load of each motion.
-
-    Returns:
-        Shape (n,) [N·m or N].
-    """
+    """Mean of the results' typical loads, shape (n,) [N·m or N]: friction is compared at one load in all."""
     return np.asarray(np.mean([result.load for result in results], axis=0))
 
 
@@ -134,7 +83,15 @@ def friction_rows(
         Coefficients of each result, shape (b,) each; and the standard deviation over the laws of each result [N·m or N], zero
         if all results have the same laws and shapes.
     """
-    v, density = _common_speeds(results, j)
+    top = min(max(map(abs, logged_speeds(result, j))) for result in results)  # in the logs of all results
+    v, density = np.linspace(-top, top, _CURVE), np.full(_CURVE, 1e-3)  # speeds between those of the samples are not quite free
+    for result in results:
+        if result.traces is None or result.traces.speeds is None:
+            density += 1.0
+        else:
+            edges, count = result.traces.speeds.edges[j], result.traces.speeds.count[j]
+            density += np.interp(v, 0.5 * (edges[1:] + edges[:-1]), count / count.mean())
+    density = 0.5 * (density + density[::-1])
     root, at = np.sqrt(density), np.concatenate([[speed, -speed], v])
     curves = [steady_friction_columns(result, j, at, float(load[j]))[:, result.fit.base.independent] for result in results]
     rows = [np.zeros((len(results), curve.shape[1])) for curve in curves]
@@ -147,20 +104,6 @@ def friction_rows(
     value = np.array([row @ result.fit.params for row, result in zip(rows, results, strict=True)])
     squares = np.sum((value - value.mean(axis=1, keepdims=True)) ** 2, axis=1)
     return [row.mean(axis=0) for row in rows], np.sqrt(squares / max(len(results) - 1, 1)).tolist()
-
-
-def _common_speeds(results: Sequence[Identification], j: int) -> tuple[Array, Array]:
-    """Speeds of a joint, in both directions, that the logs of all results contain, and their mean density, shape (N,) each."""
-    top = min(max(map(abs, logged_speeds(result, j))) for result in results)
-    v = np.linspace(-top, top, _CURVE)
-    density = np.full(_CURVE, 1e-3)  # speeds between those of the samples are not quite free
-    for result in results:
-        if result.traces is None or result.traces.speeds is None:
-            density += 1.0
-        else:
-            edges, count = result.traces.speeds.edges[j], result.traces.speeds.count[j]
-            density += np.interp(v, 0.5 * (edges[1:] + edges[:-1]), count / count.mean())
-    return v, 0.5 * (density + density[::-1])
 
 
 def row_error(ident: Identification, row: Array, covariance: Array | None = None) -> float:
@@ -207,18 +150,17 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
         unit = joint_units(robot.prismatic[j])["torque"]
         usual = min(usual_speed(result, j) for result in results)
         asked = [
-            ("friction", friction_words(robot, j, word, part * usual), part * usual, _ODD) for word, part in SPEEDS.items()
+            ("friction", friction_at(robot, j, word, share * usual), share * usual, _ODD) for word, share in SPEEDS.items()
         ]
         for kind, what, speed, weights in (*asked, ("offset", "offset of the torque", usual, _EVEN)):
             quantities.append(Quantity(kind, joint, what, unit, *friction_rows(results, j, speed, load, weights)))
     return [quantity for quantity in quantities if any(row.any() for row in quantity.rows) and _is_seen(quantity.rows, results)]
 
 
-def friction_words(robot: Robot, j: int, word: str, speed: float) -> str:
-    """Names the friction of a joint at a speed.
+def friction_at(robot: Robot, j: int, word: str, speed: float) -> str:
+    """Names the friction of joint j at a speed.
 
     Args:
-        j: Index of the joint.
         word: Key of :data:`SPEEDS`.
         speed: The speed [rad/s or m/s].
     """
@@ -226,13 +168,25 @@ def friction_words(robot: Robot, j: int, word: str, speed: float) -> str:
 
 
 def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:
-    """Base parameters of the first result that all others determine as well."""
+    """Base parameters of the first result that all others determine as well, parameters matched by name."""
     first = results[0]
-    unit = np.eye(len(first.fit.base))
+    unit, names = np.eye(len(first.fit.base)), first.model.names
     rows = {row: [unit[row]] for row in inertial_rows(first)}
     for result in results[1:]:
-        common, coefficients = translated(first, result, list(rows))
-        rows = {row: [*rows[row], other] for row, other in zip(common, coefficients, strict=True)}
+        place, basis = {name: k for k, name in enumerate(result.model.names)}, result.fit.base.projection
+        common: dict[int, list[Array]] = {}
+        for row, known in rows.items():
+            combination = first.fit.base.projection[row]
+            used = np.flatnonzero(np.abs(combination) > 1e-12).tolist()
+            if any(names[k] not in place for k in used):
+                continue
+            wanted = np.zeros(len(place))
+            for k in used:
+                wanted[place[names[k]]] = combination[k]
+            solution = lstsq(basis.T, wanted, rcond=None)[0]
+            if np.abs(basis.T @ solution - wanted).max() <= 1e-6 * np.abs(wanted).max():
+                common[row] = [*known, np.where(np.abs(solution) < 1e-9, 0.0, solution)]
+        rows = common
     quantities = []
     for row, parts in rows.items():
         parameter = first.model.parameters[int(first.fit.base.independent[row])]
@@ -242,72 +196,8 @@ def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:
     return [quantity for quantity in quantities if _is_seen(quantity.rows, results)]
 
 
-def spread_between_logs(quantity: Quantity, results: Sequence[Identification]) -> float:
-    """Spread of friction between the logs of a robot, of the result in which it is largest; nan if no result knows its own."""
-    known = [
-        float(row @ result.fit.spread_covariance @ row)
-        for row, result in zip(quantity.rows, results, strict=True)
-        if _knows_spread(result)
-    ]
-    return float(np.sqrt(max(0.0, *known))) if known else float("nan")
-
-
-def errors_of_means(quantities: Sequence[Quantity], results: Sequence[Identification]) -> Array:
-    """Errors of quantities in each result; for friction, of the mean over its logs, for whatever laws describe it.
-
-    The error of a mean over several logs already includes their spread, but two or three logs often show none by chance. The
-    relative spread of all joints together, which share temperature and maker, therefore counts as well, the less the more logs
-    there are (:func:`_unseen_variance`). A result of one log does not know its spread, and the largest of the others is added.
-    An error is never below the distance between the estimate from the data alone and the physically consistent one: where these
-    differ by more than the noise explains, the model lacks something.
-
-    Returns:
-        Shape (quantities, results), in the units of the quantities.
-    """
-    usual, most = _usual_spread(quantities, results), max(map(_log_count, results))
-    errors = np.zeros((len(quantities), len(results)))
-    for k, quantity in enumerate(quantities):
-        largest = 0.0 if quantity.kind == "inertia" else float(np.nan_to_num(spread_between_logs(quantity, results)))
-        for i, (row, laws, result) in enumerate(zip(quantity.rows, quantity.laws, results, strict=True)):
-            of_mean = (
-                row_error(result, row) if quantity.kind == "inertia" else row_error(result, row, result.fit.of_mean.covariance)
-            )
-            least = usual * abs(float(row @ result.fit.params)) if quantity.kind == "friction" else 0.0
-            unknown = math.sqrt(largest**2 + _unseen_variance(largest, most, least))
-            if _knows_spread(result):
-                spread = row_error(result, row, result.fit.spread_covariance)
-                unknown = math.sqrt(_unseen_variance(spread, _log_count(result), least) / _log_count(result))
-            errors[k, i] = max(float(np.linalg.norm([of_mean, laws, unknown])), _from_physics(result, row))
-    return errors
-
-
-def _unseen_variance(spread: float, logs: int, usual: float) -> float:
-    """Variance by which the mean of a joint's squared spread and the usual one exceeds the former, by degrees of freedom.
-
-    Weights as of an empirical Bayes estimate (Smyth 2004), with :data:`_USUAL_FREEDOM` for the usual spread.
-    """
-    return _USUAL_FREEDOM * max(usual**2 - spread**2, 0.0) / (max(logs - 1, 0) + _USUAL_FREEDOM)
-
-
-def _usual_spread(quantities: Sequence[Quantity], results: Sequence[Identification]) -> float:
-    """Spread of friction between logs over friction, rms over the joints of all results that know it; zero if none does."""
-    shares = [
-        row_error(result, row, result.fit.spread_covariance) / positive(abs(float(row @ result.fit.params)))
-        for quantity in quantities
-        if quantity.kind == "friction"
-        for row, result in zip(quantity.rows, results, strict=True)
-        if _knows_spread(result)
-    ]
-    return rms(shares) if shares else 0.0
-
-
-def _from_physics(ident: Identification, row: Array) -> float:
-    """Distance between a linear function of the base parameters and its value in the physically consistent model."""
-    return float(abs(row @ (ident.fit.params - ident.fit.base.of(ident.theta))))
-
-
-def _knows_spread(ident: Identification) -> bool:
-    return _log_count(ident) > 1
+def _is_seen(rows: Sequence[Array], results: Sequence[Identification]) -> bool:
+    return all(result.fit.seen[np.flatnonzero(np.abs(row) > 1e-12)].all() for row, result in zip(rows, results, strict=True))
 
 
 def _log_count(ident: Identification) -> int:
@@ -315,5 +205,51 @@ def _log_count(ident: Identification) -> int:
     return 0 if ident.fit.changes is None else len(ident.fit.changes.logs)
 
 
-def _is_seen(rows: Sequence[Array], results: Sequence[Identification]) -> bool:
-    return all(result.fit.seen[np.flatnonzero(np.abs(row) > 1e-12)].all() for row, result in zip(rows, results, strict=True))
+def spread_between_logs(quantity: Quantity, results: Sequence[Identification]) -> float:
+    """Spread of friction between the logs of a robot, of the result in which it is largest; nan if no result knows its own."""
+    pairs = zip(quantity.rows, results, strict=True)
+    return max(
+        (row_error(ident, row, ident.fit.spread_covariance) for row, ident in pairs if _log_count(ident) > 1), default=np.nan
+    )
+
+
+def errors_of_means(quantities: Sequence[Quantity], results: Sequence[Identification]) -> Array:
+    """Errors of quantities in each result; for friction, of the mean over its logs, for whatever laws describe it.
+
+    The error of a mean over several logs already includes their spread, but two or three logs often show none by chance. The
+    relative spread of all joints together, which share temperature and maker, therefore counts as well, the less the more logs
+    there are. A result of one log does not know its spread, and the largest of the others is added. An error is never below
+    the distance between the estimate from the data alone and the physically consistent one: where these differ by more than
+    the noise explains, the model lacks something.
+
+    Returns:
+        Shape (quantities, results), in the units of the quantities.
+    """
+    counts = [_log_count(result) for result in results]
+    shares = [
+        row_error(result, row, result.fit.spread_covariance) / positive(abs(float(row @ result.fit.params)))
+        for quantity in quantities
+        if quantity.kind == "friction"
+        for row, result, count in zip(quantity.rows, results, counts, strict=True)
+        if count > 1
+    ]
+    usual = rms(shares) if shares else 0.0
+
+    def unseen(spread: float, logs: int, least: float) -> float:
+        """Variance by which the mean of a joint's squared spread and the usual one exceeds the former (Smyth 2004)."""
+        return _USUAL_FREEDOM * max(least**2 - spread**2, 0.0) / (max(logs - 1, 0) + _USUAL_FREEDOM)
+
+    errors = np.zeros((len(quantities), len(results)))
+    for k, quantity in enumerate(quantities):
+        friction = quantity.kind != "inertia"
+        largest = float(np.nan_to_num(spread_between_logs(quantity, results))) if friction else 0.0
+        for i, (row, laws, result, count) in enumerate(zip(quantity.rows, quantity.laws, results, counts, strict=True)):
+            value = float(row @ result.fit.params)
+            of_mean = row_error(result, row, result.fit.of_mean.covariance if friction else None)
+            least = usual * abs(value) if quantity.kind == "friction" else 0.0
+            unknown = math.sqrt(largest**2 + unseen(largest, max(counts), least))
+            if count > 1:
+                unknown = math.sqrt(unseen(row_error(result, row, result.fit.spread_covariance), count, least) / count)
+            from_physics = abs(value - float(row @ result.fit.base.of(result.theta)))
+            errors[k, i] = max(float(np.linalg.norm([of_mean, laws, unknown])), from_physics)
+    return errors

@@ -67,7 +67,8 @@ def measure_floor(
         theta[columns] = scaled_lstsq(factor[:, :-1], factor[:, -1])
         return theta
 
-    simple = _simple(model, fit)
+    others = {k for applied, of in model.placed_terms if applied.term.name not in _SIMPLE for k in range(of.start, of.stop)}
+    simple = np.array([k for k in fit.base.independent if int(k) not in others], dtype=np.intp)
     without = {fold: split.left_out(fold) for fold in split.logs}
     alternatives: dict[str, Mapping[str, Array]] = {
         "urdf": dict.fromkeys(split.logs, bare),
@@ -90,13 +91,6 @@ def measure_floor(
     errors = {name: rms(np.sqrt(values), 0)[groups] for name, values in squares.items()}
     found = {"folds": list(split.logs), "groups": [split.groups[k] for k in groups], "rmse": errors, "worse": lost}
     return {**found, "text": _text(lost, limits)}
-
-
-def _simple(model: DynamicModel, fit: Fit) -> IntArray:
-    """The columns of bodies, rotors and simple laws among the base parameters, shape (b,)."""
-    left_out = [own for item, own in model.placed_terms if item.term.name not in _SIMPLE]
-    others = {k for own in left_out for k in range(own.start, own.stop)}
-    return np.array([k for k in fit.base.independent if int(k) not in others], dtype=np.intp)
 
 
 def _text(lost: list[dict[str, Any]], limits: tuple[str, ...]) -> str:

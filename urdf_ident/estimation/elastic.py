@@ -11,7 +11,7 @@ non-linear, in K alone: Gauss-Newton on the triangular factors needs a few itera
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,28 +98,13 @@ def compliance_at(statistics: StatisticSet, model: DynamicModel, theta: Array) -
 
 
 def check_drive_used(model: DynamicModel, recordings: Sequence[Recording], *, deformation: bool = False) -> None:
-    """Refuses gear ratios and zeros that change nothing; springs always need them.
-
-    Args:
-        recordings: All logs of a run.
-        deformation: Whether a residual of motor minus joint position is learnt.
-
-    Raises:
-        LogError: A rigid model, and no log needs them.
-    """
+    """Refuses gear ratios and zeros that change nothing; springs, and a residual of the deformation, always need them."""
     if not isinstance(model, ElasticModel):
         require_effect(recordings, model.drive, motors_used=deformation)
 
 
 def check_motors(model: DynamicModel, recordings: Sequence[Recording]) -> None:
-    """Rejects logs whose motor positions are missing or do not match the gears, before their units are checked.
-
-    Args:
-        model: The dynamic model; without springs no motor positions are needed.
-
-    Raises:
-        LogError: No motor positions, wrong gear ratios, swapped encoders.
-    """
+    """Refuses logs for springs whose motor positions are missing or do not match the gears, before their units are checked."""
     if isinstance(model, ElasticModel):
         each_usable(lambda recording: check_gears(joint_side(recording, model.drive), model.drive), recordings)
 
@@ -127,31 +112,25 @@ def check_motors(model: DynamicModel, recordings: Sequence[Recording]) -> None:
 def resolved_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[DynamicModel, list[dict[str, Any]], list[str]]:
     """Checks that springs absorb work, and makes joints rigid whose deflection the encoders cannot resolve.
 
-    Args:
-        model: The dynamic model; without springs it is returned unchanged.
-
     Returns:
         The model to identify, data on each joint's deflection (from the log with the largest one), and notes.
-
-    Raises:
-        LogError: No motor positions, or swapped encoders.
     """
     if not isinstance(model, ElasticModel):
         return model, [], []
     best: list[Deflection] = []
     for log in logs:
         recording = log.report.recording
-        in_log = deflections(recording, log.segments, model.drive, step=model.encoder_step, least=model.least_counts)
-        check_springs(recording, log.segments, in_log, model.drive)
-        best = [max(pair, key=lambda deflection: deflection.counts) for pair in zip(best or in_log, in_log, strict=True)]
-    hidden = [item for item in best if not item.seen]
+        of_log = deflections(recording, log.segments, model.drive, step=model.encoder_step, least=model.least_counts)
+        check_springs(recording, log.segments, of_log, model.drive)
+        best = [max(pair, key=lambda deflection: deflection.counts) for pair in zip(best or of_log, of_log, strict=True)]
+    hidden = [deflection for deflection in best if not deflection.seen]
     notes = [
-        f"the stiffness of '{item.joint}' is not seen: its spring moves {item.counts:.2g} encoder counts "
-        f"({item.rms:.2g} rad or m rms), {item.least:g} are needed; the joint is identified as rigid"
-        for item in hidden
+        f"the stiffness of '{spring.joint}' is not seen: its spring moves {spring.counts:.2g} encoder counts "
+        f"({spring.rms:.2g} rad or m rms), {spring.least:g} are needed; the joint is identified as rigid"
+        for spring in hidden
     ]
-    rigid = {*model.rigid, *(item.joint for item in hidden)}
-    return model.with_rigid(rigid), [item.as_dict() for item in best], notes
+    rigid = {*model.rigid, *(spring.joint for spring in hidden)}
+    return model.with_rigid(rigid), [deflection.as_dict() for deflection in best], notes
 
 
 def spring_scores(model: DynamicModel, theta: Array, log: PreparedLog, cutoff: float) -> list[dict[str, Any]]:
@@ -200,38 +179,21 @@ def compliant(model: DynamicModel, *, build: Callable[..., StatisticSet], base: 
     return compliance_form(statistics, model, base) if isinstance(model, ElasticModel) else statistics
 
 
-@dataclass(frozen=True)
-class StiffnessCheck:
-    """Bounds of a stiffness: the true value is between those of the two regressions (Frisch).
+def stiffness_bounds(statistics: StatisticSet, model: ElasticModel, theta: Array) -> dict[str, tuple[float, float]]:
+    """Bounds of each stiffness, between which the true value is (Frisch).
 
-    Attributes:
-        direct: Spring torque on deflection, after the gear: too small by the noise of the deflection [N·m/rad or N/m].
-        inverse: Deflection on spring torque: too large by the error of the torque [N·m/rad or N/m].
-        deflection_rms: RMS of the deflection column, after the gear [rad or m].
-    """
-
-    joint: str
-    direct: float
-    inverse: float
-    deflection_rms: float
-
-    @property
-    def reliability(self) -> float:
-        """Share of the deflection's power that the spring explains, 0..1; below one half the stiffness is unreliable."""
-        return self.direct / self.inverse if self.inverse > 0 else 0.0
-
-
-def check_stiffness(statistics: StatisticSet, model: ElasticModel, theta: Array) -> tuple[StiffnessCheck, ...]:
-    """Compares springs with the torque of the links, which the sum of the rows determines without any spring.
+    The torque of the links, which the sum of the rows determines without any spring, and the deflection explain each other: a
+    regression on the deflection is too small by the noise of the deflection, the inverse one too large by the error of the
+    torque.
 
     Args:
         statistics: Statistics with link rows, as built (not in compliance form).
         theta: Parameters, shape (p,).
 
     Returns:
-        One check per elastic joint.
+        Of each elastic joint, after the gear [N·m/rad or N/m].
     """
-    checks = []
+    bounds = {}
     for group, k in _stiffness_columns(statistics, model).items():
         layout = statistics.layout(group)
         R, place = _columns(statistics.factor(group), layout)
@@ -239,20 +201,17 @@ def check_stiffness(statistics: StatisticSet, model: ElasticModel, theta: Array)
         others[place[k]] = 0.0
         torque = R[:, :-1] @ others - R[:, -1]  # K d = −(rest of the row), the deflection's column being −d
         spring = -R[:, place[k]]
-        cross, rows = float(torque @ spring), statistics.rows[group]
-        size = float(spring @ spring)
+        cross, size, geared = float(torque @ spring), float(spring @ spring), model.after_gear(k)
         direct = cross / size if size > 0 else 0.0
         inverse = float(torque @ torque) / cross if cross != 0 else np.inf
-        joint, geared = model.robot.joints[layout.joint], model.after_gear(k)
-        ratio = np.sqrt(geared)  # the spring's column is the deflection at the motor if that drives several joints
-        checks.append(StiffnessCheck(joint, geared * direct, geared * inverse, float(np.sqrt(size / max(rows, 1)) / ratio)))
-    return tuple(checks)
+        bounds[model.robot.joints[layout.joint]] = geared * direct, geared * inverse
+    return bounds
 
 
 def with_row_sum(
     springs: list[dict[str, Any]], model: DynamicModel, statistics: StatisticSet, fit: Fit
 ) -> list[dict[str, Any]]:
-    """Adds the reliability of its stiffness to each spring, from the two regressions on the torque of the row sum.
+    """Adds the bounds of its stiffness to each spring, and its reliability: the share of the deflection's power it explains.
 
     Args:
         springs: Entries from :func:`resolved_springs`.
@@ -264,14 +223,14 @@ def with_row_sum(
     """
     if not isinstance(model, ElasticModel) or fit.method == "iv":
         return springs
-    theta = fit.base.embedded(fit.params)
-    plain = _restored(statistics, _stiffness_columns(statistics, model), theta)
-    checks = {check.joint: check for check in check_stiffness(plain, model, theta)}
+    theta, columns = fit.base.embedded(fit.params), _stiffness_columns(statistics, model)
+    plain = replace(statistics, entries=tuple(_moved(statistics, columns, theta, 1.0)))  # the inverse of _linear
+    bounds = stiffness_bounds(plain, model, theta)
     extended = []
-    for item in springs:
-        check = checks.get(item["joint"])
-        bounds = {} if check is None else {"stiffness_bounds": [check.direct, check.inverse], "reliability": check.reliability}
-        extended.append({**item, **bounds})
+    for spring in springs:
+        low, high = bounds.get(spring["joint"], (0.0, 0.0))
+        known = {"stiffness_bounds": [low, high], "reliability": low / high if high > 0 else 0.0}
+        extended.append({**spring, **(known if spring["joint"] in bounds else {})})
     return extended
 
 
@@ -322,11 +281,6 @@ def _linear(statistics: StatisticSet, springs: dict[str, int], theta: Array) -> 
     moved = _moved(statistics, springs, theta, -1.0)
     entries = [replace(entry, factor=triangle(entry.R), expansion=None) if entry.group in springs else entry for entry in moved]
     return replace(statistics, entries=tuple(entries), fingerprint=f"{statistics.fingerprint} compliance")
-
-
-def _restored(statistics: StatisticSet, springs: dict[str, int], theta: Array) -> StatisticSet:
-    """Inverse of :func:`_linear` at the same theta, where ``J theta = t`` and the target is ``t − r``."""
-    return replace(statistics, entries=tuple(_moved(statistics, springs, theta, 1.0)))
 
 
 def _moved(statistics: StatisticSet, springs: dict[str, int], theta: Array, sign: float) -> Iterator[Statistic]:

@@ -151,12 +151,12 @@ class ElasticModel(DynamicModel):
     @cached_property
     def _owned(self) -> dict[str, IntArray]:
         """Term columns by kind, as indices after the inertial ones: ``rotor``, ``friction``, ``spring``."""
-        kinds = [_kind(item.term) for item in self.terms for _ in item.term.symbols]
+        kinds = [_kind(applied.term) for applied in self.terms for _ in applied.term.symbols]
         return {kind: np.flatnonzero([k == kind for k in kinds]) for kind in ("rotor", "friction", "spring")}
 
     @cached_property
     def _axis_of(self) -> IntArray:
-        return np.array([item.axis for item in self.terms for _ in item.term.symbols], dtype=np.intp)
+        return np.array([applied.axis for applied in self.terms for _ in applied.term.symbols], dtype=np.intp)
 
     def _of(self, kind: str, joint: int) -> IntArray:
         owned = self._owned[kind]

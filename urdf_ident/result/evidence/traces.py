@@ -119,7 +119,12 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
         kept.append(np.stack(four))
         errors.append((part.rate, (total[:_MOST_SAMPLES] - predicted["exported"][rows][:_MOST_SAMPLES])))
     time, series = np.concatenate(times), np.concatenate(kept, axis=1)
-    shown = _stretch(series)
+    shown = slice(0, POINTS)
+    if series.shape[1] > POINTS:  # the section with the largest relative error
+        scale = divisors(rms(series[0], 0))
+        squares = np.concatenate([[0.0], np.cumsum(np.mean(((series[0] - series[1]) / scale) ** 2, axis=1))])
+        begin = int(np.argmax(squares[POINTS:] - squares[:-POINTS]))
+        shown = slice(begin, begin + POINTS)
     measured, identified, urdf, friction = series[:, shown]
     lag, memory = _memory(errors, cutoff)
     frequency, spectrum = _spectrum(errors)
@@ -164,11 +169,7 @@ def write_series(traces: Traces, path: str | Path, theta: Array) -> Path:
     Args:
         theta: Parameters of the result, shape (p,); they link the file to the result.
     """
-    data = {
-        "schema": SCHEMA,
-        "result": _hash_of(theta),
-        **_plain(traces),
-    }
+    data = {"schema": SCHEMA, "result": _hash_of(theta), **_plain(traces)}
     return write_text(path, json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -192,30 +193,19 @@ def read_series(path: str | Path, theta: Array) -> Traces | None:
         return None
 
 
-def _stretch(series: Array) -> slice:
-    """The samples to keep: all, or the section with the largest relative error."""
-    count = series.shape[1]
-    if count <= POINTS:
-        return slice(0, count)
-    scale = divisors(rms(series[0], 0))
-    squares = np.concatenate([[0.0], np.cumsum(np.mean(((series[0] - series[1]) / scale) ** 2, axis=1))])
-    begin = int(np.argmax(squares[POINTS:] - squares[:-POINTS]))
-    return slice(begin, begin + POINTS)
-
-
 def _memory(errors: Sequence[tuple[float, Array]], cutoff: float) -> tuple[Array, Array]:
     """Autocorrelation of the low-passed error, over all segments."""
     rate = min(errors[0][0], 2.5 * cutoff)
-    products, first = np.zeros((LAGS, errors[0][1].shape[1])), 0.0
+    products, kept_rate = np.zeros((LAGS, errors[0][1].shape[1])), 0.0
     centre = np.mean(np.vstack([error for _, error in errors]), axis=0)
-    for own, error in errors:
-        x = lowpass(error - centre, own, cutoff)[:: max(1, round(own / rate))]
+    for logged_rate, error in errors:
+        stride = max(1, round(logged_rate / rate))
+        x, kept_rate = lowpass(error - centre, logged_rate, cutoff)[::stride], logged_rate / stride
         size = 1 << (2 * len(x) - 1).bit_length()
         power = np.abs(np.fft.rfft(x, size, axis=0)) ** 2
-        found = np.fft.irfft(power, size, axis=0)[: min(LAGS, len(x))]
-        products[: len(found)] += found
-        first = own / max(1, round(own / rate))
-    return np.arange(LAGS) / first, products / positive(products[0])
+        lagged = np.fft.irfft(power, size, axis=0)[: min(LAGS, len(x))]
+        products[: len(lagged)] += lagged
+    return np.arange(LAGS) / kept_rate, products / positive(products[0])
 
 
 def _spectrum(errors: Sequence[tuple[float, Array]]) -> tuple[Array, Array]:

@@ -69,6 +69,11 @@ def overview(ident: Record) -> Overview:
         motions = [parameter.motion for parameter in ident.verdicts if parameter.motion]  # most parameters need the first
         most = max(dict.fromkeys(motions), key=motions.count, default="")
         remedy = str(verdict.cause.remedy or "") or next(of_logs, most)
+    unknown = ident.prior.guessed
+    bodies = [body.name for body, missing in zip(ident.model.robot.bodies, unknown, strict=True) if missing]
+    claimed = "masses come from its geometry, only torques and base parameters are claimed"
+    left, first = len(ident.left_out), "; the first" if len(ident.left_out) > 1 else ""
+    names = ", ".join(log["name"] for log in ident.left_out[:3]) + (" …" if left > 3 else "")
     late = float(ident.signals.get("delay", {}).get("compensated", 0.0))
     way = "lag behind" if late > 0 else "lead"
     notes = {
@@ -76,10 +81,12 @@ def overview(ident: Record) -> Overview:
         "compensated": f"the logged efforts {way} the positions by {1e3 * abs(late):.3g} ms; those of the model do not"
         if late
         else "",
-        "guessed": _guessed(ident),
+        "guessed": f"the URDF states no inertials for {'any body' if unknown.all() else abbreviated(bodies, 3)}: {claimed}"
+        if bodies
+        else "",
         "changed most": ", ".join(changes(ident)) or "no body by a significant amount",
         "not identified": _unknown(ident),
-        "left out": _left_out(ident),
+        "left out": f"{left} of {left + len(ident.inputs)} logs ({names}){first}: {ident.left_out[0]['why']}" if left else "",
     }
     said = {label: words for label, words in notes.items() if words}
     return Overview(verdict.level, cause, remedy, kind, errors, said)
@@ -150,13 +157,9 @@ def changes(ident: Record) -> list[str]:
         shift = float(np.linalg.norm(to_com(new)[1] - centre))
         gyration = float(np.sqrt(max(np.trace(inertia), 0.0) / (2 * old[0])))
         if share[k, 1:4].max() > _SHARE:
-            largest.append((shift / max(gyration, 1e-6), f"{body.name} CoM {_millimetres(shift)} mm"))
+            millimetres = f"{1000 * shift:.0f}" if shift >= 1e-3 else f"{1000 * shift:.1g}"
+            largest.append((shift / max(gyration, 1e-6), f"{body.name} CoM {millimetres} mm"))
     return [words for size, words in sorted(largest, reverse=True)[:_CHANGES] if size > 0.02]
-
-
-def _millimetres(metres: float) -> str:
-    value = 1000 * metres
-    return f"{value:.0f}" if value >= 1 else f"{value:.1g}"
 
 
 def html(ident: Record) -> str:
@@ -186,25 +189,6 @@ def _table(kind: str, errors: list[tuple[str, Errors]], count: int) -> list[str]
         rest = f"  {_percent(urdf):>8}  {_percent(urdf_friction):>15}" if known else ""
         lines.append(f"  {name:<{width}}  {_percent(identified):>10}{rest}")
     return lines
-
-
-def _guessed(ident: Record) -> str:
-    """Bodies whose inertials the URDF does not state."""
-    bodies, unknown = ident.model.robot.bodies, ident.prior.guessed
-    names = [body.name for body, missing in zip(bodies, unknown, strict=True) if missing]
-    some = "any body" if unknown.all() else abbreviated(names, 3)
-    claimed = "masses come from its geometry, only torques and base parameters are claimed"
-    return f"the URDF states no inertials for {some}: {claimed}" if names else ""
-
-
-def _left_out(ident: Record) -> str:
-    """Number of logs that were left out, and the reason for the first one."""
-    count = len(ident.left_out)
-    if not count:
-        return ""
-    names = ", ".join(log["name"] for log in ident.left_out[:3]) + (" …" if count > 3 else "")
-    first = "" if count == 1 else "; the first"
-    return f"{count} of {count + len(ident.inputs)} logs ({names}){first}: {ident.left_out[0]['why']}"
 
 
 def _unknown(ident: Record) -> str:

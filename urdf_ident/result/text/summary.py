@@ -33,6 +33,11 @@ def details(ident: Record) -> str:
     fit, robot = ident.fit, ident.model.robot
     verdict = verdict_of(ident)
     weak = int(((fit.relative_percent > 50) & fit.seen).sum())
+    band: list[str] = []
+    if tried := ident.signals.get("prediction", {}):  # held-out error behind each low-pass of the positions
+        cells = [f"{scale:.3g}{' *' if scale == tried['scale'] else ''}" for scale in tried["scales"]]
+        header = [f"low-pass tried on {len(tried['folds'])} held-out parts, times that of the spectrum", *cells]
+        band = table(header, [["RMSE [N·m or N]", *(f"{value:.4g}" for value in tried["mean_rmse"])]])
     lines = [
         f"{robot.name}: {verdict.level.upper()}",
         *(f"  {reason}" for reason in verdict.judgements),
@@ -44,7 +49,7 @@ def details(ident: Record) -> str:
         *([f"  floor: {ident.floor['text']}"] if ident.floor else []),
         *(f"  black box: {line}" for line in ident.black_box.get("text", ())),
         f"  standard errors: {fit.covariance_kind}",
-        *_prediction_band(ident.signals.get("prediction", {})),
+        *band,
         *_verdicts(ident),
         *_warnings(ident),
         *_shortened([f"  left out: {log['name']}: {log['why']}" for log in ident.left_out], "`left_out`"),
@@ -113,7 +118,12 @@ def selection_table(selection: Mapping[str, Any]) -> list[str]:
     pairs = zip(selection["groups"], selection["rmse_simple"], selection["rmse_chosen"], strict=True)
     errors = {joint_of(group): (f"{simple:.3g}", f"{chosen:.3g}") for group, simple, chosen in pairs}
     laws = {(trial["term"], trial["side"]): None for trial in selection["trials"]}
-    cells = {(trial["joint"], trial["term"], trial["side"]): _tried(trial) for trial in selection["trials"]}
+    cells = {}
+    for trial in selection["trials"]:
+        gain = 100 * trial["gain"]
+        shown = f"{gain:.{0 if abs(gain) >= 10 else 1}f}" if abs(gain) < 1000 else "<-999" if gain < 0 else ">999"
+        shown = shown if trial["chosen"] else f"({shown})" if trial["std_error"] > 0 else "-"
+        cells[trial["joint"], trial["term"], trial["side"]] = shown
     joints = dict.fromkeys(trial["joint"] for trial in selection["trials"])
     header = [
         "friction: auto, held-out RMSE",
@@ -126,12 +136,6 @@ def selection_table(selection: Mapping[str, Any]) -> list[str]:
         "increase of the squared error without the law [%]; in brackets: not chosen, decrease with it; -: not distinguishable"
     )
     return ["", *table(header, rows), f"  {legend}"]
-
-
-def _tried(trial: Mapping[str, Any]) -> str:
-    gain = 100 * trial["gain"]
-    shown = f"{gain:.{0 if abs(gain) >= 10 else 1}f}" if abs(gain) < 1000 else "<-999" if gain < 0 else ">999"
-    return shown if trial["chosen"] else f"({shown})" if trial["std_error"] > 0 else "-"
 
 
 def compensation_table(ident: Record) -> list[str]:
@@ -158,15 +162,6 @@ def compensation_table(ident: Record) -> list[str]:
     curves = [f"{curve['joint']} {curve['rmse']:.2g}" for curve in judged.get("friction_curves", ())]
     lines = table(header, rows) + [f"  {judged['why']}"]
     return ["", *lines, *([f"  friction curves through the sweeps, RMSE: {', '.join(curves)}"] if curves else [])]
-
-
-def _prediction_band(found: Mapping[str, Any]) -> list[str]:
-    """Held-out error behind each low-pass of the positions."""
-    if not found:
-        return []
-    cells = [f"{scale:.3g}{' *' if scale == found['scale'] else ''}" for scale in found["scales"]]
-    header = [f"low-pass tried on {len(found['folds'])} held-out parts, times that of the spectrum", *cells]
-    return table(header, [["RMSE [N·m or N]", *(f"{value:.4g}" for value in found["mean_rmse"])]])
 
 
 def _verdicts(ident: Record) -> list[str]:

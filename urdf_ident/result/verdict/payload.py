@@ -18,7 +18,7 @@ from ...judgements.judgement import Judgement, Remedy
 from ...judgements.verdict import Verdict
 from ...linalg import Array, positive, triangle
 from ...model.row_groups import joint_of
-from ...result.identification import Identification
+from ..record import Record
 
 #: Relative standard errors of the mass below which the verdict is good, and above which it is poor.
 _GOOD, _POOR = 0.02, 0.2
@@ -34,7 +34,7 @@ UNEXPLAINED = 4.0
 _BETTER_LINK = 2.0
 
 
-def residual_ratios(ident: Identification, fit: PayloadFit) -> dict[str, float]:
+def residual_ratios(ident: Record, fit: PayloadFit) -> dict[str, float]:
     """Ratio of the loaded logs' residual to the unloaded logs' per row group; empty where outliers were down-weighted."""
     if ident.estimation.get("down_weighted"):
         return {}
@@ -65,7 +65,7 @@ def other_link(problem: PayloadProblem, fit: PayloadFit, estimate: Callable[[Pay
 
 
 def payload_remarks(
-    ident: Identification, fit: PayloadFit, refit: str, ratios: Mapping[str, float], *, exact_gains: bool
+    ident: Record, fit: PayloadFit, refit: str, ratios: Mapping[str, float], *, exact_gains: bool
 ) -> tuple[str, ...]:
     """What the reader of an estimate should know: choices that were made, and assumptions.
 
@@ -104,7 +104,17 @@ def payload_verdict(fit: PayloadFit, body: Quantities, ratios: Mapping[str, floa
         ratios: See :func:`residual_ratios`.
     """
     if body.impossible:
-        return Verdict.of([_impossible(fit)])
+        taken, error = -fit.params[0], fit.bse[0]
+        words = f"the logs imply a mass of {-taken:.3g} ± {error:.2g} kg, which is impossible: they differ in something else"
+        other_cause = ""
+        if taken > _SIGNIFICANT * error:
+            place = ", ".join(f"{x:.3g}" for x in -fit.params[1:4] / taken)
+            other_cause = f" (a tool of {taken:.3g} kg at ({place}) m on the unloaded robot only would explain it)"
+        remedy = (
+            f"check whether loaded and unloaded logs were exchanged{other_cause}, whether torque constants or offsets have "
+            "changed, and how the unloaded model does on another unloaded log (`validate`)"
+        )
+        return Verdict.of([Judgement(Id.PAYLOAD_IMPOSSIBLE, words, Remedy(remedy))])
     if elsewhere is not None:
         return Verdict.of([elsewhere])
     loudest = max(ratios, key=lambda name: ratios[name], default="")
@@ -114,8 +124,8 @@ def payload_verdict(fit: PayloadFit, body: Quantities, ratios: Mapping[str, floa
         odd = f"the residual of {joint_of(loudest)} is {times} and not explained by the body"
     if body.interval[0, 0] <= 0 or not np.isfinite(body.std_error[0]):
         nothing = "the interval includes 0 kg: these logs may contain no payload"
-        remedy = Remedy("check whether it sits on another link (--link), or friction or torque constants have changed")
-        unexplained = Judgement(Id.PAYLOAD_UNEXPLAINED, odd, remedy, "refused")
+        check = Remedy("check whether it sits on another link (--link), or friction or torque constants have changed")
+        unexplained = Judgement(Id.PAYLOAD_UNEXPLAINED, odd, check, "refused")
         return Verdict.of([unexplained if odd else Judgement(Id.PAYLOAD_NOT_SHOWN, nothing)])
     share = float(body.std_error[0] / body.value[0])
     severity: Severity = "info" if share < _GOOD else "warning" if share < _POOR else "refused"
@@ -124,21 +134,6 @@ def payload_verdict(fit: PayloadFit, body: Quantities, ratios: Mapping[str, floa
         words = f"{odd} (another torque constant, contact, a swinging load?); standard errors do not cover this"
         judged.append(Judgement(Id.PAYLOAD_UNEXPLAINED, words))
     return Verdict.of(judged)
-
-
-def _impossible(fit: PayloadFit) -> Judgement:
-    """That the data imply a negative mass."""
-    taken, own = -fit.params[0], fit.bse[0]
-    words = f"the logs imply a mass of {-taken:.3g} ± {own:.2g} kg, which is impossible: they differ in something else"
-    other_cause = ""
-    if taken > _SIGNIFICANT * own:
-        place = ", ".join(f"{x:.3g}" for x in -fit.params[1:4] / taken)
-        other_cause = f" (a tool of {taken:.3g} kg at ({place}) m on the unloaded robot only would explain it)"
-    remedy = (
-        f"check whether loaded and unloaded logs were exchanged{other_cause}, whether torque constants or offsets have "
-        "changed, and how the unloaded model does on another unloaded log (`validate`)"
-    )
-    return Judgement(Id.PAYLOAD_IMPOSSIBLE, words, Remedy(remedy))
 
 
 def known_quantities(
@@ -163,21 +158,9 @@ def known_quantities(
         more = ("more poses that tilt the body about other axes",) * 4
         moving = ("move the loaded arm: poses at rest show no inertia",) * 6
         return levels, tuple("" if level == IDENTIFIABLE else words for level, words in zip(levels, more + moving, strict=True))
-    trials = _errors_after_motions(problem, fit, body.slopes, rate)
-    advice = []
-    for k, level in enumerate(levels):
-        best = min(left[k] for _, left in trials)
-        words = next(text for text, left in trials if left[k] <= max(1.15 * best, KNOWN * size[k]))
-        helps = level != IDENTIFIABLE and best < 0.7 * error[k]
-        advice.append(words if helps else "" if level == IDENTIFIABLE else "a heavier body, or more and faster motion")
-    return levels, tuple(advice)
-
-
-def _errors_after_motions(problem: PayloadProblem, fit: PayloadFit, slopes: Array, rate: float) -> list[tuple[str, Array]]:
-    """Simple motions, and the standard errors of the quantities, shape (10,), if each were recorded as well."""
-    weights = {name: 1.0 / value for name, value in fit.sigma.items()}
-    trials = []
-    loaded, information = problem.loaded(fit.params), fit.precision
+    # simple motions, and the standard errors of the quantities if each were recorded as well
+    weights, trials = {name: 1.0 / sigma for name, sigma in fit.sigma.items()}, list[tuple[str, Array]]()
+    loaded = problem.loaded(fit.params)
     for motion in simple_motions(problem.model.robot):
         factor = np.zeros((0, 10))
         for _, blocks in loaded.row_blocks(replace(motion.states, reference_torque=None), chunk=STATES):
@@ -185,6 +168,12 @@ def _errors_after_motions(problem: PayloadProblem, fit: PayloadFit, slopes: Arra
                 if loaded.p in group.columns:
                     begin = int(np.flatnonzero(group.columns == loaded.p)[0])
                     factor = triangle(factor, block[:, begin : begin + 10] * weights[group.name])
-        informed = np.vstack([information, factor * np.sqrt(SECONDS * rate / STATES)])
-        trials.append((motion.words, np.linalg.norm(slopes @ np.linalg.pinv(informed, rcond=1e-8), axis=1)))
-    return trials
+        informed = np.vstack([fit.precision, factor * np.sqrt(SECONDS * rate / STATES)])
+        trials.append((motion.words, np.linalg.norm(body.slopes @ np.linalg.pinv(informed, rcond=1e-8), axis=1)))
+    advice = []
+    for k, level in enumerate(levels):
+        best = min(left[k] for _, left in trials)
+        words = next(text for text, left in trials if left[k] <= max(1.15 * best, KNOWN * size[k]))
+        helps = level != IDENTIFIABLE and best < 0.7 * error[k]
+        advice.append(words if helps else "" if level == IDENTIFIABLE else "a heavier body, or more and faster motion")
+    return levels, tuple(advice)
