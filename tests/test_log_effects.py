@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from urdf_ident.files.records import plain
+from urdf_ident.files.records import plain, record
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.statistics.entries import Layout, Statistic
 from urdf_ident.statistics.fit import Fit, fit_base
@@ -216,24 +216,13 @@ def test_a_slope_per_kelvin_takes_its_share_of_the_spread() -> None:
 
 def test_json_round_trip() -> None:
     found = changes(simulated(7, (0.5, 0.8))[0])
-    again = FrictionChanges.from_dict(json.loads(json.dumps(plain(found), allow_nan=False)))
+    again = record(FrictionChanges, json.loads(json.dumps(plain(found), allow_nan=False)))
     for name, value in vars(found).items():
         np.testing.assert_array_equal(getattr(again, name), value)
     single = changes(simulated(7, (0.5, 0.8), logs=1)[0])
-    again = FrictionChanges.from_dict(json.loads(json.dumps(plain(single), allow_nan=False)))
+    again = record(FrictionChanges, json.loads(json.dumps(plain(single), allow_nan=False)))
     assert np.isnan(again.spread).all()
     assert again.parts.shape == (1, PARTS, 2)
-
-
-def test_files_from_before_temperatures_were_known_are_read() -> None:
-    found = changes(simulated(7, (0.5, 0.8))[0])
-    older = json.loads(json.dumps(plain(found), allow_nan=False))
-    for name in ("slope", "slope_error", "left", "covariate", "seconds"):
-        del older[name]
-    again = FrictionChanges.from_dict(older)
-    np.testing.assert_array_equal(again.spread, found.spread)
-    assert again.lines() == found.lines()
-    assert np.isnan(again.left).all()
 
 
 def test_logs_of_two_robots_are_named() -> None:

@@ -69,7 +69,7 @@ def test_every_loop_reports_its_gain(found) -> None:
     assert loops[1:] == [(r, name) for r in range(1, found.rounds + 1) for name in ("friction", "links", "residual")]
     for before, after in zip(found.gains[:-1], found.gains[1:], strict=True):
         assert after.gain == pytest.approx(1 - after.rmse.mean() / before.rmse.mean())
-    assert json.loads(json.dumps([gain.as_dict() for gain in found.gains]))[0]["loop"] == "wls"
+    assert json.loads(json.dumps(found.as_dict()))["loops"][0]["loop"] == "wls"
     assert "residual" in found.summary()
 
 

@@ -16,15 +16,12 @@ from ...files.documents import parse_json
 from ...files.fileset import finish
 from ...files.read_write import read_text
 from ...files.records import record
-from ...linalg import Array
-from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.prior import Prior
 from ...project import parse_project
 from ...provenance import versions
 from ...statistics.fit import Fit
-from ...statistics.log_effects.changes import FrictionChanges
 from ..evidence.evidence import Evidence
 from ..evidence.traces import FILE, read_series
 from ..identification import Identification
@@ -99,10 +96,24 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
     kind = ElasticModel if data["model"].get("elastic") else DynamicModel
     model = kind.from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
     state, p = data["state"], len(model.names)
-    fit = _fit(data, model.names)
+    stored, parameters = state["base"], data["parameters"]
+    base = {
+        **stored,
+        "names": model.names,
+        "K": np.array(stored["K"], dtype=float).reshape(len(stored["independent"]), len(stored["dependent"])),
+        "rank_gap": data["rank_gap"],
+        "ill_conditioned": stored["blurred"],
+        "units": [entry["unit"] for entry in parameters["standard"]],
+    }
+    params = [entry["value"] for entry in parameters["base"]]
+    covariance, changes = data["covariance"]["matrix"], data["friction_changes"]
+    fitted = {"base": base, "params": params, "covariance": covariance, "condition": data["condition"], "changes": changes}
+    fit = record(Fit, {**state["fit"], **fitted, "covariance_kind": data["covariance"]["kind"]})
+    check_shape("parameters.base", fit.params.shape, (len(fit.base),))
+    check_shape("covariance.matrix", fit.covariance.shape, (len(fit.base), len(fit.base)))
     check_shape("state.factor", np.shape(state["factor"]), ("rows", p + 1))
-    check_shape("parameters.standard", (len(data["parameters"]["standard"]),), (p,))
-    theta = np.array([entry["value"] for entry in data["parameters"]["standard"]], dtype=float)
+    check_shape("parameters.standard", (len(parameters["standard"]),), (p,))
+    theta = np.array([entry["value"] for entry in parameters["standard"]], dtype=float)
     if prediction := data.get("prediction", {}):  # read here, so that a damaged one is found before it is used
         held_out, n = record(HeldOutResidual, prediction), model.n
         shapes = {"edges": (n, "classes"), "top": (n,), "quantiles": (n, "classes", len(LEVELS)), "variance": (n,)}
@@ -115,8 +126,8 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         fit,
         theta,
         record(Prior, state["prior"]),
-        _array(state["factor"]),
-        _array(state["baseline"]),
+        np.array(state["factor"], dtype=float),
+        np.array(state["baseline"], dtype=float),
         solver=data["solver"],
         signals=data["signals"],
         inputs=tuple(data["inputs"]),
@@ -130,38 +141,6 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         left_out=tuple(data.get("left_out", ())),
         **{name: data.get(name, {}) for name in OPTIONAL},
     )
-    if all("motion" in entry for entry in data["parameters"]["standard"]):  # stored, because computing them takes seconds
-        ident.__dict__["verdicts"] = tuple(Identifiability.from_dict(entry) for entry in data["parameters"]["standard"])
+    # stored, because computing them takes seconds
+    ident.__dict__["verdicts"] = tuple(map(Identifiability.from_dict, parameters["standard"]))
     return ident
-
-
-def _fit(data: Mapping[str, Any], names: tuple[str, ...]) -> Fit:
-    stored, state = data["state"]["base"], data["state"]["fit"]
-    index = {key: np.array(stored[key], dtype=np.intp) for key in ("independent", "dependent", "zero")}
-    K = np.array(stored["K"], dtype=float).reshape(len(index["independent"]), len(index["dependent"]))
-    ill_conditioned = np.array(stored.get("blurred", ()), dtype=np.intp)
-    units = tuple(entry["unit"] for entry in data["parameters"]["standard"])
-    base = BaseParameters(names, K=K, rank_gap=float(data["rank_gap"]), ill_conditioned=ill_conditioned, units=units, **index)
-    params = np.array([entry["value"] for entry in data["parameters"]["base"]], dtype=float)
-    covariance = _array(data["covariance"]["matrix"])
-    check_shape("parameters.base", params.shape, (len(base),))
-    check_shape("covariance.matrix", covariance.shape, (len(base), len(base)))
-    return Fit(
-        base,
-        params,
-        covariance,
-        np.array(state["seen"], dtype=bool),
-        state["sigma"],
-        state["rows"],
-        state["dof"],
-        float(data["condition"]),
-        state["method"],
-        data["covariance"]["kind"],
-        state.get("row_weights", {}),
-        None if state.get("error_dof") is None else _array(state["error_dof"]),
-        None if data.get("friction_changes") is None else FrictionChanges.from_dict(data["friction_changes"]),
-    )
-
-
-def _array(value: Any) -> Array:
-    return np.array(value, dtype=float)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ...files.read_write import sources, write_text
 from ...files.records import plain
 from ...provenance import versions
-from ...statistics.fit import Fit
 from ..dynamics.springs import springs
 from ..record import Record
 from ..verdict.verdict import verdict_of
@@ -37,7 +35,42 @@ def as_dict(ident: Record) -> dict[str, Any]:
     robot, fit = ident.model.robot, ident.fit
     model = ident.model.as_dict()
     model.pop("urdf")
-    essential = len(ident.essential["names"]) if ident.essential else None
+    essential, intervals = ident.essential.get("names"), fit.conf_int()
+    base = [
+        {
+            "name": label,
+            "terms": [{"parameter": name, "coefficient": coefficient} for name, coefficient in fit.base.terms(row)],
+            "value": fit.params[row],
+            "std_error": fit.bse[row],
+            "rel_std_percent": fit.relative_percent[row],
+            "interval": intervals[row],
+            "essential": None if essential is None else label in essential,
+        }
+        for row, label in enumerate(fit.base.labels)
+    ]
+    ends, known = ident.interval(), zip(ident.model.parameters, ident.verdicts, strict=True)
+    standard = [
+        {
+            "name": parameter.name,
+            "body" if k < ident.model.n_inertial else "joint": parameter.owner,
+            "unit": parameter.unit,
+            "value": ident.theta[k],
+            "prior": ident.prior.theta0[k],
+            "prior_origin": ident.prior.origin[k],
+            "std_error": ident.std_error[k],
+            "from_data": ident.from_data[k],
+            "posterior_std": ident.posterior_std[k],
+            "interval": ends[k],
+            **verdict.as_dict(),
+        }
+        for k, (parameter, verdict) in enumerate(known)
+    ]
+    friction: dict[str, dict[str, Any]] = {joint: {} for joint in robot.joints}
+    for k, parameter in enumerate(ident.model.parameters[ident.model.n_inertial :], ident.model.n_inertial):
+        term = ident.model.term_of(k)
+        shapes = {key: value for key, value in term.as_dict().items() if key != "term"}
+        entry = {"term": term.name, "value": ident.theta[k], "unit": parameter.unit, **shapes}
+        friction[parameter.owner][parameter.symbol] = entry
     return {
         "schema": SCHEMA,
         "verdict": verdict_of(ident).as_dict(),
@@ -46,19 +79,24 @@ def as_dict(ident: Record) -> dict[str, Any]:
         "left_out": list(ident.left_out),
         "sources": [{"what": entry.what, "path": entry.path, "sha256": entry.sha256} for entry in sources()],
         "joints": list(robot.joints),
-        "parameters": {"base": _base_entries(fit, ident.essential.get("names")), "standard": _standard_entries(ident)},
+        "parameters": {"base": base, "standard": standard},
         "links": {name: link.theta for name, link in robot.description.links.items() if link.theta is not None},
         "bodies": {
             body.name: {"joint": body.joint, "links": [link.name for link in body.links], "theta": theta}
             for body, theta in zip(robot.bodies, ident.bodies, strict=True)
         },
-        "friction": _friction(ident),
+        "friction": friction,
         "elasticity": springs(ident),
         "drive": ident.model.drive.as_dict(),
         "signals": dict(ident.signals),
         "weights": fit.weights,
         "covariance": {"kind": fit.covariance_kind, "matrix": fit.covariance},
-        "counts": {"standard": len(ident.theta), "base": len(fit.base), "essential": essential, "samples": fit.rows},
+        "counts": {
+            "standard": len(ident.theta),
+            "base": len(fit.base),
+            "essential": None if essential is None else len(essential),
+            "samples": fit.rows,
+        },
         "condition": fit.condition,
         "rank_gap": fit.base.rank_gap,
         "solver": dict(ident.solver),
@@ -73,69 +111,12 @@ def as_dict(ident: Record) -> dict[str, Any]:
         "config": ident.project.model_dump(),
         "versions": versions(),
         "model": model,
-        "state": _state(ident),
+        "state": {  # what a result needs to compute with, beside what is shown
+            "base": {key: getattr(fit.base, key) for key in ("independent", "dependent", "zero", "K")}
+            | {"blurred": fit.base.ill_conditioned},
+            "fit": {key: getattr(fit, key) for key in ("seen", "sigma", "rows", "dof", "method", "row_weights", "error_dof")},
+            "prior": ident.prior,
+            "factor": ident.factor,
+            "baseline": ident.baseline,
+        },
     }
-
-
-def _state(ident: Record) -> dict[str, Any]:
-    """What a result needs to compute with, beside what is shown."""
-    fit = ident.fit
-    return {
-        "base": {key: getattr(fit.base, key) for key in ("independent", "dependent", "zero", "K")}
-        | {"blurred": fit.base.ill_conditioned},
-        "fit": {key: getattr(fit, key) for key in ("seen", "sigma", "rows", "dof", "method", "row_weights", "error_dof")},
-        "prior": ident.prior,
-        "factor": ident.factor,
-        "baseline": ident.baseline,
-    }
-
-
-def _base_entries(fit: Fit, essential: Sequence[str] | None) -> list[dict[str, Any]]:
-    intervals = fit.conf_int()
-    return [
-        {
-            "name": fit.base.labels[row],
-            "terms": [{"parameter": name, "coefficient": coefficient} for name, coefficient in fit.base.terms(row)],
-            "value": fit.params[row],
-            "std_error": fit.bse[row],
-            "rel_std_percent": fit.relative_percent[row],
-            "interval": intervals[row],
-            "essential": None if essential is None else fit.base.labels[row] in essential,
-        }
-        for row in range(len(fit.base))
-    ]
-
-
-def _standard_entries(ident: Record) -> list[dict[str, Any]]:
-    entries, intervals = [], ident.interval()
-    for k, (parameter, verdict) in enumerate(zip(ident.model.parameters, ident.verdicts, strict=True)):
-        owner = "body" if k < ident.model.n_inertial else "joint"
-        entries.append(
-            {
-                "name": parameter.name,
-                owner: parameter.owner,
-                "unit": parameter.unit,
-                "value": ident.theta[k],
-                "prior": ident.prior.theta0[k],
-                "prior_origin": ident.prior.origin[k],
-                "std_error": ident.std_error[k],
-                "from_data": ident.from_data[k],
-                "posterior_std": ident.posterior_std[k],
-                "interval": intervals[k],
-                **verdict.as_dict(),
-            }
-        )
-    return entries
-
-
-def _friction(ident: Record) -> dict[str, dict[str, Any]]:
-    table: dict[str, dict[str, Any]] = {joint: {} for joint in ident.model.robot.joints}
-    for k, parameter in enumerate(ident.model.parameters[ident.model.n_inertial :], ident.model.n_inertial):
-        shapes = {key: value for key, value in ident.model.term_of(k).as_dict().items() if key != "term"}
-        table[parameter.owner][parameter.symbol] = {
-            "term": ident.model.term_of(k).name,
-            "value": ident.theta[k],
-            "unit": parameter.unit,
-            **shapes,
-        }
-    return table

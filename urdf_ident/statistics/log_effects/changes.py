@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ...files.records import record
 from ...friction import Law
 from ...grouping import grouped
 from ...linalg import Array, BoolArray, IntArray
@@ -145,19 +142,6 @@ class FrictionChanges(ReadOnly):
     def drift_error(self) -> Array:
         """Standard error of :attr:`drift`, shape (L, q)."""
         return np.asarray(np.hypot(self.parts_error[:, -1], self.parts_error[:, 0]))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> FrictionChanges:
-        """Creates the record from the entry of a file.
-
-        Args:
-            data: Its fields; values that older files lack become NaN, None or empty.
-
-        Raises:
-            KeyError: An entry is missing.
-        """
-        later = {name: np.full(len(data["parameters"]), np.nan) for name in ("slope", "slope_error", "left")}
-        return record(cls, {**later, **data})
 
     def lines(self) -> list[str]:
         """Returns one line per parameter: mean, spread, and each log's deviation with its error."""
