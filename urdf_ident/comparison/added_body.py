@@ -33,8 +33,6 @@ def added_body(
     more of the tests), and its own inertia is estimated only if that explains significantly more.
 
     Args:
-        before, after: Results of one robot.
-        tests: The changes of all quantities.
         level: Family-wise false alarm rate.
     """
     from scipy.special import chdtrc, fdtrc
@@ -68,10 +66,7 @@ def added_body(
         best = whole
     unexplained = difference - centred[:, : len(best.theta)] @ best.theta
     moved, zero = [k for k, change in enumerate(changes) if change.changed], ComparedValue(0.0, 0.0, np.inf)
-    again = [
-        welch_test("inertia", "", "", "", zero, ComparedValue(float(unexplained[k]), changes[k].std_error, np.inf))
-        for k in moved
-    ]
+    again = [welch_test(changes[k], zero, ComparedValue(float(unexplained[k]), changes[k].std_error, np.inf)) for k in moved]
     rest = sum(change.changed for change in holm(again, level))
     if not best.significant or rest > _EXPLAINED * len(moved):
         return None

@@ -32,11 +32,7 @@ _PER_PERIOD = 5.0
 
 
 def check_black_box() -> None:
-    """Checks that scikit-learn is installed.
-
-    Raises:
-        MissingExtraError: It is not.
-    """
+    """Checks that scikit-learn is installed."""
     try:
         import sklearn.ensemble  # noqa: F401
     except ImportError as error:
@@ -55,9 +51,6 @@ def compare_black_box(
     """Scores gradient boosting on the held-out residual of every joint.
 
     Args:
-        model: The rigid model.
-        logs: The logs as predicted.
-        held: Parameters estimated without each fold of them.
         torque: Torque predicted without its own fold, per log and segment, shape (N, n) [N·m or N].
         band: Low-pass of measured and predicted torque [Hz].
 
@@ -65,9 +58,6 @@ def compare_black_box(
         The entry ``black_box`` of identification.json: per joint the held-out error of the model and with the black box
         [N·m or N], the fraction explained (negative where the black box only adds noise), and the variable that carries it;
         empty with a single fold.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
     """
     check_black_box()
     from sklearn.ensemble import HistGradientBoostingRegressor

@@ -12,7 +12,7 @@ import numpy as np
 from ..linalg import positive
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
-from ..result.comparison import CommonFriction, ParameterChange
+from ..result.comparison import CommonFriction, Compared, ParameterChange
 from ..result.identification import Identification
 from ..units import joint_units
 from .quantities import (
@@ -44,9 +44,7 @@ class ComparedValue(NamedTuple):
     dof: float
 
 
-def welch_test(
-    kind: str, where: str, what: str, unit: str, before: ComparedValue, after: ComparedValue, note: str = ""
-) -> ParameterChange:
+def welch_test(quantity: Compared, before: ComparedValue, after: ComparedValue, note: str = "") -> ParameterChange:
     """Tests the difference of a quantity by Student's t with the combined degrees of freedom (Welch 1947)."""
     from scipy.special import stdtr
 
@@ -55,7 +53,8 @@ def welch_test(
     dof = variance**2 / below if below > 0 else np.inf
     error = float(np.sqrt(variance))
     chance = 2.0 * float(stdtr(min(dof, 1e9), -abs(difference) / positive(error)))
-    return ParameterChange(kind, where, what, unit, before.value, after.value, difference, error, chance, False, note)
+    named = quantity.kind, quantity.where, quantity.what, quantity.unit
+    return ParameterChange(*named, before.value, after.value, difference, error, chance, False, note)
 
 
 def common_friction(tests: Sequence[ParameterChange], level: float) -> CommonFriction | None:
@@ -119,7 +118,7 @@ def changes_of(before: Identification, after: Identification) -> list[ParameterC
             ComparedValue(float(row @ result.fit.params), error, float(result.fit.dof_of(row)))
             for result, row, error in zip(results, quantity.rows, errors, strict=True)
         )
-        test = welch_test(quantity.kind, quantity.where, quantity.what, quantity.unit, old, new)
+        test = welch_test(quantity, old, new)
         note = ""
         if quantity.kind == "friction":  # does it exceed the spread between logs of one robot?
             spread = spread_between_logs(quantity, results)
@@ -152,7 +151,8 @@ def contradictions(robot: Robot, ident: Identification) -> list[ParameterChange]
         note = "includes rotor inertia, which a URDF does not hold" if partners & rotors else ""
         urdf = ComparedValue(float(stated[row]), 0.0, np.inf)
         identified = ComparedValue(float(fit.params[row]), float(fit.bse[row]), float(fit.dofs[row]))
-        tests.append(welch_test("inertia", parameter.owner, fit.base.labels[row], parameter.unit, urdf, identified, note))
+        inertia = Compared("inertia", parameter.owner, fit.base.labels[row], parameter.unit)
+        tests.append(welch_test(inertia, urdf, identified, note))
     for j, joint in enumerate(model.robot.joints):
         entry = robot.description.joints[joint]
         if entry.damping or entry.friction:
@@ -163,5 +163,5 @@ def contradictions(robot: Robot, ident: Identification) -> list[ParameterChange]
                 value, error = float(level_row @ fit.params), row_error(ident, level_row)
                 identified = ComparedValue(value, error, float(fit.dof_of(level_row)))
                 what, unit = friction_at(robot, j, word, speed), joint_units(robot.prismatic[j])["torque"]
-                tests.append(welch_test("friction", joint, what, unit, urdf, identified))
+                tests.append(welch_test(Compared("friction", joint, what, unit), urdf, identified))
     return tests

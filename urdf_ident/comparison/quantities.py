@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import EstimationError, FingerprintError
 from ..linalg import Array, lstsq, positive, rms, scaled_lstsq
 from ..model.robot import Robot
+from ..result.comparison import Compared
 from ..result.dynamics.friction_curves import logged_speeds, steady_friction_columns
 from ..result.identification import Identification
 from ..units import joint_units
@@ -112,27 +113,19 @@ def row_error(ident: Identification, row: Array, covariance: Array | None = None
     Args:
         row: Its coefficients, shape (b,).
         covariance: Of the base parameters, shape (b, b); that of the fit if None.
-
-    Returns:
-        The error, in the function's unit.
     """
     return float(np.sqrt(max(float(row @ (ident.fit.covariance if covariance is None else covariance) @ row), 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
-class Quantity:
+class Quantity(Compared):
     """A quantity that all results determine.
 
     Attributes:
-        kind: "friction", "offset" or "inertia".
         rows: Its coefficients of the base parameters of each result, shape (b,) each.
         laws: Error of each result due to the choice of friction laws and their shapes (:func:`friction_rows`).
     """
 
-    kind: str
-    where: str
-    what: str
-    unit: str
     rows: Sequence[Array]
     laws: Sequence[float]
 

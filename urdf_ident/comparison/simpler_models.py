@@ -44,11 +44,8 @@ def measure_floor(
     """Compares the exported parameters with simpler ones.
 
     Args:
-        model: The rigid model with the chosen friction.
-        fit: The fit, for its base parameters and weights.
         theta0: Parameters of the URDF, shape (p,).
         exported: Parameters chosen as the exported ones without each fold, shape (p,) each.
-        limits: Constraints that the exported parameters touch.
 
     Returns:
         The entry ``floor`` of identification.json; empty where nothing can be held out.

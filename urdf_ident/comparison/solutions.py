@@ -21,7 +21,6 @@ def solutions(ident: Record, robot: Robot) -> list[dict[str, Any]]:
     """Compares the choices among all standard parameters that fit the data of a result.
 
     Args:
-        ident: The result.
         robot: The robot whose URDF is checked; its inertials are the a-priori ones.
 
     Returns:
@@ -30,9 +29,6 @@ def solutions(ident: Record, robot: Robot) -> list[dict[str, Any]]:
         from the prior, in its standard deviations; ``residual``: torque error over that of the base parameters. For the
         parameters of the URDF, the base parameters (dependent ones at the prior), the least change in SI units and in the
         prior's standard deviations, the essential ones alone, and the exported ones.
-
-    Raises:
-        FingerprintError: The result is of a robot with other bodies.
     """
     bodies = [body.name for body in robot.bodies]
     if bodies != [body.name for body in ident.model.robot.bodies]:
@@ -71,11 +67,7 @@ def solutions(ident: Record, robot: Robot) -> list[dict[str, Any]]:
 
 
 def solution_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Formats the comparison as a table.
-
-    Args:
-        rows: From :func:`solutions`.
-    """
+    """Formats the comparison as a table."""
     tolerances = [f"ε = {abs(tolerance):g}" for tolerance in TABLE_TOLERANCES]
     cells = [
         [

@@ -47,14 +47,7 @@ class _Run:
 
 
 def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> FrictionPoints:
-    """Computes the odd and even parts of one joint's friction.
-
-    Args:
-        segments: Conditioned pieces with measured torque.
-
-    Raises:
-        LogError: No runs at constant speed with the other joints at rest, no reversals, or no torque.
-    """
+    """Computes the odd and even parts of one joint's friction."""
     j = robot.index(joint)
     runs = [run for segment in segments for run in _constant_speed_runs(segment, j)]
     where = f"joint '{joint}'"

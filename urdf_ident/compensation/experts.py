@@ -45,12 +45,6 @@ class Domain:
 
         Args:
             points: Shape (N, d), in units of their standard deviation.
-
-        Returns:
-            The domain with the facets of the hull.
-
-        Raises:
-            EstimationError: The points lie in a hyperplane, or are too few for a simplex.
         """
         if points.shape[1] == 1:
             return cls(np.array([[1.0], [-1.0]]), np.array([-points.max(), points.min()]))

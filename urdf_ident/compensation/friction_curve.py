@@ -97,9 +97,6 @@ def fit_friction(points: FrictionPoints) -> FrictionCurve:
     """Fits Liu 2023's asymmetric law, with its threshold λ found by a search between the measured speeds.
 
     λ is chosen by leave-one-speed-out cross-validation, because a larger model always fits the training points better.
-
-    Raises:
-        EstimationError: Fewer than four speeds.
     """
     speeds = points.speed
     if len(speeds) < LEAST_SPEEDS:
@@ -133,7 +130,6 @@ def refine_friction(
     """Refits the curve to updated points and to the friction torque in other motions.
 
     Args:
-        curve: The current curve; its law is kept.
         columns: Columns of the law along other motions, shape (R, 8).
         torque: Friction torque in these motions, shape (R,) [N·m or N].
         weight: Weight of a point relative to a row.
@@ -159,7 +155,6 @@ def with_sweep_points(statistics: StatisticSet, curves: Sequence[FrictionCurve],
     Joints with a coupled drive get none: their rows belong to actuators.
 
     Args:
-        statistics: Of the logs, with the laws of the curves.
         rate: Rows per second of the statistics [Hz].
     """
     index = {name: k for k, name in enumerate(statistics.names)}

@@ -78,11 +78,7 @@ class FilterSettings(ReadOnly):
             raise ModelError("memory, caution and row rate of the adaptation are positive", got=(self.memory, self.caution))
 
     def repeated(self, robots: int) -> FilterSettings:
-        """Settings for several identical robots with concatenated joints.
-
-        Returns:
-            Settings of all joints, shapes (robots n, …).
-        """
+        """Settings for several identical robots with concatenated joints."""
         values: dict[str, Any] = {
             name: np.concatenate([value] * robots) if np.ndim(value) else value for name, value in vars(self).items()
         }
@@ -230,9 +226,6 @@ class FrictionFilter:
 
         Args:
             deviations: Dry and viscous, shape (2, …, n).
-
-        Returns:
-            The same shape.
         """
         dry, viscous = deviations
         share = np.ones_like(dry)
@@ -248,14 +241,10 @@ def replay(
     """Torque added by adaptation along logs, causal from row to row; the logs are processed in parallel.
 
     Args:
-        settings: As for :class:`FrictionFilter`.
         logs: For each log its pieces with torques, and the static model's torque on each, shape (N, n) [N·m or N].
 
     Returns:
         For each piece of each log an iterator over one array per setting, shape (N, n) [N·m or N].
-
-    Raises:
-        LogError: A piece without torques.
     """
 
     def added(applied: Array, row: IntArray, columns: Array) -> Iterator[Array]:
@@ -305,8 +294,5 @@ def samples_per_row(rate: float) -> int:
 
     Args:
         rate: Samples per second [Hz].
-
-    Returns:
-        At least 1.
     """
     return max(1, round(ROW * rate))

@@ -97,18 +97,12 @@ class GearRipple:
             v: Link velocity, same shape [rad/s or m/s].
             deformation: Motor minus link position after the gear, same shape [rad or m].
             rate: Rate of the deformation, same shape [rad/s or m/s], or None.
-
-        Returns:
-            Deformation and rate.
         """
         motor = q + deformation
         return deformation - self.position(motor), None if rate is None else rate - self.rate(motor, v + rate)
 
     def cleaned(self, recording: Recording, drive: Drive) -> Recording:
         """Returns a log without the kinematic error in its motor positions.
-
-        Args:
-            recording: Log as read; one without motor positions is returned unchanged.
 
         Returns:
             The log; logged motor velocities, which contain the error too, are removed.
@@ -136,9 +130,6 @@ def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive) -> GearRipple | N
 
     Returns:
         The ripple; None if no joint has a significant one.
-
-    Raises:
-        LogError: A log has no motor positions.
     """
     ratio = np.where(drive.coupled, 0.0, np.diag(drive.reduction))
     orders = np.asarray(HARMONICS, dtype=float)

@@ -45,15 +45,7 @@ class LoopRows(ReadOnly):
 
 
 def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCurve]) -> LoopRows:
-    """Builds the rows of a log.
-
-    Args:
-        model: The model without the friction of the curves.
-
-    Raises:
-        LogError: The log has no torque.
-        EstimationError: The log is shorter than the filter.
-    """
+    """Builds the rows of a log for a model without the friction of the curves."""
     conditioned = log.conditioned
     row_filter, rate = RowFilter(conditioned.factor), conditioned.decimate_rate
     pieces: list[list[Array]] = []
@@ -95,11 +87,7 @@ def link_statistics(model: DynamicModel, logs: Sequence[LoopRows], known: Sequen
     """The equations of the links after subtraction of known torques.
 
     Args:
-        model: The model that the rows were made with.
         known: Known joint torques of each log, shape (R, n) [N·m or N].
-
-    Returns:
-        One factor per log and row group.
     """
     layouts = tuple(Layout(group.name, group.joint, group.columns) for group in model.groups)
     entries = []
@@ -115,12 +103,8 @@ def joint_error(model: DynamicModel, theta: Array, rows: LoopRows, known: Array)
     """Measured torque minus that of links and known torques.
 
     Args:
-        model: The model that the rows were made with.
         theta: Its parameters, shape (p,).
         known: Known joint torques, shape (R, n) [N·m or N].
-
-    Returns:
-        Joint torques, shape (R, n) [N·m or N].
     """
     predicted = np.column_stack([block @ theta[group.columns] for block, group in zip(rows.columns, model.groups, strict=True)])
     return np.asarray(np.linalg.solve(model.drive.row_mix, (rows.tau - predicted).T).T - known)
@@ -128,9 +112,6 @@ def joint_error(model: DynamicModel, theta: Array, rows: LoopRows, known: Array)
 
 def residual_inputs(segment: Segment) -> dict[str, Array | None]:
     """Possible inputs of a residual from a segment.
-
-    Args:
-        segment: Conditioned segment, with the motor side after the gear.
 
     Returns:
         Name → shape (N, n) [SI], or None if the segment lacks it.
@@ -147,11 +128,7 @@ def residual_inputs(segment: Segment) -> dict[str, Array | None]:
 
 
 def decimated_log(log: PreparedLog) -> list[Segment]:
-    """A log's segments at the rate of its equations with low-passed torque, sufficient for runs at constant speed.
-
-    Raises:
-        LogError: The log has no torque.
-    """
+    """A log's segments at the rate of its equations with low-passed torque, sufficient for runs at constant speed."""
     cutoff = min(log.conditioned.cutoff, log.conditioned.row_cutoff)
     smooth = (replace(segment, tau=lowpass(segment.total, segment.rate, cutoff), external=None) for segment in log.segments)
     return [segment.thinned(log.conditioned.factor) for segment in smooth]

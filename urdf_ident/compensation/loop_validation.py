@@ -75,10 +75,6 @@ class HeldOutComparison(ReadOnly):
 def candidate(laws: str, kind: str) -> str:
     """Name of a combination of friction laws and residual.
 
-    Args:
-        laws: Source of the friction laws: "logs" or "sweeps".
-        kind: Kind of the residual, or "none".
-
     Returns:
         "none", "rbf", "gmr" for the laws of the logs, "sweeps", "sweeps + rbf", "sweeps + gmr" for those of the sweeps.
     """
@@ -103,21 +99,12 @@ def compare_loops(
     worse, the laws identified from the logs are kept, with or without a residual.
 
     Args:
-        model: As for :func:`three_loop`.
-        logs: As for :func:`three_loop`; a single motion is split into parts in time.
-        sweeps: Runs at constant speed; used for training in every fold.
         kinds: Residuals to try: "rbf", "gmr"; a single kind is chosen regardless of the result.
         beside: The same logs prepared together with the sweeps, which improve the gears' kinematic error; as ``logs`` if empty.
-        use: Inputs of the residual.
-        rounds: Largest number of rounds.
-        progress: Called with ``"compensation judged on held-out motions"`` and the number of runs.
 
     Returns:
         The comparison. It chooses no residual unless a kind gains, and the laws of the sweeps, which are less representative,
         only if they gain over the best choice from the logs alone, each by the paired test of :mod:`.statistics.choice`.
-
-    Raises:
-        LogError, ModelError, EstimationError: See :func:`three_loop`.
     """
     pieces, folds = _folds(model, logs)
     both = {"logs": pieces, "sweeps": _folds(model, beside, folds)[0] if beside else pieces}

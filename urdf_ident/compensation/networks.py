@@ -41,9 +41,6 @@ def splits_of(state: Array) -> list[Split]:
 
     Args:
         state: State by which repetitions of the motion are detected, shape (N, k), in order of time [SI].
-
-    Returns:
-        One pair of masks per stretch.
     """
     from scipy.spatial import cKDTree
 
@@ -69,16 +66,10 @@ def train_network(
         x: Inputs, shape (N, d), in order of time [SI].
         y: Torque to explain, shape (N,) [N·m or N].
         kind: "rbf" or "gmr".
-        splits: From :func:`splits_of`.
-        like: An earlier network whose size is reused, or None.
         known: The fraction, if a mixture need not be cross-validated again.
 
     Returns:
         The network, or None if it does not help, and the fraction.
-
-    Raises:
-        EstimationError: A value is not finite.
-        MissingExtraError: A mixture without scikit-learn.
     """
     centre, scale = x.mean(axis=0), x.std(axis=0)
     if not (scale > 1e-9 * np.abs(x).max(axis=0)).all() or not np.std(y) > 0:

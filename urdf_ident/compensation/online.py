@@ -63,9 +63,6 @@ class OnlineModel:
             q, v, a: Joint motion, shape (n,) of floats [rad, rad/s, rad/s² or m, m/s, m/s²].
             deformation: Motor minus link position after the gear, shape (n,) [rad or m]; None: no residual is added.
             deformation_rate: Its rate, shape (n,) [rad/s or m/s].
-
-        Raises:
-            ModelError: A deformation without a residual, or an input of the residual is missing.
         """
         configuration = q if self._direct else self._robot.configuration(q[None])[0]
         tau = self._rigid(configuration, v, a)

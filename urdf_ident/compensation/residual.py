@@ -65,9 +65,6 @@ class Residual:
 
         Returns:
             Same shape [N·m or N]; outside the training domain it fades to 0 over :data:`FADE`.
-
-        Raises:
-            ModelError: An input is missing.
         """
         x = self._stacked(signals)
         return self._bank.now(x) if x.ndim == 2 else self._bank(x)[0]
@@ -80,9 +77,6 @@ class Residual:
 
         Returns:
             Mean [N·m or N], variance, trust (1 inside the training domain, 0 well outside), same shape each.
-
-        Raises:
-            ModelError: An input is missing.
         """
         x = self._stacked(signals)
         mean, variance, trust = self._bank(x[None] if x.ndim == 2 else x)
@@ -100,9 +94,6 @@ class Residual:
 
         Returns:
             Same shape [N·m or N].
-
-        Raises:
-            ModelError: An input is missing.
         """
         if self.ripple is not None:
             deformation, rate = self.ripple.taken_off(q, v, deformation, rate)
@@ -169,16 +160,11 @@ def fit_residual(
     Args:
         inputs: Name from :data:`INPUTS` → shape (N, n), in order of time [rad, rad/s, …].
         torque: Torque to explain, shape (N, n) [N·m or N].
-        kind: "rbf" or "gmr".
         use: Inputs of the network. Inputs besides the deformation risk overfitting (docs/theory.md §9).
         like: An earlier residual on similar data, whose number of experts is reused if it has any.
         validate: Whether networks like an earlier one are cross-validated again; otherwise its score is kept.
         motion: State of the whole robot, shape (N, k) [SI], by which repetitions of the motion are detected; the
             inputs of all joints if None.
-
-    Raises:
-        EstimationError: Unknown kind or input, missing deformation, or too few samples.
-        MissingExtraError: A mixture without scikit-learn.
     """
     check_known("kind of residual", kind, KINDS, EstimationError)
     y = np.asarray(torque, dtype=float)

@@ -168,17 +168,7 @@ def three_loop(
 
 
 def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str, use: Sequence[str]) -> None:
-    """Raises for what the three loops do not support, before any work is done.
-
-    Args:
-        logs: Training logs, as read.
-        kind: Kind of residual.
-        use: Inputs of the residual.
-
-    Raises:
-        LogError: There is no log, or one lacks motor positions while the residual uses the deformation.
-        ModelError: The model has elastic joints.
-    """
+    """Raises for what the three loops do not support, before any work is done."""
     if not logs:
         raise LogError("no log was given to learn a residual from", remedy="name at least one, with both encoders")
     if not model.is_rigid:
@@ -208,13 +198,6 @@ def fit_remaining_residual(
     Args:
         theta: Its parameters, shape (p,).
         logs: Prepared logs with torque and both encoders.
-        kind: "rbf" or "gmr".
-        use: Inputs of the residual.
-        like: An earlier residual on similar data, whose network sizes are reused.
-
-    Raises:
-        LogError: A log has no torque or no motor positions.
-        EstimationError: Too little data, or an unknown kind or input.
     """
     check_compensation(model, [log.recording for log in logs], kind, use)
     rows = [loop_rows(model, log, ()) for log in logs]

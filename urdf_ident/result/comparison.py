@@ -1,26 +1,61 @@
-"""Records of the changes between results, with text, tables and a plot."""
+"""Records of what differs between results, of one robot or of a fleet of one model, with text, tables and plots."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..files.records import plain
-from ..linalg import Array, positive
+from ..files.read_write import write_text
+from ..files.records import json_text, plain
+from ..linalg import Array, BoolArray, positive
 from ..quoting import figure_text
 from ..samples import ReadOnly
 from ..units import percent
+from .plots.chart import Chart, Dots, Line, Mark, box, intervals, vertical
+from .text.lines import table
+
+#: Largest number of quantities of a kind that are listed or plotted.
+_SHOWN = 12
 
 
 @dataclass(frozen=True)
-class ParameterChange:
-    """One quantity in two results.
+class Compared:
+    """A quantity that results have in common.
 
     Attributes:
         kind: "inertia", "friction" or "offset".
+        where: Its joint or body.
+        what: Its name.
+    """
+
+    kind: str
+    where: str
+    what: str
+    unit: str
+
+    def in_percent(self, verb: str, gap: float, error: float, usual: float) -> str:
+        """Says how much more or less friction a joint needs or has; "" for other quantities.
+
+        Args:
+            gap: The difference, in the quantity's unit.
+            error: Its standard error.
+            usual: What it refers to.
+        """
+        if self.kind != "friction" or not usual > 0:
+            return ""
+        share, word = 100 * abs(gap) / usual, "more" if gap > 0 else "less"
+        return f"{self.where} {verb} {share:.3g} ± {percent(100 * error / usual)} % {word} {self.what}"
+
+
+@dataclass(frozen=True)
+class ParameterChange(Compared):
+    """One quantity in two results.
+
+    Attributes:
         before: Its value in the first result; of friction, the mean over the laws of both results.
         after: The same in the second result.
         difference: After minus before.
@@ -30,10 +65,6 @@ class ParameterChange:
         laws: Part of the standard error due to friction laws, or shapes of them, that differ between the results.
     """
 
-    kind: str
-    where: str
-    what: str
-    unit: str
     before: float
     after: float
     difference: float
@@ -45,13 +76,10 @@ class ParameterChange:
 
     def sentence(self) -> str:
         """Describes the change in words."""
-        if self.kind == "friction" and abs(self.before) > 0:
-            share, error = 100 * self.difference / abs(self.before), 100 * self.std_error / abs(self.before)
-            word = "more" if self.difference > 0 else "less"
-            text = f"{self.where} needs {abs(share):.3g} ± {percent(error)} % {word} {self.what}"
-            return text + (f"; {self.note}" if self.note else "")
-        text = f"{self.where}: {self.what} {self.before:.4g} → {self.after:.4g} ({self.difference:+.3g} ± {self.std_error:.2g})"
-        return f"{text} {self.unit}" + (f"; {self.note}" if self.note else "")
+        difference = f"{self.difference:+.3g} ± {self.std_error:.2g}"
+        text = self.in_percent("needs", self.difference, self.std_error, abs(self.before))
+        text = text or f"{self.where}: {self.what} {self.before:.4g} → {self.after:.4g} ({difference}) {self.unit}"
+        return text + (f"; {self.note}" if self.note else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +161,7 @@ class Comparison:
     @property
     def changes(self) -> tuple[ParameterChange, ...]:
         """The significant changes of single quantities."""
-        return tuple(item for item in self.tests if item.changed)
+        return tuple(test for test in self.tests if test.changed)
 
     @property
     def changed(self) -> bool:
@@ -152,7 +180,7 @@ class Comparison:
                     "level": self.level,
                     "hypothesis": None if tool is None else {**vars(tool), "sentence": tool.sentence()},
                     "common_friction": None if common is None else {**vars(common), "sentence": common.sentence()},
-                    "tests": [{**vars(item), "sentence": item.sentence()} for item in self.tests],
+                    "tests": [{**vars(test), "sentence": test.sentence()} for test in self.tests],
                 }
             )
         )
@@ -170,26 +198,28 @@ class Comparison:
         if self.hypothesis is not None:
             lines.append(f"  {self.hypothesis.sentence()}")
         for kind in ("friction", "offset", "inertia"):
-            mine = [item for item in changed if item.kind == kind]
+            of_kind = [change for change in changed if change.kind == kind]
             if kind == "friction":  # p-values may all be zero: the largest relative change first
-                mine.sort(key=lambda item: abs(item.difference / item.before) if item.before else np.inf, reverse=True)
-            if mine:
+                of_kind.sort(
+                    key=lambda change: abs(change.difference / change.before) if change.before else np.inf, reverse=True
+                )
+            if of_kind:
                 lines.append(f"  {kind}:")
-                lines += [f"    {item.sentence()}" for item in mine[:12]]
-                if len(mine) > 12:
-                    lines.append(f"    and {len(mine) - 12} more (--json)")
+                lines += [f"    {change.sentence()}" for change in of_kind[:_SHOWN]]
+                if len(of_kind) > _SHOWN:
+                    lines.append(f"    and {len(of_kind) - _SHOWN} more (--json)")
         lines += common + self._limited_by_laws()
-        if any(item.what.endswith("+") for item in changed):
+        if any(change.what.endswith("+") for change in changed):
             lines.append("  +: base parameter, in which other parameters are regrouped")
         return "\n".join(lines)
 
     def _limited_by_laws(self) -> list[str]:
         """Names the joints at which most of the error is due to the choice of friction laws."""
-        mine = [item for item in self.tests if item.kind == "friction" and 2 * item.laws**2 > item.std_error**2]
-        if not mine:
+        limited = [test for test in self.tests if test.kind == "friction" and 2 * test.laws**2 > test.std_error**2]
+        if not limited:
             return []
-        joints = ", ".join(dict.fromkeys(sorted(item.where for item in mine)))
-        most = max(100 * item.laws / positive(abs(item.before)) for item in mine)
+        joints = ", ".join(dict.fromkeys(sorted(test.where for test in limited)))
+        most = max(100 * test.laws / positive(abs(test.before)) for test in limited)
         return [
             f"  the two results describe friction by different laws, or shapes of them, at {joints}:"
             f" this adds up to ± {percent(most)} % to its error, and smaller changes are not seen"
@@ -280,3 +310,183 @@ class Trend(ReadOnly):
         apply_style(axes, title=f"{self.robot}: friction over results", y="friction at the usual speed [N·m or N]")
         legend(figure, loc="outside right upper")
         return write_figure(figure, path)
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled(Compared, ReadOnly):
+    """One quantity in m robots.
+
+    Attributes:
+        mean: Mean over the robots that are not outliers in it.
+        std_error: Standard error of the mean.
+        spread: Standard deviation between these robots.
+        interval: 95 % interval of the mean.
+        value, error: Value of each robot and its standard error, shape (m,).
+        difference: Difference from the mean of the other robots, shape (m,).
+        deviation: Standard deviation of the difference, shape (m,).
+        chance: p-value of the difference, shape (m,), 0 to 1.
+        stands_out: Whether each robot is an outlier after correction for multiple testing, shape (m,).
+        carried_by: Of a body's inertial parameter, the bodies and joints whose base parameters include it.
+    """
+
+    mean: float
+    std_error: float
+    spread: float
+    interval: tuple[float, float]
+    value: Array
+    error: Array
+    difference: Array
+    deviation: Array
+    chance: Array
+    stands_out: BoolArray
+    carried_by: tuple[str, ...] = ()
+
+    def sentence(self, robot: int) -> str:
+        """Describes how one robot differs."""
+        gap, error = float(self.difference[robot]), float(self.deviation[robot])
+        text = self.in_percent("has", gap, error, abs(self.mean))
+        return text or f"{self.where}: {self.what} {gap:+.3g} ± {error:.2g} {self.unit} from the others"
+
+    def chart(self, names: Sequence[str]) -> Chart:
+        """The value of every robot with its 95 % interval; outliers in red, mean and two spreads of the others as a band."""
+        reach, rows = 1.96 * self.error, np.arange(len(names))
+        band = box(self.mean - 2 * self.spread, self.mean + 2 * self.spread, -np.inf, np.inf, "soft", 0.25)
+        marks: list[Mark] = [band, vertical(self.mean, "soft", 1.2)]
+        for colour, which in (("identified", ~self.stands_out), ("bad", self.stands_out)):
+            value, at = self.value[which], rows[which]
+            marks += [Line(*intervals(value - reach[which], value + reach[which], at), colour), Dots(value, at, colour)]
+        return Chart(marks, f"{self.where}: {self.what} [{self.unit}]", names=names)
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet:
+    """Several robots of one model.
+
+    Attributes:
+        pooled: All quantities.
+        level: Family-wise false alarm rate.
+        needed: Standard deviations from the others at which a robot is an outlier; inf with fewer than three robots.
+        failed: Folder → why its robot could not be identified.
+        verdicts: Verdicts of the robots, in their order; empty if unknown.
+    """
+
+    robot: str
+    names: tuple[str, ...]
+    pooled: tuple[Pooled, ...]
+    level: float
+    tests: int
+    needed: float
+    failed: Mapping[str, str] = field(default_factory=dict)
+    verdicts: tuple[str, ...] = ()
+
+    def deviations(self, name: str) -> list[str]:
+        """Describes the quantities in which a robot is an outlier, smallest p-value first.
+
+        A body that differs alters the base parameters of all bodies that carry it: of inertial parameters only the most
+        significant one of each outermost body is described, and the others are counted.
+        """
+        i = self.names.index(name)
+        odd = sorted((pooled for pooled in self.pooled if pooled.stands_out[i]), key=lambda pooled: float(pooled.chance[i]))
+        inertial = [pooled for pooled in odd if pooled.kind == "inertia"]
+        carrying = {body for pooled in inertial for body in pooled.carried_by}
+        sentences: list[str] = []
+        seen: set[str] = set()
+        for pooled in odd:
+            if pooled.kind != "inertia":
+                sentences.append(pooled.sentence(i))
+            elif pooled.where not in carrying | seen:
+                seen.add(pooled.where)
+                more = sum(other.where in (pooled.where, *pooled.carried_by) for other in inertial) - 1
+                also = f" ({more} more of it and of the bodies that carry it differ: its change alters them as well)"
+                sentences.append(pooled.sentence(i) + (also if more else ""))
+        return sentences
+
+    @property
+    def robots(self) -> list[tuple[str, str, list[str]]]:
+        """Name, verdict (empty if unknown) and :meth:`deviations` of every robot."""
+        verdicts = self.verdicts or [""] * len(self.names)
+        return [(name, verdict, self.deviations(name)) for name, verdict in zip(self.names, verdicts, strict=True)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return dict(
+            plain(
+                {
+                    "robot": self.robot,
+                    "robots": [
+                        {
+                            "name": name,
+                            "stands_out": bool(sentences),
+                            "sentences": sentences,
+                            **({"verdict": verdict} if verdict else {}),
+                        }
+                        for name, verdict, sentences in self.robots
+                    ],
+                    "failed": [{"folder": name, "why": why} for name, why in self.failed.items()],
+                    "level": self.level,
+                    "tests": self.tests,
+                    "needed": self.needed if np.isfinite(self.needed) else None,
+                    "quantities": [vars(pooled) for pooled in self.pooled],
+                }
+            )
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the JSON form.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
+        return write_text(path, json_text(self.as_dict()) + "\n")
+
+    @property
+    def headline(self) -> tuple[str, str]:
+        """Number of outliers, and the deviation from which a robot is one, in words."""
+        odd = sum(bool(sentences) for _, _, sentences in self.robots)
+        count = f"{odd} outlier{'s' if odd > 1 else ''}" if odd else "no outliers"
+        how = f"{self.tests} quantities tested together at {100 * self.level:g} %"
+        needed = "of two robots, neither can be called the outlier: use `urdf-ident compare`"
+        if np.isfinite(self.needed):
+            needed = f"a robot is an outlier beyond {self.needed:.2g} standard deviations of the prediction from the others"
+        return f"{len(self.names)} robots, {count} ({how})", needed
+
+    @property
+    def shown(self) -> tuple[Pooled, ...]:
+        """Quantities to plot: friction of every joint, and all others with an outlier."""
+        shown = [pooled for pooled in self.pooled if pooled.kind == "friction"]
+        shown += [pooled for pooled in self.pooled if pooled.kind != "friction" and pooled.stands_out.any()][:_SHOWN]
+        return tuple(shown or self.pooled[:_SHOWN])
+
+    def summary(self) -> str:
+        """Outliers with their quantities, then friction of the fleet."""
+        headline, needed = self.headline
+        lines = [f"{self.robot}: {headline}", f"  {needed}"]
+        width = max(len(name) for name in self.names)
+        for name, verdict, sentences in self.robots:
+            lines.append(f"  {name:<{width}}  {verdict:<6}  {sentences[0] if sentences else '-'}".rstrip())
+            lines += [f"  {'':<{width}}          {line}" for line in sentences[1:_SHOWN]]
+            if len(sentences) > _SHOWN:
+                lines.append(f"  {'':<{width}}          and {len(sentences) - _SHOWN} more (--json)")
+        lines += [f"  {name}: not used: {why}" for name, why in self.failed.items()]
+        friction = [
+            (
+                f"{pooled.where}, {pooled.what}",
+                f"{pooled.mean:.4g} ± {pooled.std_error:.2g} {pooled.unit}",
+                f"{pooled.spread:.2g} ({percent(float(100 * pooled.spread / positive(abs(pooled.mean))))} %)",
+            )
+            for pooled in self.pooled
+            if pooled.kind == "friction"
+        ]
+        lines += table(("friction of the fleet", "mean", "spread between robots"), friction) if friction else []
+        return "\n".join(lines)
+
+    def plot(self, path: str | Path) -> Path:
+        """Plots friction of every robot by joint with 95 % intervals, and all other quantities with an outlier.
+
+        Args:
+            path: Output file; its extension gives the format.
+        """
+        from .plots.figure import draw_grid, write_figure
+
+        charts = [pooled.chart(self.names) for pooled in self.shown]
+        return write_figure(draw_grid(charts, 2, 4.0, 0.7 + 0.16 * len(self.names), on_screen=False)[0].figure, path)

@@ -77,11 +77,7 @@ class Parameters:
         return frame(self.to_dict())
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Returns the parameters as columns.
-
-        Returns:
-            Column → values, in the order of theta.
-        """
+        """Returns the parameters as columns."""
         return {key: [getattr(row, key) for row in self._rows] for key in _COLUMNS}
 
     def __repr__(self) -> str:

@@ -177,11 +177,7 @@ class PayloadResult(ReadOnly):
 
 
 def _controller_lines(body: PayloadResult) -> dict[str, str]:
-    """Returns the payload commands of common controllers, with the centre of mass in the frame of the link.
-
-    Returns:
-        Controller → the command in its own language and units; empty if the data show no payload.
-    """
+    """Returns the payload commands of common controllers, with the centre of mass in the frame of the link."""
     if not body.shown:
         return {}
     from scipy.spatial.transform import Rotation

@@ -118,7 +118,6 @@ def positions_at(motion: Motion, robot: Robot, times: Array) -> Array:
     """Samples a motion; after its end it holds its last position.
 
     Args:
-        robot: The robot; its continuous joints are unwrapped over full turns.
         times: Since the start of the motion, shape (F,) [s].
 
     Returns:
@@ -132,11 +131,7 @@ def positions_at(motion: Motion, robot: Robot, times: Array) -> Array:
 def with_torque_error(
     motion: Motion, robot: Robot, ident: Identification, log: Recording | None, *, force: bool = False
 ) -> Motion:
-    """Returns the motion of a log with the torque errors of a result on it, nan where they are unknown, such as at rest.
-
-    Args:
-        force: Use the log in spite of findings that refuse it.
-    """
+    """Returns the motion of a log with the torque errors of a result on it, nan where they are unknown, such as at rest."""
     from ..pipeline.validate import torque_error
 
     if ident.model.robot.joints != robot.joints:

@@ -71,7 +71,6 @@ def nearest_things(collisions: Collisions, position: Array, *, measured: bool = 
 
     Args:
         position: Joint positions of all frames, shape (F, n) [rad or m].
-        measured: Whether the motion was executed by the robot.
     """
     if not collisions.pairs:
         return None

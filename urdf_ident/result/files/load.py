@@ -88,10 +88,6 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
 
     Args:
         series: File of its series for plots; they are omitted if None or if the file does not exist.
-
-    Raises:
-        KeyError: An entry is missing.
-        ShapeError: The shapes of the entries are inconsistent.
     """
     kind = ElasticModel if data["model"].get("elastic") else DynamicModel
     model = kind.from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
