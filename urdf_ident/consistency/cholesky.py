@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, ShapeError
-from ..linalg import Array
 from ..model.inertia import Margins, margins, to_com
 from .repair import assess
 
@@ -126,13 +125,13 @@ def check_consistency(theta: ArrayLike, names: Sequence[str]) -> ConsistencyRepo
         if not np.isfinite(body).all():
             raise EstimationError("inertial parameters are not finite", where=f"body '{name}'", got=body.tolist())
     counts = tuple((float(eps), sum(passes_cholesky(body, eps) for body in bodies)) for eps in TABLE_TOLERANCES)
-    return ConsistencyReport(tuple(_judge(name, body) for name, body in zip(names, bodies, strict=True)), counts)
-
-
-def _judge(name: str, theta: Array) -> BodyConsistency:
-    margin = margins(theta)
-    if margin.consistent:
+    entries = []
+    for name, body in zip(names, bodies, strict=True):
+        margin = margins(body)
         least = f"smallest CoM inertia {margin.min_eigenvalue:.3g} kg·m²"
-        return BodyConsistency(name, margin, f"{margin.mass:.4g} kg, {least}, thinnest/thickest {margin.relative:.2g}")
-    found = assess(theta)
-    return BodyConsistency(name, margin, "; ".join([*found.problems, found.correction]))
+        words = f"{margin.mass:.4g} kg, {least}, thinnest/thickest {margin.relative:.2g}"
+        if not margin.consistent:
+            assessed = assess(body)
+            words = "; ".join([*assessed.problems, assessed.correction])
+        entries.append(BodyConsistency(name, margin, words))
+    return ConsistencyReport(tuple(entries), counts)

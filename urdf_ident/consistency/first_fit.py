@@ -27,7 +27,7 @@ from ..model.prior import USUAL_ERROR, Prior, least_weight, with_joint_terms
 from ..model.rigid_bodies import mass_matrices
 from ..model.robot import STANDARD_GRAVITY, Robot
 from ..model.terms import SPRING_SYMBOLS
-from ..samples import ReadOnly, Segment
+from ..samples import Segment
 from ..statistics.entries import placed
 from ..statistics.fit import SIGMA_FLOOR, Fit, usual_weight
 from ..statistics.least_squares import constrained_least_squares
@@ -60,21 +60,6 @@ _OF_GRAVITY = 0.1
 _SAMPLES, _RATE = 200, 60.0
 
 
-@dataclass(frozen=True, eq=False)
-class FirstFit(ReadOnly):
-    """Initial estimates of some parameters.
-
-    Attributes:
-        values: Shape (k,); NaN where a parameter is not excited.
-        size: The value with which each parameter alone would be as large as the bodies' torque residual (a bias: as 3 to
-            10 % of the torque), shape (k,); inf where not excited, and for the springs of elastic joints, whose torque and
-            preload may exceed the measured torque.
-    """
-
-    values: Array
-    size: Array
-
-
 def completed_prior(
     model: DynamicModel,
     prior: Prior,
@@ -102,10 +87,11 @@ def completed_prior(
     """
     n, p, prior = len(prior.theta0), len(model.parameters), _weighed(prior, statistics, fit)
     fixed = np.concatenate([prior.theta0, np.zeros(p - n)])
-    joint_terms = range(n, p)
-    first = first_fit(model, statistics, fit, joint_terms, fixed, prior=prior, unsupported=unsupported, reversals=reversals)
-    values, std, found = first.values.copy(), SPREAD * first.size, np.asarray(searched, dtype=np.intp) - n
-    values[found], std[found] = 0.0 * values[found], np.abs(values[found])  # parameters without data stay NaN
+    values, size = first_fit(
+        model, statistics, fit, range(n, p), fixed, prior=prior, unsupported=unsupported, reversals=reversals
+    )
+    std, chosen = SPREAD * size, np.asarray(searched, dtype=np.intp) - n
+    values[chosen], std[chosen] = 0.0 * values[chosen], np.abs(values[chosen])  # parameters without data stay NaN
     return with_joint_terms(prior, model.parameters, values, std=std)
 
 
@@ -146,8 +132,8 @@ def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, 
     fixed = theta0.copy()
     fixed[model.n_inertial :] = 0.0
     friction = [k for k in range(model.n_inertial, len(model.parameters)) if not model.parameters[k].rotor]
-    first = first_fit(model, statistics, fit, friction, fixed)
-    fixed[friction] = np.where(np.isfinite(first.values), first.values, 0.0)
+    values, _ = first_fit(model, statistics, fit, friction, fixed)
+    fixed[friction] = np.where(np.isfinite(values), values, 0.0)
     return fixed
 
 
@@ -161,7 +147,7 @@ def first_fit(
     prior: Prior | None = None,
     unsupported: Collection[str] = (),
     reversals: float = np.inf,
-) -> FirstFit:
+) -> tuple[Array, Array]:
     """Estimates joint terms with the bodies fixed, or estimated with their prior.
 
     Rotor inertias are zero unless they gain significantly together: torques measured behind the gears contain none, and in a
@@ -175,7 +161,9 @@ def first_fit(
         reversals: Mean number of velocity reversals of the moving joints.
 
     Returns:
-        The estimate of ``columns``.
+        The estimate of ``columns``, shape (k,), NaN where a parameter is not excited; and the value with which each alone would
+        be as large as the bodies' torque residual (a bias: as 3 to 10 % of the torque), shape (k,), inf where not excited, and
+        for the springs of elastic joints, whose torque and preload may exceed the measured torque.
     """
     chosen = np.asarray(columns, dtype=np.intp)
     terms, others = [model.parameters[k] for k in chosen], np.array(fixed, dtype=float)
@@ -232,7 +220,7 @@ def first_fit(
             without, more = solved(~doubted, noise)
             x = without if chi_bar_square_tail((more - squares) / factor, int(doubted.sum())) > CHANCE else x
         values[usable] = x[m:]
-    return FirstFit(values, np.where(springs, np.inf, size))
+    return values, np.where(springs, np.inf, size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,7 +50,18 @@ def implausible_values(robot: Robot) -> list[dict[str, str]]:
             message = f"in most poses its weight takes more than its effort limit ({size})"
             remedy = "check masses [kg], centres of mass [m], and the limit, which is the joint's, not the motor's"
             doubts.append((joint, message, remedy))
-    doubts += _far_masses(robot)
+    # a centre of mass or radius of gyration far beyond the size of the robot: mm for m, kg·mm² for kg·m²
+    strokes = np.where(robot.prismatic, upper - lower, 0.0)
+    extent = float(robot.offsets.sum() + strokes.sum())
+    for body, theta in zip(robot.bodies, lumped_inertials(robot), strict=True):
+        if not theta[0] > 0 or not 0 < extent < np.inf or robot.n < _CHAIN:
+            continue
+        mass, centre, inertia = to_com(theta)
+        gyration = np.sqrt(max(np.trace(inertia), 0.0) / (2 * mass))
+        far = {"centre of mass": np.linalg.norm(centre), "radius of gyration": gyration}
+        if beyond := [f"its {what} is {value:.3g} m" for what, value in far.items() if value > _FAR * extent]:
+            message = f"of body '{body.name}' {' and '.join(beyond)}, all joint offsets and strokes together are {extent:.3g} m"
+            doubts.append((body.joint, message, "write centres of mass in m and inertias in kg·m² (1 kg·mm² is 1e-6 kg·m²)"))
     for described in robot.description.joints.values():
         if max(map(abs, described.rpy)) > LARGEST_ANGLE:
             message = f"the rpy of its origin, {' '.join(f'{angle:g}' for angle in described.rpy)}, is more than a turn"
@@ -69,21 +80,3 @@ def implausible_lines(doubts: Sequence[Mapping[str, str]]) -> list[str]:
         f"joint{'s' if len(joints) > 1 else ''} {', '.join(map(repr, joints))}: {message}; {remedy}"
         for (message, remedy), joints in alike.items()
     ]
-
-
-def _far_masses(robot: Robot) -> list[tuple[str, str, str]]:
-    """Bodies whose centre of mass or radius of gyration is far beyond the size of the robot (mm for m, kg·mm² for kg·m²)."""
-    strokes = np.where(robot.prismatic, robot.limit("upper") - robot.limit("lower"), 0.0)
-    size = float(robot.offsets.sum() + strokes.sum())
-    doubts = []
-    for body, theta in zip(robot.bodies, lumped_inertials(robot), strict=True):
-        if not theta[0] > 0 or not 0 < size < np.inf or robot.n < _CHAIN:
-            continue
-        mass, centre, inertia = to_com(theta)
-        gyration = np.sqrt(max(np.trace(inertia), 0.0) / (2 * mass))
-        far = {"centre of mass": np.linalg.norm(centre), "radius of gyration": gyration}
-        parts = [f"its {what} is {value:.3g} m" for what, value in far.items() if value > _FAR * size]
-        if parts:
-            message = f"of body '{body.name}' {' and '.join(parts)}, all joint offsets and strokes together are {size:.3g} m"
-            doubts.append((body.joint, message, "write centres of mass in m and inertias in kg·m² (1 kg·mm² is 1e-6 kg·m²)"))
-    return doubts

@@ -159,7 +159,17 @@ def repaired_theta(
     if margin.relative >= 0.99 * MARGIN and not _is_rounding(values):
         return _large_enough(values)
     if margin.relative < -ROUNDING and reference is not None:
-        values = _nearest_to(values, np.asarray(reference, dtype=float))
+        known = np.asarray(reference, dtype=float)
+        check_shape("reference", known.shape, (10,))
+        try:
+            root = np.linalg.cholesky(pseudo_inertia(known))
+        except np.linalg.LinAlgError as error:
+            raise ModelError(
+                "the reference body is not physically consistent", got=known.tolist(), remedy="repair it first"
+            ) from error
+        white = np.linalg.solve(root, np.linalg.solve(root, pseudo_inertia(values)).T)
+        moments, axes = np.linalg.eigh(0.5 * (white + white.T))
+        values = from_pseudo_inertia(root @ (axes * np.maximum(moments, _FLOOR) @ axes.T) @ root.T)
     elif margin.relative < -ROUNDING and margins(-values).relative >= -ROUNDING:
         values = -values
     if values[0] < _LEAST_MASS:
@@ -238,19 +248,6 @@ def massless_moving_links(description: Description) -> frozenset[str]:
     """
     heavy = {name for name, link in description.links.items() if link.theta is not None and link.theta[0] != 0}
     return frozenset(root for root, members in moving_groups(description) if not heavy & set(members))
-
-
-def _nearest_to(theta: Array, reference: Array) -> Array:
-    check_shape("reference", reference.shape, (10,))
-    try:
-        root = np.linalg.cholesky(pseudo_inertia(reference))
-    except np.linalg.LinAlgError as error:
-        raise ModelError(
-            "the reference body is not physically consistent", got=reference.tolist(), remedy="repair it first"
-        ) from error
-    white = np.linalg.solve(root, np.linalg.solve(root, pseudo_inertia(theta)).T)
-    values, axes = np.linalg.eigh(0.5 * (white + white.T))
-    return from_pseudo_inertia(root @ (axes * np.maximum(values, _FLOOR) @ axes.T) @ root.T)
 
 
 def _small_mass(description: Description) -> float:

@@ -216,7 +216,7 @@ def _slow_motion_hint(report: LimitReport) -> tuple[str, ...]:
 
 
 def certified(
-    problem: Problem, found: Sequence[FoundMotion]
+    problem: Problem, motions: Sequence[FoundMotion]
 ) -> tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]]:
     """Returns the best motion that passes verification on a 1 ms grid with allowance, scaled down if necessary.
 
@@ -229,7 +229,7 @@ def certified(
     best: tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]] | None = None
     report, clearance = None, None
     family, torque = replace(problem.family, periods=1), prior_torque(problem.model.robot)
-    for candidate in sorted(found, key=lambda motion: motion.value)[:VERIFIED]:
+    for candidate in sorted(motions, key=lambda motion: motion.value)[:VERIFIED]:
         if best is not None and best[0].value <= candidate.value:
             break  # the best of the rest, even if it need not be scaled
         for size in (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5):

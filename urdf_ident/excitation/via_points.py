@@ -111,17 +111,17 @@ def design_points(
             return None
 
     if np.ndim(points) == 0:
-        chosen, found, tried = _searched(better, limits, collisions, int(points), start, seed, budget)  # type: ignore[arg-type]
+        chosen, design, tried = _searched(better, limits, collisions, int(points), start, seed, budget)  # type: ignore[arg-type]
         how = f"chosen by {name} out of {tried} motions"
     else:
         chosen, how = np.asarray(points, dtype=float), "as listed"
         for k, point in enumerate(chosen, 1):
             limits.require_inside(point, f"via point {k}", -1e-9)
-        found = certified(chosen)
-    condition = condition_number(weighted_regressor(planned, base, found.trajectory, np.ones(model.n)))
-    words = f"points: {len(chosen)} via points {how}, {found.trajectory.duration:.4g} s"
+        design = certified(chosen)
+    condition = condition_number(weighted_regressor(planned, base, design.trajectory, np.ones(model.n)))
+    words = f"points: {len(chosen)} via points {how}, {design.trajectory.duration:.4g} s"
     words += f", {len(base)} base parameters, condition number {condition:.4g}"
-    return replace(found, words=words, notes=(*notes, *planned_on, *left_out, *found.notes))
+    return replace(design, words=words, notes=(*notes, *planned_on, *left_out, *design.notes))
 
 
 def _searched(
@@ -170,12 +170,12 @@ def _searched(
     while tried < (most if best is None else min(DRAWN, most)):
         tried += 1
         via = drawn()
-        found = None if via is None else better(via, np.inf if best is None else best[1])
-        if via is not None and found is not None:
-            best = via, *found
+        improved = None if via is None else better(via, np.inf if best is None else best[1])
+        if via is not None and improved is not None:
+            best = via, *improved
     if best is None:
         raise LimitError(
-            "no via points were found whose motion stays inside the limits",
+            "no via points were improved whose motion stays inside the limits",
             got=f"{tried} sets tried",
             remedy="list them in excitation.points, or allow a larger excitation.budget",
         )
@@ -184,7 +184,7 @@ def _searched(
         tried += 1
         via, k = best[0].copy(), inner[int(rng.integers(len(inner)))]
         via[k] = draw()
-        found = better(via, best[1]) if free(via[max(0, k - 1) : k + 2]) else None
-        if found is not None:
-            best = via, *found
+        improved = better(via, best[1]) if free(via[max(0, k - 1) : k + 2]) else None
+        if improved is not None:
+            best = via, *improved
     return best[0], best[2], tried

@@ -85,14 +85,14 @@ class DynamicModel:
         self.apart: frozenset[int] = frozenset()
 
     def __repr__(self) -> str:
-        laws = ", ".join(dict.fromkeys(item.term.name for item in self.terms)) or "no terms"
+        laws = ", ".join(dict.fromkeys(applied.term.name for applied in self.terms)) or "no terms"
         choice = " (friction still to be chosen)" if self.automatic else ""
         return f"<DynamicModel of {self.robot.name}: {self.n} joints, {len(self.parameters)} parameters; {laws}{choice}>"
 
     @property
     def loaded(self) -> bool:
         """Whether some term depends on the rigid torque."""
-        return any(item.term.loaded for item in self.terms)
+        return any(applied.term.loaded for applied in self.terms)
 
     def with_reference(self, theta: Array | None) -> DynamicModel:
         """Returns the same model with a frozen rigid torque for its load-dependent terms.
@@ -124,7 +124,7 @@ class DynamicModel:
 
     def unloaded(self) -> DynamicModel:
         """Returns the model without load-dependent terms, for a first estimate before a rigid torque is known."""
-        return self.with_terms([item for item in self.terms if not item.term.loaded]) if self.loaded else self
+        return self.with_terms([applied for applied in self.terms if not applied.term.loaded]) if self.loaded else self
 
     def with_drive(self, drive: Drive) -> DynamicModel:
         """Returns a model of the same robot and terms with another drive of the same gear ratios.
@@ -170,11 +170,11 @@ class DynamicModel:
     def parameters(self) -> tuple[Parameter, ...]:
         """All entries of theta: the 10·n inertial parameters, then those of the terms, joint by joint."""
         listed = list(inertial_parameters(self.robot))
-        for item in self.terms:
-            joint = self.robot.joints[item.axis]
-            suffix = "m" if item.side == "motor" else ""
-            prismatic = bool(self.robot.prismatic[item.axis]) and item.side == "joint"
-            law = item.term
+        for applied in self.terms:
+            joint = self.robot.joints[applied.axis]
+            suffix = "m" if applied.side == "motor" else ""
+            prismatic = bool(self.robot.prismatic[applied.axis]) and applied.side == "joint"
+            law = applied.term
             for symbol, unit, sign in zip(law.symbols, law.units(prismatic), law.nonnegative, strict=True):
                 listed.append(Parameter(f"{symbol}{suffix}_{joint}", symbol + suffix, joint, unit, sign))
         return tuple(listed)
@@ -192,13 +192,13 @@ class DynamicModel:
     @cached_property
     def placed_terms(self) -> tuple[tuple[AppliedTerm, slice], ...]:
         """Each term with the slice of its parameters in theta."""
-        ends = np.cumsum([self.n_inertial, *(len(item.term.symbols) for item in self.terms)]).tolist()
-        return tuple((item, slice(*own)) for item, own in zip(self.terms, pairwise(ends), strict=True))
+        ends = np.cumsum([self.n_inertial, *(len(applied.term.symbols) for applied in self.terms)]).tolist()
+        return tuple((applied, slice(*own)) for applied, own in zip(self.terms, pairwise(ends), strict=True))
 
     @cached_property
     def distribution(self) -> Array:
         """Shape (n, k): coefficients that distribute each term column over the joint rows."""
-        weights = [self.drive.rate_weights(item.axis, item.side) for item in self.terms for _ in item.term.symbols]
+        weights = [self.drive.rate_weights(applied.axis, applied.side) for applied in self.terms for _ in applied.term.symbols]
         return np.array(weights).reshape(-1, self.n).T
 
     @cached_property
@@ -227,16 +227,16 @@ class DynamicModel:
         Returns:
             Shape (N, k), columns in the order of the terms.
         """
-        ends = np.cumsum([0, *(len(item.term.symbols) for item in terms)])
+        ends = np.cumsum([0, *(len(applied.term.symbols) for applied in terms)])
         motions: dict[Hashable, AxisMotion] = {}
         out = np.empty((ends[-1], len(segment)))
-        for item, own in zip(terms, pairwise(ends), strict=True):
+        for applied, own in zip(terms, pairwise(ends), strict=True):
             key = (
-                (item.axis, item.side) if isinstance(item.term, Law) else id(item)
+                (applied.axis, applied.side) if isinstance(applied.term, Law) else id(applied)
             )  # friction laws of one axis share its motion
             if key not in motions:
-                motions[key] = self.axis_motion(segment, item)
-            out[slice(*own)] = item.term.columns(motions[key]).T
+                motions[key] = self.axis_motion(segment, applied)
+            out[slice(*own)] = applied.term.columns(motions[key]).T
         return out.T
 
     def term_chunks(self, segment: Segment, chunk: int) -> Iterator[tuple[slice, Array]]:
@@ -249,11 +249,11 @@ class DynamicModel:
         Yields:
             The slice of samples and its columns, shape (≤ chunk, k).
         """
-        remembers = [bool(getattr(item.term, "memory", False)) for item in self.terms]
-        lasting = [item for item, whole in zip(self.terms, remembers, strict=True) if whole]
-        passing = [item for item, whole in zip(self.terms, remembers, strict=True) if not whole]
-        memory = np.repeat(remembers, [len(item.term.symbols) for item in self.terms]).astype(bool)
-        loaded = any(item.term.loaded for item in lasting)
+        remembers = [bool(getattr(applied.term, "memory", False)) for applied in self.terms]
+        lasting = [applied for applied, whole in zip(self.terms, remembers, strict=True) if whole]
+        passing = [applied for applied, whole in zip(self.terms, remembers, strict=True) if not whole]
+        memory = np.repeat(remembers, [len(applied.term.symbols) for applied in self.terms]).astype(bool)
+        loaded = any(applied.term.loaded for applied in lasting)
         whole = self.term_values(self.with_reference_torque(segment) if loaded else segment, lasting)
         for begin in range(0, len(segment), chunk):
             part = slice(begin, min(begin + chunk, len(segment)))
@@ -265,23 +265,23 @@ class DynamicModel:
             values[:, memory], values[:, ~memory] = whole[part], made
             yield part, values
 
-    def axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
+    def axis_motion(self, segment: Segment, applied: AppliedTerm) -> AxisMotion:
         """Returns the motion of the axis on which a term acts.
 
         Args:
             segment: The motion of the joints, with the reference torque if the term uses it.
-            item: The term.
+            applied: The term.
 
         Returns:
             The input of the term.
         """
-        j, reference, before = item.axis, segment.reference_torque, segment.before
-        if item.side == "joint":
+        j, reference, before = applied.axis, segment.reference_torque, segment.before
+        if applied.side == "joint":
             torque = None if reference is None else reference[:, j]
             past = None if before is None else before[:, j]
             return AxisMotion(segment.q[:, j], segment.v[:, j], segment.a[:, j], segment.rate, torque, past)
         row, offset = self.drive.reduction[j], self.drive.offset
-        torque = None if reference is None else reference @ self.drive.load_weights(j, item.side)
+        torque = None if reference is None else reference @ self.drive.load_weights(j, applied.side)
         past = None if before is None else (before - offset) @ row
         return AxisMotion((segment.q - offset) @ row, segment.v @ row, segment.a @ row, segment.rate, torque, past)
 
@@ -492,7 +492,7 @@ class DynamicModel:
             **({"mimic": robot.mimic} if robot.coupled else {}),
             "gravity": robot.gravity.tolist(),
             "drive": self.drive.as_dict(),
-            "terms": [item.as_dict(robot) for item in self.terms],
+            "terms": [applied.as_dict(robot) for applied in self.terms],
             **({} if self.reference_theta is None else {"reference": self.reference_theta.tolist()}),
             **({"apart": [robot.joints[j] for j in sorted(self.apart)]} if self.apart else {}),
         }
@@ -513,7 +513,7 @@ class DynamicModel:
         object.__setattr__(robot, "path", data.get("path", robot.path))
         options: Mapping[str, Any] = data.get("elastic", {"rotor_inertia": False})
         model = cls(robot, friction="none", drive=Drive.from_dict(data["drive"]), **options)
-        model = model.with_terms([AppliedTerm.from_dict(item, robot) for item in data["terms"]]).with_reference(reference)
+        model = model.with_terms([AppliedTerm.from_dict(applied, robot) for applied in data["terms"]]).with_reference(reference)
         return model.with_apart(data.get("apart", ()))
 
     @cached_property
@@ -531,4 +531,4 @@ class DynamicModel:
         Returns:
             The law.
         """
-        return next(item.term for item, own in self.placed_terms if index < own.stop)
+        return next(applied.term for applied, own in self.placed_terms if index < own.stop)

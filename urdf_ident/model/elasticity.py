@@ -162,12 +162,12 @@ class ElasticModel(DynamicModel):
         owned = self._owned[kind]
         return np.asarray(owned[self._axis_of[owned] == joint])
 
-    def axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
+    def axis_motion(self, segment: Segment, applied: AppliedTerm) -> AxisMotion:
         """See :meth:`.DynamicModel.axis_motion`; springs get the deflection, all others the motion of the motor."""
-        row, mix = self.turns[item.axis], self.drive.row_mix[item.axis]
+        row, mix = self.turns[applied.axis], self.drive.row_mix[applied.axis]
         qm, vm, am = motor_side(segment)
         q, v, a = qm @ row, vm @ row, am @ row
-        if isinstance(item.term, SPRING_TERMS):
+        if isinstance(applied.term, SPRING_TERMS):
             q, v, a = q - segment.q @ row, v - segment.v @ row, a - segment.a @ row
         reference, before = segment.reference_torque, segment.before
         past = None if before is None else before @ row + (qm[0] - segment.q[0]) @ row
@@ -206,10 +206,10 @@ class ElasticModel(DynamicModel):
         link[:, self._axis_of[spring], spring] = -values[:, spring]
         if self.coupling == "complete":
             _, vm, am = motor_side(segment)
-            turned = rotor_coupling(self.robot, self.drive.ratio, segment.q, segment.v, segment.a, vm, am)
+            on_links, on_motors = rotor_coupling(self.robot, self.drive.ratio, segment.q, segment.v, segment.a, vm, am)
             rotor, alone = self._owned["rotor"], ~self.drive.coupled
-            link[:, :, rotor] = np.einsum("ji,nik->njk", self.drive.row_mix, turned.link) * alone
-            motor[:, np.arange(self.n), rotor] += turned.motor * alone
+            link[:, :, rotor] = np.einsum("ji,nik->njk", self.drive.row_mix, on_links) * alone
+            motor[:, np.arange(self.n), rotor] += on_motors * alone
         return link, motor
 
     def row_blocks(

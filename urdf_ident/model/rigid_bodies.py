@@ -11,7 +11,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
-from ..linalg import Array, BoolArray, IntArray, shaped
+from ..linalg import Array, IntArray, shaped
 from .inertia import symmetric
 from .robot import Robot
 
@@ -119,7 +119,10 @@ def rigid_torque(robot: Robot, theta: Array, q: Array, v: Array, a: Array) -> Ar
     check_motion(robot, q, v, a)
     theta = np.asarray(theta, dtype=float)
     check_shape("theta", theta.shape, (robot.n_inertial, *theta.shape[1:2]))
-    if theta.ndim == 1 and _possible(theta.reshape(-1, 10)).all():
+    bodies = theta.reshape(-1, 10) if theta.ndim == 1 else np.full((1, 10), np.nan)
+    size, spread = np.sum(bodies[:, 1:4] ** 2, axis=1), bodies[:, 4] + bodies[:, 6] + bodies[:, 9]
+    # possible: nothing, or no smaller than a point at its centre of mass, 2 |m c|² ≤ m tr I
+    if (~bodies.any(axis=1) | ((bodies[:, 0] > 0) & (2 * size <= bodies[:, 0] * spread))).all():
         out = np.empty((len(q), robot.model.nv))
         model, states = with_inertias(robot, theta), _tree_states(robot, q, v, a)
         if hasattr(pin, "rneaInParallel"):  # since Pinocchio 4: the same loop, without Python's calls
@@ -134,12 +137,6 @@ def rigid_torque(robot: Robot, theta: Array, q: Array, v: Array, a: Array) -> Ar
     for part in (slice(k, k + step) for k in range(0, len(q), step)):
         out[part] = regressor(robot, q[part], v[part], a[part]) @ theta
     return out
-
-
-def _possible(bodies: Array) -> BoolArray:
-    """Whether each body is nothing, or no smaller than a point at its centre of mass: ``2 |m c|² ≤ m tr I``, shape (n,)."""
-    size, spread = np.sum(bodies[:, 1:4] ** 2, axis=1), bodies[:, 4] + bodies[:, 6] + bodies[:, 9]
-    return np.asarray(~bodies.any(axis=1) | ((bodies[:, 0] > 0) & (2 * size <= bodies[:, 0] * spread)))
 
 
 def mass_matrices(robot: Robot, q: Array) -> Array:
@@ -182,22 +179,6 @@ def tip_jacobians(robot: Robot, q: Array, frame: pin.ReferenceFrame) -> tuple[Ar
     return robot.reduced(J), place
 
 
-def _inertia_of(theta: Array, body: str) -> pin.Inertia:
-    """Returns Pinocchio's inertia of one body, also of a massless or physically inconsistent one.
-
-    Args:
-        theta: Its ten parameters, shape (10,).
-
-    Raises:
-        ModelError: First moments without mass; Pinocchio stores the centre of mass.
-    """
-    if theta[0] != 0:
-        return pin.Inertia.FromDynamicParameters(theta)
-    if np.any(theta[1:4] != 0):
-        raise ModelError("first moments without mass", where=f"body '{body}'", got=theta[1:4].tolist(), remedy="give it a mass")
-    return pin.Inertia(0.0, np.zeros(3), symmetric(theta[4:]))
-
-
 def with_inertias(robot: Robot, theta: ArrayLike, rotor_inertia: ArrayLike | None = None) -> pin.Model:
     """Returns the robot's Pinocchio model with other inertial parameters, for dynamics algorithms.
 
@@ -212,7 +193,13 @@ def with_inertias(robot: Robot, theta: ArrayLike, rotor_inertia: ArrayLike | Non
     bodies = shaped("theta", theta, (robot.n_inertial,)).reshape(-1, 10)
     model = robot.model.copy()
     for j, (ten, body) in enumerate(zip(bodies, robot.bodies, strict=True), 1):
-        model.inertias[j] = _inertia_of(ten, body.name)
+        if ten[0] != 0:
+            model.inertias[j] = pin.Inertia.FromDynamicParameters(ten)
+        elif np.any(ten[1:4] != 0):  # Pinocchio stores the centre of mass
+            got, where = ten[1:4].tolist(), f"body '{body.name}'"
+            raise ModelError("first moments without mass", where=where, got=got, remedy="give it a mass")
+        else:
+            model.inertias[j] = pin.Inertia(0.0, np.zeros(3), symmetric(ten[4:]))
     rotors = np.zeros(robot.n) if rotor_inertia is None else shaped("rotor_inertia", rotor_inertia, (robot.n,))
     model.armature = robot.in_tree(rotors)
     return model

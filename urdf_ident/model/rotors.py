@@ -8,8 +8,6 @@ independent of Pinocchio, on which the simulated plant is based, so that the two
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..errors import check_shape
@@ -17,26 +15,18 @@ from ..linalg import Array
 from .robot import Robot
 
 
-@dataclass(frozen=True, eq=False)
-class RotorCoupling:
-    """Effect of each rotor on links and motors per unit of its inertia *after the gear*, Ia = r²Υ.
-
-    Attributes:
-        link: Shape (N, n, n): torque on joint j by rotor k [1/s²], zero where joint j does not move the rotor.
-        motor: Shape (N, n): contribution of the carrier's rotation to θ'' in the motor's balance [rad/s² or m/s²].
-    """
-
-    link: Array
-    motor: Array
-
-
-def rotor_coupling(robot: Robot, ratio: Array, q: Array, v: Array, a: Array, vm: Array, am: Array) -> RotorCoupling:
+def rotor_coupling(robot: Robot, ratio: Array, q: Array, v: Array, a: Array, vm: Array, am: Array) -> tuple[Array, Array]:
     """Computes the inertial coupling torques of rotors and links, without the spring and Ia·θ'' itself.
 
     Args:
         ratio: Gear ratios r, shape (n,); may be negative.
         q, v, a: Link motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
         vm, am: Motor motion after the gear, shape (N, n) [rad/s, rad/s² or m/s, m/s²].
+
+    Returns:
+        Per unit of each rotor's inertia after the gear, Ia = r²Υ: torque on joint j by rotor k, shape (N, n, n) [1/s²], zero
+        where joint j does not move the rotor; and the contribution of the carrier's rotation to θ'' in the motor's balance,
+        shape (N, n) [rad/s² or m/s²].
 
     Raises:
         ShapeError: The arrays disagree.
@@ -54,7 +44,7 @@ def rotor_coupling(robot: Robot, ratio: Array, q: Array, v: Array, a: Array, vm:
         moment = (alpha[body] @ z + ratio[k] * am[:, k])[:, None] * z + spin[:, None] * np.cross(omega[body], z)
         link[:, :, k] = np.einsum("nxj,nx->nj", jacobian[body], moment) / ratio[k] ** 2
         motor[:, k] = alpha[body] @ z / ratio[k]
-    return RotorCoupling(link, motor)
+    return link, motor
 
 
 def _turning(robot: Robot, q: Array, v: Array, a: Array) -> tuple[list[Array], list[Array], list[Array]]:

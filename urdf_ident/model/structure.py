@@ -69,9 +69,12 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
         along = np.vstack([_momentum(axis, direction) for direction in carried.T] or [np.zeros((0, 10))])
         weight = np.vstack([_momentum(axis, direction) for direction in pull.T] or [np.zeros((0, 10))])
         own = _momentum(axis, axis)
+        # rate of change of a body's ten parameters in parent axes as the joint moves
+        rates = np.einsum("ji,kjl->kil", turn, SPATIAL_BASIS) + np.einsum("kij,jl->kil", SPATIAL_BASIS, turn)
+        drift = _READ @ rates.reshape(10, 36).T
         moved = [parent[2] @ transform_matrix(rotation, offset)]
         for _ in range(_DERIVATIVES + 1):
-            moved.append(moved[-1] @ _drift(turn))
+            moved.append(moved[-1] @ drift)
         rows = np.vstack([along, weight, *moved[1:]])
         if rotor_inertia:
             rows = np.vstack([np.column_stack([rows, np.zeros(len(rows))]), np.append(own, 1.0)])
@@ -90,12 +93,6 @@ _READ = np.linalg.pinv(SPATIAL_BASIS.reshape(10, 36).T)
 def _momentum(axis: Array, twist: Array) -> Array:
     """Returns the coefficients of ``axisᵀ I twist`` in the ten parameters, shape (10,)."""
     return np.asarray(np.einsum("i,kij,j->k", axis, SPATIAL_BASIS, twist))
-
-
-def _drift(turn: Array) -> Array:
-    """Returns the rate of change of a body's ten parameters in parent axes as the joint moves; shape (10, 10)."""
-    rates = np.einsum("ji,kjl->kil", turn, SPATIAL_BASIS) + np.einsum("kij,jl->kil", SPATIAL_BASIS, turn)
-    return np.asarray(_READ @ rates.reshape(10, 36).T)
 
 
 def _span(columns: Array) -> Array:

@@ -145,7 +145,7 @@ def applied_terms(
         elif joint in motor_friction or "default" in motor_friction:
             present = {law.name for law in laws[joint]}
             terms += [AppliedTerm(law, j) for law in motor_laws[joint] if law.name not in present]
-    columns = [(symbol, item.axis, item.side) for item in terms for symbol in item.term.symbols]
+    columns = [(symbol, applied.axis, applied.side) for applied in terms for symbol in applied.term.symbols]
     twice = next((entry for entry in columns if columns.count(entry) > 1), None)
     if twice is not None:
         name = f"{twice[0]}{'m' if twice[2] == 'motor' else ''}_{robot.joints[twice[1]]}"

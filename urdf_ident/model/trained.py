@@ -38,9 +38,9 @@ def sliders(model: DynamicModel) -> dict[Slider, list[tuple[int, Law]]]:
         Axis and side → the first column (index into theta) and the law, in the order of theta.
     """
     return grouped(
-        ((item.axis, item.side), (own.start, item.term))
-        for item, own in model.placed_terms
-        if isinstance(item.term, Law) and not item.term.conservative
+        ((applied.axis, applied.side), (own.start, applied.term))
+        for applied, own in model.placed_terms
+        if isinstance(applied.term, Law) and not applied.term.conservative
     )
 
 
@@ -69,8 +69,8 @@ def without_inertia(model: DynamicModel, theta: Array) -> Array:
     """
     rest = np.array(theta, dtype=float)
     rest[: model.n_inertial] = 0.0
-    for item, own in model.placed_terms:
-        if item.term.name == RotorInertia.name:
+    for applied, own in model.placed_terms:
+        if applied.term.name == RotorInertia.name:
             rest[own] = 0.0
     return rest
 
@@ -105,15 +105,15 @@ def with_limited_widths(model: DynamicModel, motion: Sequence[Segment]) -> Dynam
     if not model.is_rigid or not model.automatic:
         return model
     terms = []
-    for item in model.terms:
-        if isinstance(item.term, Coulomb) and not _is_listed_by_user(model, item):
-            rates = _rates(model, (item.axis, item.side), motion)
+    for applied in model.terms:
+        if isinstance(applied.term, Coulomb) and not _is_listed_by_user(model, applied):
+            rates = _rates(model, (applied.axis, applied.side), motion)
             # The fast speed of a joint that hardly ever moves is that of its noise.
             fast = max(fast_speed(rates), SLOW * float(np.abs(rates).max()))
-            width = (WIDEST_SLIDING if model.robot.prismatic[item.axis] else WIDEST) * fast
-            if 0 < width < item.term.width:
-                item = replace(item, term=replace(item.term, width=width))
-        terms.append(item)
+            width = (WIDEST_SLIDING if model.robot.prismatic[applied.axis] else WIDEST) * fast
+            if 0 < width < applied.term.width:
+                applied = replace(applied, term=replace(applied.term, width=width))
+        terms.append(applied)
     return model.with_terms(terms, automatic=True)
 
 
@@ -123,9 +123,9 @@ def _rates(model: DynamicModel, slider: Slider, motion: Sequence[Segment]) -> Ar
     return np.concatenate([part.v @ row for part in motion] or [np.zeros(0)])
 
 
-def _is_listed_by_user(model: DynamicModel, item: AppliedTerm) -> bool:
+def _is_listed_by_user(model: DynamicModel, applied: AppliedTerm) -> bool:
     """Whether the term belongs to the laws of a motor that the user listed, which the data do not change."""
-    return item.side == "motor" and item.axis in model.motor_listed
+    return applied.side == "motor" and applied.axis in model.motor_listed
 
 
 def with_trained(model: DynamicModel, motion: Sequence[Segment], *, chosen: bool = False) -> DynamicModel:
@@ -142,12 +142,12 @@ def with_trained(model: DynamicModel, motion: Sequence[Segment], *, chosen: bool
         return model
     ranges = trained_ranges(model, motion)
     terms = []
-    for item in model.terms:
-        seen = ranges.get((item.axis, item.side))
-        if isinstance(item.term, Law) and not item.term.conservative and seen is not None:
-            straight = np.inf if (not chosen or _is_listed_by_user(model, item)) else STRAIGHT
-            item = replace(item, term=replace(item.term, trained=(seen.low, seen.high), straight=straight))
-        terms.append(item)
+    for applied in model.terms:
+        seen = ranges.get((applied.axis, applied.side))
+        if isinstance(applied.term, Law) and not applied.term.conservative and seen is not None:
+            straight = np.inf if (not chosen or _is_listed_by_user(model, applied)) else STRAIGHT
+            applied = replace(applied, term=replace(applied.term, trained=(seen.low, seen.high), straight=straight))
+        terms.append(applied)
     return model.with_terms(terms).with_reference(model.reference_theta)
 
 

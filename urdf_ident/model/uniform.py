@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from ..grouping import grouped
 from ..linalg import Array
-from .geometry import CAPSULE, Visual, capsules_between_joints, placed_at, reach, solid_shapes
+from .geometry import CAPSULE, capsules_between_joints, placed_at, reach, solid_shapes
 from .inertia import from_pseudo_inertia
 from .meshes import load_mesh
 from .robot import Robot
@@ -38,26 +37,18 @@ def uniform_bodies(robot: Robot) -> Array:
         for link in body.links:
             own = capsules.get(link.name, []) if bare or link.name in lost else shapes.get(link.name, [])
             place = placed_at(link.translation, link.rotation)
-            matter += place @ _total(own) @ place.T
+            for shape in own:  # pseudo-inertias, shape (4, 4)
+                inside = _moments(shape.kind, shape.size) if shape.mesh is None else np.eye(4)
+                if shape.mesh is not None:
+                    scale = np.diag([*shape.size, 1.0])
+                    inside = abs(np.prod(shape.size)) * (scale @ _mesh_moments(shape.mesh) @ scale)
+                put = place @ shape.placement
+                matter += put @ inside @ put.T
         if matter[3, 3] == 0:
             volume = _moments("capsule", (radius, float(robot.offsets[i])))[3, 3]
             matter = _moments("sphere", (np.cbrt(0.75 * volume / np.pi),))
         out.append(from_pseudo_inertia(matter))
     return np.array(out)
-
-
-def _total(shapes: Iterable[Visual]) -> Array:
-    return np.asarray(sum((_matter(shape) for shape in shapes), np.zeros((4, 4))))
-
-
-def _matter(shape: Visual) -> Array:
-    """Pseudo-inertia of one shape in its link's frame, shape (4, 4)."""
-    if shape.mesh is None:
-        own = _moments(shape.kind, shape.size)
-    else:
-        scale = np.diag([*shape.size, 1.0])
-        own = abs(np.prod(shape.size)) * (scale @ _mesh_moments(shape.mesh) @ scale)
-    return np.asarray(shape.placement @ own @ shape.placement.T)
 
 
 def _moments(kind: str, size: tuple[float, ...]) -> Array:

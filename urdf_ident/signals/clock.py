@@ -141,8 +141,8 @@ def device_clock(time: Array, position: Array) -> DeviceClock | None:
         return None
     intervals = np.diff(time)
     few_long = (intervals < 0.05 * intervals.mean()).mean() > 0.2 or np.median(intervals) < _SHORT * intervals.mean()
-    found = _device_clock(time, position, bursts=True) if few_long else None  # the motion tells bursts from pauses
-    return found or _device_clock(time, position, bursts=False)
+    clock = _device_clock(time, position, bursts=True) if few_long else None  # the motion tells bursts from pauses
+    return clock or _device_clock(time, position, bursts=False)
 
 
 def _device_clock(time: Array, position: Array, *, bursts: bool) -> DeviceClock | None:

@@ -72,12 +72,12 @@ def deflections(
     """
     motor = require_motor_positions(recording)
     steps = [resolution(position) for position in recording.position.T]
-    found = []
+    springs = []
     for joint, row in zip(recording.joints, drive.geared, strict=True):
         apart = np.concatenate([(part.qm - part.q) @ row for part in segments if part.qm is not None])
         coarse = step if step is not None else float(max(*np.abs(row) * steps, resolution(motor @ row)))
-        found.append(Deflection(joint, float(np.std(apart)), coarse, least))
-    return tuple(found)
+        springs.append(Deflection(joint, float(np.std(apart)), coarse, least))
+    return tuple(springs)
 
 
 def without_gears(recording: Recording, drive: Drive) -> tuple[Judgement, ...]:
@@ -186,20 +186,20 @@ def _check_coupled(recording: Recording, motor: Array, j: int, drive: Drive) -> 
         )
 
 
-def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequence[Deflection], drive: Drive) -> None:
+def check_springs(recording: Recording, segments: Sequence[Segment], springs: Sequence[Deflection], drive: Drive) -> None:
     """Refuses a log in which torque and spring deflection have opposite signs.
 
     The contributions of motor inertia, friction and offset are projected out of both first.
 
     Args:
         segments: Its conditioned pieces, with torque and motor side.
-        found: The deflections; those below the resolution are not checked.
+        springs: The deflections; those below the resolution are not checked.
 
     Raises:
         LogError: Motor and link encoders of a joint are swapped.
     """
-    for item, to_motor, to_torque in zip(found, drive.geared, np.linalg.inv(drive.geared).T, strict=True):
-        if not item.seen:
+    for deflection, to_motor, to_torque in zip(springs, drive.geared, np.linalg.inv(drive.geared).T, strict=True):
+        if not deflection.seen:
             continue
         rows = []
         for part in segments:
@@ -215,7 +215,7 @@ def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequ
         if correlation < _SWAPPED:
             raise LogError(
                 "motor and link encoders are swapped",
-                where=_where(recording, item.joint),
+                where=_where(recording, deflection.joint),
                 got=f"torque against deflection: the spring gives work (correlation {correlation:.2f})",
                 remedy="exchange the columns of position and motor position",
             )

@@ -72,9 +72,9 @@ def find_repetition(q: Array, fewest: int = 2, likeness: float = LIKENESS) -> Re
     promising = _promising(((decimated - mean) / positive(size))[:, moving], len(decimated) // fewest + 1)
     x = (q[:, moving] - mean[moving]) / size[moving] if promising else q
     for lag in promising:
-        found = _examined(x, stride * lag, fewest, likeness)
-        if found is not None:
-            return found
+        repetition = _examined(x, stride * lag, fewest, likeness)
+        if repetition is not None:
+            return repetition
     return None
 
 
@@ -100,10 +100,10 @@ def _promising(x: Array, longest: int) -> list[int]:
 def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition | None:
     """The repetition with approximately this lag, if there is one."""
     stretch = (0, len(x))
-    found = _nearby(x, int(lag))
-    if found is None:
+    period = _nearby(x, int(lag))
+    if period is None:
         return None
-    lag = found
+    lag = period
     for _ in range(ROUNDS):
         lag = _refined(x, lag, stretch)
         longest = _alike(x, lag, likeness)
@@ -163,8 +163,8 @@ def _nearby(x: Array, lag: int) -> float | None:
 
     step = max(1, int(np.sqrt(reach)))  # coarse search first: differences grow steadily away from the period
     rough = best(lag - reach, lag + reach, step)[1]
-    unlike, found = best(rough - step, min(rough + step, lag + reach), 1)
-    return float(found) if unlike < UNLIKE else None
+    unlike, nearest = best(rough - step, min(rough + step, lag + reach), 1)
+    return float(nearest) if unlike < UNLIKE else None
 
 
 def _alike(x: Array, lag: float, likeness: float) -> tuple[int, int] | None:

@@ -63,22 +63,22 @@ def cut_rest(
     """
     thresholds = rest_speeds([segment.v for segment in whole], config)
     edge = math.ceil(2 * rate / cutoff)  # beyond it the acceleration error is below 0.2 % of the maximum
-    found: list[Segment] = []
+    motions: list[Segment] = []
     for segment in whole:
         for begin, end in motion_ranges(segment.v, thresholds, config, rate):
             begin, end = max(begin, min(edge, len(segment) // 10)), min(end, len(segment) - min(edge, len(segment) // 10))
             if end - begin >= 10:
-                found.append(segment.slice(begin, end))
-    least = _least_length(found, config.shortest * rate, edge)
-    kept = [segment for segment in found if len(segment) >= least]
+                motions.append(segment.slice(begin, end))
+    least = _least_length(motions, config.shortest * rate, edge)
+    kept = [segment for segment in motions if len(segment) >= least]
     if not kept:
         raise no_motion([piece.q for piece in pieces], rate, config, name)
     total = sum(len(piece.q) for piece in pieces) / rate
     used = sum(len(segment) for segment in kept) / rate
     why = f"{used:.4g} s of motion in {len(kept)} piece(s) out of {total:.4g} s; "
     why += f"standstill longer than {config.rest_time:g} s is left out"
-    if len(found) > len(kept):
-        why += f", and {len(found) - len(kept)} motion(s) shorter than {least / rate:.2g} s"
+    if len(motions) > len(kept):
+        why += f", and {len(motions) - len(kept)} motion(s) shorter than {least / rate:.2g} s"
     return kept, why
 
 

@@ -83,7 +83,17 @@ class RigidPlant:
         if friction is not None and friction.n != n:
             raise ModelError("the friction is for another number of joints", got=friction.n, expected=n)
         plant = cls(robot, model, rotor, friction or FrictionTruth(n))
-        plant._check_mass()
+        rng = np.random.default_rng(0)
+        for _ in range(10):
+            values, vectors = np.linalg.eigh(plant.mass(rng.uniform(-1.0, 1.0, n)))
+            if not values[0] > 1e-12 * abs(values[-1]):
+                j = int(np.argmax(np.abs(vectors[:, 0])))
+                raise SimulationError(
+                    "the mass matrix is not positive definite",
+                    where=f"joint '{robot.joints[j]}'",
+                    got=f"smallest eigenvalue {values[0]:.3g}",
+                    remedy="give the body an inertia, or the joint a rotor",
+                )
         return plant
 
     def mass(self, x: Array) -> Array:
@@ -106,16 +116,3 @@ class RigidPlant:
         if self._sprung:
             force = force - self.friction.springs(x)
         return np.array(pin.aba(self.model, self.data, self.robot.posture(x), w, force))
-
-    def _check_mass(self) -> None:
-        rng = np.random.default_rng(0)
-        for _ in range(10):
-            values, vectors = np.linalg.eigh(self.mass(rng.uniform(-1.0, 1.0, self.robot.n)))
-            if not values[0] > 1e-12 * abs(values[-1]):
-                j = int(np.argmax(np.abs(vectors[:, 0])))
-                raise SimulationError(
-                    "the mass matrix is not positive definite",
-                    where=f"joint '{self.robot.joints[j]}'",
-                    got=f"smallest eigenvalue {values[0]:.3g}",
-                    remedy="give the body an inertia, or the joint a rotor",
-                )

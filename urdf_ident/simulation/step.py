@@ -59,17 +59,12 @@ def needed_substeps(plant: RigidPlant, controller: Controller, trajectory: Traje
     wide = np.r_[times_needed[:1], times_needed, times_needed[-1:]]
     wide = np.maximum(np.maximum(wide[:-2], wide[2:]), wide[1:-1])
     place = np.clip(np.searchsorted(times, samples, side="right") - 1, 0, len(times) - 2)
-    return substeps * _dividing(np.maximum.reduce([wide[place[:-1]], wide[place[:-1] + 1], wide[place[1:] + 1]]))
-
-
-def _dividing(wanted: IntArray) -> IntArray:
-    """Smallest counts, at least the wanted ones, that all divide the largest, so that reference times lie on one grid."""
+    wanted = np.maximum.reduce([wide[place[:-1]], wide[place[:-1] + 1], wide[place[1:] + 1]])
     most = int(wanted.max())
-    wholes = range(most, 2 * most)  # 2 * most cannot be better than its half
-    divisors = [np.array([d for d in range(1, whole + 1) if whole % d == 0]) for whole in wholes]
-    return min(
-        (steps[np.searchsorted(steps, wanted)] for steps in divisors), key=lambda counts: (int(counts.sum()), int(counts.max()))
-    )
+    # the smallest counts that all divide the largest, so that reference times lie on one grid; its double cannot be better
+    divisors = [np.array([d for d in range(1, whole + 1) if whole % d == 0]) for whole in range(most, 2 * most)]
+    counts = [steps[np.searchsorted(steps, wanted)] for steps in divisors]
+    return np.asarray(substeps * min(counts, key=lambda count: (int(count.sum()), int(count.max()))), dtype=np.intp)
 
 
 def _poles_along(plant: RigidPlant, kd: Array, trajectory: Trajectory) -> tuple[Array, Array, IntArray]:

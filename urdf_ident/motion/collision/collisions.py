@@ -209,8 +209,8 @@ class Collisions:
             first.setTransform(*places[:2])
             second.setTransform(*places[2:])
             result.clear()
-            distance[m] = found = measures[p](first, second, request, result)
-            if found < within:
+            distance[m] = gap = measures[p](first, second, request, result)
+            if gap < within:
                 near[0, m], near[1, m] = result.getNearestPoint1(), result.getNearestPoint2()
         return distance, near[0], near[1]
 

@@ -70,10 +70,10 @@ def find_collisions(
     if tool is not None:
         pairs = (*pairs, Pair(-1, -1, (world.tool.frame, TOOL_BOX)))  # type: ignore[union-attr]
     required = np.array([distance if pair.second >= 0 else 0.0 for pair in pairs])
-    found = Collisions(robot, world, solids, pairs, required, tool)
+    every = Collisions(robot, world, solids, pairs, required, tool)
     if not prune:
-        return replace(found, notes=notes)
-    kept, more = relevant_pairs(found)
+        return replace(every, notes=notes)
+    kept, more = relevant_pairs(every)
     watched = tuple(pairs[p] for p in kept)
     return Collisions(robot, world, solids, watched, required[kept], tool, (*notes, *more))
 

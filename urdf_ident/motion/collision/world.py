@@ -133,11 +133,11 @@ def parse_world(data: Any, where: str = "world file") -> World:
     for name, entry in objects.items():
         if not isinstance(name, str) or not name.strip():
             raise ProjectError("an object has no name", where=where, got=repr(name), expected="words; numbers in quotes")
-        found = _object(name, entry, where)
-        if isinstance(found, Plane):
-            planes.append(found)
+        solid = _object(name, entry, where)
+        if isinstance(solid, Plane):
+            planes.append(solid)
         else:
-            shapes.append(found)
+            shapes.append(solid)
     base = None
     if data.get("base") is not None:
         _check_keys(data["base"], _PLACED, where, "base")

@@ -96,20 +96,20 @@ def repair_order(state: Examination) -> None:
 
 def repair_clock(state: Examination) -> None:
     """Corrects the clock: restores the device's clock if the motion shows it, and drops repeated samples and stamps."""
-    found = device_clock(state.recording.time, state.recording.position)
-    if found is not None:
+    device = device_clock(state.recording.time, state.recording.position)
+    if device is not None:
         state.add(
             Id.CLOCK_JITTER,
-            f"the time stamps jitter by {percent(100 * found.spread_before)} % of a period; the motion shows an even clock of "
-            f"{1e3 * found.period:.6g} ms behind them (within {percent(100 * found.spread_after)} %), which is used instead",
+            f"the time stamps jitter by {percent(100 * device.spread_before)} % of a period; the motion shows an even clock of "
+            f"{1e3 * device.period:.6g} ms behind them (within {percent(100 * device.spread_after)} %), which is used instead",
         )
-        if found.lost:
+        if device.lost:
             state.add(
                 Id.SAMPLES_LOST,
-                f"{found.lost} sample(s) of the device are not in the log; interpolated where few are missing at a time",
+                f"{device.lost} sample(s) of the device are not in the log; interpolated where few are missing at a time",
             )
-        repeated = np.concatenate([[False], np.diff(found.time) <= 0])
-        state.recording = replace(state.recording, time=found.time)
+        repeated = np.concatenate([[False], np.diff(device.time) <= 0])
+        state.recording = replace(state.recording, time=device.time)
     else:
         intervals = np.diff(state.recording.time)
         if in_bursts(state.recording.time, state.recording.position):
@@ -122,7 +122,7 @@ def repair_clock(state: Examination) -> None:
     if len(state.recording) < 10:
         return
     clock = read_clock(state.recording.time)
-    if found is None and not clock.even:
+    if device is None and not clock.even:
         state.add(
             Id.CLOCK_UNEVEN,
             f"intervals vary by {percent(100 * clock.jitter)} % of a period around {1e3 * clock.period:.4g} ms; "

@@ -78,17 +78,17 @@ def hidden_delays(joints: Sequence[str], logs: Sequence[Seen]) -> HiddenDelays:
 
 
 def known_delays(
-    joints: Sequence[str], logs: Sequence[Seen], found: Sequence[Sequence[Judgement]]
+    joints: Sequence[str], logs: Sequence[Seen], findings: Sequence[Sequence[Judgement]]
 ) -> list[tuple[Judgement, ...]]:
     """Marks hidden delays in the findings of logs; counts are searched only if there is a delay.
 
     Returns:
         The same number of findings in the same order.
     """
-    if not any(finding.id in (DELAY, LATE) for own in found for finding in own):
-        return [tuple(own) for own in found]
+    if not any(finding.id in (DELAY, LATE) for own in findings for finding in own):
+        return [tuple(own) for own in findings]
     hidden = hidden_delays(joints, logs)
-    return [tuple(known_delay(finding, hidden) for finding in own) for own in found]
+    return [tuple(known_delay(finding, hidden) for finding in own) for own in findings]
 
 
 def known_delay(finding: Judgement, hidden: HiddenDelays) -> Judgement:

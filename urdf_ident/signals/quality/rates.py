@@ -145,10 +145,10 @@ def check_averaged(state: Examination) -> None:
 
 def _averaged_rows(x: Array) -> IntArray:
     """Length of the moving average of each channel in rows, shape (n,); 0 if it is none."""
-    found = np.zeros(x.shape[1], dtype=np.int64)
+    average = np.zeros(x.shape[1], dtype=np.int64)
     longest = len(x) // 8
     if len(x) < _ENOUGH:
-        return found
+        return average
     bent = np.diff(x, 2, axis=0)
     power = np.abs(np.fft.rfft(bent * np.hanning(len(bent))[:, None], axis=0)) ** 2
     varies = np.mean(bent != 0, axis=0) > _BUSY  # a few steps between rests interfere like an average
@@ -172,8 +172,8 @@ def _averaged_rows(x: Array) -> IntArray:
     notch[np.sum(apart * level, axis=0) / np.sum(apart**2) < _NOISE_SLOPE] = 0.0
     least = max(_NOTCH, _CHANCE / np.sqrt(len(x)))
     alike = np.array([np.sum((rows == length) & (notch > least)) > 1 for length in rows], dtype=bool)
-    found[varies] = np.where((notch > _SURE * least) | (alike & (notch > least)), rows, 0)
-    return found
+    average[varies] = np.where((notch > _SURE * least) | (alike & (notch > least)), rows, 0)
+    return average
 
 
 def _taken_by_average(pieces: Sequence[Array], rate: float, seconds: Array) -> Array:

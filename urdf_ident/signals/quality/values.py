@@ -75,15 +75,15 @@ def join_rows(state: Examination) -> None:
 
 def _at_times(time: Array, array: Array, rows: BoolArray) -> Array:
     """Interpolates the columns of a signal at the times of some rows, but not across gaps: NaN there."""
-    found = np.full((int(rows.sum()), array.shape[1]), np.nan)
+    interpolated = np.full((int(rows.sum()), array.shape[1]), np.nan)
     for j in np.flatnonzero(np.isfinite(array).any(axis=0)):
         known = np.isfinite(array[:, j])
         stamps = time[known]
         after = np.searchsorted(stamps, time[rows])
         gap = np.diff(stamps, prepend=-np.inf, append=np.inf)[after]
         near = (gap <= GAP_PERIODS * np.median(np.diff(stamps))) | np.isin(time[rows], stamps)
-        found[near, j] = np.interp(time[rows][near], stamps, array[known, j])
-    return found
+        interpolated[near, j] = np.interp(time[rows][near], stamps, array[known, j])
+    return interpolated
 
 
 def drop_unreadable(state: Examination) -> None:
@@ -166,10 +166,10 @@ def _sentinels(x: Array, least: float = 1e-9, rows: IntArray | None = None) -> B
     sample stands for, shape of x; one if None.
     """
     none = np.zeros(len(x), dtype=bool)
-    found = _away(x, 7, _APART, 0.1, least)
-    if found is None:
+    jumps = _away(x, 7, _APART, 0.1, least)
+    if jumps is None:
         return none
-    known, away, apart = found
+    known, away, apart = jumps
     far = known & (away > max(apart, 10 * np.quantile(away, 0.5)))
     far &= away > 1.5 * count_of(x[known])
     if not far.any():
@@ -196,10 +196,10 @@ def _sentinel_runs(x: Array, least: float) -> BoolArray:
 
 def _spikes(x: Array, share: float, least: float = 1e-9) -> BoolArray:
     """Samples far, and at least ``least``, from the median of their five neighbours, while all others are close to it."""
-    found = _away(x, 5, share, 0.01, least)
-    if found is None:
+    jumps = _away(x, 5, share, 0.01, least)
+    if jumps is None:
         return np.zeros(len(x), dtype=bool)
-    known, away, apart = found
+    known, away, apart = jumps
     return np.asarray((away > max(apart, 10 * np.quantile(away, 0.99))) & known)
 
 

@@ -17,16 +17,6 @@ from .plant import ElasticPlant, MotorFriction
 _STIFF = 150.0
 
 
-def _widths(model: ElasticModel) -> Array:
-    """Half-width of the smooth sign of each motor's friction law, after the gear, shape (n,) [rad/s or m/s]."""
-    widths = np.full(model.n, SIGN_WIDTH)
-    for item in model.terms:
-        own = getattr(item.term, "width", None)
-        if own is not None:
-            widths[item.axis] = own / (abs(model.drive.ratio[item.axis]) if item.side == "motor" else 1.0)
-    return widths
-
-
 def elastic_plant(model: ElasticModel, theta: Array, robot: Robot | None = None) -> ElasticPlant:
     """Builds the plant of a model with given parameters.
 
@@ -46,6 +36,11 @@ def elastic_plant(model: ElasticModel, theta: Array, robot: Robot | None = None)
     geared = np.array([model.after_gear(int(k)) for k in springs])
     stiffness, damping = geared * theta[springs], geared * theta[springs + 1] if model.damping else np.zeros(model.n)
     rigid = np.isin(model.robot.joints, model.rigid)
+    widths = np.full(model.n, SIGN_WIDTH)  # of the smooth signs of friction, after the gears [rad/s or m/s]
+    for applied in model.terms:
+        if hasattr(applied.term, "width"):
+            ratio = abs(drive.ratio[applied.axis]) if applied.side == "motor" else 1.0
+            widths[applied.axis] = applied.term.width / ratio
     return ElasticPlant(
         robot or model.robot,
         stiffness=np.where(rigid, inertia * (2 * np.pi * _STIFF) ** 2, stiffness),
@@ -53,6 +48,6 @@ def elastic_plant(model: ElasticModel, theta: Array, robot: Robot | None = None)
         ratio=drive.ratio,
         geared=drive.geared,
         damping=np.where(rigid, 0.0, np.maximum(damping, 0.0)),
-        friction=MotorFriction(replace(friction, reduction=np.diag(drive.ratio)), _widths(model)),  # at motors, after the gears
+        friction=MotorFriction(replace(friction, reduction=np.diag(drive.ratio)), widths),  # at motors, after the gears
         theta=theta[: model.n_inertial],
     )
