@@ -11,6 +11,7 @@ import sys
 import zipfile
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -87,6 +88,19 @@ print(found.package_dir)
         assert all(any(path.match(pattern) for pattern in patterns) for path in data), package
 
 
+def test_ros_and_pip_are_told_the_same(declared: dict[str, Any]) -> None:
+    package = ElementTree.parse(ROOT / "package.xml").getroot()
+    project = declared["project"]
+    told = {name: package.findtext(name) for name in ("name", "version", "description", "license", "export/build_type")}
+    assert told == {
+        "name": project["name"].replace("-", "_"),
+        "version": project["version"],
+        "description": project["description"],
+        "license": "BSD-2-Clause",
+        "export/build_type": "ament_python",
+    }
+
+
 def test_what_is_imported_is_declared(declared: dict[str, Any]) -> None:
     project = declared["project"]
     extras = set().union(*(names(group) for name, group in project["optional-dependencies"].items() if name != "dev"))
@@ -117,6 +131,10 @@ def test_the_wheel_holds_the_robots_and_runs_from_another_folder(tmp_path: Path)
     (wheel,) = tmp_path.glob("*.whl")
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)
+    (metadata,) = site.glob("*.dist-info/METADATA")
+    assert {"Requires-Python: >=3.10", "License: BSD-2-Clause"} <= set(metadata.read_text(encoding="utf-8").splitlines())
+    index = "*.data/data/share/ament_index/resource_index/packages/urdf_ident"  # by which ROS 2 finds a package
+    assert len([*site.glob(index), *site.glob("*.data/data/share/urdf_ident/package.xml")]) == 2
     for source, folder in (("urdf_ident", "urdf_ident"), ("robots", "urdf_ident_robots")):
         own = (path for path in (ROOT / source).rglob("*.*") if "__pycache__" not in path.parts)
         files = {path.relative_to(ROOT / source) for path in own}
