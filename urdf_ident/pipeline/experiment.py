@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ModelError, SimulationError
 from ..files.sizes import MOST_SAMPLES
-from ..linalg import Array, IntArray
+from ..linalg import Array
 from ..model.drive import Drive
 from ..model.elasticity import ElasticModel
 from ..model.robot import Robot
@@ -128,9 +128,9 @@ def simulate(
     else:
         check_limits(trajectory, Limits.from_robot(robot)).require()  # before the substeps are computed
         controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
-        substeps: int | IntArray = max(1, round(1.0 / (settings.rate * settings.step)))
+        substeps = max(1, round(1.0 / (settings.rate * settings.step)))
         if settings.controller.rate is None:  # finer steps do not help if the control rate is fixed
-            substeps = needed_substeps(plant, controller, trajectory, settings.rate, int(substeps))
+            substeps = needed_substeps(plant, controller, trajectory, settings.rate, substeps)
         options |= {"substeps": substeps, "control_rate": settings.controller.rate}
         log = simulate_rigid(plant, controller, trajectory, **options)
     return replace(log, recording=replace(log.recording, position_target=log.reference)) if settings.log_target else log

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..errors import LimitError, SimulationError
-from ..linalg import Array, IntArray
+from ..linalg import Array
 from ..model.robot import Robot
 from ..motion.limits import Limits, check_limits
 from ..motion.trajectory import Trajectory
@@ -40,7 +40,7 @@ def simulate(
     sensors: Sensors | None = None,
     rate: float = 1000.0,
     seed: int = 0,
-    substeps: int | IntArray = 1,
+    substeps: int = 1,
     control_rate: float | None = None,
     start: tuple[Array, Array] | None = None,
     limits: Limits | None = None,
@@ -57,8 +57,7 @@ def simulate(
         sensors: Imperfections of the log; perfect by default.
         rate: Samples per second of the log [Hz].
         seed: Seed of the sensors' random numbers.
-        substeps: Integration steps per sample, 1 at 1 kHz is a step of 1 ms; or for each interval between two samples, shape
-            (N − 1,), numbers that divide the largest one (a sampled controller requires a single number).
+        substeps: Integration steps per sample; 1 at 1 kHz is a step of 1 ms.
         control_rate: Control instants per second [Hz], ``rate·substeps`` divided by a whole number; None: continuous.
         start: Positions and velocities at the start, shapes (n,); on the trajectory by default.
         limits: Limits checked before the simulation; the URDF's by default.
@@ -75,17 +74,10 @@ def simulate(
     """
     robot, sensors = plant.robot, sensors or PERFECT
     require_drivable(trajectory, robot, limits)
-    if np.min(substeps) < 1 or not rate > 0:
-        raise SimulationError("the rate and the number of substeps must be positive", got=(rate, np.min(substeps)))
-    if np.ndim(substeps) and (control_rate is not None or (np.max(substeps) % np.asarray(substeps)).any()):
-        raise SimulationError(
-            "these numbers of substeps have no common grid",
-            got=np.unique(substeps).tolist(),
-            expected="divisors of the largest, or one number",
-        )
-    time, finest = trajectory.times(rate), int(np.max(substeps))
-    counts, instants, wanted = np.broadcast_to(substeps, len(time) - 1).tolist(), time.tolist(), trajectory.evaluate(time)[0]
-    step = 1.0 / (rate * finest)
+    if substeps < 1 or not rate > 0:
+        raise SimulationError("the rate and the number of substeps must be positive", got=(rate, substeps))
+    time, step = trajectory.times(rate), 1.0 / (rate * substeps)
+    instants, wanted = time.tolist(), trajectory.evaluate(time)[0]
     drive = _Drive(controller, trajectory, sensors, control_rate, step)
     x, w = (np.array(each, dtype=float) for each in start or [each[0] for each in trajectory.evaluate([0.0])[:2]])
     solver = StickSlip(plant, drive.law, x, w, np.zeros(controller.states))
@@ -111,21 +103,18 @@ def simulate(
         if last or (k + 1) % _WATCHED == 0:
             watch(k + 1)
         try:
-            for i in range(0 if last else counts[k]):
-                length = step * (finest // counts[k])
+            for i in range(0 if last else substeps):
                 if i:
-                    drive.tick(t + i * length, solver)
-                solver.step(t + i * length, length)
+                    drive.tick(t + i * step, solver)
+                solver.step(t + i * step, step)
         except SimulationError:  # the samples so far may show the cause and the joint
             watch(k + 1)
             raise
         if progress is not None and (k + 1) % max(1, len(time) // 100) == 0:
             progress((k + 1) / len(time))
     truth = Segment(name, 0.0, rate, *table[:4])
-    ratio = np.max(counts, initial=1) / np.min(counts, initial=finest)
-    lengths = f"step {step:.3g} s" if ratio == 1 else f"steps {step:.3g} to {step * ratio:.3g} s"
     recording = measure(truth, robot.joints, sensors, seed, prismatic=robot.prismatic)
-    return SimulatedLog(recording, truth, table[4], wanted, f"rk4, {lengths}")
+    return SimulatedLog(recording, truth, table[4], wanted, f"rk4, step {step:.3g} s")
 
 
 def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None) -> None:

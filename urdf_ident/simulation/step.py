@@ -25,29 +25,26 @@ _POSES, _APART = 300, 0.02
 _PEAKS, _AROUND, _ROUNDS = 6, 16, 3
 
 
-def needed_substeps(plant: RigidPlant, controller: Controller, trajectory: Trajectory, rate: float, substeps: int) -> IntArray:
-    """Number of integration steps required in each interval between two samples of a motion.
-
-    An axis often has a small inertia in few poses only; elsewhere the steps are as long as the local pole allows.
+def needed_substeps(plant: RigidPlant, controller: Controller, trajectory: Trajectory, rate: float, substeps: int) -> int:
+    """Number of integration steps that a motion needs between two samples.
 
     Args:
         controller: Continuous controller; without damping gains the requested number is returned.
         rate: Samples per second of the log [Hz].
 
     Returns:
-        Multiples of ``substeps`` that divide the largest of them, one for each interval of ``trajectory.times(rate)``.
+        A multiple of ``substeps``.
 
     Raises:
         SimulationError: The loop requires a step below :data:`FINEST`.
     """
-    samples = trajectory.times(rate)
     inner = controller.inner if isinstance(controller, PositionReference) else controller
     if not isinstance(inner, PD):
-        return np.full(len(samples) - 1, substeps)
-    times, poles, joints = _poles_along(plant, inner.kd, trajectory)
+        return substeps
+    _, poles, joints = _poles_along(plant, inner.kd, trajectory)
     top = int(np.argmax(poles))
-    times_needed = np.maximum(np.ceil(poles / (_REACH * rate * substeps) - 1e-9), 1.0).astype(np.intp)
-    if 1.0 / (rate * substeps * times_needed[top]) < FINEST:
+    needed: int = substeps * max(1, math.ceil(poles[top] / (_REACH * rate * substeps) - 1e-9))
+    if 1.0 / (rate * needed) < FINEST:
         raise SimulationError(
             "the closed loop is too fast to be integrated",
             where=f"joint '{trajectory.joints[joints[top]]}'",
@@ -55,16 +52,7 @@ def needed_substeps(plant: RigidPlant, controller: Controller, trajectory: Traje
             expected=f"at most {_REACH / FINEST:.3g} 1/s",
             remedy="lower simulation.controller.bandwidth, or give rotor inertia with --truth",
         )
-    # include the neighbouring intervals on both sides, because the pole may rise between two instants
-    wide = np.r_[times_needed[:1], times_needed, times_needed[-1:]]
-    wide = np.maximum(np.maximum(wide[:-2], wide[2:]), wide[1:-1])
-    place = np.clip(np.searchsorted(times, samples, side="right") - 1, 0, len(times) - 2)
-    wanted = np.maximum.reduce([wide[place[:-1]], wide[place[:-1] + 1], wide[place[1:] + 1]])
-    most = int(wanted.max())
-    # the smallest counts that all divide the largest, so that reference times lie on one grid; its double cannot be better
-    divisors = [np.array([d for d in range(1, whole + 1) if whole % d == 0]) for whole in range(most, 2 * most)]
-    counts = [steps[np.searchsorted(steps, wanted)] for steps in divisors]
-    return np.asarray(substeps * min(counts, key=lambda count: (int(count.sum()), int(count.max()))), dtype=np.intp)
+    return needed
 
 
 def _poles_along(plant: RigidPlant, kd: Array, trajectory: Trajectory) -> tuple[Array, Array, IntArray]:
