@@ -114,8 +114,6 @@ def test_only_what_builds_or_shows_elastic_joints_knows_their_model() -> None:
         "__init__.py",
         "project.py",
         "estimation/estimators/closed_loop.py",
-        "pipeline/check.py",
-        "pipeline/experiment.py",
         "result/dynamics/springs.py",
         "result/files/load.py",
     }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,20 @@ from ..logs.refusals import each_usable
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
+from ..model.prior import inertial_prior
+from ..model.rigid_bodies import rigid_torque
 from ..model.row_groups import joint_of
+from ..model.structure import random_motion
 from ..signals.filters import lowpass
 from ..signals.joint_side import joint_side
-from ..signals.motor_side import Deflection, check_gears, check_springs, deflections, require_effect
+from ..signals.motor_side import Deflection, check_gears, check_springs, deflections, require_effect, visible_stiffness
 from ..signals.prepare import PreparedLog
 from ..statistics.entries import Layout, Statistic, is_measured
 from ..statistics.fit import Fit, fit_base
 from ..statistics.statistic import StatisticSet
 
+#: Encoder step [rad or m] that is assumed where the project file gives none.
+ASSUMED_STEP = 2 * np.pi / 2**20
 #: The stiffness has converged if it changes by less than this fraction, or this share of its standard error: if the deflection
 #: is noisy, rounding alone changes it by more than the fraction.
 TOLERANCE, TOLERANCE_IN_ERRORS = 1e-9, 1e-4
@@ -131,6 +137,35 @@ def resolved_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[
     ]
     rigid = {*model.rigid, *(spring.joint for spring in hidden)}
     return model.with_rigid(rigid), [deflection.as_dict() for deflection in best], notes
+
+
+def stiffest_springs(model: DynamicModel) -> list[dict[str, Any]]:
+    """Returns the stiffest spring that each joint's encoders could resolve, under gravity alone and in vigorous motion.
+
+    Returns:
+        One entry per joint; none of a rigid model.
+    """
+    if not isinstance(model, ElasticModel):
+        return []
+    robot = model.robot
+    motion = random_motion(robot, 400)
+    torque_of = partial(rigid_torque, robot, inertial_prior(robot).theta0)
+    still = np.zeros_like(motion.q)
+    to_motors = np.linalg.inv(model.drive.geared)
+    torques = [torque_of(motion.q, v, a) @ to_motors for v, a in ((still, still), (motion.v, motion.a))]
+    slow, fast = (np.std(torque, axis=0) for torque in torques)
+    slow[slow < 1e-9 * fast.max()] = 0.0  # rounding errors
+    step = ASSUMED_STEP if model.encoder_step is None else model.encoder_step
+    return [
+        {
+            "joint": joint,
+            "encoder_step": step,
+            "assumed": model.encoder_step is None,
+            "torque": [float(slow[j]), float(fast[j])],
+            "stiffest": [float(visible_stiffness(torque, step, model.least_counts)[j]) for torque in (slow, fast)],
+        }
+        for j, joint in enumerate(robot.joints)
+    ]
 
 
 def spring_scores(model: DynamicModel, theta: Array, log: PreparedLog, cutoff: float) -> list[dict[str, Any]]:

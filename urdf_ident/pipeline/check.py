@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
-
-import numpy as np
 
 from ..consistency.plausibility import implausible_values
 from ..consistency.repair import assess_bodies, assess_links
+from ..estimation.elastic import stiffest_springs
 from ..estimation.uncertainty.identifiability import structural_verdicts
 from ..export.strict_urdf import violations
 from ..model.base import ALONE, COMBINED, NEVER, BaseParameters
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
-from ..model.prior import inertial_prior
-from ..model.rigid_bodies import rigid_torque
-from ..model.structure import geometric_rank, random_motion
+from ..model.structure import geometric_rank
 from ..model.terms import RotorInertia
 from ..result.urdf_check import UrdfCheck
-from ..signals.motor_side import visible_stiffness
-
-#: Encoder step [rad or m] that is assumed where the project file gives none.
-ASSUMED_STEP = 2 * np.pi / 2**20
 
 
 def check(model: DynamicModel) -> UrdfCheck:
@@ -70,7 +61,7 @@ def check(model: DynamicModel) -> UrdfCheck:
         ],
         doubts=implausible_values(robot),
         identifiable=_identifiability(model, base),
-        springs=_springs(model) if isinstance(model, ElasticModel) else [],
+        springs=stiffest_springs(model),
     )
 
 
@@ -102,26 +93,3 @@ def _geometric(model: DynamicModel) -> dict[str, int] | None:
         return None
     plain = DynamicModel(model.robot, friction="none", rotor_inertia=bool(rotors), drive=model.drive)
     return {"geometry": geometric_rank(model.robot, bool(rotors)), "regressor": len(plain.base())}
-
-
-def _springs(model: ElasticModel) -> list[dict[str, Any]]:
-    """Stiffest spring that the encoders could resolve: under gravity alone, and in vigorous motion."""
-    robot = model.robot
-    motion = random_motion(robot, 400)
-    torque_of = partial(rigid_torque, robot, inertial_prior(robot).theta0)
-    still = np.zeros_like(motion.q)
-    to_motors = np.linalg.inv(model.drive.geared)
-    torques = [torque_of(motion.q, v, a) @ to_motors for v, a in ((still, still), (motion.v, motion.a))]
-    slow, fast = (np.std(torque, axis=0) for torque in torques)
-    slow[slow < 1e-9 * fast.max()] = 0.0  # rounding errors
-    step = ASSUMED_STEP if model.encoder_step is None else model.encoder_step
-    return [
-        {
-            "joint": joint,
-            "encoder_step": step,
-            "assumed": model.encoder_step is None,
-            "torque": [float(slow[j]), float(fast[j])],
-            "stiffest": [float(visible_stiffness(torque, step, model.least_counts)[j]) for torque in (slow, fast)],
-        }
-        for j, joint in enumerate(robot.joints)
-    ]

@@ -24,7 +24,8 @@ from ..logs.sources import LogSource
 from ..model.robot import Robot
 from ..project import Project, parse_project
 from ..quoting import printable
-from .inspect import Inspection, inspect
+from ..result.inspection import Inspection
+from .inspect import inspect
 
 #: Rounds of inspection: one for each gain that was guessed of a joint that gravity does not load, of which arms have few.
 _ROUNDS = 4

@@ -1,0 +1,52 @@
+"""What was found in logs before anything is estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from ..grouping import grouped
+from ..judgements.judgement import Judgement
+from ..judgements.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was found in logs.
+
+    Attributes:
+        logs: As `inspect --json` prints them: for each log its name, whether it is acceptable, its findings, and its rows if it
+            could be read.
+    """
+
+    logs: tuple[Mapping[str, Any], ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on all logs together; poor if one of them cannot be used."""
+        return Verdict.of(judgement for log in self.logs for judgement in _judgements(log))
+
+    def summary(self) -> str:
+        """The level and the findings of each log; the remedy of successive findings that share it is written once."""
+        lines = []
+        for log in self.logs:
+            warnings = sum(judgement.severity == "warning" for judgement in _judgements(log))
+            count = f"usable, {warnings} warning{'s' if warnings > 1 else ''}"
+            level = {"good": "good", "usable": count, "poor": "REFUSED"}[Verdict.of(_judgements(log)).level]
+            rows = f" ({log['rows']} rows)" if "rows" in log else ""
+            lines.append(f"{log['log']}: {level}{rows}")
+            alike = grouped(((f.severity, f.message, str(f.remedy), f.rows), f) for f in _judgements(log))
+            for remedy, group in groupby(alike.values(), lambda same: str(same[0].remedy or "")):
+                for finding, *others in group:
+                    words = replace(finding, remedy=None).line([other.joint for other in others])
+                    lines.append(f"  {finding.severity:<8} {words}")
+                lines += [f"  {'':<8} -> {remedy}"] if remedy else []
+        return "\n".join(lines)
+
+    __str__ = summary
+
+
+def _judgements(log: Mapping[str, Any]) -> list[Judgement]:
+    return [Judgement.from_dict(finding) for finding in log["findings"]]
