@@ -70,7 +70,6 @@ def test_every_loop_reports_its_gain(found) -> None:
     for before, after in zip(found.gains[:-1], found.gains[1:], strict=True):
         assert after.gain == pytest.approx(1 - after.rmse.mean() / before.rmse.mean())
     assert json.loads(json.dumps(found.as_dict()))["loops"][0]["loop"] == "wls"
-    assert "residual" in found.summary()
 
 
 def test_friction_of_the_model_is_that_of_the_curves(found) -> None:

@@ -66,12 +66,12 @@ def compare_black_box(
     residuals, folds = list[Array](), list[NDArray[np.int32]]()
     for log, predicted, owner in zip(logs, torque, held.owner, strict=True):
         begin = 0
-        for part, tau in zip(log.segments, predicted, strict=True):
-            some = slice(None, None, max(1, round(part.rate / (_PER_PERIOD * band))))
-            residuals.append(lowpass(part.total - tau, part.rate, band)[some])
-            folds.append(owner[begin : begin + len(part)][some])
-            begin += len(part)
-            for name, values in _variables(log, part, tau).items():
+        for segment, tau in zip(log.segments, predicted, strict=True):
+            some = slice(None, None, max(1, round(segment.rate / (_PER_PERIOD * band))))
+            residuals.append(lowpass(segment.total - tau, segment.rate, band)[some])
+            folds.append(owner[begin : begin + len(segment)][some])
+            begin += len(segment)
+            for name, values in _variables(log, segment, tau).items():
                 variables.setdefault(name, []).append(values[some])
     fold, residual = np.concatenate(folds), np.concatenate(residuals)
     stacked = {name: np.concatenate(parts) for name, parts in variables.items() if len(parts) == len(residuals)}
@@ -113,27 +113,27 @@ def compare_black_box(
 _OF_JOINT = ("time since the reversal", "travel since the reversal", "temperature")
 
 
-def _variables(log: PreparedLog, part: Segment, predicted: Array) -> Mapping[str, Array]:
+def _variables(log: PreparedLog, segment: Segment, predicted: Array) -> Mapping[str, Array]:
     """The variables of one segment, shape (N, k) each."""
-    at = np.arange(len(part))[:, None]
-    moving = np.maximum.accumulate(np.where(part.v != 0, at, 0), axis=0)
-    direction = np.sign(np.take_along_axis(part.v, moving, axis=0))  # a standstill keeps the direction before it
-    turned = np.vstack([np.ones((1, part.v.shape[1]), dtype=bool), np.diff(direction, axis=0) != 0])
+    at = np.arange(len(segment))[:, None]
+    moving = np.maximum.accumulate(np.where(segment.v != 0, at, 0), axis=0)
+    direction = np.sign(np.take_along_axis(segment.v, moving, axis=0))  # a standstill keeps the direction before it
+    turned = np.vstack([np.ones((1, segment.v.shape[1]), dtype=bool), np.diff(direction, axis=0) != 0])
     last = np.maximum.accumulate(np.where(turned, at, 0), axis=0)  # reversal
-    travel = np.cumsum(np.abs(part.v), axis=0) / part.rate
+    travel = np.cumsum(np.abs(segment.v), axis=0) / segment.rate
     known = {
-        "position": part.q,
-        "velocity": part.v,
-        "acceleration": part.a,
+        "position": segment.q,
+        "velocity": segment.v,
+        "acceleration": segment.a,
         "load": predicted,
-        "time since the reversal": (at - last) / part.rate,
+        "time since the reversal": (at - last) / segment.rate,
         "travel since the reversal": travel - np.take_along_axis(travel, last, axis=0),
-        "time in the log": part.time[:, None],
+        "time in the log": segment.time[:, None],
     }
     recording = log.report.recording
     if recording.temperature is not None:
         columns = np.asarray(recording.temperature).T
-        known["temperature"] = np.column_stack([np.interp(part.time, recording.time, column) for column in columns])
+        known["temperature"] = np.column_stack([np.interp(segment.time, recording.time, column) for column in columns])
     return known
 
 

@@ -181,10 +181,10 @@ def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:
                 common[row] = [*known, np.where(np.abs(solution) < 1e-9, 0.0, solution)]
         rows = common
     quantities = []
-    for row, parts in rows.items():
+    for row, combinations in rows.items():
         parameter = first.model.parameters[int(first.fit.base.independent[row])]
         quantities.append(
-            Quantity("inertia", parameter.owner, first.fit.base.labels[row], parameter.unit, parts, [0.0] * len(results))
+            Quantity("inertia", parameter.owner, first.fit.base.labels[row], parameter.unit, combinations, [0.0] * len(results))
         )
     return [quantity for quantity in quantities if _is_seen(quantity.rows, results)]
 

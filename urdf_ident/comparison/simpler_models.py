@@ -76,28 +76,28 @@ def measure_floor(
     }
     squares = {name: score_folds(statistics, by_fold).rmse ** 2 for name, by_fold in alternatives.items()}
     groups = [k for k, group in enumerate(split.groups) if is_measured(group)]
-    own, lost = squares["exported"], list[dict[str, Any]]()
+    export, lost = squares["exported"], list[dict[str, Any]]()
     for name in NAMES:
         other = squares[name]
-        joints = [split.groups[k] for k in groups if worse(other[:, k], own[:, k])]
-        gains = relative_gains(other[:, groups], own[:, groups])
+        joints = [split.groups[k] for k in groups if worse(other[:, k], export[:, k])]
+        gains = relative_gains(other[:, groups], export[:, groups])
         mean = worse(gains, np.zeros(len(gains)))
         if joints or mean:
-            limited = any(worse(squares["fit"][:, k], own[:, k]) for k in groups if split.groups[k] in joints)
+            limited = any(worse(squares["fit"][:, k], export[:, k]) for k in groups if split.groups[k] in joints)
             lost.append({"model": name, "groups": joints, "mean": mean, "cause": "constraints" if limited else "laws"})
     errors = {name: rms(np.sqrt(values), 0)[groups] for name, values in squares.items()}
-    found = {"folds": list(split.logs), "groups": [split.groups[k] for k in groups], "rmse": errors, "worse": lost}
-    return {**found, "text": _text(lost, limits)}
+    entry = {"folds": list(split.logs), "groups": [split.groups[k] for k in groups], "rmse": errors, "worse": lost}
+    return {**entry, "text": _text(lost, limits)}
 
 
 def _text(lost: list[dict[str, Any]], limits: tuple[str, ...]) -> str:
     """The comparison in one line."""
-    parts = []
+    better = []
     for mean in (True, False):
         for one in (one for one in lost if one["mean"] is mean):
             joints = ", ".join(group.partition(":")[2] for group in one["groups"])
-            parts.append(NAMES[one["model"]] + (" in the mean" if mean else "") + (f" ({joints})" if joints else ""))
-    if not parts:
+            better.append(NAMES[one["model"]] + (" in the mean" if mean else "") + (f" ({joints})" if joints else ""))
+    if not better:
         return f"on held-out parts of the data no better prediction by {', '.join(NAMES.values())}"
     cause = "the prior" if any(one["cause"] == "constraints" for one in lost) else "the chosen friction laws"
-    return f"on held-out parts of the data better: {'; '.join(parts)}; because of {' or of '.join((cause, *limits))}"
+    return f"on held-out parts of the data better: {'; '.join(better)}; because of {' or of '.join((cause, *limits))}"

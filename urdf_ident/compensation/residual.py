@@ -134,14 +134,6 @@ class Residual:
         """Inverse of :meth:`as_dict`."""
         return record(cls, {**data, "networks": data["taught"]})
 
-    def summary(self) -> str:
-        """One line per joint."""
-        lines = [f"{self.kind.upper()} on {', '.join(self.inputs)}"]
-        for joint, network in zip(self.joints, self.networks, strict=True):
-            what = "none: it would not help" if network is None else f"{len(network.experts)} experts"
-            lines.append(f"  {joint:<24} {what:<24} explains {100 * self.explained[joint]:5.1f} % of unseen stretches")
-        return "\n".join(lines)
-
 
 def fit_residual(
     inputs: Mapping[str, ArrayLike | None],

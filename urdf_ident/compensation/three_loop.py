@@ -97,19 +97,6 @@ class ThreeLoop(ReadOnly):
             "friction_curves": [curve.as_dict() for curve in self.friction],
         }
 
-    def summary(self) -> str:
-        """The history, one line per loop, and the residual."""
-        joints = self.model.robot.joints
-        lines = ["round loop          mean error     gain   " + " ".join(f"{joint:>10.10}" for joint in joints)]
-        for gain in self.gains:
-            shown = gain.rmse if gain.held_out is None else gain.held_out
-            lines.append(
-                f"{gain.round:5d} {gain.loop:<10} {shown.mean():12.5g} {100 * gain.gain:7.2f} %  "
-                + " ".join(f"{value:10.4g}" for value in shown)
-            )
-        lines.append("errors on held-out logs [N·m or N]" if self.gains[0].held_out is not None else "errors in training")
-        return "\n".join([*lines, self.residual.summary()])
-
 
 def three_loop(
     model: DynamicModel,

@@ -161,14 +161,14 @@ def _count(data: Any) -> None:
     """Refuses a document whose aliases expand to too many values or refer to themselves."""
     known: dict[int, float] = {}
 
-    def weigh(item: Any) -> float:
-        if not isinstance(item, (dict, list, tuple, set)):
+    def weigh(entry: Any) -> float:
+        if not isinstance(entry, (dict, list, tuple, set)):
             return 1.0
-        if id(item) not in known:
-            known[id(item)] = math.inf  # stays infinite if the item contains itself
-            inside = [*item.keys(), *item.values()] if isinstance(item, dict) else list(item)
-            known[id(item)] = 1.0 + sum(map(weigh, inside))
-        return known[id(item)]
+        if id(entry) not in known:
+            known[id(entry)] = math.inf  # stays infinite if the entry contains itself
+            inside = [*entry.keys(), *entry.values()] if isinstance(entry, dict) else list(entry)
+            known[id(entry)] = 1.0 + sum(map(weigh, inside))
+        return known[id(entry)]
 
     if weigh(data) > sizes.MOST_VALUES:
         raise _Refused(f"more than {sizes.MOST_VALUES} values when its aliases are written out")

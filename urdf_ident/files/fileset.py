@@ -126,7 +126,7 @@ def _finish(folder: Path, last: str) -> None:
     waiting = folder / _COMPLETE
     if not waiting.is_dir():
         return
-    for path in sorted(_files_below(waiting), key=lambda item: (str(item) == last, str(item))):
+    for path in sorted(_files_below(waiting), key=lambda path: (str(path) == last, str(path))):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         read_write.on_step("move")
         place = folder / path

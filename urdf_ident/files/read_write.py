@@ -87,9 +87,9 @@ def note_input(path: str | Path, what: str, digest: str | None = None) -> None:
         about = os.stat(path)
         inputs.read[about.st_dev, about.st_ino] = Source(what, printable(str(path)), digest)
         if stat.S_ISDIR(about.st_mode):
-            for item in sorted(Path(path).iterdir()):
-                if not item.is_dir():
-                    note_input(item, what)
+            for inner in sorted(Path(path).iterdir()):
+                if not inner.is_dir():
+                    note_input(inner, what)
 
 
 def sources() -> tuple[Source, ...]:
@@ -230,14 +230,14 @@ def stamp(path: str | Path) -> tuple[int, ...]:
     Args:
         path: A file, or a folder with files; subfolders are ignored.
     """
-    found: list[int] = []
+    identity: list[int] = []
     with suppress(OSError, ValueError):
         about = os.stat(path)
-        for item in sorted(Path(path).iterdir()) if stat.S_ISDIR(about.st_mode) else ():
-            found += () if item.is_dir() else stamp(item)
-        if not found:
-            found = [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns]
-    return tuple(found)
+        for inner in sorted(Path(path).iterdir()) if stat.S_ISDIR(about.st_mode) else ():
+            identity += () if inner.is_dir() else stamp(inner)
+        if not identity:
+            identity = [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns]
+    return tuple(identity)
 
 
 def check_output(path: str | Path) -> Path:

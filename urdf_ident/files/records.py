@@ -17,14 +17,14 @@ T = TypeVar("T")
 def plain(value: Any) -> Any:
     """Converts nested data for JSON: records become dicts, arrays lists, inf and nan strings."""
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if is_dataclass(value):
-        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray):
         held = value.dtype.kind in "biu" or (value.dtype.kind == "f" and bool(np.isfinite(value).all()))
         return value.tolist() if held else plain(value.tolist())
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [plain(entry) for entry in value]
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, float) and not math.isfinite(value):
@@ -48,22 +48,22 @@ def record(kind: type[T], data: Mapping[str, Any]) -> T:
         KeyError: A field without a default is missing.
         TypeError, ValueError: A value is of another type.
     """
-    hints, found = get_type_hints(kind), dict[str, Any]()
-    for item in fields(kind):  # type: ignore[arg-type]
-        if item.name in data or item.default is item.default_factory is MISSING:
-            found[item.name] = _value(hints[item.name], data[item.name])
-    return kind(**found)
+    hints, values = get_type_hints(kind), dict[str, Any]()
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.name in data or field.default is field.default_factory is MISSING:
+            values[field.name] = _value(hints[field.name], data[field.name])
+    return kind(**values)
 
 
 def _value(hint: Any, value: Any) -> Any:
     """A value of an annotated type from its plain form."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is UnionType:
-        return None if value is None else _value(next(item for item in arguments if item is not NoneType), value)
+        return None if value is None else _value(next(kind for kind in arguments if kind is not NoneType), value)
     if origin is np.ndarray:
         return np.array(value, dtype=get_args(arguments[1])[0])
     if origin is tuple:
-        return tuple(_value(arguments[0], item) for item in value)
+        return tuple(_value(arguments[0], entry) for entry in value)
     if is_dataclass(hint):
         return record(hint, value)  # type: ignore[arg-type]
     return hint(value) if hint in (float, int) else value

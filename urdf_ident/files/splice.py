@@ -71,10 +71,10 @@ class Node:
         Raises:
             UrdfError: There is more than one.
         """
-        found = self.all(tag)
-        if len(found) > 1:
-            raise UrdfError(f"<{self.tag}> holds {len(found)} <{tag}> elements", where=where, remedy="keep one of them")
-        return found[0] if found else None
+        nodes = self.all(tag)
+        if len(nodes) > 1:
+            raise UrdfError(f"<{self.tag}> holds {len(nodes)} <{tag}> elements", where=where, remedy="keep one of them")
+        return nodes[0] if nodes else None
 
 
 def outline(text: str, where: str = "URDF") -> Node:
@@ -110,9 +110,9 @@ def _locate(source: bytes, tag: str, values: dict[str, str], children: tuple[Nod
     """Locates the attribute values of an opening tag that expat has found well-formed."""
     position = start + len(_OPENING.match(source, start)[0])  # type: ignore[index]
     attributes, separator = {}, b" "
-    while found := _ATTRIBUTE.match(source, position):
-        name, separator, position = found[2].decode("utf-8"), found[1], found.end()
-        attributes[name] = Attribute(values[name], found.start(3) + 1, found.end(3) - 1)
+    while match := _ATTRIBUTE.match(source, position):
+        name, separator, position = match[2].decode("utf-8"), match[1], match.end()
+        attributes[name] = Attribute(values[name], match.start(3) + 1, match.end(3) - 1)
     closing = _CLOSING.match(source, position)
     head_end = closing.end()  # type: ignore[union-attr]
     if closing[1]:  # type: ignore[index]
@@ -176,18 +176,18 @@ class Splicer:
             node: The element; ``<tag/>`` is opened.
             lines: (depth relative to the child's indentation, text with ``"`` as quotes) of each line.
         """
-        own = self._indent(node)
+        indent = self._indent(node)
         first = next((child for child in node.children if self._starts_line(child)), None)
-        inner = self._indent(first) if first is not None else own + self._unit
+        inner = self._indent(first) if first is not None else indent + self._unit
         block = "".join(f"{self._line_end}{inner}{self._unit * depth}{line}" for depth, line in lines)
         block = block.replace('"', self._quote)
         if node.end == node.head_end:  # <tag/>
             slash = self._source.rindex(b"/", node.start, node.head_end)
             spaces = len(self._source[:slash]) - len(self._source[:slash].rstrip())
-            self._cut(slash - spaces, node.end, f">{block}{self._line_end}{own}</{node.tag}>")
+            self._cut(slash - spaces, node.end, f">{block}{self._line_end}{indent}</{node.tag}>")
             return
         at = node.head_end + len(self._source[node.head_end : node.tail].rstrip())
-        last_line = "" if b"\n" in self._source[at : node.tail] else f"{self._line_end}{own}"
+        last_line = "" if b"\n" in self._source[at : node.tail] else f"{self._line_end}{indent}"
         self._cut(at, at, block + last_line)
 
     def prepend(self, node: Node, line: str) -> None:
@@ -242,9 +242,9 @@ class Splicer:
 
     def _find_unit(self, node: Node) -> str:
         """Indentation of one level, from the first element with a more deeply indented child."""
-        own = self._indent(node)
+        indent = self._indent(node)
         for child in node.children:
             inner = self._indent(child)
-            if self._starts_line(child) and inner.startswith(own) and len(inner) > len(own):
-                return inner[len(own) :]
+            if self._starts_line(child) and inner.startswith(indent) and len(inner) > len(indent):
+                return inner[len(indent) :]
         return next((unit for child in node.children if (unit := self._find_unit(child)) != "  "), "  ")

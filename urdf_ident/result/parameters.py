@@ -62,10 +62,10 @@ class Parameters:
 
     def __getitem__(self, key: int | str) -> ParameterRow:
         if isinstance(key, str):
-            found = next((row for row in self._rows if row.name == key), None)
-            if found is None:
-                raise KeyError(key)
-            return found
+            for row in self._rows:
+                if row.name == key:
+                    return row
+            raise KeyError(key)
         return self._rows[key]
 
     def to_frame(self) -> Any:
@@ -91,10 +91,10 @@ def parameters(ident: Record) -> Parameters:
     return Parameters(
         tuple(
             ParameterRow(
-                item.name,
-                item.symbol,
-                item.owner,
-                item.unit,
+                parameter.name,
+                parameter.symbol,
+                parameter.owner,
+                parameter.unit,
                 float(ident.theta[k]),
                 float(ident.prior.theta0[k]),
                 float(ident.prior.std[k]),
@@ -105,6 +105,6 @@ def parameters(ident: Record) -> Parameters:
                 verdict.level,
                 verdict.advice,
             )
-            for k, (item, verdict) in enumerate(zip(ident.model.parameters, ident.verdicts, strict=True))
+            for k, (parameter, verdict) in enumerate(zip(ident.model.parameters, ident.verdicts, strict=True))
         )
     )

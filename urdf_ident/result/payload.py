@@ -131,16 +131,16 @@ class PayloadResult(ReadOnly):
             "method": self.method,
             "logs": list(self.logs),
         }
-        for name, part in _PARTS.items():
-            low, high = self.interval[part].T
-            entry: dict[str, Any] = {"value": self.value[part], "std_error": self.std_error[part], "low": low, "high": high}
-            entry["verdict"], entry["advice"] = list(self.verdicts[part]), list(self.advice[part])
+        for name, rows in _PARTS.items():
+            low, high = self.interval[rows].T
+            entry: dict[str, Any] = {"value": self.value[rows], "std_error": self.std_error[rows], "low": low, "high": high}
+            entry["verdict"], entry["advice"] = list(self.verdicts[rows]), list(self.advice[rows])
             if name == "mass":
-                entry = {key: item[0] for key, item in entry.items()}
-            out[name] = {**entry, "unit": UNITS[part.start]}
+                entry = {key: values[0] for key, values in entry.items()}
+            out[name] = {**entry, "unit": UNITS[rows.start]}
             if name == "inertia":
                 ixx, ixy, ixz, _, iyy, iyz, _, _, izz = self.exported_inertia.ravel()
-                out[name].update(order=list(QUANTITIES[part]), about="centre of mass, along the link's axes")
+                out[name].update(order=list(QUANTITIES[rows]), about="centre of mass, along the link's axes")
                 out[name].update(exported=[ixx, ixy, ixz, iyy, iyz, izz], assumed=self.assumed)
         out["mass"]["error_from"] = dict(self.sources)
         out["friction"] = {name: {"change": v, "std_error": e} for name, (v, e) in self.friction.items()}
@@ -169,8 +169,8 @@ class PayloadResult(ReadOnly):
             value = f"{self.value[k]:>11.5g} ± {self.std_error[k]:<9.2g}" if known else f"{'not known':>11}   {'':<9}"
             known = "" if self.verdicts[k] == "identifiable" else f"  {self.verdicts[k]}"
             lines.append(f"  {name:<9}{value} {UNITS[k]:<6} [{low:.5g}, {high:.5g}]{known}")
-        parts = ", ".join(f"{name} {value:.2g}" for name, value in self.sources.items())
-        lines.append(f"  error of the mass from: {parts} kg; inertia about the centre of mass, axes of {self.link}")
+        sources = ", ".join(f"{name} {value:.2g}" for name, value in self.sources.items())
+        lines.append(f"  error of the mass from: {sources} kg; inertia about the centre of mass, axes of {self.link}")
         lines += [f"  {self.assumed}"] if self.assumed else []
         lines += [f"  to see more: {text}" for text in dict.fromkeys(text for text in self.advice if text)]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])

@@ -158,8 +158,8 @@ class Record(ReadOnly):
         Uses the parameters with the prior, as exported: if the data leave much undetermined, base parameters without the
         prior predict far worse (``cross_validation``). None if nothing could be held out.
         """
-        found = self.prediction.get("relative")
-        return None if found is None else np.asarray(found, dtype=float)
+        relative = self.prediction.get("relative")
+        return None if relative is None else np.asarray(relative, dtype=float)
 
     @property
     def cross_validated(self) -> float | None:

@@ -142,7 +142,7 @@ def _identifiable_lines(structure: Mapping[str, Any]) -> list[str]:
             f"{ranks['regressor']}: a joint has hardly any range, or angles are rounded"
         )
     inertial = structure["verdicts"][: structure["inertial"]]
-    by_motion = grouped((item["motion"], item["name"]) for item in inertial if item["motion"])
+    by_motion = grouped((verdict["motion"], verdict["name"]) for verdict in inertial if verdict["motion"])
     lines.append("  simplest motion for each inertial parameter (friction and rotor inertia: each joint slowly and fast):")
     for motion, names in by_motion.items():
         lines.append(f"    {motion}: {abbreviated(names, _LISTED)}")

@@ -94,9 +94,9 @@ class ValidationReport:
     def summary(self) -> str:
         """Verdict and relative error, remarks, and one line per log: the identified model beside the original URDF."""
         errors = ", ".join(f"{100 * entry['relative']:.1f} % on {entry['log']}" for entry in self.entries)
-        own = ", on training logs alone" if all(entry["trained_on"] for entry in self.entries) else ""
+        where = ", on training logs alone" if all(entry["trained_on"] for entry in self.entries) else ""
         joints = [judgement.message for judgement in self.verdict.judgements if judgement.id == Id.JOINT_ERROR]
-        lines = [f"{self.verdict.level.upper()}{own}: relative torque error {errors}", *joints, *self.remarks]
+        lines = [f"{self.verdict.level.upper()}{where}: relative torque error {errors}", *joints, *self.remarks]
         return "\n".join([*lines, *validation_table(self.entries, self.joints)])
 
     __str__ = summary

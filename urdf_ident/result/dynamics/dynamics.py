@@ -99,8 +99,8 @@ def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
         ShapeError: The arrays do not fit.
     """
     arrays = joint_arrays(ident, q=q, v=v, tau=tau)
-    found = np.zeros_like(np.atleast_2d(arrays[0]))
-    for a, position, velocity, torque in zip(found, *map(np.atleast_2d, arrays), strict=True):
+    accelerations = np.zeros_like(np.atleast_2d(arrays[0]))
+    for a, position, velocity, torque in zip(accelerations, *map(np.atleast_2d, arrays), strict=True):
         mass, missing = mass_matrix(ident, position), torque - ident.torque(position, velocity, a)
         scale = positive(max(float(np.abs(torque).max()), float(np.abs(torque - missing).max())))
         for _ in range(_STEPS):
@@ -121,7 +121,7 @@ def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
                 got=f"{np.abs(missing).max():.3g} N·m left after {_STEPS} steps",
                 remedy="load-dependent friction above 1 is no friction: identify again",
             )
-    return found.reshape(arrays[0].shape)
+    return accelerations.reshape(arrays[0].shape)
 
 
 def to_pinocchio(ident: Record) -> pin.Model:

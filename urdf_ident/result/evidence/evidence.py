@@ -317,7 +317,7 @@ def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array
         for start, law in laws:
             if not (law.bias or isinstance(law, Viscous)):
                 friction[start : start + len(law.symbols)] = theta[start : start + len(law.symbols)]
-    found: list[DeviatingPart] = []
+    deviating: list[DeviatingPart] = []
     for group, entries in statistics.of_group.items():
         layout = statistics.layout(group)
         first = len(layout.instruments)
@@ -333,8 +333,8 @@ def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array
             key = entry.log, blocks[entry.log].index(entry.block) * PARTS // len(blocks[entry.log])
             sums = squares[end - len(entry.factor) : end].sum(axis=0)
             parts[key] = parts.get(key, np.zeros(4)) + np.append(sums, entry.rows * entry.repeats)
-        found += _deviating(parts, group)
-    return tuple(found)
+        deviating += _deviating(parts, group)
+    return tuple(deviating)
 
 
 def _deviating(parts: Mapping[tuple[str, int], Array], group: str) -> Iterator[DeviatingPart]:
@@ -373,11 +373,11 @@ def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> C
     R, rho = factor[:, :-1], factor[:, -1]
     left, size, _ = np.linalg.svd(R[:, inertial:])
     free = left[:, int(np.sum(size > _DEPENDENT * size.max(initial=0.0))) :].T  # the part of the data without joint terms
-    own = free @ R[:, :inertial]
-    stated = own @ prior.theta0[:inertial]
+    bodies = free @ R[:, :inertial]
+    stated = bodies @ prior.theta0[:inertial]
     if stated @ stated <= weight:  # noise alone leaves the factor open by its own size or more
         return None
-    errors = own @ prior.deviations[:inertial, :inertial]
-    found = scaled_bodies(stated[:, None], errors, free @ rho, weight)
-    common = float(found.sizes[0])
-    return CommonScale(common, float(found.errors[0]) / common) if common > 0 else None
+    errors = bodies @ prior.deviations[:inertial, :inertial]
+    scaled = scaled_bodies(stated[:, None], errors, free @ rho, weight)
+    common = float(scaled.sizes[0])
+    return CommonScale(common, float(scaled.errors[0]) / common) if common > 0 else None

@@ -51,12 +51,11 @@ def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
     Args:
         theta: Parameters, shape (p,), or (p, k) for k models at once.
     """
-    parts = (model.effort_along(theta, segment) for segment in log.segments)
-    found, begin = np.empty((sum(map(len, log.segments)), model.n, *theta.shape[1:])), 0
-    for part in parts:
-        found[begin : begin + len(part)] = part
-        begin += len(part)
-    return found
+    efforts, begin = np.empty((sum(map(len, log.segments)), model.n, *theta.shape[1:])), 0
+    for segment in log.segments:
+        efforts[begin : begin + len(segment)] = model.effort_along(theta, segment)
+        begin += len(segment)
+    return efforts
 
 
 def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measured_only: bool = False) -> tuple[Array, Array]:
@@ -71,15 +70,15 @@ def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measur
         Measured torque and error, shape (N, n) each [N·m or N].
     """
     measured, errors = [], []
-    for part, model in zip(log.segments, np.split(predicted, _ends(log)), strict=True):
-        measured.append(lowpass(part.total, part.rate, cutoff))
-        errors.append(measured[-1] - model if measured_only else lowpass(part.total - model, part.rate, cutoff))
+    for segment, model in zip(log.segments, np.split(predicted, _ends(log)), strict=True):
+        measured.append(lowpass(segment.total, segment.rate, cutoff))
+        errors.append(measured[-1] - model if measured_only else lowpass(segment.total - model, segment.rate, cutoff))
     return np.vstack(measured), np.vstack(errors)
 
 
 def _ends(log: PreparedLog) -> IntArray:
     """Where the segments of a log end in an array of all of them, the last one excepted."""
-    return np.cumsum([len(part) for part in log.segments])[:-1]
+    return np.cumsum([len(segment) for segment in log.segments])[:-1]
 
 
 def score(
@@ -103,7 +102,7 @@ def score(
         measured_only: Filter the measured torque alone, as some published figures do.
     """
     tau, error = filtered_errors(log, predicted, cutoff, measured_only=measured_only)
-    moving = np.abs(np.vstack([part.v for part in log.segments])) > MOVING
+    moving = np.abs(np.vstack([segment.v for segment in log.segments])) > MOVING
     forces = np.zeros(len(joints), dtype=bool) if prismatic is None else prismatic
     scores, sizes = [], divisors([rms(column) for column in tau.T])
     for j, joint in enumerate(joints):
@@ -159,7 +158,7 @@ def validate_log(
     }
     if adaptation is not None:
         (added,) = replay([adaptation], [(log.segments, np.split(series["exported"], _ends(log)))])
-        adapted = compared(series["exported"] + np.vstack([next(part) for part in added]))
+        adapted = compared(series["exported"] + np.vstack([next(segment) for segment in added]))
         joints = [{"joint": joint["joint"], "rmse": joint["rmse"]} for joint in adapted.per_joint]
         entry["adapted"] = {"mean_rmse": adapted.mean_rmse, "per_joint": joints}
     return entry, log_trace(log, series, hertz)
@@ -187,11 +186,11 @@ def mean_error(entry: Mapping[str, Any], model: str = "", of: Mapping[str, Any] 
     if not mixed_units([entry]):
         return float(of[f"{model}mean_rmse"])
     errors: dict[str, float] = {}
-    efforts: dict[str, float] = {}
-    for joint, own in zip(entry["per_joint"], of["per_joint"], strict=True):
-        errors[joint["unit"]] = errors.get(joint["unit"], 0.0) + own[f"{model}rmse"]
-        efforts[joint["unit"]] = efforts.get(joint["unit"], 0.0) + joint["rms_torque"]
-    return sum(error / positive(efforts[unit]) for unit, error in errors.items()) / len(errors)
+    sizes: dict[str, float] = {}
+    for joint, error in zip(entry["per_joint"], of["per_joint"], strict=True):
+        errors[joint["unit"]] = errors.get(joint["unit"], 0.0) + error[f"{model}rmse"]
+        sizes[joint["unit"]] = sizes.get(joint["unit"], 0.0) + joint["rms_torque"]
+    return sum(error / positive(sizes[unit]) for unit, error in errors.items()) / len(errors)
 
 
 def mixed_units(entries: Iterable[Mapping[str, Any]]) -> bool:

@@ -109,15 +109,15 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
     """
     keys = ("exported", "urdf", "urdf_friction")
     times, kept, errors, begin = [], [], [], 0
-    for part in log.segments:
-        total = part.total
-        rows = slice(begin, begin + len(part))
+    for segment in log.segments:
+        total = segment.total
+        rows = slice(begin, begin + len(segment))
         begin = rows.stop
-        factor = max(1, int(part.rate / (4.0 * cutoff)))
-        four = [lowpass(x, part.rate, cutoff)[::factor] for x in (total, *(predicted[key][rows] for key in keys))]
-        times.append(part.time[::factor])
+        factor = max(1, int(segment.rate / (4.0 * cutoff)))
+        four = [lowpass(x, segment.rate, cutoff)[::factor] for x in (total, *(predicted[key][rows] for key in keys))]
+        times.append(segment.time[::factor])
         kept.append(np.stack(four))
-        errors.append((part.rate, (total[:_MOST_SAMPLES] - predicted["exported"][rows][:_MOST_SAMPLES])))
+        errors.append((segment.rate, (total[:_MOST_SAMPLES] - predicted["exported"][rows][:_MOST_SAMPLES])))
     time, series = np.concatenate(times), np.concatenate(kept, axis=1)
     shown = slice(0, POINTS)
     if series.shape[1] > POINTS:  # the section with the largest relative error
@@ -141,10 +141,10 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
         cutoff: Zero-phase low-pass of the torque [Hz].
     """
     bodies = theta - without_inertia(model, theta)
-    stride = max(1, sum(len(part) for log in logs for part in log.segments) // _COUNTED)
-    parts = [part for log in logs for part in log.segments]
-    found = each(partial(_friction_of, model, bodies, cutoff, stride), parts)
-    v, f = (np.vstack(x) for x in zip(*found, strict=True))
+    segments = [segment for log in logs for segment in log.segments]
+    stride = max(1, sum(map(len, segments)) // _COUNTED)
+    shown = each(partial(_friction_of, model, bodies, cutoff, stride), segments)
+    v, f = (np.vstack(x) for x in zip(*shown, strict=True))
     reach = np.maximum(np.abs(v).max(axis=0), 1e-9)
     edges = np.linspace(-reach, reach, BINS + 1, axis=1)
     count, mean = np.zeros((len(reach), BINS)), np.full((len(reach), BINS), np.nan)
@@ -156,10 +156,10 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
     return SpeedProfile(edges, count, mean)
 
 
-def _friction_of(model: DynamicModel, bodies: Array, cutoff: float, stride: int, part: Segment) -> tuple[Array, Array]:
+def _friction_of(model: DynamicModel, bodies: Array, cutoff: float, stride: int, segment: Segment) -> tuple[Array, Array]:
     """Velocity, and torque minus that of the bodies, of every ``stride``-th sample of a segment."""
-    torque = lowpass(part.total, part.rate, cutoff)[::stride]
-    thinned = part.thinned(stride)  # the torque of rigid bodies does not depend on the past
+    torque = lowpass(segment.total, segment.rate, cutoff)[::stride]
+    thinned = segment.thinned(stride)  # the torque of rigid bodies does not depend on the past
     return thinned.v, torque - model.torque_along(bodies, thinned)
 
 
@@ -212,7 +212,7 @@ def _spectrum(errors: Sequence[tuple[float, Array]]) -> tuple[Array, Array]:
     """Amplitude density of the error of the longest segment, in logarithmic bands."""
     from scipy.signal import welch
 
-    rate, error = max(errors, key=lambda item: len(item[1]))
+    rate, error = max(errors, key=lambda segment: len(segment[1]))
     length = min(len(error), 4096)
     if length < 8:
         return np.zeros(0), np.zeros((0, error.shape[1]))

@@ -95,7 +95,7 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
 
 def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
     """Describes logs on which adapting friction increases the torque error."""
-    found = []
+    remarks = []
     for score in validations:
         after = score.get("adapted")
         if after is None:
@@ -107,8 +107,8 @@ def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
         ]
         if worse or mean_error(score, of=after) > LOSS * mean_error(score):
             where = f" on {', '.join(worse)}" if worse else ""
-            found.append(f"{score['log']}: adaptation increases the error{where}; use the static model (ident.torque)")
-    return found
+            remarks.append(f"{score['log']}: adaptation increases the error{where}; use the static model (ident.torque)")
+    return remarks
 
 
 def selection_table(selection: Mapping[str, Any]) -> list[str]:

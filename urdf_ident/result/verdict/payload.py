@@ -43,7 +43,7 @@ def residual_ratios(ident: Record, fit: PayloadFit) -> dict[str, float]:
 
 def other_link(problem: PayloadProblem, fit: PayloadFit, estimate: Callable[[PayloadProblem], PayloadFit]) -> Judgement | None:
     """Judges whether a body on another link explains the residual that one on this link leaves; None if there is none."""
-    found = list[tuple[float, str, str, float]]()
+    better = list[tuple[float, str, str, float]]()
     for k, body in enumerate(problem.model.robot.bodies):
         if k == problem.body:
             continue
@@ -53,14 +53,14 @@ def other_link(problem: PayloadProblem, fit: PayloadFit, estimate: Callable[[Pay
             loudest = max(gains, key=lambda name: gains[name])
             if other.massive and gains[loudest] > _BETTER_LINK:
                 likelihood = float(np.log(list(gains.values())).sum())
-                found.append((likelihood, body.links[0].name, joint_of(loudest), gains[loudest]))
-    likelihood, link, joint, gain = max(found, default=(0.0, "", "", 0.0))
+                better.append((likelihood, body.links[0].name, joint_of(loudest), gains[loudest]))
+    likelihood, link, joint, gain = max(better, default=(0.0, "", "", 0.0))
     if likelihood <= 0:
         return None
-    better = f"explains these logs better: the residual of {joint} is {gain:.3g} times smaller"
+    words = f"explains these logs better: the residual of {joint} is {gain:.3g} times smaller"
     return Judgement(
         Id.PAYLOAD_ELSEWHERE,
-        f"a body on {link}, or on a link fixed to it, {better}",
+        f"a body on {link}, or on a link fixed to it, {words}",
     )
 
 
@@ -76,7 +76,7 @@ def payload_remarks(
     """
     notes = []
     if refit == "friction":
-        far = max(fit.changes.items(), key=lambda item: abs(item[1][0]) / positive(item[1][1]), default=None)
+        far = max(fit.changes.items(), key=lambda change: abs(change[1][0]) / positive(change[1][1]), default=None)
         words = "" if far is None else f", most {far[0]} by {far[1][0]:+.3g} ± {far[1][1]:.2g}"
         notes.append(f"friction of the loaded logs differs from that of the unloaded ones: estimated again{words}")
     if exact_gains:
