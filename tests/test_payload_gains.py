@@ -170,13 +170,16 @@ def test_a_payload_that_drowns_in_noise_gives_no_constants() -> None:
 
 def test_the_joint_whose_constant_does_not_settle_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that the payload does not load jumps about, and the others are no reason to look further."""
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
+    payload = Payload.create(robot, logs=["loaded"], **PAYLOAD)
     turns = iter(range(1000))
     monkeypatch.setattr(estimator, "_solved", lambda rows, gain: np.array([2.0, 3.0, 5.0 + next(turns) % 2]))
     with pytest.raises(
         EstimationError,
         match=r"torque constants of j3 do not converge, got 2, 3, \d; check drive.payload .* carry the payload off",
     ):
-        estimator._converged({}, np.ones(3), ["j1", "j2", "j3"])
+        gains_of(0, 0.0, model, payload, loaded_robot())
 
 
 def test_what_is_wrong_with_a_payload_is_said(tmp_path: Path) -> None:

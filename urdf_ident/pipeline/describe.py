@@ -12,7 +12,6 @@ import yaml
 from ..errors import LogError
 from ..judgements.catalogue import Id
 from ..logs.columns.columns import find_columns
-from ..logs.columns.layout import LogLayout
 from ..logs.formats.choice import open_table
 from ..logs.read import read_readable
 from ..logs.recognition.meaning import Recognised
@@ -110,23 +109,19 @@ def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescri
     """
     if "" not in dict(source.files):
         return None
+    layout = project.log
     with local_files(source.files) as near:
-        return _described(dict(near)[""], robot, project.log)
-
-
-def _described(path: str, robot: Robot, layout: LogLayout) -> LogDescription:
-    """Recognises a log in one file."""
-    table = open_table(path, robot, layout.topic, layout.joints)
-    try:
-        return recognise(table, robot, layout)
-    except LogError as error:
+        table = open_table(dict(near)[""], robot, layout.topic, layout.joints)
         try:
-            find_columns(table, robot, layout, ["position"])
-        except LogError:
-            raise error from None
-        if table.names is None:
-            raise
-        return LogDescription({}, {}, None, None, None, (f"only its header was read: {error.what}",))
+            return recognise(table, robot, layout)
+        except LogError as error:
+            try:
+                find_columns(table, robot, layout, ["position"])
+            except LogError:
+                raise error from None
+            if table.names is None:
+                raise
+            return LogDescription({}, {}, None, None, None, (f"only its header was read: {error.what}",))
 
 
 def project_text(found: LogDescription | None, project: Project, robot: Robot, urdf: Path, log: str) -> str:

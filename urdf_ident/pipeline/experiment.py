@@ -64,17 +64,7 @@ def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) 
 
 
 def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None) -> tuple[str, ...]:
-    """Returns notes on the truth: assumed rotors, and springs that are ignored without ``model.elastic``.
-
-    Args:
-        project: As for :func:`true_plant`.
-        robot: As for :func:`true_plant`.
-        truth: As for :func:`true_plant`.
-
-    Raises:
-        ModelError: The truth is another robot's.
-        MissingFileError: The truth cannot be read.
-    """
+    """Returns notes on the truth: assumed rotors, and springs that are ignored without ``model.elastic``."""
     if truth is None:
         return urdf_truth(robot).notes if project.model.elastic is None else ()
     if str(truth).endswith(".json"):

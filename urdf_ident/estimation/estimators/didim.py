@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...errors import EstimationError
-from ...logs.recording import Recording
-from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from .estimator import Estimated, EstimatorInput
 from .instrumental import with_simulated
@@ -29,7 +27,16 @@ def didim(problem: EstimatorInput) -> Estimated:
     """
     simulator, refit, params = problem.simulator("didim"), problem.refit(), problem.least_squares.params
     for turn in range(1, ROUNDS + 1):
-        clean = [_on_simulated_motion(log, motion) for log, motion in zip(problem.logs, simulator(params), strict=True)]
+        clean = []  # the logs with the simulated motion in place of the measured one, and the same torque
+        for log, motion in zip(problem.logs, simulator(params), strict=True):
+            pairs = [(segment, segment.simulated) for segment in with_simulated(log, motion).segments]
+            clean.append(
+                log.with_segments(
+                    replace(segment, q=simulated.q, v=simulated.v, a=simulated.a, simulated=None, before=None)
+                    for segment, simulated in pairs
+                    if simulated is not None
+                )
+            )
         statistics = build_statistics(problem.model, clean)
         fit = refit(statistics)
         if fit.distance(params) < CONVERGED:
@@ -41,20 +48,3 @@ def didim(problem: EstimatorInput) -> Estimated:
         got=f"{ROUNDS} simulations",
         remedy="check simulation.controller, or use method iv or wls",
     )
-
-
-def _on_simulated_motion(log: PreparedLog, clean: Recording) -> PreparedLog:
-    """Returns the log with a simulated motion in place of the measured one, and the same torque.
-
-    Args:
-        clean: The simulated motion, as for :func:`.instrumental.with_simulated`.
-
-    Raises:
-        EstimationError: The simulation has other joints, or does not cover the log.
-    """
-    segments = []
-    for segment in with_simulated(log, clean).segments:
-        simulated = segment.simulated
-        if simulated is not None:
-            segments.append(replace(segment, q=simulated.q, v=simulated.v, a=simulated.a, simulated=None, before=None))
-    return log.with_segments(segments)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 
 import numpy as np
 
-from ...linalg import Array, BoolArray, positive
+from ...linalg import Array, positive
 from ...model.dynamic_model import DynamicModel
 from ...model.row_groups import joint_of
 from ...parallel import each
-from ...samples import Segment, columns, fast_speed, moving, turns
+from ...samples import columns, fast_speed, moving, turns
 from ...signals.prepare import PreparedLog
 from ...statistics.fit import Fit
 from ...units import percent
@@ -67,23 +68,32 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     Raises:
         LogError: A log has no torque.
     """
-    made = [pair for own in each(partial(_residuals, model, fit), logs) for pair in own]
-    parts, apart = ([pair[k] for pair in made] for k in (0, 1))
+    residuals_of = [pair for of_log in each(partial(_residuals, model, fit), logs) for pair in of_log]
+    parts, apart = ([pair[k] for pair in residuals_of] for k in (0, 1))
     segments = [segment for log in logs for segment in log.segments]
-    torques = np.sqrt(sum(_squares(model, segment) for segment in segments) / sum(map(len, segments)))
-    steady, by_group = _between_reversals(model, segments), []
+    squares = sum(np.sum(model.row_targets(segment.measured, segment.external) ** 2, axis=0) for segment in segments)
+    torques = np.sqrt(squares / sum(map(len, segments)))
+    # samples at which no joint reverses within NEIGHBOURS: one that breaks loose shakes the others
+    steady = np.ones(sum(map(len, segments)), dtype=bool)
+    speeds = columns([segment.v for segment in segments])
+    moves = moving(np.array([fast_speed(speed) for speed in speeds]), model.robot.prismatic)
+    for speed in compress(columns([segment.v for segment in segments]), moves):
+        for before, after in turns(speed).T:
+            steady[max(0, before - NEIGHBOURS) : after + NEIGHBOURS + 1] = False
+    of_groups = []
     for group, residuals, away, torque in zip(model.groups, columns(parts), columns(apart), torques, strict=True):
-        swift = steady & _away_from_reversals(model, group.joint, segments)
+        # neither the joint nor a motor that drives it is near a reversal
+        drives = np.vstack([np.eye(model.n)[group.joint], model.drive.reduction[model.drive.reduction[:, group.joint] != 0]])
+        swift = steady
+        for drive in np.unique(drives, axis=0):  # one at a time, as arrays of many logs are large
+            rate = np.concatenate([segment.v @ drive for segment in segments])
+            np.abs(rate, out=rate)
+            swift = swift & (rate >= _SWIFT * fast_speed(rate))
         outlying = np.abs(away[swift]) > FAR * positive(max(float(robust_scale(residuals)), LEAST * torque))
         squares = residuals[swift] ** 2
         power = (squares * outlying).sum() / positive(squares.sum())
-        by_group.append(Outliers(group.name, float(outlying.mean()) if len(outlying) else 0.0, float(power)))
-    return max(by_group, key=lambda outliers: outliers.power)
-
-
-def _squares(model: DynamicModel, segment: Segment) -> Array:
-    """Sum of squared torques of each row group, shape (groups,)."""
-    return np.asarray(np.sum(model.row_targets(segment.measured, segment.external) ** 2, axis=0))
+        of_groups.append(Outliers(group.name, float(outlying.mean()) if len(outlying) else 0.0, float(power)))
+    return max(of_groups, key=lambda outliers: outliers.power)
 
 
 def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Array, Array]]:
@@ -91,25 +101,3 @@ def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Ar
     from scipy.ndimage import median_filter
 
     return [(own, own - median_filter(own, (NEIGHBOURS, 1), mode="nearest")) for own in sample_residuals(model, fit, log)]
-
-
-def _between_reversals(model: DynamicModel, segments: Sequence[Segment]) -> BoolArray:
-    """Samples at which no joint reverses within :data:`NEIGHBOURS`, shape (N,): a joint that breaks loose shakes the others."""
-    v = [segment.v for segment in segments]
-    moves = moving(np.array([fast_speed(speed) for speed in columns(v)]), model.robot.prismatic)
-    steady = np.ones(sum(map(len, segments)), dtype=bool)
-    for speed in (speed for speed, moved in zip(columns(v), moves, strict=True) if moved):
-        for before, after in turns(speed).T:
-            steady[max(0, before - NEIGHBOURS) : after + NEIGHBOURS + 1] = False
-    return steady
-
-
-def _away_from_reversals(model: DynamicModel, joint: int, segments: Sequence[Segment]) -> BoolArray:
-    """Samples at which neither a joint nor a motor that drives it is near a reversal, shape (N,)."""
-    drives = np.vstack([np.eye(model.n)[joint], model.drive.reduction[model.drive.reduction[:, joint] != 0]])
-    swift = np.array(True)
-    for drive in np.unique(drives, axis=0):  # one at a time, as arrays of many logs are large
-        rate = np.concatenate([segment.v @ drive for segment in segments])
-        np.abs(rate, out=rate)
-        swift = swift & (rate >= _SWIFT * fast_speed(rate))
-    return swift

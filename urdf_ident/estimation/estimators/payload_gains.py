@@ -83,7 +83,25 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
         )
     rows = _rows(model, logs, base, payload)
     whole = {g: triangle(*(part for (_, _, group), part in rows.items() if group == g)) for g in range(model.n)}
-    gain = _converged(whole, _started(whole), [joint_of(group.name) for group in model.groups])
+    # first least squares, with every joint's rows in units of its effort
+    scale = {g: 1.0 / positive(float(np.linalg.norm(part[:, -1]))) for g, part in whole.items()}
+    n, b = model.n, len(base)
+    wide = triangle(*(_wide(part, g, n) * scale[g] for g, part in whole.items()))
+    gain = scaled_lstsq(wide[:, [k for k in range(b + 1 + n) if k != b]], -wide[:, b], rcond=1e-12)[b:]
+    for _ in range(ROUNDS):
+        before, gain = gain, _solved(whole, gain)
+        moved = np.abs(gain / before - 1)
+        if moved.max() < CONVERGED:
+            break
+    else:
+        names = [joint_of(group.name) for group in model.groups]
+        restless = [name for name, change in zip(names, moved, strict=True) if change > 0.1 * moved.max()]
+        raise EstimationError(
+            f"the torque constants of {', '.join(restless)} do not converge",
+            got=", ".join(f"{g:.4g}" for g in gain),
+            remedy=CHECK_PAYLOAD
+            + "carry the payload off their axes, record more motion with and without it, or give drive.gain",
+        )
     units = sorted({(log, unit) for log, unit, _ in rows})
     moves = []
     for unit in units:
@@ -173,29 +191,6 @@ def _rows(
                         factors[log.name, int(k), g] = triangle(stacked) if len(stacked) > 4 * stacked.shape[1] else stacked
             done += row_filter.output_rows(len(segment))
     return factors
-
-
-def _started(rows: Mapping[int, Array]) -> Array:
-    """Initial gains by least squares, with every joint's rows in units of its effort."""
-    scale = {g: 1.0 / positive(float(np.linalg.norm(part[:, -1]))) for g, part in rows.items()}
-    n, b = len(rows), next(iter(rows.values())).shape[1] - 2
-    wide = triangle(*(_wide(part, g, n) * scale[g] for g, part in rows.items()))
-    return scaled_lstsq(wide[:, [k for k in range(b + 1 + n) if k != b]], -wide[:, b], rcond=1e-12)[b:]
-
-
-def _converged(rows: Mapping[int, Array], gain: Array, names: Sequence[str]) -> Array:
-    for _ in range(ROUNDS):
-        before = gain
-        gain = _solved(rows, before)
-        moved = np.abs(gain / before - 1)
-        if moved.max() < CONVERGED:
-            return gain
-    restless = [name for name, change in zip(names, moved, strict=True) if change > 0.1 * moved.max()]
-    raise EstimationError(
-        f"the torque constants of {', '.join(restless)} do not converge",
-        got=", ".join(f"{g:.4g}" for g in gain),
-        remedy=CHECK_PAYLOAD + "carry the payload off their axes, record more motion with and without it, or give drive.gain",
-    )
 
 
 def _solved(rows: Mapping[int, Array], gain: Array) -> Array:

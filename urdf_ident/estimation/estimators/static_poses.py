@@ -92,8 +92,11 @@ def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Stat
                 cut = int(EDGE * clock.rate)
                 part = slice(begin + cut, end - cut)
                 place = np.median(piece.q[part], axis=0)
-                before = _approach(smooth[last : begin + 1], place, before)
-                last = end
+                path, before, last = smooth[last : begin + 1], before.copy(), end
+                for j in range(robot.n):  # the direction of its last motion; unchanged if it has not moved
+                    far = np.flatnonzero(np.abs(path[:, j] - place[j]) > _APART)
+                    if len(far):
+                        before[j] = np.sign(place[j] - path[far[-1], j])
                 places.append(place)
                 torques.append(piece.tau[part].mean(axis=0))
                 directions.append(before)
@@ -105,16 +108,6 @@ def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Stat
             remedy="`design --family poses` plans them, or use the motion without --static",
         )
     return StaticPoses(robot.joints, np.array(places), np.array(torques), np.array(directions))
-
-
-def _approach(path: Array, place: Array, before: Array) -> Array:
-    """Direction of the last motion of each joint on the way to a pose; unchanged if it has not moved."""
-    out = before.copy()
-    for j in range(len(place)):
-        far = np.flatnonzero(np.abs(path[:, j] - place[j]) > _APART)
-        if len(far):
-            out[j] = np.sign(place[j] - path[far[-1], j])
-    return out
 
 
 def estimate_static(problem: PayloadProblem, poses: StaticPoses) -> PayloadFit:

@@ -168,7 +168,10 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: Mapping[s
         root = block_diagonal(_root(columns), np.atleast_2d(np.sqrt(torque)))
         before = params.copy()
         params[seen] = total_least_squares(kept, root)
-        sigma = _sigma(statistics, base, params, fit)
+        share, theta = sum(rows.values()) / max(fit.dof, 1.0), base.embedded(params)
+        for group, value in fit.sigma.items():
+            square = statistics.residual_squares(theta, group) / max(rows[group], 1) * share
+            sigma[group] = max(float(np.sqrt(square)), 1e-6 * value)
         if (np.abs(params - before)[seen] <= CONVERGED * fit.bse[seen]).all():
             X = kept[:, :-1]
             inside = np.linalg.solve(X.T @ X - columns, X.T @ X) if _positive(X.T @ X - columns) else np.eye(len(seen))
@@ -200,15 +203,6 @@ def total_least_squares_estimate(problem: EstimatorInput) -> Estimated:
         solved=statistics,
         transform=transform,
     )
-
-
-def _sigma(statistics: StatisticSet, base: BaseParameters, params: Array, fit: Fit) -> dict[str, float]:
-    theta, rows = base.embedded(params), statistics.rows
-    share = sum(rows.values()) / max(fit.dof, 1.0)
-    return {
-        group: max(float(np.sqrt(statistics.residual_squares(theta, group) / max(rows[group], 1) * share)), 1e-6 * value)
-        for group, value in fit.sigma.items()
-    }
 
 
 def _root(square: Array) -> Array:

@@ -13,6 +13,7 @@ the variance of the estimates to that for independent rows.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -118,6 +119,8 @@ def essential_parameters(
     Raises:
         EstimationError: Unknown rule, too few data for cross-validation, or none is essential by the rule relative_std.
     """
+    from scipy.special import fdtrc
+
     check_known("rule for essential parameters", rule, ("f-test", *LIMITS), EstimationError)
     bound = LIMITS.get(rule, 0.0) if limit is None else limit
     weights, rows, every = fit.row_weights or fit.weights, sum(statistics.rows.values()), np.flatnonzero(fit.seen)
@@ -143,7 +146,20 @@ def essential_parameters(
     full, reference = reduced(statistics, every), held_out_error(every)
     enlarged = np.ones(len(base))  # ratio of the fit's errors to those for independent rows
     enlarged[every] = np.where(full.std_error > 0, fit.bse[every] / positive(full.std_error), 1.0)
-    effective = rows / max(float(np.median(_inflation(fit, statistics, enlarged)[every] ** 2)), 1.0)
+    inflation = enlarged  # the same of the jackknife, if the fit's errors are for independent rows
+    if fit.covariance_kind.startswith("model-based"):
+        inflation = np.ones(len(base))
+        with suppress(EstimationError):
+            jackknife = with_covariance(fit, statistics, "jackknife").bse
+            inflation = np.where(fit.seen, jackknife / positive(fit.bse), 1.0)
+    effective = rows / max(float(np.median(inflation[every] ** 2)), 1.0)
+
+    def f_test(fewer: Solution) -> float:
+        """P value of the increase of the residual, with the effective number of rows."""
+        removed, free = max(full.rank - fewer.rank, 1), max(effective - full.rank, 1.0)
+        growth = (fewer.residual_squares - full.residual_squares) / positive(full.residual_squares)
+        return float(fdtrc(removed, free, max(growth, 0.0) * free / removed))
+
     solution, steps, models = full, [], [every]
     while len(models[-1]) > 1:
         kept = models[-1]
@@ -155,7 +171,7 @@ def essential_parameters(
         worst = int(np.argmax(relative))
         fewer = np.delete(kept, worst)
         solution = reduced(statistics, fewer)
-        p_value, held_out = _f_test(full, solution, effective), held_out_error(fewer) / positive(reference)
+        p_value, held_out = f_test(solution), held_out_error(fewer) / positive(reference)
         steps.append(Removal(base.labels[kept[worst]], float(relative[worst]), ratio, p_value, held_out))
         if rule == "f-test" and p_value < LEVEL:
             break
@@ -181,24 +197,3 @@ def essential_parameters(
     covariance[np.ix_(kept, kept)] = solution.covariance() * np.outer(enlarged[kept], enlarged[kept])
     fewest = replace(fit, params=params, covariance=covariance, method=f"{fit.method}, essential", condition=solution.condition)
     return EssentialFit(kept, fewest, tuple(steps), words)
-
-
-def _inflation(fit: Fit, statistics: StatisticSet, enlarged: Array) -> Array:
-    """Ratio of the standard errors to those for independent rows, of the jackknife if the fit's are for these."""
-    if not fit.covariance_kind.startswith("model-based"):
-        return enlarged
-    try:
-        jackknife = with_covariance(fit, statistics, "jackknife").bse
-    except EstimationError:
-        return np.ones(len(enlarged))
-    return np.asarray(np.where(fit.seen, jackknife / positive(fit.bse), 1.0))
-
-
-def _f_test(full: Solution, fewer: Solution, effective: float) -> float:
-    """P value of the increase of the residual, with the effective number of rows."""
-    from scipy.special import fdtrc
-
-    removed = max(full.rank - fewer.rank, 1)
-    free = max(effective - full.rank, 1.0)
-    growth = (fewer.residual_squares - full.residual_squares) / positive(full.residual_squares)
-    return float(fdtrc(removed, free, max(growth, 0.0) * free / removed))
