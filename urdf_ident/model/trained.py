@@ -88,7 +88,7 @@ def trained_ranges(model: DynamicModel, motion: Sequence[Segment]) -> dict[Slide
     for (axis, side), laws in sliders(model).items():
         share = model.drive.load_weights(axis, side)
         v = _rates(model, (axis, side), motion)
-        load = np.concatenate([part.tau @ share for part in motion if part.tau is not None] or [np.zeros(0)])
+        load = np.concatenate([segment.tau @ share for segment in motion if segment.tau is not None] or [np.zeros(0)])
         found[axis, side] = trained_range(v, load, [law for _, law in laws])
     return found
 
@@ -120,7 +120,7 @@ def with_limited_widths(model: DynamicModel, motion: Sequence[Segment]) -> Dynam
 def _rates(model: DynamicModel, slider: Slider, motion: Sequence[Segment]) -> Array:
     """Returns the velocity of a joint or motor along the data, shape (N,) [rad/s or m/s]."""
     row = model.drive.rate_weights(*slider)
-    return np.concatenate([part.v @ row for part in motion] or [np.zeros(0)])
+    return np.concatenate([segment.v @ row for segment in motion] or [np.zeros(0)])
 
 
 def _is_listed_by_user(model: DynamicModel, applied: AppliedTerm) -> bool:

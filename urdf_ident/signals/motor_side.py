@@ -74,7 +74,7 @@ def deflections(
     steps = [resolution(position) for position in recording.position.T]
     springs = []
     for joint, row in zip(recording.joints, drive.geared, strict=True):
-        apart = np.concatenate([(part.qm - part.q) @ row for part in segments if part.qm is not None])
+        apart = np.concatenate([(segment.qm - segment.q) @ row for segment in segments if segment.qm is not None])
         coarse = step if step is not None else float(max(*np.abs(row) * steps, resolution(motor @ row)))
         springs.append(Deflection(joint, float(np.std(apart)), coarse, least))
     return tuple(springs)
@@ -139,51 +139,28 @@ def check_gears(recording: Recording, drive: Drive) -> None:
     """
     motor = require_motor_positions(recording)
     for j, joint in enumerate(recording.joints):
+        row, ratio = drive.reduction[j], float(drive.reduction[j, j])
+        logged = motor @ row if drive.coupled[j] else motor[:, j] * ratio
+        good = np.isfinite(recording.position).all(axis=1) & np.isfinite(logged)
+        q, m = recording.position[good], logged[good]
+        moving = (row != 0) & (np.ptp(q, axis=0) > 1e-3)
+        q, m = q - q.mean(axis=0), m - m.mean()
+        seen = row.copy()  # travel of the motor per travel of each joint, all at once as far as the motion excites them
+        seen[moving] += np.linalg.lstsq(q[:, moving], m - q @ row, rcond=1e-3)[0]
+        if np.abs(seen - row).max() <= _RATIO_TOLERANCE * np.abs(row).max():
+            continue
+        turned = f"{seen[j]:.4g}"
+        what, got, expected = "the gear ratio does not fit the log", f"{turned} times as far as the joint", f"{ratio:.4g} times"
+        remedy = f"the log says {turned}: correct drive.reduction"
         if drive.coupled[j]:
-            _check_coupled(recording, motor @ drive.reduction[j], j, drive)
-            continue
-        q, m = recording.position[:, j], motor[:, j]
-        good = np.isfinite(q) & np.isfinite(m)
-        q, m = q[good] - q[good].mean(), m[good] - m[good].mean()
-        if np.ptp(q) < 1e-3 and np.ptp(m) < 1e-3:
-            continue
-        slope = float(q @ m) / positive(float(q @ q))
-        ratio = float(drive.reduction[j, j])
-        turned = slope * ratio  # logged motor travel per joint travel
-        if abs(slope - 1.0) <= _RATIO_TOLERANCE:
-            continue
-        if abs(turned * ratio - 1.0) <= _RATIO_TOLERANCE:
+            what = "the gear ratios do not fit the log"
+            got, expected = (f"[{', '.join(f'{value:.4g}' for value in ratios)}] times the joints" for ratios in (seen, row))
+            remedy = "correct this row of drive.reduction; are motor and link positions swapped?"
+        elif abs(seen[j] * ratio - 1.0) <= _RATIO_TOLERANCE:
             what, remedy = "motor and link positions are swapped", "exchange their columns"
         elif ratio == 1.0:
-            what, remedy = "the gear ratio is missing", f"give drive.reduction: about {turned:.4g} for this joint"
-        else:
-            what, remedy = "the gear ratio does not fit the log", f"the log says {turned:.4g}: correct drive.reduction"
-        raise LogError(
-            what,
-            where=_where(recording, joint),
-            got=f"a motor that turns {turned:.4g} times as far as the joint",
-            expected=f"{ratio:.4g} times",
-            remedy=remedy,
-        )
-
-
-def _check_coupled(recording: Recording, motor: Array, j: int, drive: Drive) -> None:
-    """The same check for a motor that drives several joints: all its ratios at once, as far as the motion excites them."""
-    row = drive.reduction[j]
-    good = np.isfinite(recording.position).all(axis=1) & np.isfinite(motor)
-    q, m = recording.position[good], motor[good]
-    moving = (row != 0) & (np.ptp(q, axis=0) > 1e-3)
-    q, m = q - q.mean(axis=0), m - m.mean()
-    seen = row.copy()
-    seen[moving] += np.linalg.lstsq(q[:, moving], m - q @ row, rcond=1e-3)[0]
-    if np.abs(seen - row).max() > _RATIO_TOLERANCE * np.abs(row).max():
-        raise LogError(
-            "the gear ratios do not fit the log",
-            where=_where(recording, recording.joints[j]),
-            got=f"a motor that turns as [{', '.join(f'{value:.4g}' for value in seen)}] times the joints",
-            expected=f"[{', '.join(f'{value:.4g}' for value in row)}]",
-            remedy="correct this row of drive.reduction; are motor and link positions swapped?",
-        )
+            what, remedy = "the gear ratio is missing", f"give drive.reduction: about {turned} for this joint"
+        raise LogError(what, where=_where(recording, joint), got=f"a motor that turns {got}", expected=expected, remedy=remedy)
 
 
 def check_springs(recording: Recording, segments: Sequence[Segment], springs: Sequence[Deflection], drive: Drive) -> None:
@@ -202,12 +179,12 @@ def check_springs(recording: Recording, segments: Sequence[Segment], springs: Se
         if not deflection.seen:
             continue
         rows = []
-        for part in segments:
-            if part.qm is None or part.vm is None or part.am is None or part.tau is None:
+        for segment in segments:
+            if segment.qm is None or segment.vm is None or segment.am is None or segment.tau is None:
                 continue
-            speed = part.vm @ to_motor
-            own = (part.am @ to_motor, speed, np.tanh(speed / 0.02), np.ones(len(part)))
-            rows.append(np.column_stack([*own, (part.qm - part.q) @ to_motor, part.tau @ to_torque]))
+            speed = segment.vm @ to_motor
+            of_motor = (segment.am @ to_motor, speed, np.tanh(speed / 0.02), np.ones(len(segment)))
+            rows.append(np.column_stack([*of_motor, (segment.qm - segment.q) @ to_motor, segment.tau @ to_torque]))
         stacked: Array = np.vstack(rows)
         R = np.asarray(np.linalg.qr(unit_columns(stacked), mode="r"))
         spring, torque = R[4:, 4], R[4:, 5]

@@ -38,9 +38,12 @@ def hold_resting_joints(segments: list[Segment], robot: Robot, config: SignalCon
         return segments
     return [
         replace(
-            part, q=np.where(still, part.q.mean(axis=0), part.q), v=np.where(still, 0.0, part.v), a=np.where(still, 0.0, part.a)
+            segment,
+            q=np.where(still, segment.q.mean(axis=0), segment.q),
+            v=np.where(still, 0.0, segment.v),
+            a=np.where(still, 0.0, segment.a),
         )
-        for part in segments
+        for segment in segments
     ]
 
 

@@ -69,11 +69,11 @@ def hidden_delays(joints: Sequence[str], logs: Sequence[Seen]) -> HiddenDelays:
     out = dict.fromkeys(joints, 0.0)
     for positions, segments, _ in logs:
         for j, joint in enumerate(joints):
-            turning = [np.abs(part.a[:-1, j][part.v[:-1, j] * part.v[1:, j] < 0]) for part in segments]
+            turning = [np.abs(segment.a[:-1, j][segment.v[:-1, j] * segment.v[1:, j] < 0]) for segment in segments]
             acceleration = np.concatenate([np.empty(0), *turning])
             if len(acceleration) and (usual := float(np.median(acceleration))) > 0:
                 out[joint] = max(out[joint], float(np.sqrt(2 * count_of(positions[:, j]) / usual)))
-    half_a_sample = max((0.5 / part.rate for _, segments, _ in logs for part in segments), default=0.0)
+    half_a_sample = max((0.5 / segment.rate for _, segments, _ in logs for segment in segments), default=0.0)
     return HiddenDelays(out, half_a_sample, min((cutoff for _, _, cutoff in logs), default=np.inf))
 
 

@@ -38,7 +38,7 @@ def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Itera
     """
     if log.averaged is not None or log.velocity_source == "logged":
         return  # harmonics take the place of the low-pass, or accelerations do not come from positions
-    q, v, a, tau = (np.vstack([getattr(part, name) for part in log.segments]) for name in ("q", "v", "a", "tau"))
+    q, v, a, tau = (np.vstack([getattr(segment, name) for segment in log.segments]) for name in ("q", "v", "a", "tau"))
     moves = moving(np.array([fast_speed(x) for x in v.T]), robot.prismatic)
     steps = np.where(moves, counts_of(recording.position), 0.0)
     power = float(np.median(np.diff(recording.time))) / 6.0 * (2 * np.pi) ** 4 * log.cutoff**5 / 5.0
