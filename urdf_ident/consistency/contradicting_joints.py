@@ -15,11 +15,10 @@ from ..model.dynamic_model import DynamicModel
 from ..model.inertia import margins
 from ..model.prior import Prior
 from ..model.terms import AppliedTerm
-from ..statistics.entries import placed
 from ..statistics.fit import Fit, fit_base, usual_weight
 from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
-from .first_fit import completed_prior
+from .first_fit import completed_prior, group_rows
 from .lmi import LmiProblem
 
 #: Level of significance at which any joint of a robot is set apart.
@@ -79,7 +78,7 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
     complete, weight, bodies = completed_prior(model, prior, statistics, fit), usual_weight(statistics, fit), model.n_inertial
     errors = _held_out_squares(model, split, fit, complete, weight)
     before = errors([])
-    every = _rows(statistics, fit)
+    every = group_rows(statistics, fit)
     held = np.sqrt(weight) * np.column_stack([complete.root, complete.root @ complete.theta0])
 
     def unconstrained(apart: Collection[int]) -> tuple[float, bool]:
@@ -117,7 +116,7 @@ def _held_out_squares(
         weight: Its weight.
     """
     problem, bodies = LmiProblem(prior, model.parameters), model.n_inertial
-    folds = [(_rows(split.left_out(fold), fit), _rows(split.only([fold]), fit)) for fold in split.logs]
+    folds = [(group_rows(split.left_out(fold), fit), group_rows(split.only([fold]), fit)) for fold in split.logs]
 
     def errors(apart: Collection[int]) -> Array:
         train = [triangle(*_without_bodies(rows, apart, bodies)) for rows, _ in folds]
@@ -126,15 +125,6 @@ def _held_out_squares(
         return np.array([np.sum((R[:, :-1] @ x - R[:, -1]) ** 2) for R, x in zip(tests, estimates, strict=True)])
 
     return errors
-
-
-def _rows(statistics: StatisticSet, fit: Fit) -> list[Array]:
-    """Weighted factor ``[R | rho]`` of each joint's rows in the columns of theta, shape (≤ p + 1, p + 1) each."""
-    factors = []
-    for layout in statistics.layouts:
-        R = statistics.factor(layout.group)[:, len(layout.instruments) : layout.width]
-        factors.append(fit.weights[layout.group] * placed(R, np.append(layout.columns, statistics.p), statistics.p + 1))
-    return factors
 
 
 def _without_bodies(rows: list[Array], apart: Collection[int], bodies: int) -> list[Array]:

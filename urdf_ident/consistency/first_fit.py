@@ -12,14 +12,14 @@ never reverses shows only the sum of bias and Coulomb friction, which is then at
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ..friction import bias_symbols
 from ..grouping import grouped
-from ..linalg import Array, BoolArray, IntArray, block_diagonal, lstsq, orthogonal_part, positive, rms
+from ..linalg import Array, BoolArray, block_diagonal, lstsq, orthogonal_part, positive, rms
 from ..model.common_factor import scaled_bodies
 from ..model.dynamic_model import DynamicModel
 from ..model.parameters import Parameter
@@ -169,15 +169,21 @@ def first_fit(
     terms, others = [model.parameters[k] for k in chosen], np.array(fixed, dtype=float)
     others[chosen] = 0.0
     m, factor = 0 if prior is None else model.n_inertial, usual_weight(statistics, fit)
-    rows = _rows(statistics, np.concatenate([np.arange(m), chosen]), others, fit.weights)
-    lengths = np.array([np.linalg.norm(block[:, m:], axis=0) for block in rows.blocks])
+    groups, factors = [layout.group for layout in statistics.layouts], group_rows(statistics, fit)
+    weights, counts = (np.array([float(each[group]) for group in groups]) for each in (fit.weights, statistics.rows))
+    efforts = weights * np.sqrt([statistics.effort_squares(group) for group in groups])  # norms of the weighted torques
+    unknown = [F[:, np.concatenate([np.arange(m), chosen])] for F in factors]
+    rights = [F[:, -1] - F[:, :-1] @ others for F in factors]
+    lengths = np.array([np.linalg.norm(block[:, m:], axis=0) for block in unknown])
     acts, length = lengths > 0, np.linalg.norm(lengths, axis=0)
     # as long as in that many rows of ordinary motion, at least
-    least = ordinary_columns(model)[chosen] * np.sqrt((np.square(rows.weights) * rows.counts) @ acts)
+    least = ordinary_columns(model)[chosen] * np.sqrt((np.square(weights) * counts) @ acts)
     biased = np.array([term.symbol in bias_symbols() for term in terms], dtype=bool)
-    torque = np.sqrt(np.sum(acts * np.where(biased, rows.efforts[:, None], _body_residuals(rows, prior, factor)) ** 2, axis=0))
-    torque *= _shares(terms, np.vstack(rows.blocks), biased, unsupported)
-    unweighted = np.linalg.norm(lengths / rows.weights[:, None], axis=0)
+    torque = np.sqrt(
+        np.sum(acts * np.where(biased, efforts[:, None], _body_residuals(unknown, rights, efforts, prior, factor)) ** 2, axis=0)
+    )
+    torque *= _shares(terms, np.vstack(unknown), biased, unsupported)
+    unweighted = np.linalg.norm(lengths / weights[:, None], axis=0)
     alike = grouped(((term.symbol, term.unit), norm) for term, norm in zip(terms, unweighted.tolist(), strict=True))
     excited = unweighted / positive([max(alike[term.symbol, term.unit]) for term in terms])
     seen = length > 0
@@ -199,11 +205,11 @@ def first_fit(
         signs = np.vstack([np.eye(len(chosen))[[term.nonnegative for term in terms]], physics.rows[inside][:, chosen]])
         signs = np.hstack([np.zeros((len(signs), m)), signs[:, usable]])
         doubted = np.append(np.zeros(m, dtype=bool), (rotors & (length > _SHOWN * least))[usable])
-        blocks = [block[:, np.append(np.ones(m, dtype=bool), usable)] for block in rows.blocks]
+        blocks = [block[:, np.append(np.ones(m, dtype=bool), usable)] for block in unknown]
 
         def solved(kept: BoolArray, noise: Array) -> tuple[Array, float]:
             A = np.vstack([*(block[:, kept] / s for block, s in zip(blocks, noise, strict=True)), prior_rows[:, kept]])
-            b = np.concatenate([*(right / s for right, s in zip(rows.rights, noise, strict=True)), np.zeros(len(prior_rows))])
+            b = np.concatenate([*(right / s for right, s in zip(rights, noise, strict=True)), np.zeros(len(prior_rows))])
             x = np.zeros(len(kept))
             x[kept] = constrained_least_squares(A, b, signs[:, kept])
             return x, float(np.sum((A @ x[kept] - b) ** 2))
@@ -211,10 +217,10 @@ def first_fit(
         every = np.ones(len(doubted), dtype=bool)
         x, _ = solved(every, np.ones(len(blocks)))
         # the groups are weighted by their own residual noise
-        residual = [np.linalg.norm(right - block @ x) for right, block in zip(rows.rights, blocks, strict=True)]
-        noise = np.maximum(residual, _BEST * rows.efforts)
-        idle = noise <= SIGMA_FLOOR * rows.efforts.max()  # joints without effort
-        noise = np.where(idle, 1.0, noise / np.sqrt(np.maximum(rows.counts, 1.0)))
+        residual = [np.linalg.norm(right - block @ x) for right, block in zip(rights, blocks, strict=True)]
+        noise = np.maximum(residual, _BEST * efforts)
+        idle = noise <= SIGMA_FLOOR * efforts.max()  # joints without effort
+        noise = np.where(idle, 1.0, noise / np.sqrt(np.maximum(counts, 1.0)))
         x, squares = solved(every, noise)
         if doubted.any():
             without, more = solved(~doubted, noise)
@@ -223,52 +229,30 @@ def first_fit(
     return values, np.where(springs, np.inf, size)
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Weighted rows of all row groups, for bodies and joint terms.
-
-    Attributes:
-        blocks, rights: Per group, factor and right-hand side, shapes (rows, bodies + k) and (rows,).
-        efforts, weights, counts: Per group, norm of the weighted torque, weight, and number of rows, shapes (g,).
-    """
-
-    blocks: list[Array]
-    rights: list[Array]
-    efforts: Array
-    weights: Array
-    counts: Array
+def group_rows(statistics: StatisticSet, fit: Fit) -> list[Array]:
+    """Weighted factor ``[R | rho]`` of each row group in the columns of theta, shape (≤ p + 1, p + 1) each."""
+    factors = []
+    for layout in statistics.layouts:
+        R = statistics.factor(layout.group)[:, len(layout.instruments) : layout.width]
+        factors.append(fit.weights[layout.group] * placed(R, np.append(layout.columns, statistics.p), statistics.p + 1))
+    return factors
 
 
-def _rows(statistics: StatisticSet, chosen: IntArray, others: Array, weights: Mapping[str, float]) -> _Rows:
-    """Rows for the chosen columns; the torque of the other parameters is subtracted."""
-    place = np.full(statistics.p, -1)
-    place[chosen] = np.arange(len(chosen))
-    rows = _Rows([], [], *np.zeros((3, len(statistics.layouts))))
-    for g, layout in enumerate(statistics.layouts):
-        weight, width = weights[layout.group], len(layout.columns)
-        R = statistics.factor(layout.group)[:, len(layout.instruments) :]
-        rows.blocks.append(weight * placed(R[:, :width], place[layout.columns], len(chosen)))
-        rows.rights.append(weight * (R[:, width] - R[:, :width] @ others[layout.columns]))
-        rows.efforts[g] = weight * np.sqrt(statistics.effort_squares(layout.group))
-        rows.weights[g], rows.counts[g] = weight, statistics.rows[layout.group]
-    return rows
-
-
-def _body_residuals(rows: _Rows, prior: Prior | None, factor: float) -> Array:
+def _body_residuals(blocks: list[Array], rights: list[Array], efforts: Array, prior: Prior | None, factor: float) -> Array:
     """Norm of the bodies' torque residual in each row group, for each joint term, shape (g, k).
 
     The lower value is the residual of bodies near the URDF's, divided by the fraction of the column that they cannot explain.
     """
     # excludes the weight an axis carries
-    most = np.minimum([np.linalg.norm(right) for right in rows.rights], rows.efforts)[:, None]
+    most = np.minimum([np.linalg.norm(right) for right in rights], efforts)[:, None]
     if prior is None:
-        return np.repeat(most, rows.blocks[0].shape[1], axis=1)
-    m, every = len(prior.theta0), np.hstack([np.vstack(rows.blocks), np.concatenate(rows.rights)[:, None]])
+        return np.repeat(most, blocks[0].shape[1], axis=1)
+    m, every = len(prior.theta0), np.hstack([np.vstack(blocks), np.concatenate(rights)[:, None]])
     held = np.vstack([every[:, :m], np.sqrt(factor) * prior.root])
     by_bodies = lstsq(held, np.vstack([every[:, m:], np.zeros((m, every.shape[1] - m))]), rcond=None)[0]
-    residual = np.split(every[:, m:] - every[:, :m] @ by_bodies, np.cumsum([len(block) for block in rows.blocks])[:-1])
+    residual = np.split(every[:, m:] - every[:, :m] @ by_bodies, np.cumsum([len(block) for block in blocks])[:-1])
     beyond = np.array([np.linalg.norm(block, axis=0) for block in residual])
-    whole = np.array([np.linalg.norm(block[:, m:], axis=0) for block in rows.blocks])
+    whole = np.array([np.linalg.norm(block[:, m:], axis=0) for block in blocks])
     least = beyond[:, -1:] * whole / np.maximum(beyond[:, :-1], positive(1e-9 * whole))
     return np.asarray(np.sqrt(most * np.minimum(most, least)))
 
