@@ -11,7 +11,7 @@ from logs import fourier
 from test_selection import with_torque
 
 from urdf_ident.consistency.first_fit import (
-    UNSUPPORTED,
+    SEPARABLE_BIAS,
     chi_bar_square_tail,
     completed_prior,
     matter_acceleration,
@@ -144,15 +144,25 @@ def test_the_weight_that_an_axis_carries_is_no_measure_of_its_drive() -> None:
     logs = prepare_logs([log], robot, model.drive, SignalConfig())
     statistics = build_statistics(model, logs)
     fit = fit_base(statistics, model.base())
-    asked, unsupported = (
-        completed_prior(model, inertial_prior(robot), statistics, fit, joints) for joints in ((), ("j1", "j2"))
-    )
+    asked = completed_prior(model, inertial_prior(robot), statistics, fit)
     spread = dict(zip(model.names, asked.std * ordinary_columns(model), strict=True))  # [N]
     assert 0 < spread["Ia_j1"] < 2.0
     assert 0 < spread["Fc_j1"] < 2.0
-    smaller = dict(zip(model.names, unsupported.std / asked.std, strict=True))
-    assert smaller["offset_j2"] == pytest.approx(UNSUPPORTED)
-    assert smaller["offset_j1"] == smaller["offset_j3"] == 1.0  # no data can ask for what looks like the weight
+
+
+@pytest.mark.parametrize(("bias", "expected"), [(0.0, (0.0, 0.1)), (0.1, (0.4, 1.0))])
+def test_biases_are_expected_as_large_as_those_of_the_joints_together(bias: float, expected: tuple[float, float]) -> None:
+    """Of a tenth of the torque at two joints: it is expected at the third as well; of none, at none."""
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    (log,) = with_torque(robot, [fourier(3, 12.0, 100.0, 1)], TRUTH, 0.03)
+    torque = np.array(log.effort)
+    log = replace(log, effort=torque + bias * torque.std(axis=0) * [0.0, 1.0, -1.0])
+    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
+    statistics = build_statistics(model, prepare_logs([log], robot, model.drive, SignalConfig()))
+    prior = completed_prior(model, inertial_prior(robot), statistics, fit_base(statistics, model.base()))
+    offset = model.names.index("offset_j1")
+    least, most = expected
+    assert least <= prior.std[offset] / (0.3 * SEPARABLE_BIAS * torque[:, 0].std()) <= most
 
 
 def test_a_rotor_does_not_make_up_for_a_missing_tool_where_joints_hardly_turn_back() -> None:

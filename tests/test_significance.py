@@ -11,7 +11,7 @@ from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 from urdf_ident.estimation.friction_selection.selection import Selected, Trial
-from urdf_ident.estimation.friction_selection.significance import supplements, unsupported, without_chance
+from urdf_ident.estimation.friction_selection.significance import supplements, without_chance
 from urdf_ident.friction import friction_term
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
@@ -107,11 +107,6 @@ def test_a_law_that_the_data_do_not_identify_is_omitted() -> None:
     seen = np.array(blind.seen)
     seen[row] = False
     assert laws(without_chance(found, replace(blind, seen=seen), SIMPLE))[0] == ["coulomb", "viscous"]
-
-
-def test_a_bias_that_the_fit_shows_is_supported() -> None:
-    found = replace(selected(("viscous", "coulomb", "offset"), ("viscous", "coulomb", "offset")), unsupported=ROBOT.joints)
-    assert unsupported(found, fit(found, {(0, "offset"): 0.99 * NEEDED, (1, "offset"): -1.01 * NEEDED})) == ROBOT.joints[:1]
 
 
 def test_laws_beside_viscous_and_coulomb_friction_are_supplements() -> None:

@@ -15,16 +15,13 @@ from .linalg import Array, BoolArray, IntArray
 SHORTEST, SHORT = 1.0, 5.0
 #: Motion below this fraction of a joint's fast speed (:func:`fast_speed`) is slow.
 SLOW = 0.05
-#: Reversals (median over joints, repetitions of a motion counted once) needed to discriminate friction laws: without
-#: reversals a bias and Coulomb friction are collinear, and a law that is large only at speeds outside the data could
-#: replace both.
+#: Reversals (median over joints, repetitions of a motion counted once) needed to tell faults from friction: without
+#: reversals a bias and Coulomb friction are collinear.
 FEWEST_REVERSALS = 2
 #: Reversals needed to separate a delay from friction: with fewer, good logs of 3 to 5 s show a delay by chance.
 TESTING_REVERSALS = 4
 #: Reversals are at the same pose if no joint's position differs by more than this fraction of its range.
 SAME_POSE = 0.05
-#: A joint with this many reversals determines its own friction laws, however few reversals the other joints have.
-MANY_REVERSALS = 5
 #: Reversals needed by a friction law with parameters for each direction: two into each direction, so that the speeds of either
 #: are passed twice.
 REVERSALS_FOR_BOTH_DIRECTIONS = 4

@@ -6,13 +6,14 @@ the data but not elsewhere. Each parameter is therefore expected to contribute n
 URDF's bodies is too large, because it contains their errors; that of bodies fitted near the URDF is too small, because they
 absorb friction and rotor torque in a short motion: the geometric mean of the two is used. A bias (amplifier offset) is
 expected to be a small part of the torque, and a smaller one where the data cannot separate it from friction: a joint that
-never reverses shows only the sum of bias and Coulomb friction, which is then attributed to friction.
+never reverses shows only the sum of bias and Coulomb friction, which is then attributed to friction. How small, the biases of
+all joints show together: in a few seconds of motion that of one joint is hardly told from weight.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -39,8 +40,8 @@ from .friction import friction_constraints, loads
 _LEAST_NORM = 0.3
 #: Expected bias as a fraction of the torque: where it is collinear with friction, and where it is separable.
 BIAS, SEPARABLE_BIAS = 0.03, 0.1
-#: Factor on that where held-out data do not support a bias.
-UNSUPPORTED = 0.3
+#: Factors on that, the same for the biases of all joints, of which the data choose one.
+_SCALES = np.geomspace(0.01, 1.0, 25)
 #: A column is collinear with others that leave at most this fraction of its square: a bias with bodies and rotors, bodies with
 #: friction, rotors and biases.
 _SAME = 1e-12
@@ -65,7 +66,6 @@ def completed_prior(
     prior: Prior,
     statistics: StatisticSet,
     fit: Fit,
-    unsupported: Collection[str] = (),
     reversals: float = np.inf,
     searched: Sequence[int] = (),
 ) -> Prior:
@@ -81,15 +81,12 @@ def completed_prior(
     1973): laws that the data determine hardly change, and others are reduced by half or more.
 
     Args:
-        unsupported: Joints for which held-out data do not support a bias.
         reversals: Mean number of velocity reversals of the moving joints.
         searched: Indices into theta of the parameters of such laws.
     """
     n, p, prior = len(prior.theta0), len(model.parameters), _weighed(prior, statistics, fit)
     fixed = np.concatenate([prior.theta0, np.zeros(p - n)])
-    values, size = first_fit(
-        model, statistics, fit, range(n, p), fixed, prior=prior, unsupported=unsupported, reversals=reversals
-    )
+    values, size = first_fit(model, statistics, fit, range(n, p), fixed, prior=prior, reversals=reversals)
     std, chosen = SPREAD * size, np.asarray(searched, dtype=np.intp) - n
     values[chosen], std[chosen] = 0.0 * values[chosen], np.abs(values[chosen])  # parameters without data stay NaN
     return with_joint_terms(prior, model.parameters, values, std=std)
@@ -145,7 +142,6 @@ def first_fit(
     fixed: Array,
     *,
     prior: Prior | None = None,
-    unsupported: Collection[str] = (),
     reversals: float = np.inf,
 ) -> tuple[Array, Array]:
     """Estimates joint terms with the bodies fixed, or estimated with their prior.
@@ -157,7 +153,6 @@ def first_fit(
         columns: Indices into theta of the joint terms to estimate, length k.
         fixed: Values of all parameters, shape (p,); those of ``columns`` are ignored.
         prior: Prior of the inertial parameters, which are then estimated too. None: they are fixed.
-        unsupported: Joints for which held-out data do not support a bias: a smaller one is expected.
         reversals: Mean number of velocity reversals of the moving joints.
 
     Returns:
@@ -182,7 +177,7 @@ def first_fit(
     torque = np.sqrt(
         np.sum(acts * np.where(biased, efforts[:, None], _body_residuals(unknown, rights, efforts, prior, factor)) ** 2, axis=0)
     )
-    torque *= _shares(terms, np.vstack(unknown), biased, unsupported)
+    torque *= _shares(terms, np.vstack(unknown), biased)
     unweighted = np.linalg.norm(lengths / weights[:, None], axis=0)
     alike = grouped(((term.symbol, term.unit), norm) for term, norm in zip(terms, unweighted.tolist(), strict=True))
     excited = unweighted / positive([max(alike[term.symbol, term.unit]) for term in terms])
@@ -207,12 +202,16 @@ def first_fit(
         doubted = np.append(np.zeros(m, dtype=bool), (rotors & (length > _SHOWN * least))[usable])
         blocks = [block[:, np.append(np.ones(m, dtype=bool), usable)] for block in unknown]
 
-        def solved(kept: BoolArray, noise: Array) -> tuple[Array, float]:
-            A = np.vstack([*(block[:, kept] / s for block, s in zip(blocks, noise, strict=True)), prior_rows[:, kept]])
+        def weighed(noise: Array) -> tuple[Array, Array]:
+            A = np.vstack([*(block / s for block, s in zip(blocks, noise, strict=True)), prior_rows])
             b = np.concatenate([*(right / s for right, s in zip(rights, noise, strict=True)), np.zeros(len(prior_rows))])
+            return A, b
+
+        def solved(kept: BoolArray, noise: Array) -> tuple[Array, float]:
+            A, b = weighed(noise)
             x = np.zeros(len(kept))
-            x[kept] = constrained_least_squares(A, b, signs[:, kept])
-            return x, float(np.sum((A @ x[kept] - b) ** 2))
+            x[kept] = constrained_least_squares(A[:, kept], b, signs[:, kept])
+            return x, float(np.sum((A @ x - b) ** 2))
 
         every = np.ones(len(doubted), dtype=bool)
         x, _ = solved(every, np.ones(len(blocks)))
@@ -221,12 +220,36 @@ def first_fit(
         noise = np.maximum(residual, _BEST * efforts)
         idle = noise <= SIGMA_FLOOR * efforts.max()  # joints without effort
         noise = np.where(idle, 1.0, noise / np.sqrt(np.maximum(counts, 1.0)))
+        if prior is not None and biased[usable].any():
+            is_bias = np.append(np.zeros(m, dtype=bool), biased[usable])
+            A, b = weighed(noise)
+            kept = np.append(np.ones(len(A) - len(is_bias), dtype=bool), ~is_bias)  # rows but those that expect biases
+            A, b = A[kept], b[kept]
+            scale = common_scale(A[:, is_bias] * size[usable & biased], A[:, ~is_bias], b, factor)
+            size[usable & biased] *= scale
+            prior_rows[:, is_bias] /= scale
         x, squares = solved(every, noise)
         if doubted.any():
             without, more = solved(~doubted, noise)
             x = without if chi_bar_square_tail((more - squares) / factor, int(doubted.sum())) > CHANCE else x
         values[usable] = x[m:]
     return values, np.where(springs, np.inf, size)
+
+
+def common_scale(expected: Array, others: Array, seen: Array, noise: float) -> float:
+    """Returns the factor on the expected sizes of parameters with the largest marginal likelihood; others are free.
+
+    Args:
+        expected: Torques of the parameters at their expected sizes, shape (N, k).
+        others: Columns of all other parameters and their priors, shape (N, m).
+        seen: Measured torque, shape (N,).
+        noise: Variance of its noise.
+    """
+    apart = orthogonal_part(np.column_stack([expected, seen]), others)
+    axes, sizes, _ = np.linalg.svd(apart[:, :-1], full_matrices=False)
+    variances = noise + (_SCALES[:, None] * sizes) ** 2
+    costs = np.sum(np.log(variances) + (axes.T @ apart[:, -1]) ** 2 / variances, axis=1)
+    return float(_SCALES[int(np.argmin(costs))])
 
 
 def group_rows(statistics: StatisticSet, fit: Fit) -> list[Array]:
@@ -257,7 +280,7 @@ def _body_residuals(blocks: list[Array], rights: list[Array], efforts: Array, pr
     return np.asarray(np.sqrt(most * np.minimum(most, least)))
 
 
-def _shares(terms: Sequence[Parameter], rows: Array, biased: BoolArray, unsupported: Collection[str]) -> Array:
+def _shares(terms: Sequence[Parameter], rows: Array, biased: BoolArray) -> Array:
     """Fraction of the torque that each parameter may explain alone, shape (k,); for a bias by its separability from friction.
 
     A bias that bodies and rotor explain exactly is collinear with the weight on a vertical prismatic joint, and is
@@ -278,7 +301,6 @@ def _shares(terms: Sequence[Parameter], rows: Array, biased: BoolArray, unsuppor
             shares[k] = BIAS
             continue
         shares[k] = BIAS + (SEPARABLE_BIAS - BIAS) * separable(k, columns[:, dissipates & same])
-        shares[k] *= UNSUPPORTED if owners[k] in unsupported else 1.0
     return shares
 
 

@@ -6,6 +6,7 @@ online torque of an identified model are all computed from it; they differ only 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -109,6 +110,7 @@ class AxisScale:
         displacements: Displacements over which friction may reverse, shape (k,) [rad or m]; none for a motor.
         motor: Whether it is a motor that drives several joints; only simple laws can be separated from the joints' own.
         prismatic: Whether it is a prismatic joint.
+        time: Largest time constant of friction that the data can judge [s].
     """
 
     speed: float
@@ -116,6 +118,7 @@ class AxisScale:
     displacements: tuple[float, ...] = ()
     motor: bool = False
     prismatic: bool = False
+    time: float = math.inf
 
 
 @dataclass(frozen=True)

@@ -297,7 +297,7 @@ class Relaxing(_Remembering):
 
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
-        return [] if scale.motor else [cls(time=x) for x in _TIMES]
+        return [] if scale.motor else [cls(time=x) for x in _TIMES if x <= scale.time]
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ..estimation.estimators.resting import weigh_rests
 from ..estimation.friction_selection.reference_torque import ConvergedFit, converge
 from ..estimation.friction_selection.selection import Selected, select_friction
 from ..estimation.friction_selection.shapes import fit_shapes
-from ..estimation.friction_selection.significance import supplements, unsupported, without_chance
+from ..estimation.friction_selection.significance import supplements, without_chance
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
@@ -160,7 +160,7 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     model, statistics = converged.model, estimated.statistics
     # 6. The prior of friction and rotors, which no URDF gives, from this first fit.
     reversals = mean_reversals(converged.statistics, prepared.motion, model.robot.prismatic)
-    prior = completed_prior(model, data.prior, statistics, fit, unsupported(selected, fit), reversals, supplements(selected))
+    prior = completed_prior(model, data.prior, statistics, fit, reversals, supplements(selected))
     # 7. Held-out errors of the same structure; none where the data are too short to hold any out.
     cross_validation: dict[str, Any] = {}
     with suppress(EstimationError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,6 +34,9 @@ from ...samples import Segment, fast_speed
 #: (calibrated on a real log; simulated arms do not tell bounds of 5, 7 and 10 apart: docs/theory.md, §3).
 DISPLACEMENTS = tuple(1e-4 * 2.5**k for k in range(10))
 _OF_ONE_LOG = 7
+#: Least duration of a held-out part in time constants of friction that it judges: for three of them (95 %) its beginning
+#: remembers the part before, and that after it its end. A slower state follows any slow error from part to part.
+_REMEMBERED = 6.0
 #: Multiples of each shape of the previously selected laws that the subsequent searches try.
 ZOOMS = ((0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.025, 1.05))
 #: Laws that contain, and replace, others at the same joint.
@@ -111,6 +115,7 @@ def wide_model(
     chosen: Sequence[AppliedTerm] = (),
     zoom: Sequence[float] = (),
     usual: Sequence[AppliedTerm] = (),
+    fold: float = math.inf,
 ) -> WideModel:
     """Creates the model with all candidates of its joints.
 
@@ -120,6 +125,7 @@ def wide_model(
         chosen: Laws selected by a previous search, which remain among the candidates.
         zoom: Multiples of their shapes to try, shape (k,).
         usual: Further candidates: the simple laws, which the result is compared with.
+        fold: Duration of the parts that are held out [s].
     """
     free = chosen_by_data(model)
     kept = tuple(item for item in model.terms if item not in free)
@@ -128,7 +134,7 @@ def wide_model(
         sides = ["joint"]
         if np.delete(row, axis).any() and axis not in model.motor_listed:
             sides.append("motor")
-        listed += [AppliedTerm(law, axis, side) for side in sides for law in _laws(model, motion, axis, side)]
+        listed += [AppliedTerm(law, axis, side) for side in sides for law in _laws(model, motion, axis, side, fold)]
     listed += [replace(item, term=law) for item in chosen for law in (item.term, *_zoomed(item.term, zoom))]
     listed = [item for item in dict.fromkeys([*listed, *usual]) if item not in kept]
     wide, rigid = model.with_terms([*kept, *listed]), model.with_terms(kept)
@@ -153,7 +159,7 @@ def chosen_by_data(model: DynamicModel) -> tuple[AppliedTerm, ...]:
     )
 
 
-def _laws(model: DynamicModel, motion: Sequence[Segment], axis: int, side: str) -> list[Law]:
+def _laws(model: DynamicModel, motion: Sequence[Segment], axis: int, side: str, fold: float) -> list[Law]:
     """The family of laws for the speeds and the travel of an axis; none if it rests."""
     row, prismatic = model.drive.rate_weights(axis, side), bool(model.robot.prismatic[axis])
     top = fast_speed(np.concatenate([part.v @ row for part in motion])) if motion else 1.0
@@ -166,7 +172,7 @@ def _laws(model: DynamicModel, motion: Sequence[Segment], axis: int, side: str) 
         ratio = travel / np.pi if prismatic else 1.0
         most = None if len({part.log for part in motion}) > 1 else _OF_ONE_LOG
         displacements = tuple(x * ratio for x in DISPLACEMENTS[:most] if x * ratio < 0.3 * travel)
-        scale = AxisScale(top, min(SIGN_WIDTH, 0.02 * top), displacements, prismatic=prismatic)
+        scale = AxisScale(top, min(SIGN_WIDTH, 0.02 * top), displacements, prismatic=prismatic, time=fold / _REMEMBERED)
     return [variant for law in FRICTION.values() for variant in law.variants(scale)]
 
 

@@ -13,8 +13,8 @@ error over that with the simple ones by more than the error of the difference ge
 must gain as well; otherwise the simple laws are kept. Laws that are not significant in the errors of the final fit are omitted
 later (:mod:`.significance`).
 Excitation: a column that is nearly collinear with the others, or a load-dependent friction that is not significant, is not a
-candidate at that joint; a joint that rarely reverses (:data:`.samples.FEWEST_REVERSALS`) keeps the simple laws, and a law with
-parameters for each direction needs more, :data:`.samples.REVERSALS_FOR_BOTH_DIRECTIONS`.
+candidate at that joint; a joint that never reverses keeps the simple laws, and a law with parameters for each direction needs
+:data:`.samples.REVERSALS_FOR_BOTH_DIRECTIONS`. Whether fewer reversals determine another law, its held-out errors show.
 Physics: parameters that cannot be negative (:attr:`Term.nonnegative`) must not be estimated so, nor that of a cubic law
 (:data:`.candidates.CONVEX`), and friction must dissipate.
 
@@ -23,8 +23,9 @@ replaces them only if it gains two standard errors: a law that can replace them 
 Viscous friction that is replaced nevertheless returns after the search (:func:`kept_without_gain`): the prior divides between
 the two what both describe.
 
-A bias that is not needed is kept in the model, with a smaller expected size: gravity parameters would otherwise replace it,
-also in held-out parts of the same motion, and first moments would be wrong by many of their standard errors.
+A bias that is not needed is kept in the model: gravity parameters would otherwise replace it, also in held-out parts of the
+same motion, and first moments would be wrong by many of their standard errors. How large biases are expected, the data show
+(:func:`.consistency.first_fit.common_scale`).
 
 Load-dependent laws use the rigid torque of the previous fit; the search is repeated with that of its own result.
 """
@@ -45,10 +46,10 @@ from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
 from ...progress import Progress
-from ...samples import FEWEST_REVERSALS, MANY_REVERSALS, REVERSALS_FOR_BOTH_DIRECTIONS, Segment, fast_speed, moving, reversals
+from ...samples import REVERSALS_FOR_BOTH_DIRECTIONS, Segment, fast_speed, moving, reversals
 from ...statistics.choice import relative_gains, standard_error, worse
 from ...statistics.fit import base_prior, fit_base, fit_ridge
-from ...statistics.folds import folds_of
+from ...statistics.folds import TIME_FOLDS, folds_of, whole_motions
 from ...statistics.motions import motions, velocities
 from ...statistics.statistic import StatisticSet
 from .candidates import REPLACES, ZOOMS, Candidate, Key, WideModel, chosen_by_data, wide_model
@@ -103,7 +104,6 @@ class Selected:
         trials: The laws that were tried and their gains, joint by joint; empty without a search.
         folds: Names of the held-out folds.
         before, after: Held-out RMSE with the simple laws and with the selected ones, shape (groups,) [unit of torque].
-        unsupported: Joints that keep a bias although held-out data do not need it.
     """
 
     model: DynamicModel
@@ -112,7 +112,6 @@ class Selected:
     groups: tuple[str, ...] = ()
     before: Array = field(default_factory=lambda: np.zeros(0))
     after: Array = field(default_factory=lambda: np.zeros(0))
-    unsupported: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -165,17 +164,17 @@ def select_friction(
 
     converged = estimated(model)
     counts = _turns(motion, motions(converged.statistics), model.drive.reduction, model.robot.prismatic)
-    needed = FEWEST_REVERSALS if np.median(counts) >= FEWEST_REVERSALS else MANY_REVERSALS
-    steady, few = counts < needed, counts < REVERSALS_FOR_BOTH_DIRECTIONS
+    steady, few = counts == 0, counts < REVERSALS_FOR_BOTH_DIRECTIONS
     if steady.all():
-        turned = f"{np.median(counts):g} reversals of the joints (median) are too few to select friction laws"
-        return simple_laws(f"{turned} ({FEWEST_REVERSALS}, or {MANY_REVERSALS} of one joint, are needed)")
+        return simple_laws("no joint reverses, so that friction laws cannot be selected")
     build, usual = for_folds(build, converged.statistics), chosen_by_data(model)
     theta, sigma, chosen = rigid(converged), converged.fit.sigma, usual
+    seconds = sum(len(part) / part.rate for part in motion) / len(converged.statistics.logs)
+    fold = seconds if whole_motions(converged.statistics) else seconds / TIME_FOLDS
     del converged  # frees its factors, which are as large as those of the search
     passes, most = ((), *ZOOMS), SWEEPS * model.n
     for k, zoom in enumerate(passes):
-        wide = wide_model(model, motion, chosen, zoom, usual)
+        wide = wide_model(model, motion, chosen, zoom, usual, fold)
         try:
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
@@ -190,7 +189,6 @@ def select_friction(
             settled = estimated(wide.narrow(listed(state)), theta)
             theta, sigma = rigid(settled), settled.fit.sigma
     simple = search.state(usual)
-    unneeded = [law.item.axis for law in kept_without_gain(wide, state) if law.key[0] == Offset.name]
     with_simple = search.squares(listed(simple))
     state, completed = search.paying(state, simple, with_simple)
     gain = relative_gains(with_simple, completed)
@@ -205,8 +203,8 @@ def select_friction(
     ]
     if steady.any():
         names = ", ".join(joint for joint, kept in zip(model.robot.joints, steady, strict=True) if kept)
-        verbs = ("reverses", "keeps") if np.sum(steady) == 1 else ("reverse", "keep")
-        notes.append(f"friction: auto: {names} {verbs[0]} too rarely to select laws and {verbs[1]} viscous, Coulomb and offset")
+        verbs = ("never reverses", "keeps") if np.sum(steady) == 1 else ("never reverse", "keep")
+        notes.append(f"friction: auto: {names} {verbs[0]} and {verbs[1]} viscous, Coulomb and offset")
     return Selected(
         wide.narrow([*listed(state), *spared]),
         search.trials(state, spared),
@@ -214,7 +212,6 @@ def select_friction(
         statistics.groups,
         before,
         after,
-        tuple(model.robot.joints[axis] for axis in unneeded),
         tuple(notes),
     )
 

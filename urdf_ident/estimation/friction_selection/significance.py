@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...friction import Law, Offset, Term
+from ...friction import Law, Term
 from ...grouping import grouped
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
@@ -63,14 +63,6 @@ def without_chance(selected: Selected, fit: Fit, simple: DynamicModel) -> Select
         trials.append(replace(trial, chosen=trial.chosen and chance is None, reason=reason))
     model = selected.model.with_terms(sorted([*kept, *back], key=lambda applied: applied.axis))
     return replace(selected, model=model.with_reference(selected.model.reference_theta), trials=tuple(trials))
-
-
-def unsupported(selected: Selected, fit: Fit) -> tuple[str, ...]:
-    """Returns the joints whose bias neither held-out data (:attr:`.Selected.unsupported`) nor the errors of the fit support."""
-    joints = selected.model.robot.joints
-    biases = [(applied, row) for applied, row in _rows(selected, fit).items() if applied.term.name == Offset.name]
-    chance = {joints[applied.axis] for applied, row in biases if _explained(fit, {applied: row})}
-    return tuple(joint for joint in selected.unsupported if joint in chance)
 
 
 def supplements(selected: Selected) -> tuple[int, ...]:
