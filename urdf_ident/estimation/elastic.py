@@ -271,7 +271,7 @@ def with_row_sum(
 
 def _stiffness_columns(statistics: StatisticSet, model: ElasticModel) -> dict[str, int]:
     """Link row group → index of its stiffness in theta."""
-    return {item.group: model.of_spring(item.joint) for item in statistics.layouts if not is_measured(item.group)}
+    return {layout.group: model.of_spring(layout.joint) for layout in statistics.layouts if not is_measured(layout.group)}
 
 
 def _columns(R: Array, layout: Layout) -> tuple[Array, dict[int, int]]:

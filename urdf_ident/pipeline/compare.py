@@ -44,7 +44,7 @@ def compare(before: Robot | Identification, after: Identification, *, level: flo
     require_comparable(before.model.robot, (before, after))
     tests = changes_of(before, after)
     common = common_friction(tests, level)
-    judged = holm([beyond(item, common) for item in tests], level)
+    judged = holm([beyond(change, common) for change in tests], level)
     hypothesis = added_body(before, after, judged, level)
     return Comparison(before.model.robot.name, ("before", "after"), tuple(judged), level, hypothesis, common)
 
@@ -68,9 +68,9 @@ def trend(results: Sequence[Identification], names: Sequence[str]) -> Trend:
     require_comparable(results[0].model.robot, results)
     joints = results[0].model.robot.joints
     value, error = np.zeros((2, len(results), len(joints)))
-    speeds = [min(usual_speed(item, j) for item in results) for j in range(len(joints))]
+    speeds = [min(usual_speed(result, j) for result in results) for j in range(len(joints))]
     load = usual_load(results)
     for j, speed in enumerate(speeds):
-        for i, (item, row, laws) in enumerate(zip(results, *friction_rows(results, j, speed, load), strict=True)):
-            value[i, j], error[i, j] = float(row @ item.fit.params), np.hypot(row_error(item, row), laws)
+        for i, (result, row, laws) in enumerate(zip(results, *friction_rows(results, j, speed, load), strict=True)):
+            value[i, j], error[i, j] = float(row @ result.fit.params), np.hypot(row_error(result, row), laws)
     return Trend(results[0].model.robot.name, tuple(names), joints, np.array(speeds), value, error)

@@ -124,7 +124,7 @@ def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescri
             return LogDescription({}, {}, None, None, None, (f"only its header was read: {error.what}",))
 
 
-def project_text(found: LogDescription | None, project: Project, robot: Robot, urdf: Path, log: str) -> str:
+def project_text(description: LogDescription | None, project: Project, robot: Robot, urdf: Path, log: str) -> str:
     """Returns the text of the project file.
 
     Args:
@@ -141,36 +141,42 @@ def project_text(found: LogDescription | None, project: Project, robot: Robot, u
         "lock": dict(robot.locked),
     }
     why: dict[str, str] = {}
-    if found is not None:
-        _merge(data, why, found)
+    if description is not None:
+        _merge(data, why, description)
     lines = [_INTRODUCTION.format(log=printable(log))]
-    lines += [f"# Note: {printable(note)}.\n" for note in (found.notes if found is not None else ())]
+    lines += [f"# Note: {printable(note)}.\n" for note in (description.notes if description is not None else ())]
     for section in ("robot", "drive", "log", *(key for key in data if key not in ("robot", "drive", "log"))):
         if section in data:
             lines += [f"{section}:\n", *_lines(data[section], section, why, 1)]
     return "".join(lines)
 
 
-def _merge(data: dict[str, Any], why: dict[str, str], found: LogDescription) -> None:
+def _merge(data: dict[str, Any], why: dict[str, str], description: LogDescription) -> None:
     """Merges what was recognised into the known settings, which take precedence."""
     log = dict(data.get("log", {}))
-    unnamed = {key: _plain(item.value) for key, item in found.columns.items() if key not in found.named}
+    unnamed = {key: _plain(recognised.value) for key, recognised in description.columns.items() if key not in description.named}
     if unnamed:  # named columns are found by their names
         log["columns"] = {**unnamed, **log.get("columns", {})}
-    units = {key: _plain(item.value) for key, item in found.units.items() if key not in dict(log.get("units", {}))}
+    units = {
+        key: _plain(recognised.value) for key, recognised in description.units.items() if key not in dict(log.get("units", {}))
+    }
     if units:
         log["units"] = {**units, **log.get("units", {})}
-    if found.rate is not None and "rate" not in log:
-        log["rate"] = found.rate.value
+    if description.rate is not None and "rate" not in log:
+        log["rate"] = description.rate.value
     if log:
         data["log"] = log
-    if found.gravity is not None and "gravity" not in data["robot"]:
-        data["robot"]["gravity"] = found.gravity.value
-    if found.gain is not None and "gain" not in data.get("drive", {}):
-        data["drive"] = {**data.get("drive", {}), "gain": found.gain.value}
-    every: dict[str, Recognised | None] = {"log.rate": found.rate, "robot.gravity": found.gravity, "drive.gain": found.gain}
-    every |= {f"log.columns.{key}": value for key, value in found.columns.items()}
-    every |= {f"log.units.{key}": value for key, value in found.units.items()}
+    if description.gravity is not None and "gravity" not in data["robot"]:
+        data["robot"]["gravity"] = description.gravity.value
+    if description.gain is not None and "gain" not in data.get("drive", {}):
+        data["drive"] = {**data.get("drive", {}), "gain": description.gain.value}
+    every: dict[str, Recognised | None] = {
+        "log.rate": description.rate,
+        "robot.gravity": description.gravity,
+        "drive.gain": description.gain,
+    }
+    every |= {f"log.columns.{key}": value for key, value in description.columns.items()}
+    every |= {f"log.units.{key}": value for key, value in description.units.items()}
     why.update({key: value.why for key, value in every.items() if value is not None})
 
 
@@ -181,15 +187,15 @@ def _plain(value: object) -> object:
 def _lines(value: Mapping[str, Any], path: str, why: Mapping[str, str], depth: int) -> list[str]:
     """A mapping as YAML, with a comment above each entry that has a reason."""
     indent, lines = "  " * depth, []
-    for key, item in value.items():
+    for key, entry in value.items():
         reason = why.get(f"{path}.{key}")
         if reason:
             lines.append(f"{indent}# {printable(reason)}\n")
-        if isinstance(item, Mapping) and item and any(f"{path}.{key}." in known for known in why):
-            lines += [f"{indent}{key}:\n", *_lines(item, f"{path}.{key}", why, depth + 1)]
+        if isinstance(entry, Mapping) and entry and any(f"{path}.{key}." in known for known in why):
+            lines += [f"{indent}{key}:\n", *_lines(entry, f"{path}.{key}", why, depth + 1)]
         else:
             text = yaml.safe_dump(
-                {key: item}, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10_000
+                {key: entry}, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10_000
             ).strip()
             lines.append(f"{indent}{text[1:-1]}\n")
     return lines

@@ -111,11 +111,11 @@ class _TrainingData:
         if self._last is None or self._last[0] != asked:
             self._last = None  # as large as what is made next
             options = {"alike": self._alike, "weights": self.weighting.weights, "progress": self.progress, **options}
-            made = build_statistics(model, logs, **options)
+            statistics = build_statistics(model, logs, **options)
             if self._alike is None:
-                self._alike = motions(made)
-                made = replace(made, motions=self._alike)
-            self._last = asked, made
+                self._alike = motions(statistics)
+                statistics = replace(statistics, motions=self._alike)
+            self._last = asked, statistics
         return self._last[1]
 
     def with_rests_weighed(self, model: DynamicModel) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:

@@ -110,7 +110,9 @@ def with_contradictions(
     stated = [
         [_at_rate(judged, log.examined.rate) for judged in findings] for log, findings in zip(logs, contradictions, strict=True)
     ]
-    return _with_findings(logs, [suspecting_payload(log.payload, some) for log, some in zip(logs, stated, strict=True)])
+    return _with_findings(
+        logs, [suspecting_payload(log.payload, judgements) for log, judgements in zip(logs, stated, strict=True)]
+    )
 
 
 def _at_rate(judged: Judgement, rate: float) -> Judgement:
@@ -144,7 +146,7 @@ def with_delays(
         common: The findings on the delay of all efforts.
         relative: For each log, those of :func:`estimated_delays` on single joints and logs.
     """
-    new = [unreported((*common, *some), log.report.findings) for log, some in zip(logs, relative, strict=True)]
+    new = [unreported((*common, *judgements), log.report.findings) for log, judgements in zip(logs, relative, strict=True)]
     return _with_findings(logs, new)
 
 
@@ -152,7 +154,7 @@ def _with_findings(logs: Sequence[PreparedLog], findings: Sequence[Sequence[Judg
     """Adds findings to those of each log; delays that the log does not determine are marked."""
     motions = [(log.report.recording.position, log.examined.segments, log.examined.cutoff) for log in logs]
     known = known_delays(logs[0].robot.joints, motions, findings) if logs else []
-    return [log.with_findings((*log.report.findings, *some)) for log, some in zip(logs, known, strict=True)]
+    return [log.with_findings((*log.report.findings, *judgements)) for log, judgements in zip(logs, known, strict=True)]
 
 
 def _taken_out(judged: Judgement, config: SignalConfig) -> Judgement:
@@ -170,6 +172,7 @@ def refuse_contradictions(logs: Sequence[PreparedLog]) -> None:
     """
     refused = [[finding for finding in log.report.findings if finding.severity == "refused"] for log in logs]
     results = [
-        refusal(log.recording, log.report.findings, some) if some else log for log, some in zip(logs, refused, strict=True)
+        refusal(log.recording, log.report.findings, reasons) if reasons else log
+        for log, reasons in zip(logs, refused, strict=True)
     ]
     all_usable([log.recording for log in logs], results)

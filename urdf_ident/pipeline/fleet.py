@@ -90,7 +90,7 @@ def fleet(
             got=f"{len(results)} of {len(robots)}",
             remedy="; ".join(f"{name}: {why}" for name, why in failed.items()) or "give the folders of several robots",
         )
-    return replace(pool(results), failed=failed, verdicts=tuple(item.verdict.level for item in results.values()))
+    return replace(pool(results), failed=failed, verdicts=tuple(result.verdict.level for result in results.values()))
 
 
 def _identified(
@@ -114,8 +114,8 @@ def _copies(results: Mapping[str, Identification]) -> dict[str, str]:
     """Robots with a log of another robot, and which: as copies of it they would make the spread of the fleet too small."""
     owners: dict[str, str] = {}
     copies: dict[str, str] = {}
-    for name, item in results.items():
-        logs = {str(entry["sha256"]): str(entry["name"]) for entry in item.inputs if entry.get("sha256")}
+    for name, result in results.items():
+        logs = {str(entry["sha256"]): str(entry["name"]) for entry in result.inputs if entry.get("sha256")}
         shared = next((digest for digest in logs if digest in owners), None)
         if shared is None:
             owners.update(dict.fromkeys(logs, name))

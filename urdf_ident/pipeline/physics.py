@@ -91,7 +91,7 @@ def complete(
         limited = project.model_copy(update={"consistency": nearer})
         with suppress(SolverError, ModelError):
             other = standard_parameters(model, statistics, fit, prior, limited, reversals)
-            after, before = (np.linalg.norm(factor @ np.append(item.theta, -1.0)) for item in (other, standard))
+            after, before = (np.linalg.norm(factor @ np.append(choice.theta, -1.0)) for choice in (other, standard))
             if after <= LOSS * before:  # most masses of links are not determined by data alone
                 evidence = replace(evidence, masses={})
     baseline = urdf_with_friction(model, statistics, fit, prior.theta0)

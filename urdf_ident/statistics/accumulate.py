@@ -87,10 +87,11 @@ def accumulate(
         for k, segment in enumerate(segments):
             counts = row_counts(segment, row_filter)
             if rows is None:
-                made = filtered_rows(model, segment, row_filter, None if weights is None else weights[k], compact=True)
+                weight = None if weights is None else weights[k]
+                pieces_of_segment = filtered_rows(model, segment, row_filter, weight, compact=True)
             else:
-                made = rows.pieces(model, segment, row_filter)
-            for first, pieces in made:
+                pieces_of_segment = rows.pieces(model, segment, row_filter)
+            for first, pieces in pieces_of_segment:
                 index = np.arange(first, first + len(pieces[0]))
                 block_of = (done + index) * blocks // total
                 begins = np.flatnonzero(np.diff(block_of, prepend=-1)).tolist()
@@ -119,10 +120,10 @@ def _statistic_of(
     model: DynamicModel, blocks: int, rows: Rows | None, log: tuple[str, Conditioned, Sequence[Array] | None]
 ) -> StatisticSet:
     """Computes the statistic of one log, decimated as it was prepared, from its name, motion and weights of the samples."""
-    name, made, weights = log
-    common = f"cutoff {made.cutoff:.9g} Hz, velocity {made.velocity_source}"
+    name, conditioned, weights = log
+    common = f"cutoff {conditioned.cutoff:.9g} Hz, velocity {conditioned.velocity_source}"
     options: dict[str, Any] = {"conditioning": common, "weights": weights, "rows": rows}
-    return accumulate(model, name, made.segments, RowFilter(made.factor), blocks=blocks, **options)
+    return accumulate(model, name, conditioned.segments, RowFilter(conditioned.factor), blocks=blocks, **options)
 
 
 def build_statistics(
@@ -158,8 +159,8 @@ def build_statistics(
         raise EstimationError("no log to estimate from")
     tasks = [(log.name, log.conditioned, None if weights is None else weights[log.name]) for log in logs]
     finished = None if progress is None else lambda done: progress("equations of the logs", done, len(logs))
-    made = each(partial(_statistic_of, model, blocks or blocks_of(len(logs)), rows), tasks, finished)
-    return replace(merge_all(made), motions=alike)
+    of_logs = each(partial(_statistic_of, model, blocks or blocks_of(len(logs)), rows), tasks, finished)
+    return replace(merge_all(of_logs), motions=alike)
 
 
 class FactorAccumulator:

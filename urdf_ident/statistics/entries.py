@@ -109,8 +109,8 @@ def placed(columns: Array, place: IntArray, width: int) -> Array:
 def layouts_of(model: DynamicModel) -> tuple[Layout, ...]:
     """Returns the layouts of a model's row groups."""
     return tuple(
-        Layout(group.name, group.joint, group.columns, places=some.places, expansion=some.expansion)
-        for group, some in zip(model.groups, model.compact, strict=True)
+        Layout(group.name, group.joint, group.columns, places=basis.places, expansion=basis.expansion)
+        for group, basis in zip(model.groups, model.compact, strict=True)
     )
 
 

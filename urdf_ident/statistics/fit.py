@@ -92,9 +92,9 @@ class Fit(ReadOnly):
         Returns:
             Harmonic means over the parameters, weighted with their variances, shape (…).
         """
-        own = rows**2 * np.diag(self.covariance)
-        total = own.sum(axis=-1)
-        return np.where(total > 0, total / positive((own / self.dofs).sum(axis=-1)), self.dof)
+        variances = rows**2 * np.diag(self.covariance)
+        total = variances.sum(axis=-1)
+        return np.where(total > 0, total / positive((variances / self.dofs).sum(axis=-1)), self.dof)
 
     def variance_factor(self, factor: Array) -> float:
         """Returns the median factor by which the variances exceed those of independent residuals.
@@ -105,9 +105,9 @@ class Fit(ReadOnly):
         Returns:
             At least 1 for most logs; 1 if unknown.
         """
-        nominal, own = standard_errors(factor), self.of_mean.bse
+        nominal, errors = standard_errors(factor), self.of_mean.bse
         usual = self.seen & np.isfinite(nominal) & (nominal > 0)
-        return float(np.median((own[usual] / nominal[usual]) ** 2)) if usual.any() else 1.0
+        return float(np.median((errors[usual] / nominal[usual]) ** 2)) if usual.any() else 1.0
 
     @cached_property
     def of_mean(self) -> Fit:

@@ -129,17 +129,17 @@ def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Dev
         if not len(enough):
             continue
         weight = rest[:, enough] / error[:, enough] ** 2
-        total, own = weight.sum(axis=0), rest[:, enough].sum(axis=0) - 1.0
+        total, others_dof = weight.sum(axis=0), rest[:, enough].sum(axis=0) - 1.0
         squares = (weight * (value[:, enough] - (weight * value[:, enough]).sum(axis=0) / total) ** 2).sum(axis=0)
-        shared, usual = _shared_dispersion(squares / own, own)
-        squares = own * (shared * usual + squares) / (shared + own)
-        spread = np.maximum(squares - own, 0.0) / (total - (weight**2).sum(axis=0) / total)
+        shared, usual = _shared_dispersion(squares / others_dof, others_dof)
+        squares = others_dof * (shared * usual + squares) / (shared + others_dof)
+        spread = np.maximum(squares - others_dof, 0.0) / (total - (weight**2).sum(axis=0) / total)
         weight = rest[:, enough] / (error[:, enough] ** 2 + spread)
         total = weight.sum(axis=0)
         others[i, enough] = (weight * value[:, enough]).sum(axis=0) / total
         difference[i, enough] = value[i, enough] - others[i, enough]
         deviation[i, enough] = np.sqrt(spread + 1.0 / total + error[i, enough] ** 2)
-        free[i, enough] = own + shared
+        free[i, enough] = others_dof + shared
         chance[i, enough] = 2.0 * stdtr(free[i, enough], -abs(difference[i, enough]) / deviation[i, enough])
     return Deviations(others, difference, deviation, free, chance)
 

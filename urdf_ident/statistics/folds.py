@@ -111,7 +111,7 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
     moves, blocks = motions(statistics), _blocks(statistics)
     if _whole(statistics, moves, blocks):
         return {(log, block): name for name, logs in _groups(moves) for log in logs for block in blocks[log]}
-    k = min(TIME_FOLDS, *(len(own) for own in blocks.values())) if blocks else 0
+    k = min(TIME_FOLDS, *(len(blocks_of_log) for blocks_of_log in blocks.values())) if blocks else 0
     if k < 2:
         raise EstimationError("one log that is too short to be cut into folds", remedy="record longer, or more logs")
     fold = {}
@@ -119,7 +119,7 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
         for i, block in enumerate(blocks[log]):
             fold[log, block] = int(round(k * (begin + (end - begin) * i / len(blocks[log])), 9))  # before rounding errors
     if any(entry.repeats > 1 for entry in statistics.entries) or _column_in_one_fold(statistics, fold):
-        fold = {(log, block): i % k for log, own in blocks.items() for i, block in enumerate(own)}
+        fold = {(log, block): i % k for log, blocks_of_log in blocks.items() for i, block in enumerate(blocks_of_log)}
     name = group_name(statistics.logs) if len(moves) == 1 else "all logs"
     return {at: f"{name}[{part + 1}/{k}]" for at, part in fold.items()}
 
@@ -191,11 +191,11 @@ def independent_stretches(statistics: StatisticSet) -> tuple[tuple[tuple[str, in
     stretches: list[tuple[tuple[str, int], ...]] = []
     for logs in motions(statistics):
         rows = [of_log[log] for log in logs]
-        count = max(len(own) for own in rows)
+        count = max(len(stretches_of_log) for stretches_of_log in rows)
         merged: list[tuple[tuple[str, int], ...]] = [() for _ in range(count)]
-        for own in rows:
-            for k, stretch in enumerate(own):
-                merged[k * count // len(own)] += stretch
+        for stretches_of_log in rows:
+            for k, stretch in enumerate(stretches_of_log):
+                merged[k * count // len(stretches_of_log)] += stretch
         stretches += [stretch for stretch in merged if stretch]
     return tuple(stretches)
 

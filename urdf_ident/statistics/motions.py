@@ -58,15 +58,17 @@ def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
     if known is not None and set(logs) <= {log for names in known for log in names}:
         left = (tuple(log for log in names if log in logs) for names in known)
         return tuple(names for names in left if names)
-    made = list(_Log.all_of(statistics).values())
+    logs_in_time = list(_Log.all_of(statistics).values())
     joined: list[list[int]] = []  # the logs of each motion so far
-    for b in range(len(made)):
-        first = [own[0] for own in joined]
-        near = _near(made, first, b)
-        rest = _near(made, [k for own in joined if own[0] not in near for k in own[1:]], b)
-        same = [own for own in joined if not near.union(rest).isdisjoint(own)]
-        joined = [own for own in joined if own not in same] + [sorted([*(k for own in same for k in own), b])]
-    return tuple(tuple(logs[k] for k in own) for own in sorted(joined))
+    for b in range(len(logs_in_time)):
+        first = [members[0] for members in joined]
+        near = _near(logs_in_time, first, b)
+        rest = _near(logs_in_time, [k for members in joined if members[0] not in near for k in members[1:]], b)
+        same = [members for members in joined if not near.union(rest).isdisjoint(members)]
+        joined = [members for members in joined if members not in same] + [
+            sorted([*(k for members in same for k in members), b])
+        ]
+    return tuple(tuple(logs[k] for k in members) for members in sorted(joined))
 
 
 def _near(logs: Sequence[_Log], others: Sequence[int], b: int) -> set[int]:
@@ -74,9 +76,9 @@ def _near(logs: Sequence[_Log], others: Sequence[int], b: int) -> set[int]:
     near = set[int]()
     for alike in grouped((len(logs[k].edges), k) for k in others).values():
         for begin in range(0, len(alike), _AT_ONCE):
-            some = alike[begin : begin + _AT_ONCE]
-            which, apart, *_ = _unlike([logs[k].lengths for k in some], logs[b].lengths)
-            near.update(some[k] for k in np.unique(which[apart <= _CLEARLY * _FAR]))
+            batch = alike[begin : begin + _AT_ONCE]
+            which, apart, *_ = _unlike([logs[k].lengths for k in batch], logs[b].lengths)
+            near.update(batch[k] for k in np.unique(which[apart <= _CLEARLY * _FAR]))
     return {a for a in near if _distance(logs[a], logs[b]) < SAME}
 
 
@@ -104,7 +106,10 @@ def mean_reversals(statistics: StatisticSet, motion: Sequence[Segment], prismati
 def distances(statistics: StatisticSet, others: StatisticSet) -> dict[str, dict[str, float]]:
     """Returns the distance, 0 to 1, of each log of a set to each log of another one, of the same columns."""
     known = _Log.all_of(others)
-    return {log: {name: _distance(own, other) for name, other in known.items()} for log, own in _Log.all_of(statistics).items()}
+    return {
+        log: {name: _distance(log_in_time, other) for name, other in known.items()}
+        for log, log_in_time in _Log.all_of(statistics).items()
+    }
 
 
 def motions_in_common(statistics: StatisticSet, others: StatisticSet) -> dict[str, str]:
@@ -118,7 +123,7 @@ def motions_in_common(statistics: StatisticSet, others: StatisticSet) -> dict[st
         Log → the other log whose motion it repeats.
     """
     apart = distances(statistics, others)
-    nearest = {log: min(own, key=lambda name: own[name]) for log, own in apart.items() if own}
+    nearest = {log: min(to_others, key=lambda name: to_others[name]) for log, to_others in apart.items() if to_others}
     return {log: name for log, name in nearest.items() if apart[log][name] < SAME}
 
 
@@ -170,7 +175,7 @@ def periodic(statistics: StatisticSet, parts: int) -> bool:
 
 def _parts_alike(log: _Log, parts: int) -> bool:
     """Whether every part of a log is similar to another one."""
-    groups = [g for g, own in enumerate(log.factors) if own]
+    groups = [g for g, factors in enumerate(log.factors) if factors]
     moments = [[log.share_of_rows(g, x, y) for g in groups] for x, y in pairwise(np.linspace(0, 1, parts + 1))]
 
     def alike(a: int, b: int) -> bool:
@@ -207,14 +212,14 @@ class _Log:
     @classmethod
     def _of(cls, statistics: StatisticSet, entries: Mapping[str, Sequence[Statistic]]) -> _Log:
         groups = [entries.get(layout.group, ()) for layout in statistics.layouts]
-        counts = [[entry.rows * entry.repeats for entry in own] for own in groups]
-        before = np.cumsum([0.0, *np.array([own for own in counts if own]).max(axis=0, initial=0.0)])
+        counts = [[entry.rows * entry.repeats for entry in of_group] for of_group in groups]
+        before = np.cumsum([0.0, *np.array([of_group for of_group in counts if of_group]).max(axis=0, initial=0.0)])
         whole = max(float(before[-1]), 1.0)
         factors, expansions, shares, squares = [], [], [], []
-        for layout, own, rows in zip(statistics.layouts, groups, counts, strict=True):
-            expansion = own[0].expansion if own else None
+        for layout, of_group, rows in zip(statistics.layouts, groups, counts, strict=True):
+            expansion = of_group[0].expansion if of_group else None
             begin, count_of = (len(layout.instruments), len(layout.columns)) if expansion is None else (0, len(expansion))
-            factors.append(tuple(entry.factor[:, begin : begin + count_of] for entry in own))
+            factors.append(tuple(entry.factor[:, begin : begin + count_of] for entry in of_group))
             expansions.append(expansion)
             shares.append(np.cumsum([0.0, *rows]) / max(float(sum(rows)), 1.0))
             sums = _squares(factors[-1], expansion) or [np.zeros(len(layout.columns))] * (len(before) - 1)
@@ -274,7 +279,7 @@ def _distance(a: _Log, b: _Log) -> float:
     best = int(np.argmin(apart))
     if apart[best] > _FAR:
         return 1.0
-    groups = [g for g, own in enumerate(a.factors) if own and b.factors[g]]
+    groups = [g for g, factors in enumerate(a.factors) if factors and b.factors[g]]
     (begin_a, end_a), (begin_b, end_b) = ((float(e[best, 0]), float(e[best, -1])) for e in (edges_a, edges_b))
     both = (a.moments(g, begin_a, end_a) + b.moments(g, begin_b, end_b) for g in groups)
     seen = float(np.mean([whitening(moments, _CUT).shape[1] for moments in both]))

@@ -80,7 +80,7 @@ def row_pieces(
     """
     if not logs:
         raise EstimationError("no log to estimate from")
-    widths = [len(some.places if compact else group.columns) for group, some in zip(model.groups, model.compact, strict=True)]
+    widths = [len(basis.places if compact else group.columns) for group, basis in zip(model.groups, model.compact, strict=True)]
     for log in logs:
         row_filter = RowFilter(log.conditioned.factor)
         for index, segment in enumerate(log.segments):
@@ -89,8 +89,8 @@ def row_pieces(
                 continue
             length = -(-total // -(-total // LONGEST))
             begin, left = 0, [np.zeros((0, width + 1)) for width in widths]
-            for _, made in filtered_rows(model, segment, row_filter, compact=compact):
-                left = [np.vstack([old, new]) for old, new in zip(left, made, strict=True)]
+            for _, new_rows in filtered_rows(model, segment, row_filter, compact=compact):
+                left = [np.vstack([old, new]) for old, new in zip(left, new_rows, strict=True)]
                 while len(left[0]) >= length or (begin + len(left[0]) == total and len(left[0]) > 0):
                     part = tuple(rows[:length] for rows in left)
                     yield Piece(log.name, index, segment.start, begin, segment.rate, row_filter, part)

@@ -123,7 +123,7 @@ class _Decimator:
         Returns:
             Rows, shapes (k, rows).
         """
-        made, step = [], BLOCK * self.factor
+        rows_made, step = [], BLOCK * self.factor
         before = self.waiting or [np.zeros((len(piece), 0)) for piece in pieces]
         self.waiting = []
         for old, new in zip(before, pieces, strict=True):
@@ -133,9 +133,9 @@ class _Decimator:
             x = np.zeros((len(new), max(samples, max(blocks - 1, 0) * step + len(self.table))))
             x[:, : old.shape[1]], x[:, old.shape[1] : samples] = old, new
             seen = np.lib.stride_tricks.sliding_window_view(x, len(self.table), axis=1)[:, ::step][:, :blocks]
-            made.append((seen.reshape(-1, len(self.table)) @ self.table).reshape(len(x), -1)[:, :total])
+            rows_made.append((seen.reshape(-1, len(self.table)) @ self.table).reshape(len(x), -1)[:, :total])
             self.waiting.append(x[:, total * self.factor : samples].copy())
-        return made
+        return rows_made
 
 
 def filtered_rows(
@@ -159,20 +159,20 @@ def filtered_rows(
         LogError: The segment has no torque.
     """
     if weights is not None:
-        made = _weighted_rows(model, segment, row_filter, weights, compact)
+        pieces = _weighted_rows(model, segment, row_filter, weights, compact)
     elif compact and type(model) is DynamicModel and (kept := _kept(model, segment, row_filter)) is not None:
-        made = _kept_rows(kept, model, segment, row_filter)
+        pieces = _kept_rows(kept, model, segment, row_filter)
     else:
-        made = unscaled_rows(model, segment, row_filter, compact)
+        pieces = unscaled_rows(model, segment, row_filter, compact)
     counts = row_counts(segment, row_filter)
     # all rows get the noise of a moving joint in a single period
     scale = np.sqrt(segment.repeats * counts) if segment.weights is not None or segment.repeats != 1 else None
-    for first, rows in made:
+    for first, rows in pieces:
         if scale is None:
             yield first, rows
         else:
             factors = np.broadcast_to(scale[first : first + len(rows[0])], (len(rows[0]), len(rows))).T
-            yield first, [own if (by == 1.0).all() else own * by[:, None] for own, by in zip(rows, factors, strict=True)]
+            yield first, [block if (by == 1.0).all() else block * by[:, None] for block, by in zip(rows, factors, strict=True)]
 
 
 def row_counts(segment: Segment, row_filter: RowFilter) -> Array:
@@ -289,9 +289,9 @@ def _kept_rows(kept: _Kept, model: DynamicModel, segment: Segment, row_filter: R
     for begin in range(0, count, AT_ONCE):
         part, rows = slice(begin, begin + AT_ONCE), []
         for g, (group, inertial) in enumerate(zip(model.groups, rigid, strict=True)):
-            own = group.columns[group.columns >= model.n_inertial] - model.n_inertial
-            scales = group.scale[len(group.columns) - len(own) :]
-            beside = (terms[k][part] * s for k, s in zip(own, scales, strict=True))
+            places = group.columns[group.columns >= model.n_inertial] - model.n_inertial
+            scales = group.scale[len(group.columns) - len(places) :]
+            beside = (terms[k][part] * s for k, s in zip(places, scales, strict=True))
             rows.append(np.column_stack([inertial[part], *beside, targets[part, g]]))
         yield begin, rows
 

@@ -97,11 +97,11 @@ class StatisticSet:
         if not self._rest:
             self._rest.update({each: self.without([each]) for each in self.logs})
             for layout in self.layouts:
-                own: dict[str, list[Array]] = {each: [] for each in self.logs}
+                factors_of: dict[str, list[Array]] = {each: [] for each in self.logs}
                 for entry in self.of_group.get(layout.group, ()):
-                    own[entry.log].append(entry.factor)
-                parts = [layout.merged(factors) if factors else np.zeros((0, layout.width)) for factors in own.values()]
-                for each, factor in zip(own, _all_but_one(layout, parts), strict=True):
+                    factors_of[entry.log].append(entry.factor)
+                parts = [layout.merged(factors) if factors else np.zeros((0, layout.width)) for factors in factors_of.values()]
+                for each, factor in zip(factors_of, _all_but_one(layout, parts), strict=True):
                     if len(factor):
                         self._rest[each]._factors[layout.group] = factor
         return self._rest[log]
@@ -260,18 +260,18 @@ def merge_all(sets: Sequence[StatisticSet]) -> StatisticSet:
         FingerprintError: They belong to different models or conditionings, or share a log's name.
     """
     first, known = sets[0], set[str]()
-    for some in sets:
-        if some.fingerprint != first.fingerprint:
+    for statistics in sets:
+        if statistics.fingerprint != first.fingerprint:
             raise FingerprintError(
                 "statistics of different models or conditionings cannot be merged",
-                got=some.fingerprint,
+                got=statistics.fingerprint,
                 expected=first.fingerprint,
             )
-        both = known & set(some.logs)
+        both = known & set(statistics.logs)
         if both:
             raise FingerprintError(f"log '{sorted(both)[0]}' is in both sets", remedy="give each log once")
-        known.update(some.logs)
-    return replace(first, entries=tuple(entry for some in sets for entry in some.entries), motions=None)
+        known.update(statistics.logs)
+    return replace(first, entries=tuple(entry for statistics in sets for entry in statistics.entries), motions=None)
 
 
 def _all_but_one(layout: Layout, parts: Sequence[Array]) -> list[Array]:

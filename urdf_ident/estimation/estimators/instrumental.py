@@ -98,9 +98,9 @@ def with_simulated(log: PreparedLog, clean: Recording) -> PreparedLog:
     Raises:
         EstimationError: Other joints, or the simulation does not cover the log.
     """
-    own = log.recording
-    if clean.joints != own.joints:
-        raise EstimationError("the simulated motion is of other joints", got=clean.joints, expected=own.joints)
+    recording = log.recording
+    if clean.joints != recording.joints:
+        raise EstimationError("the simulated motion is of other joints", got=clean.joints, expected=recording.joints)
     rate, cutoff = log.conditioned.rate, log.conditioned.cutoff
     step = np.diff(clean.time)
     if len(step) < 8 or np.abs(step - step.mean()).max() > 1e-3 * step.mean():
@@ -261,8 +261,8 @@ def _stacked(
     b, blocks = len(base), []
     for entry in entries:
         layout = statistics.layout(entry.group)
-        own = base.place[layout.columns]
-        place = np.concatenate([base.place[list(layout.instruments)], np.where(own < 0, -1, b + own), [2 * b]])
+        places = base.place[layout.columns]
+        place = np.concatenate([base.place[list(layout.instruments)], np.where(places < 0, -1, b + places), [2 * b]])
         blocks.append(placed(entry.R[:, : layout.width], place, 2 * b + 1) * weights[entry.group])
     return triangle(*blocks)
 

@@ -100,4 +100,7 @@ def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Ar
     """Residuals of each segment of a log, and their differences from the median of their neighbours, shape (N, groups) each."""
     from scipy.ndimage import median_filter
 
-    return [(own, own - median_filter(own, (NEIGHBOURS, 1), mode="nearest")) for own in sample_residuals(model, fit, log)]
+    return [
+        (residuals, residuals - median_filter(residuals, (NEIGHBOURS, 1), mode="nearest"))
+        for residuals in sample_residuals(model, fit, log)
+    ]

@@ -116,8 +116,8 @@ class PayloadFit(ReadOnly):
             Degrees of freedom, at least 1.
         """
         share = row**2 * np.diag(self.noise)
-        own = float(share.sum() / positive(float((share / self.noise_dof).sum()))) if share.sum() > 0 else np.inf
-        parts = [(float(row @ self.noise @ row), own), (float(row @ self.unloaded @ row), self.unloaded_dof)]
+        noise_dof = float(share.sum() / positive(float((share / self.noise_dof).sum()))) if share.sum() > 0 else np.inf
+        parts = [(float(row @ self.noise @ row), noise_dof), (float(row @ self.unloaded @ row), self.unloaded_dof)]
         total = sum(v for v, _ in parts) + float(row @ self.gains @ row)
         below = sum(v**2 / dof for v, dof in parts)
         return max(1.0, total**2 / below) if below > 0 else np.inf
@@ -300,7 +300,7 @@ class _Solved:
         at = range(self.b + 10, len(self.base))
         changes = {name: (float(self.solution.estimate[k]), float(errors[k])) for name, k in zip(names, at, strict=True)}
         dof = np.broadcast_to(noise.dof, (len(self.base),))[part]
-        own = float(np.min(self.problem.fit.dofs))
+        unloaded_dof = float(np.min(self.problem.fit.dofs))
         cut = (part, part)
         return PayloadFit(
             self.method,
@@ -310,7 +310,7 @@ class _Solved:
             gains[cut],
             self.solution.seen[part],
             np.array(dof),
-            own,
+            unloaded_dof,
             self.information,
             changes,
             self.sigma,

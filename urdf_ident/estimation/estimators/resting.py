@@ -72,8 +72,8 @@ class Rests:
         """Returns the number of the rest that each sample belongs to, from 1; 0 in motion, shape (N, groups)."""
         slow = np.abs(segment.v @ self.turns.T) < self.speeds
         number_of_rest = np.zeros(slow.shape, dtype=np.intp)
-        for own, out in zip(slow.T, number_of_rest.T, strict=True):
-            long = (run for run in runs(own) if run[1] - run[0] >= least)
+        for below, out in zip(slow.T, number_of_rest.T, strict=True):
+            long = (run for run in runs(below) if run[1] - run[0] >= least)
             for number, (begin, end) in enumerate(long, 1):
                 out[begin:end] = number
         return number_of_rest
@@ -90,12 +90,12 @@ def weigh_rests(
     rests = Rests.of(model, logs, config)
     if not any(rests.labels(part, _shortest(log, part)).any() for log in logs for part in log.segments):
         return logs, ()
-    made = merge_all(each(partial(_windows, model, rests), logs))
-    start = {group: _START if group.endswith(_AT_REST) else 1.0 for group in made.groups}
+    windows = merge_all(each(partial(_windows, model, rests), logs))
+    start = {group: _START if group.endswith(_AT_REST) else 1.0 for group in windows.groups}
     fit = None
     with suppress(EstimationError):  # fewer windows than parameters
-        fit = fit_base(made, model.base(), start=start)
-    shown = [_ratio(made, fit, group.name) for group in model.groups]
+        fit = fit_base(windows, model.base(), start=start)
+    shown = [_ratio(windows, fit, group.name) for group in model.groups]
     ratios = np.array([_START**2 if ratio is None else ratio for ratio in shown])
     if (ratios == 1.0).all():
         return logs, ()
@@ -116,7 +116,7 @@ def weigh_alike(
     weights = [part.weights for log in trained for part in log.segments if part.weights is not None]
     if not weights:
         return others
-    rests, ratios = Rests.of(model, trained, config), np.min([own.min(axis=0) for own in weights], axis=0)
+    rests, ratios = Rests.of(model, trained, config), np.min([w.min(axis=0) for w in weights], axis=0)
     return [_weighted(rests, ratios, log) for log in others]
 
 
@@ -150,7 +150,7 @@ def _shortest(log: PreparedLog, segment: Segment) -> int:
 
 def _windows(model: DynamicModel, rests: Rests, log: PreparedLog) -> StatisticSet:
     """Statistic of one log with one row for each rest and for each window of motion, in row groups of their own."""
-    layouts = [replace(own, group=own.group + state) for own in layouts_of(model) for state in ("", _AT_REST)]
+    layouts = [replace(layout, group=layout.group + state) for layout in layouts_of(model) for state in ("", _AT_REST)]
     windows: dict[str, list[Array]] = {layout.group: [] for layout in layouts}
     for piece in row_pieces(model, [log], compact=True):
         least = _shortest(log, log.segments[piece.segment])
@@ -163,7 +163,7 @@ def _windows(model: DynamicModel, rests: Rests, log: PreparedLog) -> StatisticSe
                 whole = rows[begin : end - (end - begin) % each_of].reshape(-1, each_of, rows.shape[1])
                 windows[name].append(whole.mean(axis=1))
     entries = []
-    for layout, some in zip(layouts, np.repeat(np.array(model.compact), 2), strict=True):
-        rows = np.vstack([np.zeros((0, len(some.places) + 1)), *windows[layout.group]])
+    for layout, basis in zip(layouts, np.repeat(np.array(model.compact), 2), strict=True):
+        rows = np.vstack([np.zeros((0, len(basis.places) + 1)), *windows[layout.group]])
         entries.append(Statistic(log.name, 0, layout.group, triangle(rows), len(rows), expansion=layout.expansion))
     return StatisticSet(model.names, tuple(layouts), tuple(entries), model.fingerprint)

@@ -143,11 +143,11 @@ def _rows(problem: PayloadProblem, loaded: LoadedModel, poses: StaticPoses) -> _
     out = _Rows(tuple(group.name for group in model.groups), [], [], [], [])
     still = np.zeros((1, model.n))
     segments = (Segment("pose", 0.0, 1.0, q[None], still, still) for q in poses.q)
-    blocks = [made for segment in segments for _, made in loaded.row_blocks(segment, chunk=1)]
+    blocks = [block for segment in segments for _, block in loaded.row_blocks(segment, chunk=1)]
     targets = model.row_targets(poses.tau)
     level = _levels(loaded, poses)
     for g, group in enumerate(loaded.groups):
-        stack = np.vstack([made[g] for made in blocks])
+        stack = np.vstack([block[g] for block in blocks])
         known, body = np.zeros((len(poses), len(base))), np.zeros((len(poses), 10))
         for column, index in enumerate(group.columns):
             if index < loaded.p:
@@ -165,9 +165,9 @@ def _rows(problem: PayloadProblem, loaded: LoadedModel, poses: StaticPoses) -> _
 def _levels(loaded: LoadedModel, poses: StaticPoses) -> Array:
     """Level of dry friction of each joint in each pose, shape (P, n) [N·m or N]."""
     model, theta = loaded.model, without_inertia(loaded.model, loaded.theta)
-    for item, own in model.placed_terms:
-        if item.term.name == "offset":
-            theta[own] = 0.0
+    for applied, places in model.placed_terms:
+        if applied.term.name == "offset":
+            theta[places] = 0.0
     v = np.full((1, model.n), _SLIDING)
     still = np.zeros_like(v)
     both = [[model.torque(theta, q[None], sign * v, still)[0] for q in poses.q] for sign in (1.0, -1.0)]
@@ -189,12 +189,12 @@ def _weighted(fit: Fit, rows: _Rows) -> tuple[Solution, list[Array], list[float]
     ]
     weights = [1.0 / fit.sigma.get(name, 1.0) for name in rows.groups]
     levels = np.array([np.abs(friction).mean(axis=0) for friction in rows.friction])
-    own, shared, total = n + groups, np.ones(n), sum(map(len, lean))
+    extra, shared, total = n + groups, np.ones(n), sum(map(len, lean))
     for _ in range(5):
         apart = _SHARE * np.linalg.norm(levels * (1.0 - np.minimum(np.abs(shared), 1.0)), axis=1)
         firm = [*np.full(n, 1.0 / _SHARE), *(1.0 / np.hypot(1.0 / np.array(weights), apart))]
-        prior = np.column_stack([np.zeros((own, 10)), np.diag(firm), np.zeros(own)])
-        solution = solve(np.vstack([*(w * part for w, part in zip(weights, lean, strict=True)), prior]), total + own)
+        prior = np.column_stack([np.zeros((extra, 10)), np.diag(firm), np.zeros(extra)])
+        solution = solve(np.vstack([*(w * part for w, part in zip(weights, lean, strict=True)), prior]), total + extra)
         hats = [w * part[:, :-1] @ solution.root for w, part in zip(weights, lean, strict=True)]
         rests = [part[:, -1] - part[:, :-1] @ solution.estimate for part in lean]
         sigma = [np.sqrt(rest @ rest / dof) for rest, dof in zip(rests, _free(hats), strict=True)]
@@ -239,8 +239,8 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[A
     response = -root @ (solution.root.T @ (stacked.T @ beta))
     gains = np.zeros((10, 10))
     for w, part, error in zip(weights, lean, problem.gain_error, strict=True):
-        mine = w * part[:, :-1]
-        move = root @ (solution.root.T @ (mine.T @ (mine[:, :10] @ solution.estimate[:10])))
+        weighted = w * part[:, :-1]
+        move = root @ (solution.root.T @ (weighted.T @ (weighted[:, :10] @ solution.estimate[:10])))
         gains += error**2 * np.outer(move, move)
     information = np.vstack([w * part for w, part in zip(weights, rows.body, strict=True)])
     params = np.where(solution.seen[:10], solution.estimate[:10], 0.0)

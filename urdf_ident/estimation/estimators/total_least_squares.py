@@ -162,9 +162,9 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: Mapping[s
         columns, torque = np.zeros((len(seen), len(seen))), 0.0
         for group, value in sigma.items():
             C = noise[group]
-            own = max(value**2 - float(params @ C @ params), TORQUE_SHARE * value**2)
+            of_torque = max(value**2 - float(params @ C @ params), TORQUE_SHARE * value**2)
             columns += rows[group] / value**2 * C[np.ix_(seen, seen)]
-            torque += rows[group] * own / value**2
+            torque += rows[group] * of_torque / value**2
         root = block_diagonal(_root(columns), np.atleast_2d(np.sqrt(torque)))
         before = params.copy()
         params[seen] = total_least_squares(kept, root)

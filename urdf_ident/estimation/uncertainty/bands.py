@@ -136,14 +136,16 @@ def row_autocovariance(length: int, rate: float, row_filter: RowFilter, memory: 
         Shape (length,), by lag in rows.
     """
     taps = row_filter.taps()
-    own = np.correlate(taps, taps, "full")
+    of_filter = np.correlate(taps, taps, "full")
     begins, longest = np.arange(length) * row_filter.factor, len(taps) - 1
     near = np.searchsorted(begins, longest, side="right")  # rows that share samples with the first
     lag = np.abs(begins[:near, None] + np.arange(-longest, longest + 1))
     if memory <= 0:
-        return np.concatenate([(lag == 0) @ own, np.zeros(length - near)])
-    apart = np.exp(-np.arange(2 * longest + 1) / (memory * rate)) @ own
-    return np.concatenate([np.exp(-lag / (memory * rate)) @ own, np.exp(-(begins[near:] - longest) / (memory * rate)) * apart])
+        return np.concatenate([(lag == 0) @ of_filter, np.zeros(length - near)])
+    apart = np.exp(-np.arange(2 * longest + 1) / (memory * rate)) @ of_filter
+    return np.concatenate(
+        [np.exp(-lag / (memory * rate)) @ of_filter, np.exp(-(begins[near:] - longest) / (memory * rate)) * apart]
+    )
 
 
 def cosine_power(autocovariance: Array) -> Array:
@@ -169,12 +171,14 @@ def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum
     edges = band_edges(max(1, min(longest, 4096)), max(log.conditioned.decimate_rate for log in logs))
     size = max(1, len(logs) // _BATCHES)
     batches = [logs[begin : begin + size] for begin in range(0, len(logs), size)]
-    made, bands, layouts = each(partial(_by_frequency, model, edges), batches), range(len(edges) - 1), layouts_of(model)
+    of_batches, bands, layouts = each(partial(_by_frequency, model, edges), batches), range(len(edges) - 1), layouts_of(model)
     factors = (
-        tuple(expanded(triangle(*(own[g][b] for own, _ in made)), some.expansion) for b in bands)
-        for g, some in enumerate(layouts)
+        tuple(
+            expanded(triangle(*(factors_of_batch[g][b] for factors_of_batch, _ in of_batches)), layout.expansion) for b in bands
+        )
+        for g, layout in enumerate(layouts)
     )
-    counts = {kind: number for _, pieces in made for kind, number in pieces.items()}
+    counts = {kind: number for _, pieces in of_batches for kind, number in pieces.items()}
     return Spectrum(layouts, tuple(factors), counts, edges)
 
 
@@ -184,7 +188,7 @@ def _by_frequency(model: DynamicModel, edges: Array, logs: Sequence[PreparedLog]
     from scipy.fft import dct
 
     bands = len(edges) - 1
-    factors = [[np.zeros((0, len(some.places) + 1))] * bands for some in model.compact]
+    factors = [[np.zeros((0, len(basis.places) + 1))] * bands for basis in model.compact]
     counts: dict[Kind, int] = {}
     for piece in row_pieces(model, logs, compact=True):
         band = band_of(len(piece), piece.row_rate, edges)
@@ -192,10 +196,10 @@ def _by_frequency(model: DynamicModel, edges: Array, logs: Sequence[PreparedLog]
         counts[kind] = counts.get(kind, 0) + 1
         cuts = np.searchsorted(band, np.arange(bands + 1))
         filled = np.flatnonzero(np.diff(cuts)).tolist()
-        for own, rows in zip(factors, piece.rows, strict=True):
+        for of_bands, rows in zip(factors, piece.rows, strict=True):
             cosines = dct(rows, axis=0, norm="ortho")
             for b in filled:
                 part = cosines[cuts[b] : cuts[b + 1]]
-                stacked = np.vstack([own[b], part]) if len(own[b]) else part
-                own[b] = triangle(stacked) if len(stacked) > stacked.shape[1] else stacked
+                stacked = np.vstack([of_bands[b], part]) if len(of_bands[b]) else part
+                of_bands[b] = triangle(stacked) if len(stacked) > stacked.shape[1] else stacked
     return factors, counts

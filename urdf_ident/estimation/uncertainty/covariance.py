@@ -149,8 +149,8 @@ class FitData:
                 layout.columns, self.solution.root, self.fit.params
             )
             small = entries[0].times(turned)
-            for k, some in grouped((unit[entry.log, entry.block], entry.factor) for entry in entries).items():
-                rows = np.vstack(some) @ small
+            for k, factors in grouped((unit[entry.log, entry.block], entry.factor) for entry in entries).items():
+                rows = np.vstack(factors) @ small
                 matrices[k] += rows[:, :r].T @ rows[:, :r]
                 scores[k] += rows[:, :r].T @ rows[:, r]
         return matrices, scores

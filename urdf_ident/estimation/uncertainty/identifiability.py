@@ -101,7 +101,9 @@ def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Iden
     Returns:
         One verdict per parameter, none of them "weak"; the advice names the simplest motion that identifies it.
     """
-    trials = [(item, standard_errors(motion_factor(model, base, item, {}, alone=True))) for item in simple_motions(model.robot)]
+    trials = [
+        (motion, standard_errors(motion_factor(model, base, motion, {}, alone=True))) for motion in simple_motions(model.robot)
+    ]
     motions = [_simplest(row, _own(model, base, row, trials))[0] for row in range(len(base))]
     verdicts = []
     for k, name, kind, elsewhere in _by_kind(model, base):
@@ -210,7 +212,7 @@ def _own(model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[T
 def _simplest(row: int, trials: Sequence[Trial], nearly: float = _NEARLY, enough: float = 0.0) -> tuple[str, float]:
     """The first motion that is sufficient, or nearly as good as the best, for one base parameter, and the error after it."""
     limit = max(nearly * min(float(errors[row]) for _, errors in trials), enough)
-    return next((item.words, float(errors[row])) for item, errors in trials if errors[row] <= limit)
+    return next((motion.words, float(errors[row])) for motion, errors in trials if errors[row] <= limit)
 
 
 def _advice(
@@ -227,9 +229,9 @@ def _advice(
     inflation = np.where(from_data, ratio, float(np.median(ratio[from_data])) if from_data.any() else 1.0)
     elastic = not model.is_rigid  # their data are linear in compliances, the simple motions in stiffness
     trials = []
-    for item in simple_motions(model.robot):
-        informed = np.sqrt(SECONDS * row_rate) * motion_factor(model, base, item, fit.weights)
-        trials.append((item, inflation * standard_errors(informed if elastic else triangle(data, informed))))
+    for motion in simple_motions(model.robot):
+        informed = np.sqrt(SECONDS * row_rate) * motion_factor(model, base, motion, fit.weights)
+        trials.append((motion, inflation * standard_errors(informed if elastic else triangle(data, informed))))
     advice = {}
     for row in map(int, rows):
         enough = min(KNOWN * float(size[row]), 0.5 * float(fit.bse[row]))

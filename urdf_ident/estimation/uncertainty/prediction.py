@@ -250,17 +250,17 @@ def held_out_parameters(
 def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Segment], NDArray[np.int32]]) -> tuple[Array, ...]:
     """Predicts the torque of each segment of a log by the parameters of its fold, one column of shape (p, folds) each."""
     segments, owner = log
-    begin, own = 0, []
+    begin, torques = 0, []
     for part in segments:
-        own.append(model.torque_by_sample(predicted_by, owner[begin : begin + len(part)], part))
+        torques.append(model.torque_by_sample(predicted_by, owner[begin : begin + len(part)], part))
         begin += len(part)
-    return tuple(own)
+    return tuple(torques)
 
 
 def _samples_of(model: DynamicModel, band: float, count: int, part: Segment) -> tuple[Array, Array]:
     """Low-passed measured torque, and the torque per unit of each parameter at some samples, shape (some, n, p)."""
-    some = slice(None, None, max(1, len(part) // count))
-    rows: Array = model.torque(np.eye(len(model.parameters)), part.q[some], part.v[some], part.a[some])
+    thinned = slice(None, None, max(1, len(part) // count))
+    rows: Array = model.torque(np.eye(len(model.parameters)), part.q[thinned], part.v[thinned], part.a[thinned])
     rows[:, sorted(model.apart), : model.n_inertial] = 0.0
     return lowpass(part.total, part.rate, band), rows
 

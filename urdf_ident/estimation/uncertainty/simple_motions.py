@@ -121,11 +121,11 @@ def motion_factor(
     for _, blocks in model.row_blocks(motion.states, chunk=count):
         for group, block, mean in zip(model.groups, blocks, means, strict=True):
             target = base.place[group.columns]
-            own, kept = block[:, target >= 0] * weights.get(group.name, 1.0), target[target >= 0]
-            varying = (own != own[0]).any(axis=0)  # of many joints, few of the other bodies move
-            mean[kept] = np.where(varying, own.mean(axis=0), own[0])
+            columns, kept = block[:, target >= 0] * weights.get(group.name, 1.0), target[target >= 0]
+            varying = (columns != columns[0]).any(axis=0)  # of many joints, few of the other bodies move
+            mean[kept] = np.where(varying, columns.mean(axis=0), columns[0])
             moved = kept[varying]
-            varied.append((moved.tobytes(), (moved, own[:, varying] - mean[moved])))
+            varied.append((moved.tobytes(), (moved, columns[:, varying] - mean[moved])))
     for alike in grouped(varied).values():  # the same bodies vary in the rows of all joints that carry the moving one
         moved, away = alike[0][0], np.vstack([deviation for _, deviation in alike])
         gapless = len(moved) and (np.diff(moved) == 1).all()

@@ -36,9 +36,9 @@ def seen_speeds(v: Sequence[Array]) -> Array:
     ranges = np.zeros((v[0].shape[1], 2, 2))
     for j, speed in enumerate(columns(v)):
         for side, sign in enumerate((-1.0, 1.0)):
-            own = sign * speed[sign * speed > 0]
-            if len(own):
-                ranges[j, side] = np.quantile(own, (0.005, 0.995))
+            towards = sign * speed[sign * speed > 0]
+            if len(towards):
+                ranges[j, side] = np.quantile(towards, (0.005, 0.995))
         ranges[j, ranges[j, :, 1] <= _SEEN * ranges[j, :, 1].max()] = 0.0
     return ranges
 
@@ -143,9 +143,9 @@ def _friction(model: DynamicModel, theta: Array, q: Array, v: Array, a: Array) -
         share = model.drive.rate_weights(axis, side)
         rate = v @ share
         for first, law in laws:
-            own = slice(first, first + len(law.symbols))
+            places = slice(first, first + len(law.symbols))
             if law.memory:
-                limits += np.outer(theta[own] @ law.basis(Sliding(rate, bent=np.sign(rate))), share)
+                limits += np.outer(theta[places] @ law.basis(Sliding(rate, bent=np.sign(rate))), share)
             else:
-                static[own] = theta[own]
+                static[places] = theta[places]
     return np.asarray(model.torque(static, q, v, a) + limits)

@@ -39,13 +39,13 @@ def varying(model: DynamicModel) -> tuple[Varying, ...]:
         The parameters, in the order of theta.
     """
     by_kind: dict[tuple[int, str, str], Varying] = {}
-    for item, places in model.placed_terms:
-        if isinstance(item.term, Law):
-            kinds = item.term.changing
-            symbols = enumerate(item.term.symbols, places.start)
+    for applied, places in model.placed_terms:
+        if isinstance(applied.term, Law):
+            kinds = applied.term.changing
+            symbols = enumerate(applied.term.symbols, places.start)
             for kind, columns in grouped((kinds[symbol], k) for k, symbol in symbols if symbol in kinds).items():
-                entry = Varying(model.names[columns[0]], item.axis, kind, tuple(columns))
-                by_kind.setdefault((item.axis, item.side, kind), entry)
+                entry = Varying(model.names[columns[0]], applied.axis, kind, tuple(columns))
+                by_kind.setdefault((applied.axis, applied.side, kind), entry)
     return tuple(sorted(by_kind.values(), key=lambda entry: entry.columns))
 
 

@@ -202,12 +202,12 @@ def _effective_weights(rows: MixedRows) -> tuple[dict[str, float], dict[str, flo
     ``E sᵀ S⁻¹ s = σ² tr(S⁻¹ (S_t − S_t S⁻¹ S_t))``.
     """
     logs = rows.statistics.logs
-    some = [logs[k * len(logs) // min(_NOISE_LOGS, len(logs))] for k in range(min(_NOISE_LOGS, len(logs)))]
+    sample_of_logs = [logs[k * len(logs) // min(_NOISE_LOGS, len(logs))] for k in range(min(_NOISE_LOGS, len(logs)))]
     plain = {group: 1.0 / value for group, value in rows.fit.sigma.items()}
-    whole = np.concatenate([rows.squares(log, plain)[0] for log in some])
+    whole = np.concatenate([rows.squares(log, plain)[0] for log in sample_of_logs])
     by_log = whole.reshape(-1, PARTS, *whole.shape[1:]).sum(axis=1)
-    alone = [(log, None) for log in some]
-    in_parts = [(log, part) for log in some for part in range(PARTS)]
+    alone = [(log, None) for log in sample_of_logs]
+    in_parts = [(log, part) for log in sample_of_logs for part in range(PARTS)]
     return _weights(rows, alone, by_log, _STRETCHES), _weights(rows, in_parts, whole, max(_STRETCHES // PARTS, 3))
 
 

@@ -98,19 +98,19 @@ class MixedRows:
         Args:
             part: Index of the part; None for the whole log.
         """
-        own = self.statistics.of_log[log].get(group, ())
-        return sum(entry.rows for entry in own[slice(*self._blocks(len(own), part))])
+        entries = self.statistics.of_log[log].get(group, ())
+        return sum(entry.rows for entry in entries[slice(*self._blocks(len(entries), part))])
 
     def _whole(self, log: str, group: str) -> tuple[Array, IntArray]:
         """Stacked factors of one log and group in order of time, and the row where each begins, with the total at the end."""
-        made = self._made.get((log, group))
-        if made is None:
-            own = self.statistics.of_log[log].get(group, ())
-            wide = self._wide(own) if own else np.zeros((0, self.r + self.q + 1))
-            made = wide, np.cumsum([0, *(len(entry.factor) for entry in own)])
+        cached = self._made.get((log, group))
+        if cached is None:
+            entries = self.statistics.of_log[log].get(group, ())
+            wide = self._wide(entries) if entries else np.zeros((0, self.r + self.q + 1))
+            cached = wide, np.cumsum([0, *(len(entry.factor) for entry in entries)])
             if len(self._made) < _KEPT:
-                self._made[log, group] = made
-        return made
+                self._made[log, group] = cached
+        return cached
 
     @staticmethod
     def _blocks(count: int, part: int | None) -> tuple[int, int]:
@@ -132,8 +132,8 @@ class MixedRows:
             rows, edges = self._whole(log, group)
             for part in range(PARTS):
                 begin, end = self._blocks(len(edges) - 1, part)
-                own = rows[edges[begin] : edges[end]]
-                square = own.T @ own
+                of_part = rows[edges[begin] : edges[end]]
+                square = of_part.T @ of_part
                 for total, weight in zip(totals, weights, strict=True):
                     total[part] += weight[group] ** 2 * square
         return totals

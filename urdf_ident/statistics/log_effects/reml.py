@@ -73,12 +73,12 @@ def criterion(logs: Moments, variance: Array) -> tuple[float, Array, Array, Arra
     value -= float(np.sum(logs.zy * (middle @ logs.zy[:, :, None])[:, :, 0]))
     zpz, zpy, taken = projected(logs, middle, factor, beta)
     slope = np.sum(np.diagonal(zpz, axis1=1, axis2=2) - zpy**2, axis=0)
-    own = taken @ taken.swapaxes(1, 2)
+    explained = taken @ taken.swapaxes(1, 2)
     by_part = taken.transpose(1, 2, 0)
     between = (by_part @ by_part.swapaxes(1, 2)).reshape(len(slope), -1)  # ZᵀPZ between logs
-    expected = np.sum(zpz**2 - own**2, axis=0) + between @ between.T
+    expected = np.sum(zpz**2 - explained**2, axis=0) + between @ between.T
     pulled = np.einsum("lq,lqr->qr", zpy, taken)
-    observed = np.einsum("lj,ljk,lk->jk", zpy, zpz + own, zpy) - pulled @ pulled.T
+    observed = np.einsum("lj,ljk,lk->jk", zpy, zpz + explained, zpy) - pulled @ pulled.T
     return value, slope, 2.0 * observed - expected, expected
 
 
