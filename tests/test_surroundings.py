@@ -69,7 +69,7 @@ def test_the_world_is_drawn_where_the_robot_meets_it() -> None:
     collisions = find_collisions(robot, world)
     base = np.diag([1.0, -1.0, -1.0, 1.0])
     base[:3, 3] = [0.3, 0.1, 1.9]
-    commands = {command["path"]: command for command in world_commands(collisions, base, np.eye(3))}
+    commands = {command["path"]: command for command in world_commands(collisions, base, np.eye(3))[0]}
     assert set(commands) == {"/world/post", "/world/ball", "/world/wall", "/world/box of the tool"}
     place = np.array(commands["/world/ball"]["object"]["object"]["children"][0]["matrix"]).reshape(4, 4).T
     ball = next(solid for solid in collisions.solids if solid.name == "ball")  # in the root's frame, as distances see it

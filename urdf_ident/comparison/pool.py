@@ -71,18 +71,12 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
         carrier = robot.bodies[moved[0]].name
         for body in (robot.bodies[k].name for k in moved):
             carriers[body] += [joint, *([carrier] if carrier != body else [])]
-    between = [random_effects(value[~outlying[:, k], k : k + 1], error[~outlying[:, k], k : k + 1]) for k in range(len(wanted))]
+    between = [random_effects(value[~odd, k], error[~odd, k]) for k, odd in enumerate(outlying.T)]
     tests = [value.shape[0] * int(family.sum()) for family in families]
     pooled = tuple(
         Pooled(
-            kind=quantity.kind,
-            where=quantity.where,
-            what=quantity.what,
-            unit=quantity.unit,
-            mean=float(effects.mean[0]),
-            std_error=float(effects.std_error[0]),
-            spread=float(effects.spread[0]),
-            interval=(float(effects.interval()[0, 0]), float(effects.interval()[0, 1])),
+            *(quantity.kind, quantity.where, quantity.what, quantity.unit),
+            *effects,
             value=value[:, k],
             error=error[:, k],
             difference=difference[:, k],

@@ -12,6 +12,7 @@ therefore shrunk towards that of the other quantities as far as they agree (empi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,64 +28,49 @@ FEWEST = 2
 _FEWEST_SHARED, _INDEPENDENT, _LEAST = 6, 0.33, 1e-4
 
 
-@dataclass(frozen=True, eq=False)
-class RandomEffects(ReadOnly):
-    """Means and spreads of K quantities over m robots.
+class RandomEffects(NamedTuple):
+    """A quantity over m robots.
 
     Attributes:
-        mean: Shape (K,), in the quantity's unit.
-        std_error: Standard error of the mean (Hartung-Knapp, its factor at least 1), shape (K,).
-        spread: Standard deviation between robots, shape (K,).
-        dof: Degrees of freedom of both, ``m − 1``.
+        std_error: Standard error of the mean (Hartung-Knapp, its factor at least 1), with m − 1 degrees of freedom.
+        spread: Standard deviation between robots.
+        interval: 95 % interval of the mean.
     """
 
-    mean: Array
-    std_error: Array
-    spread: Array
-    dof: int
-
-    def interval(self, alpha: float = 0.05) -> Array:
-        """Returns confidence intervals of the means, shape (K, 2).
-
-        Args:
-            alpha: One minus the confidence level, a fraction.
-        """
-        from scipy.special import stdtrit
-
-        reach = stdtrit(self.dof, 1.0 - alpha / 2.0) * self.std_error
-        return np.column_stack([self.mean - reach, self.mean + reach])
+    mean: float
+    std_error: float
+    spread: float
+    interval: tuple[float, float]
 
 
 def random_effects(value: Array, error: Array) -> RandomEffects:
-    """Estimates means and spreads of quantities over robots.
+    """Estimates mean and spread of a quantity over robots.
 
     Args:
-        value: Estimate from each robot's logs, shape (m, K).
-        error: Its standard error, positive, shape (m, K).
+        value: Estimate from each robot's logs, shape (m,).
+        error: Its standard error, positive, shape (m,).
 
     Raises:
         EstimationError: Fewer than two robots, or an error that is not positive.
     """
-    value, error = np.atleast_2d(np.asarray(value, dtype=float)), np.atleast_2d(np.asarray(error, dtype=float))
-    m = len(value)
+    from scipy.special import stdtrit
+
+    value, error, m = np.asarray(value, dtype=float), np.asarray(error, dtype=float), len(value)
     if m < FEWEST:
         raise EstimationError("a spread between robots needs several", got=m, expected=f"{FEWEST} or more")
     if not (np.isfinite(value).all() and np.isfinite(error).all() and (error > 0).all()):
         raise EstimationError("values and errors of robots must be finite, errors positive")
     # whitened by its error, each robot has one row x (mean + u) = y with x = z = 1/error
-    x, y = (part[:, :, None] for part in (1.0 / error, value / error))
-    start = np.maximum(value.var(axis=0, ddof=1), (error**2).mean(axis=0))
-    variance = np.concatenate(
-        [
-            reml(Moments.of(one[:, :, None] * one[:, None], 1), start[k : k + 1])
-            for k, one in enumerate(np.concatenate([x, x, y], axis=2).transpose(1, 0, 2))
-        ]
-    )
+    rows = np.column_stack([1.0 / error, 1.0 / error, value / error])
+    start = np.array([max(float(value.var(ddof=1)), float((error**2).mean()))])
+    variance = float(reml(Moments.of(rows[:, :, None] * rows[:, None], 1), start)[0])
     weight = 1.0 / (error**2 + variance)
-    total = weight.sum(axis=0)
-    mean = (weight * value).sum(axis=0) / total
-    scatter = (weight * (value - mean) ** 2).sum(axis=0) / (m - 1)
-    return RandomEffects(mean, np.sqrt(np.maximum(scatter, 1.0) / total), np.sqrt(variance), m - 1)
+    total = float(weight.sum())
+    mean = float(weight @ value) / total
+    scatter = float(weight @ (value - mean) ** 2) / (m - 1)
+    std_error = float(np.sqrt(max(scatter, 1.0) / total))
+    reach = float(stdtrit(m - 1, 0.975)) * std_error
+    return RandomEffects(mean, std_error, float(np.sqrt(variance)), (mean - reach, mean + reach))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +96,7 @@ def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Dev
     """Compares every robot with the others.
 
     Args:
-        value, error: As for :func:`random_effects`, shape (m, K); quantities of one kind, which share a prior of the spread.
+        value, error: As for :func:`random_effects`, of quantities of one kind, which share a prior of the spread, shape (m, K).
         like: Values that may represent the fleet, shape (m, K); all if None.
 
     Returns:

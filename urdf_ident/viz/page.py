@@ -25,8 +25,8 @@ from .kinematics import BodyPoses, body_poses, outermost, view_direction
 from .motion import Motion, frame_times, limit_notes, positions_at
 from .scene import inertia_commands, joint_path, robot_commands
 from .stage import stage_commands
-from .surroundings import nearest_entry, nearest_things, rod, world_commands, world_extent
-from .three import Command
+from .surroundings import nearest_things, rod, world_commands
+from .three import Command, float32
 from .trail import SIDES, SPEEDS, tip_speed, trail_commands
 
 #: Small to large torque error, sRGB; the largest is the 98 % quantile over the motion, at least 5 % of the typical torque.
@@ -52,6 +52,8 @@ def player_page(
         beside: Another motion, executed at the same time by the second robot (the same one if None), to compare a log with
             a model or with the reference.
     """
+    import umsgpack  # type: ignore[import-untyped]
+
     rate, times = frame_times(motion)
     position = positions_at(motion, robot, times)
     shapes, notes = robot_shapes(robot)
@@ -90,8 +92,9 @@ def player_page(
     extent, near = np.concatenate([poses.extent for _, _, _, poses, _, _ in shown]), None
     if collisions is not None:
         near = nearest_things(collisions, position, measured=motion.measured)
-        commands += [*world_commands(collisions, first.base, extent), *([] if near is None else [rod(thickness)])]
-        extent = np.concatenate([extent, world_extent(collisions, first.base, extent)])
+        surroundings, corners = world_commands(collisions, first.base, extent)
+        commands += [*surroundings, *([] if near is None else [rod(thickness)])]
+        extent = np.concatenate([extent, corners])
         notes = tuple(dict.fromkeys((*notes, *collisions.notes, *(() if near is None else (near.note(rate),)))))
     world = collisions is not None and (bool(collisions.world.names) or collisions.world.tool is not None)
     layers = (
@@ -113,9 +116,9 @@ def player_page(
         "joints": [
             {"name": name, **(length if slides else angle)} for name, slides in zip(robot.joints, robot.prismatic, strict=True)
         ],
-        "values": _float32(position),
+        "values": float32(position),
         "movers": movers,
-        "poses": _float32(np.concatenate([poses.poses for _, _, _, poses, _, _ in shown], axis=1)),
+        "poses": float32(np.concatenate([poses.poses for _, _, _, poses, _, _ in shown], axis=1)),
         "trails": trails,
         "legend": legend,
         "robots": [f"/{name}" for name, *_ in shown],
@@ -133,8 +136,11 @@ def player_page(
             {"label": "inertia", "hint": masses, "paths": ["/inertia"], "on": alike, "fades_robot": True},
         ],
         "errors": _errors(motion, times),
-        "nearest": None if near is None else nearest_entry(near, first.base, _float32),
-        "commands": [_packed(command) for command in [*commands, *stage_commands(points, first.foot, first.base)]],
+        "nearest": None if near is None else near.entry(first.base),
+        "commands": [
+            base64.b64encode(umsgpack.packb(command)).decode("ascii")  # as Meshcat does
+            for command in [*commands, *stage_commands(points, first.foot, first.base)]
+        ],
     }
     return _assemble(f"{robot.name}: {motion.name}", data), (*motion.notes, *limit_notes(motion, robot), *notes)
 
@@ -167,7 +173,7 @@ def _errors(motion: Motion, times: Array) -> dict[str, Any] | None:
         return None
     largest = max(float(np.nanquantile(share, _QUANTILE)), _LEAST)
     table = np.nan_to_num(share, nan=0.0)
-    return {"table": _float32(table), "largest": largest, "colours": ERRORS.tolist(), "css": [_css(c) for c in ERRORS]}
+    return {"table": float32(table), "largest": largest, "colours": ERRORS.tolist(), "css": [_css(c) for c in ERRORS]}
 
 
 def _assemble(title: str, data: dict[str, Any]) -> str:
@@ -188,16 +194,6 @@ def _assemble(title: str, data: dict[str, Any]) -> str:
     }
     page = (here / "player.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda field: fields[field[1]], page)  # at once: a name may look like a field
-
-
-def _packed(command: Command) -> str:
-    import umsgpack  # type: ignore[import-untyped]  # as Meshcat does
-
-    return base64.b64encode(umsgpack.packb(command)).decode("ascii")
-
-
-def _float32(array: Array) -> str:
-    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode("ascii")
 
 
 def _css(colour: Any) -> str:

@@ -13,7 +13,7 @@ from ..motion.collision.collisions import Collisions
 from ..motion.collision.pruning import CONSTANT
 from ..samples import ReadOnly
 from .scene import add_shape, plain
-from .three import Command, SceneObject, buffers, hexadecimal
+from .three import Command, SceneObject, buffers, float32, hexadecimal
 
 OBJECT: Colour = (0.55, 0.47, 0.38, 0.45)
 _TOOL = (0.16, 0.55, 0.35)
@@ -63,6 +63,20 @@ class Nearest(ReadOnly):
             f"(allowed {1000 * required[m]:.4g})"
         )
 
+    def entry(self, base: Array) -> dict[str, Any]:
+        """The data with which the page places the rod and shows the distance.
+
+        Args:
+            base: Placement of the robot's root in the scene, shape (4, 4) [m].
+        """
+        ends = self.ends @ base[:3, :3].T + base[:3, 3]
+        return {
+            "step": self.step,
+            "table": float32(np.column_stack([ends.reshape(len(ends), 6), self.distance, self.which])),
+            "names": [" – ".join(pair) for pair in self.names],
+            "required": np.maximum(self.required, -1e9).tolist(),
+        }
+
 
 def nearest_things(collisions: Collisions, position: Array, *, measured: bool = False) -> Nearest | None:
     """Finds the two closest objects at every time, and their closest points; None without monitored pairs.
@@ -92,12 +106,16 @@ def nearest_things(collisions: Collisions, position: Array, *, measured: bool = 
     return Nearest(step, np.stack([first, second], axis=1), gap, which.reshape(-1), names, required)
 
 
-def world_commands(collisions: Collisions, base: Array, extent: Array) -> list[Command]:
+def world_commands(collisions: Collisions, base: Array, extent: Array) -> tuple[list[Command], Array]:
     """Adds the world's objects to the scene.
 
     Args:
         base: Placement of the robot's root in the scene, shape (4, 4) [m].
         extent: Points around the moving parts, shape (K, 3) [m]; half-spaces are drawn as squares near them.
+
+    Returns:
+        The commands, and the objects' corners, shape (L, 3) [m], moved near the moving parts, so that distant walls do not
+        shrink the robot in the view.
     """
     world = collisions.world
     origin = base @ np.linalg.inv(world.root)
@@ -119,47 +137,14 @@ def world_commands(collisions: Collisions, base: Array, extent: Array) -> list[C
         add_shape(node, shape, ghost=True)
         commands.append(node.command())
     if (tool := world.tool) is not None:
-        corners = np.array([[(tool.lower, tool.upper)[k >> axis & 1][axis] for axis in range(3)] for k in range(8)])
-        points = (corners @ origin[:3, :3].T + origin[:3, 3])[np.ravel(_EDGES)]
+        box = np.array([[(tool.lower, tool.upper)[k >> axis & 1][axis] for axis in range(3)] for k in range(8)])
+        points = (box @ origin[:3, :3].T + origin[:3, 3])[np.ravel(_EDGES)]
         node = SceneObject("/world/box of the tool")
         edges = node.geometry(type="BufferGeometry", data=buffers(points))
         node.child("LineSegments", geometry=edges, material=node.material(type="LineBasicMaterial", color=hexadecimal(_TOOL)))
         commands.append(node.command())
-    return commands
-
-
-def world_extent(collisions: Collisions, base: Array, extent: Array) -> Array:
-    """Corners of the objects near the moving parts, so that distant walls do not shrink the robot in the view.
-
-    Args:
-        base: Placement of the robot's root in the scene, shape (4, 4) [m].
-        extent: Points around the moving parts, shape (K, 3) [m].
-
-    Returns:
-        Shape (L, 3) [m].
-    """
-    low, high = extent.min(axis=0), extent.max(axis=0)
-    border = 0.1 * float(np.linalg.norm(high - low))
-    origin = base @ np.linalg.inv(collisions.world.root)
-    corners = [shape.corners() @ origin[:3, :3].T + origin[:3, 3] for shape in collisions.world.shapes]
-    return np.asarray(np.clip(np.concatenate([np.zeros((0, 3)), *corners]), low - border, high + border))
-
-
-def nearest_entry(nearest: Nearest, base: Array, pack: Any) -> dict[str, Any]:
-    """Returns the data with which the page places the rod and shows the distance.
-
-    Args:
-        base: Placement of the robot's root in the scene, shape (4, 4) [m].
-        pack: Encodes an array of 32-bit floats as text.
-    """
-    ends = nearest.ends @ base[:3, :3].T + base[:3, 3]
-    table = np.column_stack([ends.reshape(len(ends), 6), nearest.distance, nearest.which])
-    return {
-        "step": nearest.step,
-        "table": pack(table),
-        "names": [" – ".join(pair) for pair in nearest.names],
-        "required": np.maximum(nearest.required, -1e9).tolist(),
-    }
+    corners = np.concatenate([np.zeros((0, 3)), *(shape.corners() for shape in shapes)])
+    return commands, np.clip(corners, low - 0.1 * size, high + 0.1 * size)
 
 
 def rod(radius: float) -> Command:

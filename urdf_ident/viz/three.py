@@ -6,6 +6,7 @@ computed in linear colour space (the page switches the renderer to sRGB output),
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from typing import Any
 
@@ -95,6 +96,15 @@ def packed(array: Any) -> Any:
     import umsgpack  # type: ignore[import-untyped]  # as Meshcat does
 
     return umsgpack.Ext(_ARRAYS[array.dtype.name][1], np.ascontiguousarray(array).tobytes())
+
+
+def float32(array: Array) -> str:
+    """Encodes an array as text, in 32-bit floats.
+
+    Args:
+        array: Any shape.
+    """
+    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode("ascii")
 
 
 def buffers(points: Array, *, colours: Array | None = None, faces: Indices | None = None, flat_up: bool = False) -> Entry:
