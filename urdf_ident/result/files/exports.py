@@ -22,7 +22,7 @@ from ...provenance import sha256
 from ..dynamics.friction_curves import armature, equivalent_friction
 from ..dynamics.springs import springs
 from ..evidence.traces import FILE, write_series
-from ..parameters import ParameterRow, parameters
+from ..parameters import parameters
 from ..payload import PayloadResult
 from ..record import Record
 from .save import save
@@ -117,15 +117,12 @@ def write_sidecar(ident: Record, path: str | Path) -> Path:
     Raises:
         OutputError: The file cannot be written.
     """
-    known = [_known(row) for row in list(parameters(ident))[ident.model.n_inertial :]]
+    known = []
+    for row in list(parameters(ident))[ident.model.n_inertial :]:  # with a standard error only if the data determine it
+        error = {"std_error": float(row.std_error)} if np.isfinite(row.std_error) else {}
+        ends = [float(row.low), float(row.high)]
+        known.append({**error, **({"interval": ends} if np.isfinite(ends).all() else {}), "verdict": row.verdict})
     return sidecar.write_sidecar(path, ident.model, ident.theta, known=known, elasticity=plain(springs(ident)))
-
-
-def _known(row: ParameterRow) -> dict[str, Any]:
-    """The uncertainty of one parameter as plain data; with a standard error only if the data determine it."""
-    error = {"std_error": float(row.std_error)} if np.isfinite(row.std_error) else {}
-    ends = [float(row.low), float(row.high)]
-    return {**error, **({"interval": ends} if np.isfinite(ends).all() else {}), "verdict": row.verdict}
 
 
 def write_all(ident: Record, folder: str | Path) -> list[str]:

@@ -84,7 +84,7 @@ def _on_folds(ident: Record) -> list[Mapping[str, Any]]:
     return [{"per_joint": joints}] if joints else []
 
 
-def joint_errors(ident: Record) -> dict[str, float]:
+def worst_errors_of(ident: Record) -> dict[str, float]:
     """:func:`worst_errors` on logs of another motion, or on the folds without any."""
     apart = {ident.model.robot.joints[j] for j in ident.model.apart}
     return worst_errors(_held_out(ident) or _on_folds(ident), apart)
@@ -110,14 +110,16 @@ def tested(ident: Record) -> bool:
     others = [score for score in _held_out(ident) if score.get("repeats") is None]
     held = [joint.get("held", 0.0) for score in others for joint in score["per_joint"]]
     small = all(score["relative"] <= TESTED_ERROR for score in others)
-    return bool(others) and small and min(held) >= HELD and max(joint_errors(ident).values(), default=0.0) <= TESTED_JOINT_ERROR
+    return (
+        bool(others) and small and min(held) >= HELD and max(worst_errors_of(ident).values(), default=0.0) <= TESTED_JOINT_ERROR
+    )
 
 
 def unexplained_joints(errors: Mapping[str, float], poor: bool) -> Iterator[Judgement]:
     """Joints whose torque is hardly predicted, whatever the error of all together.
 
     Args:
-        errors: Joint → relative error (:func:`joint_errors`).
+        errors: Joint → relative error (:func:`worst_errors`).
         poor: Whether the result is poor without them.
     """
     bad = {joint: error for joint, error in errors.items() if error > USABLE_ERROR}

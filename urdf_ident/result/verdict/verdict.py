@@ -22,7 +22,7 @@ from ...linalg import positive
 from ...model.prior import CONTRADICTION, USUAL_ERROR, USUAL_WEIGHT
 from ..evidence.evidence import SPEEDS, Evidence
 from ..record import Record
-from .held_out import RICHER_MOTION, held_out_reasons, joint_errors, tested, unexplained_joints
+from .held_out import RICHER_MOTION, held_out_reasons, tested, unexplained_joints, worst_errors_of
 
 #: Relative standard error of the torque over random feasible states, mean over joints.
 GOOD_UNCERTAINTY, USABLE_UNCERTAINTY = 0.15, 0.6
@@ -52,7 +52,7 @@ def verdict_of(ident: Record) -> Verdict:
         if all its poor reasons are consequences.
     """
     outside = list(held_out_reasons(ident))
-    outside += unexplained_joints(joint_errors(ident), any(judgement.level == "poor" for judgement in outside))
+    outside += unexplained_joints(worst_errors_of(ident), any(judgement.level == "poor" for judgement in outside))
     reasons = [*outside, *_physics(ident), *_findings(ident, any(judgement.level == "poor" for judgement in outside))]
     if ident.evidence is not None:
         reasons += [*_left_open(ident.evidence), *_scale(ident, ident.evidence), *_implausible(ident.evidence)]
