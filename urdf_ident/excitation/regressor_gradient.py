@@ -12,9 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pinocchio as pin
 
 from ..linalg import Array
-from ..model.inertia import PSEUDO_BASIS, motion_cross
+from ..model.inertia import PSEUDO_BASIS
 from ..model.robot import Robot
 
 
@@ -53,7 +54,7 @@ class RigidRegressor:
         self._crosses: list[Array] = []
         self._transform: list[tuple[bool, Array, Array, Array]] = []
         for axis, joint, prismatic in zip(robot.twists, list(robot.model.jointPlacements)[1:], robot.slides, strict=True):
-            placement, cross = np.asarray(joint.toActionMatrixInverse()), motion_cross(axis)
+            placement, cross = np.asarray(joint.toActionMatrixInverse()), np.asarray(pin.Motion(axis).action)
             #: exp(−q ad) = 1 − sin q·ad + (1 − cos q)·ad² for a revolute joint through the origin, 1 − q·ad for a prismatic one
             self._transform.append((not prismatic, placement, cross @ placement, cross @ cross @ placement))
             self._crosses.append(cross)
@@ -82,7 +83,9 @@ class RigidRegressor:
         still = np.zeros((samples, 6, 2))
         still[:, :, 1] = self._gravity
         for i, parent in enumerate(self.parents):
-            transform = self._motion_transform(i, q[:, i])
+            turns, one, first, second = self._transform[i]
+            at = q[:, i, None, None]
+            transform = one - np.sin(at) * first + (1.0 - np.cos(at)) * second if turns else one - at * first
             outer = transform @ (moved[parent] if parent >= 0 else still)
             axis, depth = self.axes[i], outer.shape[2] - 2
             state = np.empty((samples, 6, depth + 3))
@@ -139,12 +142,6 @@ class RigidRegressor:
                 back = sweep.transforms[i].swapaxes(1, 2) @ moving
                 bars[parent] = bars[parent] + back if parent in bars else back
         return self.robot.reduced(by_q), self.robot.reduced(by_v), self.robot.reduced(by_a)
-
-    def _motion_transform(self, i: int, q: Array) -> Array:
-        turns, one, first, second = self._transform[i]
-        if not turns:
-            return np.asarray(one - q[:, None, None] * first)
-        return np.asarray(one - np.sin(q)[:, None, None] * first + (1.0 - np.cos(q))[:, None, None] * second)
 
 
 def _product(x: Array, y: Array) -> Array:

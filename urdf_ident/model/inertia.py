@@ -33,19 +33,6 @@ def skew(vector: ArrayLike) -> Array:
     return out - np.swapaxes(out, -1, -2)
 
 
-def motion_cross(motion: ArrayLike) -> Array:
-    """Spatial cross-product matrix of a motion vector.
-
-    Args:
-        motion: Linear and angular part, shape (6,).
-
-    Returns:
-        Shape (6, 6), with ``motion_cross(x) @ y == x × y``: the rate of change of y in a frame that moves with x.
-    """
-    linear, angular = skew(np.asarray(motion, dtype=float).reshape(2, 3))
-    return np.block([[angular, linear], [np.zeros((3, 3)), angular]])
-
-
 def symmetric(six: ArrayLike) -> Array:
     """Symmetric matrix from ``[xx, xy, yy, xz, yz, zz]``, shape (..., 3, 3), same units; six of shape (..., 6)."""
     s = np.asarray(six, dtype=float)
@@ -152,20 +139,6 @@ SPATIAL_BASIS = np.zeros((10, 6, 6))
 for _k, _unit in enumerate(np.eye(10)):
     _first = skew(_unit[1:4])
     SPATIAL_BASIS[_k] = np.block([[_unit[0] * np.eye(3), -_first], [_first, symmetric(_unit[4:])]])
-
-
-def motion_transform(placement: ArrayLike) -> Array:
-    """Returns the matrix that expresses motion vectors (linear, angular) of frame a in frame b, shape (..., 6, 6).
-
-    Args:
-        placement: Of b in a, homogeneous, shape (..., 4, 4).
-    """
-    whole = np.asarray(placement, dtype=float)
-    back = np.swapaxes(whole[..., :3, :3], -1, -2)
-    out = np.zeros((*whole.shape[:-2], 6, 6))
-    out[..., :3, :3] = out[..., 3:, 3:] = back
-    out[..., :3, 3:] = -back @ skew(whole[..., :3, 3])
-    return out
 
 
 @dataclass(frozen=True)

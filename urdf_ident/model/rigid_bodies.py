@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from threading import local
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,25 +17,36 @@ from ..linalg import Array, IntArray, shaped
 from .inertia import symmetric
 from .robot import Robot
 
+T = TypeVar("T")
 #: Samples per chunk of rows, and entries of the regressor that are held at a time.
 CHUNK, _ENTRIES = 1024, 1_000_000
 
 
-class _Workspaces(local):
-    """Pinocchio's workspaces of one thread, by robot: creating one for a hundred joints takes as long as fifty regressors."""
+class _Known(local):
+    """What one thread knows, by robot."""
 
     def __init__(self) -> None:
-        self.of: WeakKeyDictionary[Robot, pin.Data] = WeakKeyDictionary()
+        self.of: WeakKeyDictionary[Robot, Any] = WeakKeyDictionary()
 
 
-_WORKSPACES = _Workspaces()
+def per_robot(function: Callable[[Robot], T]) -> Callable[[Robot], T]:
+    """Computes something of each robot once in a thread, for as long as the robot lives."""
+    known = _Known()
+
+    @wraps(function)
+    def of(robot: Robot) -> T:
+        if robot not in known.of:
+            known.of[robot] = function(robot)
+        value: T = known.of[robot]
+        return value
+
+    return of
 
 
+@per_robot
 def _workspace(robot: Robot) -> pin.Data:
-    found = _WORKSPACES.of.get(robot)
-    if found is None:
-        found = _WORKSPACES.of[robot] = robot.model.createData()
-    return found
+    """Pinocchio's workspace: creating one for a hundred joints takes as long as fifty regressors."""
+    return robot.model.createData()
 
 
 def check_motion(robot: Robot, q: Array, v: Array, a: Array) -> None:

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import TypeVar
-from weakref import WeakKeyDictionary
-
 import numpy as np
 
 from ..linalg import Array, BoolArray, IntArray, independent_columns, lstsq, positive, triangle
-from .rigid_bodies import regressor
+from .rigid_bodies import per_robot, regressor
 from .robot import Robot
 
-T = TypeVar("T")
 #: A column is dependent, or zero, if its independent share on random motion is below this.
 _SAME, _ZERO = 1e-10, 1e-13
 #: Tolerance of the reduction to base parameters; columns that it keeps are chosen first, so that they are preserved.
 _COARSE = 1e-4
 
 
-def _once(function: Callable[[Robot], T]) -> Callable[[Robot], T]:
-    """Computes a property of each robot once, for as long as the robot lives."""
-    known: WeakKeyDictionary[Robot, T] = WeakKeyDictionary()
-
-    @wraps(function)
-    def of(robot: Robot) -> T:
-        if robot not in known:
-            known[robot] = function(robot)
-        return known[robot]
-
-    return of
-
-
-@_once
+@per_robot
 def _sample(robot: Robot) -> tuple[Array, Array]:
     """Positions of random motion, shape (N, n), and the regressor on it, shape (N, n, 10 n_bodies)."""
     n, generator = robot.n, np.random.default_rng(0)
@@ -44,7 +25,7 @@ def _sample(robot: Robot) -> tuple[Array, Array]:
     return q, regressor(robot, q, v, a)
 
 
-@_once
+@per_robot
 def spanning(robot: Robot) -> tuple[IntArray, Array]:
     """Finds inertial columns that span all others for every motion, and the combinations.
 
@@ -54,7 +35,7 @@ def spanning(robot: Robot) -> tuple[IntArray, Array]:
     return _spanning(_sample(robot)[1], np.arange(robot.n_inertial))
 
 
-@_once
+@per_robot
 def spanning_anywhere(robot: Robot) -> tuple[IntArray, Array]:
     """:func:`spanning` for every motion and direction of gravity; columns of the last bodies are preferred."""
     q, made = _sample(robot)

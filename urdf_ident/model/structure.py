@@ -11,10 +11,11 @@ frames, where angles below :data:`ALIGNED` count as zero, so that a URDF with ro
 from __future__ import annotations
 
 import numpy as np
+import pinocchio as pin
 
 from ..linalg import Array
 from ..samples import Segment
-from .inertia import SPATIAL_BASIS, motion_cross, motion_transform, transform_matrix
+from .inertia import SPATIAL_BASIS, transform_matrix
 from .robot import Robot
 
 #: Angles [rad], and lengths relative to the mean joint offset, below this count as zero.
@@ -61,8 +62,8 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
     for joint, (placement, axis) in enumerate(zip(robot.placements, robot.twists, strict=True)):
         scaled = np.array(placement)
         scaled[:3, 3] /= length
-        parent, rotation, offset, step = reach[robot.parents[joint]], scaled[:3, :3], scaled[:3, 3], motion_transform(scaled)
-        turn = motion_cross(axis)
+        parent, rotation, offset = reach[robot.parents[joint]], scaled[:3, :3], scaled[:3, 3]
+        step, turn = pin.SE3(scaled).actionInverse, pin.Motion(axis).action
         carried = _closure(step @ parent[0], turn)
         velocity = _span(np.column_stack([carried, axis]))
         pull = _closure(step @ parent[1], turn)

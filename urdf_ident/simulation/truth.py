@@ -100,8 +100,10 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
     if missing:
         raise ModelError(f"the truth has no entry for joint '{missing[0]}'", where=where, got=names)
     pick, count = [names.index(joint) for joint in robot.joints], len(names)
-    rotor = np.diag(_vector(settings, "rotor_inertia", count, where))
-    reduction = _matrix(settings, count, where)
+    rotor = np.diag(_values(settings, "rotor_inertia", (count,), where))
+    reduction = np.diag(_values(settings, "gear", (count,), where)) if "gear" in settings else None
+    if "reduction" in settings:
+        reduction = _values(settings, "reduction", (count, count), where)
     motor = _section(settings, "motor", where)
     motor_friction: tuple[Friction, ...] = ()
     if motor:
@@ -109,13 +111,13 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
             raise ModelError("motor numbers need the gear ratios", where=where, remedy="add `reduction`")
         if len(pick) != count:
             raise ModelError("motor numbers with locked joints are ambiguous", where=where, remedy="unlock all joints")
-        rotor = rotor + reduction.T @ np.diag(_vector(motor, "inertia", count, where)) @ reduction
+        rotor = rotor + reduction.T @ np.diag(_values(motor, "inertia", (count,), where)) @ reduction
         motor_friction = friction_from_mapping(_section(motor, "friction", f"{where}, motor"), f"{where}, motor.friction")
     joint_friction = friction_from_mapping(_selected(_section(settings, "friction", where), pick, count), f"{where}, friction")
     friction = FrictionTruth(robot.n, joint_friction, motor_friction, reduction if motor_friction else None)
-    stiffness = _vector(settings, "stiffness", count, where)[pick] if "stiffness" in settings else None
+    stiffness = _values(settings, "stiffness", (count,), where)[pick] if "stiffness" in settings else None
     selected = None if reduction is None else reduction[np.ix_(pick, pick)]
-    damping = _vector(settings, "spring_damping", count, where)[pick]
+    damping = _values(settings, "spring_damping", (count,), where)[pick]
     return JointTruth(rotor[np.ix_(pick, pick)], friction, selected, stiffness, damping)
 
 
@@ -179,29 +181,16 @@ def _section(settings: Mapping[str, Any], key: str, where: str) -> Mapping[str, 
     return section or {}
 
 
-def _vector(settings: Mapping[str, Any], key: str, count: int, where: str) -> Array:
-    values = _numbers(settings.get(key, np.zeros(count)))
-    if values.shape != (count,) or not np.isfinite(values).all():
-        raise ModelError(
-            f"'{key}' needs one finite number per joint", where=where, got=settings[key], expected=f"{count} numbers"
-        )
-    return values
-
-
-def _numbers(values: Any) -> Array:
-    """An array, or an empty one if the values are not numbers."""
+def _values(settings: Mapping[str, Any], key: str, shape: tuple[int, ...], where: str) -> Array:
+    """Numbers of the file, one per joint or a square matrix; zeros if they are absent."""
     try:
-        return np.asarray(values, dtype=float)
+        values = np.asarray(settings.get(key, np.zeros(shape)), dtype=float)
     except (TypeError, ValueError, OverflowError):
-        return np.zeros(0)
-
-
-def _matrix(settings: Mapping[str, Any], count: int, where: str) -> Array | None:
-    if "reduction" not in settings:
-        return np.diag(_vector(settings, "gear", count, where)) if "gear" in settings else None
-    values = _numbers(settings["reduction"])
-    if values.shape != (count, count) or not np.isfinite(values).all():
-        raise ModelError("'reduction' is not a square matrix of finite numbers", where=where, expected=f"{count} × {count}")
+        values = np.zeros(0)
+    if values.shape != shape or not np.isfinite(values).all():
+        what = "needs one finite number per joint" if len(shape) == 1 else "is not a square matrix of finite numbers"
+        expected = f"{' × '.join(map(str, shape))} numbers"
+        raise ModelError(f"'{key}' {what}", where=where, got=settings[key], expected=expected)
     return values
 
 
