@@ -63,8 +63,15 @@ def read_clock(time: Array) -> Clock:
     typical = float(np.median(intervals))
     gaps = np.flatnonzero(intervals > max(GAP_PERIODS * typical, GAP_SECONDS))
     usual = np.delete(intervals, gaps)
-    period = _even_period(usual, typical) if len(usual) else typical
-    even = all(_is_even(time[begin:end], period) for begin, end in bounds(len(time), gaps))
+    period = typical
+    if len(usual):  # the mean interval, or the common divisor if the intervals are multiples of it (lost samples)
+        multiples = np.maximum(np.round(usual / typical), 1)
+        on_grid = np.abs(usual - multiples * typical) < EVEN * typical
+        period = float(usual[on_grid].sum() / multiples[on_grid].sum() if on_grid.mean() > 0.9 else usual.mean())
+    even = True
+    for begin, end in bounds(len(time), gaps):
+        off = time[begin:end] - (time[begin] + np.arange(end - begin) * period)
+        even &= end - begin < 3 or bool(np.abs(off - off.mean()).max() < EVEN * period)
     jitter = float(np.std(usual) / period) if len(usual) else 0.0
     return Clock(1 / period, period, jitter, float(intervals.min()), gaps, even)
 
@@ -87,22 +94,6 @@ def longest_even(time: Array, most: int) -> slice:
     gaps = np.flatnonzero(np.abs(steps - np.median(steps)) > 0.5 * np.median(steps))
     begin, end = max(bounds(len(time), gaps), key=lambda ends: ends[1] - ends[0])
     return slice(begin, min(end, begin + most))
-
-
-def _even_period(usual: Array, typical: float) -> float:
-    """Sampling period: the mean interval, or the common divisor if the intervals are multiples of it (lost samples)."""
-    multiples = np.maximum(np.round(usual / typical), 1)
-    on_grid = np.abs(usual - multiples * typical) < EVEN * typical
-    if on_grid.mean() > 0.9:
-        return float(usual[on_grid].sum() / multiples[on_grid].sum())
-    return float(usual.mean())
-
-
-def _is_even(time: Array, period: float) -> bool:
-    if len(time) < 3:
-        return True
-    grid = time[0] + np.arange(len(time)) * period
-    return bool(np.abs((time - grid) - np.mean(time - grid)).max() < EVEN * period)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...judgements.catalogue import Id
-from ...linalg import Array, BoolArray, positive, rms
+from ...linalg import Array, positive, rms
 from ...units import joint_units
 from ..clock import read_clock
 from .examination import Examination
@@ -103,7 +103,12 @@ def correct_jumps(state: Examination) -> None:
             f"the clock slips by {', '.join(late)}: the positions of all joints jump in proportion to their velocities",
             at=slips + 2,
         )
-    jumps &= ~in_time[:, None] & _moves_on(jumps, step, recording.effort)[:, None]
+    # the robot moves on over a jump that does not begin another run
+    usual, motion = 0.5 * (step[:-2] + step[2:]), rms(step, axis=0)
+    bends = [step[2:] - step[:-2], *([] if recording.effort is None else [np.diff(recording.effort, axis=0)[1:-1]])]
+    smooth = np.all([(np.abs(x) <= _GOES_ON * _usual(x)).all(axis=1) for x in bends], axis=0)
+    moves = (jumps & (np.abs(usual) > _MOVES * motion)).any(axis=1)
+    jumps &= (~in_time & ((jumps.mean(axis=1) < _OTHER_RUN) | (smooth & moves)))[:, None]
     shift = np.zeros_like(recording.position)
     shift[2:-1] = np.cumsum(np.where(jumps, away, 0.0), axis=0)
     shift[-1] = shift[-2]
@@ -119,15 +124,6 @@ def correct_jumps(state: Examination) -> None:
             size=float(away[at[0], j]),
         )
     state.recording = replace(recording, position=recording.position - shift)
-
-
-def _moves_on(jumps: BoolArray, step: Array, effort: Array | None) -> BoolArray:
-    """Whether the robot moves on over the jumps of a row, which do not begin another run, shape (N - 3,)."""
-    usual, speed = 0.5 * (step[:-2] + step[2:]), rms(step, axis=0)
-    bends = [step[2:] - step[:-2], *([] if effort is None else [np.diff(effort, axis=0)[1:-1]])]
-    smooth = np.all([(np.abs(x) <= _GOES_ON * _usual(x)).all(axis=1) for x in bends], axis=0)
-    moves = (jumps & (np.abs(usual) > _MOVES * speed)).any(axis=1)
-    return np.asarray((jumps.mean(axis=1) < _OTHER_RUN) | (smooth & moves))
 
 
 def _usual(x: Array) -> Array:

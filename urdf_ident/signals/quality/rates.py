@@ -82,7 +82,14 @@ def check_rates(state: Examination) -> None:
         if rows < max(_HELD, 2 * usual):
             continue
         pieces = pieces or smooth_speeds(recording)[0]
-        if _lost([v[:, joints.index(joint)] for v in pieces], rows) > _LOST:
+        # relative loss of the joint's velocity by linear interpolation between samples some rows apart
+        left = whole = 0.0
+        for v in (piece[:, joints.index(joint)] for piece in pieces):
+            at = np.arange(len(v))
+            knots = np.arange(0.0, at[-1] + rows, rows)
+            left += float(np.sum((np.interp(at, knots, np.interp(knots, at, v)) - v) ** 2))
+            whole += float(np.sum(v**2))
+        if left > _LOST**2 * positive(whole):
             words = f"the effort comes at {rate / rows:.3g} Hz, {between}"
             state.add(Id.EFFORT_HELD, words, joint=joint, size=rate / rows)
 
@@ -91,17 +98,6 @@ def _regular_length(lengths: IntArray) -> float:
     """Common length of runs; 1 if they vary, as steps due to quantisation do with the motion, or are too few."""
     usual = float(np.median(lengths)) if len(lengths) > 20 else 1.0
     return usual if np.mean(np.abs(lengths - usual) <= 1) > 0.8 else 1.0
-
-
-def _lost(pieces: Sequence[Array], rows: float) -> float:
-    """Relative loss of a joint's velocity by linear interpolation between samples some rows apart."""
-    left = whole = 0.0
-    for v in pieces:
-        at = np.arange(len(v))
-        knots = np.arange(0.0, at[-1] + rows, rows)
-        left += float(np.sum((np.interp(at, knots, np.interp(knots, at, v)) - v) ** 2))
-        whole += float(np.sum(v**2))
-    return float(np.sqrt(left / positive(whole)))
 
 
 def _lines(x: Array) -> tuple[IntArray, IntArray]:
