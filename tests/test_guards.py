@@ -328,7 +328,7 @@ def test_an_error_at_rest_is_no_error_in_motion() -> None:
     log = SimpleNamespace(segments=(part,), name="log")
     predicted = np.where(v < MOVING, 3.0, 0.0)
     (found,) = score(log, predicted, ["j"], 40.0).per_joint  # type: ignore[arg-type]
-    assert found.moving_rmse < 0.3 < 2.0 < found.rmse
+    assert found["moving_rmse"] < 0.3 < 2.0 < found["rmse"]
     assert pytest.approx(0.02) == MOVING
 
 

@@ -238,7 +238,7 @@ def held_out(case: Case, found: Run, seed: int) -> dict[str, tuple[Array, float]
 
     def errors(model: DynamicModel, theta: Array) -> tuple[Array, float]:
         scores = score(log, predict(model, theta, log), case.robot.joints, log.conditioned.row_cutoff)
-        return np.array([joint.relative for joint in scores.per_joint]), float(scores.relative or 0.0)
+        return np.array([joint["relative"] for joint in scores.per_joint]), float(scores.relative or 0.0)
 
     diagonal = np.diag(np.diag(case.drive.reduction))
     drive = Drive.build(6, reduction=diagonal, gain=case.drive.gain, gain_origin=case.drive.gain_origin)
