@@ -9,41 +9,12 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.faults.grams import Grams
 from urdf_ident.judgements.judgement import Judgement
-from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.examine import examine_logs
 from urdf_ident.signals.config import SignalConfig
-
-BLOCKS, SAMPLES, INERTIAL = 15, 30, 4
-PART = np.arange(BLOCKS) >= 11
-
-
-def grams_of(way: Array, seed: int) -> Grams:
-    """Two joints; the first moves ``way``, +1 or -1 of each sample, and has another offset in the last four blocks.
-
-    Its effort is what no other column explains of that offset, and a little noise: a residual as those of torques that depend
-    on the position in a single motion.
-    """
-    rng = np.random.default_rng(seed)
-    N = BLOCKS * SAMPLES
-    speed = way * rng.uniform(0.02, 1.0, N)
-    sharp, blunt = np.tanh(speed / 0.1), np.tanh(speed / 0.6)
-    friction = np.column_stack([rng.standard_normal(N), np.ones(N), speed, sharp, blunt, speed * np.abs(speed)])
-    model = np.column_stack([rng.standard_normal((N, INERTIAL)), friction])
-    offset = np.repeat(PART.astype(float), SAMPLES)
-    left = offset - model @ np.linalg.lstsq(model, offset, rcond=None)[0]
-    effort = left + 0.05 * left.std() * rng.standard_normal(N)
-    first = np.column_stack([model, effort, np.zeros(N)])
-    other = rng.standard_normal(first.shape)
-    rows = np.stack([first, other]).reshape(2, BLOCKS, SAMPLES, -1)
-    gram = np.einsum("ibsk,ibsl->bikl", rows, rows)
-    sizes = np.diag([effort.std(), other[:, -1].std()])
-    return Grams(gram, INERTIAL, np.ones(20, dtype=bool), np.ones(INERTIAL), sizes, np.full(BLOCKS, float(SAMPLES)))
-
 
 ARM = Robot.from_urdf(arm_urdf("zyyxyx"))
 

@@ -20,10 +20,10 @@ from scipy.ndimage import gaussian_filter1d
 from urdf_ident.errors import QualityError
 from urdf_ident.faults import against_urdf, hypotheses
 from urdf_ident.faults.candidates import Interpretation
-from urdf_ident.faults.case import Case
-from urdf_ident.faults.gram_fit import solved
 from urdf_ident.faults.log_group import LogGroup
+from urdf_ident.faults.regression import solved
 from urdf_ident.faults.thinned_logs import thinned
+from urdf_ident.faults.trials import Trials
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.linalg import Array
@@ -650,13 +650,14 @@ def test_a_urdf_that_leaves_no_more_than_free_inertias_doubts_nothing(monkeypatc
     logged = Interpretation.as_logged(ARM.n)
     case = LogGroup(ARM, [(conditioned.segments, conditioned.cutoff)]).case()
     assert case is not None
-    free = case.judge(logged).part
+    trials = Trials(case)
+    free = trials.score(logged).part
     monkeypatch.setattr(against_urdf, "_OBJECTS", -10.0)  # free inertias object to nothing
     monkeypatch.setattr(against_urdf, "_GROWS", 10.0)
     for part, doubted in ((free + 0.05, True), (free, False)):
         left = {True: (1.0, part), False: (0.0, 0.0)}
-        monkeypatch.setattr(Case, "with_scaled_urdf", lambda _, interpretation, left=left: left[interpretation == logged])
-        assert bool(against_urdf.doubts(ARM, case, logged)) == doubted
+        monkeypatch.setattr(against_urdf, "scaled_urdf", lambda _, interpretation, left=left: left[interpretation == logged])
+        assert bool(against_urdf.doubts(trials, logged)) == doubted
 
 
 def test_a_joint_that_carries_weight_alone_tells_no_direction_of_gravity() -> None:

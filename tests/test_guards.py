@@ -15,8 +15,8 @@ from urdf_ident.estimation.uncertainty import covariance
 from urdf_ident.estimation.uncertainty.bands import band_edges
 from urdf_ident.export.split import split_bodies
 from urdf_ident.faults.candidates import Hypothesis, Interpretation
-from urdf_ident.faults.case import clearly_negative
 from urdf_ident.faults.change_wording import differs
+from urdf_ident.faults.trials import clearly_negative
 from urdf_ident.faults.wording import _refuses, _told
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.logs.formats.variables import _numeric

@@ -14,6 +14,7 @@ from logs import Truth, fourier, torques
 from urdf_ident.faults.case import Case
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.part_of_gravity import estimated
+from urdf_ident.faults.trials import Trials
 from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
@@ -79,11 +80,11 @@ def test_what_is_added_changes_the_estimate_by_as_much() -> None:
     sizes = []
     for added in (0.0, 0.3):
         case = case_of(slow_log(2, added))
-        found = estimated(case)
+        found = estimated(Trials(case))
         assert found is not None
         sizes.append(found.size)
         assert abs(found.size - added) < 2 * found.error < 0.2
-        assert estimated(replace(case, robot=ARM.with_gravity((0.0, 0.0, 0.0)))) is None
+        assert estimated(Trials(replace(case, robot=ARM.with_gravity((0.0, 0.0, 0.0))))) is None
     assert sizes[1] - sizes[0] == pytest.approx(0.3, abs=0.01)
 
 
@@ -98,7 +99,7 @@ def test_bodies_that_are_mostly_guessed_are_no_evidence(bare: str, known: bool) 
     """A quarter of gravity that was missing was told as 42 % ± 7 % of that of the URDF, which had no masses."""
     case = case_of(slow_log(0, 0.25))
     urdf = re.sub(rf'(<link name="l[{bare}]">)<inertial>.*?</inertial>', r"\1", arm_urdf("zyyxy", fixed_tip=False))
-    assert (estimated(replace(case, robot=Robot.from_urdf(urdf))) is not None) is known
+    assert (estimated(Trials(replace(case, robot=Robot.from_urdf(urdf)))) is not None) is known
 
 
 @pytest.mark.parametrize("spread", [1.0, 3.0])

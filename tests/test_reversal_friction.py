@@ -10,10 +10,11 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
 from urdf_ident.faults.candidates import Interpretation
-from urdf_ident.faults.delay.reversal_friction import reversal_columns
+from urdf_ident.faults.friction import reversal_columns
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.motion_samples import MotionSamples, sampler
 from urdf_ident.faults.thinned_logs import Logs
+from urdf_ident.faults.trials import Trials
 from urdf_ident.linalg import Array, lstsq, rms
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
@@ -69,12 +70,13 @@ def test_columns_follow_the_interpretation_of_the_positions() -> None:
     logs = conditioned(log_with_bristles(0, 1, 1.0))
     case = LogGroup(ARM, logs).case()
     assert case is not None
-    logged = case.sampled(0.0)
+    logged = case.samples
     at = Interpretation.as_logged(ARM.n)
-    moved = case._moved(replace(at, places=(0, 2, 1, 3), sign=(1.0, 1.0, -0.5, 1.0), zero=(0.3, 0.0, 0.0, 0.0)))
+    trials = Trials(case)
+    moved = trials._moved(replace(at, places=(0, 2, 1, 3), sign=(1.0, 1.0, -0.5, 1.0), zero=(0.3, 0.0, 0.0, 0.0)))
     for j, (i, sign) in enumerate(((0, 1.0), (2, 1.0), (1, -1.0), (3, 1.0))):
         assert reversal_columns(moved, [j])[0] == pytest.approx(sign * reversal_columns(logged, [i])[0])
-    counted = case._moved(replace(at, counted=((2, 1, 1.0),)))
+    counted = trials._moved(replace(at, counted=((2, 1, 1.0),)))
     (part,) = logs[0][0]
     apart = part.slice(0, len(part))
     apart = replace(

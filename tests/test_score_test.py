@@ -18,6 +18,7 @@ from urdf_ident.faults.linearized import LinearizedCase
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.score_test import Fault, find_faults
 from urdf_ident.faults.thinned_logs import Logs, _without_outliers
+from urdf_ident.faults.trials import Trials
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
@@ -29,7 +30,7 @@ def found_in(logs: Logs, robot: Robot = ARM) -> list[Fault]:
     """Faults of logs that other findings do not tell."""
     case = LogGroup(robot, logs).case()
     assert case is not None
-    return [item for item in find_faults(case, logs) if not item.family.elsewhere]
+    return [item for item in find_faults(Trials(case), logs) if not item.family.elsewhere]
 
 
 def recorded(t: Array, q: Array, tau: Array, seed: int, noise: float = 0.01) -> tuple[Sequence[Segment], float]:
@@ -106,7 +107,7 @@ def test_every_family_has_columns_of_all_rows_and_words_for_its_finding() -> Non
     logs = cycles(0)
     case = LogGroup(ARM, logs).case()
     assert case is not None
-    at = LinearizedCase.of(case)
+    at = LinearizedCase.of(Trials(case))
     families = [*faults(at, logs), *changes(at)]
     for family in families:
         assert family.columns.shape[:2] == at.samples.q.shape

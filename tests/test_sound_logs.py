@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,13 +10,12 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
 from urdf_ident.faults.candidates import Interpretation
-from urdf_ident.faults.evidence import RigidEvidence
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.motion_samples import MotionSamples, sampler
 from urdf_ident.faults.repeated_motion import first_shown
 from urdf_ident.faults.thinned_logs import Logs
+from urdf_ident.faults.trials import Trials
 from urdf_ident.judgements.judgement import Judgement
-from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
@@ -101,13 +99,13 @@ def test_a_joint_that_creeps_within_its_friction_is_no_evidence() -> None:
     both, alone = LogGroup(ARM, logs).case(), LogGroup(ARM, logs[1:]).case()
     assert both is not None
     assert alone is not None
-    samples = both.sampled(0.0)
+    samples = both.samples
     assert samples.moves.all()
     assert samples.glides[samples.log == 0, 3].mean() > 0.9
     assert not samples.glides[samples.log == 1, 3].any()
     assert samples.glides[samples.log == 1, :3].mean() > 0.9
     assert alone.moves.tolist() == [True, True, True, False]
-    assert not alone.evidence(Interpretation.as_logged(ARM.n)).gram[:, 3].any()
+    assert not Trials(alone).evidence(Interpretation.as_logged(ARM.n)).regression.gram[:, 3].any()
 
 
 def test_noise_of_a_joint_that_moves_for_a_moment_is_no_motion() -> None:
@@ -120,38 +118,6 @@ def test_noise_of_a_joint_that_moves_for_a_moment_is_no_motion() -> None:
     samples = MotionSamples(rows, v, rows, rows, np.zeros((500, 2, 2)), block, 0 * block, np.arange(500) / 50, travels)
     assert np.flatnonzero(samples.glides[:, 1]).tolist() == [496, 497, 498, 499]
     assert samples.glides[:, 0].mean() > 0.95
-
-
-def evidence_of(moving: Array, seed: int = 0) -> RigidEvidence:
-    """One joint with white residual, which moves in some of the blocks only; ``moving``, shape (BLOCKS,)."""
-    rng = np.random.default_rng(seed)
-    speed = rng.uniform(-1, 1, BLOCKS * SAMPLES)
-    friction = [
-        rng.standard_normal(len(speed)),
-        np.ones(len(speed)),
-        speed,
-        np.tanh(speed / 0.1),
-        np.tanh(speed / 0.6),
-        speed**2,
-    ]
-    columns = np.column_stack([rng.standard_normal((len(speed), INERTIAL)), *friction, rng.standard_normal(len(speed))])
-    rows = (columns * np.repeat(moving, SAMPLES)[:, None]).reshape(BLOCKS, SAMPLES, -1)
-    gram = np.einsum("bsk,bsl->bkl", rows, rows)[:, None]
-    size = np.array([[np.sqrt(moving.mean())]])
-    return RigidEvidence(gram, INERTIAL, np.ones(10, dtype=bool), np.ones(INERTIAL), size, np.full(BLOCKS, float(SAMPLES)))
-
-
-class Scored:
-    """A case of which only the scores of interpretations are known."""
-
-    robot = ARM
-
-    def __init__(self, *scores: float) -> None:
-        self.scores = {Interpretation.as_logged(ARM.n): scores[0]}
-        self.other = scores[1]
-
-    def judge(self, interpretation: Interpretation) -> SimpleNamespace:
-        return SimpleNamespace(score=self.scores.get(interpretation, self.other))
 
 
 def test_logs_are_inspected_as_they_are_identified(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,10 +20,11 @@ from ..model.rigid_bodies import gravity_torques, regressor
 from ..model.robot import Robot
 from ..samples import TESTING_REVERSALS, one_way
 from .candidates import Hypothesis, Interpretation, candidates
-from .case import Case
-from .grams import OFFSET, friction_columns
+from .friction import OFFSET, friction_columns
 from .hypotheses import refined
 from .motion_samples import MotionSamples
+from .trials import Trials
+from .urdf_bodies import error_of_urdf, left_by_urdf_alone, left_with_one_body_changed, scaled_urdf
 from .wording import against, mounted, reversing
 
 #: Correlation with the URDF's gravity torque that counts as opposite, and as equal.
@@ -65,28 +66,28 @@ _RATHER = 0.9
 _RIVAL = 0.3
 
 
-def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, loaded: bool, noise: float) -> list[Judgement]:
+def against_the_urdf(trials: Trials, interpretation: Interpretation, loaded: bool, noise: float) -> list[Judgement]:
     """Compares the gravity torque of the free fit with the URDF's, and interpretations by the residual of the URDF's inertias.
 
     Args:
         loaded: Whether a known payload or wrench was subtracted from their torques.
         noise: White noise of the noisiest effort, over its standard deviation.
     """
-    left = case.with_urdf_alone(interpretation)
-    if left < _COMPUTED or left < min(_NO_FRICTION * case.judge(interpretation).part, _LEFT):
+    left = left_by_urdf_alone(trials, interpretation)
+    if left < _COMPUTED or left < min(_NO_FRICTION * trials.score(interpretation).part, _LEFT):
         return [_computed(left, "without any friction")]
-    if noise < _NOISELESS and case.error_of_urdf(interpretation) < _EXACT_BODIES:
-        return [_computed(case.with_scaled_urdf(interpretation)[1], "with friction and rotors, but without noise,")]
-    if not robot.gravity.any() or interpretation.gravity is not None:
+    if noise < _NOISELESS and error_of_urdf(trials, interpretation) < _EXACT_BODIES:
+        return [_computed(scaled_urdf(trials, interpretation)[1], "with friction and rotors, but without noise,")]
+    if not trials.robot.gravity.any() or interpretation.gravity is not None:
         return []
-    if not loaded and (held := _weight_held(robot, case)):
+    if not loaded and (held := _weight_held(trials)):
         return held
-    fitted, stated = _gravity_torques(robot, case, interpretation)
+    fitted, stated = _gravity_torques(trials, interpretation)
     lengths = float(np.linalg.norm(fitted)), float(np.linalg.norm(stated))
-    torque = float(np.linalg.norm(case.sampled(0.0).tau.std(axis=0)) * np.sqrt(len(fitted)))
+    torque = float(np.linalg.norm(trials.case.samples.tau.std(axis=0)) * np.sqrt(len(fitted)))
     if lengths[1] == 0:
         return []
-    scale = _scale_of_inertia(robot, case, interpretation)
+    scale = _scale_of_inertia(trials, interpretation)
     weight = min(scale, 1.0) * lengths[1]  # geared rotors add inertia without weight, so a scale above 1 is no evidence
     if scale > 0 and lengths[0] < _WEIGHTLESS * weight and weight > 0.2 * torque:
         return [
@@ -99,31 +100,31 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
     alike = float(np.sum(fitted * stated)) / (lengths[0] * lengths[1])
     ratio = float(np.sum(fitted * stated)) / lengths[1] ** 2
     odd = alike < _OPPOSITE or (alike > _ALIKE and not 1 / CONTRADICTION < ratio < CONTRADICTION)
-    if odd and _held_as_stated(robot, case):
-        return [] if alike < 0 else doubts(robot, case, interpretation)
+    if odd and _held_as_stated(trials):
+        return [] if alike < 0 else doubts(trials, interpretation)
     if alike < _OPPOSITE and scale < 0:
         words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
-        return [Judgement(Id.EFFORT_SIGN, words, reversing(robot.joints), certainty=abs(alike))]
+        return [Judgement(Id.EFFORT_SIGN, words, reversing(trials.robot.joints), certainty=abs(alike))]
     if alike < _OPPOSITE:
-        return [_upside_down(robot, loaded, abs(alike))]
+        return [_upside_down(trials.robot, loaded, abs(alike))]
     if odd:
         words = (
             f"the efforts are {ratio:.4g} times the gravity torque of the URDF's masses: the unit or torque constant is wrong"
         )
         check = "check `log.units.effort` (A, mA, mN·m; motor side: `log.side.effort`), `drive.gain` and `drive.reduction`"
-        gains = {joint: float(gain) / ratio for joint, gain in zip(robot.joints, interpretation.gain, strict=True)}
+        gains = {joint: float(gain) / ratio for joint, gain in zip(trials.robot.joints, interpretation.gain, strict=True)}
         remedy = Remedy(f"{check}; if the URDF's masses are right, {{settings}}", {"drive.gain": {"multiply": gains}})
         return [Judgement(Id.EFFORT_SCALE, words, remedy, size=ratio, certainty=alike, severity="warning")]
-    return doubts(robot, case, interpretation)
+    return doubts(trials, interpretation)
 
 
-def _weight_held(robot: Robot, case: Case) -> list[Judgement]:
+def _weight_held(trials: Trials) -> list[Judgement]:
     """Slides whose effort differs from their weight by more than usual errors of the URDF, which an offset would absorb."""
-    samples, prior, found = case.sampled(0.0), inertial_prior(robot), []
+    samples, prior, found = trials.case.samples, inertial_prior(trials.robot), []
     still = np.zeros_like(samples.q)
-    for j in np.flatnonzero(case.moves & robot.prismatic).tolist():
-        row, effort = regressor(robot, samples.q, still, still)[:, j], samples.tau[:, j]
-        stated = row @ lumped_inertials(robot).ravel()
+    for j in np.flatnonzero(trials.case.moves & trials.robot.prismatic).tolist():
+        row, effort = regressor(trials.robot, samples.q, still, still)[:, j], samples.tau[:, j]
+        stated = row @ lumped_inertials(trials.robot).ravel()
         weight = float(stated.mean())
         if abs(weight) <= max(float(effort.std()), 10 * float(stated.std()), 1e-9):
             continue
@@ -132,7 +133,7 @@ def _weight_held(robot: Robot, case: Case) -> list[Judgement]:
         times = (_constant(samples, j) if turned else float(effort.mean())) / weight
         lowest, highest = np.exp(np.array([-1, 1]) * USUAL_ERROR * error) if turned else _WEIGHTS
         if not lowest < times < highest:
-            found.append(_odd_weight(robot.joints[j], times))
+            found.append(_odd_weight(trials.robot.joints[j], times))
     return found
 
 
@@ -142,14 +143,14 @@ def _constant(samples: MotionSamples, j: int) -> float:
     return float(scaled_lstsq(friction_columns(samples, j)[glides], samples.tau[glides, j])[OFFSET])
 
 
-def _held_as_stated(robot: Robot, case: Case) -> bool:
+def _held_as_stated(trials: Trials) -> bool:
     """Whether the efforts of the joints that carry most weight, and little else, hold that of the URDF.
 
     In few poses gravity hardly varies, and its variation in the free fit may by chance be opposite to the URDF's, or many times
     as large.
     """
-    samples = case.sampled(0.0)
-    stated = gravity_torques(robot, samples.q)
+    samples = trials.case.samples
+    stated = gravity_torques(trials.robot, samples.q)
     weight = np.sum(stated**2, axis=0)
     carries = (weight > _MOSTLY * np.sum(samples.tau**2, axis=0)) & (weight > _HEAVY * weight.max())
     ratio = np.sum(samples.tau * stated, axis=0)[carries] / weight[carries]
@@ -186,21 +187,21 @@ def _odd_weight(joint: str, times: float) -> Judgement:
     )
 
 
-def doubts(robot: Robot, case: Case, interpretation: Interpretation) -> list[Judgement]:
+def doubts(trials: Trials, interpretation: Interpretation) -> list[Judgement]:
     """Finds interpretations that only the URDF's inertias distinguish from the log as described.
 
     Returns:
         At most one finding, a warning.
     """
-    if case.turns < TESTING_REVERSALS:  # with extrapolated parts, even a URDF wrong by a fifth would seem right
+    if trials.case.turns < TESTING_REVERSALS:  # with extrapolated parts, even a URDF wrong by a fifth would seem right
         return []
-    before, (size, part) = case.judge(interpretation), case.with_scaled_urdf(interpretation)
+    before, (size, part) = trials.score(interpretation), scaled_urdf(trials, interpretation)
     if part**2 - before.part**2 < _MATERIAL**2:  # the URDF already explains as much as free inertias
         return []
     found = []
-    for item in _interpretations(robot, case, interpretation):
-        score, left = case.with_scaled_urdf(item.interpretation)
-        judged = case.judge(item.interpretation)
+    for item in _interpretations(trials, interpretation):
+        score, left = scaled_urdf(trials, item.interpretation)
+        judged = trials.score(item.interpretation)
         trusted = left < min(_NEARLY * judged.part, _LEFT) and part**2 - left**2 > _MATERIAL**2
         agrees = before.score - judged.score > _OBJECTS and judged.part < _GROWS * before.part
         if size - score > _GAIN and agrees and trusted:
@@ -212,18 +213,18 @@ def doubts(robot: Robot, case: Case, interpretation: Interpretation) -> list[Jud
     rivals = {(item.id, item.joints): item for gain, item in reversed(found) if gain > (1 - _RIVAL) * best}
     chosen = found[0][1]
     rivals.pop((chosen.id, chosen.joints), None)
-    chosen = refined(chosen, lambda some: [case.with_scaled_urdf(item)[0] for item in some])
-    left = case.with_scaled_urdf(chosen.interpretation)[1]
-    if left > _RATHER * case.with_one_body_changed(interpretation):
+    chosen = refined(chosen, lambda some: [scaled_urdf(trials, item)[0] for item in some])
+    left = scaled_urdf(trials, chosen.interpretation)[1]
+    if left > _RATHER * left_with_one_body_changed(trials, interpretation):
         return []
-    return [against(robot, chosen, tuple(rivals.values()), part, left, best)]
+    return [against(trials.robot, chosen, tuple(rivals.values()), part, left, best)]
 
 
-def _interpretations(robot: Robot, case: Case, interpretation: Interpretation) -> Iterator[Hypothesis]:
+def _interpretations(trials: Trials, interpretation: Interpretation) -> Iterator[Hypothesis]:
     """Candidates; if gravity depends on one joint alone, its direction is not separable from that joint's zero."""
-    stated = np.ptp(_gravity_torques(robot, case, interpretation)[1], axis=0)
+    stated = np.ptp(_gravity_torques(trials, interpretation)[1], axis=0)
     turning = bool(np.sum(stated > _CARRIES * stated.max()) > 1)
-    for item in candidates(robot, case.moves, interpretation, poor=False):
+    for item in candidates(trials.robot, trials.case.moves, interpretation, poor=False):
         tilts = turning and item.id == Id.GRAVITY_DIRECTION and item.size != 0.0
         shifted = turning and item.id == Id.POSITION_ZERO and abs(item.size - interpretation.zero[item.joints[0]]) < 1.0
         if tilts or shifted or item.id in (Id.TIME_SCALE, Id.EFFORT_SCALE):
@@ -248,24 +249,24 @@ def _upside_down(robot: Robot, loaded: bool, certainty: float) -> Judgement:
     return Judgement(Id.GRAVITY_DIRECTION, f"{words} are about right", remedy, size=180.0, certainty=certainty)
 
 
-def _scale_of_inertia(robot: Robot, case: Case, interpretation: Interpretation) -> float:
+def _scale_of_inertia(trials: Trials, interpretation: Interpretation) -> float:
     """Ratio of the free fit's inertia torques to the URDF's; 0 if uncorrelated, negative if opposite."""
-    samples = case.sampled(0.0)
+    samples = trials.case.samples
     step = max(1, len(samples) // _POSES)
     q, a = samples.q[::step], samples.a[::step]
     zero = np.zeros_like(q)
-    Y = regressor(robot, q, zero, a) - regressor(robot, q, zero, zero)
-    fitted, stated = Y @ case.inertial_parameters(interpretation), Y @ lumped_inertials(robot).ravel()
+    Y = regressor(trials.robot, q, zero, a) - regressor(trials.robot, q, zero, zero)
+    fitted, stated = Y @ trials.inertial_parameters(interpretation), Y @ lumped_inertials(trials.robot).ravel()
     size = float(np.linalg.norm(fitted) * np.linalg.norm(stated))
     product = float(np.sum(fitted * stated))
     return product / float(np.sum(stated**2)) if abs(product) > -_OPPOSITE * size > 0 else 0.0
 
 
-def _gravity_torques(robot: Robot, case: Case, interpretation: Interpretation) -> tuple[Array, Array]:
+def _gravity_torques(trials: Trials, interpretation: Interpretation) -> tuple[Array, Array]:
     """Gravity torques of the free fit and of the URDF at the same poses, without their means, shape (N, n) each."""
-    q = case.sampled(0.0).q
+    q = trials.case.samples.q
     q = q[:: max(1, len(q) // _POSES)]
-    fitted = regressor(robot, q, np.zeros_like(q), np.zeros_like(q)) @ case.inertial_parameters(interpretation)
-    stated = gravity_torques(robot, q)
-    moves = case.moves
+    fitted = regressor(trials.robot, q, np.zeros_like(q), np.zeros_like(q)) @ trials.inertial_parameters(interpretation)
+    stated = gravity_torques(trials.robot, q)
+    moves = trials.case.moves
     return (fitted - fitted.mean(axis=0))[:, moves], (stated - stated.mean(axis=0))[:, moves]

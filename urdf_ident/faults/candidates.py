@@ -78,10 +78,10 @@ class Interpretation:
         return (self.sign, self.places, self.zero, self.gravity, self.stretch, self.delay, self.springs, self.counted)
 
     def effort_map(self) -> Array:
-        """Factor of each logged effort in each joint's row, shape (n²,)."""
+        """Factor of each logged effort in each joint's row, shape (n, n)."""
         out = np.zeros((len(self.order), len(self.order)))
         out[np.arange(len(self.order)), self.order] = self.gain
-        return out.ravel()
+        return out
 
 
 @dataclass(frozen=True)

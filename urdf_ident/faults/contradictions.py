@@ -19,6 +19,7 @@ from .log_group import LogGroup
 from .oscillation import Oscillation, oscillation
 from .reporting import findings
 from .thinned_logs import Logs
+from .trials import Trials
 from .wording import too_short_to_tell
 
 
@@ -69,7 +70,7 @@ def _oscillation(found: Explanations) -> Oscillation | None:
     it: without it they would be larger.
     """
     group = found.group
-    wave = oscillation(found.case, len(group.logs))
+    wave = oscillation(found.trials, len(group.logs))
     if wave is None:
         return None
     without = wave.removed(group.logs)
@@ -77,7 +78,7 @@ def _oscillation(found: Explanations) -> Oscillation | None:
         return None
     case = replace(group, logs=without).case()
     most = max([*(step.gain for step in found.steps[:1]), *(fault.gain for fault in found.faults)], default=0.0)
-    return wave if case is not None and found.case.gains_of(case).sum() > most else None
+    return wave if case is not None and found.trials.as_logged.gains(Trials(case).as_logged).mean() > most else None
 
 
 def _square(logs: Logs, joint: int) -> float:

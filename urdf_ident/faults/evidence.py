@@ -1,108 +1,141 @@
-"""Measures how well one rigid robot with free inertias explains the torques of all joints at once.
+"""How well one rigid robot with free inertias explains the torques of all joints, for one interpretation of the motion.
 
-The effect of a fault in the log is measured on held-out blocks of time. The fit uses one Gram matrix per block and row
-(:mod:`grams`), solved by :mod:`gram_fit`.
+No URDF inertia is used. Samples of a joint at rest are left out, because static friction is indeterminate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ..linalg import Array, positive
+from ..linalg import Array, BoolArray, IntArray, positive, rms
 from ..samples import TESTING_REVERSALS
-from .gram_fit import solved
-from .grams import DISSIPATES, EXACT, VISCOUS, Grams
+from .friction import DISSIPATES, VISCOUS, column_starts, friction_columns
+from .motion_samples import MotionSamples
+from .regression import Design, Regression
 
+#: Relative residual below which a torque counts as exactly explained.
+EXACT = 5e-3
 #: Relative residual that unmodelled friction usually leaves, and that another interpretation may explain by chance.
 MATERIAL = 0.05
 #: Usual error of the calibration of torques, a fraction: torque constants and sensors are calibrated to a few per cent.
 CALIBRATED = 0.03
-
-
-class RigidEvidence(Grams):
-    """Gram matrices of one interpretation of the motion, with weights for their rows."""
-
-    @cached_property
-    def usual(self) -> Array:
-        """Relative residuals of the rows with the efforts as logged, for weights, shape (n,).
-
-        Clipped to 0.03 to 0.3, so that neither a noise-free nor a faulty row dominates the others.
-        """
-        as_logged = np.eye(self.n).reshape(-1, 1)
-        squares = held_out(self, as_logged, 1.0 / self.size**2).squares
-        return np.asarray(np.clip(unexplained(self, squares, as_logged)[:, 0], 0.03, 0.3))
+#: Number of folds; each leaves out every ``_FOLDS``-th block.
+_FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Errors of interpretations of the efforts on held-out blocks.
+    """Residuals of interpretations of the efforts.
 
     Attributes:
-        squares: Sums of squared errors, shape (B, n, H) [N²·m² or N²].
-        power: Mean friction torque times velocity over the product of their RMS, of every fold, shape (F, n, H), including
+        squares: Mean squared error of each block, shape (B, n, H) [N²·m² or N²].
+        left: RMS error over that of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
+        power: Mean friction torque times velocity over the product of their RMS, of every fit, shape (F, n, H), including
             motors coupled to the joint; negative if friction would drive the joint.
-        rotor: Mean torque of the rotor inertia in the direction of the acceleration, over the RMS torque, of every fold, shape
+        rotor: Mean torque of the rotor inertia in the direction of the acceleration, over the RMS torque, of every fit, shape
             (F, n, H), including motors coupled to the joint.
-        theta: Inertial parameters of every fold, scaled columns, shape (F, m, H).
+        theta: Inertial parameters of every fit, scaled columns, shape (F, m, H).
     """
 
     squares: Array
+    left: Array
     power: Array
     rotor: Array
     theta: Array
 
 
-def held_out(found: Grams, effort_map: Array, weights: Array) -> Errors:
-    """Computes the errors on held-out blocks.
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The regression of all efforts on one interpretation of the motion.
 
-    Args:
-        effort_map: Factor of each logged effort in each row, of H interpretations, shape (n², H).
-        weights: One over the variance of each row, shape (n,).
+    Attributes:
+        regression: Each row has the efforts of all joints.
+        active: Mask of the shared columns in the regressor, shape (10 n,); the others depend on them or are zero.
+        scale: Scale factors by which they were divided, shape (m,).
+        sizes: Root mean square of each effort about its mean, where the row's joint moves, shape (rows, efforts) [N·m or N].
     """
-    n, m, total, rows = found.n, found.inertial, found.total, float(found.count.sum())
-    fold, learnt, counts = found.folds
-    efforts = effort_map.reshape(n, n, -1)
-    x = solved(learnt, counts, m, efforts, weights)
-    squares = np.sum(x[fold] * (found.gram @ x[fold]), axis=2)
-    size = found.size_of(effort_map)
-    power, rotor = np.zeros_like(x[:, :, 0]), np.zeros_like(x[:, :, 0])
-    for k in found.friction_starts:  # only the sum of the friction of a joint and its motor is identifiable
-        own = slice(k + DISSIPATES.start, k + DISSIPATES.stop)
-        power -= np.sum(x[:, :, own] * (total[:, k + VISCOUS, own] / rows)[None, :, :, None], axis=2)
-        rotor -= x[:, :, k] * (total[:, k, k] / rows)[None, :, None]
-    return Errors(np.maximum(squares, 0.0), power / size, rotor / size, -x[:, 0, :m])
 
+    regression: Regression
+    active: BoolArray
+    scale: Array
+    sizes: Array
 
-def in_sample(found: Grams, effort_map: Array, weights: Array) -> Array:
-    """Computes the in-sample errors: what the model cannot explain, even with little excitation.
+    @classmethod
+    def of(
+        cls, motion: MotionSamples, inertial: Array, kept: IntArray, parameters: int, springs: Sequence[int] = ()
+    ) -> Evidence:
+        """Computes the regression of a motion.
 
-    Args:
-        effort_map: Factor of each logged effort in each row, of H interpretations, shape (n², H).
-        weights: One over the variance of each row, shape (n,).
+        Args:
+            inertial: Independent columns of the regressor, shape (N, n, k).
+            kept: Their indices among the inertial parameters, shape (k,).
+            parameters: Number of inertial parameters.
+            springs: Joints with a spring or balancer.
+        """
+        active, scale = np.zeros(parameters, dtype=bool), rms(inertial, (0, 1))
+        seen = scale > 1e-9 * scale.max(initial=0.0)
+        active[kept[seen]] = True
+        friction = np.stack([friction_columns(motion, i, springs) for i in range(motion.q.shape[1])])
+        friction = friction / np.maximum(rms(friction, 1), 1e-12)[:, None]
+        design = Design.of(inertial[:, :, seen] / scale[seen], friction, motion.glides.T, motion.block)
+        return cls(design.with_efforts(motion.tau[:, None, :]), active, scale[seen], motion.sizes)
 
-    Returns:
-        Sums of squares, shape (B, n, H) [N²·m² or N²].
-    """
-    total = found.total[None]
-    x = solved(total, np.array([found.count.sum()]), found.inertial, effort_map.reshape(found.n, found.n, -1), weights)
-    return np.asarray(np.maximum(np.sum(x * (found.gram @ x), axis=2), 0.0))
+    @property
+    def size(self) -> Array:
+        """Root mean square of each effort about its mean, where its own joint moves, shape (n,) [N·m or N]."""
+        return np.asarray(np.diag(self.sizes))
 
+    def size_of(self, efforts: Array) -> Array:
+        """Root mean square of the interpreted efforts about their means, at least :meth:`exact_of`, shape (n, H) [N·m or N].
 
-def unexplained(found: Grams, squares: Array, effort_map: Array) -> Array:
-    """Computes the relative residual of each row.
+        An effort that is interpreted as another joint's must be explained where that joint moves.
 
-    Args:
-        squares: Sums of squares, shape (B, n, H).
-        effort_map: As for :func:`held_out`, shape (n², H).
+        Args:
+            efforts: Factor of each logged effort in each row, shape (n, n, H).
+        """
+        return np.asarray(np.maximum(np.einsum("ieh,ie->ih", np.abs(efforts), self.sizes), positive(self.exact_of(efforts))))
 
-    Returns:
-        RMS error over the RMS of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
-    """
-    left = np.sqrt(squares.sum(axis=0) / found.count.sum())
-    return np.asarray(np.maximum(left, found.exact_of(effort_map)) / found.size_of(effort_map))
+    def exact_of(self, efforts: Array) -> Array:
+        """Residual below which the interpreted efforts count as exactly explained, shape (n, H) [N·m or N].
+
+        It follows their variation where their own joints move: while the joint they are interpreted as moves, an effort may
+        hardly vary (joints move one after the other), and would be easy to explain.
+        """
+        return np.asarray(EXACT * np.einsum("ieh,e->ih", np.abs(efforts), self.size))
+
+    def errors(self, efforts: Array, *, held_out: bool = True, weights: Array | None = None) -> Errors:
+        """Fits interpretations of the efforts whose rows have the same sizes.
+
+        Args:
+            efforts: Factor of each logged effort in each row, shape (n, n, H).
+            held_out: Whether the squared errors are of fits that have not seen a block; otherwise of one fit to all.
+            weights: One over the variance of each row, shape (n,); by default of usual residuals.
+        """
+        regression, size = self.regression, self.size_of(efforts)
+        count, total = regression.count, regression.total / regression.count.sum()
+        fold = np.arange(len(count)) % min(_FOLDS, len(count)) if held_out else None
+        fits = regression.fit(efforts, 1 / (self._usual * size[:, 0]) ** 2 if weights is None else weights, fold)
+        x, m = fits.x, regression.shared
+        power, rotor = np.zeros_like(x[:, :, 0]), np.zeros_like(x[:, :, 0])
+        for k in column_starts(x.shape[2] - m - len(total)):  # only the sum of a joint's and its motors' friction is known
+            own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
+            power -= np.sum(x[:, :, own] * total[:, m + k + VISCOUS, own][None, :, :, None], axis=2)
+            rotor -= x[:, :, m + k] * total[:, m + k, m + k][None, :, None]
+        left = np.maximum(np.sqrt(fits.squares.sum(axis=0) / count.sum()), self.exact_of(efforts)) / size
+        return Errors(fits.squares / count[:, None, None], left, power / size, rotor / size, -x[:, 0, :m])
+
+    @cached_property
+    def _usual(self) -> Array:
+        """Relative residuals of the rows with the efforts as logged, for weights, shape (n,).
+
+        Clipped to 0.03 to 0.3, so that neither a noise-free nor a faulty row dominates the others.
+        """
+        as_logged = np.eye(len(self.sizes))[:, :, None]
+        return np.asarray(np.clip(self.errors(as_logged, weights=1 / self.size**2).left[:, 0], 0.03, 0.3))
 
 
 def material(before: Array, after: Array) -> bool:
@@ -117,6 +150,23 @@ def material(before: Array, after: Array) -> bool:
     return bool((before**2 - after**2).max() > MATERIAL**2)
 
 
+def gains(before: Array, after: Array) -> Array:
+    """Gain of one explanation over another in each block of time: reduction of the sum of the rows' log residuals.
+
+    Args:
+        before, after: Mean squared errors over the squares of the efforts, shape (B, n).
+
+    Returns:
+        Shape (B,).
+    """
+    return np.asarray(0.5 * np.log((before + EXACT**2) / (after + EXACT**2)).sum(axis=1))
+
+
+def significance(gained: Array) -> float:
+    """Mean gain of the blocks, shape (B,), over the standard error of that mean."""
+    return float(gained.mean() / positive(gained.std(ddof=1) / np.sqrt(len(gained))))
+
+
 def scarcity(turns: float) -> float:
     """Factor by which few reversals overstate significance: those needed over those there are, 1 if there are enough.
 
@@ -126,16 +176,3 @@ def scarcity(turns: float) -> float:
         turns: Reversals of a joint (median).
     """
     return max(1.0, TESTING_REVERSALS / max(turns, 1.0))
-
-
-def significance(before: Array, after: Array) -> float:
-    """Gain of one explanation over another, relative to its standard error between blocks of time.
-
-    Args:
-        before, after: Mean squared errors over the efforts' squares, shape (B, n).
-
-    Returns:
-        Mean over blocks of the difference of summed logarithms, over the standard error of that mean.
-    """
-    gains = 0.5 * np.log((before + EXACT**2) / (after + EXACT**2)).sum(axis=1)
-    return float(gains.mean() / positive(gains.std(ddof=1) / np.sqrt(len(gains))))

@@ -11,13 +11,14 @@ from ..samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS, reversals
 from ..signals.quality.hidden_delays import DELAY
 from .candidates import Interpretation
 from .case import Case
-from .grams import EXACT
+from .evidence import EXACT
 from .hypotheses import DOUBTFUL, Step, search
 from .linearized import LinearizedCase
 from .load_friction import LoadedFit
 from .log_group import LogGroup
 from .null_model import NullModel
-from .score_test import ALWAYS, Fault, find_faults
+from .score_test import ALWAYS, Fault, find_faults, held_out_gain
+from .trials import Trials
 
 #: Fewest samples per joint for faults, whose null model has about as many numbers.
 _FEWEST = 25
@@ -35,7 +36,7 @@ class Explanations:
     """
 
     group: LogGroup
-    case: Case
+    trials: Trials
     interpretation: Interpretation
     steps: list[Step]
     faults: list[Fault] = field(default_factory=list)
@@ -54,10 +55,15 @@ class Explanations:
         return some
 
     @property
-    def corrected(self) -> Case:
-        """The case without the effects of the faults that last throughout all logs."""
+    def case(self) -> Case:
+        """The samples of the logs."""
+        return self.trials.case
+
+    @property
+    def corrected(self) -> Trials:
+        """Interpretations without the effects of the faults that last throughout all logs."""
         effect = sum((item.effect for item in self.faults if item.when == ALWAYS), start=np.zeros(1))
-        return self.case if not effect.any() else self.case.with_more(effect)
+        return self.trials if not effect.any() else Trials(self.case.with_more(effect))
 
 
 def explained(group: LogGroup) -> Explanations | None:
@@ -69,46 +75,43 @@ def explained(group: LogGroup) -> Explanations | None:
     case = group.case()
     if case is None:
         return None
-    interpretation, steps = search(case)
+    trials = Trials(case)
+    interpretation, steps = search(trials)
     at = next((k for k, step in enumerate(steps) if step.found.id == DELAY and not step.found.joints), None)
     if at is not None and (delay := group.delays[0]) is not None and delay.excludes(steps[at].found.size):
         interpretation = steps[at - 1].found.interpretation if at else Interpretation.as_logged(group.robot.n)
         steps = steps[:at]
-    if steps and _is_friction(case, steps[0]):
+    if steps and _is_friction(trials, steps[0]):
         interpretation, steps = Interpretation.as_logged(group.robot.n), []
-    few = len(case.sampled(0.0)) < _FEWEST * (case.robot.n + 2)
+    few = len(case.samples) < _FEWEST * (case.robot.n + 2)
     if few or case.turns < TESTING_REVERSALS or group.seconds < SHORT:
-        return Explanations(group, case, interpretation, steps)
-    faults = find_faults(case, group.logs)
+        return Explanations(group, trials, interpretation, steps)
+    faults = find_faults(trials, group.logs)
     named = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
-    if steps and (not faults or faults[0].family.id in named or _gain(case, faults[0]) < steps[0].gain + DOUBTFUL):
-        return Explanations(group, case, interpretation, steps)
+    apart = held_out_gain(case, trials.as_logged, faults[0]) if steps and faults else 0.0
+    if steps and (not faults or faults[0].family.id in named or apart < steps[0].gain + DOUBTFUL):
+        return Explanations(group, trials, interpretation, steps)
     told = [item for item in faults if not item.family.elsewhere]
-    as_logged = Explanations(group, case, Interpretation.as_logged(group.robot.n), [], told)
-    return as_logged if told else replace(as_logged, outlying=_outlying(case))
+    as_logged = Explanations(group, trials, Interpretation.as_logged(group.robot.n), [], told)
+    return as_logged if told else replace(as_logged, outlying=_outlying(trials))
 
 
-def _gain(case: Case, fault: Fault) -> float:
-    """Gain of a fault on held-out blocks, as that of a step."""
-    return float(case.gains_of(case.with_more(fault.effect)).sum())
-
-
-def _is_friction(case: Case, first: Step) -> bool:
+def _is_friction(trials: Trials, first: Step) -> bool:
     """Whether friction explains more than a step that varies with the pose, or a delay, and leaves it less than half."""
     if not (first.found.id.entry.with_pose or first.found.id == DELAY):
         return False
-    at, effect = LinearizedCase.of(case), np.zeros_like(case.sampled(0.0).tau)
+    at, effect = LinearizedCase.of(trials), np.zeros_like(trials.case.samples.tau)
     null = NullModel.of(at, np.empty((*effect.shape, 0)))
     effect[:, at.moving] = -(null.friction / np.where(null.weights > 0, null.weights, np.inf)).T
-    corrected = case.with_more(effect)
-    before, after = (corrected.judge(item).score for item in (Interpretation.as_logged(at.n), first.found.interpretation))
-    return before - after < first.gain / 2 < first.gain < float(case.gains_of(corrected).sum())
+    corrected = Trials(trials.case.with_more(effect))
+    before, after = (corrected.score(item).score for item in (Interpretation.as_logged(at.n), first.found.interpretation))
+    return before - after < first.gain / 2 < first.gain < float(trials.as_logged.gains(corrected.as_logged).mean())
 
 
-def _outlying(case: Case) -> dict[int, tuple[int, float]]:
+def _outlying(trials: Trials) -> dict[int, tuple[int, float]]:
     """Logs in which a joint's residual is far larger than in any other, in relative and absolute terms."""
-    samples, moves = case.sampled(0.0), case.moves
-    left = (samples.tau - LoadedFit.of(case).fitted) * samples.glides
+    samples, moves = trials.case.samples, trials.case.moves
+    left = (samples.tau - LoadedFit.of(trials).fitted) * samples.glides
     logs, out = np.unique(samples.log), dict[int, tuple[int, float]]()
     turning = np.array([reversals(samples.v[samples.log == log]) for log in logs]) >= FEWEST_REVERSALS
     errors = np.array([np.sqrt(np.mean(left[samples.log == log] ** 2, axis=0)) for log in logs])

@@ -28,8 +28,9 @@ from .candidates import (
     with_springs,
     with_value,
 )
-from .case import Case, InterpretationScore
-from .evidence import material, significance
+from .evidence import gains, material, significance
+from .trials import Score, Trials
+from .urdf_bodies import score_of_urdf
 from .zeros import zeros_together
 
 #: Gain in the sum of the rows' log relative residuals above which an interpretation replaces another, above which it is
@@ -81,8 +82,8 @@ class Step:
     gain: float
     errors: float
     rivals: tuple[Hypothesis, ...]
-    before: InterpretationScore
-    after: InterpretationScore
+    before: Score
+    after: Score
     decided: bool
 
     @property
@@ -91,15 +92,15 @@ class Step:
         return float(1.0 / (1.0 + len(self.rivals) + np.exp(-4.0 * self.gain)))
 
 
-def search(case: Case) -> tuple[Interpretation, list[Step]]:
+def search(trials: Trials) -> tuple[Interpretation, list[Step]]:
     """Finds the faults of a log, one at a time.
 
     Returns:
         The interpretation that explains the log, and the steps to it; the last one may be a doubt.
     """
-    interpretation, steps = Interpretation.as_logged(case.robot.n), []
+    interpretation, steps = Interpretation.as_logged(trials.robot.n), []
     for _ in range(_ROUNDS):
-        step = best_step(case, interpretation)
+        step = best_step(trials, interpretation)
         if step is None:
             break
         steps.append(step)
@@ -108,41 +109,45 @@ def search(case: Case) -> tuple[Interpretation, list[Step]]:
         interpretation = step.found.interpretation
     if steps and {step.found.id for step in steps} <= _LIKE_ZEROS:
         only = all(step.found.id == Id.POSITION_ZERO for step in steps)
-        together = zeros_together(case, interpretation if only else Interpretation.as_logged(case.robot.n))
+        together = zeros_together(trials, interpretation if only else Interpretation.as_logged(trials.robot.n))
         if together is not None:
-            before, after = steps[0].before, case.judge(together.interpretation)
+            before, after = steps[0].before, trials.score(together.interpretation)
             gain = before.score - after.score
-            if after.score < case.judge(interpretation).score - (DOUBTFUL if only else DECISIVE):
+            if after.score < trials.score(interpretation).score - (DOUBTFUL if only else DECISIVE):
                 return together.interpretation, [Step(together, gain, _errors(before, after), (), before, after, decided=True)]
     return interpretation, steps
 
 
-def best_step(case: Case, interpretation: Interpretation) -> Step | None:
+def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
     """Returns the best single change of an interpretation.
 
     Returns:
         The step, or None if no other interpretation is significantly better.
     """
-    before = case.judge(interpretation)
+    before = trials.score(interpretation)
     found = list(
-        candidates(case.robot, case.moves, interpretation, poor=bool(before.left.max() > POOR or before.impossible.any()))
+        candidates(
+            trials.robot, trials.case.moves, interpretation, poor=bool(before.left.max() > POOR or before.impossible.any())
+        )
     )
-    found = [item for item in found if case.testable(item.interpretation)]
-    found += position_units(case.robot, case.reached, interpretation)
-    judged = case.judge_all([item.interpretation for item in found])
+    found = [item for item in found if trials.testable(item.interpretation)]
+    found += position_units(trials.robot, trials.case.reached, interpretation)
+    judged = trials.scores([item.interpretation for item in found])
     if before.score - min((item.score for item in judged), default=np.inf) < DOUBTFUL:
         return None
-    springs = with_springs(case.moves, interpretation)
-    tried = [_refined_scale(case, *pair, before) for pair in zip(found, judged, strict=True)]
+    springs = with_springs(trials.case.moves, interpretation)
+    tried = [_refined_scale(trials, *pair, before) for pair in zip(found, judged, strict=True)]
     tried = [pair for pair in tried if _explains_its_row(*pair, before)]
-    tried += zip(springs, case.judge_all([item.interpretation for item in springs]), strict=True)
+    tried += zip(springs, trials.scores([item.interpretation for item in springs]), strict=True)
     tried.sort(key=_rank)
     if not tried or before.score - _rank(tried[0]) < DOUBTFUL:
         return None
-    best = sorted((_refined(case, *pair) for pair in _different(tried, before.score)), key=_rank)
+    best = sorted((_refined(trials, *pair) for pair in _different(tried, before.score)), key=_rank)
     # where the best one may be chance, so may those behind it
-    significant = takewhile(lambda pair: _significant(case, *pair, before) and _elsewhere(case, interpretation, pair[0]), best)
-    chosen = next((pair for pair in significant if _fits(case, interpretation, before, *pair)), None)
+    significant = takewhile(
+        lambda pair: _significant(trials, *pair, before) and _elsewhere(trials, interpretation, pair[0]), best
+    )
+    chosen = next((pair for pair in significant if _fits(trials, interpretation, before, *pair)), None)
     if chosen is None:
         return None
     winner, after = chosen
@@ -151,57 +156,53 @@ def best_step(case: Case, interpretation: Interpretation) -> Step | None:
         item
         for item, score in best[best.index(chosen) + 1 :]
         if score.score + (RATIO if item.id == Id.POSITION_SCALE else 0.0) < after.score + max(RIVAL * gain, DOUBTFUL)
-        and _fits(case, interpretation, before, item, score)
+        and _fits(trials, interpretation, before, item, score)
     )
     if rivals:
         group = (winner, *rivals)
-        priors = np.array([case.with_urdf(item.interpretation) for item in group])
+        priors = np.array([score_of_urdf(trials, item.interpretation) for item in group])
         first, second = np.argsort(priors)[:2]
         if priors[first] < priors[second] - TIE and group[first].id != Id.SPRING:  # more parameters always explain more
             winner, rivals = group[first], ()
-            after = case.judge(winner.interpretation)
+            after = trials.score(winner.interpretation)
     return Step(winner, gain, errors, rivals, before, after, gain > DECISIVE and not rivals)
 
 
-def _explains_its_row(found: Hypothesis, after: InterpretationScore, before: InterpretationScore) -> bool:
+def _explains_its_row(found: Hypothesis, after: Score, before: Score) -> bool:
     """Whether a scale of one effort explains that effort better: others alone improve where its noise ceases to matter."""
     return found.id != Id.EFFORT_SCALE or bool((after.left < before.left)[list(found.joints)].all())
 
 
-def _refined_scale(
-    case: Case, found: Hypothesis, after: InterpretationScore, before: InterpretationScore
-) -> tuple[Hypothesis, InterpretationScore]:
+def _refined_scale(trials: Trials, found: Hypothesis, after: Score, before: Score) -> tuple[Hypothesis, Score]:
     """Refines a promising scale that does not explain its own effort: the candidates are up to five apart."""
     if _explains_its_row(found, after, before) or before.score - after.score < DOUBTFUL:
         return found, after
-    return _refined(case, found, after)
+    return _refined(trials, found, after)
 
 
-def _significant(case: Case, found: Hypothesis, after: InterpretationScore, before: InterpretationScore) -> bool:
+def _significant(trials: Trials, found: Hypothesis, after: Score, before: Score) -> bool:
     """Whether the gain of a hypothesis is significant, and, if it is a delay, large."""
     enough = SIGNIFICANT if material(before.left, after.left) or found.id.entry.of_all else SURE
     late = found.id == Id.EFFORT_DELAY and before.score - after.score < _LATE
-    return _errors(before, after) >= enough * (case.scarcity if found.id.entry.with_pose else 1.0) and not late
+    return _errors(before, after) >= enough * (trials.case.scarcity if found.id.entry.with_pose else 1.0) and not late
 
 
-def _elsewhere(case: Case, interpretation: Interpretation, found: Hypothesis) -> bool:
+def _elsewhere(trials: Trials, interpretation: Interpretation, found: Hypothesis) -> bool:
     """Whether a hypothesis also gains where repetitions of a motion are held out together, if its cause resembles friction."""
-    if not found.id.entry.with_pose or case.by_motion is case:
+    if not found.id.entry.with_pose or trials.by_motion is trials:
         return True
-    before, after = (case.by_motion.judge(item) for item in (interpretation, found.interpretation))
+    before, after = (trials.by_motion.score(item) for item in (interpretation, found.interpretation))
     return before.score - after.score > DOUBTFUL and _errors(before, after) >= ELSEWHERE
 
 
-def _fits(
-    case: Case, interpretation: Interpretation, before: InterpretationScore, found: Hypothesis, after: InterpretationScore
-) -> bool:
+def _fits(trials: Trials, interpretation: Interpretation, before: Score, found: Hypothesis, after: Score) -> bool:
     """Whether most of the gain of a hypothesis over an interpretation is also in the fit to all samples."""
-    fitted = case.fitted(interpretation) - case.fitted(found.interpretation)
+    fitted = trials.fitted(interpretation) - trials.fitted(found.interpretation)
     held_out = float(np.log(before.left / after.left).sum())
     return held_out - fitted < _ONLY_HELD_OUT * (before.score - after.score)
 
 
-def open_scales(case: Case, interpretation: Interpretation) -> dict[tuple[int, ...], tuple[float, float]]:
+def open_scales(trials: Trials, interpretation: Interpretation) -> dict[tuple[int, ...], tuple[float, float]]:
     """Returns joints, and joints with all that they carry, whose effort scale the log does not determine.
 
     The torque of a last joint that turns about its body's own axis, or of a light wrist, is independent of the other efforts:
@@ -213,8 +214,8 @@ def open_scales(case: Case, interpretation: Interpretation) -> dict[tuple[int, .
         Joints → smallest and largest factor of the contiguous range that explains the efforts as well as 1, within
         :data:`DOUBTFUL`; the ends of :data:`.GAINS`, of several joints :data:`.COMMON_GAINS`, if none is worse.
     """
-    moving, place = set(np.flatnonzero(case.moves).tolist()), case.robot.place_in_tree
-    carried = [tuple(k for k in sorted(moving) if place[k] in case.robot.subtrees[j]) for j in sorted(moving)]
+    moving, place = set(np.flatnonzero(trials.case.moves).tolist()), trials.robot.place_in_tree
+    carried = [tuple(k for k in sorted(moving) if place[k] in trials.robot.subtrees[j]) for j in sorted(moving)]
     several = dict.fromkeys(joints for joints in carried if 1 < len(joints) < len(moving))
     found: dict[tuple[int, ...], tuple[float, float]] = {}
     for joints in [*((j,) for j in sorted(moving)), *several]:
@@ -224,12 +225,12 @@ def open_scales(case: Case, interpretation: Interpretation) -> dict[tuple[int, .
             )
             for factor in (GAINS if len(joints) == 1 else COMMON_GAINS)
         }
-        if (ends := _alike(case, interpretation, tries)) is not None:
+        if (ends := _alike(trials, interpretation, tries)) is not None:
             found[joints] = ends
     return found
 
 
-def open_clock(case: Case, interpretation: Interpretation) -> tuple[float, float] | None:
+def open_clock(trials: Trials, interpretation: Interpretation) -> tuple[float, float] | None:
     """Returns the range of real seconds per second of the log that explain it as well as 1, as :func:`open_scales`.
 
     Without gravity, another clock is another mass and other friction.
@@ -238,30 +239,30 @@ def open_clock(case: Case, interpretation: Interpretation) -> tuple[float, float
         Smallest and largest value; None if the log determines its clock.
     """
     return _alike(
-        case, interpretation, {factor: replace(interpretation, stretch=factor * interpretation.stretch) for factor in STRETCHES}
+        trials,
+        interpretation,
+        {factor: replace(interpretation, stretch=factor * interpretation.stretch) for factor in STRETCHES},
     )
 
 
-def _alike(case: Case, interpretation: Interpretation, tries: Mapping[float, Interpretation]) -> tuple[float, float] | None:
+def _alike(trials: Trials, interpretation: Interpretation, tries: Mapping[float, Interpretation]) -> tuple[float, float] | None:
     """Ends of the contiguous range of factors around 1 whose interpretations explain the log as well, or None."""
-    before = case.judge(interpretation).score
-    scores = [item.score for item in case.judge_all(list(tries.values()))]
+    before = trials.score(interpretation).score
+    scores = [item.score for item in trials.scores(list(tries.values()))]
     worse = [factor for factor, score in zip(tries, scores, strict=True) if score - before >= DOUBTFUL]
     below, above = max((k for k in worse if k < 1), default=0.0), min((k for k in worse if k > 1), default=np.inf)
     alike = [1.0, *(factor for factor in tries if below < factor < above)]
     return (min(alike), max(alike)) if len(alike) > 1 else None
 
 
-def _rank(pair: tuple[Hypothesis, InterpretationScore]) -> float:
+def _rank(pair: tuple[Hypothesis, Score]) -> float:
     return pair[1].score + {Id.SPRING: SPRING, Id.POSITION_SCALE: RATIO}.get(pair[0].id, 0.0)
 
 
-def _different(
-    tried: list[tuple[Hypothesis, InterpretationScore]], before: float
-) -> list[tuple[Hypothesis, InterpretationScore]]:
+def _different(tried: list[tuple[Hypothesis, Score]], before: float) -> list[tuple[Hypothesis, Score]]:
     """The best interpretation of each cause that achieves at least 0.3 of the best gain."""
     limit = before - 0.3 * (before - tried[0][1].score)
-    seen: dict[tuple[str, tuple[int, ...]], tuple[Hypothesis, InterpretationScore]] = {}
+    seen: dict[tuple[str, tuple[int, ...]], tuple[Hypothesis, Score]] = {}
     for found, score in tried:
         if score.score < limit:
             seen.setdefault((found.id, found.joints), (found, score))
@@ -273,19 +274,19 @@ def _different(
     return kept
 
 
-def _errors(before: InterpretationScore, after: InterpretationScore) -> float:
+def _errors(before: Score, after: Score) -> float:
     """Gain over its standard error between blocks; infinite if fewer rows contradict physics."""
     if before.impossible.sum() > after.impossible.sum():
         return np.inf
-    return significance(before.squares, after.squares)
+    return significance(gains(before.squares, after.squares))
 
 
-def _refined(case: Case, found: Hypothesis, judged: InterpretationScore) -> tuple[Hypothesis, InterpretationScore]:
+def _refined(trials: Trials, found: Hypothesis, judged: Score) -> tuple[Hypothesis, Score]:
     """Refines the size by halving steps around the candidate."""
     if found.id == Id.GRAVITY_DIRECTION:
-        return _refined_gravity(case, found, judged)
-    found = refined(found, lambda some: [item.score for item in case.judge_all(some)])
-    return found, case.judge(found.interpretation)
+        return _refined_gravity(trials, found, judged)
+    found = refined(found, lambda some: [item.score for item in trials.scores(some)])
+    return found, trials.score(found.interpretation)
 
 
 def refined(found: Hypothesis, score: Callable[[list[Interpretation]], list[float]]) -> Hypothesis:
@@ -311,7 +312,7 @@ def refined(found: Hypothesis, score: Callable[[list[Interpretation]], list[floa
     return found
 
 
-def _refined_gravity(case: Case, found: Hypothesis, judged: InterpretationScore) -> tuple[Hypothesis, InterpretationScore]:
+def _refined_gravity(trials: Trials, found: Hypothesis, judged: Score) -> tuple[Hypothesis, Score]:
     """Refines the direction of gravity; a tilt from a side of the base must be significant for its two parameters.
 
     The residual is parabolic in small tilts: each step goes to the minimum, computed from two tilts in each direction.
@@ -321,11 +322,11 @@ def _refined_gravity(case: Case, found: Hypothesis, judged: InterpretationScore)
         gravity = np.asarray(found.interpretation.gravity)
         sides = np.linalg.svd(gravity[None, :])[2][1:]
         tries = [_with_gravity(found, tilted_gravity(gravity, sign * step * side)) for side in sides for sign in (-1.0, 1.0)]
-        results = case.judge_all([item.interpretation for item in tries])
+        results = trials.scores([item.interpretation for item in tries])
         less, more = np.reshape([np.sum((item.left / judged.left) ** 2 - 1) for item in results], (2, 2)).T
         lowest = step / 2 * (less - more) / np.maximum(less + more, np.abs(less - more) / 4)
         tries.append(_with_gravity(found, tilted_gravity(gravity, lowest @ sides)))
-        results.append(case.judge(tries[-1].interpretation))
+        results.append(trials.score(tries[-1].interpretation))
         k = int(np.argmin([item.score for item in results]))
         if results[k].score < judged.score:
             found, judged = tries[k], results[k]

@@ -15,9 +15,10 @@ from ..model.rigid_bodies import regressor, rigid_torque, tip_jacobians
 from ..model.robot import Robot
 from .candidates import Interpretation
 from .case import Case
-from .grams import friction_columns
+from .friction import friction_columns
 from .load_friction import LoadedFit
 from .motion_samples import MotionSamples
+from .trials import Trials
 
 #: Step of the numerical derivatives with respect to positions, velocities and accelerations [rad or m, and per s, s²].
 _STEP = 1e-4
@@ -28,6 +29,7 @@ class LinearizedCase:
     """A case and the derivatives of its torques.
 
     Attributes:
+        left: Held-out relative residual of each row as logged, shape (n,).
         inertial: Independent columns of the bodies, shape (N, n, m), scaled.
         of_last_body: Those of the last body among them, shape (N, n, k).
         friction: Columns of each joint's friction, rotor and offset, shape (n, N, f), scaled.
@@ -45,6 +47,7 @@ class LinearizedCase:
     """
 
     case: Case
+    left: Array
     samples: MotionSamples
     inertial: Array
     of_last_body: Array
@@ -76,19 +79,21 @@ class LinearizedCase:
     @cached_property
     def block(self) -> IntArray:
         """Block of time of each sample, with repetitions of a motion in one, shape (N,)."""
-        return self.case.by_motion.sampled(0.0).block
+        return self.case.by_motion().samples.block
 
     @classmethod
-    def of(cls, case: Case) -> LinearizedCase:
+    def of(cls, trials: Trials) -> LinearizedCase:
         """Linearises a case as logged about the robot identified from it."""
-        robot, samples, fit = case.robot, case.sampled(0.0), LoadedFit.of(case)
-        found = case.evidence(Interpretation.as_logged(robot.n))
+        case, fit = trials.case, LoadedFit.of(trials)
+        robot, samples = case.robot, case.samples
+        found = trials.evidence(Interpretation.as_logged(robot.n))
         theta = np.zeros(fit.columns.shape[2])
         theta[found.active] = fit.rigid / found.scale
         bodies, zero = fit.columns @ theta, np.zeros_like(samples.q)
         gravities = [regressor(robot.with_gravity(axis), samples.q, zero, zero) @ theta for axis in np.eye(3)]
         return cls(
             case,
+            trials.as_logged.left,
             samples,
             fit.inertial,
             fit.inertial[:, :, np.flatnonzero(found.active) >= len(found.active) - 10],

@@ -16,10 +16,10 @@ from ..linalg import Array, BoolArray, rms
 from ..model.rigid_bodies import regressor
 from ..samples import one_way
 from .candidates import Interpretation
-from .case import Case
-from .gram_fit import solved
-from .grams import friction_columns
+from .friction import friction_columns
 from .motion_samples import MotionSamples
+from .regression import Design
+from .trials import Trials
 
 #: Bounds of the relative residuals from which the rows' weights are computed.
 TRUSTED = (0.01, 0.5)
@@ -53,16 +53,16 @@ class LoadedFit:
     drag: Array
 
     @classmethod
-    def of(cls, case: Case) -> LoadedFit:
-        """Fits the samples of a case as logged.
+    def of(cls, trials: Trials) -> LoadedFit:
+        """Fits the samples as logged.
 
         The load is the torque of the bodies. The fit has no such friction where it would drive the joint, nor where the joint
         moves one way, because it then resembles a weight. The column remains where it would drive: tests for small faults
         leave it free with any sign.
         """
-        robot, samples, logged = case.robot, case.sampled(0.0), Interpretation.as_logged(case.robot.n)
-        found = case.evidence(logged)
-        weights = 1 / (np.clip(case.judge(logged).left, *TRUSTED) * found.size) ** 2
+        robot, samples = trials.robot, trials.case.samples
+        found = trials.evidence(Interpretation.as_logged(robot.n))
+        weights = 1 / (np.clip(trials.as_logged.left, *TRUSTED) * found.size) ** 2
         columns = regressor(robot, samples.q, samples.v, samples.a)
         inertial = columns[:, :, found.active] / found.scale
         own = [friction_columns(samples, j) for j in range(robot.n)]
@@ -122,12 +122,11 @@ class _WithLoad:
         (n, count, m), load = self.rows.shape, self.load(about)
         drag = free * (self.turn * np.abs(load))
         grown = 1 + about[2][:, None] * self.turn * np.sign(load)
-        efforts = np.broadcast_to(self.tau, (n, *self.tau.shape))
-        columns = np.concatenate([grown[:, :, None] * self.rows, self.friction, drag[:, :, None], efforts], axis=2)
-        columns *= self.glides[:, :, None]
-        gram = columns.transpose(0, 2, 1) @ columns
-        x = -solved(gram[None], np.array([float(count)]), m, np.eye(n)[:, :, None], self.weights)[0, :, :, 0]
-        return x[0, :m], x[:, m : -n - 1], np.clip(about[2] + x[:, -n - 1], 0.0, _MOST)
+        own = np.concatenate([self.friction, drag[:, :, None]], axis=2)
+        bodies, one_block = (grown[:, :, None] * self.rows).transpose(1, 0, 2), np.zeros(count, dtype=np.int64)
+        design = Design.of(bodies, own, self.glides, one_block)
+        x = -design.with_efforts(self.tau[:, :, None]).fit(np.ones((n, 1, 1)), self.weights).x[0, :, :, 0]
+        return x[0, :m], x[:, m:-2], np.clip(about[2] + x[:, -2], 0.0, _MOST)
 
     def best(self, sizes: _Sizes) -> tuple[float, _Sizes]:
         """Steps that lower the residual, shortened until they do, from coefficients to the nearest minimum."""

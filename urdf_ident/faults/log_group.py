@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
@@ -69,7 +69,8 @@ class LogGroup:
         if sampled is None or first is None or len(first) < _FEWEST:
             return None
         moves = first.moves
-        return Case(self.robot, lru_cache(sampled), moves) if moves.any() and not _one_curve(first.v[:, moves]) else None
+        alike = not moves.any() or _one_curve(first.v[:, moves])
+        return None if alike else Case(self.robot, first, lambda delay: sampled(delay).tau, moves)
 
 
 def _one_curve(v: Array) -> bool:

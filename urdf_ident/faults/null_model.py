@@ -15,8 +15,7 @@ import numpy as np
 from ..friction.law import smooth_sign
 from ..linalg import Array, rms
 from ..samples import one_way
-from .candidates import Interpretation
-from .delay.reversal_friction import reversal_columns
+from .friction import reversal_columns
 from .linearized import LinearizedCase
 from .load_friction import TRUSTED
 from .motion_samples import COMPARED
@@ -54,8 +53,8 @@ class NullModel:
         Args:
             found: Torques of faults that were found, shape (N, n, k); free in the model.
         """
-        samples, moving, logged = at.samples, at.moving, Interpretation.as_logged(at.n)
-        left = np.clip(at.case.judge(logged).left, *TRUSTED) * at.size
+        samples, moving = at.samples, at.moving
+        left = np.clip(at.left, *TRUSTED) * at.size
         weights = (samples.glides / left)[:, moving].T
         random = [_beyond_simple_friction(at, j, turning) for j, turning in zip(moving, _turning(at), strict=True)]
         kind = np.concatenate([np.full(kinds[0].shape[1], k) for k, kinds in enumerate(zip(*random, strict=True))])

@@ -21,6 +21,7 @@ from .case import Case
 from .load_friction import LoadedFit
 from .motion_samples import COMPARED
 from .thinned_logs import Logs
+from .trials import Trials
 
 #: Least relative residual that is worth an explanation, and least share of its square, beyond chance, at one frequency: an
 #: oscillation explains most of a residual at one line; unmodelled friction has harmonics and the frequencies of several joints.
@@ -85,19 +86,19 @@ class Oscillation:
         return out
 
 
-def oscillation(case: Case, logs: int) -> Oscillation | None:
+def oscillation(trials: Trials, logs: int) -> Oscillation | None:
     """Searches for an effort that oscillates at a frequency of its own.
 
     Args:
-        case: The robot and the samples of its logs.
         logs: Number of logs.
 
     Returns:
         That of the joint whose residual shows it most clearly; None without any, in many logs, or if the joints hardly reverse.
     """
+    case = trials.case
     if case.turns < TESTING_REVERSALS or logs > COMPARED:
         return None
-    fit = LoadedFit.of(case)
+    fit = LoadedFit.of(trials)
     found = [item for j in np.flatnonzero(case.moves).tolist() if (item := _of_joint(case, fit, j, logs)) is not None]
     best = max(found, key=lambda item: item.share, default=None)
     return best if best is not None and best.share >= _SHARE else None
@@ -109,7 +110,7 @@ def _of_joint(case: Case, fit: LoadedFit, j: int, logs: int) -> Oscillation | No
     The bodies of the joint's equation are its own. The share by chance is that of one line among as many as motion and friction
     leave free.
     """
-    samples = case.sampled(0.0)
+    samples = case.samples
     glides = samples.glides[:, j]
     tau, time, log = samples.tau[glides, j], samples.time[glides], samples.log[glides]
     functions = _of_motion(samples.q[glides, j], samples.v[glides, j])

@@ -18,11 +18,10 @@ from ..model.prior import USUAL_ERROR, USUAL_WEIGHT, Prior, inertial_prior
 from ..model.rigid_bodies import regressor
 from ..samples import TESTING_REVERSALS
 from ..units import percent
-from .case import Case
-from .evidence import CALIBRATED
+from .evidence import CALIBRATED, EXACT
 from .fault_wording import LIKE_LESS_GRAVITY, OR_ALIKE, gravity_words
-from .grams import EXACT
 from .load_friction import TRUSTED, LoadedFit
+from .trials import Trials
 
 #: Probability by chance of a part that is told.
 _LEVEL = 0.01
@@ -45,16 +44,13 @@ class GravityPart:
     chance: float
 
 
-def part_of_gravity(case: Case) -> list[Judgement]:
+def part_of_gravity(trials: Trials) -> list[Judgement]:
     """Searches for a missing or additional part of the gravity torque.
-
-    Args:
-        case: The robot, and the samples of its logs as described.
 
     Returns:
         At most one finding, a warning.
     """
-    found = estimated(case) if case.turns >= TESTING_REVERSALS else None
+    found = estimated(trials) if trials.case.turns >= TESTING_REVERSALS else None
     if found is None or found.chance > _LEVEL:
         return []
     words, remedy = gravity_words(-found.size)
@@ -74,13 +70,14 @@ def part_of_gravity(case: Case) -> list[Judgement]:
     ]
 
 
-def estimated(case: Case) -> GravityPart | None:
+def estimated(trials: Trials) -> GravityPart | None:
     """Estimates the part; None if friction and offsets absorb it, or the URDF's bodies are no evidence or mostly guessed."""
     from scipy.special import stdtr
 
-    samples, prior = case.sampled(0.0), inertial_prior(case.robot)
+    case = trials.case
+    samples, prior = case.samples, inertial_prior(case.robot)
     masses = prior.theta0[::10]
-    torques = None if 2 * masses[prior.guessed].sum() > masses.sum() else _besides_friction(case, prior)
+    torques = None if 2 * masses[prior.guessed].sum() > masses.sum() else _besides_friction(trials, prior)
     if torques is None or len(torques) <= torques.shape[1]:
         return None
     factor = np.asarray(np.linalg.qr(torques, mode="r"))
@@ -97,7 +94,7 @@ def estimated(case: Case) -> GravityPart | None:
     return GravityPart(part, error, 2 * float(stdtr(free, -beyond)))
 
 
-def _besides_friction(case: Case, prior: Prior) -> Array | None:
+def _besides_friction(trials: Trials, prior: Prior) -> Array | None:
     """Torques of all moving joints that their friction does not absorb, weighted by row.
 
     Args:
@@ -107,7 +104,8 @@ def _besides_friction(case: Case, prior: Prior) -> Array | None:
         Those of the URDF's bodies, of their weight, of independent errors of the bodies of one standard deviation of the prior,
         and of the efforts, shape (N, 2 + m + 1); None if hardly any weight is left that is not in proportion to the bodies.
     """
-    robot, samples, fit = case.robot, case.sampled(0.0), LoadedFit.of(case)
+    case, fit = trials.case, LoadedFit.of(trials)
+    robot, samples = case.robot, case.samples
     still = np.zeros_like(samples.v)
     weight = regressor(robot, samples.q, still, still) @ prior.theta0
     bodies, errors = fit.columns @ prior.theta0, fit.columns @ prior.deviations

@@ -19,6 +19,7 @@ from .hypotheses import Step, open_clock, open_scales, search
 from .part_of_gravity import part_of_gravity
 from .score_test import ALWAYS
 from .tip_forces import tip_force
+from .trials import Trials
 from .wording import SEVERE, doubt, named, open_scale, open_time
 
 #: Relative residual of the moving joints up to which it is noise and unmodelled friction: an eighth of the torque's square.
@@ -40,7 +41,8 @@ def _of_differing(found: Explanations) -> list[list[Judgement]]:
     out: list[list[Judgement]] = [[] for _ in found.group.logs]
     for k, fault in differing.items():
         case = found.group.some([k]).case()
-        own = () if case is None else _downgraded(case, _steps_in_words(robot, case, *search(case)))
+        trials = None if case is None else Trials(case)
+        own = () if trials is None else _downgraded(trials.case, _steps_in_words(trials, *search(trials)))
         judgement = differs(robot, fault, len(differing) == 1, own)
         out[k] = [*_downgraded(found.case, [judgement], FEWEST_REVERSALS * len(out)), *own]
     return out
@@ -68,22 +70,22 @@ def _grave(found: Sequence[Judgement]) -> bool:
 
 
 def _of_interpretation(found: Explanations) -> tuple[Judgement, ...]:
-    robot, case, steps = found.group.robot, found.case, found.steps
+    robot, trials, steps = found.group.robot, found.trials, found.steps
     interpretation = found.interpretation if not steps or steps[-1].decided else Interpretation.as_logged(robot.n)
     weak = bool(steps) and not steps[-1].decided and steps[-1].gain < SEVERE
     if steps and not steps[-1].decided and not weak:
-        return _steps_in_words(robot, case, interpretation, steps)
+        return _steps_in_words(trials, interpretation, steps)
     loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
-    reported = against_the_urdf(robot, found.corrected, interpretation, loaded, found.group.noise)
+    reported = against_the_urdf(found.corrected, interpretation, loaded, found.group.noise)
     if not (reported or steps or found.faults):
-        reported = part_of_gravity(case)
-    out = _before_parts(_steps_in_words(robot, case, interpretation, steps[:-1] if weak and reported else steps), reported)
+        reported = part_of_gravity(trials)
+    out = _before_parts(_steps_in_words(trials, interpretation, steps[:-1] if weak and reported else steps), reported)
     if steps:
         return out
     scaled = {item.joint for item in out if item.id == Id.EFFORT_SCALE}
-    open_ = open_scales(case, interpretation)
+    open_ = open_scales(trials, interpretation)
     scales = {joints: ends for joints, ends in open_.items() if not {robot.joints[j] for j in joints} & scaled}
-    clock = open_clock(case, interpretation)
+    clock = open_clock(trials, interpretation)
     return (*out, *([open_scale(robot, scales)] if scales else []), *([] if clock is None else [open_time(*clock)]))
 
 
@@ -97,10 +99,10 @@ def _before_parts(steps: Sequence[Judgement], reported: Sequence[Judgement]) -> 
     return (*(replace(item, severity=severity) for item in reported), *others)
 
 
-def _steps_in_words(robot: Robot, case: Case, interpretation: Interpretation, steps: Sequence[Step]) -> tuple[Judgement, ...]:
+def _steps_in_words(trials: Trials, interpretation: Interpretation, steps: Sequence[Step]) -> tuple[Judgement, ...]:
     """Findings of the steps; they name causes, and refuse the log, only if it is explained well after all corrections."""
-    last = interpretation if not steps or steps[-1].decided else steps[-1].found.interpretation
-    sound = case.judge(last).part < _SOUND
+    robot, last = trials.robot, interpretation if not steps or steps[-1].decided else steps[-1].found.interpretation
+    sound = trials.score(last).part < _SOUND
     return tuple(
         item
         for step in steps

@@ -15,15 +15,14 @@ import numpy as np
 
 from ..linalg import Array, IntArray, lstsq, orthogonal_part, rms
 from ..samples import turns
-from .candidates import Interpretation
 from .case import Case
-from .evidence import CALIBRATED
+from .evidence import CALIBRATED, EXACT
 from .families import FaultFamily, changes, faults
-from .grams import EXACT
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
 from .null_model import NullModel
 from .thinned_logs import Logs
+from .trials import Score, Trials
 
 #: Probability that any family is significant in sound logs.
 LEVEL = 3e-3
@@ -145,20 +144,21 @@ class _Scores:
     columns: Callable[[int], tuple[Array, Array, Array]]
 
 
-def find_faults(case: Case, logs: Logs) -> list[Fault]:
+def find_faults(trials: Trials, logs: Logs) -> list[Fault]:
     """Searches for faults by forward selection: the best that is significant and matters, then the next beside it.
 
     Args:
-        case: The samples of the logs as logged.
+        trials: Interpretations of the logs.
         logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
 
     Returns:
         The faults, in the order in which they were found.
     """
-    at, out = LinearizedCase.of(case), list[Fault]()
+    at, out = LinearizedCase.of(trials), list[Fault]()
     lasting, temporary = list(faults(at, logs)), list(changes(at))
-    windows, found, rest = _windows(at), np.empty((len(at.samples), at.n, 0)), case
+    windows, found, rest = _windows(at), np.empty((len(at.samples), at.n, 0)), trials.case
     for _ in range(_ROUNDS):
+        before = trials.as_logged if rest is trials.case else Trials(rest).as_logged
         null = NullModel.of(at, found)
         scores = [item for family in lasting if (item := _lasting(at, null, family, windows[0])) is not None]
         prior = _usual_scatter(scores)
@@ -170,7 +170,7 @@ def find_faults(case: Case, logs: Logs) -> list[Fault]:
         tested = [_fault(at, null, item, t, chance, rank) for rank, chance, item, t in promising]
         tested = sorted((item for item in tested if item.material), key=lambda item: -item.rank)
         # a change has no held-out blocks like those in which it acts
-        tested = [item for item in tested[:_HELD_OUT] if item.family.change or _gain_held_out(case, rest, item) > _GAIN]
+        tested = [item for item in tested[:_HELD_OUT] if item.family.change or held_out_gain(rest, before, item) > _GAIN]
         if not tested:
             break
         best = tested[0]
@@ -189,18 +189,16 @@ def _left_by(named: FaultFamily, family: FaultFamily) -> bool:
     return named.id.entry.geometric and family.id.entry.geometric and bool({*named.joints} & {*family.joints})
 
 
-def _gain_held_out(case: Case, rest: Case, fault: Fault) -> float:
+def held_out_gain(case: Case, before: Score, fault: Fault) -> float:
     """Gain of a fault's correction without random effects, mean over held-out blocks in which it acts: the sum of squares would
     be that of the one which extrapolates most.
 
     Args:
-        rest: The case without the effects of the faults that were found before.
+        case: Without the effects of the faults that were found before.
+        before: Its score as logged.
     """
-    logged, squares = Interpretation.as_logged(case.robot.n), []
-    for some in (rest, rest.with_more(fault.effect)):  # over one size: a correction changes the efforts themselves
-        squares.append(some.judge(logged).squares * (some.evidence(logged).size / case.evidence(logged).size) ** 2 + EXACT**2)
-    gains = 0.5 * np.log(squares[0] / squares[1]).sum(axis=1)
-    return float(np.mean(gains if fault.when.log is None else gains[case.sampled(0.0).log_of_block == fault.when.log]))
+    gained = before.gains(Trials(case.with_more(fault.effect)).as_logged)
+    return float(np.mean(gained if fault.when.log is None else gained[case.samples.log_of_block == fault.when.log]))
 
 
 def _usual_scatter(scores: Sequence[_Scores]) -> tuple[float, float]:

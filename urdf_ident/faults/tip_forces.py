@@ -16,9 +16,9 @@ from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement
 from ..linalg import Array, IntArray, rms
 from ..model.rigid_bodies import tip_jacobians
-from .case import Case
 from .load_friction import LoadedFit
 from .motion_samples import MotionSamples
+from .trials import Trials
 
 #: Fewest moving joints, of which a force explains three; and least relative residual of a joint that is worth an explanation.
 _FEWEST, _LEFT = 5, 0.02
@@ -33,17 +33,15 @@ _SHIFTS, _AWAY, _STEPS = 20, (0.06, 0.15, 0.4), 6
 _SINGULAR = 1e-6
 
 
-def tip_force(case: Case) -> Judgement | None:
+def tip_force(trials: Trials) -> Judgement | None:
     """Searches for a force on the last link.
-
-    Args:
-        case: The robot and the samples of its logs.
 
     Returns:
         The finding of all logs together; None if the residuals do not show a force, or are small.
     """
-    samples, moves = case.sampled(0.0), np.flatnonzero(case.moves)
-    left = _slow((samples.tau - LoadedFit.of(case).fitted) * samples.glides, samples)
+    case = trials.case
+    samples, moves = case.samples, np.flatnonzero(case.moves)
+    left = _slow((samples.tau - LoadedFit.of(trials).fitted) * samples.glides, samples)
     size = rms(left, axis=0)[moves]
     if len(moves) < _FEWEST or (size / samples.sizes.diagonal()[moves]).max() < _LEFT or not size.all():
         return None

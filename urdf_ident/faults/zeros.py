@@ -10,7 +10,7 @@ import numpy as np
 from ..judgements.catalogue import Id
 from ..linalg import Array
 from .candidates import Hypothesis, Interpretation, within_limits, zero_matters
-from .case import Case
+from .trials import Trials
 
 #: Largest number of combinations of quarter turns that are tried.
 _MOST = 400
@@ -23,7 +23,7 @@ _STEP = 1e-3
 _SIGNIFICANT = 5.0
 
 
-def zeros_together(case: Case, greedy: Interpretation) -> Hypothesis | None:
+def zeros_together(trials: Trials, greedy: Interpretation) -> Hypothesis | None:
     """Searches the zeros of all joints at once, in the fit to all samples.
 
     From the best combinations of quarter turns within the URDF's limits, and from the zeros found one by one, quasi-Newton
@@ -39,8 +39,8 @@ def zeros_together(case: Case, greedy: Interpretation) -> Hypothesis | None:
     """
     from scipy.optimize import minimize
 
-    robot = case.robot
-    free = [j for j in range(robot.n) if case.moves[j] and zero_matters(robot, j)]
+    robot, reached = trials.robot, trials.case.reached
+    free = [j for j in range(robot.n) if trials.case.moves[j] and zero_matters(robot, j)]
     if len(free) < 2:
         return None
 
@@ -49,40 +49,38 @@ def zeros_together(case: Case, greedy: Interpretation) -> Hypothesis | None:
         whole[joints] = zeros
         return replace(greedy, zero=tuple(map(float, whole)))
 
-    turns = [
-        [z for z in np.pi / 2 * np.array([0, -1, 1, 2]) if within_limits(robot, case.reached, j, z)] or [0.0] for j in free
-    ]
+    turns = [[z for z in np.pi / 2 * np.array([0, -1, 1, 2]) if within_limits(robot, reached, j, z)] or [0.0] for j in free]
     alike = (np.full(len(free), zero) for zero in turns[0] if all(zero in own for own in turns))
     starts = [np.array(greedy.zero)[free], *alike]
     if np.prod([len(own) for own in turns]) <= _MOST:
         starts += map(np.array, product(*turns))
-    starts.sort(key=lambda zeros: case.fitted(at(zeros, free)))
+    starts.sort(key=lambda zeros: trials.fitted(at(zeros, free)))
 
     def refined(joints: list[int], start: Array) -> tuple[float, Array]:
         found = minimize(
-            lambda zeros: case.fitted(at(zeros, joints)), start, method="BFGS", options={"eps": _STEP, "gtol": 1e-3}
+            lambda zeros: trials.fitted(at(zeros, joints)), start, method="BFGS", options={"eps": _STEP, "gtol": 1e-3}
         )
         return float(found.fun), np.asarray(found.x)
 
     _, zeros = min((refined(free, start) for start in starts[:_BEST]), key=lambda pair: pair[0])
-    error = _zero_errors(case, at(zeros, free), free)
+    error = _zero_errors(trials, at(zeros, free), free)
     shown = [j for j, zero, own in zip(free, zeros, error, strict=True) if abs(zero) > _SIGNIFICANT * own]
     if len(shown) < 2:
         return None
     _, zeros = refined(shown, np.array([zero for j, zero in zip(free, zeros, strict=True) if j in shown]))
-    error = _zero_errors(case, at(zeros, shown), shown)
+    error = _zero_errors(trials, at(zeros, shown), shown)
     common = float(np.average(zeros, weights=error**-2))
     if (np.abs(zeros - common) < _SIGNIFICANT * error).all():  # one zero of all is simpler, and more precise
         hidden = [j for j in range(robot.n) if j not in free and not robot.prismatic[j]]
-        outside = [j for j in hidden if not within_limits(robot, case.reached, j, 0.0)]
-        outside = [j for j in outside if within_limits(robot, case.reached, j, common)]
+        outside = [j for j in hidden if not within_limits(robot, reached, j, 0.0)]
+        outside = [j for j in outside if within_limits(robot, reached, j, common)]
         shown = sorted([*shown, *outside])
         zeros, error = np.full(len(shown), common), np.full(len(shown), np.sum(error**-2) ** -0.5)
     largest = float(zeros[np.argmax(np.abs(zeros))])
     return Hypothesis(Id.POSITION_ZERO, tuple(shown), largest, at(zeros, shown), tuple(map(float, error)))
 
 
-def _zero_errors(case: Case, found: Interpretation, joints: list[int]) -> Array:
+def _zero_errors(trials: Trials, found: Interpretation, joints: list[int]) -> Array:
     """Standard errors of zeros at a minimum of the held-out residuals, by the scatter of their gradient between blocks.
 
     Few reversals overstate how significant that is; :attr:`.Case.scarcity` is the factor.
@@ -95,7 +93,7 @@ def _zero_errors(case: Case, found: Interpretation, joints: list[int]) -> Array:
         """Squared errors of each block, over those of its row together at the minimum, shape (B, moving joints)."""
         zero = np.array(found.zero)
         zero[joints] += move
-        return case.judge(replace(found, zero=tuple(map(float, zero)))).squares[:, case.moves]
+        return trials.score(replace(found, zero=tuple(map(float, zero)))).squares[:, trials.case.moves]
 
     k, step = len(joints), 10 * _STEP
     middle = squares(np.zeros(k))
@@ -115,4 +113,4 @@ def _zero_errors(case: Case, found: Interpretation, joints: list[int]) -> Array:
         return np.full(k, np.inf)
     inverse = (vectors / values) @ vectors.T
     away = gradient - gradient.mean(axis=1, keepdims=True)
-    return np.asarray(case.scarcity * np.sqrt(np.diag(inverse @ (away @ away.T) @ inverse)))
+    return np.asarray(trials.case.scarcity * np.sqrt(np.diag(inverse @ (away @ away.T) @ inverse)))

@@ -61,7 +61,7 @@ class Filters:
         for share, rest in _LAGS:
             other = self._behind(share * seconds)
             if other is not None:
-                after = other.errors(late(np.array([rest * seconds]))).held[:, :, 0]
+                after = other.errors(late(np.array([rest * seconds]))).squares[:, :, 0]
                 found.append((*self.problem.gained(held, after), share * seconds))
         gain, errors, best = max(found, default=(0.0, 0.0, 0.0))
         return best if gain > MATERIAL and errors > SIGNIFICANT else None
@@ -76,14 +76,14 @@ class Filters:
         Returns:
             The bandwidth [Hz], or None.
         """
-        whole = self.problem.errors(tau).held
+        whole = self.problem.errors(tau).squares
         before, held = float(mean_score(whole.sum(axis=0))[0]), dict[float, Array]()
 
         def score(band: float) -> float:
             narrow = self.problem.filtered(band) if band <= _BELOW * cutoff else None
             if narrow is None:
                 return np.inf
-            held[band] = narrow.errors(tau).held
+            held[band] = narrow.errors(tau).squares
             return float(mean_score(held[band].sum(axis=0))[0])
 
         scores = {band: score(band) for band in _BANDS}
@@ -103,9 +103,9 @@ class Filters:
         Returns:
             The bandwidth [Hz]: the frequency of half the amplitude; None if the positions were not filtered.
         """
-        before, best = self.problem.errors(tau).held[:, :, 0], (0.0, 0.0, 0.0)
+        before, best = self.problem.errors(tau).squares[:, :, 0], (0.0, 0.0, 0.0)
         for band in _SMOOTHED:
-            after = self._of(0.0, -1 / (2 * np.pi * band) ** 2).errors(tau).held[:, :, 0]
+            after = self._of(0.0, -1 / (2 * np.pi * band) ** 2).errors(tau).squares[:, :, 0]
             found = (*self.problem.gained(before, after), band)
             if found[0] <= best[0]:
                 break

@@ -146,7 +146,7 @@ def find_delays(robot: Robot, logs: Logs, reduction: Array | None = None) -> tup
         problem = problem.gliding()
         seconds, half = _best_delay(problem, late)
     pair = late(np.array([0.0, seconds]))
-    held, of_all, tried = problem.errors(pair).held, whole.errors(pair).held, whole.errors(late(_GRID)).held
+    held, of_all, tried = problem.errors(pair).squares, whole.errors(pair).squares, whole.errors(late(_GRID)).squares
     gain, errors = whole.gained(of_all[:, :, 0], of_all[:, :, 1])
     worst = tried[:, :, int(np.argmax(mean_score(tried.sum(axis=0))))]
     flat = whole.gained(worst, of_all[:, :, 1])[1] < SIGNIFICANT
@@ -169,14 +169,14 @@ def find_delays(robot: Robot, logs: Logs, reduction: Array | None = None) -> tup
 
 def _best_delay(problem: DelayProblem, late: Callable[[Array], Array]) -> tuple[float, float]:
     """The delay with the least error, and the half-width of its interval [s]."""
-    seconds = float(_GRID[int(np.argmin(mean_score(problem.errors(late(_GRID)).seen)))])
+    seconds = float(_GRID[int(np.argmin(mean_score(problem.errors(late(_GRID)).seen[0])))])
     for step in (0.005, 0.00125):
         tried = seconds + step * _FINE
         found = problem.errors(late(tried))
-        seconds = float(tried[int(np.argmin(mean_score(found.seen)))])
-    parts = np.array([_lowest(tried, mean_score(each)) for each in found.without])
+        seconds = float(tried[int(np.argmin(mean_score(found.seen[0])))])
+    parts = np.array([_lowest(tried, mean_score(each)) for each in found.seen[1:]])
     half = _ERRORS * max(float(np.sqrt(len(parts) - 1) * parts.std()), _RESOLUTION)
-    return _lowest(tried, mean_score(found.seen)), half
+    return _lowest(tried, mean_score(found.seen[0])), half
 
 
 def _relative_delays(
@@ -212,14 +212,14 @@ def _relative_delays(
         tau = shifted(late(common + fine))
         held, best = _best(gliding, tau)
         inside = coarse not in (0, len(_APART) - 1) or best not in (0, len(fine) - 1)
-        if inside and gains(held, best) and gains(problem.errors(tau).held, best):
+        if inside and gains(held, best) and gains(problem.errors(tau).squares, best):
             found[name] = float(fine[best])
     return found
 
 
 def _best(problem: DelayProblem, tau: Array) -> tuple[Array, int]:
     """Held-out errors of versions of the efforts, and the index of the best version."""
-    held = problem.errors(tau).held
+    held = problem.errors(tau).squares
     return held, int(np.argmin(mean_score(held.sum(axis=0))))
 
 

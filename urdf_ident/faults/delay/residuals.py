@@ -15,29 +15,13 @@ from ...model.rigid_bodies import regressor
 from ...model.robot import Robot
 from ...model.spanning import spanning
 from ...signals.filters import lowpass
-from ..evidence import significance
-from ..gram_fit import solved
-from ..grams import friction_columns
+from ..evidence import gains, significance
+from ..friction import friction_columns, reversal_columns
 from ..motion_samples import MotionSamples
-from .reversal_friction import reversal_columns
+from ..regression import Design, Fits
 
 #: Number of folds of the held-out errors.
 _FOLDS = 10
-
-
-@dataclass(frozen=True, eq=False)
-class EffortErrors:
-    """Squared errors of K versions of the efforts.
-
-    Attributes:
-        seen: Of a fit to all blocks, shape (n, K) [N²·m² or N²].
-        without: Of fits without one fold, in-sample, shape (F, n, K).
-        held: Of these fits on the held-out blocks, shape (B, n, K).
-    """
-
-    seen: Array
-    without: Array
-    held: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,39 +66,27 @@ class DelayProblem:
         rows = np.ones_like(motion.glides)
         first = cls(columns[:, :, active] / scale[active], np.stack(friction), motion, joints, 1 / variance, power, rows)
         left = np.full(robot.n, np.inf)
-        left[joints] = np.maximum(first.errors(motion.tau[:, :, None]).seen[:, 0] / len(motion), 1e-6 * variance[joints])
+        left[joints] = np.maximum(first.errors(motion.tau[:, :, None]).seen[0, :, 0] / len(motion), 1e-6 * variance[joints])
         return replace(first, weights=1 / left)
 
     @cached_property
-    def _columns(self) -> tuple[list[IntArray], Array, Array]:
-        """Samples of each block; columns of each row, shape (n, N, m + f), and their Gram matrices, (B, n, m + f, m + f)."""
-        order = [np.flatnonzero(self.motion.block == b) for b in range(int(self.motion.block.max()) + 1)]
-        columns = np.concatenate([self.inertial.transpose(1, 0, 2), self.friction], axis=2) * self.rows.T[:, :, None]
-        return order, columns, np.stack([columns[:, k].transpose(0, 2, 1) @ columns[:, k] for k in order])
+    def _design(self) -> Design:
+        return Design.of(self.inertial, self.friction, self.rows.T, self.motion.block)
 
-    def errors(self, tau: Array) -> EffortErrors:
-        """Fits all parameters to each version of the efforts and returns the errors.
+    def errors(self, tau: Array) -> Fits:
+        """Fits all parameters to each of K versions of the efforts, and without one fold each.
 
         Args:
             tau: Versions of the efforts, shape (N, n, K) [N·m or N].
+
+        Returns:
+            Squared errors of the moving joints.
         """
-        order, columns, own = self._columns
-        m, p, versions = self.inertial.shape[2], columns.shape[2], tau.shape[2]
-        gram = np.empty((*own.shape[:2], p + versions, p + versions))
-        gram[:, :, :p, :p] = own
-        for b, k in enumerate(order):
-            efforts = (tau[k] * self.rows[k][:, :, None]).transpose(1, 0, 2)
-            gram[b, :, :p, p:] = cross = columns[:, k].transpose(0, 2, 1) @ efforts
-            gram[b, :, p:, :p], gram[b, :, p:, p:] = cross.transpose(0, 2, 1), efforts.transpose(0, 2, 1) @ efforts
-        efforts = np.broadcast_to(np.eye(versions), (tau.shape[1], versions, versions))
-        fold = np.arange(len(order)) * min(_FOLDS, len(order)) // len(order)
-        out = np.stack([gram[fold == k].sum(axis=0) for k in range(fold.max() + 1)])
-        rest = np.concatenate([gram.sum(axis=0)[None], gram.sum(axis=0) - out])
-        counts = np.array([len(self.motion), *(float((fold[self.motion.block] != k).sum()) for k in range(fold.max() + 1))])
-        x = solved(rest, counts, m, efforts, self.weights)
-        fitted = np.maximum(np.sum(x * (rest @ x), axis=2), 0.0)[:, self.joints]
-        held = np.maximum(np.sum(x[1:][fold] * (gram @ x[1:][fold]), axis=2), 0.0)[:, self.joints]
-        return EffortErrors(fitted[0], fitted[1:], held)
+        regression, versions, joints = self._design.with_efforts(tau), tau.shape[2], self.joints
+        efforts, blocks = np.broadcast_to(np.eye(versions), (tau.shape[1], versions, versions)), len(regression.count)
+        fold = np.arange(blocks) * min(_FOLDS, blocks) // blocks
+        every, some = regression.fit(efforts, self.weights), regression.fit(efforts, self.weights, fold)
+        return Fits(every.x, np.concatenate([every.seen, some.seen])[:, joints], some.squares[:, joints])
 
     def gliding(self) -> DelayProblem:
         """Returns the problem without the equations of joints that rest or reverse, whose friction is any up to break-away."""
@@ -132,7 +104,7 @@ class DelayProblem:
         """
         pair = np.stack([before.sum(axis=0), after.sum(axis=0)], axis=1)
         score = mean_score(pair if joints is None else pair[joints])
-        return 1 - float(np.exp(0.5 * (score[1] - score[0]))), significance(before / self.power, after / self.power)
+        return 1 - float(np.exp(0.5 * (score[1] - score[0]))), significance(gains(before / self.power, after / self.power))
 
     def filtered(self, band: float) -> DelayProblem | None:
         """Returns the problem with its columns filtered by a zero-phase low-pass.

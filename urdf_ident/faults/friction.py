@@ -1,4 +1,7 @@
-"""Friction around reversals, which resembles a delay of the efforts: reversing widths and presliding (Dahl 1968)."""
+"""Columns of a joint's friction: the simple laws of every fit, and what friction does around reversals.
+
+Around reversals (widths of the reversing speed, and presliding, Dahl 1968) it resembles a delay of the efforts.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,72 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...linalg import Array
-from ..grams import coupled_with
-from ..motion_samples import MotionSamples, MovingPart, OfOneLog
+from ..linalg import Array
+from .motion_samples import MotionSamples, MovingPart, OfOneLog
 
+#: Columns of :func:`friction_columns`: offset, velocity, and the dissipative ones, which are odd in the velocity.
+OFFSET, VISCOUS, DISSIPATES = 1, 2, slice(2, 6)
+#: Number of columns per joint or motor, and of additional columns for springs.
+OF_ONE, _OF_SPRINGS = 6, 3
 #: Widths of the friction reversal besides those of the other checks, as fractions of the joint's typical speed.
 _TURNS = (0.03, 0.25, 1.5)
 #: Presliding distances, as fractions of the joint's range of motion. With three ten-thousandths as well, late positions of one
 #: joint were taken for a lead of all efforts.
 _SLIPS = (0.001, 0.003, 0.008, 0.02)
+
+
+def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ()) -> Array:
+    """Columns of rotor inertia, offset and a flexible friction law of one joint, and of motors coupled to it.
+
+    Args:
+        springs: Joints with a spring or balancer; if there are any, three more columns, zero for the other joints.
+
+    Returns:
+        Shape (N, 6): acceleration, 1, velocity, smoothed signs of two widths, velocity times its magnitude; position, its sine
+        and cosine about their means; and the first six for each coupled motor, with the sign in which it drives the joint,
+        padded with zeros to the largest number of coupled motors.
+    """
+    columns = _dissipating(motion.v[:, j], motion.a[:, j], motion.signs[:, j])
+    if springs:
+        q = motion.q[:, j]
+        columns += [x - x.mean() if j in springs else np.zeros(len(q)) for x in (q, np.sin(q), np.cos(q))]
+    for motor in coupled_with(motion.reduction, j):
+        columns += (
+            _dissipating(motion.v @ motor, motion.a @ motor, motion.signs_along(motor))
+            if motor.any()
+            else [*np.zeros((OF_ONE, len(motion.v)))]
+        )
+    return np.column_stack(columns)
+
+
+def coupled_with(reduction: Array | None, j: int) -> list[Array]:
+    """Motors coupled to a joint and others, with the sign in which they drive it.
+
+    Args:
+        reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
+
+    Returns:
+        Their rates per joint rates, shape (n,) each, padded with zeros to the largest number of coupled motors.
+    """
+    if reduction is None:
+        return []
+    coupled = reduction[np.count_nonzero(reduction, axis=1) > 1]
+    motors = [np.sign(row[j]) * row for row in coupled if row[j] != 0]
+    most = int((coupled != 0).sum(axis=0).max(initial=0))
+    return [*motors, *np.zeros((most - len(motors), len(reduction)))]
+
+
+def column_starts(columns: int) -> list[int]:
+    """Start indices of the columns of a joint, and of each coupled motor, in its friction columns.
+
+    Args:
+        columns: Number of :func:`friction_columns`.
+    """
+    return [0, *range(OF_ONE + (_OF_SPRINGS if columns % OF_ONE else 0), columns, OF_ONE)]
+
+
+def _dissipating(v: Array, a: Array, signs: Array) -> list[Array]:
+    return [a, np.ones(len(v)), v, *signs.T, v * np.abs(v)]
 
 
 def reversal_columns(motion: MotionSamples, joints: Sequence[int]) -> list[Array]:

@@ -1,0 +1,254 @@
+"""Interpretations of the samples of a case, each evaluated by a fit of one rigid robot with free inertias to all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from ..grouping import grouped
+from ..linalg import Array, BoolArray, IntArray, rms
+from ..model.rigid_bodies import regressor
+from ..model.robot import Robot
+from ..model.spanning import spanning_anywhere
+from ..samples import one_way
+from .candidates import Interpretation
+from .case import Case
+from .evidence import Evidence, gains
+from .motion_samples import MotionSamples, travels
+
+T = TypeVar("T")
+
+#: Friction drives the joint if its mean power, over RMS torque times RMS velocity, is below the first value and negative by
+#: this many jackknife standard errors over the folds; a joint's inertia is negative if its torque is, in the same way. Four
+#: errors of a normal number are exceeded by chance once in 30 000 joints.
+NEGATIVE, NEGATIVE_ERRORS = -0.05, 4.0
+#: Number of motions whose regressors and Gram matrices are kept: hundreds are tried, most of them once.
+_KEPT = 12
+#: Poses at which the inertia of each joint is computed.
+_POSES = 12
+#: Penalty for a row whose friction drives it or whose inertia is negative, in the sum of the rows' log relative residuals.
+PENALTY = 1.5
+
+
+def clearly_negative(part: Array) -> BoolArray:
+    """Whether a part of the torques that physics makes positive is negative beyond the scatter between folds, shape (...).
+
+    Args:
+        part: Mean friction power over the product of RMS torque and RMS velocity, or the torque of a joint's inertia at its RMS
+            acceleration over its RMS torque, of fits without one fold each, shape (F, ...).
+    """
+    mean, error = part.mean(axis=0), np.sqrt(len(part) - 1) * part.std(axis=0)
+    return np.asarray((mean < NEGATIVE) & (mean < -NEGATIVE_ERRORS * error))
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """Held-out residuals of an interpretation.
+
+    Attributes:
+        left: Relative residual of each row, shape (n,).
+        squares: Mean squared errors of each block over the row's squared effort, shape (B, n).
+        size: Root mean square of each row's effort, shape (n,) [N·m or N].
+        driven: Rows whose friction would drive them, shape (n,).
+        reversed: Rows whose inertia would be negative, bodies and rotor together, shape (n,).
+        theta: Inertial parameters of each fold, shape (F, m).
+        moves: Joints that move, shape (n,).
+    """
+
+    left: Array
+    squares: Array
+    size: Array
+    driven: BoolArray
+    reversed: BoolArray
+    theta: Array
+    moves: BoolArray
+
+    @property
+    def part(self) -> float:
+        """RMS relative residual of the joints that move."""
+        return rms(self.left[self.moves])
+
+    @property
+    def impossible(self) -> BoolArray:
+        """Rows that no robot has, whatever its masses: friction drives them or their inertia is negative, shape (n,)."""
+        return np.asarray(self.driven | self.reversed)
+
+    @property
+    def score(self) -> float:
+        """Lower is better."""
+        return float(np.log(self.left).sum() + PENALTY * self.impossible.sum())
+
+    def gains(self, corrected: Score) -> Array:
+        """Gain of each block by a correction of the efforts, shape (B,); errors are compared over one size of the efforts."""
+        return gains(self.squares, corrected.squares * (corrected.size / self.size) ** 2)
+
+
+@dataclass(eq=False)
+class Trials:
+    """Interpretations of a case that were tried, with what several of them share."""
+
+    case: Case
+    _columns: dict[tuple[object, ...], Array] = field(default_factory=dict)
+    _evidence: dict[tuple[object, ...], Evidence] = field(default_factory=dict)
+    _scores: dict[Interpretation, Score] = field(default_factory=dict)
+
+    @property
+    def robot(self) -> Robot:
+        """Kinematics and gravity; its inertias are not used."""
+        return self.case.robot
+
+    @cached_property
+    def by_motion(self) -> Trials:
+        """Those of the case with repetitions of a motion in one block; itself without any."""
+        apart = self.case.by_motion()
+        return self if apart is self.case else Trials(apart)
+
+    @cached_property
+    def as_logged(self) -> Score:
+        """Score of the log as described."""
+        return self.score(Interpretation.as_logged(self.robot.n))
+
+    def testable(self, interpretation: Interpretation) -> bool:
+        """Whether joints still travel without the motion of others that their positions would count in.
+
+        Two joints that are moved alike do not: what is left of one explains nothing, and its rows would be no evidence.
+        """
+        if not interpretation.counted:
+            return True
+        moved = self._moved(interpretation)
+        return bool(travels(moved.q[:, [j for j, _, _ in interpretation.counted]], moved.log).any(axis=0).all())
+
+    def score(self, interpretation: Interpretation) -> Score:
+        """Evaluates one interpretation."""
+        return self.scores([interpretation])[0]
+
+    def scores(self, interpretations: Sequence[Interpretation]) -> list[Score]:
+        """Evaluates interpretations, those with the same motion together."""
+        for group in grouped((item.motion(), item) for item in interpretations if item not in self._scores).values():
+            found = self.evidence(group[0])
+            # interpretations that differ only in signs have the same weights and share one solution
+            for items in grouped(((item.order, tuple(abs(g) for g in item.gain)), item) for item in group).values():
+                self._score_alike(found, items)
+        return [self._scores[item] for item in interpretations]
+
+    def _score_alike(self, found: Evidence, items: list[Interpretation]) -> None:
+        moves, samples = self.case.moves, self.case.samples
+        efforts = np.stack([item.effort_map() for item in items], axis=2)
+        size, errors = found.size_of(efforts), found.errors(efforts)
+        # on a slide that moves one way, friction and weight are not separable
+        signed = moves & ~(self.robot.prismatic & [one_way(speed) for speed in samples.v.T])
+        driven = clearly_negative(errors.power) & signed[:, None]
+        bodies = np.tensordot(errors.theta, self._inertia(items[0], found), axes=(1, 1)).swapaxes(1, 2) / size
+        inertia = bodies + errors.rotor
+        # smaller than what is unexplained, it may be friction that the laws do not describe
+        negative = clearly_negative(inertia) & (inertia.mean(axis=0) < -errors.left) & moves[:, None]
+        for k, item in enumerate(items):
+            left, squares = np.where(moves, errors.left[:, k], 1.0), errors.squares[:, :, k] / size[:, k] ** 2
+            self._scores[item] = Score(left, squares, size[:, k], driven[:, k], negative[:, k], errors.theta[:, :, k], moves)
+
+    def in_sample(self, interpretation: Interpretation) -> Array:
+        """Relative residuals of the moving rows by a fit to all samples, shape (moving joints,)."""
+        errors = self.evidence(interpretation).errors(interpretation.effort_map()[:, :, None], held_out=False)
+        return np.asarray(errors.left[self.case.moves, 0])
+
+    def fitted(self, interpretation: Interpretation) -> float:
+        """Sum of the log relative residuals of the moving rows in the fit to all samples; lower is better."""
+        return float(np.log(self.in_sample(interpretation)).sum())
+
+    def evidence(self, interpretation: Interpretation) -> Evidence:
+        """Returns the regression of an interpretation's motion."""
+
+        def make() -> Evidence:
+            moved, columns = self._moved(interpretation), self._regressor(interpretation)
+            return Evidence.of(moved, columns, self._kept_columns, self.robot.n_inertial, interpretation.springs)
+
+        return _kept(self._evidence, interpretation.motion(), make)
+
+    def inertial_parameters(self, interpretation: Interpretation) -> Array:
+        """Mean of the folds' inertial parameters, in the regressor's units.
+
+        Returns:
+            Shape (10 n,); parameters without effect, or with dependent columns, are zero.
+        """
+        found = self.evidence(interpretation)
+        theta = np.zeros(len(found.active))
+        theta[found.active] = self.score(interpretation).theta.mean(axis=0) / found.scale
+        return theta
+
+    @property
+    def _kept_columns(self) -> IntArray:
+        """Independent inertial columns, which span all others."""
+        return spanning_anywhere(self.robot)[0]
+
+    def _moved(self, interpretation: Interpretation) -> MotionSamples:
+        samples = self.case.without_delay(interpretation.delay)
+        places, sign = list(interpretation.places), np.array(interpretation.sign)
+        s = interpretation.stretch
+        q = samples.q[:, places] * sign + np.array(interpretation.zero)
+        v, a, signs = (
+            samples.v[:, places] * sign / s,
+            samples.a[:, places] * sign / s**2,
+            samples.signs[:, places] * sign[:, None],
+        )
+        turned = np.eye(len(sign))[places] * sign[:, None]
+        for j, i, sense in interpretation.counted:
+            for x in (q.T, v.T, a.T, turned):
+                x[j] -= sense * x[i]
+        whole = None if samples.whole is None else replace(samples.whole, turned=turned)
+        moved = replace(samples.with_motion(q, v, a, signs), travels=samples.travels[:, places], whole=whole)
+        for j, _, _ in interpretation.counted:
+            signs[:, j] = moved.signs_along(np.eye(len(sign))[j])
+        return moved
+
+    def _regressor(self, interpretation: Interpretation) -> Array:
+        """The regressor of an interpretation; it is linear in gravity and in one over the square of the stretch."""
+        base = replace(interpretation, gravity=None, stretch=1.0, delay=0.0, springs=())
+        if interpretation.gravity is None and interpretation.stretch == 1.0:
+            return self._part(base, "all")
+        still = self._part(base, "still")
+        gravity = (
+            still
+            if interpretation.gravity is None
+            else sum(g * self._part(base, f"side {k}") for k, g in enumerate(interpretation.gravity) if g)
+        )
+        return np.asarray(gravity + (self._part(base, "all") - still) / interpretation.stretch**2)
+
+    def _inertia(self, interpretation: Interpretation, found: Evidence) -> Array:
+        """Mean torque of each joint by the inertia of the bodies that it moves, at its RMS acceleration, shape (n, m).
+
+        Over the independent columns of the regressor, scaled as in the evidence.
+        """
+        base = replace(interpretation, gravity=None, stretch=1.0, delay=0.0, springs=())
+        torque = self._part(base, "inertia") * rms(self._moved(base).a, 0)[:, None] / interpretation.stretch**2
+        return np.asarray(torque[:, found.active[self._kept_columns]] / found.scale)
+
+    def _part(self, base: Interpretation, what: str) -> Array:
+        robot = self.robot
+
+        def make() -> Array:
+            moved = self._moved(base)
+            zero = np.zeros_like(moved.q)
+            if what == "all":
+                return regressor(robot, moved.q, moved.v, moved.a)[:, :, self._kept_columns]
+            if what == "inertia":
+                n = robot.n
+                q = np.repeat(moved.q[:: max(1, len(moved.q) // _POSES)], n, axis=0)
+                still, unit = np.zeros_like(q), np.tile(np.eye(n), (len(q) // n, 1))
+                torque = regressor(robot.with_gravity(np.zeros(3)), q, still, unit)[:, :, self._kept_columns]
+                return np.asarray(torque.reshape(-1, n, n, torque.shape[2])[:, range(n), range(n)].mean(axis=0))
+            pulled = robot if what == "still" else robot.with_gravity(np.eye(3)[int(what[-1])])
+            return regressor(pulled, moved.q, zero, zero)[:, :, self._kept_columns]
+
+        return _kept(self._columns, (*base.motion(), what), make)
+
+
+def _kept(cache: dict[tuple[object, ...], T], key: tuple[object, ...], make: Callable[[], T]) -> T:
+    """Returns the cached value of a key, of the last :data:`_KEPT` keys."""
+    cache[key] = cache.pop(key) if key in cache else make()
+    while len(cache) > _KEPT:
+        cache.pop(next(iter(cache)))
+    return cache[key]
