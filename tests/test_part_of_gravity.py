@@ -12,6 +12,7 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
 from urdf_ident.faults.case import Case
+from urdf_ident.faults.linearized import LinearizedCase
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.part_of_gravity import estimated
 from urdf_ident.faults.trials import Trials
@@ -59,6 +60,10 @@ def case_of(recording: Recording) -> Case:
     return case
 
 
+def of_case(case: Case) -> LinearizedCase:
+    return LinearizedCase.of(Trials(case))
+
+
 def doubts(recording: Recording) -> list[Judgement]:
     report = examine_logs([recording], ARM, Drive.build(ARM.n), SignalConfig())[0]
     return [item for item in report.findings if item.id == "effort-without-gravity"]
@@ -80,18 +85,18 @@ def test_what_is_added_changes_the_estimate_by_as_much() -> None:
     sizes = []
     for added in (0.0, 0.3):
         case = case_of(slow_log(2, added))
-        found = estimated(Trials(case))
+        found = estimated(of_case(case))
         assert found is not None
         sizes.append(found.size)
         assert abs(found.size - added) < 2 * found.error < 0.2
-        assert estimated(Trials(replace(case, robot=ARM.with_gravity((0.0, 0.0, 0.0))))) is None
+        assert estimated(of_case(replace(case, robot=ARM.with_gravity((0.0, 0.0, 0.0))))) is None
     assert sizes[1] - sizes[0] == pytest.approx(0.3, abs=0.01)
 
 
 def test_a_urdf_that_is_wrong_by_factors_is_no_evidence() -> None:
     """Friction along the travel of joints that were jogged one by one seemed to be two thirds of gravity in addition."""
-    assert estimated(case_of(slow_log(0, 0.25, wrong=1.2))) is None
-    assert estimated(case_of(slow_log(0, 0.25))) is not None
+    assert estimated(of_case(case_of(slow_log(0, 0.25, wrong=1.2)))) is None
+    assert estimated(of_case(case_of(slow_log(0, 0.25)))) is not None
 
 
 @pytest.mark.parametrize(("bare", "known"), [("1-5", False), ("5", True)])
@@ -99,7 +104,7 @@ def test_bodies_that_are_mostly_guessed_are_no_evidence(bare: str, known: bool) 
     """A quarter of gravity that was missing was told as 42 % ± 7 % of that of the URDF, which had no masses."""
     case = case_of(slow_log(0, 0.25))
     urdf = re.sub(rf'(<link name="l[{bare}]">)<inertial>.*?</inertial>', r"\1", arm_urdf("zyyxy", fixed_tip=False))
-    assert (estimated(Trials(replace(case, robot=Robot.from_urdf(urdf)))) is not None) is known
+    assert (estimated(of_case(replace(case, robot=Robot.from_urdf(urdf)))) is not None) is known
 
 
 @pytest.mark.parametrize("spread", [1.0, 3.0])

@@ -18,7 +18,7 @@ import urdf_ident.estimation.friction_selection.reference_torque as module
 from urdf_ident.errors import FingerprintError, ModelError
 from urdf_ident.estimation.friction_selection.load_slopes import load_response, with_load_slopes
 from urdf_ident.estimation.friction_selection.reference_torque import converge, cross_validate_converged, for_folds
-from urdf_ident.faults.load_friction import LoadedFit
+from urdf_ident.faults.linearized import LinearizedCase
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.trials import Trials
 from urdf_ident.linalg import rms
@@ -397,7 +397,7 @@ def test_friction_per_load_is_found_with_the_bodies(seed: int) -> None:
     (ready,) = prepare_logs([log], ARM, Drive.build(ARM.n), SignalConfig(), force=True)
     case = LogGroup(ARM, [(ready.segments, 10.0)]).case()
     assert case is not None
-    samples, fit = case.samples, LoadedFit.of(Trials(case))
+    samples, fit = case.samples, LinearizedCase.of(Trials(case))
     true = 0.3 * np.abs(rnea(ARM.model, ARM.configuration(samples.q), samples.v, samples.a)) * np.tanh(samples.v / 0.01)
     wrong = rms((fit.load_friction - true) * samples.glides, 0) / rms(true * samples.glides, 0)
     assert wrong.max() < 0.25

@@ -30,7 +30,7 @@ def found_in(logs: Logs, robot: Robot = ARM) -> list[Fault]:
     """Faults of logs that other findings do not tell."""
     case = LogGroup(robot, logs).case()
     assert case is not None
-    return [item for item in find_faults(Trials(case), logs) if not item.family.elsewhere]
+    return [item for item in find_faults(LinearizedCase.of(Trials(case)), logs) if not item.family.elsewhere]
 
 
 def recorded(t: Array, q: Array, tau: Array, seed: int, noise: float = 0.01) -> tuple[Sequence[Segment], float]:

@@ -14,7 +14,6 @@ from .case import Case
 from .evidence import EXACT
 from .hypotheses import DOUBTFUL, Step, search
 from .linearized import LinearizedCase
-from .load_friction import LoadedFit
 from .log_group import LogGroup
 from .null_model import NullModel
 from .score_test import ALWAYS, Fault, find_faults, held_out_gain
@@ -37,6 +36,7 @@ class Explanations:
 
     group: LogGroup
     trials: Trials
+    at: LinearizedCase
     interpretation: Interpretation
     steps: list[Step]
     faults: list[Fault] = field(default_factory=list)
@@ -76,42 +76,43 @@ def explained(group: LogGroup) -> Explanations | None:
     if case is None:
         return None
     trials = Trials(case)
+    at = LinearizedCase.of(trials)
     interpretation, steps = search(trials)
-    at = next((k for k, step in enumerate(steps) if step.found.id == DELAY and not step.found.joints), None)
-    if at is not None and (delay := group.delays[0]) is not None and delay.excludes(steps[at].found.size):
-        interpretation = steps[at - 1].found.interpretation if at else Interpretation.as_logged(group.robot.n)
-        steps = steps[:at]
-    if steps and _is_friction(trials, steps[0]):
+    late = next((k for k, step in enumerate(steps) if step.found.id == DELAY and not step.found.joints), None)
+    if late is not None and (delay := group.delays[0]) is not None and delay.excludes(steps[late].found.size):
+        interpretation = steps[late - 1].found.interpretation if late else Interpretation.as_logged(group.robot.n)
+        steps = steps[:late]
+    if steps and _is_friction(trials, at, steps[0]):
         interpretation, steps = Interpretation.as_logged(group.robot.n), []
     few = len(case.samples) < _FEWEST * (case.robot.n + 2)
     if few or case.turns < TESTING_REVERSALS or group.seconds < SHORT:
-        return Explanations(group, trials, interpretation, steps)
-    faults = find_faults(trials, group.logs)
+        return Explanations(group, trials, at, interpretation, steps)
+    faults = find_faults(at, group.logs)
     named = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
     apart = held_out_gain(case, trials.as_logged, faults[0]) if steps and faults else 0.0
     if steps and (not faults or faults[0].family.id in named or apart < steps[0].gain + DOUBTFUL):
-        return Explanations(group, trials, interpretation, steps)
+        return Explanations(group, trials, at, interpretation, steps)
     told = [item for item in faults if not item.family.elsewhere]
-    as_logged = Explanations(group, trials, Interpretation.as_logged(group.robot.n), [], told)
-    return as_logged if told else replace(as_logged, outlying=_outlying(trials))
+    as_logged = Explanations(group, trials, at, Interpretation.as_logged(group.robot.n), [], told)
+    return as_logged if told else replace(as_logged, outlying=_outlying(at))
 
 
-def _is_friction(trials: Trials, first: Step) -> bool:
+def _is_friction(trials: Trials, at: LinearizedCase, first: Step) -> bool:
     """Whether friction explains more than a step that varies with the pose, or a delay, and leaves it less than half."""
     if not (first.found.id.entry.with_pose or first.found.id == DELAY):
         return False
-    at, effect = LinearizedCase.of(trials), np.zeros_like(trials.case.samples.tau)
+    effect = np.zeros_like(at.samples.tau)
     null = NullModel.of(at, np.empty((*effect.shape, 0)))
-    effect[:, at.moving] = -(null.friction / np.where(null.weights > 0, null.weights, np.inf)).T
+    effect[:, at.moving] = -(null.friction(["reversals", "load"]) / np.where(null.weights > 0, null.weights, np.inf)).T
     corrected = Trials(trials.case.with_more(effect))
     before, after = (corrected.score(item).score for item in (Interpretation.as_logged(at.n), first.found.interpretation))
     return before - after < first.gain / 2 < first.gain < float(trials.as_logged.gains(corrected.as_logged).mean())
 
 
-def _outlying(trials: Trials) -> dict[int, tuple[int, float]]:
+def _outlying(at: LinearizedCase) -> dict[int, tuple[int, float]]:
     """Logs in which a joint's residual is far larger than in any other, in relative and absolute terms."""
-    samples, moves = trials.case.samples, trials.case.moves
-    left = (samples.tau - LoadedFit.of(trials).fitted) * samples.glides
+    samples, moves = at.samples, at.case.moves
+    left = (samples.tau - at.fitted) * samples.glides
     logs, out = np.unique(samples.log), dict[int, tuple[int, float]]()
     turning = np.array([reversals(samples.v[samples.log == log]) for log in logs]) >= FEWEST_REVERSALS
     errors = np.array([np.sqrt(np.mean(left[samples.log == log] ** 2, axis=0)) for log in logs])

@@ -2,69 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pinocchio as pin
 
-from ..linalg import Array, BoolArray, IntArray
-from ..model.prior import lumped_inertials
-from ..model.rigid_bodies import regressor, rigid_torque, tip_jacobians
+from ..linalg import Array, BoolArray, IntArray, rms
+from ..model.rigid_bodies import gravity_torques, regressor, rigid_torque, tip_jacobians
 from ..model.robot import Robot
+from ..samples import one_way
 from .candidates import Interpretation
 from .case import Case
-from .friction import friction_columns
-from .load_friction import LoadedFit
+from .friction import OF_ONE, VISCOUS, friction_columns
 from .motion_samples import MotionSamples
+from .regression import Design
 from .trials import Trials
 
 #: Step of the numerical derivatives with respect to positions, velocities and accelerations [rad or m, and per s, s²].
 _STEP = 1e-4
+#: Bounds of the relative residuals from which the rows' weights are computed.
+TRUSTED = (0.01, 0.5)
+#: Friction per load from which one of the fits begins, the largest that a fit may have, and the steps of a fit.
+_MUCH, _MOST, _STEPS = 0.3, 0.9, 6
 
 
 @dataclass(frozen=True, eq=False)
 class LinearizedCase:
-    """A case and the derivatives of its torques.
+    """A case, the robot identified from it, and the derivatives of its torques.
 
     Attributes:
         left: Held-out relative residual of each row as logged, shape (n,).
-        inertial: Independent columns of the bodies, shape (N, n, m), scaled.
-        of_last_body: Those of the last body among them, shape (N, n, k).
-        friction: Columns of each joint's friction, rotor and offset, shape (n, N, f), scaled.
-        slopes: Derivatives of all torques by a joint's position, velocity and acceleration, shape (n, 3, N, n).
-        placed: Derivatives of all torques by the placement of a joint's axis on its parent, along and about two perpendicular
-            directions, shape (n, 4, N, n); zero where it moves the whole robot.
-        pulls: Torques of constant forces on the last body along the base's axes, and of a spring from it to the base's origin;
-            together of a spring to any point, shape (N, n, 4) [m, m, m, m²].
-        fitted: Efforts of the identified robot, shape (N, n); used for columns that depend on an effort's power or size,
-            because measured efforts would explain their own errors.
-        bodies: Torques of the identified bodies alone, shape (N, n) [N·m or N].
-        gravities: Torques of the identified bodies under a unit of gravity along each of the base's axes, shape (N, n, 3).
-        weight: Gravity torque of the URDF, shape (N, n) [N·m or N].
         size: Root mean square of each effort about its mean, shape (n,) [N·m or N].
+        columns: The regressor, shape (N, n, 10 n).
+        inertial: Its independent columns, shape (N, n, m), scaled.
+        active: Mask of these in the regressor, shape (10 n,).
+        friction: Columns of each joint's friction, rotor and offset, shape (n, N, f), scaled.
+        theta: Inertial parameters, shape (10 n,).
+        drag: Coefficients of the friction columns, shape (n, f).
+        load_friction: Friction in proportion to the load, shape (N, n) [N·m or N].
     """
 
     case: Case
     left: Array
-    samples: MotionSamples
-    inertial: Array
-    of_last_body: Array
-    friction: Array
-    slopes: Array
-    placed: Array
-    pulls: Array
-    fitted: Array
-    bodies: Array
-    gravities: Array
-    weight: Array
     size: Array
+    columns: Array
+    inertial: Array
+    active: BoolArray
+    friction: Array
+    theta: Array
+    drag: Array
+    load_friction: Array
+
+    @classmethod
+    def of(cls, trials: Trials) -> LinearizedCase:
+        """Fits bodies and friction to all samples as logged."""
+        robot, samples, logged = trials.robot, trials.case.samples, Interpretation.as_logged(trials.robot.n)
+        found, left = trials.evidence(logged), trials.as_logged.left
+        columns = regressor(robot, samples.q, samples.v, samples.a)
+        inertial = columns[:, :, found.active] / found.scale
+        friction = np.stack([friction_columns(samples, j) for j in range(robot.n)])
+        friction = friction / np.maximum(rms(friction, 1), 1e-12)[:, None]
+        bodies, drag, load_friction = _with_load(samples, inertial, friction, 1 / (np.clip(left, *TRUSTED) * found.size) ** 2)
+        theta = np.zeros(len(found.active))
+        theta[found.active] = bodies / found.scale
+        return cls(trials.case, left, found.size, columns, inertial, found.active, friction, theta, drag, load_friction)
 
     @property
     def robot(self) -> Robot:
         """The robot, whose inertias only the weight uses."""
         return self.case.robot
+
+    @property
+    def samples(self) -> MotionSamples:
+        """The samples."""
+        return self.case.samples
 
     @property
     def n(self) -> int:
@@ -81,32 +93,85 @@ class LinearizedCase:
         """Block of time of each sample, with repetitions of a motion in one, shape (N,)."""
         return self.case.by_motion().samples.block
 
-    @classmethod
-    def of(cls, trials: Trials) -> LinearizedCase:
-        """Linearises a case as logged about the robot identified from it."""
-        case, fit = trials.case, LoadedFit.of(trials)
-        robot, samples = case.robot, case.samples
-        found = trials.evidence(Interpretation.as_logged(robot.n))
-        theta = np.zeros(fit.columns.shape[2])
-        theta[found.active] = fit.rigid / found.scale
-        bodies, zero = fit.columns @ theta, np.zeros_like(samples.q)
-        gravities = [regressor(robot.with_gravity(axis), samples.q, zero, zero) @ theta for axis in np.eye(3)]
-        return cls(
-            case,
-            trials.as_logged.left,
-            samples,
-            fit.inertial,
-            fit.inertial[:, :, np.flatnonzero(found.active) >= len(found.active) - 10],
-            fit.friction[:, :, :-1],
-            _slopes(robot, samples, theta, fit.drag[:, :-1], fit.sizes),
-            _placed(robot, samples, theta, bodies),
-            _pulls(robot, samples.q),
-            fit.fitted,
-            bodies,
-            np.stack(gravities, axis=2),
-            regressor(robot, samples.q, zero, zero) @ lumped_inertials(robot).ravel(),
-            found.size,
-        )
+    @property
+    def of_last_body(self) -> Array:
+        """Columns of the last body, shape (N, n, k), scaled."""
+        return self.inertial[:, :, np.flatnonzero(self.active) >= len(self.active) - 10]
+
+    @cached_property
+    def bodies(self) -> Array:
+        """Torques of the identified bodies alone, shape (N, n) [N·m or N]."""
+        return np.asarray(self.columns @ self.theta)
+
+    @cached_property
+    def fitted(self) -> Array:
+        """Efforts of the identified robot, shape (N, n) [N·m or N].
+
+        For columns that depend on an effort's power or size, because measured efforts would explain their own errors.
+        """
+        return np.asarray(self.bodies + np.einsum("ink,ik->ni", self.friction, self.drag) + self.load_friction)
+
+    @cached_property
+    def gravities(self) -> Array:
+        """Torques of the identified bodies under a unit of gravity along each of the base's axes, shape (N, n, 3)."""
+        q, zero = self.samples.q, np.zeros_like(self.samples.q)
+        return np.stack([regressor(self.robot.with_gravity(axis), q, zero, zero) @ self.theta for axis in np.eye(3)], axis=2)
+
+    @cached_property
+    def weight(self) -> Array:
+        """Gravity torque of the URDF, shape (N, n) [N·m or N]."""
+        return gravity_torques(self.robot, self.samples.q)
+
+    @cached_property
+    def pulls(self) -> Array:
+        """Torques of constant forces on the last body along the base's axes, and of a spring from it to the base's origin.
+
+        Together of a spring to any point, shape (N, n, 4) [m, m, m, m²].
+        """
+        J, place = tip_jacobians(self.robot, self.samples.q, pin.LOCAL_WORLD_ALIGNED)
+        forces = J[:, :3].swapaxes(1, 2)
+        return np.concatenate([forces, forces @ place[:, :, None]], axis=2)
+
+    @cached_property
+    def slopes(self) -> Array:
+        """Derivatives of all torques by each joint's position, velocity and acceleration, shape (n, 3, N, n)."""
+        robot, samples = self.robot, self.samples
+        scale = np.maximum(rms(np.stack([friction_columns(samples, j) for j in range(self.n)]), 1), 1e-12)
+        smooth = self.drag / scale  # Coulomb friction has no slope; rotor inertia and viscous friction do
+        smooth[:, ~np.isin(np.arange(smooth.shape[1]) % OF_ONE, (0, VISCOUS))] = 0.0
+
+        def torque(q: Array, v: Array, a: Array) -> Array:
+            motion = samples.with_motion(q, v, a)
+            friction = np.column_stack([friction_columns(motion, j) @ own for j, own in enumerate(smooth)])
+            return np.asarray(rigid_torque(robot, self.theta, q, v, a) + friction)
+
+        state = np.stack([samples.q, samples.v, samples.a])
+        slopes, before = np.empty((robot.n, 3, *samples.q.shape)), torque(*state)
+        for j in range(robot.n):
+            for k in range(3):
+                moved = state.copy()
+                moved[k, :, j] += _STEP
+                slopes[j, k] = (torque(*moved) - before) / _STEP
+        return slopes
+
+    @cached_property
+    def placed(self) -> Array:
+        """Derivatives of all torques by the placement of a joint's axis on its parent, shape (n, 4, N, n).
+
+        Along and about two directions perpendicular to the axis; zero where it moves the whole robot.
+        """
+        robot, samples = self.robot, self.samples
+        out = np.zeros((robot.n, 4, *self.bodies.shape))
+        for j, body in enumerate(robot.place_in_tree):
+            if robot.parents[body] < 0:
+                continue
+            across = np.linalg.svd(robot.axes[body][None, :])[2][1:]
+            for k, twist in enumerate(np.kron(np.eye(2), across)):
+                model = robot.model.copy()
+                model.jointPlacements[body + 1] = model.jointPlacements[body + 1] * pin.exp6(_STEP * twist)
+                moved = rigid_torque(replace(robot, model=model), self.theta, samples.q, samples.v, samples.a)
+                out[j, k] = (moved - self.bodies) / _STEP
+        return out
 
     def torque_by(self, j: int, error: Array, rate: Array, growth: Array) -> Array:
         """Effect of a small error of a joint's positions and its derivatives on all torques, shape (N, n).
@@ -129,42 +194,39 @@ class LinearizedCase:
         return np.asarray((A[A[:, j] != 0] != 0).any(axis=0))
 
 
-def _slopes(robot: Robot, samples: MotionSamples, theta: Array, drag: Array, sizes: Sequence[Array]) -> Array:
-    """Derivatives of all torques by each joint's position, velocity and acceleration, shape (n, 3, N, n)."""
-    smooth = drag.copy()  # Coulomb friction has no slope; rotor inertia and viscous friction do
-    smooth[:, ~np.isin(np.arange(drag.shape[1]) % 6, (0, 2))] = 0.0
-    slopes = np.empty((robot.n, 3, len(samples.q), robot.n))
-    before = rigid_torque(robot, theta, samples.q, samples.v, samples.a) + _friction(samples, sizes, smooth)
-    for j in range(robot.n):
-        step = _STEP * (np.arange(robot.n) == j)
-        places = (samples.q + step, samples.v, samples.a), (samples.q, samples.v + step, samples.a)
-        for k, state in enumerate((*places, (samples.q, samples.v, samples.a + step))):
-            moved = rigid_torque(robot, theta, *state) + _friction(samples.with_motion(*state), sizes, smooth)
-            slopes[j, k] = (moved - before) / _STEP
-    return slopes
+def _with_load(samples: MotionSamples, inertial: Array, friction: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Fits torques ``Y θ + F f + c |Y θ| sign(v)`` by Gauss-Newton steps: gears have friction in proportion to their load.
 
+    Ignored, it looks like asymmetric efforts, crosstalk or a wrong zero, and in a single log like a change along it. There is
+    none where it would drive the joint, nor where that moves one way, because it then resembles a weight. Signs of loads that
+    are wrong without it may hide it: the better of two minima is taken, reached from fits without it and with much of it.
 
-def _pulls(robot: Robot, q: Array) -> Array:
-    """Torques of forces on the last body, see :attr:`LinearizedCase.pulls`."""
-    J, place = tip_jacobians(robot, q, pin.LOCAL_WORLD_ALIGNED)
-    forces = J[:, :3].swapaxes(1, 2)
-    return np.concatenate([forces, forces @ place[:, :, None]], axis=2)
+    Args:
+        inertial: The columns Y, shape (N, n, m).
+        friction: The columns F of each joint, shape (n, N, f).
+        weights: One over the residual variance of each row, shape (n,).
 
+    Returns:
+        θ, shape (m,), f, shape (n, f), and the friction in proportion to the load, shape (N, n) [N·m or N].
+    """
+    (count, n, m), turns = inertial.shape, samples.signs[:, :, 0] * ~np.array([one_way(v) for v in samples.v.T])
 
-def _placed(robot: Robot, samples: MotionSamples, theta: Array, torque: Array) -> Array:
-    """Derivatives by the axes' placements, shape (n, 4, N, n), of all torques, shape (N, n) for the given axes."""
-    out = np.zeros((robot.n, 4, *torque.shape))
-    for j, body in enumerate(robot.place_in_tree):
-        if robot.parents[body] < 0:
-            continue
-        across = np.linalg.svd(robot.axes[body][None, :])[2][1:]
-        for k, twist in enumerate(np.kron(np.eye(2), across)):
-            model = robot.model.copy()
-            model.jointPlacements[body + 1] = model.jointPlacements[body + 1] * pin.exp6(_STEP * twist)
-            out[j, k] = (regressor(replace(robot, model=model), samples.q, samples.v, samples.a) @ theta - torque) / _STEP
-    return out
+    def fit(load: Array, c: Array, own: Array) -> Array:
+        """Coefficients of bodies and own columns about a load, shape (N, n), shape (n, m + k)."""
+        grown = (1 + c * turns * np.sign(load))[:, :, None] * inertial
+        design = Design.of(grown, own, samples.glides.T, np.zeros(count, dtype=np.int64))
+        return -design.with_efforts(samples.tau[:, :, None]).fit(np.ones((n, 1, 1)), weights).x[0, :, :-1, 0]
 
-
-def _friction(motion: MotionSamples, sizes: Sequence[Array], drag: Array) -> Array:
-    """Rotor and friction torque of every joint, shape (N, n), from the sizes of the columns and their coefficients."""
-    return np.column_stack([friction_columns(motion, j) @ (own / sizes[j]) for j, own in enumerate(drag)])
+    found = []
+    simple = inertial @ fit(np.zeros((count, n)), np.zeros(n), friction)[0, :m]
+    for c, load in ((np.zeros(n), simple), (np.full(n, _MUCH), simple)):
+        for _ in range(_STEPS):
+            x = fit(load, c, np.concatenate([friction, (turns * np.abs(load)).T[:, :, None]], axis=2))
+            load, c = inertial @ x[0, :m], np.clip(c + x[:, -1], 0.0, _MOST)
+        x = fit(load, c, friction)
+        load = inertial @ x[0, :m]
+        dragged = c * turns * np.abs(load)
+        torque = load + np.einsum("ink,ik->ni", friction, x[:, m:]) + dragged
+        squares = float(np.sum(((samples.tau - torque) * samples.glides) ** 2 @ weights))
+        found.append((squares, x[0, :m], x[:, m:], dragged))
+    return min(found, key=lambda item: item[0])[1:]

@@ -17,11 +17,9 @@ from ..linalg import Array, BoolArray, lstsq, orthogonal_part, positive
 from ..model.robot import Robot
 from ..samples import TESTING_REVERSALS
 from ..signals.filters import lowpass_gain
-from .case import Case
-from .load_friction import LoadedFit
+from .linearized import LinearizedCase
 from .motion_samples import COMPARED
 from .thinned_logs import Logs
-from .trials import Trials
 
 #: Least relative residual that is worth an explanation, and least share of its square, beyond chance, at one frequency: an
 #: oscillation explains most of a residual at one line; unmodelled friction has harmonics and the frequencies of several joints.
@@ -86,7 +84,7 @@ class Oscillation:
         return out
 
 
-def oscillation(trials: Trials, logs: int) -> Oscillation | None:
+def oscillation(at: LinearizedCase, logs: int) -> Oscillation | None:
     """Searches for an effort that oscillates at a frequency of its own.
 
     Args:
@@ -95,26 +93,24 @@ def oscillation(trials: Trials, logs: int) -> Oscillation | None:
     Returns:
         That of the joint whose residual shows it most clearly; None without any, in many logs, or if the joints hardly reverse.
     """
-    case = trials.case
-    if case.turns < TESTING_REVERSALS or logs > COMPARED:
+    if at.case.turns < TESTING_REVERSALS or logs > COMPARED:
         return None
-    fit = LoadedFit.of(trials)
-    found = [item for j in np.flatnonzero(case.moves).tolist() if (item := _of_joint(case, fit, j, logs)) is not None]
+    found = [item for j in at.moving if (item := _of_joint(at, j, logs)) is not None]
     best = max(found, key=lambda item: item.share, default=None)
     return best if best is not None and best.share >= _SHARE else None
 
 
-def _of_joint(case: Case, fit: LoadedFit, j: int, logs: int) -> Oscillation | None:
+def _of_joint(at: LinearizedCase, j: int, logs: int) -> Oscillation | None:
     """The oscillation that explains most of a joint's residual; None if that is small.
 
     The bodies of the joint's equation are its own. The share by chance is that of one line among as many as motion and friction
     leave free.
     """
-    samples = case.samples
+    samples = at.samples
     glides = samples.glides[:, j]
     tau, time, log = samples.tau[glides, j], samples.time[glides], samples.log[glides]
     functions = _of_motion(samples.q[glides, j], samples.v[glides, j])
-    known = np.column_stack([fit.inertial[glides, j], fit.friction[j][glides], functions])
+    known = np.column_stack([at.inertial[glides, j], at.friction[j][glides], at.load_friction[glides, j], functions])
     left, least = orthogonal_part(tau, known, _INDEPENDENT), _LEFT * float(tau.std())
     if len(tau) <= known.shape[1] or left @ left <= least**2 * len(tau):
         return None

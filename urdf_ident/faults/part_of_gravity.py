@@ -20,8 +20,7 @@ from ..samples import TESTING_REVERSALS
 from ..units import percent
 from .evidence import CALIBRATED, EXACT
 from .fault_wording import LIKE_LESS_GRAVITY, OR_ALIKE, gravity_words
-from .load_friction import TRUSTED, LoadedFit
-from .trials import Trials
+from .linearized import TRUSTED, LinearizedCase
 
 #: Probability by chance of a part that is told.
 _LEVEL = 0.01
@@ -44,13 +43,13 @@ class GravityPart:
     chance: float
 
 
-def part_of_gravity(trials: Trials) -> list[Judgement]:
+def part_of_gravity(at: LinearizedCase) -> list[Judgement]:
     """Searches for a missing or additional part of the gravity torque.
 
     Returns:
         At most one finding, a warning.
     """
-    found = estimated(trials) if trials.case.turns >= TESTING_REVERSALS else None
+    found = estimated(at) if at.case.turns >= TESTING_REVERSALS else None
     if found is None or found.chance > _LEVEL:
         return []
     words, remedy = gravity_words(-found.size)
@@ -70,14 +69,14 @@ def part_of_gravity(trials: Trials) -> list[Judgement]:
     ]
 
 
-def estimated(trials: Trials) -> GravityPart | None:
+def estimated(at: LinearizedCase) -> GravityPart | None:
     """Estimates the part; None if friction and offsets absorb it, or the URDF's bodies are no evidence or mostly guessed."""
     from scipy.special import stdtr
 
-    case = trials.case
+    case = at.case
     samples, prior = case.samples, inertial_prior(case.robot)
     masses = prior.theta0[::10]
-    torques = None if 2 * masses[prior.guessed].sum() > masses.sum() else _besides_friction(trials, prior)
+    torques = None if 2 * masses[prior.guessed].sum() > masses.sum() else _besides_friction(at, prior)
     if torques is None or len(torques) <= torques.shape[1]:
         return None
     factor = np.asarray(np.linalg.qr(torques, mode="r"))
@@ -94,7 +93,7 @@ def estimated(trials: Trials) -> GravityPart | None:
     return GravityPart(part, error, 2 * float(stdtr(free, -beyond)))
 
 
-def _besides_friction(trials: Trials, prior: Prior) -> Array | None:
+def _besides_friction(at: LinearizedCase, prior: Prior) -> Array | None:
     """Torques of all moving joints that their friction does not absorb, weighted by row.
 
     Args:
@@ -104,17 +103,16 @@ def _besides_friction(trials: Trials, prior: Prior) -> Array | None:
         Those of the URDF's bodies, of their weight, of independent errors of the bodies of one standard deviation of the prior,
         and of the efforts, shape (N, 2 + m + 1); None if hardly any weight is left that is not in proportion to the bodies.
     """
-    case, fit = trials.case, LoadedFit.of(trials)
-    robot, samples = case.robot, case.samples
+    robot, samples = at.robot, at.samples
     still = np.zeros_like(samples.v)
     weight = regressor(robot, samples.q, still, still) @ prior.theta0
-    bodies, errors = fit.columns @ prior.theta0, fit.columns @ prior.deviations
+    bodies, errors = at.columns @ prior.theta0, at.columns @ prior.deviations
     out, before = [], np.zeros(2)
-    for i in np.flatnonzero(case.moves):
-        glides = samples.glides[:, i]
-        own = np.column_stack([bodies[:, i], weight[:, i], errors[:, i], samples.tau[:, i]])[glides] * np.sqrt(fit.weights[i])
+    for i in at.moving:
+        glides, error = samples.glides[:, i], float(np.clip(at.left[i], *TRUSTED)) * at.size[i]
+        own = np.column_stack([bodies[:, i], weight[:, i], errors[:, i], samples.tau[:, i]])[glides] / error
         before += np.sum(own[:, [1, -1]] ** 2, axis=0)
-        out.append(orthogonal_part(own, fit.friction[i][glides], _DEPENDENT))
+        out.append(orthogonal_part(own, np.column_stack([at.friction[i], at.load_friction[:, i]])[glides], _DEPENDENT))
     torques = np.concatenate(out)
     apart = orthogonal_part(torques[:, 1], torques[:, :1])
     return torques if float(apart @ apart) > _ABSORBED**2 * before.max() else None

@@ -57,6 +57,12 @@ class Equations:
         left = np.einsum("i,...ikl->...kl", weights, gram[..., :m, :m] - gram[..., :m, m:] @ along)
         return cls(own, along, np.asarray(np.linalg.inv(left + ridge[..., None] * np.eye(m))), ridge, weights)
 
+    @property
+    def own_diagonal(self) -> Array:
+        """Diagonal of the inverse at the own columns, shape (..., n, k), where all weights are 1."""
+        shared = np.sum((self.along @ self.shared[..., None, :, :]) * self.along, axis=-1)
+        return np.asarray(np.diagonal(self.own, axis1=-2, axis2=-1) + shared)
+
     def solve(self, moments: Array) -> tuple[Array, Array]:
         """Solves for several right-hand sides.
 

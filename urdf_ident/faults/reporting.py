@@ -16,6 +16,7 @@ from .change_wording import changes, differs, worse_explained
 from .explanations import Explanations
 from .fault_wording import fault_finding
 from .hypotheses import Step, open_clock, open_scales, search
+from .linearized import LinearizedCase
 from .part_of_gravity import part_of_gravity
 from .score_test import ALWAYS
 from .tip_forces import tip_force
@@ -54,7 +55,7 @@ def _of_all(found: Explanations) -> list[list[Judgement]]:
     # a fault of one joint's effort may be made of a part of a force; other faults act on all joints as a force does
     alone = all(item.family.joints and item.when == ALWAYS and not item.family.id.entry.geometric for item in found.faults)
     sought = alone and not (found.steps or _grave(common)) and found.case.turns >= FEWEST_REVERSALS
-    force = tip_force(found.corrected) if sought else None
+    force = tip_force(LinearizedCase.of(found.corrected)) if sought else None
     out = [[*common, *([] if force is None else [force])] for _ in found.group.logs]
     for fault in found.faults:
         item = changes(robot, fault) if fault.family.change else fault_finding(robot, fault)
@@ -78,7 +79,7 @@ def _of_interpretation(found: Explanations) -> tuple[Judgement, ...]:
     loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
     reported = against_the_urdf(found.corrected, interpretation, loaded, found.group.noise)
     if not (reported or steps or found.faults):
-        reported = part_of_gravity(trials)
+        reported = part_of_gravity(found.at)
     out = _before_parts(_steps_in_words(trials, interpretation, steps[:-1] if weak and reported else steps), reported)
     if steps:
         return out

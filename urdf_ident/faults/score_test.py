@@ -144,21 +144,21 @@ class _Scores:
     columns: Callable[[int], tuple[Array, Array, Array]]
 
 
-def find_faults(trials: Trials, logs: Logs) -> list[Fault]:
+def find_faults(at: LinearizedCase, logs: Logs) -> list[Fault]:
     """Searches for faults by forward selection: the best that is significant and matters, then the next beside it.
 
     Args:
-        trials: Interpretations of the logs.
+        at: The robot identified from the logs.
         logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
 
     Returns:
         The faults, in the order in which they were found.
     """
-    at, out = LinearizedCase.of(trials), list[Fault]()
+    out = list[Fault]()
     lasting, temporary = list(faults(at, logs)), list(changes(at))
-    windows, found, rest = _windows(at), np.empty((len(at.samples), at.n, 0)), trials.case
+    windows, found, rest = _windows(at), np.empty((len(at.samples), at.n, 0)), at.case
     for _ in range(_ROUNDS):
-        before = trials.as_logged if rest is trials.case else Trials(rest).as_logged
+        before = Trials(rest).as_logged
         null = NullModel.of(at, found)
         scores = [item for family in lasting if (item := _lasting(at, null, family, windows[0])) is not None]
         prior = _usual_scatter(scores)

@@ -16,9 +16,8 @@ from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement
 from ..linalg import Array, IntArray, rms
 from ..model.rigid_bodies import tip_jacobians
-from .load_friction import LoadedFit
+from .linearized import LinearizedCase
 from .motion_samples import MotionSamples
-from .trials import Trials
 
 #: Fewest moving joints, of which a force explains three; and least relative residual of a joint that is worth an explanation.
 _FEWEST, _LEFT = 5, 0.02
@@ -33,15 +32,15 @@ _SHIFTS, _AWAY, _STEPS = 20, (0.06, 0.15, 0.4), 6
 _SINGULAR = 1e-6
 
 
-def tip_force(trials: Trials) -> Judgement | None:
+def tip_force(at: LinearizedCase) -> Judgement | None:
     """Searches for a force on the last link.
 
     Returns:
         The finding of all logs together; None if the residuals do not show a force, or are small.
     """
-    case = trials.case
+    case = at.case
     samples, moves = case.samples, np.flatnonzero(case.moves)
-    left = _slow((samples.tau - LoadedFit.of(trials).fitted) * samples.glides, samples)
+    left = _slow((samples.tau - at.fitted) * samples.glides, samples)
     size = rms(left, axis=0)[moves]
     if len(moves) < _FEWEST or (size / samples.sizes.diagonal()[moves]).max() < _LEFT or not size.all():
         return None
