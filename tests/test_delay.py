@@ -13,7 +13,7 @@ from scipy.signal import butter, lfilter, sosfiltfilt
 
 import urdf_ident as ui
 from urdf_ident.errors import ProjectError
-from urdf_ident.faults.delay.profile import Delay, find_delays
+from urdf_ident.faults.delay import Delay, find_delays
 from urdf_ident.model.drive import Drive
 from urdf_ident.pipeline.examine import examine_logs
 from urdf_ident.pipeline.training_logs import training_logs

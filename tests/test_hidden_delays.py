@@ -9,7 +9,7 @@ import pytest
 from test_delay import ARM
 
 import urdf_ident as ui
-from urdf_ident.faults.delay.profile import relative_delay
+from urdf_ident.faults.delay import relative_delay
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits

@@ -20,6 +20,7 @@ from ..model.rigid_bodies import gravity_torques, regressor
 from ..model.robot import Robot
 from ..samples import TESTING_REVERSALS, one_way
 from .candidates import Hypothesis, Interpretation, candidates
+from .evidence import DECISIVE, EXACT, MATERIAL, RIVAL
 from .friction import OFFSET, friction_columns
 from .hypotheses import refined
 from .motion_samples import MotionSamples
@@ -27,34 +28,30 @@ from .trials import Trials
 from .urdf_bodies import error_of_urdf, left_by_urdf_alone, left_with_one_body_changed, scaled_urdf
 from .wording import against, mounted, reversing
 
-#: Correlation with the URDF's gravity torque that counts as opposite, and as equal.
-_OPPOSITE, _ALIKE = -0.8, 0.8
-#: Number of poses at which gravity torques are compared.
-_POSES = 120
+#: Correlation with the URDF's gravity torque that counts as equal; and, negative, as opposite.
+_ALIKE = 0.8
 #: Ratio to the URDF's gravity torque below which the efforts contain no gravity.
 _WEIGHTLESS = 0.1
-#: Least gain with the URDF, largest loss with free inertias, and largest residual of the URDF relative to that of free inertias
-#: and to the efforts. A URDF that explains much less than free inertias is wrong itself and no evidence. The gain is part
-#: of the squared residual: a third is more than wrong masses leave to a wrong sign or order.
-_GAIN, _OBJECTS, _NEARLY, _LEFT = 0.35, -0.01, 1.4, 0.15
+#: Largest loss with free inertias, and largest residual of the URDF relative to that of free inertias
+#: and to the efforts. A URDF that explains much less than free inertias is wrong itself and no evidence.
+_OBJECTS, _NEARLY, _LEFT = -0.01, 1.4, 0.15
 #: Largest growth of the residual with free inertias.
 _GROWS = 1.01
-#: Least part of the efforts that the interpretation, and free inertias, explain and the URDF as described does not.
-_MATERIAL = 0.025
 #: Part of the efforts below which the URDF alone, without friction, explains more than any measured effort lets it: torques
 #: computed from measured motion leave 0.004, those of torque sensors 0.027 and more by a URDF identified from the same arm.
 _COMPUTED = 0.01
 #: Alternatively, the largest ratio to the residual of free inertias with friction, for poor positions or noisy efforts.
 _NO_FRICTION = 1.1
-#: Noise of the noisiest effort, over its standard deviation, below which none was measured: half a per cent is one part in 200,
-#: the resolution of 8 bits. The feedforward of a controller that knows the URDF, rotors and friction is then told by the
-#: URDF's bodies, whose torques differ from those of free ones by less than the second number, relative to them. With noise, a
+#: Where the noisiest effort has noise below :data:`.evidence.EXACT` of its standard deviation (one part in 200, as of 8 bits),
+#: none was measured. The feedforward of a controller that knows the URDF, rotors and friction is then told by the
+#: URDF's bodies, whose torques differ from those of free ones by less than this, relative to them. With noise, a
 #: URDF that was identified from the same robot explains measured efforts as well.
-_NOISELESS, _EXACT_BODIES = 0.005, 0.02
+_EXACT_BODIES = 0.02
 #: Ratio to the largest gravity torque below which that of a joint counts as zero.
 _CARRIES = 1e-6
-#: Plausible range of an effort over the weight that its joint carries according to the URDF, where friction may be part of it.
-_WEIGHTS = (0.5, 2.0)
+#: Largest plausible factor between an effort and the weight that its joint carries according to the URDF, where friction may be
+#: part of it.
+_WEIGHTS = 2.0
 #: Least power of a joint's gravity torque over that of its effort for the effort to consist of gravity.
 _MOSTLY = 0.25
 #: Least power of a joint's gravity torque over the largest one: a small one depends on the centres of mass of light links.
@@ -62,8 +59,6 @@ _HEAVY = 0.01
 #: Largest residual of an interpretation relative to that of a URDF with another mass or first moment of one body, which is more
 #: likely than a fault of the log unless the fault explains clearly more.
 _RATHER = 0.9
-#: Fraction of the best gain within which another cause is a rival.
-_RIVAL = 0.3
 
 
 def against_the_urdf(trials: Trials, interpretation: Interpretation, loaded: bool, noise: float) -> list[Judgement]:
@@ -76,7 +71,7 @@ def against_the_urdf(trials: Trials, interpretation: Interpretation, loaded: boo
     left = left_by_urdf_alone(trials, interpretation)
     if left < _COMPUTED or left < min(_NO_FRICTION * trials.score(interpretation).part, _LEFT):
         return [_computed(left, "without any friction")]
-    if noise < _NOISELESS and error_of_urdf(trials, interpretation) < _EXACT_BODIES:
+    if noise < EXACT and error_of_urdf(trials, interpretation) < _EXACT_BODIES:
         return [_computed(scaled_urdf(trials, interpretation)[1], "with friction and rotors, but without noise,")]
     if not trials.robot.gravity.any() or interpretation.gravity is not None:
         return []
@@ -99,13 +94,13 @@ def against_the_urdf(trials: Trials, interpretation: Interpretation, loaded: boo
         return []
     alike = float(np.sum(fitted * stated)) / (lengths[0] * lengths[1])
     ratio = float(np.sum(fitted * stated)) / lengths[1] ** 2
-    odd = alike < _OPPOSITE or (alike > _ALIKE and not 1 / CONTRADICTION < ratio < CONTRADICTION)
+    odd = alike < -_ALIKE or (alike > _ALIKE and not 1 / CONTRADICTION < ratio < CONTRADICTION)
     if odd and _held_as_stated(trials):
         return [] if alike < 0 else doubts(trials, interpretation)
-    if alike < _OPPOSITE and scale < 0:
+    if alike < -_ALIKE and scale < 0:
         words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
         return [Judgement(Id.EFFORT_SIGN, words, reversing(trials.robot.joints), certainty=abs(alike))]
-    if alike < _OPPOSITE:
+    if alike < -_ALIKE:
         return [_upside_down(trials.robot, loaded, abs(alike))]
     if odd:
         words = (
@@ -131,7 +126,7 @@ def _weight_held(trials: Trials) -> list[Judgement]:
         error = float(np.linalg.norm(row.mean(axis=0) @ prior.deviations)) / abs(weight)
         turned = not one_way(samples.v[:, j])
         times = (_constant(samples, j) if turned else float(effort.mean())) / weight
-        lowest, highest = np.exp(np.array([-1, 1]) * USUAL_ERROR * error) if turned else _WEIGHTS
+        lowest, highest = np.exp(np.array([-1, 1]) * USUAL_ERROR * error) if turned else (1 / _WEIGHTS, _WEIGHTS)
         if not lowest < times < highest:
             found.append(_odd_weight(trials.robot.joints[j], times))
     return found
@@ -154,14 +149,14 @@ def _held_as_stated(trials: Trials) -> bool:
     weight = np.sum(stated**2, axis=0)
     carries = (weight > _MOSTLY * np.sum(samples.tau**2, axis=0)) & (weight > _HEAVY * weight.max())
     ratio = np.sum(samples.tau * stated, axis=0)[carries] / weight[carries]
-    return bool(carries.any() and ((_WEIGHTS[0] < ratio) & (ratio < _WEIGHTS[1])).all())
+    return bool(carries.any() and ((ratio > 1 / _WEIGHTS) & (ratio < _WEIGHTS)).all())
 
 
 def _odd_weight(joint: str, times: float) -> Judgement:
     """A slide whose effort is a multiple of its weight; where the effort pulls as hard the other way, its axis is reversed
     or the robot hangs, which one slide does not distinguish."""
     words = f"this joint's effort holds {times:.3g} times the weight that it carries according to the URDF: "
-    if _WEIGHTS[0] < -times < _WEIGHTS[1]:
+    if 1 / _WEIGHTS < -times < _WEIGHTS:
         words += "its axis points the other way, or gravity does"
         remedy = "reverse the axis in the URDF (or both columns); if the robot is mounted upside down, set robot.gravity"
         return Judgement(
@@ -196,21 +191,21 @@ def doubts(trials: Trials, interpretation: Interpretation) -> list[Judgement]:
     if trials.case.turns < TESTING_REVERSALS:  # with extrapolated parts, even a URDF wrong by a fifth would seem right
         return []
     before, (size, part) = trials.score(interpretation), scaled_urdf(trials, interpretation)
-    if part**2 - before.part**2 < _MATERIAL**2:  # the URDF already explains as much as free inertias
+    if part**2 - before.part**2 < MATERIAL**2:  # the URDF already explains as much as free inertias
         return []
     found = []
     for item in _interpretations(trials, interpretation):
         score, left = scaled_urdf(trials, item.interpretation)
         judged = trials.score(item.interpretation)
-        trusted = left < min(_NEARLY * judged.part, _LEFT) and part**2 - left**2 > _MATERIAL**2
+        trusted = left < min(_NEARLY * judged.part, _LEFT) and part**2 - left**2 > MATERIAL**2
         agrees = before.score - judged.score > _OBJECTS and judged.part < _GROWS * before.part
-        if size - score > _GAIN and agrees and trusted:
+        if size - score > DECISIVE and agrees and trusted:
             found.append((size - score, item))
     if not found:
         return []
     found.sort(key=lambda pair: -pair[0])
     best = found[0][0]
-    rivals = {(item.id, item.joints): item for gain, item in reversed(found) if gain > (1 - _RIVAL) * best}
+    rivals = {(item.id, item.joints): item for gain, item in reversed(found) if gain > (1 - RIVAL) * best}
     chosen = found[0][1]
     rivals.pop((chosen.id, chosen.joints), None)
     chosen = refined(chosen, lambda some: [scaled_urdf(trials, item)[0] for item in some])
@@ -252,20 +247,18 @@ def _upside_down(robot: Robot, loaded: bool, certainty: float) -> Judgement:
 def _scale_of_inertia(trials: Trials, interpretation: Interpretation) -> float:
     """Ratio of the free fit's inertia torques to the URDF's; 0 if uncorrelated, negative if opposite."""
     samples = trials.case.samples
-    step = max(1, len(samples) // _POSES)
-    q, a = samples.q[::step], samples.a[::step]
+    q, a = samples.q, samples.a
     zero = np.zeros_like(q)
     Y = regressor(trials.robot, q, zero, a) - regressor(trials.robot, q, zero, zero)
     fitted, stated = Y @ trials.inertial_parameters(interpretation), Y @ lumped_inertials(trials.robot).ravel()
     size = float(np.linalg.norm(fitted) * np.linalg.norm(stated))
     product = float(np.sum(fitted * stated))
-    return product / float(np.sum(stated**2)) if abs(product) > -_OPPOSITE * size > 0 else 0.0
+    return product / float(np.sum(stated**2)) if abs(product) > _ALIKE * size > 0 else 0.0
 
 
 def _gravity_torques(trials: Trials, interpretation: Interpretation) -> tuple[Array, Array]:
     """Gravity torques of the free fit and of the URDF at the same poses, without their means, shape (N, n) each."""
     q = trials.case.samples.q
-    q = q[:: max(1, len(q) // _POSES)]
     fitted = regressor(trials.robot, q, np.zeros_like(q), np.zeros_like(q)) @ trials.inertial_parameters(interpretation)
     stated = gravity_torques(trials.robot, q)
     moves = trials.case.moves

@@ -13,14 +13,19 @@ from ..linalg import Array, BoolArray
 from ..model.robot import Robot
 
 _ZEROS = (-np.pi / 2, -0.4, -0.1, 0.1, 0.4, np.pi / 2, np.pi)
+
+
+def _both(*factors: float) -> tuple[float, ...]:
+    """Factors and their inverses, in order."""
+    return (*(1 / factor for factor in reversed(factors)), *factors)
+
+
 #: Candidate numbers of real seconds per second of the log.
-STRETCHES = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)
-#: Candidate factors of one joint's effort.
-GAINS = (0.01, 0.1, 0.5, 0.75, 1.33, 2.0, 10.0, 100.0)
-#: Common factors of the efforts of several joints: half octaves, 1 excluded.
-COMMON_GAINS = tuple(2.0 ** (k / 2) for k in (-4, -3, -2, -1, 1, 2, 3, 4))
+STRETCHES = _both(1.25, 2.0, 4.0)
+#: Candidate factors of efforts.
+GAINS = _both(4 / 3, 2.0, 10.0, 100.0)
 #: Candidate factors of one joint's positions: gear ratios and counts per turn wrong by much. Small errors are columns of a fit.
-_RATIOS, _FEW_RATIOS = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0), (0.5, 2.0)
+_RATIOS, _FEW_RATIOS = _both(1.4, 2.0, 4.0), _both(2.0)
 #: Candidate factors of all positions of one kind of joint, by the unit that they have and the described one.
 POSITION_UNITS = {
     ("rad", "deg"): 180 / np.pi,

@@ -9,8 +9,8 @@ import numpy as np
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..model.robot import Robot
+from .evidence import SEVERE
 from .score_test import Fault
-from .wording import SEVERE
 
 #: Id, text and remedy of each kind of change.
 _CHANGES = {

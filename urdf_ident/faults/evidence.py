@@ -17,6 +17,13 @@ from .friction import DISSIPATES, VISCOUS, column_starts, friction_columns
 from .motion_samples import MotionSamples
 from .regression import Design, Regression
 
+#: Gain in the sum of the rows' log relative residuals above which an explanation replaces another, above which it is reported,
+#: above which something is wrong whatever the cause, and the fraction of it within which another cause is a rival.
+DECISIVE, DOUBTFUL, SEVERE, RIVAL = 0.35, 0.15, 1.0, 0.3
+#: Least gain over its standard error between blocks: for an interpretation that explains a material part of some torque, and
+#: for one that explains so little that unmodelled friction may do so by chance, as the best of many joints: 3.5 is a level of
+#: 1 % among some 20 interpretations; beyond 5 the blocks would have to be dependent.
+SIGNIFICANT, SURE = 3.5, 5.0
 #: Relative residual below which a torque counts as exactly explained.
 EXACT = 5e-3
 #: Relative residual that unmodelled friction usually leaves, and that another interpretation may explain by chance.
@@ -125,8 +132,8 @@ class Evidence:
             own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
             power -= np.sum(x[:, :, own] * total[:, m + k + VISCOUS, own][None, :, :, None], axis=2)
             rotor -= x[:, :, m + k] * total[:, m + k, m + k][None, :, None]
-        left = np.maximum(np.sqrt(fits.squares.sum(axis=0) / count.sum()), self.exact_of(efforts)) / size
-        return Errors(fits.squares / count[:, None, None], left, power / size, rotor / size, -x[:, 0, :m])
+        left = np.maximum(np.sqrt(np.average(fits.squares, 0, count)), self.exact_of(efforts)) / size
+        return Errors(fits.squares, left, power / size, rotor / size, -x[:, 0, :m])
 
     @cached_property
     def _usual(self) -> Array:

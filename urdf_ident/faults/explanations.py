@@ -11,8 +11,8 @@ from ..samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS, reversals
 from ..signals.quality.hidden_delays import DELAY
 from .candidates import Interpretation
 from .case import Case
-from .evidence import EXACT
-from .hypotheses import DOUBTFUL, Step, search
+from .evidence import DOUBTFUL, EXACT
+from .hypotheses import Step, search
 from .linearized import LinearizedCase
 from .log_group import LogGroup
 from .null_model import NullModel

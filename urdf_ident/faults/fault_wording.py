@@ -10,7 +10,7 @@ from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..model.robot import Robot
 from ..units import percent
-from .delay.profile import relative_delay
+from .delay import relative_delay
 from .score_test import Fault
 
 #: Fraction of the URDF's gravity if all of it was subtracted or added; others may be a clock or direction fault.

@@ -17,7 +17,6 @@ import numpy as np
 
 from ..judgements.catalogue import Id
 from .candidates import (
-    COMMON_GAINS,
     GAINS,
     STRETCHES,
     Hypothesis,
@@ -28,41 +27,30 @@ from .candidates import (
     with_springs,
     with_value,
 )
-from .evidence import gains, material, significance
+from .evidence import DECISIVE, DOUBTFUL, RIVAL, SEVERE, SIGNIFICANT, SURE, gains, material, significance
 from .trials import Score, Trials
 from .urdf_bodies import score_of_urdf
 from .zeros import zeros_together
 
-#: Gain in the sum of the rows' log relative residuals above which an interpretation replaces another, above which it is
-#: reported, and the fraction of it within which another cause is a rival.
-DECISIVE, DOUBTFUL, RIVAL = 0.35, 0.15, 0.3
-#: Least gain over its standard error between blocks: for an interpretation that explains a material part of some torque, and
-#: for one that explains so little that unmodelled friction may do so by chance, as the best of many joints: 3.5 is a level of
-#: 1 % among some 20 interpretations; beyond 5 the blocks would have to be dependent.
-SIGNIFICANT, SURE = 3.5, 5.0
 #: Least gain in standard errors where repetitions of a motion are held out together. What friction leaves unexplained is the
 #: same in each of them, and one repetition predicts another; held out together, faults gain less, but still gain.
 ELSEWHERE = 2.0
 #: Largest part of a gain that is only on held-out blocks and not in the fit: a right interpretation gains on both alike; the
 #: rest is extrapolation by parameters that the log hardly determines.
 _ONLY_HELD_OUT = 0.6
-#: Least difference in the score of the URDF's inertias that decides between two rivals.
-TIE = 0.15
 #: Least advantage of a spring over a fault: it has three parameters, and few joints have one; and of a large ratio of
 #: positions, which resembles another inertia where a joint carries no weight.
 SPRING, RATIO = 0.1, 0.5
-#: A doubt with this gain does not end the search: something is wrong, whatever the cause.
-GO_ON = 1.0
 #: If a row's relative residual exceeds this, unusual interpretations are tried as well: a sixteenth of the effort's square is
 #: then not explained by any usual one.
 POOR = 0.25
-#: Gain below which a delay is not reported, and number of joints of one cause that are refined.
-_LATE, _OF_ONE_KIND = 0.3, 3
+#: Number of joints of one cause that are refined.
+_OF_ONE_KIND = 3
 _ROUNDS = 8
 #: What zeros of several joints resemble, one at a time.
 _LIKE_ZEROS = {Id.POSITION_ZERO, Id.POSITION_UNIT, Id.POSITION_SCALE, Id.GRAVITY_DIRECTION}
-#: Steps of the search for the direction of gravity [rad].
-_LEANS = (0.2, 0.1, 0.05, 0.025, 0.0125)
+#: First of the halving steps of the search for the direction of gravity [rad].
+_LEAN = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +92,7 @@ def search(trials: Trials) -> tuple[Interpretation, list[Step]]:
         if step is None:
             break
         steps.append(step)
-        if not step.decided and step.gain < GO_ON:
+        if not step.decided and step.gain < SEVERE:  # beyond, something is wrong, whatever the cause
             break
         interpretation = step.found.interpretation
     if steps and {step.found.id for step in steps} <= _LIKE_ZEROS:
@@ -162,7 +150,7 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
         group = (winner, *rivals)
         priors = np.array([score_of_urdf(trials, item.interpretation) for item in group])
         first, second = np.argsort(priors)[:2]
-        if priors[first] < priors[second] - TIE and group[first].id != Id.SPRING:  # more parameters always explain more
+        if priors[first] < priors[second] - DOUBTFUL and group[first].id != Id.SPRING:  # more parameters always explain more
             winner, rivals = group[first], ()
             after = trials.score(winner.interpretation)
     return Step(winner, gain, errors, rivals, before, after, gain > DECISIVE and not rivals)
@@ -183,7 +171,7 @@ def _refined_scale(trials: Trials, found: Hypothesis, after: Score, before: Scor
 def _significant(trials: Trials, found: Hypothesis, after: Score, before: Score) -> bool:
     """Whether the gain of a hypothesis is significant, and, if it is a delay, large."""
     enough = SIGNIFICANT if material(before.left, after.left) or found.id.entry.of_all else SURE
-    late = found.id == Id.EFFORT_DELAY and before.score - after.score < _LATE
+    late = found.id == Id.EFFORT_DELAY and before.score - after.score < DECISIVE
     return _errors(before, after) >= enough * (trials.case.scarcity if found.id.entry.with_pose else 1.0) and not late
 
 
@@ -212,7 +200,7 @@ def open_scales(trials: Trials, interpretation: Interpretation) -> dict[tuple[in
 
     Returns:
         Joints → smallest and largest factor of the contiguous range that explains the efforts as well as 1, within
-        :data:`DOUBTFUL`; the ends of :data:`.GAINS`, of several joints :data:`.COMMON_GAINS`, if none is worse.
+        :data:`.DOUBTFUL`; the ends of :data:`.GAINS` if none is worse.
     """
     moving, place = set(np.flatnonzero(trials.case.moves).tolist()), trials.robot.place_in_tree
     carried = [tuple(k for k in sorted(moving) if place[k] in trials.robot.subtrees[j]) for j in sorted(moving)]
@@ -223,7 +211,7 @@ def open_scales(trials: Trials, interpretation: Interpretation) -> dict[tuple[in
             factor: replace(
                 interpretation, gain=tuple(factor * g if k in joints else g for k, g in enumerate(interpretation.gain))
             )
-            for factor in (GAINS if len(joints) == 1 else COMMON_GAINS)
+            for factor in GAINS
         }
         if (ends := _alike(trials, interpretation, tries)) is not None:
             found[joints] = ends
@@ -260,8 +248,8 @@ def _rank(pair: tuple[Hypothesis, Score]) -> float:
 
 
 def _different(tried: list[tuple[Hypothesis, Score]], before: float) -> list[tuple[Hypothesis, Score]]:
-    """The best interpretation of each cause that achieves at least 0.3 of the best gain."""
-    limit = before - 0.3 * (before - tried[0][1].score)
+    """The best interpretation of each cause that achieves a part of the best gain."""
+    limit = before - RIVAL * (before - tried[0][1].score)
     seen: dict[tuple[str, tuple[int, ...]], tuple[Hypothesis, Score]] = {}
     for found, score in tried:
         if score.score < limit:
@@ -318,7 +306,7 @@ def _refined_gravity(trials: Trials, found: Hypothesis, judged: Score) -> tuple[
     The residual is parabolic in small tilts: each step goes to the minimum, computed from two tilts in each direction.
     """
     start = found, judged
-    for step in _LEANS:
+    for step in _LEAN / 2.0 ** np.arange(5):
         gravity = np.asarray(found.interpretation.gravity)
         sides = np.linalg.svd(gravity[None, :])[2][1:]
         tries = [_with_gravity(found, tilted_gravity(gravity, sign * step * side)) for side in sides for sign in (-1.0, 1.0)]

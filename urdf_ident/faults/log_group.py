@@ -12,7 +12,7 @@ from ..linalg import Array, positive, unit_columns
 from ..model.robot import Robot
 from ..sequences import white_noise
 from .case import Case
-from .delay.profile import Delay, find_delays
+from .delay import Delay, find_delays
 from .motion_samples import sampler
 from .thinned_logs import Logs
 
@@ -44,7 +44,7 @@ class LogGroup:
 
     @cached_property
     def delays(self) -> tuple[Delay | None, Mapping[tuple[str, int], float]]:
-        """Common and relative delays, as from :func:`.delay.profile.find_delays`."""
+        """Common and relative delays, as from :func:`.delay.find_delays`."""
         return find_delays(self.robot, self.logs, self.reduction)
 
     @property

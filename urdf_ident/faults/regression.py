@@ -140,7 +140,7 @@ class Fits:
 
     Attributes:
         x: Coefficients of the columns [shared | own | efforts] in the residual, shape (F, n, p, H).
-        seen: Squared errors in what each fit has seen, shape (F, n, H) [N²·m² or N²].
+        seen: Mean squared errors in what each fit has seen, shape (F, n, H) [N²·m² or N²].
         squares: Those of each block, by the fit that has not seen it if there are folds, shape (B, n, H).
     """
 
@@ -184,9 +184,9 @@ class Regression:
             learnt = np.stack([self.total - self.gram[fold == k].sum(axis=0) for k in folds])
             counts = np.array([self.count[fold != k].sum() for k in folds])
         x = solved(learnt, counts, self.shared, readings, weights)
-        seen = np.maximum(np.sum(x * (learnt @ x), axis=2), 0.0)
+        seen = np.maximum(np.sum(x * (learnt @ x), axis=2), 0.0) / counts[:, None, None]
         by = x if fold is None else x[fold]
-        return Fits(x, seen, np.maximum(np.sum(by * (self.gram @ by), axis=2), 0.0))
+        return Fits(x, seen, np.maximum(np.sum(by * (self.gram @ by), axis=2), 0.0) / self.count[:, None, None])
 
 
 def solved(gram: Array, counts: Array, shared: int, readings: Array, weights: Array) -> Array:

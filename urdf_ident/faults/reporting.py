@@ -13,6 +13,7 @@ from .against_urdf import against_the_urdf
 from .candidates import Interpretation
 from .case import Case
 from .change_wording import changes, differs, worse_explained
+from .evidence import SEVERE
 from .explanations import Explanations
 from .fault_wording import fault_finding
 from .hypotheses import Step, open_clock, open_scales, search
@@ -21,7 +22,7 @@ from .part_of_gravity import part_of_gravity
 from .score_test import ALWAYS
 from .tip_forces import tip_force
 from .trials import Trials
-from .wording import SEVERE, doubt, named, open_scale, open_time
+from .wording import doubt, named, open_scale, open_time
 
 #: Relative residual of the moving joints up to which it is noise and unmodelled friction: an eighth of the torque's square.
 _SOUND = 0.35

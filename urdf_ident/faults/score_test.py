@@ -16,7 +16,7 @@ import numpy as np
 from ..linalg import Array, IntArray, lstsq, orthogonal_part, rms
 from ..samples import turns
 from .case import Case
-from .evidence import CALIBRATED, EXACT
+from .evidence import CALIBRATED, EXACT, RIVAL
 from .families import FaultFamily, changes, faults
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
@@ -30,8 +30,6 @@ LEVEL = 3e-3
 _GAIN, _MATTERS = 0.12, 0.5
 #: Least share of a change: friction that the model lacks differs by 5 % of an effort (:data:`.evidence.MATERIAL`) in some.
 _SHARE = 0.1
-#: Fraction of the best gain from which another family explains as much.
-RIVAL = 0.7
 #: Blocks of time of all logs together, and fewest of a log whose windows are tested; largest part of a log in a window.
 _BLOCKS, _FEWEST, _MOST = 45, 5, 0.6
 #: Number of significant scores whose gains are computed.
@@ -174,7 +172,7 @@ def find_faults(at: LinearizedCase, logs: Logs) -> list[Fault]:
         if not tested:
             break
         best = tested[0]
-        out.append(replace(best, rivals=tuple(item for item in tested[1:] if item.rank > RIVAL * best.rank)))
+        out.append(replace(best, rivals=tuple(item for item in tested[1:] if item.rank > (1 - RIVAL) * best.rank)))
         lasting = [family for family in lasting if not _left_by(best.family, family)]
         if best.when.log is not None and not best.when.window:  # the others are examined without this log
             break

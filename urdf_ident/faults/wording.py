@@ -12,11 +12,10 @@ from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, positive
 from ..model.robot import Robot
 from ..samples import SHORT
-from .candidates import COMMON_GAINS, GAINS, POSITION_UNITS, STRETCHES, Hypothesis
+from .candidates import GAINS, POSITION_UNITS, STRETCHES, Hypothesis
+from .evidence import SEVERE
 from .hypotheses import Step
 
-#: Gain of an interpretation above which the log is refused as it is described.
-SEVERE = 1.0
 #: An interpretation that leaves more than this fraction of the residual is no reason to refuse a log.
 CLEAR = 0.85
 
@@ -160,10 +159,7 @@ def open_scale(robot: Robot, factors: Mapping[tuple[int, ...], tuple[float, floa
     Returns:
         The finding, as information: nothing is wrong with the log.
     """
-    shown = ", ".join(
-        f"{' + '.join(robot.joints[j] for j in joints)} ({_between(*ends, GAINS if len(joints) == 1 else COMMON_GAINS)})"
-        for joints, ends in factors.items()
-    )
+    shown = ", ".join(f"{' + '.join(robot.joints[j] for j in joints)} ({_between(*ends)})" for joints, ends in factors.items())
     joints = sorted({j for joints in factors for j in joints})
     return Judgement(
         Id.EFFORT_SCALE_OPEN,

@@ -10,6 +10,7 @@ import numpy as np
 from ..judgements.catalogue import Id
 from ..linalg import Array
 from .candidates import Hypothesis, Interpretation, within_limits, zero_matters
+from .evidence import SURE
 from .trials import Trials
 
 #: Largest number of combinations of quarter turns that are tried.
@@ -18,9 +19,6 @@ _MOST = 400
 _BEST = 2
 #: Step of differences, small beside the curvature of gravity torques and large beside rounding errors [rad].
 _STEP = 1e-3
-#: A zero below this many standard errors is that of the URDF, and two within it are alike: for a level of 1 % among twenty
-#: joints 3.5 would do if the blocks were independent; as for other hypotheses (:data:`.hypotheses.SURE`), they are not.
-_SIGNIFICANT = 5.0
 
 
 def zeros_together(trials: Trials, greedy: Interpretation) -> Hypothesis | None:
@@ -64,13 +62,13 @@ def zeros_together(trials: Trials, greedy: Interpretation) -> Hypothesis | None:
 
     _, zeros = min((refined(free, start) for start in starts[:_BEST]), key=lambda pair: pair[0])
     error = _zero_errors(trials, at(zeros, free), free)
-    shown = [j for j, zero, own in zip(free, zeros, error, strict=True) if abs(zero) > _SIGNIFICANT * own]
+    shown = [j for j, zero, own in zip(free, zeros, error, strict=True) if abs(zero) > SURE * own]
     if len(shown) < 2:
         return None
     _, zeros = refined(shown, np.array([zero for j, zero in zip(free, zeros, strict=True) if j in shown]))
     error = _zero_errors(trials, at(zeros, shown), shown)
     common = float(np.average(zeros, weights=error**-2))
-    if (np.abs(zeros - common) < _SIGNIFICANT * error).all():  # one zero of all is simpler, and more precise
+    if (np.abs(zeros - common) < SURE * error).all():  # one zero of all is simpler, and more precise
         hidden = [j for j in range(robot.n) if j not in free and not robot.prismatic[j]]
         outside = [j for j in hidden if not within_limits(robot, reached, j, 0.0)]
         outside = [j for j in outside if within_limits(robot, reached, j, common)]

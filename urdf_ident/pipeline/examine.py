@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..errors import LogError, UrdfIdentError
 from ..faults.contradictions import physics_findings
-from ..faults.delay.profile import Delay, delay_findings, unreported
+from ..faults.delay import Delay, delay_findings, unreported
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array
