@@ -15,9 +15,8 @@ from urdf_ident.estimation.uncertainty import covariance
 from urdf_ident.estimation.uncertainty.bands import band_edges
 from urdf_ident.export.split import split_bodies
 from urdf_ident.faults.candidates import Hypothesis, Interpretation
-from urdf_ident.faults.change_wording import differs
 from urdf_ident.faults.trials import clearly_negative
-from urdf_ident.faults.wording import _refuses, _told
+from urdf_ident.faults.words import differs, refuses, told
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.logs.formats.variables import _numeric
 from urdf_ident.logs.recognition.recognise import _positions
@@ -252,13 +251,13 @@ def step_with(gain: float, drives_before: bool, id: str = "effort-sign", left: f
     ],
 )
 def test_a_log_is_refused_only_where_the_remedy_makes_it_sound(gain: float, driven: bool, sound: bool, refused: bool) -> None:
-    assert _refuses(step_with(gain, driven), sound) is refused
-    assert _refuses(step_with(9.0, driven, left=0.9), True) is driven  # what explains little more refuses nothing by itself
-    assert not _refuses(step_with(9.0, True, "effort-delay"), True)
-    assert not _refuses(step_with(9.0, True, "spring"), True)
+    assert refuses(step_with(gain, driven), sound) is refused
+    assert refuses(step_with(9.0, driven, left=0.9), True) is driven  # what explains little more refuses nothing by itself
+    assert not refuses(step_with(9.0, True, "effort-delay"), True)
+    assert not refuses(step_with(9.0, True, "spring"), True)
     rivalled = step_with(9.0, True)
     rivalled.rivals = (SimpleNamespace(id="spring"),)
-    assert not _refuses(rivalled, True)
+    assert not refuses(rivalled, True)
 
 
 # ---- data/conditioning -------------------------------------------------------------------------------
@@ -364,7 +363,8 @@ def test_positions_are_certain_by_two_signs_and_without_rivals(
 def test_what_differs_between_logs_is_named() -> None:
     robot = Robot.from_urdf(PAIR)
     for kind, words, id in (("payload", "the load on the last link", "payload-changes"), ("gain", "the scale", "effort-drift")):
-        weak, strong = (SimpleNamespace(family=SimpleNamespace(change=kind), gain=gain, joint=0) for gain in (0.5, 5.0))
+        family = SimpleNamespace(id=Id(id), change=kind)
+        weak, strong = (SimpleNamespace(family=family, gain=gain, joint=0) for gain in (0.5, 5.0))
         one, several = differs(robot, weak, True, ()), differs(robot, strong, False, ())  # type: ignore[arg-type]
         assert f"contradicts the others: {words}" in one.message
         assert f"contradict each other: {words}" in several.message
@@ -385,7 +385,7 @@ def test_the_angle_of_another_gravity_reaches_beyond_a_right_angle() -> None:
     for gravity, angle in (((0.0, 0.0, 9.81), 180.0), ((9.81, 0.0, 0.0), 90.0)):
         turned = replace(Interpretation.as_logged(robot.n), gravity=gravity)
         step = SimpleNamespace(found=Hypothesis(Id.GRAVITY_DIRECTION, (), 0.0, turned))
-        _, remedy, size = _told(robot, step)  # type: ignore[arg-type]
+        _, remedy, size = told(robot, step)  # type: ignore[arg-type]
         assert size == pytest.approx(angle)
         assert remedy.settings == {"robot.gravity": list(gravity)}
 

@@ -26,7 +26,7 @@ from .hypotheses import refined
 from .motion_samples import MotionSamples
 from .trials import Trials
 from .urdf_bodies import error_of_urdf, left_by_urdf_alone, left_with_one_body_changed, scaled_urdf
-from .wording import against, mounted, reversing
+from .words import against, mounted, remedy_of
 
 #: Correlation with the URDF's gravity torque that counts as equal; and, negative, as opposite.
 _ALIKE = 0.8
@@ -99,7 +99,7 @@ def against_the_urdf(trials: Trials, interpretation: Interpretation, loaded: boo
         return [] if alike < 0 else doubts(trials, interpretation)
     if alike < -_ALIKE and scale < 0:
         words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
-        return [Judgement(Id.EFFORT_SIGN, words, reversing(trials.robot.joints), certainty=abs(alike))]
+        return [Judgement(Id.EFFORT_SIGN, words, remedy_of(Id.EFFORT_SIGN, trials.robot.joints), certainty=abs(alike))]
     if alike < -_ALIKE:
         return [_upside_down(trials.robot, loaded, abs(alike))]
     if odd:

@@ -1,26 +1,39 @@
 """Tests logs against physics: signs, orders, zeros, clocks, gravity, faults of signals and changes of the robot.
 
-In two steps: :mod:`.explanations` searches, and :mod:`.reporting` states what was found. The URDF's inertias are not used, with
-two stated exceptions: the sign of gravity, and the scale of the torques if the motion is too slow to determine it.
+:mod:`.explanations` searches, and what was found is stated here. The URDF's inertias are not used, with two stated exceptions:
+the sign of gravity, and the scale of the torques if the motion is too slow to determine it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from ..judgements.catalogue import SEVERITIES, Id
 from ..judgements.judgement import Judgement
 from ..linalg import Array
 from ..model.robot import Robot
-from ..samples import SHORT
+from ..samples import FEWEST_REVERSALS, SHORT
+from .against_urdf import against_the_urdf
+from .candidates import Interpretation
+from .case import Case
+from .evidence import SEVERE
 from .explanations import Explanations, explained
+from .hypotheses import Step, open_clock, open_scales, search
+from .linearized import LinearizedCase
 from .log_group import LogGroup
 from .oscillation import Oscillation, oscillation
-from .reporting import findings
+from .part_of_gravity import part_of_gravity
+from .score_test import ALWAYS
 from .thinned_logs import Logs
+from .tip_forces import tip_force
 from .trials import Trials
-from .wording import too_short_to_tell
+from .words import differs, doubt, fault_finding, named, open_scale, open_time, too_short_to_tell, worse_explained
+
+#: Relative residual of the moving joints up to which it is noise and unmodelled friction: an eighth of the torque's square.
+_SOUND = 0.35
 
 
 def physics_findings(
@@ -52,10 +65,10 @@ def physics_findings(
         if not brief and compared == usable and (wave := _oscillation(found)) is not None:
             others = physics_findings(robot, wave.removed(found.group.logs), reduction)
             for k, own, other in zip(compared, wave.findings(robot), others, strict=True):
-                named = {(item.id, item.joint) for item in own}
-                out[k] = [*own, *(item for item in other if (item.id, item.joint) not in named)]
+                told = {(item.id, item.joint) for item in own}
+                out[k] = [*own, *(item for item in other if (item.id, item.joint) not in told)]
             break
-        for k, own in zip(compared, findings(found), strict=True):
+        for k, own in zip(compared, _of_differing(found) if found.differing else _of_all(found), strict=True):
             out[k] += own
         if len(found.differing) != 1:
             break
@@ -74,13 +87,100 @@ def _oscillation(found: Explanations) -> Oscillation | None:
     if wave is None:
         return None
     without = wave.removed(group.logs)
-    if _square(without, wave.joint) > _square(group.logs, wave.joint):
-        return None
+    before, after = (
+        sum(float(np.sum(part.tau[:, wave.joint] ** 2)) for parts, _ in logs for part in parts if part.tau is not None)
+        for logs in (group.logs, without)
+    )
     case = replace(group, logs=without).case()
     most = max([*(step.gain for step in found.steps[:1]), *(fault.gain for fault in found.faults)], default=0.0)
-    return wave if case is not None and found.trials.as_logged.gains(Trials(case).as_logged).mean() > most else None
+    gained = 0.0 if case is None else float(found.trials.as_logged.gains(Trials(case).as_logged).mean())
+    return wave if after <= before and gained > most else None
 
 
-def _square(logs: Logs, joint: int) -> float:
-    """Sum of the squares of a joint's efforts."""
-    return sum(float(np.sum(part.tau[:, joint] ** 2)) for parts, _ in logs for part in parts if part.tau is not None)
+def _of_differing(found: Explanations) -> list[list[Judgement]]:
+    """How the logs that differ from the others do, and what is wrong with each by itself."""
+    robot, differing = found.group.robot, found.differing
+    out: list[list[Judgement]] = [[] for _ in found.group.logs]
+    for k, fault in differing.items():
+        case, own = found.group.some([k]).case(), tuple[Judgement, ...]()
+        if case is not None:
+            trials = Trials(case)
+            own = _downgraded(case, _of_steps(trials, *search(trials)))
+        judgement = differs(robot, fault, len(differing) == 1, own)
+        out[k] = [*_downgraded(found.case, [judgement], FEWEST_REVERSALS * len(out)), *own]
+    return out
+
+
+def _of_all(found: Explanations) -> list[list[Judgement]]:
+    """What is wrong with all logs, and with single ones beside it."""
+    robot, common = found.group.robot, _downgraded(found.case, _of_interpretation(found))
+    reported, grave = {(item.id, item.joint) for item in common}, any(item.severity != "info" for item in common)
+    # a fault of one joint's effort may be made of a part of a force; other faults act on all joints as a force does
+    alone = all(item.family.joints and item.when == ALWAYS and not item.family.id.entry.geometric for item in found.faults)
+    sought = alone and not (found.steps or grave) and found.case.turns >= FEWEST_REVERSALS
+    force = tip_force(LinearizedCase.of(found.corrected)) if sought else None
+    out = [[*common, *([] if force is None else [force])] for _ in found.group.logs]
+    for fault in found.faults:
+        item = fault_finding(robot, fault)
+        for k in range(len(out)) if fault.when.log is None else [fault.when.log]:
+            out[k] += [item] if (item.id, item.joint) not in reported else []
+    for k, outlier in found.outlying.items():
+        out[k].append(worse_explained(robot, *outlier))
+    return out
+
+
+def _of_interpretation(found: Explanations) -> tuple[Judgement, ...]:
+    """What the interpretation of all logs, the URDF's inertias, and what the logs leave open tell."""
+    robot, trials, steps = found.group.robot, found.trials, found.steps
+    interpretation = found.interpretation if not steps or steps[-1].decided else Interpretation.as_logged(robot.n)
+    undecided = bool(steps) and not steps[-1].decided
+    if undecided and steps[-1].gain >= SEVERE:
+        return _of_steps(trials, interpretation, steps)
+    loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
+    reported = against_the_urdf(found.corrected, interpretation, loaded, found.group.noise)
+    if not (reported or steps or found.faults):
+        reported = part_of_gravity(found.at)
+    own = _of_steps(trials, interpretation, steps[:-1] if undecided and reported else steps)
+    out = (*own, *reported)
+    if any(item.id == Id.EFFORT_SCALE and item.joint is None for item in reported):
+        # a scale of all efforts comes first, with those of single joints among its factors
+        scales = [item for item in own if item.id == Id.EFFORT_SCALE]
+        severity = max((item.severity for item in (*reported, *scales)), key=SEVERITIES.index)
+        others = (item for item in own if item.id != Id.EFFORT_SCALE)
+        out = (*(replace(item, severity=severity) for item in reported), *others)
+    if steps:
+        return out
+    scaled = {item.joint for item in out if item.id == Id.EFFORT_SCALE}
+    open_ = open_scales(trials, interpretation)
+    ranges = {joints: ends for joints, ends in open_.items() if not {robot.joints[j] for j in joints} & scaled}
+    clock = open_clock(trials, interpretation)
+    return (*out, *([open_scale(robot, ranges)] if ranges else []), *([] if clock is None else [open_time(clock)]))
+
+
+def _of_steps(trials: Trials, interpretation: Interpretation, steps: Sequence[Step]) -> tuple[Judgement, ...]:
+    """Findings of the steps; they name causes, and refuse the log, only if it is explained well after all corrections.
+
+    A step with the signs of several joints, and not of all, is one finding for each.
+    """
+    robot, out = trials.robot, list[Judgement]()
+    sound = trials.score(interpretation if not steps or steps[-1].decided else steps[-1].found.interpretation).part < _SOUND
+    for step in steps:
+        joints, each = step.found.joints, step.found.id == Id.EFFORT_SIGN
+        if not (step.decided and sound):
+            out.append(doubt(robot, step, sound))
+        elif each and 1 < len(joints) < robot.n:
+            out += [named(robot, replace(step, found=replace(step.found, joints=(j,))), sound) for j in joints]
+        else:
+            out.append(named(robot, step, sound))
+    return tuple(out)
+
+
+def _downgraded(case: Case, found: Sequence[Judgement], fewest: float = FEWEST_REVERSALS) -> tuple[Judgement, ...]:
+    """Downgrades findings to warnings for motions with few reversals, whose held-out parts are extrapolated.
+
+    Args:
+        fewest: Reversals needed in all logs of the case together; as many in each where logs are compared.
+    """
+    if case.turns >= fewest:
+        return tuple(found)
+    return tuple(replace(item, severity="warning") if item.severity == "refused" else item for item in found)

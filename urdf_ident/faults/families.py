@@ -13,6 +13,7 @@ import numpy as np
 
 from ..friction.law import smooth_sign
 from ..judgements.catalogue import Id
+from ..judgements.judgement import Remedy
 from ..linalg import Array
 from ..samples import one_way
 from .backlash import play
@@ -26,6 +27,21 @@ _WAVES = (1, 2, 3, 4, 6, 8)
 _BOTH = 0.05
 #: Knee of the saturation column, as a fraction of the large efforts.
 _KNEE = 0.5
+#: What each kind of change is of, and what to do about it.
+CHANGES = {
+    "payload": ("the load on the last link", "split the log there, or record it again with one load"),
+    "friction": ("friction or offset", "warm the robot up first, or record it again"),
+    "gain": ("the scale of the efforts", "check the sensor, or record it again"),
+    "scale": ("the scale of all efforts", "check the sensors or amplifiers, or record it again"),
+    "everything": ("more than one of load, friction, zeros and scales", "find out what was changed before or after it"),
+    "zeros or inertias": ("a zero, the load or the robot", "find out what was changed before or after it"),
+    "contact": ("a torque that is not the robot's own", "cut this part out; was there contact, a dragging brake, a hand?"),
+}
+#: Message and remedy of a zero that is set anew in each log.
+ZERO_OF_EACH_LOG = (
+    "the zero of {whose} is another in each log, by up to {size}",
+    Remedy("log absolute positions, not counts from the start of a log, or move the joint to its reference before each log"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +53,8 @@ class FaultFamily:
         guard: What resembles it and is no fault, shape (N, n, k); free in the model without the fault, too.
         unit: Size per coefficient.
         sense: Sign that its torques must not have relative to the columns, or 0.
-        change: Name of a change of the robot or its surroundings, which is tested in windows, single logs, and as a drift;
-            empty for a fault of a signal, which is tested always and in single logs.
+        change: Key in :data:`CHANGES`, tested in windows, single logs, and as a drift; empty for a fault of a signal, which is
+            tested always and in single logs.
         slope: Growth of a position's error along its travel over the size, at most [1/rad or 1/m].
         elsewhere: Whether it is estimated and told elsewhere; here it only competes with the others.
         lasting: Whether it is tested throughout all logs.

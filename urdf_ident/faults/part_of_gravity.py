@@ -10,17 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..judgements.catalogue import Id
-from ..judgements.judgement import Judgement, Remedy
+from ..judgements.judgement import Judgement
 from ..linalg import Array, IntArray, lstsq, orthogonal_part, solve_triangular, triangle
 from ..model.common_factor import scaled_bodies
 from ..model.prior import USUAL_ERROR, USUAL_WEIGHT, Prior, inertial_prior
 from ..model.rigid_bodies import regressor
 from ..samples import TESTING_REVERSALS
-from ..units import percent
 from .evidence import CALIBRATED, EXACT
-from .fault_wording import LIKE_LESS_GRAVITY, OR_ALIKE, gravity_words
 from .linearized import TRUSTED, LinearizedCase
+from .words import part_of_gravity as finding
 
 #: Probability by chance of a part that is told.
 _LEVEL = 0.01
@@ -52,21 +50,7 @@ def part_of_gravity(at: LinearizedCase) -> list[Judgement]:
     found = estimated(at) if at.case.turns >= TESTING_REVERSALS else None
     if found is None or found.chance > _LEVEL:
         return []
-    words, remedy = gravity_words(-found.size)
-    size = f"about {percent(100 * abs(found.size))} ± {percent(100 * found.error)} % of "
-    message = f"{words.format(size=size)}, according to their inertial torques and the URDF's bodies"
-    ids = (Id.EFFORT_WITHOUT_GRAVITY, *LIKE_LESS_GRAVITY)
-    return [
-        Judgement(
-            ids[0],
-            message,
-            Remedy(remedy + OR_ALIKE),
-            size=-found.size,
-            certainty=1 / len(ids),
-            candidates=ids,
-            severity="warning",
-        )
-    ]
+    return [finding(-found.size, found.error)]
 
 
 def estimated(at: LinearizedCase) -> GravityPart | None:
