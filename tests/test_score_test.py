@@ -16,6 +16,7 @@ from urdf_ident.faults import score_test
 from urdf_ident.faults.families import FaultFamily, changes, faults
 from urdf_ident.faults.linearized import LinearizedCase
 from urdf_ident.faults.log_group import LogGroup
+from urdf_ident.faults.null_model import NullModel
 from urdf_ident.faults.score_test import Fault, find_faults
 from urdf_ident.faults.thinned_logs import Logs, _without_outliers
 from urdf_ident.faults.trials import Trials
@@ -30,7 +31,8 @@ def found_in(logs: Logs, robot: Robot = ARM) -> list[Fault]:
     """Faults of logs that other findings do not tell."""
     case = LogGroup(robot, logs).case()
     assert case is not None
-    return [item for item in find_faults(LinearizedCase.of(Trials(case)), logs) if not item.family.elsewhere]
+    at = LinearizedCase.of(Trials(case))
+    return [item for item in find_faults(at, NullModel.of(at), logs) if not item.family.elsewhere]
 
 
 def recorded(t: Array, q: Array, tau: Array, seed: int, noise: float = 0.01) -> tuple[Sequence[Segment], float]:

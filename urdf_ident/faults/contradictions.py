@@ -83,7 +83,7 @@ def _oscillation(found: Explanations) -> Oscillation | None:
     it: without it they would be larger.
     """
     group = found.group
-    wave = oscillation(found.at, len(group.logs))
+    wave = oscillation(found.at, found.null, len(group.logs))
     if wave is None:
         return None
     without = wave.removed(group.logs)

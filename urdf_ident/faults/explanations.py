@@ -37,6 +37,7 @@ class Explanations:
     group: LogGroup
     trials: Trials
     at: LinearizedCase
+    null: NullModel
     interpretation: Interpretation
     steps: list[Step]
     faults: list[Fault] = field(default_factory=list)
@@ -77,32 +78,32 @@ def explained(group: LogGroup) -> Explanations | None:
         return None
     trials = Trials(case)
     at = LinearizedCase.of(trials)
+    null = NullModel.of(at)
     interpretation, steps = search(trials)
     late = next((k for k, step in enumerate(steps) if step.found.id == DELAY and not step.found.joints), None)
     if late is not None and (delay := group.delays[0]) is not None and delay.excludes(steps[late].found.size):
         interpretation = steps[late - 1].found.interpretation if late else Interpretation.as_logged(group.robot.n)
         steps = steps[:late]
-    if steps and _is_friction(trials, at, steps[0]):
+    if steps and _is_friction(trials, at, null, steps[0]):
         interpretation, steps = Interpretation.as_logged(group.robot.n), []
     few = len(case.samples) < _FEWEST * (case.robot.n + 2)
     if few or case.turns < TESTING_REVERSALS or group.seconds < SHORT:
-        return Explanations(group, trials, at, interpretation, steps)
-    faults = find_faults(at, group.logs)
+        return Explanations(group, trials, at, null, interpretation, steps)
+    faults = find_faults(at, null, group.logs)
     named = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
     apart = held_out_gain(case, trials.as_logged, faults[0]) if steps and faults else 0.0
     if steps and (not faults or faults[0].family.id in named or apart < steps[0].gain + DOUBTFUL):
-        return Explanations(group, trials, at, interpretation, steps)
+        return Explanations(group, trials, at, null, interpretation, steps)
     told = [item for item in faults if not item.family.elsewhere]
-    as_logged = Explanations(group, trials, at, Interpretation.as_logged(group.robot.n), [], told)
+    as_logged = Explanations(group, trials, at, null, Interpretation.as_logged(group.robot.n), [], told)
     return as_logged if told else replace(as_logged, outlying=_outlying(at))
 
 
-def _is_friction(trials: Trials, at: LinearizedCase, first: Step) -> bool:
+def _is_friction(trials: Trials, at: LinearizedCase, null: NullModel, first: Step) -> bool:
     """Whether friction explains more than a step that varies with the pose, or a delay, and leaves it less than half."""
     if not (first.found.id.entry.with_pose or first.found.id == DELAY):
         return False
     effect = np.zeros_like(at.samples.tau)
-    null = NullModel.of(at, np.empty((*effect.shape, 0)))
     effect[:, at.moving] = -(null.friction(["reversals", "load"]) / np.where(null.weights > 0, null.weights, np.inf)).T
     corrected = Trials(trials.case.with_more(effect))
     before, after = (corrected.score(item).score for item in (Interpretation.as_logged(at.n), first.found.interpretation))

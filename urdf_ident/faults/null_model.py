@@ -46,7 +46,7 @@ class NullModel:
     efforts: Array
 
     @classmethod
-    def of(cls, at: LinearizedCase, found: Array) -> NullModel:
+    def of(cls, at: LinearizedCase, found: Array | None = None) -> NullModel:
         """Builds the model.
 
         Args:
@@ -58,8 +58,11 @@ class NullModel:
         own = np.concatenate(list(random.values()), axis=2) * weights[:, :, None]
         own /= np.maximum(rms(own, 1), 1e-12)[:, None]
         fixed = at.friction[moving] * weights[:, :, None]
-        shared = np.concatenate([at.inertial, found], axis=2)[:, moving] * weights.T[:, :, None]
+        shared = (at.inertial if found is None else np.concatenate([at.inertial, found], axis=2))[:, moving] * weights.T[
+            :, :, None
+        ]
         names = [[_FIXED] * fixed.shape[2], *([kind] * columns.shape[2] for kind, columns in random.items())]
+        shared = shared[:, moving] * weights.T[:, :, None]
         design = Design.of(shared, np.concatenate([fixed, own], axis=2), weights > 0, np.zeros_like(samples.block))
         return cls(weights, design, np.concatenate(names), samples.tau[:, moving].T * weights)
 

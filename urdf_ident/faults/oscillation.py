@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..friction.law import smooth_sign
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement
-from ..linalg import Array, BoolArray, lstsq, orthogonal_part, positive
+from ..linalg import Array, lstsq, positive, rms
 from ..model.robot import Robot
 from ..samples import TESTING_REVERSALS
 from ..signals.filters import lowpass_gain
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
+from .null_model import NullModel
 from .thinned_logs import Logs
 
 #: Least relative residual that is worth an explanation, and least share of its square, beyond chance, at one frequency: an
@@ -29,10 +29,8 @@ _LEFT, _SHARE = 0.02, 0.7
 _PERIODS, _HIGHEST = 2.0, 4.0
 #: Steps of the search for a frequency, and of the search about the best, within the width of a line.
 _STEPS, _FINE = 4, 32
-#: Highest power of a joint's position, and of its velocity, in functions of its motion.
-_POWERS = 3, 5
-#: Relative singular value from which columns of a joint's torque, and waves beside them, count as independent.
-_INDEPENDENT, _APART = 1e-6, 0.1
+#: Relative eigenvalue from which waves beside bodies and friction count as independent.
+_APART = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +82,11 @@ class Oscillation:
         return out
 
 
-def oscillation(at: LinearizedCase, logs: int) -> Oscillation | None:
+def oscillation(at: LinearizedCase, null: NullModel, logs: int) -> Oscillation | None:
     """Searches for an effort that oscillates at a frequency of its own.
 
     Args:
+        null: The model without faults.
         logs: Number of logs.
 
     Returns:
@@ -95,71 +94,42 @@ def oscillation(at: LinearizedCase, logs: int) -> Oscillation | None:
     """
     if at.case.turns < TESTING_REVERSALS or logs > COMPARED:
         return None
-    found = [item for j in at.moving if (item := _of_joint(at, j, logs)) is not None]
+    found = [item for row in range(len(at.moving)) if (item := _of_joint(at, null, row, logs)) is not None]
     best = max(found, key=lambda item: item.share, default=None)
     return best if best is not None and best.share >= _SHARE else None
 
 
-def _of_joint(at: LinearizedCase, j: int, logs: int) -> Oscillation | None:
+def _of_joint(at: LinearizedCase, null: NullModel, row: int, logs: int) -> Oscillation | None:
     """The oscillation that explains most of a joint's residual; None if that is small.
 
-    The bodies of the joint's equation are its own. The share by chance is that of one line among as many as motion and friction
-    leave free.
+    The share by chance is that of one line among as many as there are.
     """
-    samples = at.samples
-    glides = samples.glides[:, j]
-    tau, time, log = samples.tau[glides, j], samples.time[glides], samples.log[glides]
-    functions = _of_motion(samples.q[glides, j], samples.v[glides, j])
-    known = np.column_stack([at.inertial[glides, j], at.friction[j][glides], at.load_friction[glides, j], functions])
-    left, least = orthogonal_part(tau, known, _INDEPENDENT), _LEFT * float(tau.std())
-    if len(tau) <= known.shape[1] or left @ left <= least**2 * len(tau):
+    samples, glides, residual = at.samples, null.weights[row] > 0, null.residual[row]
+    deviation, size = 1 / float(null.weights[row].max(initial=1e-12)), float(samples.tau[glides, at.moving[row]].std())
+    least = _LEFT * size
+    if rms(residual[glides]) * deviation <= least:
         return None
-    in_log = log[:, None] == np.arange(logs)
+    time, in_log = samples.time, (samples.log[:, None] == np.arange(logs)) & glides[:, None]
     longest = max(float(np.ptp(time[own])) for own in in_log.T if own.any())
-    rate = 1 / float(np.median(np.diff(time)[np.diff(log) == 0]))
+    rate = 1 / float(np.median(np.diff(time)[np.diff(samples.log) == 0]))
     frequencies = np.arange(_PERIODS, min(_HIGHEST, rate / 2) * longest, 1 / _STEPS) / longest
     if not len(frequencies):
         return None
-    explained, _, free = _explained(left, known, time, in_log, frequencies)
-    chance = min(_STEPS / positive(float(free.sum())), 1.0)
-    about = frequencies[np.argmax(explained)] + np.arange(-1 / _STEPS, 1 / _STEPS, 1 / _FINE) / longest
-    explained, waves, _ = _explained(left, known, time, in_log, about)
-    best = int(np.argmax(explained))
-    share = (float(explained[best]) - chance) / positive(1 - chance)
-    return Oscillation(j, float(about[best]), rate, share, waves[best].reshape(2, logs), np.sqrt(2 * _SHARE) * least)
 
+    def shares(frequencies: Array) -> Array:
+        turning = residual[:, None] * np.exp(2j * np.pi * np.outer(time, frequencies))
+        power = [2 * np.abs(turning[own].sum(axis=0)) ** 2 / max(own.sum(), 1) for own in in_log.T]
+        return np.asarray(np.sum(power, axis=0) / (residual @ residual))
 
-def _explained(left: Array, known: Array, time: Array, in_log: BoolArray, frequencies: Array) -> tuple[Array, Array, Array]:
-    """Shares of a squared residual, shape (F,), that waves of each frequency explain, and their amplitudes, (F, 2 logs).
-
-    The third are the shares of the waves' own squares that the known columns do not explain, shape (F,).
-
-    Args:
-        left: The residual, orthogonal to the known columns, shape (N,).
-        known: Shape (N, k).
-        in_log: Mask of the samples of each log, shape (N, logs).
-        frequencies: Shape (F,) [Hz].
-    """
-    angles = 2 * np.pi * np.outer(time, frequencies)
-    waves = np.stack([np.sin(angles), np.cos(angles)], axis=2)[..., None] * in_log[:, None, None]
-    apart = orthogonal_part(waves.reshape(len(time), -1), known, _INDEPENDENT).reshape(len(time), len(frequencies), -1)
-    sizes = np.stack([lstsq(columns, left, _APART)[0] for columns in apart.swapaxes(0, 1)])
-    after = np.sum((left[:, None] - np.einsum("nfk,fk->nf", apart, sizes)) ** 2, axis=0)
-    free = np.sum(apart**2, axis=(0, 2)) / len(time)
-    return 1 - after / (left @ left), sizes, free
-
-
-def _of_motion(q: Array, v: Array) -> Array:
-    """Functions of a joint's motion beside friction and gravity: polynomials of position and velocity, and in each direction.
-
-    Args:
-        q, v: Shape (N,).
-
-    Returns:
-        Shape (N, k).
-    """
-    x, speed = 2 * (q - q.min()) / max(float(np.ptp(q)), 1e-9) - 1, v / max(float(np.abs(v).max()), 1e-9)
-    by_position = np.polynomial.chebyshev.chebvander(x, _POWERS[0])
-    by_velocity = np.polynomial.chebyshev.chebvander(speed, _POWERS[1])[:, 1:]
-    sign = smooth_sign(speed, 0.1 * max(float(speed.std()), 1e-9))[:, None]
-    return np.column_stack([by_position, by_velocity, sign * by_position, speed[:, None] * by_position, np.abs(speed)])
+    first = float(frequencies[np.argmax(shares(frequencies))])
+    about = first + np.arange(-1 / _STEPS, 1 / _STEPS, 1 / _FINE) / longest
+    best = float(about[np.argmax(shares(about))])
+    angle = 2 * np.pi * best * time[:, None]
+    waves = np.zeros((*null.weights.shape, 2 * logs))
+    waves[row] = np.hstack([np.sin(angle) * in_log, np.cos(angle) * in_log])
+    beside = null.beside(waves)
+    sizes = lstsq(np.tensordot(waves, beside, axes=([0, 1], [0, 1])), beside[row].T @ residual, _APART)[0]
+    left = residual - beside[row] @ sizes
+    chance = min(_STEPS / len(frequencies), 1.0)
+    share = (1 - float(left @ left) / float(residual @ residual) - chance) / positive(1 - chance)
+    return Oscillation(at.moving[row], best, rate, share, (sizes * deviation).reshape(2, logs), np.sqrt(2 * _SHARE) * least)

@@ -142,11 +142,12 @@ class _Scores:
     columns: Callable[[int], tuple[Array, Array, Array]]
 
 
-def find_faults(at: LinearizedCase, logs: Logs) -> list[Fault]:
+def find_faults(at: LinearizedCase, null: NullModel, logs: Logs) -> list[Fault]:
     """Searches for faults by forward selection: the best that is significant and matters, then the next beside it.
 
     Args:
         at: The robot identified from the logs.
+        null: The model without faults.
         logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
 
     Returns:
@@ -157,7 +158,6 @@ def find_faults(at: LinearizedCase, logs: Logs) -> list[Fault]:
     windows, found, rest = _windows(at), np.empty((len(at.samples), at.n, 0)), at.case
     for _ in range(_ROUNDS):
         before = Trials(rest).as_logged
-        null = NullModel.of(at, found)
         scores = [item for family in lasting if (item := _lasting(at, null, family, windows[0])) is not None]
         prior = _usual_scatter(scores)
         # what a delay or a filter leaves varies with the motion, as a change does; and what a change leaves is another
@@ -179,6 +179,7 @@ def find_faults(at: LinearizedCase, logs: Logs) -> list[Fault]:
         guard = [best.family.guard] if best.family.guard.size else []
         columns = [*guard, best.family.columns] if best.when == ALWAYS else [best.effect[:, :, None]]
         found, rest = np.concatenate([found, *columns], axis=2), rest.with_more(best.effect)
+        null = NullModel.of(at, found)
     return out
 
 
