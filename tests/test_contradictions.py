@@ -652,8 +652,8 @@ def test_a_urdf_that_leaves_no_more_than_free_inertias_doubts_nothing(monkeypatc
     assert case is not None
     trials = Trials(case)
     free = trials.score(logged).part
-    monkeypatch.setattr(against_urdf, "_OBJECTS", -10.0)  # free inertias object to nothing
-    monkeypatch.setattr(against_urdf, "_GROWS", 10.0)
+    score = trials.score(logged)
+    monkeypatch.setattr(trials, "score", lambda _: score)  # free inertias object to nothing
     for part, doubted in ((free + 0.05, True), (free, False)):
         left = {True: (1.0, part), False: (0.0, 0.0)}
         monkeypatch.setattr(against_urdf, "scaled_urdf", lambda _, interpretation, left=left: left[interpretation == logged])

@@ -20,7 +20,7 @@ from ..model.rigid_bodies import gravity_torques, regressor
 from ..model.robot import Robot
 from ..samples import TESTING_REVERSALS, one_way
 from .candidates import Hypothesis, Interpretation, candidates
-from .evidence import DECISIVE, EXACT, MATERIAL, RIVAL
+from .evidence import CLEAR, DECISIVE, EXACT, MATERIAL, RIVAL
 from .friction import OFFSET, friction_columns
 from .hypotheses import refined
 from .motion_samples import MotionSamples
@@ -32,14 +32,12 @@ from .words import against, mounted, remedy_of
 _ALIKE = 0.8
 #: Ratio to the URDF's gravity torque below which the efforts contain no gravity.
 _WEIGHTLESS = 0.1
-#: Largest loss with free inertias, and largest residual of the URDF relative to that of free inertias
+#: Largest residual of the URDF relative to that of free inertias
 #: and to the efforts. A URDF that explains much less than free inertias is wrong itself and no evidence.
-_OBJECTS, _NEARLY, _LEFT = -0.01, 1.4, 0.15
-#: Largest growth of the residual with free inertias.
-_GROWS = 1.01
+_NEARLY, _LEFT = 1.4, 0.15
 #: Part of the efforts below which the URDF alone, without friction, explains more than any measured effort lets it: torques
 #: computed from measured motion leave 0.004, those of torque sensors 0.027 and more by a URDF identified from the same arm.
-_COMPUTED = 0.01
+_COMPUTED = 2 * EXACT
 #: Alternatively, the largest ratio to the residual of free inertias with friction, for poor positions or noisy efforts.
 _NO_FRICTION = 1.1
 #: Where the noisiest effort has noise below :data:`.evidence.EXACT` of its standard deviation (one part in 200, as of 8 bits),
@@ -47,18 +45,11 @@ _NO_FRICTION = 1.1
 #: URDF's bodies, whose torques differ from those of free ones by less than this, relative to them. With noise, a
 #: URDF that was identified from the same robot explains measured efforts as well.
 _EXACT_BODIES = 0.02
-#: Ratio to the largest gravity torque below which that of a joint counts as zero.
-_CARRIES = 1e-6
 #: Largest plausible factor between an effort and the weight that its joint carries according to the URDF, where friction may be
 #: part of it.
 _WEIGHTS = 2.0
-#: Least power of a joint's gravity torque over that of its effort for the effort to consist of gravity.
-_MOSTLY = 0.25
 #: Least power of a joint's gravity torque over the largest one: a small one depends on the centres of mass of light links.
 _HEAVY = 0.01
-#: Largest residual of an interpretation relative to that of a URDF with another mass or first moment of one body, which is more
-#: likely than a fault of the log unless the fault explains clearly more.
-_RATHER = 0.9
 
 
 def against_the_urdf(trials: Trials, interpretation: Interpretation, loaded: bool, noise: float) -> list[Judgement]:
@@ -147,7 +138,7 @@ def _held_as_stated(trials: Trials) -> bool:
     samples = trials.case.samples
     stated = gravity_torques(trials.robot, samples.q)
     weight = np.sum(stated**2, axis=0)
-    carries = (weight > _MOSTLY * np.sum(samples.tau**2, axis=0)) & (weight > _HEAVY * weight.max())
+    carries = (_WEIGHTS**2 * weight > np.sum(samples.tau**2, axis=0)) & (weight > _HEAVY * weight.max())
     ratio = np.sum(samples.tau * stated, axis=0)[carries] / weight[carries]
     return bool(carries.any() and ((ratio > 1 / _WEIGHTS) & (ratio < _WEIGHTS)).all())
 
@@ -198,7 +189,7 @@ def doubts(trials: Trials, interpretation: Interpretation) -> list[Judgement]:
         score, left = scaled_urdf(trials, item.interpretation)
         judged = trials.score(item.interpretation)
         trusted = left < min(_NEARLY * judged.part, _LEFT) and part**2 - left**2 > MATERIAL**2
-        agrees = before.score - judged.score > _OBJECTS and judged.part < _GROWS * before.part
+        agrees = before.score - judged.score >= 0
         if size - score > DECISIVE and agrees and trusted:
             found.append((size - score, item))
     if not found:
@@ -210,7 +201,8 @@ def doubts(trials: Trials, interpretation: Interpretation) -> list[Judgement]:
     rivals.pop((chosen.id, chosen.joints), None)
     chosen = refined(chosen, lambda some: [scaled_urdf(trials, item)[0] for item in some])
     left = scaled_urdf(trials, chosen.interpretation)[1]
-    if left > _RATHER * left_with_one_body_changed(trials, interpretation):
+    # another mass or first moment of one body is more likely than a fault unless that explains clearly more
+    if left > CLEAR * left_with_one_body_changed(trials, interpretation):
         return []
     return [against(trials.robot, chosen, tuple(rivals.values()), part, left, best)]
 
@@ -218,7 +210,7 @@ def doubts(trials: Trials, interpretation: Interpretation) -> list[Judgement]:
 def _interpretations(trials: Trials, interpretation: Interpretation) -> Iterator[Hypothesis]:
     """Candidates; if gravity depends on one joint alone, its direction is not separable from that joint's zero."""
     stated = np.ptp(_gravity_torques(trials, interpretation)[1], axis=0)
-    turning = bool(np.sum(stated > _CARRIES * stated.max()) > 1)
+    turning = bool(np.sum(stated > EXACT * stated.max()) > 1)
     for item in candidates(trials.robot, trials.case.moves, interpretation, poor=False):
         tilts = turning and item.id == Id.GRAVITY_DIRECTION and item.size != 0.0
         shifted = turning and item.id == Id.POSITION_ZERO and abs(item.size - interpretation.zero[item.joints[0]]) < 1.0

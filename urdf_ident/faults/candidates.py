@@ -10,9 +10,8 @@ import numpy as np
 
 from ..judgements.catalogue import Id
 from ..linalg import Array, BoolArray
-from ..model.robot import Robot
-
-_ZEROS = (-np.pi / 2, -0.4, -0.1, 0.1, 0.4, np.pi / 2, np.pi)
+from ..model.robot import STANDARD_GRAVITY, Robot
+from ..units import parse_unit
 
 
 def _both(*factors: float) -> tuple[float, ...]:
@@ -20,6 +19,14 @@ def _both(*factors: float) -> tuple[float, ...]:
     return (*(1 / factor for factor in reversed(factors)), *factors)
 
 
+def _signed(*sizes: float) -> tuple[float, ...]:
+    """Sizes of both signs, in order."""
+    return (*(-size for size in reversed(sizes)), *sizes)
+
+
+#: Candidate zeros of a joint [rad], delays of all efforts [s], and tilts of gravity towards an axis [rad]; the small ones are
+#: for a base on an uneven floor.
+_ZEROS, _DELAYS, _TILTS = (*_signed(0.1, 0.4, np.pi / 2), np.pi), (-0.03, 0.03, 0.06), _signed(0.03, 0.1)
 #: Candidate numbers of real seconds per second of the log.
 STRETCHES = _both(1.25, 2.0, 4.0)
 #: Candidate factors of efforts.
@@ -28,20 +35,13 @@ GAINS = _both(4 / 3, 2.0, 10.0, 100.0)
 _RATIOS, _FEW_RATIOS = _both(1.4, 2.0, 4.0), _both(2.0)
 #: Candidate factors of all positions of one kind of joint, by the unit that they have and the described one.
 POSITION_UNITS = {
-    ("rad", "deg"): 180 / np.pi,
-    ("rev", "rad"): 2 * np.pi,
-    ("m", "mm"): 1e3,
-    ("deg", "rad"): np.pi / 180,
-    ("rad", "rev"): 0.5 / np.pi,
-    ("mm", "m"): 1e-3,
+    (unit, described): parse_unit(unit).factor / parse_unit(described).factor
+    for pair in (("rad", "deg"), ("rev", "rad"), ("m", "mm"))
+    for unit, described in (pair, pair[::-1])
 }
 #: How far positions may reach beyond the URDF's limits, over their range; and without limits [rad or m].
 _BEYOND, _FARTHEST = 0.05, 2 * np.pi
-_DELAYS = (-0.03, 0.015, 0.03, 0.06)
 _SIDES = np.vstack([np.eye(3), -np.eye(3)])
-#: Candidate tilts of gravity towards an axis [rad]; the small ones are for a base on an uneven floor.
-_TILTS = (-0.1, -0.03, 0.03, 0.1)
-_STANDARD = 9.81
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,9 @@ def _gravities(robot: Robot, interpretation: Interpretation) -> Iterator[Hypothe
     size = float(np.linalg.norm(gravity))
     if size == 0.0:
         for side in _SIDES:
-            yield Hypothesis(Id.GRAVITY_DIRECTION, (), 0.0, replace(interpretation, gravity=triple(_STANDARD * side)))
+            yield Hypothesis(
+                Id.GRAVITY_DIRECTION, (), 0.0, replace(interpretation, gravity=triple(-STANDARD_GRAVITY[2] * side))
+            )
         return
     down = gravity / size
     for side in _SIDES:

@@ -24,6 +24,12 @@ DECISIVE, DOUBTFUL, SEVERE, RIVAL = 0.35, 0.15, 1.0, 0.3
 #: for one that explains so little that unmodelled friction may do so by chance, as the best of many joints: 3.5 is a level of
 #: 1 % among some 20 interpretations; beyond 5 the blocks would have to be dependent.
 SIGNIFICANT, SURE = 3.5, 5.0
+#: An explanation that leaves more than this fraction of the residual is no clear one.
+CLEAR = 0.85
+#: Bounds of the relative residuals from which the rows' weights are computed: neither a noise-free nor a faulty row dominates.
+TRUSTED = (0.03, 0.3)
+#: Least relative residual of a joint that is worth an explanation.
+WORTH = 0.02
 #: Relative residual below which a torque counts as exactly explained.
 EXACT = 5e-3
 #: Relative residual that unmodelled friction usually leaves, and that another interpretation may explain by chance.
@@ -137,12 +143,9 @@ class Evidence:
 
     @cached_property
     def _usual(self) -> Array:
-        """Relative residuals of the rows with the efforts as logged, for weights, shape (n,).
-
-        Clipped to 0.03 to 0.3, so that neither a noise-free nor a faulty row dominates the others.
-        """
+        """Relative residuals of the rows with the efforts as logged, for weights, shape (n,)."""
         as_logged = np.eye(len(self.sizes))[:, :, None]
-        return np.asarray(np.clip(self.errors(as_logged, weights=1 / self.size**2).left[:, 0], 0.03, 0.3))
+        return np.asarray(np.clip(self.errors(as_logged, weights=1 / self.size**2).left[:, 0], *TRUSTED))
 
 
 def material(before: Array, after: Array) -> bool:

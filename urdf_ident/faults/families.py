@@ -17,14 +17,13 @@ from ..judgements.judgement import Remedy
 from ..linalg import Array
 from ..samples import one_way
 from .backlash import play
+from .evidence import MATERIAL
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED, efforts_in_time, jerks
 from .thinned_logs import Logs
 
 #: Candidate waves per radian of an encoder's error; for a slide, half as many in its range.
 _WAVES = (1, 2, 3, 4, 6, 8)
-#: Least fraction of an effort's square with each sign for comparing their scales.
-_BOTH = 0.05
 #: Knee of the saturation column, as a fraction of the large efforts.
 _KNEE = 0.5
 #: What each kind of change is of, and what to do about it.
@@ -162,7 +161,7 @@ def _of_effort(at: LinearizedCase, j: int, rate: Array) -> Iterator[FaultFamily]
     yield FaultFamily(Id.EFFORT_DELAY, (j,), at.in_row(j, rate), sense=1)
     yield FaultFamily(Id.EFFORT_SCALE, (j,), at.in_row(j, tau), unit=-1.0)
     yield FaultFamily(Id.EFFORT_SATURATES, (j,), at.in_row(j, _bend(tau)), sense=1)
-    if not one_way(v) and min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
+    if not one_way(v) and min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > MATERIAL * np.sum(tau**2):
         yield FaultFamily(Id.EFFORT_PROGRESSIVE, (j,), at.in_row(j, _bend(tau)), unit=-1.0, sense=-1)
         beside = at.in_row(j, np.abs(v), v**2)  # friction that depends on the direction
         yield FaultFamily(Id.EFFORT_ASYMMETRIC, (j,), at.in_row(j, np.abs(tau)), beside, unit=-1.0)

@@ -38,9 +38,6 @@ ELSEWHERE = 2.0
 #: Largest part of a gain that is only on held-out blocks and not in the fit: a right interpretation gains on both alike; the
 #: rest is extrapolation by parameters that the log hardly determines.
 _ONLY_HELD_OUT = 0.6
-#: Least advantage of a spring over a fault: it has three parameters, and few joints have one; and of a large ratio of
-#: positions, which resembles another inertia where a joint carries no weight.
-SPRING, RATIO = 0.1, 0.5
 #: If a row's relative residual exceeds this, unusual interpretations are tried as well: a sixteenth of the effort's square is
 #: then not explained by any usual one.
 POOR = 0.25
@@ -143,7 +140,7 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
     rivals = tuple(
         item
         for item, score in best[best.index(chosen) + 1 :]
-        if score.score + (RATIO if item.id == Id.POSITION_SCALE else 0.0) < after.score + max(RIVAL * gain, DOUBTFUL)
+        if score.score + _handicap(item) < after.score + max(RIVAL * gain, DOUBTFUL)
         and _fits(trials, interpretation, before, item, score)
     )
     if rivals:
@@ -244,7 +241,16 @@ def _alike(trials: Trials, interpretation: Interpretation, tries: Mapping[float,
 
 
 def _rank(pair: tuple[Hypothesis, Score]) -> float:
-    return pair[1].score + {Id.SPRING: SPRING, Id.POSITION_SCALE: RATIO}.get(pair[0].id, 0.0)
+    return pair[1].score + _handicap(pair[0])
+
+
+def _handicap(found: Hypothesis) -> float:
+    """Least advantage over other faults.
+
+    A spring has three parameters, and few joints have one; a large ratio of positions resembles another inertia where a joint
+    carries no weight.
+    """
+    return {Id.SPRING: DOUBTFUL, Id.POSITION_SCALE: DECISIVE}.get(found.id, 0.0)
 
 
 def _different(tried: list[tuple[Hypothesis, Score]], before: float) -> list[tuple[Hypothesis, Score]]:

@@ -14,6 +14,7 @@ from ..model.robot import Robot
 from ..samples import one_way
 from .candidates import Interpretation
 from .case import Case
+from .evidence import TRUSTED
 from .friction import OF_ONE, VISCOUS, friction_columns
 from .motion_samples import MotionSamples
 from .regression import Design
@@ -21,8 +22,6 @@ from .trials import Trials
 
 #: Step of the numerical derivatives with respect to positions, velocities and accelerations [rad or m, and per s, s²].
 _STEP = 1e-4
-#: Bounds of the relative residuals from which the rows' weights are computed.
-TRUSTED = (0.01, 0.5)
 #: Friction per load from which one of the fits begins, the largest that a fit may have, and the steps of a fit.
 _MUCH, _MOST, _STEPS = 0.3, 0.9, 6
 

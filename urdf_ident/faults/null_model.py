@@ -16,8 +16,9 @@ import numpy as np
 from ..friction.law import smooth_sign
 from ..linalg import Array, rms
 from ..samples import one_way
+from .evidence import TRUSTED
 from .friction import reversal_columns
-from .linearized import TRUSTED, LinearizedCase
+from .linearized import LinearizedCase
 from .motion_samples import COMPARED
 from .regression import RIDGE, Design, Equations
 

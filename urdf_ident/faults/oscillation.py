@@ -16,14 +16,15 @@ from ..linalg import Array, lstsq, positive, rms
 from ..model.robot import Robot
 from ..samples import TESTING_REVERSALS
 from ..signals.filters import lowpass_gain
+from .evidence import WORTH
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
 from .null_model import NullModel
 from .thinned_logs import Logs
 
-#: Least relative residual that is worth an explanation, and least share of its square, beyond chance, at one frequency: an
+#: Least share of the square of a residual, beyond chance, at one frequency: an
 #: oscillation explains most of a residual at one line; unmodelled friction has harmonics and the frequencies of several joints.
-_LEFT, _SHARE = 0.02, 0.7
+_SHARE = 0.7
 #: Fewest periods in the longest log, with fewer of which an offset in a part of a log looks alike; and the highest frequency
 #: [Hz]: faster oscillations hardly change a model.
 _PERIODS, _HIGHEST = 2.0, 4.0
@@ -106,7 +107,7 @@ def _of_joint(at: LinearizedCase, null: NullModel, row: int, logs: int) -> Oscil
     """
     samples, glides, residual = at.samples, null.weights[row] > 0, null.residual[row]
     deviation, size = 1 / float(null.weights[row].max(initial=1e-12)), float(samples.tau[glides, at.moving[row]].std())
-    least = _LEFT * size
+    least = WORTH * size
     if rms(residual[glides]) * deviation <= least:
         return None
     time, in_log = samples.time, (samples.log[:, None] == np.arange(logs)) & glides[:, None]

@@ -16,11 +16,11 @@ from ..model.common_factor import scaled_bodies
 from ..model.prior import USUAL_ERROR, USUAL_WEIGHT, Prior, inertial_prior
 from ..model.rigid_bodies import regressor
 from ..samples import TESTING_REVERSALS
-from .evidence import CALIBRATED, EXACT
-from .linearized import TRUSTED, LinearizedCase
+from .evidence import CALIBRATED, EXACT, TRUSTED
+from .linearized import LinearizedCase
 from .words import part_of_gravity as finding
 
-#: Probability by chance of a part that is told.
+#: Probability by chance of a part that is told: one test, where that of families is one of hundreds.
 _LEVEL = 0.01
 #: Size, relative to gravity and efforts, below which friction and offsets absorb gravity, as on a vertical slide, or rotors the
 #: rest of the torque; singular values of friction columns, relative to the largest, that count as zero.

@@ -16,7 +16,7 @@ import numpy as np
 from ..linalg import Array, IntArray, lstsq, orthogonal_part, rms
 from ..samples import turns
 from .case import Case
-from .evidence import CALIBRATED, EXACT, RIVAL
+from .evidence import CALIBRATED, DOUBTFUL, EXACT, MATERIAL, RIVAL
 from .families import FaultFamily, changes, faults
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
@@ -26,10 +26,8 @@ from .trials import Score, Trials
 
 #: Probability that any family is significant in sound logs.
 LEVEL = 3e-3
-#: Least gain, and least change of the model's torques over the error that remains: what is smaller does not matter.
-_GAIN, _MATTERS = 0.12, 0.5
-#: Least share of a change: friction that the model lacks differs by 5 % of an effort (:data:`.evidence.MATERIAL`) in some.
-_SHARE = 0.1
+#: Least change of the model's torques over the error that remains: what is smaller does not matter.
+_MATTERS = 0.5
 #: Blocks of time of all logs together, and fewest of a log whose windows are tested; largest part of a log in a window.
 _BLOCKS, _FEWEST, _MOST = 45, 5, 0.6
 #: Number of significant scores whose gains are computed.
@@ -117,8 +115,9 @@ class Fault:
     @property
     def material(self) -> bool:
         """Whether it matters for the model, beyond calibration errors; a change beyond what unmodelled friction may change."""
-        least = _SHARE if self.family.change else 0.0 if self.family.id.entry.geometric else CALIBRATED
-        return self.gain > _GAIN and self.matters > _MATTERS and self.share > least
+        # friction that the model lacks changes a joint's torque by a material part, in either direction
+        least = 2 * MATERIAL if self.family.change else 0.0 if self.family.id.entry.geometric else CALIBRATED
+        return self.gain > DOUBTFUL and self.matters > _MATTERS and self.share > least
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +167,7 @@ def find_faults(at: LinearizedCase, null: NullModel, logs: Logs) -> list[Fault]:
         tested = [_fault(at, null, item, t, chance, rank) for rank, chance, item, t in promising]
         tested = sorted((item for item in tested if item.material), key=lambda item: -item.rank)
         # a change has no held-out blocks like those in which it acts
-        tested = [item for item in tested[:_HELD_OUT] if item.family.change or held_out_gain(rest, before, item) > _GAIN]
+        tested = [item for item in tested[:_HELD_OUT] if item.family.change or held_out_gain(rest, before, item) > DOUBTFUL]
         if not tested:
             break
         best = tested[0]

@@ -16,18 +16,19 @@ from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement
 from ..linalg import Array, IntArray, rms
 from ..model.rigid_bodies import tip_jacobians
+from .evidence import SURE, WORTH
 from .linearized import LinearizedCase
 from .motion_samples import MotionSamples
 
-#: Fewest moving joints, of which a force explains three; and least relative residual of a joint that is worth an explanation.
-_FEWEST, _LEFT = 5, 0.02
+#: Fewest moving joints, of which a force explains three.
+_FEWEST = 5
 #: Least duration [s] and number of samples over which residuals are averaged.
 _SECONDS, _SAMPLES = 0.5, 7
-#: Least share of the residuals beyond chance, and its least size in standard deviations of shares by chance. Three forces
+#: Least share of the residuals beyond chance. Three forces
 #: on six joints explain half of any slow residual by their number alone, which the shifts measure; a real one explains more.
-_LEAST, _ERRORS = 0.3, 5.0
-#: Number of shifted residuals, distances of the first points tried from the last joint [m], and halvings of the steps.
-_SHIFTS, _AWAY, _STEPS = 20, (0.06, 0.15, 0.4), 6
+_LEAST = 0.3
+#: Number of shifted residuals, distance of the first points tried from the last joint [m], and number of steps to the best.
+_SHIFTS, _AWAY, _STEPS = 20, 0.15, 8
 #: Regularisation of a force's three numbers, relative to the mean square of its torques.
 _SINGULAR = 1e-6
 
@@ -42,7 +43,7 @@ def tip_force(at: LinearizedCase) -> Judgement | None:
     samples, moves = case.samples, np.flatnonzero(case.moves)
     left = _slow((samples.tau - at.fitted) * samples.glides, samples)
     size = rms(left, axis=0)[moves]
-    if len(moves) < _FEWEST or (size / samples.sizes.diagonal()[moves]).max() < _LEFT or not size.all():
+    if len(moves) < _FEWEST or (size / samples.sizes.diagonal()[moves]).max() < WORTH or not size.all():
         return None
     residuals = left[:, moves] / size
     # torques of unit forces and moments on the last body, along and about the axes of its joint
@@ -53,7 +54,7 @@ def tip_force(at: LinearizedCase) -> Judgement | None:
     draw = np.random.default_rng(0)
     shifted = (_shifted(residuals, draw.integers(len(residuals), size=len(moves))) for _ in range(_SHIFTS))
     chance = np.array([_share_at_best_point(some, rows) for some in shifted])
-    if _beyond(share, chance.mean()) < _LEAST or share - chance.mean() < _ERRORS * chance.std(ddof=1):
+    if _beyond(share, chance.mean()) < _LEAST or share - chance.mean() < SURE * chance.std(ddof=1):
         return None
     part = _beyond(share, chance.mean())
     return Judgement(
@@ -94,8 +95,8 @@ def _share_at_best_point(residuals: Array, rows: Array) -> float:
         k = int(np.argmax(shares))
         return shares[k], places[k]
 
-    share, place = best_of(np.vstack([np.zeros(3), *(away * axes for away in _AWAY)]))
-    step = max(float(np.linalg.norm(place)), _AWAY[0]) / 2
+    share, place = best_of(np.vstack([np.zeros(3), _AWAY * axes]))
+    step = _AWAY
     for _ in range(_STEPS):
         tried, there = best_of(place + step * axes)
         if tried > share:

@@ -17,15 +17,15 @@ from ..model.spanning import spanning_anywhere
 from ..samples import one_way
 from .candidates import Interpretation
 from .case import Case
-from .evidence import Evidence, gains
+from .evidence import MATERIAL, Evidence, gains
 from .motion_samples import MotionSamples, travels
 
 T = TypeVar("T")
 
-#: Friction drives the joint if its mean power, over RMS torque times RMS velocity, is below the first value and negative by
-#: this many jackknife standard errors over the folds; a joint's inertia is negative if its torque is, in the same way. Four
-#: errors of a normal number are exceeded by chance once in 30 000 joints.
-NEGATIVE, NEGATIVE_ERRORS = -0.05, 4.0
+#: Friction drives the joint if its mean power, over RMS torque times RMS velocity, is materially negative and by this many
+#: jackknife standard errors over the folds; a joint's inertia is negative if its torque is, in the same way. Four errors of a
+#: normal number are exceeded by chance once in 30 000 joints.
+_ERRORS = 4.0
 #: Number of motions whose regressors and Gram matrices are kept: hundreds are tried, most of them once.
 _KEPT = 12
 #: Poses at which the inertia of each joint is computed.
@@ -42,7 +42,7 @@ def clearly_negative(part: Array) -> BoolArray:
             acceleration over its RMS torque, of fits without one fold each, shape (F, ...).
     """
     mean, error = part.mean(axis=0), np.sqrt(len(part) - 1) * part.std(axis=0)
-    return np.asarray((mean < NEGATIVE) & (mean < -NEGATIVE_ERRORS * error))
+    return np.asarray((mean < -MATERIAL) & (mean < -_ERRORS * error))
 
 
 @dataclass(frozen=True, eq=False)

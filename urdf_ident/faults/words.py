@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,13 +16,11 @@ from ..samples import SHORT
 from ..units import percent
 from .candidates import GAINS, POSITION_UNITS, STRETCHES, Hypothesis
 from .delay import relative_delay
-from .evidence import SEVERE
+from .evidence import CLEAR, SEVERE
 from .families import CHANGES, ZERO_OF_EACH_LOG
 from .hypotheses import Step
 from .score_test import Fault
 
-#: An interpretation that leaves more than this fraction of the residual is no reason to refuse a log.
-_CLEAR = 0.85
 #: Factor between the part of gravity that is missing or added and all of it up to which it may be all.
 _WHOLE = 1.25
 #: Largest number of causes and of tests between them that a doubt lists.
@@ -32,15 +30,6 @@ _LIKE_LESS_GRAVITY = (Id.TIME_SCALE, Id.GRAVITY_DIRECTION)
 _OR_ALIKE = "; a clock, or lengths of the URDF, wrong by a factor, or another direction of gravity, would look the same"
 _MORE_GRAVITY = "the efforts contain {size}the gravity torque of the URDF in addition"
 _SUBTRACT = "log the measured joint torque, or subtract the gravity torque that the controller added"
-#: Settings that correct a fault of joints, by its size, and what is said beside the catalogue's remedy.
-_SETTINGS: dict[Id, tuple[str, Callable[[Sequence[str], float], dict[str, Any]]]] = {
-    Id.EFFORT_SIGN: ("{remedy}: {{settings}}", lambda names, _: {"drive.gain": {"multiply": dict.fromkeys(names, -1.0)}}),
-    Id.EFFORT_SCALE: ("{remedy}: {{settings}}", lambda names, size: {"drive.gain": {"multiply": {names[0]: 1 / size}}}),
-    Id.POSITION_ZERO: ("{remedy}: {{settings}}", lambda names, size: {"drive.joint_offset": {"add": {names[0]: size}}}),
-    Id.TIME_SCALE: ("{remedy}: {{settings}}", lambda _, size: {"log.rate": {"multiply": 1 / size}}),
-    Id.EFFORT_DELAY: ("{{settings}} takes it out; {remedy}", lambda *_: {"signals.delay": "auto"}),
-    Id.EFFORT_WITHOUT_GRAVITY: ("{remedy}; if there is none, {{settings}}", lambda *_: {"robot.gravity": [0.0, 0.0, 0.0]}),
-}
 
 
 def remedy_of(id: Id, names: Sequence[str], size: float = 0.0) -> Remedy:
@@ -50,10 +39,23 @@ def remedy_of(id: Id, names: Sequence[str], size: float = 0.0) -> Remedy:
         names: Joints.
         size: As stated in the finding.
     """
-    if id not in _SETTINGS:
-        return Remedy(id.entry.remedy)
-    words, settings = _SETTINGS[id]
-    return Remedy(words.format(remedy=id.entry.remedy), settings(names, size))
+    words, settings = f"{id.entry.remedy}: {{settings}}", dict[str, Any]()
+    match id:
+        case Id.EFFORT_SIGN:
+            settings["drive.gain"] = {"multiply": dict.fromkeys(names, -1.0)}
+        case Id.EFFORT_SCALE:
+            settings["drive.gain"] = {"multiply": dict.fromkeys(names, 1 / size)}
+        case Id.POSITION_ZERO:
+            settings["drive.joint_offset"] = {"add": dict.fromkeys(names, size)}
+        case Id.TIME_SCALE:
+            settings["log.rate"] = {"multiply": 1 / size}
+        case Id.EFFORT_DELAY:
+            words, settings["signals.delay"] = f"{{settings}} takes it out; {id.entry.remedy}", "auto"
+        case Id.EFFORT_WITHOUT_GRAVITY:
+            words, settings["robot.gravity"] = f"{id.entry.remedy}; if there is none, {{settings}}", [0.0, 0.0, 0.0]
+        case _:
+            words = id.entry.remedy
+    return Remedy(words, settings)
 
 
 def mounted(gravity: Array) -> Remedy:
@@ -362,7 +364,7 @@ def told(robot: Robot, step: Step) -> tuple[str, Remedy, float | None]:
                 more = "; if gravity is right as logged, the controller subtracted more friction from the efforts than there is"
                 remedy = replace(remedy, action=remedy.action + more)
         case Id.EFFORT_SCALE:
-            size, shown, remedy = factor, f"{factor:.3g}", remedy_of(found.id, names, factor)
+            size, shown, remedy = factor, f"{factor:.3g}", remedy_of(found.id, names[:1], factor)
         case Id.POSITION_ZERO:
             size, zeros = float(found.size), [found.interpretation.zero[j] for j in found.joints]
             within = [f" ± {np.degrees(error):.1g}" for error in found.errors] or [""]
@@ -421,7 +423,7 @@ def refuses(step: Step, sound: bool) -> bool:
     """
     impossible = bool(step.before.impossible.sum() > step.after.impossible.sum())
     harmless = step.found.id == Id.EFFORT_DELAY or Id.SPRING in {item.id for item in (step.found, *step.rivals)}
-    clear = step.after.part < _CLEAR * step.before.part
+    clear = step.after.part < CLEAR * step.before.part
     return step.gain > SEVERE and not harmless and ((sound and clear) or impossible)
 
 
@@ -431,7 +433,7 @@ def _severity(step: Step, sound: bool) -> Severity:
 
 def _evidence(robot: Robot, step: Step) -> str:
     before, after = (100 * item.part for item in (step.before, step.after))
-    if step.before.impossible.any() and not step.after.impossible.any() and after > _CLEAR * before:
+    if step.before.impossible.any() and not step.after.impossible.any() and after > CLEAR * before:
         facts = {"inertias would be negative": step.before.reversed, "friction would have to accelerate": step.before.driven}
         shown = (f"{words} ({_joints(robot, np.flatnonzero(rows).tolist())})" for words, rows in facts.items() if rows.any())
         return f"as logged, {' and '.join(shown)}, whatever the masses"
