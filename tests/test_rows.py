@@ -12,7 +12,7 @@ from motion_samples import coupled_model, make_segment, raw_rows, truth
 from scipy import signal
 
 from urdf_ident.errors import EstimationError, FingerprintError, LogError, ModelError
-from urdf_ident.faults import motion_samples, thinned_logs
+from urdf_ident.faults import motion_samples
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
@@ -249,19 +249,6 @@ def test_columns_are_kept_for_a_motion_and_let_go_of_with_it(robot: Robot) -> No
 def segment(length: int, seed: int) -> Segment:
     q, v, a, tau = np.random.default_rng(seed).standard_normal((4, length, 2))
     return Segment(f"log{seed}", 0.0, 100.0, q, v, a, tau)
-
-
-def test_long_and_short_segments_keep_their_own_torques(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Smoothed torques of short segments are cached and those of long ones are not: neither takes the place of the other."""
-    monkeypatch.setattr(thinned_logs, "_SHORT", 500)
-    parts = [segment(length, seed) for seed, length in enumerate((600, 400, 700))]
-    alone = [motion_samples.sampler([([part], 5.0)], samples=10_000) for part in parts]
-    expected = np.concatenate([take(0.0).tau for take in alone if take])
-    thinned_logs.forget(parts)
-    for _ in range(2):  # first computed, then partly from the cache
-        together = motion_samples.sampler([([part], 5.0) for part in parts], samples=10_000)
-        assert together is not None
-        np.testing.assert_array_equal(together(0.0).tau, expected)
 
 
 def test_no_block_holds_the_only_motion_of_a_joint() -> None:

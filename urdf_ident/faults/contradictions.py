@@ -55,7 +55,7 @@ def physics_findings(
         Findings of each log; none if the motion is too short.
     """
     group = LogGroup(robot, logs, reduction)
-    usable = [k for k in range(len(logs)) if group.some([k]).case() is not None]
+    usable = group.usable
     brief, compared = group.seconds < SHORT, usable
     out: list[list[Judgement]] = [[] for _ in logs]
     while compared:  # a log that differs is reported, and the others are compared again

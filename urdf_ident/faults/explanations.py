@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ..samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS, reversals
 from ..signals.quality.hidden_delays import DELAY
 from .candidates import Interpretation
 from .case import Case
+from .delay import find_delays
 from .evidence import DOUBTFUL, EXACT
 from .hypotheses import Step, search
 from .linearized import LinearizedCase
@@ -80,12 +81,13 @@ def explained(group: LogGroup) -> Explanations | None:
     at = LinearizedCase.of(trials)
     null = NullModel.of(at)
     interpretation, steps = search(trials)
+    as_logged = Interpretation.as_logged(group.robot.n)
     late = next((k for k, step in enumerate(steps) if step.found.id == DELAY and not step.found.joints), None)
-    if late is not None and (delay := group.delays[0]) is not None and delay.excludes(steps[late].found.size):
-        interpretation = steps[late - 1].found.interpretation if late else Interpretation.as_logged(group.robot.n)
-        steps = steps[:late]
+    delay = None if late is None else find_delays(group.robot, group.logs, group.reduction)[0]
+    if late is not None and delay is not None and delay.excludes(steps[late].found.size):
+        interpretation, steps = steps[late - 1].found.interpretation if late else as_logged, steps[:late]
     if steps and _is_friction(trials, at, null, steps[0]):
-        interpretation, steps = Interpretation.as_logged(group.robot.n), []
+        interpretation, steps = as_logged, []
     few = len(case.samples) < _FEWEST * (case.robot.n + 2)
     if few or case.turns < TESTING_REVERSALS or group.seconds < SHORT:
         return Explanations(group, trials, at, null, interpretation, steps)
@@ -95,8 +97,7 @@ def explained(group: LogGroup) -> Explanations | None:
     if steps and (not faults or faults[0].family.id in named or apart < steps[0].gain + DOUBTFUL):
         return Explanations(group, trials, at, null, interpretation, steps)
     told = [item for item in faults if not item.family.elsewhere]
-    as_logged = Explanations(group, trials, at, null, Interpretation.as_logged(group.robot.n), [], told)
-    return as_logged if told else replace(as_logged, outlying=_outlying(at))
+    return Explanations(group, trials, at, null, as_logged, [], told, {} if told else _outlying(at))
 
 
 def _is_friction(trials: Trials, at: LinearizedCase, null: NullModel, first: Step) -> bool:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
-from ..linalg import Array, positive, unit_columns
+from ..linalg import Array, BoolArray, positive, unit_columns
 from ..model.robot import Robot
 from ..sequences import white_noise
 from .case import Case
-from .delay import Delay, find_delays
-from .motion_samples import sampler
-from .thinned_logs import Logs
+from .motion_samples import sampler, travels
+from .thinned_logs import Logs, thinned
 
 #: Minimum number of samples. Each gives one equation per joint, and each joint has about 13 unknowns: a fit to four of five
 #: folds then has five times as many equations as unknowns. Whether the motion is long and reverses is asked elsewhere.
@@ -42,11 +40,6 @@ class LogGroup:
         """Duration of the motion in all logs [s]."""
         return sum(part.repeats * len(part) / part.rate for parts, _ in self.logs for part in parts)
 
-    @cached_property
-    def delays(self) -> tuple[Delay | None, Mapping[tuple[str, int], float]]:
-        """Common and relative delays, as from :func:`.delay.find_delays`."""
-        return find_delays(self.robot, self.logs, self.reduction)
-
     @property
     def noise(self) -> float:
         """White noise of the noisiest effort, over its standard deviation, median over the logs."""
@@ -62,18 +55,36 @@ class LogGroup:
         """
         return replace(self, logs=[self.logs[k] for k in indices])
 
+    @property
+    def usable(self) -> list[int]:
+        """Logs that can be sampled alone."""
+        found = []
+        for k, log in enumerate(self.logs):
+            if pieces := thinned([log]):
+                q, v, tau = (np.concatenate([getattr(item.part, x)[item.rows] for item in pieces]) for x in ("q", "v", "total"))
+                moves = travels(q, np.zeros(len(q), dtype=np.int64)).any(axis=0) & (np.ptp(tau, axis=0) > 0)
+                found += [k] if _examinable(v, moves) else []
+        return found
+
     def case(self) -> Case | None:
         """Samples the logs; None if there are too few, no joint moves with varying torque, or all joints move alike."""
         sampled = sampler(self.logs, reduction=self.reduction)
         first = None if sampled is None else sampled(0.0)
-        if sampled is None or first is None or len(first) < _FEWEST:
+        if sampled is None or first is None or not _examinable(first.v, first.moves):
             return None
-        moves = first.moves
-        alike = not moves.any() or _one_curve(first.v[:, moves])
-        return None if alike else Case(self.robot, first, lambda delay: sampled(delay).tau, moves)
+        return Case(self.robot, first, lambda delay: sampled(delay).tau, first.moves)
 
 
-def _one_curve(v: Array) -> bool:
-    """Whether all joints move in a fixed ratio: then all torques depend on one position, and any interpretation fits."""
-    spread = np.linalg.svd(unit_columns(v), compute_uv=False)
-    return v.shape[1] > 1 and bool(spread[1] < _ALIKE * spread[0])
+def _examinable(v: Array, moves: BoolArray) -> bool:
+    """Whether there are enough samples in which joints move, and not all in a fixed ratio.
+
+    Where they do, all torques depend on one position, and any interpretation fits.
+
+    Args:
+        v: Shape (N, n) [rad/s or m/s].
+        moves: Joints that move, shape (n,).
+    """
+    if len(v) < _FEWEST or not moves.any():
+        return False
+    spread = np.linalg.svd(unit_columns(v[:, moves]), compute_uv=False)
+    return len(spread) == 1 or bool(spread[1] >= _ALIKE * spread[0])

@@ -48,7 +48,7 @@ class WholeMotion:
     low_pass: tuple[float, float] = (0.0, 0.0)
     made: dict[tuple[object, ...], Array] = field(default_factory=dict)
 
-    def sampled(self, directions: Sequence[Array], make: Callable[[Sequence[MovingPart]], OfOneLog]) -> list[Array]:
+    def sampled(self, directions: Sequence[Array] | Array, make: Callable[[Sequence[MovingPart]], OfOneLog]) -> list[Array]:
         """Returns functions of the motion of joints or motors, filtered like the torques, at the samples.
 
         Args:
@@ -156,7 +156,7 @@ class MotionSamples:
         squares = moving.T @ away**2 - moving.sum(axis=0)[:, None] * means**2
         return np.asarray(np.maximum(np.sqrt(np.maximum(squares, 0.0) / len(self.tau)), 1e-12))
 
-    def along(self, directions: Sequence[Array], make: Callable[[Sequence[MovingPart]], OfOneLog]) -> list[Array]:
+    def along(self, directions: Sequence[Array] | Array, make: Callable[[Sequence[MovingPart]], OfOneLog]) -> list[Array]:
         """Returns :meth:`WholeMotion.sampled`, or the same functions of the samples alone if the whole motion is not known.
 
         Args:
@@ -259,9 +259,8 @@ def sampler(
     log = np.concatenate([np.full(len(row[0]), item.log) for item, row in zip(pieces, rows, strict=True)])
     block = _spread(log, _blocks(log, blocks), v)
     coupled = reduction is not None and bool((reduction - np.diag(np.diag(reduction))).any())
-    typical = np.maximum(rms(v, 0), 1e-9)
-    signs = np.concatenate([_signs(item, typical) for item in pieces])
     motors, whole = reduction if coupled else None, WholeMotion(tuple(pieces), np.eye(q.shape[1]))
+    signs = np.stack(whole.sampled(np.eye(q.shape[1]), _signs_of), axis=1)
     first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, travels(q, log), motors, whole)
     return lambda delay: replace(first, tau=efforts(delay)) if delay else first
 
@@ -273,14 +272,6 @@ def _signs_of(parts: Sequence[MovingPart]) -> OfOneLog:
 
 def _smooth_signs(typical: float, log: Sequence[MovingPart]) -> list[Array]:
     return [np.tanh(v[:, None] / (np.array(WIDTHS) * typical)) for _, v in log]
-
-
-def _signs(item: ThinnedPiece, typical: Array) -> Array:
-    """Smoothed signs of a segment's velocities, shape (N, n, widths); widths are relative to ``typical``, shape (n,)."""
-    part, widths = item.part, np.array(WIDTHS) * typical[:, None]
-    some = [slice(None)] if item.short else [slice(j, j + 1) for j in range(part.v.shape[1])]
-    made = [lowpass(np.tanh(part.v[:, at, None] / widths[at]), part.rate, item.cutoff)[item.rows] for at in some]
-    return np.concatenate(made, axis=1)
 
 
 def jerks(logs: Logs, samples: int = SAMPLES, band: float = np.inf) -> tuple[Array, Array]:

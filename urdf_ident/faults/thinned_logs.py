@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,10 +22,6 @@ _FEW_OF_A_STRETCH = 10
 #: A torque is an outlier if its distance from the median of this many neighbours exceeds this multiple of the usual distance
 #: and this fraction of the torque's standard deviation.
 _NEIGHBOURS, _OUTLIER, _FELT = 7, 12.0, 0.3
-#: Cache of cut-off and smoothed efforts of short segments: each is used alone, with some others and with all.
-_SMOOTH: WeakKeyDictionary[Segment, tuple[float, Array]] = WeakKeyDictionary()
-#: Number of samples up to which a segment is short.
-_SHORT = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +32,6 @@ class ThinnedPiece:
     cutoff: float
     part: Segment
     step: int
-
-    @property
-    def short(self) -> bool:
-        """Whether what was computed for it is kept."""
-        return len(self.part) <= _SHORT
 
     @property
     def rows(self) -> slice:
@@ -76,36 +66,12 @@ def thinned(logs: Logs, samples: int = SAMPLES) -> list[ThinnedPiece]:
 
 
 def smoothed_efforts(pieces: Sequence[ThinnedPiece]) -> list[Array]:
-    """Smoothed torque of each segment, in order; only those not in the cache are computed."""
-    found = [_known(item) for item in pieces]  # before `each`, which fills the cache of this process
-    fresh = iter(each(_smooth, [item for item, known in zip(pieces, found, strict=True) if known is None]))
-    return [_kept(item, next(fresh)) if known is None else known for item, known in zip(pieces, found, strict=True)]
+    """Torque of each whole segment, in order, without outliers and filtered like the motion."""
+    return each(_smooth, pieces)
 
 
 def _smooth(item: ThinnedPiece) -> Array:
-    """Torque of a whole segment, without outliers, filtered like the motion."""
-    known, part = _known(item), item.part
-    if known is not None:
-        return known
-    return _kept(item, lowpass(_without_outliers(part.total), part.rate, item.cutoff))
-
-
-def _known(item: ThinnedPiece) -> Array | None:
-    """The segment's smoothed torque if already computed, in this or another process."""
-    cutoff, made = _SMOOTH.get(item.part, (None, None))
-    return made if cutoff == item.cutoff else None
-
-
-def _kept(item: ThinnedPiece, made: Array) -> Array:
-    if item.short:
-        _SMOOTH[item.part] = item.cutoff, made
-    return made
-
-
-def forget(segments: Iterable[Segment]) -> None:
-    """Removes the smoothed torques of checked segments from the cache."""
-    for segment in segments:
-        _SMOOTH.pop(segment, None)
+    return lowpass(_without_outliers(item.part.total), item.part.rate, item.cutoff)
 
 
 def _without_outliers(tau: Array) -> Array:

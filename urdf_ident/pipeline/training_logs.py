@@ -12,7 +12,6 @@ import numpy as np
 from ..errors import UrdfIdentError
 from ..estimation.elastic import check_motors
 from ..estimation.estimators.payload_gains import resolve_drive
-from ..faults.thinned_logs import forget
 from ..linalg import rms
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, each_usable
@@ -101,7 +100,6 @@ def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Proj
         prepared = with_delays(prepared, common, relative)
         why = delay.describe() + (f"; {1e3 * compensated:.3g} ms were taken out" if compensated else "")
         delay_entry = {**delay.as_dict(), "compensated": compensated, "why": why}
-    forget(segment for log in prepared for segment in log.examined.segments)
     trained = trained_range(prepared)
     return TrainingLogs(model, prepared, _signals(prepared, trained, delay_entry), trained)
 
