@@ -2,6 +2,7 @@
 
     python scripts/benchmarks/random_faults.py [--faults 200] [--first 0] [--automatic] [--data ../shared/data] [-o ROWS.jsonl]
     python scripts/benchmarks/random_faults.py --clean 16    (findings of sound logs of so many arms, of many shapes)
+    python scripts/benchmarks/random_faults.py --null 100    (share of so many sets drawn from the null model that is rejected)
     python scripts/benchmarks/random_faults.py --robots *.urdf    (arms of these URDFs alone, e. g. of example-robot-data)
 
 Every fault is drawn by its seed: what it is, of which joints, how strong, in which part of which logs; every fourth is two
@@ -33,6 +34,11 @@ from log_shapes import PUBLISHED, SHAPES, published, shaped
 from setup_faults import SETUP_KINDS, URDF_KINDS
 
 from urdf_ident.errors import UrdfIdentError
+from urdf_ident.faults.linearized import LinearizedCase
+from urdf_ident.faults.log_group import LogGroup
+from urdf_ident.faults.null_model import NullModel
+from urdf_ident.faults.score_test import least_chance
+from urdf_ident.faults.trials import Trials
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
@@ -235,6 +241,29 @@ def sound(first: int, arms: int) -> None:
     print(f"{sets} sound sets")
 
 
+def calibration(first: int, draws: int) -> None:
+    """Share of sets that the test of faults rejects before it asks what matters, drawn from null models of sound sets."""
+    chances = list[float]()
+    for seed in range(first, first + draws):
+        one, rng = published(seed) if seed % 2 else arm(seed), np.random.default_rng([23, seed])
+        logs = shaped(one, SHAPES[seed // 2 % len(SHAPES)], rng)
+        prepared = prepare_logs(logs, one.robot, one.drive, SIGNALS, force=True)
+        some = [(log.examined.segments, log.examined.cutoff) for log in prepared]
+        case = LogGroup(one.robot, some, one.drive.reduction).case()
+        if case is not None:
+            at = LinearizedCase.of(Trials(case))
+            null, tau = NullModel.of(at), np.array(case.samples.tau)
+            moving = null.weights.T > 0
+            tau[:, at.moving] = np.where(moving, null.drawn(rng).T / np.where(moving, null.weights.T, 1.0), tau[:, at.moving])
+            drawn = replace(at, case=replace(case, samples=replace(case.samples, tau=tau)))
+            chances.append(least_chance(drawn, NullModel.of(drawn), some))
+        if seed == first + draws - 1 or len(chances) % 20 == 0:
+            print(f"{len(chances)} sets drawn from null models; rejected, and expected:", flush=True)
+            for level in (0.003, 0.01, 0.05):
+                share, error = float(np.mean(np.array(chances) < level)), np.sqrt(level * (1 - level) / len(chances))
+                print(f"{100 * share:6.1f} %, {100 * level:g} ± {100 * error:.1f} %", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", type=int, default=200)
@@ -243,6 +272,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, nargs="*", help="these seeds alone")
     parser.add_argument("--clean", type=int, help="inspect sound logs of so many arms instead")
+    parser.add_argument("--null", type=int, help="draw so many sets from null models instead")
     parser.add_argument("--robots", nargs="*", default=[], help="URDF files to take instead of all simulated arms")
     parser.add_argument("--kinds", nargs="*", default=[], help="draw from these kinds of faults alone")
     parser.add_argument("--automatic", action="store_true", help="friction chosen by the data, instead of three laws")
@@ -254,6 +284,9 @@ def main() -> None:
     NAMES[:] = arguments.kinds or NAMES
     if arguments.clean:
         sound(arguments.first or 100, arguments.clean)
+        return
+    if arguments.null:
+        calibration(arguments.first, arguments.null)
         return
     rows = []
     for seed in arguments.seeds or range(arguments.first, arguments.first + arguments.faults):

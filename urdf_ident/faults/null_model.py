@@ -7,7 +7,7 @@ show: the variances of the kinds of random effects are those of the restricted l
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,7 +20,7 @@ from .evidence import TRUSTED
 from .friction import reversal_columns
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
-from .regression import RIDGE, Design, Equations
+from .regression import LEAST_RIDGE, Design, Equations
 
 #: Steps of the estimate of the variances; the last of them change the statistics by less than a per cent.
 _STEPS = 15
@@ -72,14 +72,17 @@ class NullModel:
         return np.ascontiguousarray(columns.transpose(1, 0, 2) * self.weights[:, :, None])
 
     @cached_property
-    def _solution(self) -> tuple[Equations, Array, Array, float]:
-        """The mixed model's equations (Henderson 1975), coefficients of shared and own columns, and the residual's variance."""
+    def _solution(self) -> tuple[Equations, Array, Array, float, Mapping[str, float]]:
+        """The mixed model's equations (Henderson 1975), coefficients of shared and own columns, and the variances.
+
+        Of the residual, and of each kind of random effects.
+        """
         total, m, rows = self.design.with_efforts(self.efforts.T[:, :, None]).total, self.design.shared, len(self.efforts)
         gram, moments, square = total[:, :-1, :-1], total[:, :-1, -1:], float(total[:, -1, -1].sum())
         free, kinds = float(np.count_nonzero(self.weights)), [kind for kind in np.unique(self.kind) if kind != _FIXED]
         variances, noise = dict.fromkeys(kinds, 1e-2), 1.0
         for _ in range(_STEPS if kinds else 1):
-            penalty = np.full(len(self.kind), RIDGE * len(self.design.order))
+            penalty = np.full(len(self.kind), LEAST_RIDGE * len(self.design.order))
             for kind in kinds:
                 penalty[self.kind == kind] = noise / variances[kind]
             equations = Equations.of(gram, m, np.ones(rows), penalty)
@@ -93,7 +96,7 @@ class NullModel:
             left = square - 2 * np.sum(x * moments) + np.sum(x * (gram @ x))
             numbers = m + own[:, :, 0].size - np.sum(np.diag(equations.shared) * equations.ridge) - np.sum(diagonal * penalty)
             noise = max(float(left) / max(free - float(numbers), 1.0), 1e-12)
-        return equations, theta, own, noise
+        return equations, theta, own, noise, variances
 
     @property
     def noise(self) -> float:
@@ -103,7 +106,7 @@ class NullModel:
     @cached_property
     def residual(self) -> Array:
         """What the model leaves of the efforts, shape (a, N)."""
-        _, theta, own, _ = self._solution
+        _, theta, own, *_ = self._solution
         return np.asarray(self.efforts - self._torques(theta, own)[:, :, 0])
 
     @cached_property
@@ -115,8 +118,23 @@ class NullModel:
 
     def friction(self, kinds: Collection[str]) -> Array:
         """Random effects of some kinds, shape (a, N)."""
-        _, theta, own, _ = self._solution
+        _, theta, own, *_ = self._solution
         return self._torques(0 * theta, own * np.isin(self.kind, list(kinds))[:, None])[:, :, 0]
+
+    def drawn(self, rng: np.random.Generator) -> Array:
+        """Draws efforts from the model, whose residual has the correlation of successive samples that it has here.
+
+        Returns:
+            Shape (a, N), whitened.
+        """
+        _, theta, own, noise, variances = self._solution
+        sizes = np.array([np.sqrt(variances.get(kind, 0.0)) for kind in self.kind])
+        random = np.where(sizes > 0, sizes * rng.standard_normal(own.shape[:2]), own[:, :, 0])
+        alike = np.sum(self.residual[:, 1:] * self.residual[:, :-1], axis=1) / np.sum(self.residual**2, axis=1)
+        left = np.sqrt(noise) * rng.standard_normal(self.efforts.shape)
+        for k in range(1, left.shape[1]):
+            left[:, k] = alike * left[:, k - 1] + np.sqrt(1 - alike**2) * left[:, k]
+        return np.asarray((self._torques(theta, random[:, :, None])[:, :, 0] + left) * (self.weights > 0))
 
     def beside(self, columns: Array) -> Array:
         """What the model does not explain of columns, shape (a, N, k): the inverse covariance, up to the noise, times them."""

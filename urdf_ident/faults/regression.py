@@ -17,7 +17,7 @@ import numpy as np
 from ..linalg import Array, BoolArray, IntArray, positive
 
 #: Ridge of a row's own columns and of the shared ones, relative to a column's mean and summed square.
-RIDGE, _RIDGE_OF_SHARED = 1e-7, 1e-9
+_RIDGE, LEAST_RIDGE = 1e-7, 1e-9
 #: Square of a shared column relative to the largest one, below which its coefficient is kept near zero.
 _UNSEEN = 1e-4
 
@@ -53,7 +53,7 @@ class Equations:
         along: Array = own @ gram[..., m:, :m]
         squares = np.asarray(np.einsum("i,...ikk->...k", weights, gram[..., :m, :m]))
         # the coefficient of a column that a fit does not observe stays near zero
-        ridge = np.asarray(_RIDGE_OF_SHARED * np.maximum(squares, positive(_UNSEEN * squares.max(initial=0.0))))
+        ridge = np.asarray(LEAST_RIDGE * np.maximum(squares, positive(_UNSEEN * squares.max(initial=0.0))))
         left = np.einsum("i,...ikl->...kl", weights, gram[..., :m, :m] - gram[..., :m, m:] @ along)
         return cls(own, along, np.asarray(np.linalg.inv(left + ridge[..., None] * np.eye(m))), ridge, weights)
 
@@ -202,7 +202,7 @@ def solved(gram: Array, counts: Array, shared: int, readings: Array, weights: Ar
         Coefficients in the residual, shape (F, n, p, H).
     """
     p = gram.shape[2] - readings.shape[1]
-    penalty = np.broadcast_to((RIDGE * counts)[:, None], (len(gram), p - shared))
+    penalty = np.broadcast_to((_RIDGE * counts)[:, None], (len(gram), p - shared))
     theta, own = Equations.of(gram[:, :, :p, :p], shared, weights, penalty).solve(gram[:, :, :p, p:] @ readings)
     shape = (*gram.shape[:2], *theta.shape[1:])
     return np.concatenate(

@@ -8,7 +8,7 @@ A family is significant if its probability by chance, times the number of all th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -157,13 +157,9 @@ def find_faults(at: LinearizedCase, null: NullModel, logs: Logs) -> list[Fault]:
     windows, found, rest = _windows(at), np.empty((len(at.samples), at.n, 0)), at.case
     for _ in range(_ROUNDS):
         before = Trials(rest).as_logged
-        scores = [item for family in lasting if (item := _lasting(at, null, family, windows[0])) is not None]
-        prior = _usual_scatter(scores)
         # what a delay or a filter leaves varies with the motion, as a change does; and what a change leaves is another
         some = [] if any(item.family.elsewhere or item.family.change for item in out) else temporary
-        scores += [_temporary(at, null, family, *windows) for family in some]
-        penalty = np.log((int(at.block.max()) + 1) * len(at.moving))
-        promising = sorted(_significant(scores, *prior, penalty), key=lambda entry: -entry[0])[:_CLOSE]
+        promising = _significant(at, null, lasting, some, windows, LEVEL)[:_CLOSE]
         tested = [_fault(at, null, item, t, chance, rank) for rank, chance, item, t in promising]
         tested = sorted((item for item in tested if item.material), key=lambda item: -item.rank)
         # a change has no held-out blocks like those in which it acts
@@ -215,22 +211,44 @@ def _usual_scatter(scores: Sequence[_Scores]) -> tuple[float, float]:
     return float(np.exp(np.mean(logs) + digamma(worth / 2) - np.log(worth / 2))), worth
 
 
+def least_chance(at: LinearizedCase, null: NullModel, logs: Logs) -> float:
+    """Probability by chance of the most significant score of all families, before it is asked whether that matters.
+
+    Args:
+        at, null, logs: As for :func:`find_faults`.
+    """
+    found = _significant(at, null, list(faults(at, logs)), list(changes(at)), _windows(at), np.inf)
+    return min((chance for _, chance, _, _ in found), default=1.0)
+
+
 def _significant(
-    scores: Sequence[_Scores], usual: float, worth: float, penalty: float
-) -> Iterator[tuple[float, float, _Scores, int]]:
-    """Scores beyond chance, with their rank and the probability of as large a one among all."""
+    at: LinearizedCase,
+    null: NullModel,
+    lasting: Sequence[FaultFamily],
+    temporary: Sequence[FaultFamily],
+    windows: tuple[IntArray, Sequence[When], Array],
+    level: float,
+) -> list[tuple[float, float, _Scores, int]]:
+    """Scores beyond chance, best first: their rank, the probability of as large a one among all, and which they are."""
     from scipy.special import fdtrc
 
+    scores = [item for family in lasting if (item := _lasting(at, null, family, windows[0])) is not None]
+    usual, worth = _usual_scatter(scores)
+    scores += [_temporary(at, null, family, *windows) for family in temporary]
+    penalty = np.log((int(at.block.max()) + 1) * len(at.moving))
     tests = {
         change: sum(2 * np.count_nonzero(item.numbers) for item in scores if bool(item.family.change) == change)
         for change in (True, False)
     }
+    found = []
     for item in scores:  # faults and changes, of which windows are many, have half of the level each
         numbers = np.maximum(item.numbers, 1)
         scatter = (worth * usual + item.free * item.scatter) / (worth + item.free)
         chance = tests[bool(item.family.change)] * fdtrc(numbers, worth + item.free, item.support / numbers / scatter)
-        for t in map(int, np.flatnonzero((chance < LEVEL) & (item.numbers > 0))):
-            yield float(item.support[t] / scatter[t] - penalty * numbers[t]), float(chance[t]), item, t
+        rank = item.support / scatter - penalty * numbers
+        some = np.flatnonzero((chance < level) & (item.numbers > 0))
+        found += [(float(rank[t]), float(chance[t]), item, int(t)) for t in some]
+    return sorted(found, key=lambda entry: -entry[0])
 
 
 def _lasting(at: LinearizedCase, null: NullModel, family: FaultFamily, epoch: IntArray) -> _Scores | None:
