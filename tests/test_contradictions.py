@@ -729,10 +729,10 @@ def test_a_clock_that_no_gravity_torque_shows_is_said(upright: bool) -> None:
 
 
 def test_a_push_that_the_fit_of_a_short_log_smears_over_all_is_contact() -> None:
-    recording = log_of(ARM, seconds=10.0, noise=0.05)
+    recording = log_of(ARM, seconds=13.0, noise=0.05)
     part = slice(40 * len(recording) // 100, 53 * len(recording) // 100)
     pushed = np.array(recording.effort)
-    pushed[part] += 0.7 * pushed.std(axis=0)
+    pushed[part] += 0.5 * pushed.std(axis=0)
     (found,) = doubts(replace(recording, effort=pushed))
     assert (found.id, found.severity) == ("contact", "warning")
     assert "from 40 to 53 %" in found.message

@@ -255,7 +255,7 @@ def calibration(first: int, draws: int) -> None:
             null, tau = NullModel.of(at), np.array(case.samples.tau)
             moving = null.weights.T > 0
             tau[:, at.moving] = np.where(moving, null.drawn(rng).T / np.where(moving, null.weights.T, 1.0), tau[:, at.moving])
-            drawn = replace(at, case=replace(case, samples=replace(case.samples, tau=tau)))
+            drawn = LinearizedCase.of(Trials(replace(case, samples=replace(case.samples, tau=tau))))
             chances.append(least_chance(drawn, NullModel.of(drawn), some))
         if seed == first + draws - 1 or len(chances) % 20 == 0:
             print(f"{len(chances)} sets drawn from null models; rejected, and expected:", flush=True)

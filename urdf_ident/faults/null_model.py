@@ -59,11 +59,9 @@ class NullModel:
         own = np.concatenate(list(random.values()), axis=2) * weights[:, :, None]
         own /= np.maximum(rms(own, 1), 1e-12)[:, None]
         fixed = at.friction[moving] * weights[:, :, None]
-        shared = (at.inertial if found is None else np.concatenate([at.inertial, found], axis=2))[:, moving] * weights.T[
-            :, :, None
-        ]
-        names = [[_FIXED] * fixed.shape[2], *([kind] * columns.shape[2] for kind, columns in random.items())]
+        shared = at.inertial if found is None else np.concatenate([at.inertial, found], axis=2)
         shared = shared[:, moving] * weights.T[:, :, None]
+        names = [[_FIXED] * fixed.shape[2], *([kind] * columns.shape[2] for kind, columns in random.items())]
         design = Design.of(shared, np.concatenate([fixed, own], axis=2), weights > 0, np.zeros_like(samples.block))
         return cls(weights, design, np.concatenate(names), samples.tau[:, moving].T * weights)
 
