@@ -651,7 +651,7 @@ def test_a_urdf_that_leaves_no_more_than_free_inertias_doubts_nothing(monkeypatc
     case = LogGroup(ARM, [(conditioned.segments, conditioned.cutoff)]).case()
     assert case is not None
     trials = Trials(case)
-    free = trials.score(logged).part
+    free = trials.score(logged).unexplained
     score = trials.score(logged)
     monkeypatch.setattr(trials, "score", lambda _: score)  # free inertias object to nothing
     for part, doubted in ((free + 0.05, True), (free, False)):

@@ -236,7 +236,7 @@ def test_friction_drives_a_joint_only_beyond_doubt(mean: float, errors: float, d
 
 def step_with(gain: float, drives_before: bool, id: str = "effort-sign", left: float = 0.5) -> Any:
     scores = ((drives_before, 1.0), (False, left))
-    before, after = (SimpleNamespace(impossible=np.array([one, False]), part=part) for one, part in scores)
+    before, after = (SimpleNamespace(impossible=np.array([one, False]), unexplained=left) for one, left in scores)
     return SimpleNamespace(gain=gain, before=before, after=after, found=SimpleNamespace(id=id), rivals=())
 
 

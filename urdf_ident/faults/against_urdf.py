@@ -60,7 +60,7 @@ def against_the_urdf(trials: Trials, interpretation: Interpretation, loaded: boo
         noise: White noise of the noisiest effort, over its standard deviation.
     """
     left = left_by_urdf_alone(trials, interpretation)
-    if left < _COMPUTED or left < min(_NO_FRICTION * trials.score(interpretation).part, _LEFT):
+    if left < _COMPUTED or left < min(_NO_FRICTION * trials.score(interpretation).unexplained, _LEFT):
         return [_computed(left, "without any friction")]
     if noise < EXACT and error_of_urdf(trials, interpretation) < _EXACT_BODIES:
         return [_computed(scaled_urdf(trials, interpretation)[1], "with friction and rotors, but without noise,")]
@@ -181,14 +181,14 @@ def doubts(trials: Trials, interpretation: Interpretation) -> list[Judgement]:
     """
     if trials.case.turns < TESTING_REVERSALS:  # with extrapolated parts, even a URDF wrong by a fifth would seem right
         return []
-    before, (size, part) = trials.score(interpretation), scaled_urdf(trials, interpretation)
-    if part**2 - before.part**2 < MATERIAL**2:  # the URDF already explains as much as free inertias
+    before, (size, logged) = trials.score(interpretation), scaled_urdf(trials, interpretation)
+    if logged**2 - before.unexplained**2 < MATERIAL**2:  # the URDF already explains as much as free inertias
         return []
     found = []
     for item in _interpretations(trials, interpretation):
         score, left = scaled_urdf(trials, item.interpretation)
         judged = trials.score(item.interpretation)
-        trusted = left < min(_NEARLY * judged.part, _LEFT) and part**2 - left**2 > MATERIAL**2
+        trusted = left < min(_NEARLY * judged.unexplained, _LEFT) and logged**2 - left**2 > MATERIAL**2
         agrees = before.score - judged.score >= 0
         if size - score > DECISIVE and agrees and trusted:
             found.append((size - score, item))
@@ -204,7 +204,7 @@ def doubts(trials: Trials, interpretation: Interpretation) -> list[Judgement]:
     # another mass or first moment of one body is more likely than a fault unless that explains clearly more
     if left > CLEAR * left_with_one_body_changed(trials, interpretation):
         return []
-    return [against(trials.robot, chosen, tuple(rivals.values()), part, left, best)]
+    return [against(trials.robot, chosen, tuple(rivals.values()), logged, left, best)]
 
 
 def _interpretations(trials: Trials, interpretation: Interpretation) -> Iterator[Hypothesis]:

@@ -163,7 +163,9 @@ def _of_steps(trials: Trials, interpretation: Interpretation, steps: Sequence[St
     A step with the signs of several joints, and not of all, is one finding for each.
     """
     robot, out = trials.robot, list[Judgement]()
-    sound = trials.score(interpretation if not steps or steps[-1].decided else steps[-1].found.interpretation).part < _SOUND
+    sound = (
+        trials.score(interpretation if not steps or steps[-1].decided else steps[-1].found.interpretation).unexplained < _SOUND
+    )
     for step in steps:
         joints, each = step.found.joints, step.found.id == Id.EFFORT_SIGN
         if not (step.decided and sound):

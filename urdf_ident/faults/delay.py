@@ -217,12 +217,12 @@ def find_delays(robot: Robot, logs: Logs, reduction: Array | None = None) -> tup
         seconds, half = _best_delay(problem, late)
     tau = late(np.array([0.0, seconds]))
     none, best = whole.held_out(tau)
-    gain, errors = gained(none, best)
+    gain, significant = gained(none, best)
     tried = whole.held_out(late(_GRID))
     flat = gained(max(tried, key=mean_error), best)[1] < SIGNIFICANT
     turning = reversals(motion.v) >= TESTING_REVERSALS
     enough = 2 * np.sum(turning & moves) > np.sum(moves)
-    decided = enough and abs(seconds) > half and gain > _PRACTICAL and errors > SIGNIFICANT
+    decided = enough and abs(seconds) > half and gain > _PRACTICAL and significant > SIGNIFICANT
     lag = band = smoothed = None
     if enough:
         growth = cache(lambda: jerks(some, _SAMPLES, SCORE_BAND))
@@ -277,9 +277,9 @@ class DelayProblem:
         friction = friction / np.maximum(rms(friction, 1), 1e-12)[:, None]
         variance, rows = np.maximum(motion.tau.var(axis=0), 1e-24), np.ones_like(motion.glides)
         first = cls(robot, motion, columns[:, :, active] / scale[active], friction, moves, 1 / variance, rows)
-        left = np.full(robot.n, np.inf)
-        left[moves] = np.maximum(first.in_sample(motion.tau[:, :, None])[0, :, 0], 1e-6) * variance[moves]
-        return replace(first, weights=1 / left)
+        residual = np.full(robot.n, np.inf)
+        residual[moves] = np.maximum(first.in_sample(motion.tau[:, :, None])[0, :, 0], 1e-6) * variance[moves]
+        return replace(first, weights=1 / residual)
 
     def gliding(self) -> DelayProblem:
         """Returns the problem without the equations of joints that rest or reverse, whose friction is any up to break-away."""
@@ -411,8 +411,8 @@ def _lag(problem: DelayProblem, growth: Growth, tau: Array, seconds: float) -> f
             other = problem.before_low_pass(-constant, 0.0, growth)
         if other is not None:
             found.append((*gained(held, other.held_out(problem.motion.tau[:, :, None])[0]), constant))
-    gain, errors, best = max(found, default=(0.0, 0.0, 0.0))
-    return best if gain > _PRACTICAL and errors > SIGNIFICANT else None
+    gain, significant, best = max(found, default=(0.0, 0.0, 0.0))
+    return best if gain > _PRACTICAL and significant > SIGNIFICANT else None
 
 
 def _bandwidth(problem: DelayProblem, tau: Array, cutoff: float) -> float | None:
@@ -437,8 +437,8 @@ def _bandwidth(problem: DelayProblem, tau: Array, cutoff: float) -> float | None
     best = try_bands(_BANDS)
     if best is not None and mean_error(held[best]) < mean_error(before):  # far below the motion's it shows at its own frequency
         best = try_bands((best / np.sqrt(2), best * np.sqrt(2)))
-    gain, errors = (0.0, 0.0) if best is None else gained(before, held[best])
-    return best if gain > DECISIVE and errors > SIGNIFICANT else None
+    gain, significant = (0.0, 0.0) if best is None else gained(before, held[best])
+    return best if gain > DECISIVE and significant > SIGNIFICANT else None
 
 
 def _smoothing(problem: DelayProblem, growth: Growth, tau: Array) -> float | None:
@@ -496,7 +496,7 @@ def _relative_delays(
         held, every = gliding.held_out(tau), problem.held_out(tau)
         k = best(held)
         inside = coarse not in (0, len(_GRID) - 1) or k not in (0, len(fine) - 1)
-        gain, errors = np.min([gained(some[-1], some[k], rows) for some in (held, every)], axis=0)
-        if inside and gain > least and errors > SIGNIFICANT:
+        gain, significant = np.min([gained(some[-1], some[k], rows) for some in (held, every)], axis=0)
+        if inside and gain > least and significant > SIGNIFICANT:
             found[name] = float(fine[k])
     return found

@@ -41,7 +41,7 @@ _FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Errors:
+class Residuals:
     """Residuals of interpretations of the efforts.
 
     Attributes:
@@ -120,7 +120,7 @@ class Evidence:
         """
         return np.asarray(EXACT * np.einsum("ieh,e->ih", np.abs(efforts), self.size))
 
-    def errors(self, efforts: Array, *, held_out: bool = True, weights: Array | None = None) -> Errors:
+    def residuals(self, efforts: Array, *, held_out: bool = True, weights: Array | None = None) -> Residuals:
         """Fits interpretations of the efforts whose rows have the same sizes.
 
         Args:
@@ -139,13 +139,13 @@ class Evidence:
             power -= np.sum(x[:, :, own] * total[:, m + k + VISCOUS, own][None, :, :, None], axis=2)
             rotor -= x[:, :, m + k] * total[:, m + k, m + k][None, :, None]
         left = np.maximum(np.sqrt(np.average(fits.squares, 0, count)), self.exact_of(efforts)) / size
-        return Errors(fits.squares, left, power / size, rotor / size, -x[:, 0, :m])
+        return Residuals(fits.squares, left, power / size, rotor / size, -x[:, 0, :m])
 
     @cached_property
     def _usual(self) -> Array:
         """Relative residuals of the rows with the efforts as logged, for weights, shape (n,)."""
         as_logged = np.eye(len(self.sizes))[:, :, None]
-        return np.asarray(np.clip(self.errors(as_logged, weights=1 / self.size**2).left[:, 0], *TRUSTED))
+        return np.asarray(np.clip(self.residuals(as_logged, weights=1 / self.size**2).left[:, 0], *TRUSTED))
 
 
 def material(before: Array, after: Array) -> bool:

@@ -114,16 +114,16 @@ def _is_friction(trials: Trials, at: LinearizedCase, null: NullModel, first: Ste
 def _outlying(at: LinearizedCase) -> dict[int, tuple[int, float]]:
     """Logs in which a joint's residual is far larger than in any other, in relative and absolute terms."""
     samples, moves = at.samples, at.case.moves
-    left = (samples.tau - at.fitted) * samples.glides
+    residual = (samples.tau - at.fitted) * samples.glides
     logs, out = np.unique(samples.log), dict[int, tuple[int, float]]()
     turning = np.array([reversals(samples.v[samples.log == log]) for log in logs]) >= FEWEST_REVERSALS
-    errors = np.array([np.sqrt(np.mean(left[samples.log == log] ** 2, axis=0)) for log in logs])
+    rest = np.array([np.sqrt(np.mean(residual[samples.log == log] ** 2, axis=0)) for log in logs])
     sizes = np.array([samples.tau[samples.log == log].std(axis=0) for log in logs])
-    parts = np.maximum(errors / np.maximum(sizes, 1e-12), EXACT)
+    left = np.maximum(rest / np.maximum(sizes, 1e-12), EXACT)
     for k, log in enumerate(logs) if len(logs) > 1 else ():
         others = np.arange(len(logs)) != k
-        both = np.minimum(parts[k] / parts[others].max(axis=0), errors[k] / np.maximum(errors[others].max(axis=0), 1e-12))
-        both = np.where(moves & (parts[k] > _LEAST) & turning[k] & turning[others].any(axis=0), both, 0.0)
+        both = np.minimum(left[k] / left[others].max(axis=0), rest[k] / np.maximum(rest[others].max(axis=0), 1e-12))
+        both = np.where(moves & (left[k] > _LEAST) & turning[k] & turning[others].any(axis=0), both, 0.0)
         if both.max() > _TIMES:
             out[int(log)] = int(np.argmax(both)), float(both.max())
     return out

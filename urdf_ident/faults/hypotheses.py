@@ -57,7 +57,6 @@ class Step:
     Attributes:
         found: The hypothesis that explains the log best.
         gain: Its gain over the previous interpretation.
-        errors: The gain over its standard error between blocks.
         rivals: Other causes that explain about as much, best first.
         before, after: Scores of the previous and the new interpretation.
         decided: Whether the cause is determined; otherwise it and its rivals are a doubt.
@@ -65,7 +64,6 @@ class Step:
 
     found: Hypothesis
     gain: float
-    errors: float
     rivals: tuple[Hypothesis, ...]
     before: Score
     after: Score
@@ -99,7 +97,7 @@ def search(trials: Trials) -> tuple[Interpretation, list[Step]]:
             before, after = steps[0].before, trials.score(together.interpretation)
             gain = before.score - after.score
             if after.score < trials.score(interpretation).score - (DOUBTFUL if only else DECISIVE):
-                return together.interpretation, [Step(together, gain, _errors(before, after), (), before, after, decided=True)]
+                return together.interpretation, [Step(together, gain, (), before, after, decided=True)]
     return interpretation, steps
 
 
@@ -136,7 +134,7 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
     if chosen is None:
         return None
     winner, after = chosen
-    gain, errors = before.score - after.score, _errors(before, after)
+    gain = before.score - after.score
     rivals = tuple(
         item
         for item, score in best[best.index(chosen) + 1 :]
@@ -150,7 +148,7 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
         if priors[first] < priors[second] - DOUBTFUL and group[first].id != Id.SPRING:  # more parameters always explain more
             winner, rivals = group[first], ()
             after = trials.score(winner.interpretation)
-    return Step(winner, gain, errors, rivals, before, after, gain > DECISIVE and not rivals)
+    return Step(winner, gain, rivals, before, after, gain > DECISIVE and not rivals)
 
 
 def _explains_its_row(found: Hypothesis, after: Score, before: Score) -> bool:
@@ -169,7 +167,7 @@ def _significant(trials: Trials, found: Hypothesis, after: Score, before: Score)
     """Whether the gain of a hypothesis is significant, and, if it is a delay, large."""
     enough = SIGNIFICANT if material(before.left, after.left) or found.id.entry.of_all else SURE
     late = found.id == Id.EFFORT_DELAY and before.score - after.score < DECISIVE
-    return _errors(before, after) >= enough * (trials.case.scarcity if found.id.entry.with_pose else 1.0) and not late
+    return _significance(before, after) >= enough * (trials.case.scarcity if found.id.entry.with_pose else 1.0) and not late
 
 
 def _elsewhere(trials: Trials, interpretation: Interpretation, found: Hypothesis) -> bool:
@@ -177,7 +175,7 @@ def _elsewhere(trials: Trials, interpretation: Interpretation, found: Hypothesis
     if not found.id.entry.with_pose or trials.by_motion is trials:
         return True
     before, after = (trials.by_motion.score(item) for item in (interpretation, found.interpretation))
-    return before.score - after.score > DOUBTFUL and _errors(before, after) >= ELSEWHERE
+    return before.score - after.score > DOUBTFUL and _significance(before, after) >= ELSEWHERE
 
 
 def _fits(trials: Trials, interpretation: Interpretation, before: Score, found: Hypothesis, after: Score) -> bool:
@@ -268,7 +266,7 @@ def _different(tried: list[tuple[Hypothesis, Score]], before: float) -> list[tup
     return kept
 
 
-def _errors(before: Score, after: Score) -> float:
+def _significance(before: Score, after: Score) -> float:
     """Gain over its standard error between blocks; infinite if fewer rows contradict physics."""
     if before.impossible.sum() > after.impossible.sum():
         return np.inf
@@ -324,7 +322,7 @@ def _refined_gravity(trials: Trials, found: Hypothesis, judged: Score) -> tuple[
         k = int(np.argmin([item.score for item in results]))
         if results[k].score < judged.score:
             found, judged = tries[k], results[k]
-    earned = start[1].score - judged.score > DOUBTFUL and _errors(start[1], judged) > SIGNIFICANT
+    earned = start[1].score - judged.score > DOUBTFUL and _significance(start[1], judged) > SIGNIFICANT
     return (found, judged) if earned or found.size else start
 
 

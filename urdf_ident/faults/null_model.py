@@ -91,9 +91,9 @@ class NullModel:
                 spread = np.sum(own[:, which] ** 2) + noise * np.sum(diagonal[:, which])
                 variances[kind] = max(float(spread) / (rows * which.sum()), 1e-10)
             x = np.concatenate([np.broadcast_to(theta, (rows, m, 1)), own], axis=1)
-            left = square - 2 * np.sum(x * moments) + np.sum(x * (gram @ x))
+            rest = square - 2 * np.sum(x * moments) + np.sum(x * (gram @ x))
             numbers = m + own[:, :, 0].size - np.sum(np.diag(equations.shared) * equations.ridge) - np.sum(diagonal * penalty)
-            noise = max(float(left) / max(free - float(numbers), 1.0), 1e-12)
+            noise = max(float(rest) / max(free - float(numbers), 1.0), 1e-12)
         return equations, theta, own, noise, variances
 
     @property
@@ -129,10 +129,10 @@ class NullModel:
         sizes = np.array([np.sqrt(variances.get(kind, 0.0)) for kind in self.kind])
         random = np.where(sizes > 0, sizes * rng.standard_normal(own.shape[:2]), own[:, :, 0])
         alike = np.sum(self.residual[:, 1:] * self.residual[:, :-1], axis=1) / np.sum(self.residual**2, axis=1)
-        left = np.sqrt(noise) * rng.standard_normal(self.efforts.shape)
-        for k in range(1, left.shape[1]):
-            left[:, k] = alike * left[:, k - 1] + np.sqrt(1 - alike**2) * left[:, k]
-        return np.asarray((self._torques(theta, random[:, :, None])[:, :, 0] + left) * (self.weights > 0))
+        residual = np.sqrt(noise) * rng.standard_normal(self.efforts.shape)
+        for k in range(1, residual.shape[1]):
+            residual[:, k] = alike * residual[:, k - 1] + np.sqrt(1 - alike**2) * residual[:, k]
+        return np.asarray((self._torques(theta, random[:, :, None])[:, :, 0] + residual) * (self.weights > 0))
 
     def beside(self, columns: Array) -> Array:
         """What the model does not explain of columns, shape (a, N, k): the inverse covariance, up to the noise, times them."""

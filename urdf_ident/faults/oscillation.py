@@ -130,7 +130,7 @@ def _of_joint(at: LinearizedCase, null: NullModel, row: int, logs: int) -> Oscil
     waves[row] = np.hstack([np.sin(angle) * in_log, np.cos(angle) * in_log])
     beside = null.beside(waves)
     sizes = lstsq(np.tensordot(waves, beside, axes=([0, 1], [0, 1])), beside[row].T @ residual, _APART)[0]
-    left = residual - beside[row] @ sizes
+    rest = residual - beside[row] @ sizes
     chance = min(_STEPS / len(frequencies), 1.0)
-    share = (1 - float(left @ left) / float(residual @ residual) - chance) / positive(1 - chance)
+    share = (1 - float(rest @ rest) / float(residual @ residual) - chance) / positive(1 - chance)
     return Oscillation(at.moving[row], best, rate, share, (sizes * deviation).reshape(2, logs), np.sqrt(2 * _SHARE) * least)

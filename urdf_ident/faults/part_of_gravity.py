@@ -64,17 +64,17 @@ def estimated(at: LinearizedCase) -> GravityPart | None:
     if torques is None or len(torques) <= torques.shape[1]:
         return None
     factor = np.asarray(np.linalg.qr(torques, mode="r"))
-    size = max(abs(float(factor[-1, -1])) / np.sqrt(len(torques)), EXACT / TRUSTED[0])  # what nothing explains
-    factor, torques = factor[:-1] / size, torques / size
+    usual = max(abs(float(factor[-1, -1])) / np.sqrt(len(torques)), EXACT / TRUSTED[0])  # what nothing explains
+    factor, torques = factor[:-1] / usual, torques / usual
     block = np.concatenate([samples.block[samples.glides[:, i]] for i in np.flatnonzero(case.moves)])
     found = scaled_bodies(factor[:, :2], factor[:, 2:-1], factor[:, -1], _noise(torques, block))
     # a part of gravity that leaves larger errors is something else, as friction along the travel of joints moved one by one
     if found.spread > USUAL_ERROR:
         return None
-    part, error = float(found.sizes[1]), float(found.errors[1])
-    beyond = max(abs(part) - CALIBRATED, 0.0) / error
+    size, error = float(found.sizes[1]), float(found.errors[1])
+    beyond = max(abs(size) - CALIBRATED, 0.0) / error
     free = np.clip(case.turns, 1, len(np.unique(block)) - 1)  # blocks within one leg of the motion are not independent
-    return GravityPart(part, error, 2 * float(stdtr(free, -beyond)))
+    return GravityPart(size, error, 2 * float(stdtr(free, -beyond)))
 
 
 def _besides_friction(at: LinearizedCase, prior: Prior) -> Array | None:
@@ -114,8 +114,8 @@ def _noise(torques: Array, block: IntArray) -> float:
     columns, seen = torques[:, :-1], torques[:, -1]
     prior = np.eye(columns.shape[1])[2:] * np.sqrt(USUAL_WEIGHT)
     x = lstsq(np.vstack([columns, prior]), np.append(seen, np.zeros(len(prior))))[0]
-    left = (seen - columns @ x)[:, None] * columns
-    scores = np.stack([left[block == b].sum(axis=0) for b in np.unique(block)])
+    moments = (seen - columns @ x)[:, None] * columns
+    scores = np.stack([moments[block == b].sum(axis=0) for b in np.unique(block)])
     data = triangle(columns)
     root = triangle(data, prior)
     between, within = (np.sum(solve_triangular(root, rows.T, transposed=True) ** 2) for rows in (scores, data))

@@ -54,8 +54,8 @@ class Equations:
         squares = np.asarray(np.einsum("i,...ikk->...k", weights, gram[..., :m, :m]))
         # the coefficient of a column that a fit does not observe stays near zero
         ridge = np.asarray(LEAST_RIDGE * np.maximum(squares, positive(_UNSEEN * squares.max(initial=0.0))))
-        left = np.einsum("i,...ikl->...kl", weights, gram[..., :m, :m] - gram[..., :m, m:] @ along)
-        return cls(own, along, np.asarray(np.linalg.inv(left + ridge[..., None] * np.eye(m))), ridge, weights)
+        rest = np.einsum("i,...ikl->...kl", weights, gram[..., :m, :m] - gram[..., :m, m:] @ along)
+        return cls(own, along, np.asarray(np.linalg.inv(rest + ridge[..., None] * np.eye(m))), ridge, weights)
 
     @property
     def own_diagonal(self) -> Array:
@@ -73,8 +73,8 @@ class Equations:
             Coefficients of the shared columns, shape (..., m, H), and of each row's own, shape (..., n, k, H).
         """
         m = self.along.shape[-1]
-        left = moments[..., :m, :] - self.along.swapaxes(-1, -2) @ moments[..., m:, :]
-        theta = self.shared @ np.einsum("i,...ikh->...kh", self.weights, left)
+        rest = moments[..., :m, :] - self.along.swapaxes(-1, -2) @ moments[..., m:, :]
+        theta = self.shared @ np.einsum("i,...ikh->...kh", self.weights, rest)
         return theta, self.own @ moments[..., m:, :] - self.along @ theta[..., None, :, :]
 
 

@@ -39,8 +39,8 @@ def first_shown(q: Array, v: Array) -> IntArray:
     shown = new.copy()
     for k, state in enumerate(states):
         away = np.abs(path[: _BETWEEN * k] - state).max(axis=1, initial=0.0)
-        left = np.flatnonzero(away > 1.0)
-        earlier = away[: left[-1]] if len(left) else away[:0]  # before the motion that leads to this sample
+        apart = np.flatnonzero(away > 1.0)
+        earlier = away[: apart[-1]] if len(apart) else away[:0]  # before the motion that leads to this sample
         if len(earlier) and earlier.min() < 1.0:
             shown[k] = round(at[np.argmin(earlier)])
     step = np.diff(shown)

@@ -41,11 +41,11 @@ def tip_force(at: LinearizedCase) -> Judgement | None:
     """
     case = at.case
     samples, moves = case.samples, np.flatnonzero(case.moves)
-    left = _slow((samples.tau - at.fitted) * samples.glides, samples)
-    size = rms(left, axis=0)[moves]
+    residual = _slow((samples.tau - at.fitted) * samples.glides, samples)
+    size = rms(residual, axis=0)[moves]
     if len(moves) < _FEWEST or (size / samples.sizes.diagonal()[moves]).max() < WORTH or not size.all():
         return None
-    residuals = left[:, moves] / size
+    residuals = residual[:, moves] / size
     # torques of unit forces and moments on the last body, along and about the axes of its joint
     rows = tip_jacobians(case.robot, samples.q, pin.LOCAL)[0].swapaxes(1, 2)[:, moves] / size[:, None]
     share = _share_at_best_point(residuals, rows)
@@ -65,15 +65,15 @@ def tip_force(at: LinearizedCase) -> Judgement | None:
     )
 
 
-def _slow(left: Array, samples: MotionSamples) -> Array:
+def _slow(residual: Array, samples: MotionSamples) -> Array:
     """Moving means of residuals within each log, shape (N, n)."""
     from scipy.ndimage import uniform_filter1d
 
-    out = np.empty_like(left)
+    out = np.empty_like(residual)
     for log in np.unique(samples.log):
         own = samples.log == log
         step = float(np.median(np.abs(np.diff(samples.time[own])), axis=0)) if own.sum() > 1 else _SECONDS
-        out[own] = uniform_filter1d(left[own], max(_SAMPLES, round(_SECONDS / max(step, 1e-9))), axis=0, mode="nearest")
+        out[own] = uniform_filter1d(residual[own], max(_SAMPLES, round(_SECONDS / max(step, 1e-9))), axis=0, mode="nearest")
     return out
 
 

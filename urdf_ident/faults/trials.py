@@ -68,7 +68,7 @@ class Score:
     moves: BoolArray
 
     @property
-    def part(self) -> float:
+    def unexplained(self) -> float:
         """RMS relative residual of the joints that move."""
         return rms(self.left[self.moves])
 
@@ -138,22 +138,22 @@ class Trials:
     def _score_alike(self, found: Evidence, items: list[Interpretation]) -> None:
         moves, samples = self.case.moves, self.case.samples
         efforts = np.stack([item.effort_map() for item in items], axis=2)
-        size, errors = found.size_of(efforts), found.errors(efforts)
+        size, residuals = found.size_of(efforts), found.residuals(efforts)
         # on a slide that moves one way, friction and weight are not separable
         signed = moves & ~(self.robot.prismatic & [one_way(speed) for speed in samples.v.T])
-        driven = clearly_negative(errors.power) & signed[:, None]
-        bodies = np.tensordot(errors.theta, self._inertia(items[0], found), axes=(1, 1)).swapaxes(1, 2) / size
-        inertia = bodies + errors.rotor
+        driven = clearly_negative(residuals.power) & signed[:, None]
+        bodies = np.tensordot(residuals.theta, self._inertia(items[0], found), axes=(1, 1)).swapaxes(1, 2) / size
+        inertia = bodies + residuals.rotor
         # smaller than what is unexplained, it may be friction that the laws do not describe
-        negative = clearly_negative(inertia) & (inertia.mean(axis=0) < -errors.left) & moves[:, None]
+        negative = clearly_negative(inertia) & (inertia.mean(axis=0) < -residuals.left) & moves[:, None]
         for k, item in enumerate(items):
-            left, squares = np.where(moves, errors.left[:, k], 1.0), errors.squares[:, :, k] / size[:, k] ** 2
-            self._scores[item] = Score(left, squares, size[:, k], driven[:, k], negative[:, k], errors.theta[:, :, k], moves)
+            left, squares = np.where(moves, residuals.left[:, k], 1.0), residuals.squares[:, :, k] / size[:, k] ** 2
+            self._scores[item] = Score(left, squares, size[:, k], driven[:, k], negative[:, k], residuals.theta[:, :, k], moves)
 
     def in_sample(self, interpretation: Interpretation) -> Array:
         """Relative residuals of the moving rows by a fit to all samples, shape (moving joints,)."""
-        errors = self.evidence(interpretation).errors(interpretation.effort_map()[:, :, None], held_out=False)
-        return np.asarray(errors.left[self.case.moves, 0])
+        residuals = self.evidence(interpretation).residuals(interpretation.effort_map()[:, :, None], held_out=False)
+        return np.asarray(residuals.left[self.case.moves, 0])
 
     def fitted(self, interpretation: Interpretation) -> float:
         """Sum of the log relative residuals of the moving rows in the fit to all samples; lower is better."""

@@ -423,7 +423,7 @@ def refuses(step: Step, sound: bool) -> bool:
     """
     impossible = bool(step.before.impossible.sum() > step.after.impossible.sum())
     harmless = step.found.id == Id.EFFORT_DELAY or Id.SPRING in {item.id for item in (step.found, *step.rivals)}
-    clear = step.after.part < CLEAR * step.before.part
+    clear = step.after.unexplained < CLEAR * step.before.unexplained
     return step.gain > SEVERE and not harmless and ((sound and clear) or impossible)
 
 
@@ -432,7 +432,7 @@ def _severity(step: Step, sound: bool) -> Severity:
 
 
 def _evidence(robot: Robot, step: Step) -> str:
-    before, after = (100 * item.part for item in (step.before, step.after))
+    before, after = (100 * item.unexplained for item in (step.before, step.after))
     if step.before.impossible.any() and not step.after.impossible.any() and after > CLEAR * before:
         facts = {"inertias would be negative": step.before.reversed, "friction would have to accelerate": step.before.driven}
         shown = (f"{words} ({_joints(robot, np.flatnonzero(rows).tolist())})" for words, rows in facts.items() if rows.any())
