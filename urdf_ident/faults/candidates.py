@@ -120,7 +120,7 @@ def position_units(robot: Robot, reached: Array, interpretation: Interpretation)
     """Yields interpretations whose revolute, or prismatic, positions all have another unit than described.
 
     Args:
-        reached: Lowest and highest position of each joint in the log, shape (2, n) [rad or m].
+        reached: Lowest and highest position of each joint, shape (2, n) [rad or m].
     """
     lower, upper = _widened_limits(robot)
     lower, upper = np.where(np.isfinite(lower), lower, -_FARTHEST), np.where(np.isfinite(upper), upper, _FARTHEST)
@@ -207,13 +207,10 @@ def _of_several(robot: Robot, joints: list[int], interpretation: Interpretation,
 
 
 def with_springs(moves: BoolArray, interpretation: Interpretation) -> list[Hypothesis]:
-    """Returns the interpretation with one more spring or balancer, which may resemble a gravity, zero or scale fault.
+    """Returns the interpretation with a spring or balancer on one more joint, which may resemble gravity, a zero or a scale.
 
     Args:
         moves: Joints that move, shape (n,).
-
-    Returns:
-        One hypothesis per joint.
     """
     joints = [int(j) for j in np.flatnonzero(moves) if j not in interpretation.springs]
     return [Hypothesis(Id.SPRING, (j,), 0.0, replace(interpretation, springs=(*interpretation.springs, j))) for j in joints]
@@ -250,10 +247,10 @@ def zero_matters(robot: Robot, j: int) -> bool:
 
 
 def within_limits(robot: Robot, reached: Array, j: int, zero: float) -> bool:
-    """Whether positions of a joint are within the URDF's limits, or a little beyond, with a zero added; true without limits.
+    """Whether positions of a joint, with a zero added, are within the URDF's limits or a little beyond; true without limits.
 
     Args:
-        reached: Lowest and highest position of each joint in the log, shape (2, n) [rad or m].
+        reached: Lowest and highest position of each joint, shape (2, n) [rad or m].
         zero: [rad or m].
     """
     lower, upper = _widened_limits(robot)
@@ -274,22 +271,16 @@ def tilted_gravity(gravity: Array, tilt: Array) -> tuple[float, float, float]:
     Args:
         gravity: Shape (3,) [m/s²].
         tilt: The direction times the angle, shape (3,) [rad].
-
-    Returns:
-        The rotated vector.
     """
     angle = float(np.linalg.norm(tilt))
     return triple(np.cos(angle) * gravity + float(np.linalg.norm(gravity)) * np.sinc(angle / np.pi) * tilt)
 
 
 def triple(vector: Array) -> tuple[float, float, float]:
-    """Converts an array to three numbers.
+    """Converts an array to three numbers, without negative zeros.
 
     Args:
         vector: Shape (3,), in any unit.
-
-    Returns:
-        The numbers, without negative zeros.
     """
     x, y, z = (float(value) for value in vector + 0.0)
     return x, y, z

@@ -31,7 +31,11 @@ class Case:
     moves: BoolArray
 
     def without_delay(self, delay: float) -> MotionSamples:
-        """Returns the samples with a delay of the efforts [s] removed."""
+        """Returns the samples with a delay of the efforts removed.
+
+        Args:
+            delay: [s].
+        """
         return replace(self.samples, tau=self.late(delay)) if delay else self.samples
 
     def by_motion(self) -> Case:

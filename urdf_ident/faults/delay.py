@@ -29,7 +29,7 @@ from ..signals.filters import HIGHEST, SCORE_BAND, lowpass
 from .evidence import DECISIVE, DOUBTFUL, SIGNIFICANT, gains, significance
 from .friction import friction_columns, reversal_columns
 from .motion_samples import MotionSamples, jerks, sampler
-from .regression import Design
+from .regression import JointColumns
 from .thinned_logs import Logs
 
 #: Returns jerk and its derivative at the samples, shape (N, n) each [rad/s³ and rad/s⁴, or m].
@@ -87,7 +87,11 @@ class Delay:
         return bool(_GRID[0] < self.low and self.high < _GRID[-1])
 
     def excludes(self, seconds: float) -> bool:
-        """Whether the logs rule out a delay [s], or none would lower the held-out error by a practical part."""
+        """Whether the logs rule out a delay, or none would lower the held-out error by a practical part.
+
+        Args:
+            seconds: The delay [s].
+        """
         apart = not self.flat and not self.low <= seconds <= self.high
         return bool(self.inside and (apart or self.gain < _PRACTICAL))
 
@@ -286,8 +290,8 @@ class DelayProblem:
         return replace(self, rows=self.motion.glides)
 
     @cached_property
-    def _design(self) -> Design:
-        return Design.of(self.inertial, self.friction, self.rows.T, self.motion.block)
+    def _design(self) -> JointColumns:
+        return JointColumns.of(self.inertial, self.friction, self.rows.T, self.motion.block)
 
     @cached_property
     def _variance(self) -> Array:
@@ -326,7 +330,12 @@ class DelayProblem:
         return list(self._fit(tau, self._folds)[1].transpose(2, 0, 1))
 
     def filtered(self, filter: Callable[[Array, float], Array], least: float) -> DelayProblem | None:
-        """Returns the problem with filtered columns; None if the samples are sparser than ``least`` [Hz]."""
+        """Returns the problem with filtered columns; None if the samples are too sparse.
+
+        Args:
+            filter: Returns columns, shape (N, ...), filtered, given their rate [Hz].
+            least: Lowest rate of samples [Hz].
+        """
         motion, columns = self.motion, np.concatenate([self.inertial, self.friction.transpose(1, 0, 2)], axis=2)
         out, steps = np.empty_like(columns), np.diff(motion.time)
         starts = np.flatnonzero((np.diff(motion.log) != 0) | (steps > 1.5 * np.median(steps))) + 1
@@ -358,6 +367,7 @@ def gained(before: Array, after: Array, joints: BoolArray | slice = slice(None))
 
     Args:
         before, after: Squared errors of each block, shape (B, joints).
+        joints: Mask of those whose mean is taken, shape (joints,); all by default.
     """
     less = 0.5 * (mean_error(before[:, joints]) - mean_error(after[:, joints]))
     return less, significance(gains(before, after))

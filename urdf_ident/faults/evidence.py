@@ -15,7 +15,7 @@ from ..linalg import Array, BoolArray, IntArray, positive, rms
 from ..samples import TESTING_REVERSALS
 from .friction import DISSIPATES, VISCOUS, column_starts, friction_columns
 from .motion_samples import MotionSamples
-from .regression import Design, Regression
+from .regression import JointColumns, Regression
 
 #: Gain in the sum of the rows' log relative residuals above which an explanation replaces another, above which it is reported,
 #: above which something is wrong whatever the cause, and the fraction of it within which another cause is a rival.
@@ -62,7 +62,7 @@ class Residuals:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class RigidEvidence:
     """The regression of all efforts on one interpretation of the motion.
 
     Attributes:
@@ -80,7 +80,7 @@ class Evidence:
     @classmethod
     def of(
         cls, motion: MotionSamples, inertial: Array, kept: IntArray, parameters: int, springs: Sequence[int] = ()
-    ) -> Evidence:
+    ) -> RigidEvidence:
         """Computes the regression of a motion.
 
         Args:
@@ -94,7 +94,7 @@ class Evidence:
         active[kept[seen]] = True
         friction = np.stack([friction_columns(motion, i, springs) for i in range(motion.q.shape[1])])
         friction = friction / np.maximum(rms(friction, 1), 1e-12)[:, None]
-        design = Design.of(inertial[:, :, seen] / scale[seen], friction, motion.glides.T, motion.block)
+        design = JointColumns.of(inertial[:, :, seen] / scale[seen], friction, motion.glides.T, motion.block)
         return cls(design.with_efforts(motion.tau[:, None, :]), active, scale[seen], motion.sizes)
 
     @property
@@ -149,13 +149,10 @@ class Evidence:
 
 
 def material(before: Array, after: Array) -> bool:
-    """Whether a row's residual is reduced by more than the effect of unmodelled friction and imperfect filters.
+    """Whether a row's residual falls by more than unmodelled friction and imperfect filters explain (:data:`MATERIAL`).
 
     Args:
         before, after: Relative residuals of the rows, shape (n,).
-
-    Returns:
-        True if some row is reduced by more than :data:`MATERIAL`.
     """
     return bool((before**2 - after**2).max() > MATERIAL**2)
 
@@ -165,15 +162,16 @@ def gains(before: Array, after: Array) -> Array:
 
     Args:
         before, after: Mean squared errors over the squares of the efforts, shape (B, n).
-
-    Returns:
-        Shape (B,).
     """
     return np.asarray(0.5 * np.log((before + EXACT**2) / (after + EXACT**2)).sum(axis=1))
 
 
 def significance(gained: Array) -> float:
-    """Mean gain of the blocks, shape (B,), over the standard error of that mean."""
+    """Mean gain of blocks of time over the standard error of that mean.
+
+    Args:
+        gained: Gain of each block, shape (B,).
+    """
     return float(gained.mean() / positive(gained.std(ddof=1) / np.sqrt(len(gained))))
 
 

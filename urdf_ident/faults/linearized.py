@@ -17,7 +17,7 @@ from .case import Case
 from .evidence import TRUSTED
 from .friction import OF_ONE, VISCOUS, friction_columns
 from .motion_samples import MotionSamples
-from .regression import Design
+from .regression import JointColumns
 from .trials import Trials
 
 #: Step of the numerical derivatives with respect to positions, velocities and accelerations [rad or m, and per s, s²].
@@ -213,7 +213,7 @@ def _with_load(samples: MotionSamples, inertial: Array, friction: Array, weights
     def fit(load: Array, c: Array, own: Array) -> Array:
         """Coefficients of bodies and own columns about a load, shape (N, n), shape (n, m + k)."""
         grown = (1 + c * turns * np.sign(load))[:, :, None] * inertial
-        design = Design.of(grown, own, samples.glides.T, np.zeros(count, dtype=np.int64))
+        design = JointColumns.of(grown, own, samples.glides.T, np.zeros(count, dtype=np.int64))
         return -design.with_efforts(samples.tau[:, :, None]).fit(np.ones((n, 1, 1)), weights).x[0, :, :-1, 0]
 
     found = []

@@ -48,11 +48,7 @@ class LogGroup:
         return float(np.median(of_logs, axis=0).max()) if of_logs else np.inf
 
     def some(self, indices: Sequence[int]) -> LogGroup:
-        """Returns the group of some of the logs.
-
-        Args:
-            indices: Positions of the logs in this group.
-        """
+        """Returns the group of some of the logs, by their positions in this one."""
         return replace(self, logs=[self.logs[k] for k in indices])
 
     @property

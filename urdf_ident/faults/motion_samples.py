@@ -215,14 +215,11 @@ class MotionSamples:
 
 
 def travels(q: Array, log: IntArray) -> BoolArray:
-    """Mask of samples of logs in which positions travel, rather than creep.
+    """Mask of samples of logs in which positions travel rather than creep, shape (N, k).
 
     Args:
         q: Positions, shape (N, k) [rad or m].
         log: Index of the log of each sample, shape (N,).
-
-    Returns:
-        Shape (N, k).
     """
     found = np.empty(q.shape, dtype=bool)
     for k in np.unique(log):

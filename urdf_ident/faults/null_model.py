@@ -20,7 +20,7 @@ from .evidence import TRUSTED
 from .friction import reversal_columns
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
-from .regression import LEAST_RIDGE, Design, Equations
+from .regression import LEAST_RIDGE, Equations, JointColumns
 
 #: Steps of the estimate of the variances; the last of them change the statistics by less than a per cent.
 _STEPS = 15
@@ -42,7 +42,7 @@ class NullModel:
     """
 
     weights: Array
-    design: Design
+    design: JointColumns
     kind: Array
     efforts: Array
 
@@ -62,7 +62,7 @@ class NullModel:
         shared = at.inertial if found is None else np.concatenate([at.inertial, found], axis=2)
         shared = shared[:, moving] * weights.T[:, :, None]
         names = [[_FIXED] * fixed.shape[2], *([kind] * columns.shape[2] for kind, columns in random.items())]
-        design = Design.of(shared, np.concatenate([fixed, own], axis=2), weights > 0, np.zeros_like(samples.block))
+        design = JointColumns.of(shared, np.concatenate([fixed, own], axis=2), weights > 0, np.zeros_like(samples.block))
         return cls(weights, design, np.concatenate(names), samples.tau[:, moving].T * weights)
 
     def whitened(self, columns: Array) -> Array:

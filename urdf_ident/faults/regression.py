@@ -79,7 +79,7 @@ class Equations:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class JointColumns:
     """Columns of all rows, in the order of their blocks.
 
     Attributes:
@@ -97,7 +97,7 @@ class Design:
     count: IntArray
 
     @classmethod
-    def of(cls, shared: Array, own: Array, rows: BoolArray, block: IntArray) -> Design:
+    def of(cls, shared: Array, own: Array, rows: BoolArray, block: IntArray) -> JointColumns:
         """Sorts columns by block.
 
         Args:

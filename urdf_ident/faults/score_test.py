@@ -188,8 +188,7 @@ def held_out_gain(case: Case, before: Score, fault: Fault) -> float:
     be that of the one which extrapolates most.
 
     Args:
-        case: Without the effects of the faults that were found before.
-        before: Its score as logged.
+        case, before: Without the effects of the faults that were found before, and its score as logged.
     """
     gained = before.gains(Trials(case.with_more(fault.effect)).as_logged)
     return float(np.mean(gained if fault.when.log is None else gained[case.samples.log_of_block == fault.when.log]))

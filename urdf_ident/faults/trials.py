@@ -17,7 +17,7 @@ from ..model.spanning import spanning_anywhere
 from ..samples import one_way
 from .candidates import Interpretation
 from .case import Case
-from .evidence import MATERIAL, Evidence, gains
+from .evidence import MATERIAL, RigidEvidence, gains
 from .motion_samples import MotionSamples, travels
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ class Trials:
 
     case: Case
     _columns: dict[tuple[object, ...], Array] = field(default_factory=dict)
-    _evidence: dict[tuple[object, ...], Evidence] = field(default_factory=dict)
+    _evidence: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
     _scores: dict[Interpretation, Score] = field(default_factory=dict)
 
     @property
@@ -135,7 +135,7 @@ class Trials:
                 self._score_alike(found, items)
         return [self._scores[item] for item in interpretations]
 
-    def _score_alike(self, found: Evidence, items: list[Interpretation]) -> None:
+    def _score_alike(self, found: RigidEvidence, items: list[Interpretation]) -> None:
         moves, samples = self.case.moves, self.case.samples
         efforts = np.stack([item.effort_map() for item in items], axis=2)
         size, residuals = found.size_of(efforts), found.residuals(efforts)
@@ -159,12 +159,12 @@ class Trials:
         """Sum of the log relative residuals of the moving rows in the fit to all samples; lower is better."""
         return float(np.log(self.in_sample(interpretation)).sum())
 
-    def evidence(self, interpretation: Interpretation) -> Evidence:
+    def evidence(self, interpretation: Interpretation) -> RigidEvidence:
         """Returns the regression of an interpretation's motion."""
 
-        def make() -> Evidence:
+        def make() -> RigidEvidence:
             moved, columns = self._moved(interpretation), self._regressor(interpretation)
-            return Evidence.of(moved, columns, self._kept_columns, self.robot.n_inertial, interpretation.springs)
+            return RigidEvidence.of(moved, columns, self._kept_columns, self.robot.n_inertial, interpretation.springs)
 
         return _kept(self._evidence, interpretation.motion(), make)
 
@@ -217,7 +217,7 @@ class Trials:
         )
         return np.asarray(gravity + (self._part(base, "all") - still) / interpretation.stretch**2)
 
-    def _inertia(self, interpretation: Interpretation, found: Evidence) -> Array:
+    def _inertia(self, interpretation: Interpretation, found: RigidEvidence) -> Array:
         """Mean torque of each joint by the inertia of the bodies that it moves, at its RMS acceleration, shape (n, m).
 
         Over the independent columns of the regressor, scaled as in the evidence.

@@ -259,6 +259,7 @@ def part_of_gravity(size: float, error: float) -> Judgement:
     """Builds the finding of a missing part of the URDF's gravity torque, negative if it is in addition.
 
     Args:
+        size: Fraction of that torque.
         error: Its standard error.
     """
     entry = Id.EFFORT_WITHOUT_GRAVITY.entry
