@@ -11,7 +11,7 @@ from logs import Truth, fourier, torques
 
 from urdf_ident.faults.candidates import Interpretation
 from urdf_ident.faults.log_group import LogGroup
-from urdf_ident.faults.motion_samples import MotionSamples, sampler
+from urdf_ident.faults.motion_samples import MotionSamples, WholeMotion, sampler
 from urdf_ident.faults.repeated_motion import first_shown
 from urdf_ident.faults.thinned_logs import Logs
 from urdf_ident.faults.trials import Trials
@@ -115,7 +115,8 @@ def test_noise_of_a_joint_that_moves_for_a_moment_is_no_motion() -> None:
     v[-4:, 1] = 0.3
     rows, travels = np.zeros_like(v), np.ones(v.shape, dtype=bool)
     block = np.arange(500) // 50
-    samples = MotionSamples(rows, v, rows, rows, np.zeros((500, 2, 2)), block, 0 * block, np.arange(500) / 50, travels)
+    whole, signs, time = WholeMotion((), np.eye(2)), np.zeros((500, 2, 2)), np.arange(500) / 50
+    samples = MotionSamples(rows, v, rows, rows, signs, block, 0 * block, time, travels, whole)
     assert np.flatnonzero(samples.glides[:, 1]).tolist() == [496, 497, 498, 499]
     assert samples.glides[:, 0].mean() > 0.95
 

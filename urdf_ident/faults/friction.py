@@ -90,7 +90,7 @@ def reversal_columns(motion: MotionSamples, joints: Sequence[int]) -> list[Array
         before the filter between −1 and 1.
     """
     directions = [[np.eye(motion.q.shape[1])[j], *coupled_with(motion.reduction, j)] for j in joints]
-    found = iter(motion.along([x for own in directions for x in own], _reversing))
+    found = iter(motion.whole.sampled([x for own in directions for x in own], _reversing))
     return [np.hstack([next(found) for _ in own]) for own in directions]
 
 

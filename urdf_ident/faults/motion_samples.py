@@ -107,8 +107,8 @@ class MotionSamples:
         log: Index of the log of each sample, shape (N,).
         time: Since the start of its log [s], shape (N,).
         travels: Mask of samples of logs in which each joint travels, shape (N, n).
+        whole: The motion that the samples were taken from.
         reduction: Motor rates per joint rates, shape (n, n), if motors are coupled to several joints; otherwise None.
-        whole: The motion that the samples were taken from; None where only the samples are known.
     """
 
     q: Array
@@ -120,8 +120,8 @@ class MotionSamples:
     log: IntArray
     time: Array
     travels: BoolArray
+    whole: WholeMotion
     reduction: Array | None = None
-    whole: WholeMotion | None = None
 
     def __len__(self) -> int:
         return len(self.q)
@@ -156,24 +156,13 @@ class MotionSamples:
         squares = moving.T @ away**2 - moving.sum(axis=0)[:, None] * means**2
         return np.asarray(np.maximum(np.sqrt(np.maximum(squares, 0.0) / len(self.tau)), 1e-12))
 
-    def along(self, directions: Sequence[Array] | Array, make: Callable[[Sequence[MovingPart]], OfOneLog]) -> list[Array]:
-        """Returns :meth:`WholeMotion.sampled`, or the same functions of the samples alone if the whole motion is not known.
-
-        Args:
-            directions, make: As there.
-        """
-        if self.whole is not None:
-            return self.whole.sampled(directions, make)
-        motions = [[(self.q @ x, self.v @ x)] for x in directions]
-        return [next(iter(make(parts)(parts))) for parts in motions]
-
     def signs_along(self, direction: Array) -> Array:
         """Returns smoothed signs of the velocity of a joint or motor, as :attr:`signs`, shape (N, widths).
 
         Args:
             direction: Its rate per rate of the joints, shape (n,).
         """
-        return self.along([direction], _signs_of)[0]
+        return self.whole.sampled([direction], _signs_of)[0]
 
     def by_motion(self) -> MotionSamples:
         """Returns the same samples with motion that a log repeats in the block of its first occurrence."""
@@ -201,7 +190,7 @@ class MotionSamples:
         q, v, a = (x[k] + first * x[k + 1] + second * x[k + 2] for k in range(3))
         typical = np.maximum(rms(v, 0), 1e-9)
         signs = np.stack([np.tanh(v / (w * typical)) for w in WIDTHS], axis=2)
-        whole = None if self.whole is None else replace(self.whole, low_pass=(first, second), made={})
+        whole = replace(self.whole, low_pass=(first, second), made={})
         return replace(self.with_motion(q, v, a, signs), whole=whole)
 
     def with_motion(self, q: Array, v: Array, a: Array, signs: Array | None = None) -> MotionSamples:
@@ -258,7 +247,7 @@ def sampler(
     coupled = reduction is not None and bool((reduction - np.diag(np.diag(reduction))).any())
     motors, whole = reduction if coupled else None, WholeMotion(tuple(pieces), np.eye(q.shape[1]))
     signs = np.stack(whole.sampled(np.eye(q.shape[1]), _signs_of), axis=1)
-    first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, travels(q, log), motors, whole)
+    first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, travels(q, log), whole, motors)
     return lambda delay: replace(first, tau=efforts(delay)) if delay else first
 
 

@@ -198,7 +198,7 @@ class Trials:
         for j, i, sense in interpretation.counted:
             for x in (q.T, v.T, a.T, turned):
                 x[j] -= sense * x[i]
-        whole = None if samples.whole is None else replace(samples.whole, turned=turned)
+        whole = replace(samples.whole, turned=turned)
         moved = replace(samples.with_motion(q, v, a, signs), travels=samples.travels[:, places], whole=whole)
         for j, _, _ in interpretation.counted:
             signs[:, j] = moved.signs_along(np.eye(len(sign))[j])
