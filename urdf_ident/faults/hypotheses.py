@@ -29,7 +29,7 @@ from .candidates import (
 )
 from .evidence import DECISIVE, DOUBTFUL, RIVAL, SEVERE, SIGNIFICANT, SURE, gains, material, significance
 from .trials import Score, Trials
-from .urdf_bodies import scaled_urdf
+from .urdf_bodies import score_of_urdf
 from .zeros import zeros_together
 
 #: Least gain in standard errors where repetitions of a motion are held out together. What friction leaves unexplained is the
@@ -143,7 +143,7 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
     )
     if rivals:
         group = (winner, *rivals)
-        priors = np.array([scaled_urdf(trials, item.interpretation)[0] for item in group])
+        priors = np.array([score_of_urdf(trials, item.interpretation) for item in group])
         first, second = np.argsort(priors)[:2]
         if priors[first] < priors[second] - DOUBTFUL and group[first].id != Id.SPRING:  # more parameters always explain more
             winner, rivals = group[first], ()

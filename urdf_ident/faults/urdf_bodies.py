@@ -16,6 +16,15 @@ from .trials import Trials
 _BODIES = 2.0
 
 
+def score_of_urdf(trials: Trials, interpretation: Interpretation) -> float:
+    """Sum of the moving rows' log relative residuals with the URDF's inertias as stated; lower is better.
+
+    With a factor on them, a clock so slow that gravity alone remains would pass for efforts without gravity.
+    """
+    S = _products(trials, interpretation, np.empty((trials.robot.n_inertial, 0)))
+    return float(0.5 * np.log(np.maximum(S[:, 1, 1] - 2 * S[:, 0, 1] + S[:, 0, 0], EXACT**2)).sum())
+
+
 def error_of_urdf(trials: Trials, interpretation: Interpretation) -> float:
     """Relative error of the torques of the URDF's bodies, times one factor.
 
