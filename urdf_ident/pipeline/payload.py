@@ -114,21 +114,21 @@ def payload(
         sources["contradiction"] = float(-fit.params[0])
     how = {"held": "unloaded model held", "joint": "estimated together with the unloaded logs"}[fit.method]
     return PayloadResult(
-        robot.name,
-        link,
-        quantities.value,
-        quantities.std_error,
-        quantities.interval,
-        verdicts,
-        advice,
-        sources,
-        f"{how}; {fit.covariance_kind}",
-        "static" if static else "motion",
-        tuple(log.name for log in logs),
-        notes,
-        dict(fit.changes),
-        dict(fit.sigma),
-        payload_verdict(fit, quantities, ratios, elsewhere),
+        robot=robot.name,
+        link=link,
+        value=quantities.value,
+        std_error=quantities.std_error,
+        interval=quantities.interval,
+        verdicts=verdicts,
+        advice=advice,
+        sources=sources,
+        method=f"{how}; {fit.covariance_kind}",
+        mode="static" if static else "motion",
+        logs=tuple(log.name for log in logs),
+        notes=notes,
+        friction=dict(fit.changes),
+        sigma=dict(fit.sigma),
+        verdict=payload_verdict(fit, quantities, ratios, elsewhere),
     )
 
 

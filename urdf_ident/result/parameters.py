@@ -91,19 +91,19 @@ def parameters(ident: Record) -> Parameters:
     return Parameters(
         tuple(
             ParameterRow(
-                parameter.name,
-                parameter.symbol,
-                parameter.owner,
-                parameter.unit,
-                float(ident.theta[k]),
-                float(ident.prior.theta0[k]),
-                float(ident.prior.std[k]),
-                float(errors[k]),
-                float(interval[k, 0]),
-                float(interval[k, 1]),
-                float(share[k]),
-                verdict.level,
-                verdict.advice,
+                name=parameter.name,
+                symbol=parameter.symbol,
+                owner=parameter.owner,
+                unit=parameter.unit,
+                value=float(ident.theta[k]),
+                prior=float(ident.prior.theta0[k]),
+                prior_std=float(ident.prior.std[k]),
+                std_error=float(errors[k]),
+                low=float(interval[k, 0]),
+                high=float(interval[k, 1]),
+                from_data=float(share[k]),
+                verdict=verdict.level,
+                advice=verdict.advice,
             )
             for k, (parameter, verdict) in enumerate(zip(ident.model.parameters, ident.verdicts, strict=True))
         )
