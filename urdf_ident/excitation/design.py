@@ -171,6 +171,9 @@ def design_excitation(
     search = optimise(problem, seed=seed, budget=budget, starts=starts, global_start=global_start, progress=say)
     best, report, clearance, reduced = certified(problem, search.improvements)
     model, full, excitation = problem.model, problem.model.base(), shape.excitation(best.X)
+    used = max((1.0 - m.relative for m in report.margins if m.quantity in ("velocity", "acceleration")), default=1.0)
+    low = f"at most {100 * used:.0f} % of the velocity and acceleration limits are used: use more harmonics or a shorter period"
+    hint = (low,) if used <= 0.7 else ()
     return Design(
         trajectory=shape.trajectory(best.X),
         excitation=excitation,
@@ -199,19 +202,8 @@ def design_excitation(
             "seed": seed,
             "budget": budget,
         },
-        notes=(*problem.notes, *search.notes, *reduced, *_slow_motion_hint(report)),
+        notes=(*problem.notes, *search.notes, *reduced, *hint),
         clearance=clearance,
-    )
-
-
-def _slow_motion_hint(report: LimitReport) -> tuple[str, ...]:
-    """Returns a hint if no joint gets close to its velocity or acceleration limit: the harmonics are too low."""
-    used = [1.0 - m.relative for m in report.margins if m.quantity in ("velocity", "acceleration")]
-    if not used or max(used) > 0.7:
-        return ()
-    return (
-        f"at most {100 * max(used):.0f} % of the velocity and acceleration limits are used: "
-        "use more harmonics or a shorter period",
     )
 
 

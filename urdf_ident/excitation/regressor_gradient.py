@@ -128,7 +128,9 @@ class RigidRegressor:
             by_field = twists.swapaxes(1, 2).reshape(samples, 3, -1) @ pair.reshape(samples, -1, 4)
             by_twist = (field @ pair.reshape(samples, -1, 4).swapaxes(1, 2)).reshape(samples, 3, depth + 1, 4)
             bar = bars.pop(i, np.zeros((samples, 6, depth + 3)))
-            bar[:, :, : depth + 1] += _unhat(by_twist)
+            bar[:, :3, : depth + 1] += by_twist[..., 3]  # the reverse of _hats
+            for k, (row, column) in enumerate(((2, 1), (0, 2), (1, 0)), 3):
+                bar[:, k, : depth + 1] += by_twist[:, row, :, column] - by_twist[:, column, :, row]
             by_velocity, by_acceleration = _field_gradient(by_field, velocity)
             bar[:, :, -1] += by_acceleration
             cross = self._crosses[i]
@@ -161,14 +163,6 @@ def _hats(twists: Array) -> Array:
     out[..., 0, 2], out[..., 2, 0] = angular[:, 1], -angular[:, 1]
     out[..., 1, 2], out[..., 2, 1] = -angular[:, 0], angular[:, 0]
     return out
-
-
-def _unhat(bar: Array) -> Array:
-    """Reverse of :func:`_hats`: (N, 3, k, 4) → (N, 6, k)."""
-    angular = np.stack(
-        [bar[:, 2, :, 1] - bar[:, 1, :, 2], bar[:, 0, :, 2] - bar[:, 2, :, 0], bar[:, 1, :, 0] - bar[:, 0, :, 1]], axis=1
-    )
-    return np.concatenate([bar[..., 3], angular], axis=1)
 
 
 def _field(velocity: Array, acceleration: Array) -> Array:

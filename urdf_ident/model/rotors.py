@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import check_shape
 from ..linalg import Array
+from .inertia import skew
 from .robot import Robot
 
 
@@ -57,7 +58,8 @@ def _turning(robot: Robot, q: Array, v: Array, a: Array) -> tuple[list[Array], l
         turns = not robot.prismatic[j]
         back = np.broadcast_to(robot.placements[j, :3, :3].T, (count, 3, 3))
         if turns:
-            back = _rotation(axis, -q[:, j]) @ back
+            K, angle = skew(axis), -q[:, j, None, None]  # Rodrigues' formula
+            back = (np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * (K @ K)) @ back
         if parent < 0:
             w, dw, J = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, n))
         else:
@@ -72,11 +74,3 @@ def _turning(robot: Robot, q: Array, v: Array, a: Array) -> tuple[list[Array], l
         alpha.append(dw)
         jacobian.append(J)
     return omega, alpha, jacobian
-
-
-def _rotation(axis: Array, angle: Array) -> Array:
-    """Returns rotations by ``angle`` (N,) [rad] about one axis (Rodrigues' formula), shape (N, 3, 3)."""
-    x, y, z = axis
-    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    s, c = np.sin(angle)[:, None, None], np.cos(angle)[:, None, None]
-    return np.asarray(np.eye(3) + s * K + (1.0 - c) * (K @ K))

@@ -6,7 +6,7 @@ only its slope is bounded, by L. The trajectory provides these bounds; the torqu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -173,7 +173,14 @@ class Limits:
         missing = {kind: joints for kind in kinds if (joints := self._unknown(kind))}
         named = {kind: ", ".join(f"'{joint}'" for joint in joints) for kind, joints in missing.items()}
         many = sum(map(len, missing.values())) > 1
-        remedy = f"state {'them' if many else 'it'} {_where_limits(missing)}"
+        entries = (
+            f"{kind}: {{{joints[0]}: {'[…, …]' if kind == 'position' else '…'}{', …' * (len(joints) > 1)}}}"
+            for kind, joints in missing.items()
+        )
+        remedy = (
+            f"state {'them' if many else 'it'} in the URDF's <limit> or in the project file "
+            f"(`excitation: {{limits: {{{', '.join(entries)}}}}}`), or lock joints that shall not move (robot.lock)"
+        )
         if len(missing) == 1:
             ((kind, names),) = named.items()
             raise LimitError(f"the {kind} limit is unknown", where=f"joint{'s' * many} {names}", remedy=remedy)
@@ -188,16 +195,6 @@ class Limits:
         else:
             known = np.isfinite(getattr(self, kind))
         return [joint for joint, is_known in zip(self.joints, known, strict=True) if not is_known]
-
-
-def _where_limits(missing: Mapping[str, Sequence[str]]) -> str:
-    """Where limits of joints are stated, as a beginning that can be pasted: kind of limit → joints without it."""
-    entries = (
-        f"{kind}: {{{joints[0]}: {'[…, …]' if kind == 'position' else '…'}{', …' * (len(joints) > 1)}}}"
-        for kind, joints in missing.items()
-    )
-    project = f"`excitation: {{limits: {{{', '.join(entries)}}}}}`"
-    return f"in the URDF's <limit> or in the project file ({project}), or lock joints that shall not move (robot.lock)"
 
 
 @dataclass(frozen=True)
