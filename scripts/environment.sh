@@ -14,6 +14,7 @@ if [ ! -e "$stamp-$extras" ] && [ ! -e "$stamp-dev" ]; then
     "$python" -m venv .venv || { echo "the venv module is missing: on Debian, apt-get install python3-venv" >&2; exit 2; }
     .venv/bin/python -m pip install -qq --disable-pip-version-check --upgrade pip
     .venv/bin/python -m pip install -qq --disable-pip-version-check --no-compile -e ".[$extras]"
+    rm -rf .venv/lib/python*/site-packages/cmeel.prefix/include  # C++ headers of Pinocchio's wheels, 200 MB
     rm -f .venv/installed-*
     touch "$stamp-$extras"
 fi
