@@ -137,6 +137,8 @@ LOOP = (
     '<joint name="q" type="fixed"><parent link="b"/><child link="a"/></joint>'
 )
 BAD = {
+    "a number of Python alone": (urdf(INERTIAL.replace(MASS, '<mass value="1_0"/>')), "link 'tip': <mass value> is not.*'1_0'"),
+    "digits of another script": (urdf(INERTIAL.replace(MASS, '<mass value="\u0661"/>')), "<mass value> is not a finite number"),
     "NaN inertia": (urdf(INERTIAL.replace('ixx="1"', 'ixx="nan"')), "link 'tip': <inertia ixx> is not a finite.*got 'nan'"),
     "infinite inertia": (urdf(INERTIAL.replace('izz="1"', 'izz="inf"')), "link 'tip': <inertia izz>"),
     "NaN mass": (urdf(INERTIAL.replace('value="1"', 'value="NaN"')), "link 'tip': <mass value>"),

@@ -217,18 +217,21 @@ def _canonical(tag: str, key: str, text: str) -> str | None:
     """The numbers of an attribute as every reader reads them; None if some word is no number."""
     values = []
     for word in text.split():
-        if "_" in word or not word.isascii():
-            return None
-        try:
-            value = float(word)
-        except ValueError:
-            return None
+        value = _value(word)
         if math.isinf(value) and tag == "limit":
             value = math.copysign(_UNLIMITED, value) if key in ("lower", "upper") else 0.0
         if not math.isfinite(value):
             return None
         values.append(word if re.fullmatch(_WORD, word, re.ASCII) else repr(value))
     return " ".join(values) if values else None
+
+
+def _value(word: str) -> float:
+    """A number as every reader reads it, NaN if it is none: Python alone takes underscores and digits of other scripts."""
+    try:
+        return math.nan if "_" in word or not word.isascii() else float(word)
+    except ValueError:
+        return math.nan
 
 
 def _check_tree(links: dict[str, Link], joints: dict[str, Joint], where: str) -> None:
@@ -432,10 +435,7 @@ def _number(element: ElementTree.Element, key: str, here: str, *, finite: bool =
     text = element.get(key)
     if text is None:
         raise UrdfError(f"<{element.tag}> lacks '{key}'", where=here)
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = _value(text)
     if math.isnan(value) or (finite and math.isinf(value)):
         raise UrdfError(
             f"<{element.tag} {key}> is not a finite number",
@@ -463,10 +463,7 @@ def _optional(element: ElementTree.Element | None, key: str, here: str) -> float
 
 def _vector(element: ElementTree.Element | None, key: str, here: str) -> Array:
     text = "0 0 0" if element is None else element.get(key) or "0 0 0"
-    try:
-        values = np.array([float(part) for part in text.split()])
-    except ValueError:
-        values = np.array([math.nan])
+    values = np.array([_value(part) for part in text.split()])
     if values.shape != (3,) or not (np.abs(values) <= sizes.LARGEST_NUMBER).all():
         tag = "origin" if element is None else element.tag
         raise UrdfError(
