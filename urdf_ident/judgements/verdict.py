@@ -16,6 +16,9 @@ class Verdict:
 
     judgements: tuple[Judgement, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Verdict {self.level}: {', '.join(str(judgement.id) for judgement in self.judgements) or 'no judgement'}>"
+
     @classmethod
     def of(cls, judgements: Iterable[Judgement]) -> Verdict:
         """Orders judgements: most severe first, at equal severity by their rank in the catalogue, causes before consequences.

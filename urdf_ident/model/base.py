@@ -62,6 +62,9 @@ class BaseParameters(ReadOnly):
     def __len__(self) -> int:
         return len(self.independent)
 
+    def __repr__(self) -> str:
+        return f"<BaseParameters: {len(self)} of {len(self.names)} standard parameters; .summary()>"
+
     @cached_property
     def projection(self) -> Array:
         """Shape (b, p): ``beta = projection @ theta``."""

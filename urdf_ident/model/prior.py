@@ -96,6 +96,9 @@ class Prior:
         check_shape("spread", self.spread.shape, (len(self.relative_std), 10))
         freeze_arrays(self)
 
+    def __repr__(self) -> str:
+        return f"<Prior of {len(self.theta0)} parameters: {', '.join(dict.fromkeys(self.origin))}>"
+
     @cached_property
     def precision(self) -> Array:
         """Inverse covariance of the prior, block-diagonal, shape (p, p)."""
