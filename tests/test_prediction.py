@@ -21,11 +21,10 @@ from urdf_ident.model.posterior import Posterior
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.point_to_point import trapezoidal
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.pipeline.training_logs import trained_range
 from urdf_ident.project import Project
 from urdf_ident.result.dynamics import intervals
 from urdf_ident.result.dynamics.speed_range import HeldOutMotion, errors_at_speeds
-from urdf_ident.result.evidence.evidence import SPEEDS
+from urdf_ident.result.evidence.evidence import SPEEDS, Range
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 from urdf_ident.signals.filters import lowpass
@@ -315,14 +314,14 @@ def test_a_fast_held_out_log_that_is_predicted_well_is_a_test_at_its_speed(robot
     assert 2 <= tested.sum() < len(SPEEDS)
     measured = np.array([joint["relative"] for joint in ident.validation[0]["per_joint"]])
     np.testing.assert_allclose(errors[:, tested], np.tile(measured[:, None], tested.sum()))
-    trained = trained_range(prepared(model, [slow]))
+    trained = Range.of([part for log in prepared(model, [slow]) for part in log.segments])
     alone = np.array(list(errors_at_speeds(ident, trained).values()))
     assert alone.mean(axis=0)[-1] > 0.15
     assert np.all(errors[:, -1] < alone[:, -1])
 
 
 def test_a_held_out_log_that_is_predicted_badly_counts_up_to_its_speed(ident: Identification, robot: Robot, logs: list) -> None:
-    trained = trained_range(prepared(ident.model, logs[:3]))
+    trained = Range.of([part for log in prepared(ident.model, logs[:3]) for part in log.segments])
     alone = np.array(list(errors_at_speeds(ident, trained).values()))
     speed, seen = 0.35 * robot.limit("velocity"), np.array(ident.prediction["seen"])
     missed = np.array([0.3, 0.2, 0.1])

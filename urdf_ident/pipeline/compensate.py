@@ -25,6 +25,7 @@ from ..logs.recording import Recording
 from ..model.prior import inertial_prior
 from ..parallel import one_thread
 from ..progress import Progress
+from ..result.evidence.evidence import Range
 from ..result.evidence.scores import predict, score
 from ..result.identification import Identification
 from ..signals.filters import score_band
@@ -33,7 +34,7 @@ from ..statistics.accumulate import build_statistics
 from ..statistics.fit import fit_base
 from ..statistics.motions import mean_reversals
 from .physics import complete
-from .training_logs import further_logs, trained_range
+from .training_logs import further_logs
 
 
 @one_thread()
@@ -121,9 +122,10 @@ def _solved(
     fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
     prior = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
     fit = with_load_slopes(fit, model, known, prior)
-    reversals = mean_reversals(statistics, [part for log in logs for part in log.segments], model.robot.prismatic)
+    segments = [segment for log in logs for segment in log.segments]
+    reversals = mean_reversals(statistics, segments, model.robot.prismatic)
     prior = completed_prior(model, prior, statistics, fit, reversals=reversals)
-    physical = complete(model, statistics, fit, prior, project, trained_range(logs), reversals)
+    physical = complete(model, statistics, fit, prior, project, Range.of(segments), reversals)
     notes = [*ident.solver.get("notes", ()), *physical.standard.solver.get("notes", ())]
     before = str(ident.estimation.get("method", fit.method))
     if before != fit.method:

@@ -7,18 +7,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ..errors import UrdfIdentError
 from ..estimation.elastic import check_motors
 from ..estimation.estimators.payload_gains import resolve_drive
-from ..linalg import rms
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, each_usable
 from ..model.dynamic_model import DynamicModel
 from ..project import Project
 from ..result.evidence.evidence import Range
-from ..samples import Segment, columns, fast_speed, one_way
+from ..samples import Segment
 from ..signals.config import SignalConfig
 from ..signals.prepare import PreparedLog, prepare_log, prepare_logs
 from .examine import estimated_delays, refuse_contradictions, with_contradictions, with_delays
@@ -100,7 +97,7 @@ def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Proj
         prepared = with_delays(prepared, common, relative)
         why = delay.describe() + (f"; {1e3 * compensated:.3g} ms were taken out" if compensated else "")
         delay_entry = {**delay.as_dict(), "compensated": compensated, "why": why}
-    trained = trained_range(prepared)
+    trained = Range.of([segment for log in prepared for segment in log.segments])
     return TrainingLogs(model, prepared, _signals(prepared, trained, delay_entry), trained)
 
 
@@ -120,24 +117,6 @@ def further_logs(
     payload = project.build_payload(model.robot)
     one = partial(prepare_log, robot=model.robot, drive=model.drive, config=config, force=force, payload=payload)
     return each_usable(one, recordings)
-
-
-def trained_range(logs: Sequence[PreparedLog]) -> Range:
-    """Returns the ranges of speeds, accelerations and torques of prepared logs.
-
-    Args:
-        logs: The logs, with torques.
-
-    Returns:
-        Quantiles and peaks per joint.
-    """
-    segments = [segment for log in logs for segment in log.segments]
-    speed, acceleration = (
-        np.array([fast_speed(x) for x in columns([getattr(segment, name) for segment in segments])]) for name in ("v", "a")
-    )
-    torque, load = np.array([(np.abs(x).max(), rms(x)) for x in columns([segment.measured for segment in segments])]).T
-    one_direction = np.array([one_way(v) for v in columns([segment.v for segment in segments])])
-    return Range(speed, acceleration, torque, load, one_direction)
 
 
 def _signals(logs: Sequence[PreparedLog], trained: Range, delay: Mapping[str, Any]) -> dict[str, Any]:

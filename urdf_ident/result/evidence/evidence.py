@@ -23,7 +23,7 @@ from ...model.robot import Robot
 from ...model.row_groups import joint_of
 from ...model.trained import sliders, without_inertia, without_joint_terms
 from ...motion.limits import Limits
-from ...samples import moving
+from ...samples import Segment, columns, fast_speed, moving, one_way
 from ...statistics.statistic import StatisticSet
 
 #: Random states at which torques are compared: a root mean square of 150 values is known within 6 %.
@@ -160,6 +160,16 @@ class Range:
     torque: Array
     load: Array
     one_way: BoolArray
+
+    @classmethod
+    def of(cls, segments: Sequence[Segment]) -> Range:
+        """Returns the range of segments with torques."""
+        speed, acceleration, one_direction = (
+            np.array([measure(x) for x in columns([getattr(segment, name) for segment in segments])])
+            for measure, name in ((fast_speed, "v"), (fast_speed, "a"), (one_way, "v"))
+        )
+        torque, load = np.array([(np.abs(x).max(), rms(x)) for x in columns([segment.measured for segment in segments])]).T
+        return cls(speed, acceleration, torque, load, one_direction)
 
 
 def measure_evidence(
