@@ -29,6 +29,8 @@ NAMED = 0.1
 _ROWS = 20_000
 #: Samples per period of the low-pass; more are nearly copies of their neighbours.
 _PER_PERIOD = 5.0
+#: Variables of which a joint's residual is learnt from that of the joint alone.
+_OF_JOINT = ("time since the reversal", "travel since the reversal", "temperature")
 
 
 def check_black_box() -> None:
@@ -107,10 +109,6 @@ def compare_black_box(
         "band": band,
     }
     return {**entry, "text": _text(entry)}
-
-
-#: Variables of which a joint's residual is learnt from that of the joint alone.
-_OF_JOINT = ("time since the reversal", "travel since the reversal", "temperature")
 
 
 def _variables(log: PreparedLog, segment: Segment, predicted: Array) -> Mapping[str, Array]:

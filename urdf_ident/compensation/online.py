@@ -19,6 +19,9 @@ from ..model.dynamic_model import DynamicModel
 from ..model.rigid_bodies import with_inertias
 from .residual import Residual
 
+#: A body of mass 1, shape (10,).
+_UNIT = np.array([1.0, 0, 0, 0, 1.0, 0, 1.0, 0, 0, 1.0])
+
 
 class OnlineModel:
     """Inverse dynamics of an identified model, one sample per call.
@@ -123,10 +126,6 @@ class _Rigid:
         if self._unit is not None:
             tau -= pin.rnea(self._unit, self._data, q, v, a)
         return self._robot.reduced(tau)
-
-
-#: A body of mass 1, shape (10,).
-_UNIT = np.array([1.0, 0, 0, 0, 1.0, 0, 1.0, 0, 0, 1.0])
 
 
 def _side(model: DynamicModel, theta: Array, side: str) -> tuple[Array, list[Friction]]:

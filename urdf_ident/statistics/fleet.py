@@ -11,14 +11,12 @@ therefore shrunk towards that of the other quantities as far as they agree (empi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import EstimationError
 from ..linalg import Array, BoolArray
-from ..samples import ReadOnly
 from .log_effects.mixed_rows import Moments
 from .log_effects.reml import reml
 
@@ -73,19 +71,16 @@ def random_effects(value: Array, error: Array) -> RandomEffects:
     return RandomEffects(mean, std_error, float(np.sqrt(variance)), (mean - reach, mean + reach))
 
 
-@dataclass(frozen=True, eq=False)
-class Deviations(ReadOnly):
+class Deviations(NamedTuple):
     """Difference of each robot from the others, shape (m, K) each.
 
     Attributes:
-        others: Mean of the other robots.
-        difference: Value minus this mean.
+        difference: Value minus the mean of the other robots.
         std_error: Standard error of the difference for one more robot like the others, its own error included.
         dof: Degrees of freedom: the number of others minus one, plus those of the shared prior; 0 with too few others.
         chance: P value: probability that a robot like the others differs as much, 0 to 1.
     """
 
-    others: Array
     difference: Array
     std_error: Array
     dof: Array
@@ -107,8 +102,7 @@ def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Dev
     value, error = np.asarray(value, dtype=float), np.asarray(error, dtype=float)
     m, count = value.shape
     used = np.ones((m, count), dtype=bool) if like is None else np.asarray(like, dtype=bool)
-    others, difference, deviation, chance = (np.full((m, count), x) for x in (np.nan, 0.0, np.inf, 1.0))
-    free = np.zeros((m, count))
+    difference, deviation, free, chance = (np.full((m, count), x) for x in (0.0, np.inf, 0.0, 1.0))
     for i in range(m):
         rest = used & (np.arange(m) != i)[:, None]
         enough = np.flatnonzero(rest.sum(axis=0) >= FEWEST)
@@ -122,12 +116,11 @@ def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Dev
         spread = np.maximum(squares - others_dof, 0.0) / (total - (weight**2).sum(axis=0) / total)
         weight = rest[:, enough] / (error[:, enough] ** 2 + spread)
         total = weight.sum(axis=0)
-        others[i, enough] = (weight * value[:, enough]).sum(axis=0) / total
-        difference[i, enough] = value[i, enough] - others[i, enough]
+        difference[i, enough] = value[i, enough] - (weight * value[:, enough]).sum(axis=0) / total
         deviation[i, enough] = np.sqrt(spread + 1.0 / total + error[i, enough] ** 2)
         free[i, enough] = others_dof + shared
         chance[i, enough] = 2.0 * stdtr(free[i, enough], -abs(difference[i, enough]) / deviation[i, enough])
-    return Deviations(others, difference, deviation, free, chance)
+    return Deviations(difference, deviation, free, chance)
 
 
 def _shared_dispersion(found: Array, dof: Array) -> tuple[float, float]:
