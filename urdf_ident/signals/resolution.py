@@ -55,3 +55,8 @@ def counts_of(positions: Array) -> Array:
         positions: As recorded, shape (N, n).
     """
     return np.array([count_of(x) for x in positions.T])
+
+
+def usual_size(x: Array) -> Array:
+    """Returns the 99 % quantile of the sizes of each column, shape (n,), column by column to save memory; x of shape (N, n)."""
+    return np.array([np.quantile(np.abs(column), 0.99) for column in x.T])

@@ -14,7 +14,7 @@ from ...linalg import BoolArray, positive, rms
 from ...logs.recording import Recording
 from ...units import percent
 from ..clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
-from ..resolution import counts_of
+from ..resolution import counts_of, usual_size
 from .examination import TOO_MANY, Examination
 
 _TIME_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
@@ -147,7 +147,7 @@ def split_joined_runs(state: Examination) -> None:
     step = np.diff(recording.position, axis=0)
     usual = median_filter(step, (3, 1), mode="nearest")
     away = step - usual
-    fastest = np.quantile(np.abs(step), 0.99, axis=0)
+    fastest = usual_size(step)
     moves = fastest > 0
     far = np.sum(np.abs(away[:, moves]) > _ELSEWHERE * fastest[moves], axis=1) >= max(_TOGETHER * moves.sum(), 1)
     along = np.sum(away * usual, axis=1) / positive(np.linalg.norm(away, axis=1) * np.linalg.norm(usual, axis=1))

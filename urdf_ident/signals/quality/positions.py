@@ -10,6 +10,7 @@ from ...judgements.catalogue import Id
 from ...linalg import Array, positive, rms
 from ...units import joint_units
 from ..clock import read_clock
+from ..resolution import usual_size
 from .examination import Examination
 
 #: Largest step of a position that wraps, times two, over its range.
@@ -82,7 +83,7 @@ def correct_jumps(state: Examination) -> None:
     speed = step / interval[:, None]
     before, after, period = speed[:-2], speed[2:], interval[1:-1, None]
     away = step[1:-1] - 0.5 * (before + after) * period  # of the step between rows k + 1 and k + 2 from its neighbours
-    size, far = np.abs(away), _usual(away)
+    size, far = np.abs(away), usual_size(away)
     counts = np.array([np.quantile(x[x > 0], 0.01) if (x > 0).any() else np.inf for x in np.abs(step).T])
     jumps = (size > _FAR * far) & (size > _SUDDEN * np.abs(after - before) * period)
     jumps &= (before != 0) & (after != 0)  # a frozen position catches up
@@ -106,7 +107,7 @@ def correct_jumps(state: Examination) -> None:
     # the robot moves on over a jump that does not begin another run
     usual, motion = 0.5 * (step[:-2] + step[2:]), rms(step, axis=0)
     bends = [step[2:] - step[:-2], *([] if recording.effort is None else [np.diff(recording.effort, axis=0)[1:-1]])]
-    smooth = np.all([(np.abs(x) <= _GOES_ON * _usual(x)).all(axis=1) for x in bends], axis=0)
+    smooth = np.all([(np.abs(x) <= _GOES_ON * usual_size(x)).all(axis=1) for x in bends], axis=0)
     moves = (jumps & (np.abs(usual) > _MOVES * motion)).any(axis=1)
     jumps &= (~in_time & ((jumps.mean(axis=1) < _OTHER_RUN) | (smooth & moves)))[:, None]
     shift = np.zeros_like(recording.position)
@@ -124,8 +125,3 @@ def correct_jumps(state: Examination) -> None:
             size=float(away[at[0], j]),
         )
     state.recording = replace(recording, position=recording.position - shift)
-
-
-def _usual(x: Array) -> Array:
-    """The usual size of each column: its 99 % quantile, shape (n,)."""
-    return np.asarray(np.quantile(np.abs(x), 0.99, axis=0))

@@ -8,7 +8,7 @@ from ...grouping import equal_runs
 from ...judgements.catalogue import Id
 from ...linalg import Array
 from ..clock import read_clock
-from ..resolution import count_of
+from ..resolution import count_of, usual_size
 from .checks import MOVING
 from .examination import Examination
 
@@ -57,7 +57,7 @@ def drop_frozen(state: Examination) -> None:
     recording = state.recording
     rate = read_clock(recording.time).rate
     long = max(20, int(0.1 * rate))
-    typical = np.quantile(np.abs(np.diff(recording.position, axis=0)), 0.99, axis=0)
+    typical = usual_size(np.diff(recording.position, axis=0))
     frozen = np.zeros(len(recording), dtype=bool)
     for j, joint in enumerate(state.robot.joints):
         x = recording.position[:, j]
