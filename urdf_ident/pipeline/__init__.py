@@ -1,1 +1,7 @@
-"""The workflows, which define the order of the steps: identify, validate, check, compensate, experiment, demo."""
+"""What each command does, and the order of its steps.
+
+Stages of an identification, in order: ``examine`` and ``training_logs`` (logs → conditioned motion), ``estimate`` (friction
+laws, base parameters), ``physics`` (standard parameters of possible bodies), ``hold_out`` (errors on motion that took no part),
+``validate`` (scores on other logs). ``identify`` runs them; ``inspect``, ``check``, ``compensate``, ``payload``, ``compare``,
+``fleet``, ``experiment``, ``describe`` and ``demo`` are the other commands.
+"""

@@ -33,7 +33,7 @@ from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
 from ..statistics.fit import fit_base
 from ..statistics.motions import mean_reversals
-from .physics import complete
+from .physics import physical_parameters
 from .training_logs import further_logs
 
 
@@ -125,7 +125,7 @@ def _solved(
     segments = [segment for log in logs for segment in log.segments]
     reversals = mean_reversals(statistics, segments, model.robot.prismatic)
     prior = completed_prior(model, prior, statistics, fit, reversals=reversals)
-    physical = complete(model, statistics, fit, prior, project, Range.of(segments), reversals)
+    physical = physical_parameters(model, statistics, fit, prior, project, Range.of(segments), reversals)
     notes = [*ident.solver.get("notes", ()), *physical.standard.solver.get("notes", ())]
     before = str(ident.estimation.get("method", fit.method))
     if before != fit.method:

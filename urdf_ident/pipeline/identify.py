@@ -17,7 +17,7 @@ from ..project import Project
 from ..result.identification import Identification
 from .estimate import estimate_from_data
 from .hold_out import hold_out
-from .physics import complete
+from .physics import physical_parameters
 from .training_logs import further_logs, training_logs
 from .validate import with_held_out
 
@@ -86,7 +86,9 @@ def identify(
     further = further_logs(held_out, prepared.model, project, project.further_config(prepared.signals), force)
     from_data = estimate_from_data(prepared, project, progress)
     model, fit = from_data.model, from_data.fit
-    physical = complete(model, from_data.statistics, fit, from_data.prior, project, prepared.trained, from_data.reversals)
+    physical = physical_parameters(
+        model, from_data.statistics, fit, from_data.prior, project, prepared.trained, from_data.reversals
+    )
     solver = physical.standard.solver
     notes = [*from_data.notes, *physical.prior.notes, *solver.get("notes", ())]
     result = Identification(

@@ -43,7 +43,7 @@ class Physical:
     evidence: Evidence
 
 
-def complete(
+def physical_parameters(
     model: DynamicModel,
     statistics: StatisticSet,
     fit: Fit,

@@ -117,8 +117,9 @@ def score_logs(
         if repeats and log.name in repeats:
             entry["repeats"] = repeats[log.name]
         entry["beyond_trained"] = _beyond(model, log)
-        for joint, share in zip(entry["per_joint"], _held(ident, log), strict=False):
-            joint["held"] = share
+        if model.is_rigid and ident.prediction:
+            for joint, share in zip(entry["per_joint"], _interval_coverage(ident, log), strict=True):
+                joint["held"] = share
         traces.append(trace)
         if not model.is_rigid:
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
@@ -133,10 +134,8 @@ def score_logs(
     return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), expected, repeats is not None, set_apart)
 
 
-def _held(ident: Identification, log: PreparedLog) -> list[float]:
-    """Share of the torques of each joint that their 95 % prediction intervals hold; none without intervals."""
-    if not ident.model.is_rigid or not ident.prediction:
-        return []
+def _interval_coverage(ident: Identification, log: PreparedLog) -> list[float]:
+    """Share of the torques of each joint that their 95 % prediction intervals hold."""
     thin, held = max(1, sum(map(len, log.segments)) // _INTERVALS), []
     for part in log.segments:
         error = lowpass(part.total - ident.model.effort_along(ident.theta, part), part.rate, ident.prediction_band)[::thin]
