@@ -84,7 +84,12 @@ class ElasticModel(DynamicModel):
             raise ModelError(
                 "elastic joints need the gear ratios", remedy="give drive.reduction (1 for each joint without a gear)"
             )
-        robot.require_uncoupled("a model with elastic joints")
+        if robot.coupled:
+            raise ModelError(
+                f"a model with elastic joints needs independent ones, and '{next(iter(robot.coupled))}' mimics another one",
+                where=robot.path,
+                remedy="leave out `robot: {mimic: identify}`: coupled joints are then locked",
+            )
         super().__init__(robot, friction="none", rotor_inertia=False, drive=drive)
         check_known("rotor coupling", coupling, COUPLINGS, ModelError)
         check_known("rows of elastic joints", rows, ROWS, ModelError)

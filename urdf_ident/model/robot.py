@@ -254,22 +254,6 @@ class Robot:
         """
         return np.asarray(torque @ self.coupling) if self.coupled else torque
 
-    def require_uncoupled(self, what: str) -> None:
-        """Refuses coupled joints where they are not supported.
-
-        Args:
-            what: What needs independent joints.
-
-        Raises:
-            ModelError: A joint mimics another one and is not locked.
-        """
-        if self.coupled:
-            raise ModelError(
-                f"{what} needs independent joints, and '{next(iter(self.coupled))}' mimics another one",
-                where=self.path,
-                remedy="leave out `robot: {mimic: identify}`: coupled joints are then locked",
-            )
-
     @cached_property
     def places_in_order(self) -> IntArray:
         """Position of each joint in :attr:`order`, shape (n,): a list in that order, indexed by it, is in model order."""
@@ -283,7 +267,7 @@ class Robot:
     @cached_property
     def prismatic(self) -> BoolArray:
         """Shape (n,): True where the joint is prismatic."""
-        return np.array([self.description.joints[name].type == "prismatic" for name in self.joints])
+        return self.slides[list(self.place_in_tree)]
 
     @cached_property
     def parents(self) -> tuple[int, ...]:
