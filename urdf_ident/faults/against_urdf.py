@@ -32,8 +32,8 @@ from .words import against, mounted, remedy_of
 _ALIKE = 0.8
 #: Ratio to the URDF's gravity torque below which the efforts contain no gravity.
 _WEIGHTLESS = 0.1
-#: Largest residual of the URDF relative to that of free inertias
-#: and to the efforts. A URDF that explains much less than free inertias is wrong itself and no evidence.
+#: Largest residual of the URDF relative to that of free inertias, and to the efforts. A URDF that explains much less than free
+#: inertias is wrong itself and no evidence.
 _NEARLY, _LEFT = 1.4, 0.15
 #: Part of the efforts below which the URDF alone, without friction, explains more than any measured effort lets it: torques
 #: computed from measured motion leave 0.004, those of torque sensors 0.027 and more by a URDF identified from the same arm.
@@ -41,9 +41,9 @@ _COMPUTED = 2 * EXACT
 #: Alternatively, the largest ratio to the residual of free inertias with friction, for poor positions or noisy efforts.
 _NO_FRICTION = 1.1
 #: Where the noisiest effort has noise below :data:`.evidence.EXACT` of its standard deviation (one part in 200, as of 8 bits),
-#: none was measured. The feedforward of a controller that knows the URDF, rotors and friction is then told by the
-#: URDF's bodies, whose torques differ from those of free ones by less than this, relative to them. With noise, a
-#: URDF that was identified from the same robot explains measured efforts as well.
+#: none was measured. The feedforward of a controller that knows the URDF, rotors and friction is then told by the URDF's
+#: bodies, whose torques differ from those of free ones by less than this, relative to them. With noise, a URDF that was
+#: identified from the same robot explains measured efforts as well.
 _EXACT_BODIES = 0.02
 #: Largest plausible factor between an effort and the weight that its joint carries according to the URDF, where friction may be
 #: part of it.

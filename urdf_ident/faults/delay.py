@@ -26,7 +26,7 @@ from ..model.spanning import spanning
 from ..samples import TESTING_REVERSALS, reversals
 from ..sequences import vertex
 from ..signals.filters import HIGHEST, SCORE_BAND, lowpass
-from .evidence import DECISIVE, DOUBTFUL, SIGNIFICANT, gains, significance
+from .evidence import DECISIVE, DOUBTFUL, FEWEST, SIGNIFICANT, gains, significance
 from .friction import friction_columns, reversal_columns
 from .motion_samples import MotionSamples, jerks, sampler
 from .regression import JointColumns
@@ -204,25 +204,24 @@ def find_delays(robot: Robot, logs: Logs, reduction: Array | None = None) -> tup
     chosen = _selected(logs)
     some = [(logs[k][0], min(_WIDER * logs[k][1], HIGHEST * logs[k][0][0].rate)) for k in chosen]
     sampled = sampler(some, samples=_SAMPLES, blocks=_BLOCKS, reduction=reduction)
-    if sampled is None or len(motion := sampled(0.0)) < 25 * (robot.n + 2):
+    if sampled is None or len(motion := sampled(0.0)) < FEWEST * (robot.n + 2):
         return None, {}
     moves = motion.moves
     if not moves.any():
         return None, {}
-    problem = DelayProblem.of(robot, motion, moves)
+    problem = every_row = DelayProblem.of(robot, motion, moves)
 
     def late(delays: Array) -> Array:
         return np.stack([sampled(float(d)).tau for d in delays], axis=2)
 
-    whole = problem
     seconds, half = _best_delay(problem, late)
     if seconds < 0.0 and 2 * motion.glides.sum() > motion.glides.size:  # torque builds up while a joint sticks: a seeming lead
         problem = problem.gliding()
         seconds, half = _best_delay(problem, late)
     tau = late(np.array([0.0, seconds]))
-    none, best = whole.held_out(tau)
+    none, best = every_row.held_out(tau)
     gain, significant = gained(none, best)
-    tried = whole.held_out(late(_GRID))
+    tried = every_row.held_out(late(_GRID))
     flat = gained(max(tried, key=mean_error), best)[1] < SIGNIFICANT
     turning = reversals(motion.v) >= TESTING_REVERSALS
     enough = 2 * np.sum(turning & moves) > np.sum(moves)
@@ -235,7 +234,7 @@ def find_delays(robot: Robot, logs: Logs, reduction: Array | None = None) -> tup
         band = _bandwidth(problem, tau, min(cutoff for _, cutoff in some)) if lag is None else None
         smoothed = _smoothing(problem, growth, tau) if lag is None and band is None else None
     delay = Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band, lag, smoothed)
-    apart = _relative_delays(whole, late, seconds if decided else 0.0, turning) if enough else {}
+    apart = _relative_delays(every_row, late, seconds if decided else 0.0, turning) if enough else {}
     return delay, {(kind, chosen[k] if kind == "log" else k): seconds for (kind, k), seconds in apart.items()}
 
 

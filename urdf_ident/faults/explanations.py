@@ -12,7 +12,7 @@ from ..signals.quality.hidden_delays import DELAY
 from .candidates import Interpretation
 from .case import Case
 from .delay import find_delays
-from .evidence import DOUBTFUL, EXACT
+from .evidence import DOUBTFUL, EXACT, FEWEST
 from .hypotheses import Step, search
 from .linearized import LinearizedCase
 from .log_group import LogGroup
@@ -20,8 +20,6 @@ from .null_model import NullModel
 from .score_test import ALWAYS, Fault, find_faults, held_out_gain
 from .trials import Trials
 
-#: Fewest samples per joint for faults, whose null model has about as many numbers.
-_FEWEST = 25
 #: Least ratio of a joint's residual in one log to that in any other, and least part of its effort.
 _TIMES, _LEAST = 2.5, 0.1
 
@@ -88,7 +86,7 @@ def explained(group: LogGroup) -> Explanations | None:
         interpretation, steps = steps[late - 1].found.interpretation if late else as_logged, steps[:late]
     if steps and _is_friction(trials, at, null, steps[0]):
         interpretation, steps = as_logged, []
-    few = len(case.samples) < _FEWEST * (case.robot.n + 2)
+    few = len(case.samples) < FEWEST * (case.robot.n + 2)
     if few or case.turns < TESTING_REVERSALS or group.seconds < SHORT:
         return Explanations(group, trials, at, null, interpretation, steps)
     faults = find_faults(at, null, group.logs)
