@@ -17,22 +17,18 @@ _BODIES = 2.0
 
 
 def score_of_urdf(trials: Trials, interpretation: Interpretation) -> float:
-    """Sum of the moving rows' log relative residuals with the URDF's inertias as stated; lower is better.
-
-    With a factor on them, a clock so slow that gravity alone remains would pass for efforts without gravity.
-    """
-    S = _products(trials, interpretation, np.empty((trials.robot.n_inertial, 0)))
-    return float(0.5 * np.log(np.maximum(S[:, 1, 1] - 2 * S[:, 0, 1] + S[:, 0, 0], EXACT**2)).sum())
+    """Sum of the moving rows' log relative residuals with the URDF's inertias; lower is better."""
+    return float(0.5 * np.log(_left_by_urdf(trials, interpretation)[1]).sum())
 
 
 def error_of_urdf(trials: Trials, interpretation: Interpretation) -> float:
-    """Relative error of the torques of the URDF's bodies, times one factor.
+    """Relative error of the torques of the URDF's bodies.
 
     Returns:
         RMS of what free bodies explain and the URDF's do not, over that of what bodies explain; infinite if they explain hardly
         anything that friction, rotors and offsets do not.
     """
-    without, stated = _left_by_inertias(trials, interpretation).mean(axis=1)
+    without, stated = _left_by_urdf(trials, interpretation).mean(axis=1)
     free = float(np.mean(trials.in_sample(interpretation) ** 2))
     return float(np.sqrt(max(stated - free, 0.0) / (without - free))) if without > _BODIES * free else np.inf
 
@@ -51,7 +47,7 @@ def left_by_urdf_alone(trials: Trials, interpretation: Interpretation) -> float:
 
 def scaled_urdf(trials: Trials, interpretation: Interpretation) -> tuple[float, float]:
     """Sum of the moving rows' log relative residuals with the URDF's inertias times one factor, and their root mean square."""
-    left = _left_by_inertias(trials, interpretation)[1]
+    left = _left_by_inertias(trials, interpretation, np.empty((trials.robot.n_inertial, 0)))[0]
     return float(0.5 * np.log(left).sum()), float(np.sqrt(left.mean()))
 
 
@@ -69,7 +65,7 @@ def left_with_one_body_changed(trials: Trials, interpretation: Interpretation) -
         changes[b, [1, 2, 3], [10 * b + 1, 10 * b + 2, 10 * b + 3]] = 1.0
     columns = np.zeros((own.size, 4 * len(own)))
     columns[kept] = expansion @ changes.reshape(-1, own.size).T
-    return float(np.sqrt(_left_by_inertias(trials, interpretation, columns)[1:].mean(axis=1).min()))
+    return float(np.sqrt(_left_by_inertias(trials, interpretation, columns).mean(axis=1).min()))
 
 
 def _stated(robot: Robot) -> Array:
@@ -80,20 +76,25 @@ def _stated(robot: Robot) -> Array:
     return out
 
 
-def _left_by_inertias(trials: Trials, interpretation: Interpretation, changes: Array | None = None) -> Array:
-    """Squared relative residuals of the moving rows without bodies, and with the URDF's scaled ones, alone and with changes.
+def _left_by_urdf(trials: Trials, interpretation: Interpretation) -> Array:
+    """Squared relative residuals of the moving rows without inertias and with the URDF's, shape (2, moving joints)."""
+    S = _products(trials, interpretation, np.empty((trials.robot.n_inertial, 0)))
+    return np.maximum([S[:, 1, 1], S[:, 1, 1] - 2 * S[:, 0, 1] + S[:, 0, 0]], EXACT**2)
+
+
+def _left_by_inertias(trials: Trials, interpretation: Interpretation, changes: Array) -> Array:
+    """Squared relative residuals of the moving rows with the URDF's scaled inertias, alone and with each of the changes.
 
     Args:
         changes: Changes of the inertial parameters, each with a free size, shape (10 n, K).
 
     Returns:
-        Shape (2 + K, moving joints).
+        Shape (1 + K, moving joints).
     """
-    some = np.empty((trials.robot.n_inertial, 0)) if changes is None else changes
-    S, last, out = _products(trials, interpretation, some), some.shape[1] + 1, []
-    for used in ([], [0], *([0, k] for k in range(1, last))):
-        x = lstsq(S[:, used][:, :, used].sum(axis=0), S[:, used, last].sum(axis=0), rcond=1e-9)[0]
-        explained = 2 * S[:, last, used] @ x - np.einsum("a,iab,b->i", x, S[:, used][:, :, used], x)
+    S, last, out = _products(trials, interpretation, changes), changes.shape[1] + 1, []
+    for some in ([0], *([0, k] for k in range(1, last))):
+        x = lstsq(S[:, some][:, :, some].sum(axis=0), S[:, some, last].sum(axis=0), rcond=1e-9)[0]
+        explained = 2 * S[:, last, some] @ x - np.einsum("a,iab,b->i", x, S[:, some][:, :, some], x)
         out.append(np.maximum(S[:, last, last] - explained, EXACT**2))
     return np.array(out)
 
