@@ -59,19 +59,21 @@ def measure_floor(
     bare = theta0.copy()
     bare[model.n_inertial :] = 0.0
 
-    def least_squares(others: StatisticSet, columns: IntArray) -> Array:
-        factor, theta = others.stacked(fit.weights, columns), np.zeros(len(theta0))
+    def least_squares(kept: StatisticSet, columns: IntArray) -> Array:
+        factor, theta = kept.stacked(fit.weights, columns), np.zeros(len(theta0))
         theta[columns] = scaled_lstsq(factor[:, :-1], factor[:, -1])
         return theta
 
-    others = {k for applied, of in model.placed_terms if applied.term.name not in _SIMPLE for k in range(of.start, of.stop)}
-    simple = np.array([k for k in fit.base.independent if int(k) not in others], dtype=np.intp)
+    further_laws = {
+        k for applied, of in model.placed_terms if applied.term.name not in _SIMPLE for k in range(of.start, of.stop)
+    }
+    simple = np.array([k for k in fit.base.independent if int(k) not in further_laws], dtype=np.intp)
     without = {fold: split.left_out(fold) for fold in split.logs}
     alternatives: dict[str, Mapping[str, Array]] = {
         "urdf": dict.fromkeys(split.logs, bare),
-        "urdf_friction": {fold: urdf_with_friction(model, others, fit, theta0) for fold, others in without.items()},
-        "least_squares": {fold: least_squares(others, simple) for fold, others in without.items()},
-        "fit": {fold: least_squares(others, fit.base.independent) for fold, others in without.items()},
+        "urdf_friction": {fold: urdf_with_friction(model, kept, fit, theta0) for fold, kept in without.items()},
+        "least_squares": {fold: least_squares(kept, simple) for fold, kept in without.items()},
+        "fit": {fold: least_squares(kept, fit.base.independent) for fold, kept in without.items()},
         "exported": exported,
     }
     squares = {name: score_folds(statistics, by_fold).rmse ** 2 for name, by_fold in alternatives.items()}
