@@ -15,7 +15,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.entries import Layout, Statistic
 from urdf_ident.statistics.rows import RowFilter
-from urdf_ident.statistics.statistic import StatisticSet
+from urdf_ident.statistics.statistic import Repetitions, StatisticSet
 
 NONE = RowFilter(1)
 LOGS = ("one", "two", "three")
@@ -198,7 +198,8 @@ def test_many_motions_are_held_out_in_groups_of_neighbours() -> None:
 
     names = [f"run{k:02d}" for k in range(25)]
     entry = [Statistic(name, block, "joint:a", np.eye(2), 5) for name in names for block in range(3)]
-    every = StatisticSet(("x",), (Layout("joint:a", 0, np.arange(1)),), tuple(entry), "f", tuple((name,) for name in names))
+    repeated = Repetitions(tuple((name,) for name in names), None)
+    every = StatisticSet(("x",), (Layout("joint:a", 0, np.arange(1)),), tuple(entry), "f", repeated)
     labels = fold_labels(every)
     assert len(set(labels.values())) == MOTION_FOLDS
     assert labels["run00", 0] == labels["run01", 2] == "run00 to run01"

@@ -31,8 +31,7 @@ from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import assessed, conditioned_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.folds import cross_validate
-from urdf_ident.statistics.motions import motions
+from urdf_ident.statistics.folds import cross_validate, repetitions
 
 T = TypeVar("T")
 RATE, PERIOD, SHORT = 100.0, 20.0, 600
@@ -68,7 +67,7 @@ def stages(robot: Robot, logs: Sequence[Recording]) -> dict[str, float]:
     reports = timed("check", lambda: assessed(logs, robot, Drive.build(robot.n), config))
     prepared = timed("condition", lambda: conditioned_logs(logs, reports, robot, config, None))
     statistics = timed("rows and factors", lambda: build_statistics(model, prepared))
-    statistics = replace(statistics, motions=timed("repeated motions", lambda: motions(statistics)))
+    statistics = replace(statistics, repetitions=timed("repeated motions", lambda: repetitions(statistics)))
     timed("fit", lambda: fit_base(statistics, base))
 
     def estimate(part: object) -> np.ndarray:

@@ -37,10 +37,10 @@ from ..project import Project
 from ..signals.prepare import PreparedLog, unused
 from ..statistics.accumulate import build_statistics
 from ..statistics.fit import Fit, fit_base, prior_mean
-from ..statistics.folds import repetition_notes
+from ..statistics.folds import repetition_notes, repetitions
 from ..statistics.log_effects.mixed_model import changes_between_logs
-from ..statistics.motions import mean_reversals, motions
-from ..statistics.statistic import StatisticSet
+from ..statistics.motions import mean_reversals
+from ..statistics.statistic import Repetitions, StatisticSet
 from .training_logs import TrainingLogs
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class _TrainingData:
         self.motion, self.method = prepared.motion, row_weighting(wanted.method)
         self.prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
         self._last: tuple[object, StatisticSet] | None = None
-        self._alike: tuple[tuple[str, ...], ...] | None = None
+        self._alike: Repetitions | None = None
         self.weighting = SampleWeighting(wanted.method)
         plain = self.statistics(model.unloaded(), logs=prepared.logs)
         self.weighting = choose_weighting(model, prepared.logs, wanted.method, wanted.loss, plain)
@@ -113,8 +113,8 @@ class _TrainingData:
             options = {"alike": self._alike, "weights": self.weighting.weights, "progress": self.progress, **options}
             statistics = build_statistics(model, logs, **options)
             if self._alike is None:
-                self._alike = motions(statistics)
-                statistics = replace(statistics, motions=self._alike)
+                self._alike = repetitions(statistics)
+                statistics = replace(statistics, repetitions=self._alike)
             self._last = asked, statistics
         return self._last[1]
 

@@ -22,7 +22,7 @@ from ..signals.condition import Conditioned
 from ..signals.prepare import PreparedLog
 from .entries import BLOCKS, Layout, Statistic, blocks_of, layouts_of
 from .rows import RowFilter, filtered_rows, row_counts
-from .statistic import StatisticSet, merge_all
+from .statistic import Repetitions, StatisticSet, merge_all
 
 #: Number of collected rows from which a factor is updated.
 _WAITING = 1024
@@ -133,7 +133,7 @@ def build_statistics(
     blocks: int | None = None,
     progress: Progress | None = None,
     weights: Mapping[str, Sequence[Array]] | None = None,
-    alike: tuple[tuple[str, ...], ...] | None = None,
+    alike: Repetitions | None = None,
     rows: Rows | None = None,
 ) -> StatisticSet:
     """Computes the statistic of several prepared logs, from which all estimators work.
@@ -144,7 +144,7 @@ def build_statistics(
         blocks: Time blocks per log; chosen by the number of logs if None (:func:`blocks_of`).
         progress: Called with this step, the number of logs done and their total.
         weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
-        alike: Names of the logs of each motion, if they have been compared; fewer blocks are too coarse for that.
+        alike: What the logs repeat, if they have been compared; fewer blocks are too coarse for that.
         rows: Other rows than the model's own, without weights.
 
     Returns:
@@ -160,7 +160,7 @@ def build_statistics(
     tasks = [(log.name, log.conditioned, None if weights is None else weights[log.name]) for log in logs]
     finished = None if progress is None else lambda done: progress("equations of the logs", done, len(logs))
     of_logs = each(partial(_statistic_of, model, blocks or blocks_of(len(logs)), rows), tasks, finished)
-    return replace(merge_all(of_logs), motions=alike)
+    return replace(merge_all(of_logs), repetitions=alike)
 
 
 class FactorAccumulator:

@@ -14,7 +14,7 @@ from ..grouping import grouped
 from ..linalg import Array, BoolArray, divisors, rms
 from .entries import is_measured
 from .motions import motions, periodic, spans
-from .statistic import StatisticSet
+from .statistic import Repetitions, StatisticSet
 
 #: Folds in time for a single log: each long enough to be nearly independent, and enough of them to learn from the rest.
 TIME_FOLDS = 5
@@ -95,8 +95,16 @@ def folds_of(statistics: StatisticSet) -> StatisticSet:
     if not statistics.folds:
         labels = fold_labels(statistics)
         renamed = tuple(replace(entry, log=labels[entry.log, entry.block]) for entry in statistics.entries)
-        statistics.folds.append(replace(statistics, entries=renamed, motions=None).compressed())
+        statistics.folds.append(replace(statistics, entries=renamed, repetitions=None).compressed())
     return statistics.folds[0]
+
+
+def repetitions(statistics: StatisticSet) -> Repetitions:
+    """Returns what the logs repeat, for further statistics of the same logs."""
+    if statistics.repetitions is not None:
+        return statistics.repetitions
+    moves = motions(statistics)
+    return Repetitions(moves, periodic(statistics, TIME_FOLDS) if len(moves) <= TIME_FOLDS else None)
 
 
 def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:

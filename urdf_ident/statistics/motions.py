@@ -52,7 +52,7 @@ def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
     Returns:
         Names of the logs of each motion, in order of appearance; one each if no motion is repeated.
     """
-    logs, known = statistics.logs, statistics.motions
+    logs, known = statistics.logs, None if statistics.repetitions is None else statistics.repetitions.motions
     if len(logs) < 2:
         return tuple((log,) for log in logs)
     if known is not None and set(logs) <= {log for names in known for log in names}:
@@ -170,6 +170,13 @@ def periodic(statistics: StatisticSet, parts: int) -> bool:
     """
     if any(entry.repeats > 1 for entry in statistics.entries):
         return True
+    known = statistics.repetitions
+    if (
+        known is not None
+        and known.periodic is not None
+        and {log for names in known.motions for log in names} == set(statistics.logs)
+    ):
+        return known.periodic
     return parts > 1 and any(_parts_alike(log, parts) for log in _Log.all_of(statistics).values())
 
 

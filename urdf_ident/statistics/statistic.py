@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,20 +22,32 @@ from ..linalg import Array, triangle
 from .entries import Layout, Statistic, placed, stretches_of
 
 
+class Repetitions(NamedTuple):
+    """What logs repeat, whatever the model: found once, it is handed to further statistics of the same logs.
+
+    Attributes:
+        motions: Names of the logs of each motion.
+        periodic: Whether some log repeats its own motion; None with so many motions that it does not matter.
+    """
+
+    motions: tuple[tuple[str, ...], ...]
+    periodic: bool | None
+
+
 @dataclass(frozen=True, eq=False)
 class StatisticSet:
     """Factors of one or more logs, the input of the estimators.
 
     Attributes:
         fingerprint: Hash of model and conditioning; sets with different fingerprints are never merged.
-        motions: Names of the logs of each motion; None if they have not been compared.
+        repetitions: What the logs repeat; None if they have not been compared.
     """
 
     names: tuple[str, ...]
     layouts: tuple[Layout, ...]
     entries: tuple[Statistic, ...]
     fingerprint: str
-    motions: tuple[tuple[str, ...], ...] | None = None
+    repetitions: Repetitions | None = None
 
     @property
     def p(self) -> int:
@@ -271,7 +284,7 @@ def merge_all(sets: Sequence[StatisticSet]) -> StatisticSet:
         if both:
             raise FingerprintError(f"log '{sorted(both)[0]}' is in both sets", remedy="give each log once")
         known.update(statistics.logs)
-    return replace(first, entries=tuple(entry for statistics in sets for entry in statistics.entries), motions=None)
+    return replace(first, entries=tuple(entry for statistics in sets for entry in statistics.entries), repetitions=None)
 
 
 def _all_but_one(layout: Layout, parts: Sequence[Array]) -> list[Array]:

@@ -25,8 +25,7 @@ from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import Prior
 from ...statistics.fit import Fit, fit_ridge, likely_slopes, prior_mean
-from ...statistics.folds import CrossValidation, folds_of, held_out, whole_motions
-from ...statistics.motions import motions
+from ...statistics.folds import CrossValidation, folds_of, held_out, repetitions, whole_motions
 from ...statistics.statistic import StatisticSet
 from ...units import percent
 
@@ -158,7 +157,7 @@ def for_folds(build: Build, statistics: StatisticSet) -> Build:
     Args:
         build: As for :func:`converge`.
     """
-    return partial(build, blocks=1, alike=motions(statistics)) if whole_motions(statistics) else build
+    return partial(build, blocks=1, alike=repetitions(statistics)) if whole_motions(statistics) else build
 
 
 def cross_validate_converged(converged: ConvergedFit) -> CrossValidation:

@@ -36,11 +36,11 @@ from ...signals.periods import find_repetition
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit
-from ...statistics.folds import independent_stretches
+from ...statistics.folds import independent_stretches, repetitions
 from ...statistics.least_squares import Solution, leave_one_out_changes, solve
 from ...statistics.motions import motions
 from ...statistics.pieces import base_rows, row_pieces
-from ...statistics.statistic import StatisticSet
+from ...statistics.statistic import Repetitions, StatisticSet
 from ...units import percent
 from .bands import build_spectrum
 from .noise import fit_noise, sandwich, whitened_rows
@@ -351,13 +351,11 @@ def _repetition_scatter(data: FitData, period: Period) -> Covariance:
     return Covariance(data.solution.sandwich(np.atleast_2d(middle)), kind, len(totals) - 1.0)
 
 
-def without_reversals(
-    model: DynamicModel, logs: Sequence[PreparedLog], alike: tuple[tuple[str, ...], ...] | None = None
-) -> StatisticSet:
+def without_reversals(model: DynamicModel, logs: Sequence[PreparedLog], alike: Repetitions | None = None) -> StatisticSet:
     """Computes the statistics of the data without samples of slow joints; as many rows as before, slow ones of weight zero.
 
     Args:
-        alike: Names of the logs of each motion, if they have been compared.
+        alike: What the logs repeat, if they have been compared.
     """
     speeds = columns([part.v for log in logs for part in log.segments])
     limit = np.maximum([SLOW * fast_speed(v) for v in speeds], AT_REST)
@@ -381,7 +379,7 @@ def _with_reversals(covariance: Covariance, spread: Array, data: FitData) -> Cov
     Args:
         spread: Errors of the jackknife, shape (b,).
     """
-    rest = without_reversals(data.with_rows("auto"), data.logs, motions(data.statistics))
+    rest = without_reversals(data.with_rows("auto"), data.logs, repetitions(data.statistics))
     factor = rest.stacked(data.weights, data.fit.base.independent)
     X, y, start = factor[:, :-1], factor[:, -1], data.solution.estimate
     _, singular, turned = np.linalg.svd(X @ data.solution.root, full_matrices=False)
