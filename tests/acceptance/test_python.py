@@ -242,7 +242,7 @@ def test_a_drive_turns_currents_into_torques(robot: ui.Robot, logs: list[ui.Reco
         ui.Recording.from_arrays(log.time, log.position, log.effort / constants, joints=robot, effort_unit="A", name=log.name)
         for log in logs[:2]
     ]
-    assert ui.identify(model, currents).theta == pytest.approx(simple.theta, rel=1e-6, abs=1e-6)
+    assert ui.identify(model, currents).theta == pytest.approx(simple.theta, rel=1e-4, abs=1e-4)
 
 
 def test_an_elastic_model_has_springs_and_needs_gear_ratios(robot: ui.Robot) -> None:
