@@ -29,8 +29,8 @@ def _signed(*sizes: float) -> tuple[float, ...]:
 _ZEROS, _DELAYS, _TILTS = (*_signed(0.1, 0.4, np.pi / 2), np.pi), (-0.03, 0.03, 0.06), _signed(0.03, 0.1)
 #: Candidate numbers of real seconds per second of the log.
 STRETCHES = _both(1.25, 2.0, 4.0)
-#: Candidate factors of efforts.
-GAINS = _both(4 / 3, 2.0, 10.0, 100.0)
+#: Candidate factors of one joint's effort, and common ones of several: half octaves.
+GAINS, COMMON_GAINS = _both(4 / 3, 2.0, 10.0, 100.0), _both(2.0**0.5, 2.0, 2.0**1.5, 4.0)
 #: Candidate factors of one joint's positions: gear ratios and counts per turn wrong by much. Small errors are columns of a fit.
 _RATIOS, _FEW_RATIOS = _both(1.4, 2.0, 4.0), _both(2.0)
 #: Candidate factors of all positions of one kind of joint, by the unit that they have and the described one.

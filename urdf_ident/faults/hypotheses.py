@@ -17,6 +17,7 @@ import numpy as np
 
 from ..judgements.catalogue import Id
 from .candidates import (
+    COMMON_GAINS,
     GAINS,
     STRETCHES,
     Hypothesis,
@@ -195,7 +196,7 @@ def open_scales(trials: Trials, interpretation: Interpretation) -> dict[tuple[in
 
     Returns:
         Joints → smallest and largest factor of the contiguous range that explains the efforts as well as 1, within
-        :data:`.DOUBTFUL`; the ends of :data:`.GAINS` if none is worse.
+        :data:`.DOUBTFUL`; the ends of the candidates if none is worse.
     """
     moving, place = set(np.flatnonzero(trials.case.moves).tolist()), trials.robot.place_in_tree
     carried = [tuple(k for k in sorted(moving) if place[k] in trials.robot.subtrees[j]) for j in sorted(moving)]
@@ -206,7 +207,7 @@ def open_scales(trials: Trials, interpretation: Interpretation) -> dict[tuple[in
             factor: replace(
                 interpretation, gain=tuple(factor * g if k in joints else g for k, g in enumerate(interpretation.gain))
             )
-            for factor in GAINS
+            for factor in (GAINS if len(joints) == 1 else COMMON_GAINS)
         }
         if (ends := _alike(trials, interpretation, tries)) is not None:
             found[joints] = ends

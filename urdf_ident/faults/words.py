@@ -14,7 +14,7 @@ from ..linalg import Array, positive
 from ..model.robot import Robot
 from ..samples import SHORT
 from ..units import percent
-from .candidates import GAINS, POSITION_UNITS, STRETCHES, Hypothesis
+from .candidates import COMMON_GAINS, GAINS, POSITION_UNITS, STRETCHES, Hypothesis
 from .delay import relative_delay
 from .evidence import CLEAR, SEVERE
 from .families import CHANGES, ZERO_OF_EACH_LOG
@@ -180,7 +180,8 @@ def open_scale(robot: Robot, factors: Mapping[tuple[int, ...], tuple[float, floa
         factors: Joints → smallest and largest factor with which the log is explained equally well.
     """
     shown = ", ".join(
-        f"{' + '.join(robot.joints[j] for j in some)} ({_between(ends, GAINS)})" for some, ends in factors.items()
+        f"{' + '.join(robot.joints[j] for j in some)} ({_between(ends, GAINS if len(some) == 1 else COMMON_GAINS)})"
+        for some, ends in factors.items()
     )
     joints = sorted({j for some in factors for j in some})
     return Judgement(
