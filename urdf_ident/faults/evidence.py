@@ -26,8 +26,9 @@ DECISIVE, DOUBTFUL, SEVERE, RIVAL = 0.35, 0.15, 1.0, 0.3
 SIGNIFICANT, SURE = 3.5, 5.0
 #: An explanation that leaves more than this fraction of the residual is no clear one.
 CLEAR = 0.85
-#: Bounds of the relative residuals from which the rows' weights are computed: neither a noise-free nor a faulty row dominates.
-TRUSTED = (0.03, 0.3)
+#: Bounds of the relative residuals from which rows are weighted: so that neither a noise-free nor a faulty row dominates where
+#: interpretations are compared, and, closer to the rows' own errors, in the model of their torques.
+_USUAL, TRUSTED = (0.03, 0.3), (0.01, 0.5)
 #: Least relative residual of a joint that is worth an explanation.
 WORTH = 0.02
 #: Relative residual below which a torque counts as exactly explained.
@@ -147,7 +148,7 @@ class RigidEvidence:
     def _usual(self) -> Array:
         """Relative residuals of the rows with the efforts as logged, for weights, shape (n,)."""
         as_logged = np.eye(len(self.sizes))[:, :, None]
-        return np.asarray(np.clip(self.residuals(as_logged, weights=1 / self.size**2).left[:, 0], *TRUSTED))
+        return np.asarray(np.clip(self.residuals(as_logged, weights=1 / self.size**2).left[:, 0], *_USUAL))
 
 
 def material(before: Array, after: Array) -> bool:
