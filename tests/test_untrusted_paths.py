@@ -247,7 +247,7 @@ AUDITED = {
             logs/formats/streams.py:_unpacked logs/formats/variables.py:open_hdf5
             logs/formats/variables.py:open_numpy logs/tables.py:file_hash model/meshes.py:load_mesh
             model/description.py:read_description motion/collision/world.py:read_world
-            motion/files.py:read_trajectory motion/files.py:why_recorded pipeline/experiment.py:_load_for
+            motion/files.py:read_trajectory motion/files.py:why_recorded pipeline/experiment.py:true_plant
             project.py:load_project result/files/load.py:load simulation/truth.py:read_truth viz/scene.py:add_shape
             viz/scene.py:_with_own_images.inlined
         """,
