@@ -177,16 +177,24 @@ class Regression:
             weights: One over the variance of each row, shape (n,).
             fold: Fold of each block, shape (B,); one fit to all blocks by default.
         """
-        if fold is None:
-            learnt, counts = self.total[None], self.count.sum(keepdims=True)
-        else:
-            folds = range(int(fold.max()) + 1)
-            learnt = np.stack([self.total - self.gram[fold == k].sum(axis=0) for k in folds])
-            counts = np.array([self.count[fold != k].sum() for k in folds])
+        learnt, counts = (self.total[None], self.count.sum(keepdims=True)) if fold is None else self._without_folds(fold)
         x = solved(learnt, counts, self.shared, readings, weights)
         seen = np.maximum(np.sum(x * (learnt @ x), axis=2), 0.0) / counts[:, None, None]
         by = x if fold is None else x[fold]
         return Fits(x, seen, np.maximum(np.sum(by * (self.gram @ by), axis=2), 0.0) / self.count[:, None, None])
+
+    def _without_folds(self, fold: IntArray) -> tuple[Array, Array]:
+        """Sums over the blocks of all folds but one, shape (F, n, p, p), and their samples, shape (F,)."""
+        key = fold.tobytes()
+        if key not in self._learnt:
+            folds = range(int(fold.max()) + 1)
+            learnt = np.stack([self.total - self.gram[fold == k].sum(axis=0) for k in folds])
+            self._learnt[key] = learnt, np.array([self.count[fold != k].sum() for k in folds])
+        return self._learnt[key]
+
+    @cached_property
+    def _learnt(self) -> dict[bytes, tuple[Array, Array]]:
+        return {}
 
 
 def solved(gram: Array, counts: Array, shared: int, readings: Array, weights: Array) -> Array:

@@ -26,8 +26,8 @@ T = TypeVar("T")
 #: jackknife standard errors over the folds; a joint's inertia is negative if its torque is, in the same way. Four errors of a
 #: normal number are exceeded by chance once in 30 000 joints.
 _ERRORS = 4.0
-#: Number of motions whose regressors and Gram matrices are kept: hundreds are tried, most of them once.
-_KEPT = 12
+#: Largest memory of the regressors and Gram matrices that are kept, each: hundreds are tried, most of them once [bytes].
+_KEPT = 2**27
 #: Poses at which the inertia of each joint is computed.
 _POSES = 12
 #: Penalty for a row whose friction drives it or whose inertia is negative, in the sum of the rows' log relative residuals.
@@ -247,8 +247,14 @@ class Trials:
 
 
 def _kept(cache: dict[tuple[object, ...], T], key: tuple[object, ...], make: Callable[[], T]) -> T:
-    """Returns the cached value of a key, of the last :data:`_KEPT` keys."""
+    """Returns the cached value of a key, of the last ones that :data:`_KEPT` has room for."""
     cache[key] = cache.pop(key) if key in cache else make()
-    while len(cache) > _KEPT:
+    while len(cache) > 1 and sum(map(_memory, cache.values())) > _KEPT:
         cache.pop(next(iter(cache)))
     return cache[key]
+
+
+def _memory(kept: object) -> int:
+    return (
+        kept.nbytes if isinstance(kept, np.ndarray) else kept.regression.gram.nbytes if isinstance(kept, RigidEvidence) else 0
+    )
