@@ -132,15 +132,16 @@ def test_a_bandwidth_between_the_candidates_is_named(band: float) -> None:
     assert found(*logs).bandwidth == pytest.approx(band, rel=0.2)
 
 
-@pytest.mark.parametrize("whose", ["effort", "position"])
-def test_a_first_order_low_pass_is_not_told_as_a_delay(whose: str) -> None:
+@pytest.mark.parametrize(("whose", "hertz"), [("effort", 2.5), ("position", np.sqrt(3) * 2.5)])
+def test_a_first_order_low_pass_is_not_told_as_a_delay(whose: str, hertz: float) -> None:
+    """Positions are ahead by a delay, and smoothed: what is told of that is the frequency of half the amplitude."""
     k, logs = 2 * np.pi * 2.5 / 200.0, [made(seed) for seed in (0, 1)]
     for n, log in enumerate(logs):
         x = getattr(log, whose)
         logs[n] = replace(log, **{whose: lfilter([k], [1, k - 1], x, axis=0, zi=(1 - k) * x[:1])[0]})
     report, _ = examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
     (told,) = [item for item in report.findings if item.id == f"{whose}-bandwidth"]
-    assert told.size == pytest.approx(2.5, rel=0.25)
+    assert told.size == pytest.approx(hertz, rel=0.25)
 
 
 def test_conditioning_takes_a_delay_out() -> None:

@@ -31,11 +31,14 @@ from ..model.prior import Prior
 from ..samples import ReadOnly
 from .conic import ROUGH, mass_range, minimise, widest
 from .constraints import LmiOptions
-from .feasible import ACCURACY, Feasible, feasible_set
+from .feasible import Feasible, feasible_set
 from .objective import LmiObjective, prior_alone, with_data
 
 #: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
 PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-7, 1e-5
+#: Moves of a body's parameter from the prior below this many of its standard deviations are the solver's: they change the
+#: prior distance by 1e-8, which is less than the duality gap proves.
+_UNMOVED = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +227,7 @@ class LmiProblem:
         active = feasible.active(x)
         at_zero = [f"{parameter.name} ≥ 0" in active for parameter in self.parameters]
         theta = feasible.theta0 + feasible.back @ x
-        unmoved = (np.abs(theta - feasible.theta0) < ACCURACY * self.prior.std) & (np.arange(feasible.p) < 10 * feasible.n)
+        unmoved = (np.abs(theta - feasible.theta0) < _UNMOVED * self.prior.std) & (np.arange(feasible.p) < 10 * feasible.n)
         # solvers stop beside the prior and beside zero; a URDF keeps what it states
         exact = np.where(at_zero, 0.0, np.where(unmoved, feasible.theta0, theta))
         moved = self.prior.root @ (exact - feasible.theta0)
