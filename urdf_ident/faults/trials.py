@@ -27,7 +27,7 @@ T = TypeVar("T")
 #: normal number are exceeded by chance once in 30 000 joints.
 _ERRORS = 4.0
 #: Largest memory of the regressors and Gram matrices that are kept, each: hundreds are tried, most of them once [bytes].
-_KEPT = 2**27
+_KEPT = 2**25
 #: Poses at which the inertia of each joint is computed.
 _POSES = 12
 #: Penalty for a row whose friction drives it or whose inertia is negative, in the sum of the rows' log relative residuals.
