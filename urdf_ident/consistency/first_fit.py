@@ -225,7 +225,7 @@ def first_fit(
             A, b = weighed(noise)
             kept = np.append(np.ones(len(A) - len(is_bias), dtype=bool), ~is_bias)  # rows but those that expect biases
             A, b = A[kept], b[kept]
-            scale = common_scale(A[:, is_bias] * size[usable & biased], A[:, ~is_bias], b, factor)
+            scale = size_factor(A[:, is_bias] * size[usable & biased], A[:, ~is_bias], b, factor)
             size[usable & biased] *= scale
             prior_rows[:, is_bias] /= scale
         x, squares = solved(every, noise)
@@ -236,7 +236,7 @@ def first_fit(
     return values, np.where(springs, np.inf, size)
 
 
-def common_scale(expected: Array, others: Array, seen: Array, noise: float) -> float:
+def size_factor(expected: Array, others: Array, seen: Array, noise: float) -> float:
     """Returns the factor on the expected sizes of parameters with the largest marginal likelihood; others are free.
 
     Args:

@@ -101,6 +101,11 @@ class RigidEvidence:
         return cls(design.with_efforts(motion.tau[:, None, :]), active, scale[seen], motion.sizes)
 
     @property
+    def nbytes(self) -> int:
+        """Memory of the Gram matrices [bytes]."""
+        return self.regression.gram.nbytes
+
+    @property
     def size(self) -> Array:
         """Root mean square of each effort about its mean, where its own joint moves, shape (n,) [N·m or N]."""
         return np.asarray(np.diag(self.sizes))
@@ -176,6 +181,15 @@ def significance(gained: Array) -> float:
         gained: Gain of each block, shape (B,).
     """
     return float(gained.mean() / positive(gained.std(ddof=1) / np.sqrt(len(gained))))
+
+
+def remaining_doubt(gained: float) -> float:
+    """Doubt that a gain leaves: 1 without a gain, a quarter at :data:`DECISIVE`.
+
+    Args:
+        gained: Gain in the sum of the logarithms of the rows' residuals.
+    """
+    return float(np.exp(-4.0 * gained))
 
 
 def scarcity(turns: float) -> float:

@@ -28,7 +28,7 @@ from .candidates import (
     with_springs,
     with_value,
 )
-from .evidence import DECISIVE, DOUBTFUL, RIVAL, SEVERE, SIGNIFICANT, SURE, gains, material, significance
+from .evidence import DECISIVE, DOUBTFUL, RIVAL, SEVERE, SIGNIFICANT, SURE, gains, material, remaining_doubt, significance
 from .trials import Score, Trials
 from .urdf_bodies import score_of_urdf
 from .zeros import zeros_together
@@ -73,7 +73,7 @@ class Step:
     @property
     def certainty(self) -> float:
         """Relative likelihood of this cause among itself, its rivals and the log as described."""
-        return float(1.0 / (1.0 + len(self.rivals) + np.exp(-4.0 * self.gain)))
+        return 1.0 / (1.0 + len(self.rivals) + remaining_doubt(self.gain))
 
 
 def search(trials: Trials) -> tuple[Interpretation, list[Step]]:

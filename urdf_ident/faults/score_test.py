@@ -16,7 +16,7 @@ import numpy as np
 from ..linalg import Array, IntArray, lstsq, orthogonal_part, rms
 from ..samples import turns
 from .case import Case
-from .evidence import CALIBRATED, DOUBTFUL, EXACT, MATERIAL, RIVAL
+from .evidence import CALIBRATED, DOUBTFUL, EXACT, MATERIAL, RIVAL, remaining_doubt
 from .families import FaultFamily, changes, faults
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
@@ -96,6 +96,11 @@ class Fault:
     share: float
     effect: Array
     rivals: tuple[Fault, ...] = ()
+
+    @property
+    def certainty(self) -> float:
+        """Certainty that it is there, 0 to 1."""
+        return 1 - remaining_doubt(self.gain)
 
     @property
     def joint(self) -> int:

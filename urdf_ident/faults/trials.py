@@ -20,7 +20,7 @@ from .case import Case
 from .evidence import MATERIAL, RigidEvidence, gains
 from .motion_samples import MotionSamples, travels
 
-T = TypeVar("T")
+T = TypeVar("T", Array, RigidEvidence)
 
 #: Friction drives the joint if its mean power, over RMS torque times RMS velocity, is materially negative and by this many
 #: jackknife standard errors over the folds; a joint's inertia is negative if its torque is, in the same way. Four errors of a
@@ -249,12 +249,6 @@ class Trials:
 def _kept(cache: dict[tuple[object, ...], T], key: tuple[object, ...], make: Callable[[], T]) -> T:
     """Returns the cached value of a key, of the last ones that :data:`_KEPT` has room for."""
     cache[key] = cache.pop(key) if key in cache else make()
-    while len(cache) > 1 and sum(map(_memory, cache.values())) > _KEPT:
+    while len(cache) > 1 and sum(kept.nbytes for kept in cache.values()) > _KEPT:
         cache.pop(next(iter(cache)))
     return cache[key]
-
-
-def _memory(kept: object) -> int:
-    return (
-        kept.nbytes if isinstance(kept, np.ndarray) else kept.regression.gram.nbytes if isinstance(kept, RigidEvidence) else 0
-    )

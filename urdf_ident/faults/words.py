@@ -296,7 +296,7 @@ def differs(robot: Robot, fault: Fault, alone: bool, own: Sequence[Judgement]) -
         Remedy(id.entry.remedy),
         joint=robot.joints[fault.joint],
         size=fault.gain,
-        certainty=float(1 - np.exp(-4 * fault.gain)),
+        certainty=fault.certainty,
         candidates=(fault.family.id,),
         severity="refused" if fault.gain > 2 * SEVERE else "warning",
     )
@@ -325,7 +325,7 @@ def _changes(robot: Robot, fault: Fault) -> Judgement:
         Remedy(remedy),
         joint=robot.joints[fault.joint],
         size=fault.gain,
-        certainty=float(1 - np.exp(-4 * fault.gain)),
+        certainty=fault.certainty,
         candidates=tuple(dict.fromkeys((id, Id.PAYLOAD_CHANGES, Id.EFFORT_DRIFT, Id.LOG_DIFFERS, Id.CONTACT))),
         severity="warning",
     )

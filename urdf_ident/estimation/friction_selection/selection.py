@@ -25,7 +25,7 @@ the two what both describe.
 
 A bias that is not needed is kept in the model: gravity parameters would otherwise replace it, also in held-out parts of the
 same motion, and first moments would be wrong by many of their standard errors. How large biases are expected, the data show
-(:func:`.consistency.first_fit.common_scale`).
+(:func:`.consistency.first_fit.size_factor`).
 
 Load-dependent laws use the rigid torque of the previous fit; the search is repeated with that of its own result.
 """
