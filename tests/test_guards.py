@@ -364,7 +364,7 @@ def test_what_differs_between_logs_is_named() -> None:
     robot = Robot.from_urdf(PAIR)
     for kind, words, id in (("payload", "the load on the last link", "payload-changes"), ("gain", "the scale", "effort-drift")):
         family = SimpleNamespace(id=Id(id), change=kind)
-        weak, strong = (SimpleNamespace(family=family, gain=gain, joint=0) for gain in (0.5, 5.0))
+        weak, strong = (SimpleNamespace(family=family, gain=gain, joint=0, certainty=0.9) for gain in (0.5, 5.0))
         one, several = differs(robot, weak, True, ()), differs(robot, strong, False, ())  # type: ignore[arg-type]
         assert f"contradicts the others: {words}" in one.message
         assert f"contradict each other: {words}" in several.message
