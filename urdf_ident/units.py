@@ -21,6 +21,11 @@ class Unit:
     kind: str
     factor: float
 
+    @property
+    def si(self) -> str:
+        """Name of the SI unit of its kind; of hundredths of a range of motion, which have none, its own."""
+        return next((name for name, factor in _TABLE[self.kind].items() if factor == 1.0), self.name)
+
 
 _TABLE = {
     "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0},

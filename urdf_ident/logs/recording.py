@@ -138,9 +138,10 @@ class Recording:
             check_shape(key, array.shape, (len(clock), len(names)))
         if effort is not None:
             arrays["effort"] *= unit.factor
-        si = {"current": "A", "voltage": "V", "fraction": "1", "torque": "N·m", "force": "N"}[unit.kind]
         digest = hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in (clock, *arrays.values())))
-        return cls(name, names, clock, **arrays, effort_unit=si, sha256=digest.hexdigest(), rows=np.arange(1, len(clock) + 1))
+        return cls(
+            name, names, clock, **arrays, effort_unit=unit.si, sha256=digest.hexdigest(), rows=np.arange(1, len(clock) + 1)
+        )
 
     @classmethod
     def from_frame(cls, frame: Any, robot: Robot, *, layout: LogLayout | None = None, name: str = "log") -> Recording:

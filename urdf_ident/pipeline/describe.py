@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from ..errors import LogError
-from ..judgements.catalogue import Id
+from ..judgements.catalogue import SEVERITIES, Id
 from ..logs.columns.columns import find_columns
 from ..logs.formats.choice import open_table
 from ..logs.read import read_readable
@@ -39,7 +39,8 @@ def describe(sources: Sequence[LogSource], project: Project, robot: Robot, urdf:
 
     The project file is read back and the logs are read and inspected with it, so that a file is only returned if it runs. The
     direction of gravity is that of the inspection, which estimates it together with all bodies, and so is a guessed gain of a
-    joint that gravity does not load.
+    joint that gravity does not load. Where several units of the positions fit the limits and the efforts of the log, that with
+    which the inspection of all logs says least against the positions is written.
 
     Args:
         sources: The logs.
@@ -50,7 +51,31 @@ def describe(sources: Sequence[LogSource], project: Project, robot: Robot, urdf:
     Raises:
         LogError: See :func:`describe_log`; or the logs cannot be read with the description.
     """
-    description, name = describe_log(sources[0], robot, project), sources[0].name
+    first = describe_log(sources[0], robot, project)
+    text, inspection = _read_back(first, sources, project, robot, urdf)
+    for unit in first.other_position_units if first is not None else ():
+        other = describe_log(sources[0], robot, project.with_settings({"log.units.position": unit}, robot))
+        if other is None or "position" not in other.units:
+            continue
+        reason = f"{other.units['position'].reason}; in other units that fit as well an inspection objects to more"
+        stated = {**other.units, "position": Recognised(unit, "likely", reason)}
+        other_text, other_inspection = _read_back(replace(other, units=stated), sources, project, robot, urdf)
+        if _objections(other_inspection) < _objections(inspection):
+            text, inspection = other_text, other_inspection
+    return text, inspection
+
+
+def _objections(inspection: Inspection) -> tuple[int, int]:
+    """Severity of the worst of what an inspection objects to, and how much it objects to."""
+    objections = [judgement for judgement in inspection.verdict.judgements if judgement.level != "good"]
+    return max((SEVERITIES.index(judgement.severity) for judgement in objections), default=0), len(objections)
+
+
+def _read_back(
+    description: LogDescription | None, sources: Sequence[LogSource], project: Project, robot: Robot, urdf: Path
+) -> tuple[str, Inspection]:
+    """The project file of a description, with what the inspection of the logs corrects in it, and this inspection."""
+    name = sources[0].name
     recognised, description = description, description and replace(description, gravity=None)
     logs: tuple[list[Recording], list[LeftOut]] | None = None
     for _ in range(_ROUNDS):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -29,23 +29,34 @@ class Inspection:
         return Verdict.of(judgement for log in self.logs for judgement in _judgements(log))
 
     def summary(self) -> str:
-        """The level and the findings of each log; the remedy of successive findings that share it is written once."""
+        """The level and findings of each log, then those of all logs; successive findings that share a remedy state it once."""
         lines = []
+        of_each = [_judgements(log) for log in self.logs]
+        of_all = [one for one in of_each[0] if all(one in others for others in of_each)] if len(of_each) > 1 else []
         for log in self.logs:
             warnings = sum(judgement.severity == "warning" for judgement in _judgements(log))
             count = f"usable, {warnings} warning{'s' if warnings > 1 else ''}"
             level = {"good": "good", "usable": count, "poor": "REFUSED"}[Verdict.of(_judgements(log)).level]
             rows = f" ({log['rows']} rows)" if "rows" in log else ""
             lines.append(f"{log['log']}: {level}{rows}")
-            alike = grouped(((f.severity, f.message, str(f.remedy), f.rows), f) for f in _judgements(log))
-            for remedy, group in groupby(alike.values(), lambda same: str(same[0].remedy or "")):
-                for finding, *others in group:
-                    words = replace(finding, remedy=None).line([other.joint for other in others])
-                    lines.append(f"  {finding.severity:<8} {words}")
-                lines += [f"  {'':<8} -> {remedy}"] if remedy else []
+            lines += _lines([judgement for judgement in _judgements(log) if judgement not in of_all])
+        if of_all:
+            lines += [f"all {len(self.logs)} logs:", *_lines(of_all)]
         return "\n".join(lines)
 
     __str__ = summary
+
+
+def _lines(judgements: Sequence[Judgement]) -> list[str]:
+    """Judgements with their remedies; those that differ in the joint alone are one line."""
+    lines = []
+    alike = grouped(((f.severity, f.message, str(f.remedy), f.rows), f) for f in judgements)
+    for remedy, group in groupby(alike.values(), lambda same: str(same[0].remedy or "")):
+        for finding, *others in group:
+            words = replace(finding, remedy=None).line([other.joint for other in others])
+            lines.append(f"  {finding.severity:<8} {words}")
+        lines += [f"  {'':<8} -> {remedy}"] if remedy else []
+    return lines
 
 
 def _judgements(log: Mapping[str, Any]) -> list[Judgement]:

@@ -24,8 +24,6 @@ _EXPECTED = {
 }
 #: Kind of positions in −100 … 100 (:mod:`.ranges`).
 _NORMALIZED = "range of motion"
-#: Kind of effort → its SI unit.
-_SI = {"current": "A", "voltage": "V", "fraction": "1", "torque": "N·m", "force": "N"}
 
 
 def recording_fields(
@@ -109,7 +107,7 @@ def recording_fields(
                     values *= np.array([1.0 if unit is None else unit.factor for unit in units])
                 signals[key] = values
                 if key == "effort" and units and units[0] is not None:
-                    effort_unit = _SI[units[0].kind]
+                    effort_unit = units[0].si
         notes += [*table.notes, *columns.notes]
     first = tables[0][0]
     if "position" not in signals:

@@ -145,5 +145,5 @@ def _gain(
     median = (
         f" ({', '.join(unseen)}: the median of the others, as gravity hardly acts on them)" if unseen and seen.any() else ""
     )
-    fitted = f"N·m per {unit.name if unit else name} that fit the gravity torque of the URDF's masses{median}"
+    fitted = f"N·m per {unit.si if unit else 'A'} that fit the gravity torque of the URDF's masses{median}"
     return Recognised(gains, "guess", f"{fitted}; replace them by those of the data sheet")

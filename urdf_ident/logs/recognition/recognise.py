@@ -47,6 +47,9 @@ class LogDescription:
         rate: Rows per second if there is no time column [Hz], or None.
         gravity: Direction times 9.81 in the base frame [m/s²], if it differs from the robot's; else None.
         gain: Torque per effort, ``auto``, or None if the effort is a torque.
+        notes: Remarks for the user.
+        named: Quantities that the header names.
+        other_position_units: Other units of revolute positions that fit the limits and the efforts about as well.
     """
 
     columns: Mapping[str, Recognised]
@@ -56,6 +59,7 @@ class LogDescription:
     gain: Recognised | None
     notes: tuple[str, ...] = field(default_factory=tuple)
     named: tuple[str, ...] = ()
+    other_position_units: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,11 +135,12 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
     else:
         rate = Recognised(1.0 / clock.interval, clock.certainty, clock.reason)
     columns.update(_positions(series, links, linked, best, named, runs))
-    if best.unit != "rad" and not robot.prismatic.all():
+    if (best.unit != "rad" or "position" in layout.units) and not robot.prismatic.all():
         certainty = certain_if(best.inside > 0.98 and best.alone and not best.other_units)
         share = f"{100 * best.inside:.0f} % of the samples"
         origin = f"; hundredths of {joint_ranges(robot, table.path)[2]}" if best.unit == "normalized" else ""
-        units["position"] = Recognised(best.unit, certainty, f"{share} lie within the joint limits in this unit{origin}")
+        doubt = "".join(f"; in {unit} they fit limits and efforts about as well" for unit in best.other_units)
+        units["position"] = Recognised(best.unit, certainty, f"{share} lie within the joint limits in this unit{origin}{doubt}")
     velocity = named.get("velocity", best.rate.block)
     if velocity is not None:
         correlation = f"correlation {best.rate.correlation:.3f} with the derivative of the positions"
@@ -159,7 +164,7 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
             elif isinstance(setting.value, int):
                 columns[quantity] = replace(setting, value=table.names[setting.value])
     stated = (*named, *(["time"] if time is not None else []))
-    return LogDescription(columns, units, rate, gravity, gain, tuple(notes), stated)
+    return LogDescription(columns, units, rate, gravity, gain, tuple(notes), stated, best.other_units)
 
 
 def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Block], int | None, str | None]:
