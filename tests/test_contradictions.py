@@ -86,7 +86,7 @@ def doubts(recording: Recording, robot: Robot = ARM) -> list[Judgement]:
     return [item for item in report.findings if item.id in PHYSICS and item.severity != "info"]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 3])
 def test_a_sound_log_raises_no_doubt(seed: int) -> None:
     recording = log_of(ARM, seed=seed, noise=0.2 * seed)
     assert doubts(recording) == []
@@ -97,10 +97,9 @@ def test_a_sound_log_without_friction_raises_no_doubt() -> None:
     assert doubts(log_of(ARM, truth=Truth(zero, zero, zero, zero))) == []
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_an_effort_that_hardly_varies_while_another_joint_moves_is_not_taken_for_that_joints(seed: int) -> None:
+def test_an_effort_that_hardly_varies_while_another_joint_moves_is_not_taken_for_that_joints() -> None:
     """Where joints move one after the other, the effort of a joint at rest is easily explained as any other's."""
-    coarse, fine = (one_after_the_other(ARM, seed=seed, step=step) for step in (0.6, 0.05))
+    coarse, fine = (one_after_the_other(ARM, step=step) for step in (0.6, 0.05))
     assert doubts(coarse) == []
     assert doubts(fine) == []
     (found,) = doubts(replace(fine, effort=fine.effort[:, [3, 1, 2, 0]]))
@@ -129,7 +128,7 @@ def test_bundled_robots_raise_no_doubt(name: str) -> None:
     assert [item.id for item in report.findings if item.severity == "warning" and item.id != "position-beyond-limit"] == []
 
 
-@pytest.mark.parametrize("joints", [[0], [2], [1, 3], [0, 1, 2, 3]])
+@pytest.mark.parametrize("joints", [[0], [1, 3], [0, 1, 2, 3]])
 def test_reversed_efforts_are_named(joints: list[int]) -> None:
     recording = log_of(ARM)
     sign = np.ones(4)
@@ -188,7 +187,7 @@ def test_joints_that_are_moved_alike_do_not_count_each_other_in() -> None:
     assert "position-coupled" not in {item.id for item in found}
 
 
-@pytest.mark.parametrize("shift", [1, 2, 3])
+@pytest.mark.parametrize("shift", [1, 2])
 def test_columns_that_are_all_shifted_are_named_in_their_order(shift: int) -> None:
     log, order = log_of(ARM, seed=shift), np.roll(np.arange(4), shift)
     (found,) = doubts(replace(log, position=log.position[:, order], effort=log.effort[:, order]))
@@ -330,11 +329,10 @@ def test_positions_in_another_unit_than_described_are_named(unit: str, factor: f
     assert f"position: {unit}" in str(found[0].remedy)
 
 
-@pytest.mark.parametrize("size", [0.02, 0.1])
-def test_a_small_motion_is_not_taken_for_another_unit(size: float) -> None:
+def test_a_small_motion_is_not_taken_for_another_unit() -> None:
     robot = Robot.from_urdf(arm_urdf("zyxy"))
     t, q, v, a = fourier(robot.n, 20.0, 200.0, 3)
-    q, v, a, rng = size * q, size * v, size * a, np.random.default_rng(3)
+    q, v, a, rng = 0.02 * q, 0.02 * v, 0.02 * a, np.random.default_rng(3)
     tau = torques(robot, Truth.of(robot.n), q, v, a)
     tau += 0.03 * tau.std(axis=0) * rng.standard_normal(tau.shape)
     recording = Recording("log", robot.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau)
@@ -378,8 +376,7 @@ def test_a_lasting_fault_in_a_motion_that_grows_is_no_change_along_the_log(what:
     assert [item.id for item in doubts(log)] == [what] * (what != "none")
 
 
-@pytest.mark.parametrize("order", [[0, 3, 2, 1], [0, 2, 1, 3], [1, 0, 2, 3], [0, 2, 3, 1]])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "order"), enumerate(([0, 3, 2, 1], [0, 2, 1, 3], [1, 0, 2, 3], [0, 2, 3, 1])))
 def test_swapped_efforts_are_named(seed: int, order: list[int]) -> None:
     recording = log_of(ARM, seed=seed)
     found = doubts(replace(recording, effort=np.asarray(recording.effort)[:, order]))
@@ -388,8 +385,7 @@ def test_swapped_efforts_are_named(seed: int, order: list[int]) -> None:
     assert all("log.columns.effort" in str(item.remedy) for item in found)
 
 
-@pytest.mark.parametrize("speed", [1.0, 0.3])
-@pytest.mark.parametrize("gravity", [(0.0, 0.0, 9.81), (9.81, 0.0, 0.0), (0.0, -9.81, 0.0)])
+@pytest.mark.parametrize(("gravity", "speed"), [((0.0, 0.0, 9.81), 1.0), ((9.81, 0.0, 0.0), 0.3), ((0.0, -9.81, 0.0), 1.0)])
 def test_gravity_from_another_side_is_named(gravity: tuple[float, float, float], speed: float) -> None:
     hung = Robot.from_urdf(URDF, gravity=gravity)
     (found,) = doubts(log_of(hung, speed=speed, seconds=40.0))
@@ -427,8 +423,7 @@ def test_amperes_are_told_of_all_joints_at_once_before_one_joint_that_has_anothe
     assert list(first.remedy.settings["drive.gain"]["multiply"].values()) == pytest.approx(constants, rel=0.3)
 
 
-@pytest.mark.parametrize("degrees", [4.0, 12.0])
-@pytest.mark.parametrize("side", [0.3, 2.4, 4.0])
+@pytest.mark.parametrize(("degrees", "side"), [(4.0, 0.3), (12.0, 2.4), (4.0, 4.0)])
 def test_a_base_that_leans_is_named_with_its_direction(degrees: float, side: float) -> None:
     lean = np.radians(degrees)
     gravity = 9.81 * np.array([np.sin(lean) * np.cos(side), np.sin(lean) * np.sin(side), -np.cos(lean)])
@@ -438,9 +433,8 @@ def test_a_base_that_leans_is_named_with_its_direction(degrees: float, side: flo
     assert np.degrees(np.arccos(told @ gravity / np.linalg.norm(told) / np.linalg.norm(gravity))) < 1.0
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_strong_spring_is_not_taken_for_another_gravity(seed: int) -> None:
-    recording = log_of(ARM, seed=seed)
+def test_a_strong_spring_is_not_taken_for_another_gravity() -> None:
+    recording = log_of(ARM)
     torque = np.zeros_like(recording.position)
     torque[:, 2] = 2.0 * recording.effort.std(axis=0)[2] * (recording.position[:, 2] - 0.3)
     found = doubts(replace(recording, effort=recording.effort + torque))
@@ -456,12 +450,11 @@ def test_positions_that_are_wrong_by_a_large_factor_are_named(ratio: float) -> N
     assert found.size == pytest.approx(ratio - 1, abs=0.05)
 
 
-@pytest.mark.parametrize("zero", [0.1, -0.3])
-def test_small_errors_of_a_zero_are_named(zero: float) -> None:
+def test_small_errors_of_a_zero_are_named() -> None:
     recording = log_of(ARM)
-    (found,) = doubts(replace(recording, position=recording.position + [0.0, zero, 0.0, 0.0]))
+    (found,) = doubts(replace(recording, position=recording.position + [0.0, -0.3, 0.0, 0.0]))
     assert (found.id, found.joint) == ("position-zero", "j2")
-    assert found.size == pytest.approx(-zero, abs=0.02)
+    assert found.size == pytest.approx(0.3, abs=0.02)
 
 
 def test_efforts_in_another_unit_are_doubted_and_efforts_without_gravity_refused() -> None:
@@ -497,8 +490,7 @@ def test_an_offset_that_drifts_is_named() -> None:
     assert (found.id, found.joint, found.severity) == ("effort-drift", ARM.joints[1], "warning")
 
 
-@pytest.mark.parametrize("what", ["brake", "offset"])
-@pytest.mark.parametrize("joint", [0, 2])
+@pytest.mark.parametrize(("what", "joint"), [("brake", 0), ("offset", 2)])
 def test_a_part_in_which_one_joint_drags_or_is_offset_is_named_with_its_ends(what: str, joint: int) -> None:
     recording = log_of(ARM, seed=joint, noise=0.1)
     effort, along = np.array(recording.effort), np.linspace(0, 1, len(recording))
@@ -578,7 +570,7 @@ def test_efforts_that_the_urdf_alone_explains_are_computed() -> None:
     assert (found, sound) == (["warning"], [])
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
+@pytest.mark.parametrize("share", [0.0, 0.3])
 def test_efforts_partly_computed_from_the_positions_contain_their_noise(share: float) -> None:
     heavier = Robot.from_urdf(re.sub(r'mass value="8.0"', 'mass value="10.0"', URDF))
     recording = log_of(heavier, seed=2, noise=0.01)
@@ -607,8 +599,7 @@ def test_a_controller_that_answers_the_steps_of_its_encoders_has_not_computed_it
     assert "effort-commanded" not in {item.id for item in report.findings}
 
 
-@pytest.mark.parametrize("noise", [0.01, 0.002])
-def test_short_moves_are_no_noise_that_was_computed_from_the_positions(noise: float) -> None:
+def test_short_moves_are_no_noise_that_was_computed_from_the_positions() -> None:
     """Motors do respond to the beginning and end of a move, which are in some rows; noise is in all of them."""
     t, q, rng = np.arange(6000) / 100.0, np.zeros((6000, ARM.n)), np.random.default_rng(0)
     for k in range(20):  # each joint in turn, forwards and back
@@ -616,18 +607,17 @@ def test_short_moves_are_no_noise_that_was_computed_from_the_positions(noise: fl
         q[:, k % ARM.n] += 0.4 * (-1.0) ** (k // ARM.n) * x**3 * (10 - 15 * x + 6 * x**2)
     v = np.gradient(q, t, axis=0)
     tau = 0.6 * torques(ARM, Truth(*np.zeros((4, ARM.n))), q, v, np.gradient(v, t, axis=0))
-    tau += noise * tau.std(axis=0) * rng.standard_normal(q.shape)
+    tau += 0.002 * tau.std(axis=0) * rng.standard_normal(q.shape)
     log = Recording("log", ARM.joints, t, q + 1e-6 * rng.standard_normal(q.shape), effort=tau)
     (report,) = examine_logs([log], ARM, Drive.build(ARM.n), SignalConfig())
     assert "effort-commanded" not in {item.id for item in report.findings}
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_efforts_that_the_urdf_and_friction_explain_are_computed_where_they_have_no_noise(seed: int) -> None:
+def test_efforts_that_the_urdf_and_friction_explain_are_computed_where_they_have_no_noise() -> None:
     """After identification the URDF explains all but friction and noise; a controller's feedforward has friction and rotors."""
-    t, q, v, a = fourier(ARM.n, 20.0, 200.0, seed)
+    t, q, v, a = fourier(ARM.n, 20.0, 200.0, 0)
     rigid = rnea(ARM.model, ARM.configuration(q), v, a)
-    size, rng = rigid.std(axis=0), np.random.default_rng(seed)
+    size, rng = rigid.std(axis=0), np.random.default_rng(0)
     for noise, friction, found in ((0.01, 0.03, []), (0.01, 0.2, []), (0.0, 0.2, ["effort-commanded"])):
         tau = rigid + 0.5 * size * a / a.std(axis=0) + friction * size * np.tanh(v / 0.02)
         tau += noise * size * rng.standard_normal(q.shape)
@@ -693,7 +683,7 @@ def test_a_slide_holds_its_weight_up_to_usual_errors_of_the_urdf(factor: float, 
     assert [item.size for item in found] == pytest.approx([factor] * told, abs=0.05)
 
 
-@pytest.mark.parametrize(("seed", "factor"), [(1, 0.18), (1, 0.25), (4, 0.18), (4, 4.0)])
+@pytest.mark.parametrize(("seed", "factor"), [(1, 0.18), (4, 4.0)])
 def test_a_scale_between_the_candidates_is_named(seed: int, factor: float) -> None:
     """The last joint's own effort is explained with any scale near by; of the others, with the right one alone."""
     log = log_of(ARM, seed=seed)
@@ -740,9 +730,8 @@ def test_a_push_that_the_fit_of_a_short_log_smears_over_all_is_contact() -> None
     assert doubts(short) == []
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_few_samples_tell_a_large_fault_and_no_small_one(seed: int) -> None:
-    recording = log_of(ARM, seconds=6.0, seed=seed).take(slice(0, None, 10))
+def test_few_samples_tell_a_large_fault_and_no_small_one() -> None:
+    recording = log_of(ARM, seconds=6.0, seed=1).take(slice(0, None, 10))
     assert doubts(recording) == []
     assert [item.id for item in doubts(replace(recording, effort=-np.asarray(recording.effort)))] == ["effort-sign"]
 
@@ -845,13 +834,12 @@ def test_a_stretch_with_few_samples_is_looked_at_in_the_middle_and_a_long_one_as
 
 
 @pytest.mark.parametrize("way", [1.0, -1.0])
-@pytest.mark.parametrize("seed", range(3))
-def test_a_joint_whose_motors_turn_another_one_too_raises_no_doubt(way: float, seed: int) -> None:
+def test_a_joint_whose_motors_turn_another_one_too_raises_no_doubt(way: float) -> None:
     """It has no friction of its own, and that of the motor mimics friction that drives it, or an effort that is late."""
     A = np.eye(ARM.n)
     A[3, 2] = way
     bare = Truth(*(np.where(np.arange(ARM.n) == 3, 0.0, x) for x in vars(Truth.of(ARM.n)).values()))
-    recording = log_of(ARM, seed=seed, seconds=8.0, noise=0.01, truth=bare)
+    recording = log_of(ARM, seconds=8.0, noise=0.01, truth=bare)
     turned = recording.position @ A[3]
     rate = np.gradient(turned, recording.time)
     friction = np.tanh(rate / 0.02) + rate + 0.7 * dahl(turned, 0.002)
@@ -868,17 +856,15 @@ def dahl(q: Array, travel: float) -> Array:
     return out
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_friction_that_gives_before_it_slips_is_not_taken_for_play(seed: int) -> None:
-    t, q, v, a = fourier(ARM.n, 20.0, 200.0, seed, amplitude=0.15)
+def test_friction_that_gives_before_it_slips_is_not_taken_for_play() -> None:
+    t, q, v, a = fourier(ARM.n, 20.0, 200.0, 0, amplitude=0.15)
     effort = torques(ARM, Truth.of(ARM.n), q, v, a)
     effort[:, 3] += 3.0 * dahl(q[:, 3], 0.003)
     assert doubts(Recording("log", ARM.joints, t, q, effort=effort)) == []
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_friction_that_grows_with_the_load_of_a_joint_that_moves_one_way_is_not_an_asymmetry(seed: int) -> None:
-    t, q, v, a = fourier(ARM.n, 20.0, 200.0, seed)
+def test_friction_that_grows_with_the_load_of_a_joint_that_moves_one_way_is_not_an_asymmetry() -> None:
+    t, q, v, a = fourier(ARM.n, 20.0, 200.0, 0)
     q[:, 2], v[:, 2], a[:, 2] = 0.15 * t, 0.15, 0.0
     effort = torques(ARM, Truth.of(ARM.n), q, v, a)
     effort[:, 2] += 0.1 * np.abs(effort[:, 2])
@@ -887,7 +873,7 @@ def test_friction_that_grows_with_the_load_of_a_joint_that_moves_one_way_is_not_
 
 @pytest.mark.parametrize(
     ("seed", "seconds", "share"),
-    [(4, 20.0, 0.1), (7, 20.0, 0.1), (3, 8.0, 0.2), (7, 8.0, 0.2), (9, 20.0, 0.3), (14, 20.0, 0.3)],
+    [(4, 20.0, 0.1), (7, 8.0, 0.2), (9, 20.0, 0.3)],
 )
 def test_friction_that_grows_with_the_load_is_neither_a_fault_nor_a_drift(seed: int, seconds: float, share: float) -> None:
     t, q, v, a = fourier(ARM.n, seconds, 200.0, seed)
@@ -898,8 +884,7 @@ def test_friction_that_grows_with_the_load_is_neither_a_fault_nor_a_drift(seed: 
     assert doubts(Recording("log", ARM.joints, t, q + 1e-5 * generator.standard_normal(q.shape), effort=effort)) == []
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("law", ["asymmetric", "square root"])
+@pytest.mark.parametrize(("seed", "law"), [(0, "asymmetric"), (1, "square root")])
 def test_logs_in_which_each_joint_moves_one_way_do_not_contradict_each_other(seed: int, law: str) -> None:
     """Friction that Coulomb, viscous and offset approximate differs between directions and speeds, not between logs."""
     rng = np.random.default_rng(seed)
@@ -948,12 +933,11 @@ def test_a_cycle_of_three_poses_reverses_at_few_however_often_it_is_repeated() -
     assert turns[0] < TESTING_REVERSALS < turns[1]
 
 
-@pytest.mark.parametrize("seed", [6, 12])
-def test_a_sound_cycle_of_three_poses_is_not_refused_for_friction_outside_the_laws(seed: int) -> None:
+def test_a_sound_cycle_of_three_poses_is_not_refused_for_friction_outside_the_laws() -> None:
     """Friction that builds up over some travel, and falls with speed: with few reversals it resembles a tilted base."""
-    t, q, v, a = cycle(ARM, seed)
+    t, q, v, a = cycle(ARM, 6)
     tau = torques(ARM, Truth.of(ARM.n), q, v, a)
-    size, rng, built = tau.std(axis=0), np.random.default_rng(seed), np.zeros_like(q)
+    size, rng, built = tau.std(axis=0), np.random.default_rng(6), np.zeros_like(q)
     for k in range(1, len(q)):
         built[k] = np.clip(built[k - 1] + (q[k] - q[k - 1]) / 0.05, -1, 1)
     tau += size * (0.15 * built + 0.3 * np.tanh(v / 0.01) * np.abs(v) * np.exp(-np.abs(v)))
@@ -991,9 +975,8 @@ def stepping(seed: int, seconds: float = 4.0) -> Recording:
     return Recording("log", ARM.joints, t, q + 1e-5 * noise[0], effort=tau + 0.02 * tau.std(axis=0) * noise[1])
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_what_friction_holds_at_rest_is_no_drift(seed: int) -> None:
-    assert doubts(stepping(seed)) == []
+def test_what_friction_holds_at_rest_is_no_drift() -> None:
+    assert doubts(stepping(0)) == []
 
 
 def test_an_effort_that_one_log_alone_holds_behind_a_filter_is_named() -> None:
@@ -1031,14 +1014,13 @@ def test_crosstalk_in_one_of_several_logs_is_named_there() -> None:
     assert told == [[], [], [("effort-crosstalk", "j4")]]
 
 
-@pytest.mark.parametrize("count", [3, 6])
-def test_a_zero_that_slipped_before_one_of_several_logs_is_named_there(count: int) -> None:
+def test_a_zero_that_slipped_before_one_of_several_logs_is_named_there() -> None:
     """With parameters of its own, the log would explain most of it as other centres of mass."""
-    logs = [replace(log_of(ARM, seed=k, seconds=8.0), name=f"run{k}") for k in range(count)]
+    logs = [replace(log_of(ARM, seed=k, seconds=8.0), name=f"run{k}") for k in range(3)]
     slipped = logs[1].position - 0.03 * (np.arange(ARM.n) == 1)
     logs[1] = replace(logs[1], position=slipped)
     found = [[item for item in told if item.id in PHYSICS - {"effort-scale-open"}] for told in findings_of(logs)]
-    assert [[item.id for item in told] for told in found] == [["position-zero"] if k == 1 else [] for k in range(count)]
+    assert [[item.id for item in told] for told in found] == [["position-zero"] if k == 1 else [] for k in range(3)]
     assert found[1][0].joint == ARM.joints[1]
     assert found[1][0].size == pytest.approx(0.03, rel=0.1)
     assert "in this log, unlike the others" in found[1][0].message
@@ -1113,7 +1095,7 @@ def test_friction_does_not_drift_where_a_joint_moves_one_way(ways: int) -> None:
     assert [item.id for item in doubts(log)] == ([] if ways == 1 else ["effort-drift"])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1])
 def test_a_motion_that_grows_faster_does_not_let_friction_drift(seed: int) -> None:
     """A filter smears friction that turns round over more of a faster motion's speeds."""
     rng = np.random.default_rng(seed)
