@@ -45,11 +45,11 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Arguments and options, arguments without their Python type."""
-        found = list(super().get_params(ctx))
-        for parameter in found:
+        parameters = list(super().get_params(ctx))
+        for parameter in parameters:
             if isinstance(parameter, TyperArgument):
                 parameter.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
-        return found
+        return parameters
 
 
 app = typer.Typer(

@@ -56,10 +56,12 @@ def fleet(
     for path in (table, picture, page):
         check_output(path)
     with workers(jobs):
-        found = identify_each(urdf, robots, out, config=config, lock=locked(lock), force=force, skip_bad_logs=skip_bad_logs)
-    notes = [f"wrote {found.save(table)}"]
+        comparison = identify_each(
+            urdf, robots, out, config=config, lock=locked(lock), force=force, skip_bad_logs=skip_bad_logs
+        )
+    notes = [f"wrote {comparison.save(table)}"]
     if not no_report:
-        notes += optional_lines(lambda: [found.plot(picture), write_fleet(found, page)])
-    say(found.as_dict(), as_json, lambda: "\n".join([found.summary(), *notes]))
-    if found.failed:
+        notes += optional_lines(lambda: [comparison.plot(picture), write_fleet(comparison, page)])
+    say(comparison.as_dict(), as_json, lambda: "\n".join([comparison.summary(), *notes]))
+    if comparison.failed:
         raise typer.Exit(JUDGED_BAD)

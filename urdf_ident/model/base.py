@@ -93,10 +93,10 @@ class BaseParameters(ReadOnly):
         """
         place = self.place[columns]
         known = np.flatnonzero(place >= 0)
-        found = np.zeros((len(columns) + 1, root.shape[1] + 1))
-        found[known, :-1], found[known, -1] = root[place[known]], -params[place[known]]
-        found[-1, -1] = 1.0
-        return found
+        turned_root = np.zeros((len(columns) + 1, root.shape[1] + 1))
+        turned_root[known, :-1], turned_root[known, -1] = root[place[known]], -params[place[known]]
+        turned_root[-1, -1] = 1.0
+        return turned_root
 
     def of(self, theta: Array) -> Array:
         """Computes base parameters from standard parameters.
@@ -267,17 +267,17 @@ def reduce_factor(
     zero = (norms <= ZERO_FLOOR * norms.max(initial=0.0)) | (norms <= tolerance * sizes)
     scaled = R / np.where(sizes > 0, sizes, 1.0)
     places = np.array([j for j in (range(R.shape[1]) if order is None else order) if not zero[j]], dtype=np.intp)
-    found = _split(scaled[:, places], tolerance)
-    first, rest = places[found.independent], places[found.dependent]
-    largest = max(float(found.rejected.max(initial=0.0)), float(np.finfo(float).eps))
-    K = np.where(np.abs(found.K) > max(_COEFFICIENT * largest, 1e-11), found.K, 0.0)
+    split = _split(scaled[:, places], tolerance)
+    first, rest = places[split.independent], places[split.dependent]
+    largest = max(float(split.rejected.max(initial=0.0)), float(np.finfo(float).eps))
+    K = np.where(np.abs(split.K) > max(_COEFFICIENT * largest, 1e-11), split.K, 0.0)
     left = K.any(axis=0)
     zero[rest[~left]] = True
-    rest, rejected = rest[left], found.rejected[left]
+    rest, rejected = rest[left], split.rejected[left]
     K = K[:, left] * sizes[rest] / sizes[first][:, None]
     # zero columns above double rounding count as ill-conditioned
     rounded = np.flatnonzero(zero & (np.linalg.norm(scaled, axis=0) > BLUR))
     doubtful = np.union1d(rest[rejected > BLUR], rounded) if len(rounded) else rest[rejected > BLUR]
     return BaseParameters(
-        tuple(names), first, rest, np.flatnonzero(zero), K, found.accepted / largest, doubtful.astype(np.intp)
+        tuple(names), first, rest, np.flatnonzero(zero), K, split.accepted / largest, doubtful.astype(np.intp)
     )

@@ -106,8 +106,8 @@ class Drive(ReadOnly):
     @property
     def ratio(self) -> Array:
         """Gear ratio of each motor to its own joint, 1 if it does not move it, shape (n,) [motor rad per rad or m]."""
-        own = np.diag(self.reduction)
-        return np.where(own != 0, own, 1.0)
+        diagonal = np.diag(self.reduction)
+        return np.where(diagonal != 0, diagonal, 1.0)
 
     @property
     def geared(self) -> Array:

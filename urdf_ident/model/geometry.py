@@ -96,9 +96,9 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     """
     shapes, missing, bad = _drawn(read_xml(robot.urdf, robot.path), "collision", Path(robot.path))
     lost = {link for link, _ in missing} | bad
-    own = {shape.link for shape in shapes} - lost
+    drawn = {shape.link for shape in shapes} - lost
     heavy = {name for name, link in robot.description.links.items() if link.theta is not None and link.theta[0] > 0}
-    bare = [name for name in robot.description.links if name in lost or (name in heavy and name not in own)]
+    bare = [name for name in robot.description.links if name in lost or (name in heavy and name not in drawn)]
     if not bare:
         return tuple(shapes), ()
     thickness = CAPSULE * reach(robot, with_strokes=False)
@@ -137,8 +137,8 @@ def stated_shapes(robot: Robot) -> tuple[tuple[Visual, ...], frozenset[str]]:
     lost: set[str] = set()
     root = read_xml(robot.urdf, robot.path)
     for tag in ("visual", "collision"):
-        found, missing, bad = _drawn(root, tag, Path(robot.path))
-        shapes += found
+        drawn, missing, bad = _drawn(root, tag, Path(robot.path))
+        shapes += drawn
         lost |= bad | {link for link, _ in missing}
     return tuple(shapes), frozenset(lost)
 
@@ -153,9 +153,9 @@ def solid_shapes(robot: Robot) -> tuple[dict[str, list[Visual]], frozenset[str]]
     lost: set[str] = set()
     root = read_xml(robot.urdf, robot.path)
     for tag in ("visual", "collision"):
-        found, missing, bad = _drawn(root, tag, Path(robot.path))
+        drawn, missing, bad = _drawn(root, tag, Path(robot.path))
         unread = bad | {link for link, _ in missing}
-        read = grouped((shape.link, shape) for shape in found if shape.link not in unread)
+        read = grouped((shape.link, shape) for shape in drawn if shape.link not in unread)
         shapes, lost = {**shapes, **read}, lost | unread
     return shapes, frozenset(lost - set(shapes))
 
@@ -196,27 +196,27 @@ def _drawn(root: ElementTree.Element, tag: str, urdf: Path) -> tuple[list[Visual
 def _shape(link: str, element: ElementTree.Element, materials: dict[str | None, Colour], urdf: Path) -> Visual | None:
     """Reads one element; returns None for a missing mesh file and raises ValueError for invalid geometry."""
     geometry = element.find("geometry")
-    item = next(iter(geometry), None) if geometry is not None else None
-    if item is None:
+    solid = next(iter(geometry), None) if geometry is not None else None
+    if solid is None:
         raise ValueError("no geometry")
     material = element.find("material")
     colour = None if material is None else _colour(material) or materials.get(material.get("name"))
     placement = _origin(element)
-    if item.tag == "mesh":
-        path = find_mesh(item.get("filename") or "", urdf)
-        scale = _numbers(item.get("scale") or "1 1 1", 3)
+    if solid.tag == "mesh":
+        path = find_mesh(solid.get("filename") or "", urdf)
+        scale = _numbers(solid.get("scale") or "1 1 1", 3)
         return None if path is None else Visual(link, "mesh", scale, placement, colour, path)
-    if item.tag == "box":
-        size = _numbers(item.get("size"), 3)
-    elif item.tag == "sphere":
-        size = _numbers(item.get("radius"), 1)
-    elif item.tag in ("cylinder", "capsule"):
-        size = (*_numbers(item.get("radius"), 1), *_numbers(item.get("length"), 1))
+    if solid.tag == "box":
+        size = _numbers(solid.get("size"), 3)
+    elif solid.tag == "sphere":
+        size = _numbers(solid.get("radius"), 1)
+    elif solid.tag in ("cylinder", "capsule"):
+        size = (*_numbers(solid.get("radius"), 1), *_numbers(solid.get("length"), 1))
     else:
-        raise ValueError(item.tag)
+        raise ValueError(solid.tag)
     if min(size) <= 0:
         raise ValueError("no size")
-    return Visual(link, item.tag, size, placement, colour or PLAIN)
+    return Visual(link, solid.tag, size, placement, colour or PLAIN)
 
 
 def _numbers(text: str | None, count: int) -> tuple[float, ...]:
@@ -311,8 +311,8 @@ def tip_point(robot: Robot, shapes: Sequence[Visual]) -> tuple[int, Array]:
     far = max((frame.placement.translation for frame in frames), key=lambda point: float(np.linalg.norm(point)))
     if np.linalg.norm(far) > 1e-6:
         return joint, np.array(far)
-    own = {frame.name for frame in frames}
-    corners = [shape.corners() for shape in shapes if shape.link in own]
+    links = {frame.name for frame in frames}
+    corners = [shape.corners() for shape in shapes if shape.link in links]
     if not corners:
         return joint, np.array(far)
     points = np.concatenate(corners)

@@ -301,16 +301,16 @@ def with_joint_terms(
     values = np.where(clipped, 0.0, values)
     alike = grouped(((term.symbol, term.unit), value) for term, value, ok in zip(terms, values, seen, strict=True) if ok)
     usual = np.array([rms(np.array(alike.get((term.symbol, term.unit), [0.0]))) or 1.0 for term in terms])
-    found = np.maximum(np.abs(values), np.where(seen & ~clipped, 0.1 * usual, usual))
+    spread = np.maximum(np.abs(values), np.where(seen & ~clipped, 0.1 * usual, usual))
     given = np.full(len(terms), np.nan) if std is None else np.array(std, dtype=float)
     check_shape("std", given.shape, (len(terms),))
-    found = np.where(seen & np.isfinite(given) & (given > 0), given, found)
+    spread = np.where(seen & np.isfinite(given) & (given > 0), given, spread)
     origin = tuple("first fit" if ok else "guess" for ok in seen)
     unseen = [term.name for term, ok in zip(terms, seen, strict=True) if not ok]
     note = (f"the first fit cannot see {', '.join(unseen)}: zero, as in the URDF",) if unseen else ()
     return Prior(
         np.concatenate([prior.theta0, values]),
-        block_diagonal(prior.root, np.diag(1.0 / found)),
+        block_diagonal(prior.root, np.diag(1.0 / spread)),
         prior.origin + origin,
         prior.notes + note,
         prior.spread,
@@ -321,8 +321,8 @@ def with_joint_terms(
 
 def _link_theta(robot: Robot, body: Body, k: int) -> Array:
     link = body.links[k]
-    own = robot.description.links[link.name].theta
-    return np.zeros(10) if own is None else transform(own, link.rotation, link.translation)
+    theta = robot.description.links[link.name].theta
+    return np.zeros(10) if theta is None else transform(theta, link.rotation, link.translation)
 
 
 def _length(robot: Robot, i: int) -> float:
@@ -356,14 +356,14 @@ def _unknown(robot: Robot, lumped: Array) -> tuple[BoolArray, list[str]]:
 
 def _repair(theta: Array, floor: float, length: float) -> tuple[Array, str, str]:
     """Makes one body physically consistent; returns parameters, origin, and a description of the change (or "")."""
-    found = margins(theta)
-    if found.relative >= _THINNEST:
+    margin = margins(theta)
+    if margin.relative >= _THINNEST:
         return theta, "urdf", ""
     repaired = nearest_physical(theta, floor, least_gyration=0.1 * length)
-    if found.min_eigenvalue < 0:
-        reason = f"has a negative inertia about its centre of mass ({found.min_eigenvalue:.3g} kg·m²)"
-    elif found.triangle < 0:
-        reason = f"breaks the triangle inequality by {-2 * found.triangle:.3g} kg·m²"
+    if margin.min_eigenvalue < 0:
+        reason = f"has a negative inertia about its centre of mass ({margin.min_eigenvalue:.3g} kg·m²)"
+    elif margin.triangle < 0:
+        reason = f"breaks the triangle inequality by {-2 * margin.triangle:.3g} kg·m²"
     else:
         reason = "has no thickness (singular inertia)"
     change = float(np.abs(repaired - theta)[4:].max())

@@ -93,17 +93,17 @@ def compact_groups(robot: Robot, groups: Sequence[RowGroup]) -> tuple[Compact, .
         One per group; all term columns are kept.
     """
     kept, expansion = spanning(robot)
-    found = []
+    compact = []
     for group in groups:
         inertial = group.columns[group.columns < robot.n_inertial]
-        own = np.flatnonzero(np.isin(kept, inertial))
+        spanned = np.flatnonzero(np.isin(kept, inertial))
         there = present(robot, group.mix, inertial)
-        own = own[there[np.searchsorted(inertial, kept[own])]]
+        spanned = spanned[there[np.searchsorted(inertial, kept[spanned])]]
         terms = len(group.columns) - len(inertial)
-        matrix = np.zeros((len(own) + terms, len(group.columns)))
-        matrix[: len(own), : len(inertial)] = expansion[np.ix_(own, inertial)] * there
-        matrix[len(own) :, len(inertial) :] = np.eye(terms)
-        places = np.concatenate([np.searchsorted(inertial, kept[own]), len(inertial) + np.arange(terms)])
+        matrix = np.zeros((len(spanned) + terms, len(group.columns)))
+        matrix[: len(spanned), : len(inertial)] = expansion[np.ix_(spanned, inertial)] * there
+        matrix[len(spanned) :, len(inertial) :] = np.eye(terms)
+        places = np.concatenate([np.searchsorted(inertial, kept[spanned]), len(inertial) + np.arange(terms)])
         matrix.setflags(write=False)
-        found.append(Compact(places.astype(np.intp), matrix))
-    return tuple(found)
+        compact.append(Compact(places.astype(np.intp), matrix))
+    return tuple(compact)

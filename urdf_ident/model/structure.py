@@ -69,7 +69,7 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
         pull = _closure(step @ parent[1], turn)
         along = np.vstack([_momentum(axis, direction) for direction in carried.T] or [np.zeros((0, 10))])
         weight = np.vstack([_momentum(axis, direction) for direction in pull.T] or [np.zeros((0, 10))])
-        own = _momentum(axis, axis)
+        about_axis = _momentum(axis, axis)
         # rate of change of a body's ten parameters in parent axes as the joint moves
         rates = np.einsum("ji,kjl->kil", turn, SPATIAL_BASIS) + np.einsum("kij,jl->kil", SPATIAL_BASIS, turn)
         drift = _READ @ rates.reshape(10, 36).T
@@ -78,9 +78,9 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
             moved.append(moved[-1] @ drift)
         rows = np.vstack([along, weight, *moved[1:]])
         if rotor_inertia:
-            rows = np.vstack([np.column_stack([rows, np.zeros(len(rows))]), np.append(own, 1.0)])
+            rows = np.vstack([np.column_stack([rows, np.zeros(len(rows))]), np.append(about_axis, 1.0)])
         else:
-            rows = np.vstack([rows, own])
+            rows = np.vstack([rows, about_axis])
         rank += _rank(rows)
         every = np.vstack([_momentum(axis, direction) for direction in velocity.T])
         reach[joint] = (velocity, pull, _rows(np.vstack([every, weight, *moved])))

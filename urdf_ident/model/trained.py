@@ -84,13 +84,13 @@ def trained_ranges(model: DynamicModel, motion: Sequence[Segment]) -> dict[Slide
     Returns:
         Axis and side → its range.
     """
-    found = {}
+    ranges = {}
     for (axis, side), laws in sliders(model).items():
         share = model.drive.load_weights(axis, side)
         v = _rates(model, (axis, side), motion)
         load = np.concatenate([segment.tau @ share for segment in motion if segment.tau is not None] or [np.zeros(0)])
-        found[axis, side] = trained_range(v, load, [law for _, law in laws])
-    return found
+        ranges[axis, side] = trained_range(v, load, [law for _, law in laws])
+    return ranges
 
 
 def with_limited_widths(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:

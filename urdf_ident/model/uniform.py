@@ -76,10 +76,10 @@ def _mesh_moments(path: Path) -> Array:
     volume, total = np.linalg.det(faces) / 6, faces.sum(axis=1)  # of tetrahedra between the origin and each face
     second = np.einsum("k,kia,kib->ab", volume, faces, faces) + np.einsum("k,ka,kb->ab", volume, total, total)
     first = volume @ total / 4
-    found = np.block([[second / 20, first[:, None]], [first[None, :], volume.sum()]])
+    moments = np.block([[second / 20, first[:, None]], [first[None, :], volume.sum()]])
     closed = np.linalg.norm(area.sum(axis=0)) < _CLOSED * np.linalg.norm(area, axis=1).sum()
-    if closed and np.linalg.eigvalsh(found)[0] > 0:
-        return found
+    if closed and np.linalg.eigvalsh(moments)[0] > 0:
+        return moments
     low, high = corners.min(axis=0), corners.max(axis=0)
     place = placed_at((low + high) / 2)
     return np.asarray(place @ _moments("box", tuple(np.maximum(high - low, 1e-3))) @ place.T)

@@ -176,8 +176,8 @@ def _repetition(pieces: list[UniformPiece], config: SignalConfig, name: str) -> 
             )
         return None
     demand = (2, SAID) if asked else (FEWEST_PERIODS, LIKENESS)
-    found = find_repetition(pieces[0].q, *demand) if len(pieces) == 1 else None
-    if asked and found is None:
+    repetition = find_repetition(pieces[0].q, *demand) if len(pieces) == 1 else None
+    if asked and repetition is None:
         raise LogError(
             "the motion does not repeat: there are no whole periods to average",
             where=name,
@@ -185,7 +185,7 @@ def _repetition(pieces: list[UniformPiece], config: SignalConfig, name: str) -> 
             expected="two or more whole periods",
             remedy="set signals.periodic: auto, or record several periods",
         )
-    return found
+    return repetition
 
 
 def _one_period(tiled: Segment, around: int, factor: int, config: SignalConfig) -> tuple[list[Segment], str]:
@@ -222,8 +222,8 @@ def resolve(recordings: Sequence[Recording], config: SignalConfig | None = None)
     config = config or SignalConfig()
     if not recordings:
         raise LogError("no log to condition", expected="one or more recordings")
-    found = each_usable(partial(_choices, config=config), recordings)
-    choices, sources = [cutoff for cutoff, _ in found], [source for _, source in found]
+    choices_of_logs = each_usable(partial(_choices, config=config), recordings)
+    choices, sources = [cutoff for cutoff, _ in choices_of_logs], [source for _, source in choices_of_logs]
     wishes = [choice.cutoff for choice, _ in choices]
     cutoff = float(np.median(wishes))
     reason = choices[0][1].split(", ", 1)[1]

@@ -123,11 +123,11 @@ def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Dev
     return Deviations(difference, deviation, free, chance)
 
 
-def _shared_dispersion(found: Array, dof: Array) -> tuple[float, float]:
+def _shared_dispersion(ratios: Array, dof: Array) -> tuple[float, float]:
     """Fits the prior of the dispersion that all quantities share.
 
     Args:
-        found: Mean squares of the differences between robots over those of the errors, shape (K,).
+        ratios: Mean squares of the differences between robots over those of the errors, shape (K,).
         dof: Their degrees of freedom, shape (K,).
 
     Returns:
@@ -136,10 +136,10 @@ def _shared_dispersion(found: Array, dof: Array) -> tuple[float, float]:
     """
     from scipy.special import polygamma, psi
 
-    if len(found) < _FEWEST_SHARED:
+    if len(ratios) < _FEWEST_SHARED:
         return 0.0, 1.0
     half = dof / 2.0
-    logs = np.log(np.maximum(found, _LEAST)) - psi(half) + np.log(half)
+    logs = np.log(np.maximum(ratios, _LEAST)) - psi(half) + np.log(half)
     most = _INDEPENDENT * float(dof.sum())
     extra = float(logs.var(ddof=1) - np.mean(polygamma(1, half)))
     degrees = np.geomspace(0.02, most, 400)

@@ -141,9 +141,9 @@ def whole_motions(statistics: StatisticSet) -> bool:
     return _whole(statistics, motions(statistics), _blocks(statistics))
 
 
-def _whole(statistics: StatisticSet, found: Sequence[tuple[str, ...]], blocks: Mapping[str, list[int]]) -> bool:
-    if not 1 < len(found) <= TIME_FOLDS:
-        return len(found) > 1
+def _whole(statistics: StatisticSet, logs_of_motions: Sequence[tuple[str, ...]], blocks: Mapping[str, list[int]]) -> bool:
+    if not 1 < len(logs_of_motions) <= TIME_FOLDS:
+        return len(logs_of_motions) > 1
     return min(map(len, blocks.values())) < 2 or periodic(statistics, TIME_FOLDS)
 
 
@@ -152,12 +152,12 @@ def _blocks(statistics: StatisticSet) -> dict[str, list[int]]:
     return grouped(sorted({(entry.log, entry.block) for entry in statistics.entries}))
 
 
-def _groups(found: Sequence[tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
+def _groups(logs_of_motions: Sequence[tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
     """Name and logs of each fold of whole motions."""
-    if len(found) <= MOTION_FOLDS:
-        return [(group_name(logs), logs) for logs in found]
-    edges = [k * len(found) // MOTION_FOLDS for k in range(MOTION_FOLDS + 1)]
-    groups = [found[begin:end] for begin, end in pairwise(edges)]
+    if len(logs_of_motions) <= MOTION_FOLDS:
+        return [(group_name(logs), logs) for logs in logs_of_motions]
+    edges = [k * len(logs_of_motions) // MOTION_FOLDS for k in range(MOTION_FOLDS + 1)]
+    groups = [logs_of_motions[begin:end] for begin, end in pairwise(edges)]
     return [
         (
             f"{group[0][0]} to {group[-1][0]}" if len(group) > 1 else group_name(group[0]),

@@ -92,17 +92,17 @@ def friction_changes(
     size[:q] = np.minimum(size[:q], np.sqrt(efforts / positive(columns)))
     if len(statistics.logs) > 1:
         logs, without = Moments.of(whole, rows.r), np.full((len(statistics.logs), len(carried)), np.nan)
-        found = _mixed(logs, size, None if known is None else np.hstack([known, without]))
-        if carried and _evidence(logs, found.spread, size, q) < _SURE:
+        mixed = _mixed(logs, size, None if known is None else np.hstack([known, without]))
+        if carried and _evidence(logs, mixed.spread, size, q) < _SURE:
             raise EstimationError("no body that some logs carry and others do not")
-        moved = rows.root[first] @ found.beta[: rows.r]
-        mean_error = np.linalg.norm(rows.root[first] @ found.root[: rows.r], axis=1)
+        moved = rows.root[first] @ mixed.beta[: rows.r]
+        mean_error = np.linalg.norm(rows.root[first] @ mixed.root[: rows.r], axis=1)
     else:  # the spread is unknown
         unknown, none = np.full(rows.q, np.nan), np.zeros((1, rows.q))
-        found = _Mixed(np.zeros(rows.r), np.eye(rows.r), unknown, unknown, none, none, unknown, unknown, unknown)
+        mixed = _Mixed(np.zeros(rows.r), np.eye(rows.r), unknown, unknown, none, none, unknown, unknown, unknown)
         moved, mean_error = np.zeros(q), fit.bse[first]
-    prior = np.where(np.isnan(found.spread), _FREE * size, found.spread)
-    change, change_error = _within(inside.reshape(-1, *inside.shape[2:]), found.beta[: rows.r], prior)
+    prior = np.where(np.isnan(mixed.spread), _FREE * size, mixed.spread)
+    change, change_error = _within(inside.reshape(-1, *inside.shape[2:]), mixed.beta[: rows.r], prior)
     return FrictionChanges(
         parameters=tuple(part.name for part in parts),
         axes=np.array([part.axis for part in parts], dtype=np.intp),
@@ -111,20 +111,20 @@ def friction_changes(
         logs=statistics.logs,
         mean=fit.params[first] + moved,
         mean_error=mean_error,
-        spread=found.spread[:q],
-        spread_dof=found.dof[:q],
-        deviation=found.deviation[:, :q],
-        deviation_error=found.deviation_error[:, :q],
+        spread=mixed.spread[:q],
+        spread_dof=mixed.dof[:q],
+        deviation=mixed.deviation[:, :q],
+        deviation_error=mixed.deviation_error[:, :q],
         parts=change[..., :q],
         parts_error=change_error[..., :q],
         noise=np.array([1.0 / weights[group] for group in statistics.groups]),
-        slope=found.slope[:q],
-        slope_error=found.slope_error[:q],
-        left=found.left[:q],
+        slope=mixed.slope[:q],
+        slope_error=mixed.slope_error[:q],
+        left=mixed.left[:q],
         covariate=known,
         seconds=seconds,
         carriers=tuple(part.name for part in carried),
-        carried=found.deviation[:, q:] if carried else None,
+        carried=mixed.deviation[:, q:] if carried else None,
     )
 
 
