@@ -9,7 +9,7 @@ have the same motor (twins), and the more precise value is used for both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -89,22 +89,23 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
     joints = recordings[0].joints
     for j, joint in enumerate(joints):
         check_targets(signals, j, joint)
-    rest = [at_rest(signals, j) for j in range(len(joints))]
+    ratios = [[ratio_at_rest(log, j) for log in signals] for j in range(len(joints))]
+    rest = list(map(at_rest, ratios))
     moving = in_motion(signals, rest)
-    for j, joint in enumerate(joints):
-        _check_constant(signals, j, joint, moving[j])
+    for joint, still, moved in zip(joints, ratios, moving, strict=True):
+        where = [f"at rest in {log.name}" for log in signals] + ["in motion"]
+        _check_constant(joint, signals[0].name, zip([*still, moved], where, strict=True))
     return _with_twins(joints, rest, moving)
 
 
-def _check_constant(signals: Sequence[Targets], j: int, joint: str, moving: Estimate) -> None:
+def _check_constant(joint: str, log: str, estimates: Iterable[tuple[Estimate, str]]) -> None:
     """Refuses a ratio that is not constant: different at rest and in motion, or between logs."""
-    estimates = [(ratio_at_rest(log, j), f"at rest in {log.name}") for log in signals] + [(moving, "in motion")]
     known = [(estimate.value, where) for estimate, where in estimates if estimate.error < 0.2 * CONSTANT]
     for value, where in known:
         if abs(value - known[0][0]) > CONSTANT * abs(known[0][0]):
             raise LogError(
                 f"target torque over target current of {joint} is no constant",
-                where=signals[0].name,
+                where=log,
                 got=f"{known[0][0]:.5g} {known[0][1]}, {value:.5g} {where}",
                 remedy="check the columns effort_target and torque_target, or give drive.gain",
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import LogError
-from ..linalg import Array, BoolArray, lstsq, orthogonal_part, positive, rms
+from ..linalg import Array, BoolArray, lstsq, positive, rms
 from ..logs.recording import Recording
 from ..model.drive import Drive
 from ..signals.resolution import resolution
@@ -30,6 +30,8 @@ _LEAD_ERROR, _LEAD_GUESSED = 5e-4, 3e-3
 #: Minimum relative error of a constant estimated in motion: the free function only approximates the controller's friction law.
 _MOTION_ERROR = 5e-4
 _KNOTS = 6
+#: Reweighting ends when the constant changes by less than this fraction, far below its error, or after so many iterations.
+_CONVERGED, _ITERATIONS = 1e-6, 50
 
 
 @dataclass(frozen=True)
@@ -145,17 +147,20 @@ def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
             )
 
 
-def at_rest(signals: Sequence[Targets], j: int) -> Estimate:
+def at_rest(ratios: Sequence[Estimate]) -> Estimate:
     """Torque constant at rest, as inverse-variance weighted mean over logs, whose resolutions may differ.
+
+    Args:
+        ratios: Of each log, by :func:`ratio_at_rest`.
 
     Returns:
         The constant; an infinite error if the joint carries no torque at rest.
     """
-    ratios = [ratio for ratio in (ratio_at_rest(log, j) for log in signals) if np.isfinite(ratio.error)]
-    if not ratios:
+    value, error = np.array([[ratio.value, ratio.error] for ratio in ratios if np.isfinite(ratio.error)]).reshape(-1, 2).T
+    if not len(value):
         return NOTHING
-    weights = np.array([max(ratio.error, 1e-12) for ratio in ratios]) ** -2.0
-    return Estimate(float(weights @ [ratio.value for ratio in ratios] / weights.sum()), float(weights.sum() ** -0.5))
+    weights = np.maximum(error, 1e-12) ** -2.0
+    return Estimate(float(weights @ value / weights.sum()), float(weights.sum() ** -0.5))
 
 
 def ratio_at_rest(log: Targets, j: int) -> Estimate:
@@ -196,27 +201,19 @@ def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Esti
     The controller used its target velocity, which leads or lags the measured one slightly; where the current depends
     strongly on speed, a millisecond changes the constant by a percent. The lead is common to all joints.
 
-    Args:
-        signals: The logs' targets.
-
     Returns:
         The constants; an infinite error if a joint hardly moves or its torque hardly changes.
     """
-    curves = [[_at_lead(signals, j, lead) for lead in _LEADS] for j in range(len(rest))]
-    moved = [j for j, curve in enumerate(curves) if all(np.isfinite(estimate.error) for estimate, _ in curve)]
+    by_lead = np.array([_by_lead(signals, j) for j in range(len(rest))])  # (joints, leads, 3)
+    moved = np.flatnonzero(np.isfinite(by_lead[:, :, 1]).all(axis=1))
     constants = [NOTHING] * len(rest)
-    if not moved:
+    if not len(moved):
         return constants
-    values, errors = (
-        np.array([[getattr(estimate, key) for estimate, _ in curves[j]] for j in moved]) for key in ("value", "error")
-    )
-    scatter = np.array([[error for _, error in curves[j]] for j in moved])
+    values, errors, scatter = np.moveaxis(by_lead[moved], 2, 0)
     lead, doubt = _lead(values, errors, scatter, [rest[j] for j in moved])
-    for row, j in enumerate(moved):
-        value = float(np.interp(lead, _LEADS, values[row]))
-        slope = float(np.interp(lead, _LEADS, np.gradient(values[row], _LEADS))) / value
-        deviations = [float(np.interp(lead, _LEADS, errors[row])), _MOTION_ERROR, slope * doubt]
-        constants[j] = Estimate(value, float(np.linalg.norm(deviations)))
+    for j, value, error in zip(moved, values, errors, strict=True):
+        constant, slope, alone = (float(np.interp(lead, _LEADS, y)) for y in (value, np.gradient(value, _LEADS), error))
+        constants[j] = Estimate(constant, float(np.linalg.norm([alone, _MOTION_ERROR, slope / constant * doubt])))
     return constants
 
 
@@ -256,50 +253,64 @@ def _lead(values: Array, errors: Array, scatter: Array, rest: Sequence[Estimate]
     return float(fine[end]), float(np.clip(np.sqrt(2.0 / positive(curvature)), _LEAD_ERROR, _LEAD_GUESSED))
 
 
-def _steady(log: Targets, j: int) -> BoolArray:
-    """Samples in motion, away from reversals."""
-    fast = np.abs(log.velocity[:, j]) > _SLOW
-    return np.asarray(fast & np.roll(fast, 1) & np.roll(fast, -1))
-
-
-def _at_lead(signals: Sequence[Targets], j: int, lead: float) -> tuple[Estimate, float]:
-    """The constant for a given lead [s], and the residual scatter [unit of effort]."""
-    total = sum(int(_steady(log, j).sum()) for log in signals)
+def _by_lead(signals: Sequence[Targets], j: int) -> Array:
+    """The constant, its relative error and the residual scatter [unit of effort] for each lead, shape (leads, 3)."""
+    fast = [np.abs(log.velocity[:, j]) > _SLOW for log in signals]
+    steady = [np.flatnonzero(x & np.roll(x, 1) & np.roll(x, -1)) for x in fast]  # away from reversals
+    by_lead = np.tile([np.nan, np.inf, np.inf], (len(_LEADS), 1))
+    total = sum(map(len, steady))
     if total < 10 * FEWEST:
-        return NOTHING, np.inf
-    step = -(-total // _SAMPLES)
-    speeds, torques, currents = [], [], []
-    for log in signals:
-        steady = np.flatnonzero(_steady(log, j))[::step]
-        speeds.append(np.interp(log.time[steady] + lead, log.time, log.velocity[:, j]))
-        torques.append(log.torque[steady, j])
-        currents.append(log.current[steady, j])
-    v, torque, current = (np.concatenate(arrays) for arrays in (speeds, torques, currents))
-    u, columns = np.abs(v), [torque]
+        return by_lead
+    samples = [(log, rows[:: -(-total // _SAMPLES)]) for log, rows in zip(signals, steady, strict=True)]
+    torque, current = (np.concatenate([getattr(log, key)[rows, j] for log, rows in samples]) for key in ("torque", "current"))
+    weight = np.ones(len(torque))
+    for row, lead in enumerate(_LEADS):
+        v = np.concatenate([np.interp(log.time[rows] + lead, log.time, log.velocity[:, j]) for log, rows in samples])
+        by_lead[row], weight = _inverse_slope(torque, _speed_functions(v), current, weight)
+    return by_lead
+
+
+def _speed_functions(v: Array) -> Array:
+    """Piecewise linear functions of speed in each direction, shape (functions, N)."""
+    u, rows = np.abs(v), []
     knots = np.quantile(u, 0.995) * np.linspace(0, 1, _KNOTS + 2)[1:-1]
-    for sign in (1.0, -1.0):
-        side = np.sign(v) == sign
+    for side in (v > 0, v < 0):
         if side.sum() >= FEWEST:
-            columns += [side.astype(float), side * u]
-            columns += [side * np.maximum(u - knot, 0.0) for knot in knots if (u[side] > knot).sum() >= FEWEST]
-    return _robust_first(np.column_stack(columns), current)
+            rows += [side.astype(float), side * u]
+            rows += [side * np.maximum(u - knot, 0.0) for knot in knots if (u[side] > knot).sum() >= FEWEST]
+    return np.array(rows).reshape(-1, len(v))
 
 
-def _robust_first(A: Array, y: Array) -> tuple[Estimate, float]:
-    """Inverse of the first coefficient of a regression with Tukey's biweight, with its relative error; and the scatter."""
-    weight = np.ones(len(y))
-    norm = positive(np.linalg.norm(A, axis=0))
-    A = A / norm
-    for _ in range(12):
-        scaled = A * weight[:, None]
-        # 3 000 rows, 25 columns of unit norm: the normal equations lose half the digits of the constant, which has three
-        solution = lstsq(scaled.T @ scaled, scaled.T @ (y * weight))[0]
-        error = np.abs(y - A @ solution)
+def _inverse_slope(x: Array, others: Array, y: Array, weight: Array) -> tuple[tuple[float, float, float], Array]:
+    """Inverse of the slope of y over x beside other functions, by Tukey's biweight; its relative error, and the scatter.
+
+    The others are eliminated from the normal equations, which lose half the digits of the constant, which has three.
+
+    Args:
+        others: Shape (functions, N).
+        weight: First weights, shape (N,).
+
+    Returns:
+        The three, not a number and infinity where the others explain x; and the last weights.
+    """
+    others = others / positive(np.linalg.norm(others, axis=1))[:, None]
+    slope = np.inf
+    for _ in range(_ITERATIONS):
+        xw, yw, weighted = x * weight, y * weight, others * weight
+        within, outside = lstsq(weighted @ weighted.T, weighted @ np.column_stack([xw, yw]))[0].T
+        left = xw - within @ weighted
+        square, before = float(left @ left), slope
+        if square <= 1e-12 * float(xw @ xw):
+            return (np.nan, np.inf, np.inf), weight
+        slope = float(left @ yw) / square
+        error = np.abs(y - slope * x - (outside - slope * within) @ others)
         scale = 1.4826 * float(np.median(error)) + 1e-12 * float(np.abs(y).max())
         weight = np.where(error < 4.685 * scale, 1.0 - (error / (4.685 * scale)) ** 2, 0.0)
-    others, first = scaled[:, 1:], scaled[:, 0]
-    size = float(np.linalg.norm(orthogonal_part(first, others) if others.shape[1] else first))
-    if solution[0] == 0 or size < 1e-6 * float(np.linalg.norm(first)):
-        return NOTHING, scale
+        if abs(slope - before) <= _CONVERGED * abs(slope):
+            break
     # Neighbouring samples are correlated: ten count as one.
-    return Estimate(float(norm[0] / solution[0]), float(np.sqrt(10.0) * scale / size / abs(solution[0]))), scale
+    return (1.0 / slope, float(np.sqrt(10.0 / square)) * scale / abs(slope), scale) if slope else (
+        np.nan,
+        np.inf,
+        np.inf,
+    ), weight
