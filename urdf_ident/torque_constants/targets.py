@@ -205,9 +205,9 @@ def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Esti
         The constants; an infinite error if a joint hardly moves or its torque hardly changes.
     """
     by_lead = np.array([_by_lead(signals, j) for j in range(len(rest))])  # (joints, leads, 3)
-    moved = np.flatnonzero(np.isfinite(by_lead[:, :, 1]).all(axis=1))
+    moved = np.flatnonzero(np.isfinite(by_lead[:, :, 1]).all(axis=1)).tolist()
     constants = [NOTHING] * len(rest)
-    if not len(moved):
+    if not moved:
         return constants
     values, errors, scatter = np.moveaxis(by_lead[moved], 2, 0)
     lead, doubt = _lead(values, errors, scatter, [rest[j] for j in moved])
