@@ -86,9 +86,10 @@ def test_a_design_keeps_its_distance(name: str, options: dict[str, object]) -> N
     assert closest(model.robot, collisions, design.trajectory) > 0.015 - 2e-4
     assert "mm at" in design.summary()
     assert all(f"note: {note}" in design.summary() for note in collisions.notes)
-    free = design_excitation(model, 8.0, collisions=None, **settings)  # type: ignore[arg-type]
-    assert free.clearance is None
-    assert name != "ur10e" or not check_clearance(free.trajectory, collisions).feasible  # it had to give way
+    if name == "ur10e":
+        free = design_excitation(model, 8.0, collisions=None, **settings)  # type: ignore[arg-type]
+        assert free.clearance is None
+        assert not check_clearance(free.trajectory, collisions).feasible  # it had to give way
 
 
 def test_links_keep_their_distance_unless_told_otherwise() -> None:
@@ -284,7 +285,7 @@ def test_a_free_pose_is_found_where_hardly_any_is_free() -> None:
 # ---- `design` beside things, as its user runs it: what is written keeps its distance, and nothing is written otherwise ----
 
 TABLE = "objects: {table: {box: [2.4, 2.4, 0.04], xyz: [0, 0, -0.05]}}\n"
-PROJECT = "excitation: {world: cell.yaml, duration: 6, harmonics: 3, budget: 0.7, CHANGES}\n"
+PROJECT = "excitation: {world: cell.yaml, duration: 6, harmonics: 3, budget: 0.3, CHANGES}\n"
 
 
 def design(folder: Path, urdf: Path, *, world: str = TABLE, changes: str = "seed: 0") -> Result:
