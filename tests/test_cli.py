@@ -47,12 +47,6 @@ def test_summary_fits_one_screen(identified: Path) -> None:
     assert "\x1b" not in text
 
 
-def test_a_result_is_found_in_its_folder(identified: Path, tmp_path: Path) -> None:
-    result = run("export", identified, "--sidecar", tmp_path / "joints.yaml")
-    assert result.returncode == 0, result.stderr
-    assert load(identified).theta.tobytes() == load(identified / "identification.json").theta.tobytes()
-
-
 def test_a_tilde_is_the_home_of_the_user(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No shell expands it in a project file, in Python, or in the quoted globs that the help recommends."""
     monkeypatch.setenv("HOME", str(work))
@@ -86,18 +80,7 @@ def test_inspect_names_the_joints_of_one_finding_together(work: Path, tmp_path: 
     assert "j1 (also j2, j3)" in result.stdout
 
 
-def test_help_is_quick_and_complete() -> None:
-    result = run("--help")
-    assert result.returncode == 0
-    for command in ("check", "inspect", "identify", "validate", "export"):
-        assert command in result.stdout
-
-
 # ---- bad input: exit 1 or 2, one line that names the remedy, nothing half-written -----------------------------
-
-
-def identify(work: Path, out: Path, *, urdf: Path | None = None, log: Path | None = None, extra: tuple[object, ...] = ()):
-    return run("identify", urdf or work / "arm.urdf", log or work / "log0.csv", "-o", out, *extra)
 
 
 def changed_log(work: Path, tmp_path: Path, change) -> Path:
@@ -122,20 +105,6 @@ def out(tmp_path: Path):
     assert not folder.exists() or not list(folder.iterdir()), "something was half-written"
 
 
-def test_a_misspelt_or_exchanged_file(work: Path, out: Path, tmp_path: Path) -> None:
-    assert_refused(identify(work, out, urdf=work / "arm.udf"), 2, r"URDF not found; did you mean 'arm\.urdf'")
-    assert_refused(
-        identify(work, out, urdf=work / "log0.csv", log=work / "arm.urdf"), 2, "not a URDF, got 't,q", "first argument"
-    )
-    assert_refused(identify(work, out, extra=("-c", work / "log0.csv")), 2, "not a project file", "robot:")
-    assert_refused(identify(work, out, extra=("-c", work / "settings.yaml")), 2, "project file not found; check the path")
-    assert_refused(run("identify", work / "arm.urdf", "-", "-o", out), 2, "-: log not found; standard input is not read")
-    assert_refused(run("validate", work / "log0.csv", work / "log1.csv"), 2, "this is no result, which is JSON, got 't,q")
-    for start, words in ((b"\xd0\xcf\x11\xe0", "Excel"), (b"\x80\x05", "pickle"), (b"Rar!\x1a", "unpack")):
-        (tmp_path / "log.csv").write_bytes(start + b"\x07\x00" * 500)
-        assert_refused(identify(work, out, log=tmp_path / "log.csv"), 2, words)
-
-
 def test_a_log_given_twice_and_another_urdf_in_the_project_are_noted(work: Path, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("robot: {urdf: other.urdf}\n")
     result = run("inspect", *[work / "log0.csv"] * 2, "--robot", work / "arm.urdf", "-c", tmp_path / "p.yaml")
@@ -150,15 +119,6 @@ def test_inspect_refuses_what_identify_refuses_in_the_project(work: Path, tmp_pa
     (tmp_path / "p.yaml").write_text("model: {friction: [viscous, coulom]}\n")
     result = run("inspect", work / "log0.csv", "--robot", work / "arm.urdf", "-c", tmp_path / "p.yaml")
     assert_refused(result, 2, "'coulom'; did you mean 'coulomb'")
-
-
-def test_a_log_of_corrupt_rows_is_refused(work: Path, out: Path, tmp_path: Path) -> None:
-    def cut(lines):
-        return [lines[0], *(line[: len(line) // 2] if k % 5 == 0 else line for k, line in enumerate(lines[1:]))]
-
-    result = identify(work, out, log=changed_log(work, tmp_path, cut))
-    assert result.returncode in (1, 2)
-    assert len(result.stderr.strip().splitlines()) == 1
 
 
 def test_bad_logs_are_left_out_where_that_is_asked(work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

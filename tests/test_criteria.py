@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pinocchio as pin
 import pytest
 import yaml
 from conftest import arm_urdf, rnea
@@ -23,7 +22,6 @@ from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.objective import Objective
 from urdf_ident.excitation.problem import make_criterion, usable_limits
-from urdf_ident.excitation.regressor_gradient import RigidRegressor
 from urdf_ident.excitation.rows import PlannedRows, designable, softened, weighted_regressor
 from urdf_ident.linalg import Array, standard_errors
 from urdf_ident.model.bundled import robot_path, truth_path
@@ -50,14 +48,6 @@ iyz="0"/></inertial></link>
 <axis xyz="1 0 0"/><limit lower="-0.5" upper="0.5" velocity="1" effort="60"/></joint>
 <link name="l"><inertial><mass value="1"/><origin xyz="0 0.1 0"/><inertia ixx="0.02" iyy="0.01" izz="0.02" ixy="0" ixz="0"
 iyz="0"/></inertial></link></robot>"""
-ARMS = {
-    "ur10e": robot_path("ur10e"),
-    "tx40": robot_path("tx40"),
-    "emps": robot_path("emps"),
-    "sliding": arm_urdf("xyz", kind="prismatic"),
-    "endless": arm_urdf("zyx", kind="continuous"),
-    "tree": TREE,
-}
 
 
 def states(n: int, samples: int = 40, seed: int = 0) -> tuple[Array, Array, Array]:
@@ -95,38 +85,6 @@ def objective(model: DynamicModel, criterion: str, *, torque: float = np.inf, sa
     X = 0.6 * np.random.default_rng(1).standard_normal((family.unknowns, model.n))
     grid = family.criterion_grid(samples)
     return Objective(made, rows, grid, 0, np.full(model.n, torque)), X
-
-
-@pytest.mark.parametrize("name", ARMS)
-def test_rigid_regressor_is_pinocchios(name: str) -> None:
-    robot = Robot.from_urdf(ARMS[name])
-    q, v, a = states(robot.n)
-    ours, _ = RigidRegressor(robot).evaluate(q, v, a)
-    theirs = regressor(robot, q, v, a)
-    assert np.abs(ours - theirs).max() < 1e-12 * np.abs(theirs).max()
-
-
-@pytest.mark.parametrize("name", ARMS)
-def test_rigid_gradient_is_pinocchios(name: str) -> None:
-    """``Σ weight · Y theta`` has the gradient of inverse dynamics of a robot with the inertia theta (docs/theory.md §8)."""
-    robot = Robot.from_urdf(ARMS[name])
-    q, v, a = states(robot.n, 10)
-    rng = np.random.default_rng(2)
-    model = robot.model.copy()
-    theta = []
-    for j in range(robot.n):
-        model.inertias[j + 1] = pin.Inertia.Random()
-        theta.append(model.inertias[j + 1].toDynamicParameters())
-    rigid = RigidRegressor(robot)
-    _, sweep = rigid.evaluate(q, v, a)
-    pull = rng.standard_normal((10, robot.n))
-    got = rigid.gradient(pull[:, :, None] * np.concatenate(theta), sweep)
-    data = model.createData()
-    for k, configuration in enumerate(robot.configuration(q)):
-        pin.computeRNEADerivatives(model, data, configuration, v[k], a[k])
-        mass = np.triu(data.M) + np.triu(data.M, 1).T
-        for ours, theirs in zip(got, (data.dtau_dq, data.dtau_dv, mass), strict=True):
-            np.testing.assert_allclose(ours[k], pull[k] @ theirs, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -270,17 +270,6 @@ def test_complementarity_agrees_with_trying_all_cases(seed: int, size: int) -> N
     assert min(np.abs(hold - trial).max() for trial in found) < 1e-6
 
 
-def test_the_truth_s_rows_satisfy_the_equations_of_motion() -> None:
-    truth = read_truth(truth_path("tx40"), Robot.from_urdf(robot_path("tx40")))
-    robot = Robot.from_urdf(robot_path("tx40"))
-    plant = RigidPlant.create(robot, rotor_inertia=truth.rotor, friction=truth.friction)
-    law = lambda t, q, v, state: (np.array([9, -12, 8, 4, 5, 3]) * np.sin(8 * t + np.arange(6)), state)  # noqa: E731
-    t, q, v, friction, a = run(plant, law, np.full(6, 0.3), np.zeros(6), 1.0)
-    for k in range(0, len(t), 17):
-        expected = law(t[k], None, None, NOTHING)[0] - friction[k]
-        np.testing.assert_allclose(inverse_dynamics(plant, q[k], v[k], a[k]), expected, atol=1e-8)
-
-
 def test_a_coupled_motor_sticks_while_its_joints_move() -> None:
     robot = Robot.from_urdf(robot_path("tx40"))
     reduction = read_truth(truth_path("tx40"), robot).reduction

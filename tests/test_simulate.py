@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -165,14 +164,12 @@ def test_the_rod_arm_runs_away_from_its_singular_pose() -> None:
 
 def test_a_diverging_controller_is_reported_with_time_and_joint() -> None:
     _, plant, rotor = real()
-    began = time.perf_counter()
     with pytest.raises(SimulationError, match=r"joint '\w+' at t = [\d.]+ s: the controller diverges"):
         simulate(plant, PD.tuned(UR, bandwidth=100.0, damping=0.1, rotor=rotor), motion(UR, 60.0), control_rate=100.0)
     with pytest.raises(SimulationError, match="diverges"):
         simulate(plant, PD(np.full(6, 1e9), np.zeros(6)), motion(UR, 60.0), start=(np.full(6, 0.1), np.zeros(6)))
     with pytest.raises(SimulationError, match="diverges"):
         simulate(plant, PD(np.zeros(6), np.zeros(6)), motion(UR, 60.0))  # it just falls
-    assert time.perf_counter() - began < 10
 
 
 @pytest.mark.parametrize("settings", [{"rate": 0.0}, {"substeps": 0}, {"control_rate": 300.0}, {"control_rate": 3000.0}])

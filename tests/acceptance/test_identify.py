@@ -27,7 +27,6 @@ from .experiment import (
     regressor,
     torque,
     true_parameters,
-    urdf,
 )
 
 #: Fields of identification.json that programs may rely on.
@@ -245,16 +244,6 @@ def test_a_bad_log_is_named_or_left_out_on_request(cell: Path, tmp_path: Path) -
     printed = json.loads(done("identify", *logs, *options))
     assert [entry["name"] for entry in printed["inputs"]] == ["run1"]
     assert "empty" in json.dumps(printed["left_out"])
-
-
-def test_outputs_never_replace_inputs(cell: Path, tmp_path: Path) -> None:
-    urdf_there = tmp_path / "arm_identified.urdf"
-    urdf_there.write_text(urdf(mass=1.3))
-    refused("identify", urdf_there, cell / "run1.csv", "-o", urdf_there / "below")
-    before = urdf_there.read_text()
-    done_or_not = refused("check", urdf_there, "--fix", urdf_there, matching=("input|same|replace|overwrit",))
-    assert done_or_not
-    assert urdf_there.read_text() == before
 
 
 @pytest.mark.slow

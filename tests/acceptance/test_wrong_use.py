@@ -76,8 +76,10 @@ def nowhere(tmp_path: Path) -> Iterator[Path]:
         (("identify", "arm.urdf", "run1.csv", "--cutoff", "5"), ("--cutoff", r"signals\.cutoff")),
         (("identify", "arm.urdf", "run1.csv", "--jobs", "0"), ("--jobs",)),
         (("identify", "arm.urdf", "absent.csv"), ("absent.csv",)),
+        (("identify", "arm.urdf", "-"), ("-: log not found; standard input is not read",)),
+        (("validate", "run1.csv", "run2.csv"), ("this is no result, which is JSON, got 't,q",)),
         (("identify", "arm.udf", "run1.csv"), (r"did you mean 'arm\.urdf'",)),
-        (("identify", "run1.csv", "arm.urdf"), ("run1.csv", "URDF")),
+        (("identify", "run1.csv", "arm.urdf"), ("run1.csv", "not a URDF, got 't,q", "first argument")),
         (("identify", "arm.urdf", "run1.csv", "-c", "absent.yaml"), ("absent.yaml",)),
         (("identify", "arm.urdf", "run1.csv", "-c", "run1.csv"), ("project file",)),
         (("identify", "arm.urdf", "run1.csv", "--validate", "run1.csv"), ("run1", "training")),
@@ -149,6 +151,10 @@ def _without(column: str) -> Change:
     return change
 
 
+def _cut(text: str) -> str:
+    return "\n".join(row[: len(row) // 2] if k % 5 == 1 else row for k, row in enumerate(text.splitlines()))
+
+
 #: Damage of a log → change of its text, exit code, expressions in the line.
 DAMAGED: dict[str, tuple[Change, int, tuple[str, ...]]] = {
     "empty": (lambda text: "", 2, ("empty",)),
@@ -162,6 +168,9 @@ DAMAGED: dict[str, tuple[Change, int, tuple[str, ...]]] = {
     "a joint too many": (lambda text: text.replace("tau_j3", "tau_j9", 1), 2, ("j9|j3",)),
     "binary": (lambda text: b"\x00\x01\x02" * 1000, 2, ("log",)),
     "pickle": (lambda text: b"\x80\x05" + b"\x07\x00" * 500, 2, ("pickle",)),
+    "Excel": (lambda text: b"\xd0\xcf\x11\xe0" + b"\x07\x00" * 500, 2, ("Excel",)),
+    "packed": (lambda text: b"Rar!\x1a" + b"\x07\x00" * 500, 2, ("unpack",)),
+    "every fifth row cut": (_cut, 2, ("log",)),
     "text": (lambda text: "\n".join("no numbers, at all" for _ in range(50)), 2, ("log",)),
     "at rest": (lambda text: "\n".join([text.splitlines()[0], *[text.splitlines()[1]] * 2000]), 1, ("log",)),
 }
