@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,6 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, load_project, parse_project
-from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 from urdf_ident.samples import Segment
 
@@ -43,15 +41,6 @@ def test_motor_power_is_joint_power() -> None:
     motor_power = np.sum(effort * drive.gain * drive.motor_rate(velocity), axis=1)
     np.testing.assert_allclose(joint_power, motor_power, rtol=1e-12)
     np.testing.assert_allclose(drive.joint_torque(effort, "joint"), effort * [2.0, -0.5, 0.1])
-
-
-def test_positions_there_and_back() -> None:
-    drive = Drive.build(3, reduction=BLOCK, offset=[0.1, -1.5, 2.0])
-    q, v, _ = states()
-    motor = (q - [0.1, -1.5, 2.0]) @ BLOCK.T
-    np.testing.assert_allclose(drive.joint_position(motor), q, atol=1e-13)
-    np.testing.assert_allclose(drive.joint_rate(drive.motor_rate(v)), v, atol=1e-13)
-    assert (drive.joint_position(np.zeros((1, 3))) == [0.1, -1.5, 2.0]).all()  # the offset is where the motors read zero
 
 
 def test_coupling_is_seen_and_actuator_rows_are_chosen_there() -> None:
@@ -156,15 +145,6 @@ def test_ratios_of_very_different_size_are_not_singular() -> None:
 def test_a_drive_of_another_size_is_refused() -> None:
     with pytest.raises(ModelError, match="another number of axes"):
         DynamicModel(Robot.from_urdf(arm_urdf("zyx")), drive=Drive.build(2))
-
-
-def test_json_keeps_every_bit() -> None:
-    drive = Drive.build(3, reduction=BLOCK / 7, gain=[1 / 3, 0.1, 1e-17], offset=np.pi, gain_origin="data sheet")
-    again = Drive.from_dict(json.loads(json.dumps(drive.as_dict())))
-    assert again.as_dict() == drive.as_dict()
-    assert again.gain.tolist() == drive.gain.tolist()
-    with pytest.raises(ValueError, match="read-only"):
-        again.gain[0] = 1
 
 
 # ---- From files to parameters: motors logged without a clock, in split files, with negative and coupled gears ----
@@ -316,13 +296,6 @@ def test_the_same_motion_logged_at_the_joints_gives_the_same_robot(result: Ident
     ]
     again = identify(other.build_model(robot), joints, project=other)
     np.testing.assert_allclose(again.fit.params, result.fit.params, rtol=1e-6, atol=1e-9)
-
-
-def test_reloaded_elsewhere_with_the_coupling(result: Identification, tmp_path: Path) -> None:
-    again = load(result.save(tmp_path / "identification.json"))
-    _, q, v, a = fourier(3, 3.0, 50.0, 5)
-    np.testing.assert_array_equal(again.torque(q, v, a), result.torque(q, v, a))
-    np.testing.assert_array_equal(again.model.drive.reduction, A)
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from urdf_ident.model import dynamic_model
 from urdf_ident.model import rigid_bodies as engine
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.rigid_bodies import CHUNK
 from urdf_ident.model.robot import Robot
 from urdf_ident.result.identification import Identification
 from urdf_ident.samples import Segment
@@ -54,15 +53,6 @@ def test_torque_is_rnea_plus_armature_plus_friction(model: DynamicModel) -> None
     np.testing.assert_allclose(
         rnea(engine.with_inertias(robot, inertials(robot), Ia), q, v, a), rnea(with_rotors, q, v, a), atol=1e-11
     )
-
-
-def test_other_inertias_than_the_urdfs(model: DynamicModel) -> None:
-    theta = inertials(model.robot) * np.random.default_rng(0).uniform(0.7, 1.3, 60)
-    q, v, a = states(6, seed=1)
-    changed = engine.with_inertias(model.robot, theta)
-    full = np.concatenate([theta, np.zeros(len(model.parameters) - 60)])
-    np.testing.assert_allclose(model.torque(full, q, v, a), rnea(changed, q, v, a), rtol=1e-11, atol=1e-11)
-    assert (np.asarray(model.robot.model.armature) == 0).all()
 
 
 def test_names_units_and_order(model: DynamicModel) -> None:
@@ -104,14 +94,6 @@ def test_samples_may_have_parameters_of_their_own(model: DynamicModel, monkeypat
     np.testing.assert_allclose(
         model.torque_by_sample(thetas, which, segment), every[np.arange(200), :, which], rtol=1e-9, atol=1e-9
     )
-
-
-def test_long_motions_are_cut_into_chunks_without_a_seam(model: DynamicModel) -> None:
-    q, v, a = states(6, samples=2 * CHUNK + 3)
-    theta = np.concatenate([inertials(model.robot), np.ones(24)])
-    tau = model.torque(theta, q, v, a)
-    for k in (0, CHUNK - 1, CHUNK, 2 * CHUNK, 2 * CHUNK + 2):
-        np.testing.assert_allclose(tau[k], model.torque(theta, q[k], v[k], a[k]), rtol=1e-12)
 
 
 def test_rows_times_theta_are_the_torque_and_carry_only_the_subtree(model: DynamicModel) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from conftest import arm_urdf
 from motion_samples import coupled_model, make_segment, raw_rows, truth
 from scipy import stats
 
@@ -15,7 +14,6 @@ from urdf_ident.errors import EstimationError
 from urdf_ident.linalg import triangle
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.entries import Statistic
@@ -57,14 +55,6 @@ def check(fit: Fit, reference: object) -> None:
     np.testing.assert_allclose(fit.conf_int(0.1), reference.conf_int(0.1), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(fit.cov_params(), reference.cov_params(), rtol=1e-5, atol=1e-6 * np.abs(fit.cov_params()).max())
     assert fit.dof == reference.df_resid
-
-
-def test_ols_is_statsmodels(model: DynamicModel, base: BaseParameters, segment: Segment, statistics: StatisticSet) -> None:
-    X, y = rows_of(model, base, segment)
-    fit = fit_base(statistics, base, method="ols")
-    check(fit, sm.OLS(np.concatenate(y), np.vstack(X)).fit(method="qr"))
-    assert fit.method == "ols"
-    assert fit.rows == 900
 
 
 def test_wls_is_statsmodels_with_the_weights_on_both_sides(
@@ -137,14 +127,6 @@ def test_equal_noise_is_estimated_without_bias(model: DynamicModel, base: BasePa
     np.testing.assert_allclose(np.mean(squares, axis=0), 0.01, rtol=4 * np.sqrt(2 / (30 * runs)))
 
 
-def test_without_noise_the_truth_comes_out(model: DynamicModel, base: BaseParameters) -> None:
-    part = accumulate(model, "log", [make_segment(model, 900)], RowFilter(3))
-    fit = fit_base(part, base)
-    np.testing.assert_allclose(fit.params, base.of(truth(model)), rtol=1e-6, atol=1e-7)
-    assert np.isfinite(fit.bse).all()
-    assert np.isfinite(list(fit.weights.values())).all()
-
-
 def test_a_joint_that_never_moves_is_reported_as_unseen(model: DynamicModel, base: BaseParameters) -> None:
     moving = make_segment(model, 900, sigma=SIGMA)
     q, v, a = (np.array(x) for x in (moving.q, moving.v, moving.a))
@@ -185,12 +167,3 @@ def test_wrong_use_is_refused(model: DynamicModel, statistics: StatisticSet, bas
     few = accumulate(model, "log", [make_segment(model, 8)], RowFilter(1))
     with pytest.raises(EstimationError, match=f"fewer rows than parameters, got 24 rows, expected > {len(base)}"):
         fit_base(few, base)
-
-
-@pytest.mark.parametrize("kind", ["continuous", "prismatic"])
-def test_other_kinds_of_joints_are_fitted_alike(kind: str) -> None:
-    model = DynamicModel(Robot.from_urdf(arm_urdf("zyx", kind=kind)))
-    base = model.base()
-    part = accumulate(model, "log", [make_segment(model, 900, sigma=0.05)], RowFilter(1))
-    fit = fit_base(part, base)
-    assert (np.abs(fit.params - base.of(truth(model))) < 5 * fit.bse + 1e-9).all()

@@ -93,15 +93,6 @@ def test_pseudo_inertia_round_trip_of_any_ten_numbers(numbers: list[float]) -> N
     )
 
 
-def test_arrays_of_bodies_at_once() -> None:
-    thetas = np.array([[cloud_theta(*cloud(3 * i + j)) for j in range(3)] for i in range(2)])
-    m, c, inertia = to_com(thetas)
-    assert (m.shape, c.shape, inertia.shape) == ((2, 3), (2, 3, 3), (2, 3, 3, 3))
-    np.testing.assert_allclose(from_com(m, c, inertia), thetas, atol=1e-12)
-    np.testing.assert_allclose(from_pseudo_inertia(pseudo_inertia(thetas)), thetas, atol=1e-12)
-    np.testing.assert_allclose(to_com(thetas[1, 2])[2], inertia[1, 2], atol=0)
-
-
 def test_a_body_without_mass_keeps_its_inertia() -> None:
     theta = np.array([0.0, 0, 0, 0, 1, 0, 2, 0, 0, 2.5])
     m, c, inertia = to_com(theta)

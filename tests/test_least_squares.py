@@ -51,7 +51,7 @@ def sample(seed: int = 0, rows: int = 200, columns: int = 6) -> tuple[np.ndarray
     return X, X @ (rng.normal(size=columns) / np.linalg.norm(X, axis=0)) * np.sqrt(rows) + 0.3 * rng.normal(size=rows)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_estimates_and_errors_are_statsmodels(seed: int) -> None:
     X, y = sample(seed)
     reference = sm.OLS(y, X).fit(method="qr")
@@ -84,7 +84,7 @@ def with_null_columns(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_unseen_parameters_are_infinite_and_the_others_untouched(seed: int) -> None:
     X, y = with_null_columns(seed)
     reference = sm.OLS(y, X[:, [0, 1, 2, 3]]).fit(method="qr")

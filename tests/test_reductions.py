@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.linalg import Array, independent_columns
-from urdf_ident.model import base
-from urdf_ident.model.base import ALONE, COMBINED, NEVER, BaseParameters, Split
+from urdf_ident.model.base import ALONE, COMBINED, NEVER
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -17,74 +15,6 @@ from urdf_ident.model.structure import geometric_rank
 from urdf_ident.pipeline.check import check
 
 NAMES = ("ur10e", "puma560", "tx40", "szabo_3r", "zollo_2r", "emps", "generic_6axis")
-
-
-def disagreement(first: BaseParameters, second: BaseParameters, R: Array) -> float:
-    """Sine of the largest angle between what two reductions see, columns of R of length one; 1 where only one sees it."""
-    if len(first) != len(second):
-        return 1.0
-    norms = np.linalg.norm(R, axis=0)
-    scale = 1.0 / np.where(norms > 0, norms, 1.0)
-    a, b = (np.linalg.qr((reduced.projection * scale).T)[0] for reduced in (first, second))
-    return float(np.linalg.norm(a - b @ (b.T @ a), 2))
-
-
-def split_by_elimination(columns: Array, tolerance: float) -> Split:
-    """Splits by reduced row echelon form with row pivoting (Szabó 2021, §3)."""
-    work = columns.copy()
-    pivots: list[int] = []
-    accepted, rejected = np.inf, []
-    for k in range(columns.shape[1]):
-        row = len(pivots)
-        rest = float(np.linalg.norm(work[row:, k]))
-        if row == len(work) or rest <= tolerance:
-            rejected.append(rest)
-            continue
-        best = row + int(np.argmax(np.abs(work[row:, k])))
-        work[[row, best]] = work[[best, row]]
-        work[row] /= work[row, k]
-        others = np.arange(len(work)) != row
-        work[others] -= np.outer(work[others, k], work[row])
-        pivots.append(k)
-        accepted = min(accepted, rest)
-    dependent = np.setdiff1d(np.arange(columns.shape[1]), pivots)
-    return Split(np.array(pivots, dtype=np.intp), dependent, work[: len(pivots)][:, dependent], accepted, np.array(rejected))
-
-
-def split_by_null_space(columns: Array, tolerance: float) -> Split:
-    """Splits by the null space ``V2``: dependent columns are chosen such that its rows are regular (Gautier 2013)."""
-    count = columns.shape[1]
-    _, values, right = np.linalg.svd(columns, full_matrices=True)
-    values = np.append(values, np.zeros(count - len(values)))
-    rank = int((values > tolerance).sum())
-    null = right[rank:].T
-    chosen = independent_columns(null[::-1].T, tolerance)[0][::-1]
-    dependent, independent = np.flatnonzero(chosen), np.flatnonzero(~chosen)
-    K = -np.linalg.solve(null[dependent].T, null[independent].T).T if len(dependent) else np.zeros((count, 0))
-    accepted = float(values[rank - 1]) if rank else np.inf
-    neglected = np.full(len(dependent), float(values[rank:].max(initial=0.0)))
-    return Split(independent, dependent, K, accepted, neglected)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_qr_elimination_and_singular_vectors_agree(name: str, shuffled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = DynamicModel(Robot.from_urdf(robot_path(name)))
-    order = list(np.random.default_rng(3).permutation(len(model.names))) if shuffled else None
-    R = model.structural_factor()
-    first, others = model.base(order=order), []
-    for split in (split_by_elimination, split_by_null_space):
-        monkeypatch.setattr(base, "_split", split)
-        others.append(model.base(order=order))
-    monkeypatch.undo()
-    for other in others:
-        np.testing.assert_array_equal(other.independent, first.independent)
-        np.testing.assert_array_equal(np.sort(other.zero), np.sort(first.zero))
-        assert disagreement(first, other, R) < 1e-9
-        assert other.kinds == first.kinds
-        assert other.rank_gap > 1e6
-    smaller = model.base(order=order, tolerance=0.9)
-    assert disagreement(first, smaller, R) == 1.0
 
 
 def test_kinds_are_those_of_the_null_space() -> None:

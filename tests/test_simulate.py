@@ -140,13 +140,6 @@ def test_a_sampled_controller_feels_its_encoders() -> None:
     assert noise[1] > 10 * noise[0]
 
 
-def test_finer_steps_agree() -> None:
-    _, plant, rotor = real()
-    arguments = (plant, ComputedTorque(UR, 6.0, rotor=rotor), motion(UR, 1.0))
-    coarse, fine = (simulate(*arguments, rate=250.0, substeps=n).truth.q for n in (4, 12))
-    assert np.abs(coarse - fine).max() < 3e-6
-
-
 @pytest.mark.parametrize("name", [name for name in robot_names() if name != "szabo_3r"])
 def test_every_bundled_robot_runs_with_its_truth(name: str) -> None:
     robot, plant, rotor = real(name)

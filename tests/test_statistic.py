@@ -165,14 +165,6 @@ def test_dependent_columns_are_not_stored_but_computed(whole: StatisticSet) -> N
         assert expansion is layout.expansion
 
 
-def test_triangle_of_nothing_of_few_and_of_many_rows() -> None:
-    x = np.random.default_rng(0).normal(size=(9, 4))
-    for parts in ([x], [x[:1], x[1:]], [x[:0], x], [x[:5], x[5:7], x[7:]]):
-        assert_same_gram(triangle(*parts), x)
-    assert triangle(x[:0]).shape == (0, 4)
-    assert triangle(x[:2]).shape == (2, 4)
-
-
 def test_leaving_logs_out_by_merges_is_leaving_them_out() -> None:
     """Five logs: the factors of the rest, from prefixes and suffixes, hold the same second moments and the same counts."""
     rng = np.random.default_rng(4)
