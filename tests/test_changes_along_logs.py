@@ -43,13 +43,12 @@ def test_a_scale_of_all_efforts_that_grows_from_log_to_log_is_a_drift() -> None:
         assert "from the first log to the last" in first.message
 
 
-@pytest.mark.parametrize("rate", [0.96, 1.03])
-def test_a_clock_of_one_log_that_runs_at_another_rate_is_named_with_it(rate: float) -> None:
+def test_a_clock_of_one_log_that_runs_at_another_rate_is_named_with_it() -> None:
     """4 % in one of three logs left a GOOD model with 1.7 times the error."""
     first, second, third = three_logs()
-    found = doubts([first, replace(second, time=rate * second.time), third])
+    found = doubts([first, replace(second, time=0.96 * second.time), third])
     assert [[item.id for item in own] for own in found] == [[], ["time-scale"], []]
-    assert found[1][0].size == pytest.approx(1 / rate, abs=0.01)
+    assert found[1][0].size == pytest.approx(1 / 0.96, abs=0.01)
 
 
 def test_a_log_that_cannot_be_conditioned_is_told_and_the_others_are_examined_without_it() -> None:

@@ -78,7 +78,7 @@ def test_the_verdict_survives_the_file_with_ids_and_remedies(ident: ui.Identific
     assert causes[0]["id"] == "held-out-error"
 
 
-@pytest.mark.parametrize("factor", [1e-3, 0.1, 10.0, 1e3])
+@pytest.mark.parametrize("factor", [1e-3, 10.0])
 def test_a_unit_that_contradicts_the_masses_is_poor_and_said_first_with_the_factor(
     robot: ui.Robot, logs: list[ui.Recording], factor: float
 ) -> None:

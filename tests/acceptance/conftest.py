@@ -73,7 +73,7 @@ def robot(cell: Path) -> ui.Robot:
 def planned(cell: Path) -> Path:
     """A short motion that `design` planned."""
     project = cell / "short.yaml"
-    project.write_text("excitation: {duration: 6, harmonics: 3, budget: 3}\n")
+    project.write_text("excitation: {duration: 6, harmonics: 3, budget: 0.5}\n")
     outcome = command("design", "arm.urdf", "-c", "short.yaml", "-o", "motion.csv", cwd=cell)
     assert outcome.code == 0, outcome
     return cell / "motion.csv"
