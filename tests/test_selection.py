@@ -12,7 +12,7 @@ from conftest import arm_urdf, inertials, rnea
 from logs import fourier
 from test_periods import wave
 
-from urdf_ident.estimation.friction_selection.candidates import wide_model
+from urdf_ident.estimation.friction_selection.candidates import WideModel, chosen_by_data, every_law, wide_model
 from urdf_ident.estimation.friction_selection.joint_search import DISTINCT, LEAST_GAIN, JointSearch
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, _turns, kept_without_gain, select_friction
@@ -88,6 +88,11 @@ def choose(model: DynamicModel, logs: list[PreparedLog], **options) -> Selected:
     return select_friction(model, partial(build_statistics, logs=logs), [s for log in logs for s in log.segments], **options)
 
 
+def every_candidate(model: DynamicModel, motion: list[Segment]) -> WideModel:
+    usual = chosen_by_data(model)
+    return wide_model(model, [applied for applied in model.terms if applied not in usual], every_law(model, motion))
+
+
 def laws_of(model: DynamicModel, axis: int) -> set[str]:
     return {item.term.name for item in model.terms if item.axis == axis} - {"rotor_inertia"}
 
@@ -114,7 +119,7 @@ def chosen(robot: Robot, runs: list[PreparedLog]) -> Selected:
 
 @pytest.fixture(scope="module")
 def sub_models(robot: Robot, runs: list[PreparedLog]):
-    wide = wide_model(DynamicModel(robot), [s for log in runs for s in log.segments])
+    wide = every_candidate(DynamicModel(robot), [s for log in runs for s in log.segments])
     statistics = folds_of(build_statistics(wide.model.with_reference(np.zeros(30)), runs))
     weights = {group: 0.5 + k for k, group in enumerate(statistics.groups)}
     columns = [c for c in wide.columns.tolist() if not wide.model.term_of(c).loaded]
@@ -161,7 +166,7 @@ def test_viscous_friction_and_bias_stay_beside_the_laws_that_replace_them(
 ) -> None:
     wide = sub_models[0]
     state = [{law.key: law for law in laws if law.key[0] in names} for laws in wide.candidates]
-    found = [(law.item.axis, law.key[0]) for law in kept_without_gain(wide, state)]
+    found = [(law.applied.axis, law.key[0]) for law in kept_without_gain(wide, state)]
     assert sorted(found) == sorted((axis, name) for axis in range(len(state)) for name in kept)
 
 
@@ -602,7 +607,7 @@ def shapes_tried(speed: float, axis: int = 1) -> dict[tuple[str, str], list[floa
     q, v, a = speed / rate * np.sin(rate * t), speed * np.cos(rate * t), -speed * rate * np.sin(rate * t)
     motion = Segment("log", 0.0, 100.0, q, v, a, np.ones_like(q))
     found: dict[tuple[str, str], set[float]] = {}
-    for candidate in wide_model(DynamicModel(robot), [motion]).candidates[axis]:
+    for candidate in every_candidate(DynamicModel(robot), [motion]).candidates[axis]:
         for name in candidate.law.shapes:
             found.setdefault((candidate.key[0], name), set()).add(getattr(candidate.law, name))
     return {key: sorted(values) for key, values in found.items()}

@@ -1,4 +1,4 @@
-"""The grid of friction laws for the selection: every law of the family with a few values of its shapes, on every axis."""
+"""The grid of friction laws: every law with a few values of its shapes, on every axis, as columns of one model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,11 @@ from ...friction import (
     Law,
     Offset,
     Spring,
-    Term,
-    Trained,
     Viscous,
 )
 from ...linalg import IntArray
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm, RotorInertia
-from ...model.trained import trained_ranges
 from ...samples import Segment, fast_speed
 
 #: Displacements over which dry friction reverses [rad, or the fraction of a prismatic joint's travel over π], the last ones
@@ -37,8 +34,6 @@ _OF_ONE_LOG = 7
 #: Least duration of a held-out part in time constants of friction that it judges: for three of them (95 %) its beginning
 #: remembers the part before, and that after it its end. A slower state follows any slow error from part to part.
 _REMEMBERED = 6.0
-#: Multiples of each shape of the previously selected laws that the subsequent searches try.
-ZOOMS = ((0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.025, 1.05))
 #: Laws that contain, and replace, others at the same joint.
 REPLACES = {
     Asymmetric.name: (Viscous.name, Coulomb.name, Offset.name, Cubic.name),
@@ -57,14 +52,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One law with one set of shapes on one axis.
+    """One law with one set of shapes on one axis; ``at``: positions of its columns among those of all candidates."""
 
-    Attributes:
-        law: The law and its shapes.
-        at: Positions of its columns among those of all candidates.
-    """
-
-    item: AppliedTerm
+    applied: AppliedTerm
     law: Law
     key: Key
     at: tuple[int, ...]
@@ -85,11 +75,10 @@ class WideModel:
 
     Attributes:
         model: The model; a law is repeated for each of its candidate shapes.
-        kept: Terms excluded from the selection: rotor inertias, motor-side laws that were given.
-        common: Indices into theta of the columns of every sub-model, shape (c,).
+        kept: Terms of every sub-model.
+        common: Indices into theta of the independent columns of bodies and kept terms, shape (c,).
         columns: Indices into theta of the candidates' columns, shape (k,).
         candidates: The candidates of each joint.
-        trained: Ranges of speed and load by axis and side.
     """
 
     model: DynamicModel
@@ -97,7 +86,6 @@ class WideModel:
     common: IntArray
     columns: IntArray
     candidates: tuple[tuple[Candidate, ...], ...]
-    trained: tuple[Mapping[str, Trained], ...]
 
     def usual_side(self, axis: int) -> str:
         """Returns the side, "joint" or "motor", on which an axis has the friction of every drive."""
@@ -105,79 +93,71 @@ class WideModel:
 
     def narrow(self, chosen: Sequence[Candidate]) -> DynamicModel:
         """Returns the model with some candidates only, its terms joint by joint."""
-        listed = [*self.kept, *(candidate.item for candidate in chosen)]
-        return self.model.with_terms(sorted(listed, key=lambda item: item.axis))
+        applied = [*self.kept, *(candidate.applied for candidate in chosen)]
+        return self.model.with_terms(sorted(applied, key=lambda applied: applied.axis))
 
 
-def wide_model(
-    model: DynamicModel,
-    motion: Sequence[Segment],
-    chosen: Sequence[AppliedTerm] = (),
-    zoom: Sequence[float] = (),
-    usual: Sequence[AppliedTerm] = (),
-    fold: float = math.inf,
-) -> WideModel:
-    """Creates the model with all candidates of its joints.
-
-    Args:
-        model: The dynamic model; its friction on the joint side is replaced.
-        motion: The segments of the data: speed and travel of the axes determine the candidate shapes.
-        chosen: Laws selected by a previous search, which remain among the candidates.
-        zoom: Multiples of their shapes to try, shape (k,).
-        usual: Further candidates: the simple laws, which the result is compared with.
-        fold: Duration of the parts that are held out [s].
-    """
-    free = chosen_by_data(model)
-    kept = tuple(item for item in model.terms if item not in free)
-    listed: list[AppliedTerm] = []
-    for axis, row in enumerate(model.drive.reduction):
-        sides = ["joint"]
-        if np.delete(row, axis).any() and axis not in model.motor_listed:
-            sides.append("motor")
-        listed += [AppliedTerm(law, axis, side) for side in sides for law in _laws(model, motion, axis, side, fold)]
-    listed += [replace(item, term=law) for item in chosen for law in (item.term, *_zoomed(item.term, zoom))]
-    listed = [item for item in dict.fromkeys([*listed, *usual]) if item not in kept]
-    wide, rigid = model.with_terms([*kept, *listed]), model.with_terms(kept)
+def wide_model(model: DynamicModel, kept: Sequence[AppliedTerm], tried: Sequence[AppliedTerm]) -> WideModel:
+    """Creates the model whose laws are tried: the terms of every sub-model, and after them the candidates."""
+    tried = [applied for applied in dict.fromkeys(tried) if applied not in kept]
+    wide, rigid = model.with_terms([*kept, *tried]), model.with_terms(kept)
     candidates: list[list[Candidate]] = [[] for _ in range(model.n)]
     first = len(rigid.parameters)
-    for item, columns in wide.placed_terms[len(kept) :]:
-        at = tuple(range(columns.start - first, columns.stop - first))
-        candidates[item.axis].append(Candidate(item, item.term, (item.term.name, item.side), at))  # type: ignore[arg-type]
-    ranges: list[dict[str, Trained]] = [{} for _ in range(model.n)]
-    for (axis, side), trained in trained_ranges(wide, motion).items():
-        ranges[axis][side] = trained
+    for applied, columns in wide.placed_terms[len(kept) :]:
+        at, law = tuple(range(columns.start - first, columns.stop - first)), applied.term
+        candidates[applied.axis].append(Candidate(applied, law, (law.name, applied.side), at))  # type: ignore[arg-type]
     places = np.arange(first, len(wide.parameters))
-    return WideModel(wide, kept, rigid.base().independent, places, tuple(map(tuple, candidates)), tuple(ranges))
+    return WideModel(wide, tuple(kept), rigid.base().independent, places, tuple(map(tuple, candidates)))
 
 
 def chosen_by_data(model: DynamicModel) -> tuple[AppliedTerm, ...]:
     """Returns the terms that the selection may change: all but rotor inertias and motor-side laws that were given."""
     return tuple(
-        item
-        for item in model.terms
-        if item.term.name != RotorInertia.name and not (item.side == "motor" and item.axis in model.motor_listed)
+        applied
+        for applied in model.terms
+        if applied.term.name != RotorInertia.name and not (applied.side == "motor" and applied.axis in model.motor_listed)
     )
 
 
-def _laws(model: DynamicModel, motion: Sequence[Segment], axis: int, side: str, fold: float) -> list[Law]:
-    """The family of laws for the speeds and the travel of an axis; none if it rests."""
+def every_law(model: DynamicModel, motion: Sequence[Segment], part: float = math.inf) -> list[AppliedTerm]:
+    """Returns the family of laws on every axis that moves, with shapes for its speeds and its travel.
+
+    Args:
+        part: Duration of the parts that are held out [s].
+    """
+    listed = []
+    for axis, row in enumerate(model.drive.reduction):
+        coupled = np.delete(row, axis).any() and axis not in model.motor_listed
+        for side in ("joint", "motor") if coupled else ("joint",):
+            scale = _axis_scale(model, motion, axis, side, part)
+            laws = [law for kind in FRICTION.values() for law in kind.variants(scale)] if scale.speed > 0 else []
+            listed += [AppliedTerm(law, axis, side) for law in laws]
+    return listed
+
+
+def _axis_scale(model: DynamicModel, motion: Sequence[Segment], axis: int, side: str, part: float) -> AxisScale:
     row, prismatic = model.drive.rate_weights(axis, side), bool(model.robot.prismatic[axis])
-    top = fast_speed(np.concatenate([part.v @ row for part in motion])) if motion else 1.0
-    if top <= 0:
-        return []
+    top = fast_speed(np.concatenate([segment.v @ row for segment in motion])) if motion else 1.0
     if side == "motor":
-        scale = AxisScale(top, min(SIGN_WIDTH * (abs(float(row[axis])) or 1.0), 0.02 * top), motor=True)
-    else:
-        travel = max((float(np.ptp(part.q[:, axis])) for part in motion), default=1.0)
-        ratio = travel / np.pi if prismatic else 1.0
-        most = None if len({part.log for part in motion}) > 1 else _OF_ONE_LOG
-        displacements = tuple(x * ratio for x in DISPLACEMENTS[:most] if x * ratio < 0.3 * travel)
-        scale = AxisScale(top, min(SIGN_WIDTH, 0.02 * top), displacements, prismatic=prismatic, time=fold / _REMEMBERED)
-    return [variant for law in FRICTION.values() for variant in law.variants(scale)]
+        return AxisScale(top, min(SIGN_WIDTH * (abs(float(row[axis])) or 1.0), 0.02 * top), motor=True)
+    travel = max((float(np.ptp(segment.q[:, axis])) for segment in motion), default=1.0)
+    most = None if len({segment.log for segment in motion}) > 1 else _OF_ONE_LOG
+    displacements = [x * (travel / np.pi if prismatic else 1.0) for x in DISPLACEMENTS[:most]]
+    reversing = tuple(x for x in displacements if x < 0.3 * travel)
+    return AxisScale(top, min(SIGN_WIDTH, 0.02 * top), reversing, prismatic=prismatic, time=part / _REMEMBERED)
 
 
-def _zoomed(law: Term, factors: Sequence[float]) -> list[Term]:
-    """Versions of a law with one of its shapes multiplied."""
-    names = [name for name, shape in law.shapes.items() if shape.kind != "exponent"]
-    changes: list[dict[str, Any]] = [{name: factor * getattr(law, name)} for name in names for factor in factors]
-    return [replace(law, **change) for change in changes if all(value > 0 for value in change.values())]
+def zoomed(chosen: Sequence[AppliedTerm], factors: Sequence[float]) -> list[AppliedTerm]:
+    """Returns versions of laws.
+
+    Args:
+        factors: Each shape of a law is multiplied by each of them, one shape at a time.
+    """
+    listed = []
+    for applied in chosen:
+        for name, shape in applied.term.shapes.items():
+            value = float(getattr(applied.term, name))
+            if shape.kind != "exponent" and value > 0:
+                changes: list[dict[str, Any]] = [{name: factor * value} for factor in factors]
+                listed += [replace(applied, term=replace(applied.term, **change)) for change in changes]
+    return listed

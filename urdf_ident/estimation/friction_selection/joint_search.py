@@ -38,29 +38,6 @@ MOST_AT_LOW_SPEED = 3.0
 #: Number of speeds per direction at which friction must be dissipative; share of the largest value that counts as rounding.
 _SPEEDS, _ROUNDING = 8, 1e-9
 
-#: A step: the law that is removed, and the one that is added.
-Step = tuple[Key | None, Candidate | None]
-
-
-def stepped(laws: Laws, candidates: Sequence[Candidate], gone: Key | None, come: Candidate | None) -> dict[Key, Candidate]:
-    """Returns the laws after a step: a new law replaces those that it contains, and they return where it is removed."""
-    contained = REPLACES.get(come.key[0], ()) if come else ()
-    new = {key: law for key, law in laws.items() if key != gone and key[0] not in contained}
-    if come is not None:
-        return {**new, come.key: come}
-    back = [(name, gone[1]) for name in REPLACES.get(gone[0], ())] if gone else []
-    return {**new, **{key: next(law for law in candidates if law.key == key) for key in back}}
-
-
-@lru_cache(maxsize=1024)
-def _known_range(law: Law, trained: Trained) -> Trained:
-    return trained.of([law])
-
-
-@lru_cache(maxsize=1024)
-def _friction(law: Law, trained: Trained) -> Array:
-    return law_rows(law, trained, _SPEEDS)
-
 
 class JointSearch:
     """Search at one joint.
@@ -89,7 +66,7 @@ class JointSearch:
         self.single = [law for law in candidates if len(law.at) == 1]
         self.usual = {(name, usual_side) for name in OF_EVERY_DRIVE}
 
-    def run(self, laws: Laws, *, many: bool = False) -> dict[Key, Candidate]:
+    def run(self, laws: Laws, *, many: bool = False) -> Laws:
         """Searches from given laws until no step improves them; no set of laws is visited twice.
 
         Losses are relative to the error with a law, gains to that without it, so that where folds differ the search may go in
@@ -98,7 +75,7 @@ class JointSearch:
         Args:
             many: Whether laws with many columns are candidates.
         """
-        visited = [dict(laws)]
+        visited = [laws]
         circle = most = len(self.candidates) + 1
         for _ in range(most):
             for new in self._steps(visited[-1], many):
@@ -111,54 +88,51 @@ class JointSearch:
         sound = [laws for laws in visited[circle:-1] if not self.violations(laws)]
         return min((visited[-1], *sound), key=lambda laws: float(self.focus.error(self._columns(laws))[0].sum()))
 
-    def _steps(self, laws: Laws, many: bool) -> Iterator[dict[Key, Candidate] | None]:
+    def _steps(self, laws: Laws, many: bool) -> Iterator[Laws | None]:
         """The next laws by each kind of step, in the order in which they are tried."""
         bad = self.violations(laws) or self._negligible(laws)
-        yield self._stepped(laws, bad[0], None) if bad else None
-        yield self._best(laws, [(None, law) for law in self._distinct(laws)])
-        single = [key for key, law in laws.items() if len(law.at) == 1]
-        yield self._best(laws, [(key, law) for key in single for law in self._distinct(self._stepped(laws, key, None))])
-        yield self._best(laws, [(key, None) for key in laws if key not in self.usual])
+        yield self._without(laws, bad[0]) if bad else None
+        yield self._best(laws, self._added(laws))
+        single = [self._without(laws, key) for key, law in laws.items() if len(law.at) == 1]
+        yield self._best(laws, [new for fewer in single for new in self._added(fewer)])
+        yield self._best(laws, self._fewer(laws))
         if not any(law.law.conservative for law in laws.values()):
-            yield self._best(laws, [(None, law) for law in self.candidates if law.key in self.springs])
+            yield self._best(laws, [self._with(laws, law) for law in self.candidates if law.key in self.springs])
         if many and not self.few:
             wide = [law for law in self.candidates if len(law.at) > 1 and not law.law.conservative and law.key not in laws]
-            yield self._best(laws, [(None, law) for law in wide])
+            yield self._best(laws, [self._with(laws, law) for law in wide])
         yield self._two_steps(laws)
 
-    def _best(self, laws: Laws, steps: Sequence[Step]) -> dict[Key, Candidate] | None:
-        """The laws after the possible step of the largest gain that gains what it needs."""
-        news = [self._stepped(laws, gone, come) for gone, come in steps]
-        gain, error = self.gains(laws, news)
-        for k in map(int, np.argsort(-gain)):
-            new = news[k]
-            if gain[k] > self.needed(laws, new, float(error[k])) and self._is_possible(laws, new):
-                return new
+    def _best(self, laws: Laws, news: Sequence[Laws]) -> Laws | None:
+        """The laws of the largest gain that may follow."""
+        gains, errors = self.gains(laws, news)
+        for k in map(int, np.argsort(-gains)):
+            if gains[k] > self.needed(laws, news[k], float(errors[k])) and not self._impossible(laws, news[k]):
+                return news[k]
         return None
 
-    def _two_steps(self, laws: Laws) -> dict[Key, Candidate] | None:
+    def _two_steps(self, laws: Laws) -> Laws | None:
         """Adds or removes a law, adapts the shapes of the others to it, and only then removes laws that are not needed.
 
         Similar laws compensate for each other while the shapes are wrong, a local optimum that single steps do not leave.
         """
-        starts = [self._stepped(laws, key, None) for key in laws if key[0] not in REPLACES]
-        added = [self._stepped(laws, None, law) for law in self._distinct(laws)]
-        best: dict[Key, tuple[float, dict[Key, Candidate]]] = {}
-        for new, gain in zip(added, self.gains(laws, added)[0], strict=True):
-            key = next(reversed(new))
-            if key not in best or gain > best[key][0]:
-                best[key] = float(gain), new
-        for start in (*starts, *(new for _, new in best.values())):
-            new = self._reshaped(start)
-            while (fewer := self._best(new, [(key, None) for key in new if key not in self.usual])) is not None:
+        starts = [self._without(laws, key) for key in laws if key[0] not in REPLACES]
+        added = self._added(laws)
+        best: dict[Key, Laws] = {}
+        for k in np.argsort(-self.gains(laws, added)[0], kind="stable"):
+            best.setdefault(next(reversed(added[k])), added[k])
+        for new in (*starts, *best.values()):
+            fewer: Laws | None = new
+            while fewer is not None:
                 new = self._reshaped(fewer)
+                fewer = self._best(new, self._fewer(new))
             if set(new) != set(laws) and not self.violations(new):
                 gain, error = (float(x[0]) for x in self.gains(laws, [new]))
                 if gain > max(self.needed(laws, new, error), -LEAST_GAIN):
                     return new
         return None
 
-    def _reshaped(self, laws: dict[Key, Candidate]) -> dict[Key, Candidate]:
+    def _reshaped(self, laws: Laws) -> Laws:
         """The same laws with the shapes of the largest gain, changed one after the other."""
         for _ in self.candidates:
             news = [{**laws, law.key: law} for law in self.single if law.key in laws and laws[law.key] is not law]
@@ -168,8 +142,30 @@ class JointSearch:
             laws = news[int(np.argmax(gain))]
         return laws
 
-    def _stepped(self, laws: Laws, gone: Key | None, come: Candidate | None) -> dict[Key, Candidate]:
-        return stepped(laws, self.candidates, gone, come)
+    def _with(self, laws: Laws, law: Candidate) -> Laws:
+        """The laws with another one, which replaces those that it contains."""
+        contained = REPLACES.get(law.key[0], ())
+        return {**{key: other for key, other in laws.items() if key[0] not in contained}, law.key: law}
+
+    def _without(self, laws: Laws, key: Key) -> Laws:
+        """The laws without one; those that it contains return."""
+        back = [(name, key[1]) for name in REPLACES.get(key[0], ())]
+        returned = {key: next(law for law in self.candidates if law.key == key) for key in back}
+        return {**{other: law for other, law in laws.items() if other != key}, **returned}
+
+    def _fewer(self, laws: Laws) -> list[Laws]:
+        return [self._without(laws, key) for key in laws if key not in self.usual]
+
+    def _added(self, laws: Laws) -> list[Laws]:
+        """The laws with one more of one column: distinguishable from the present ones, and a lost load is measurable."""
+        contained = {name for key in laws for name in REPLACES.get(key[0], ())}
+        options = [law for law in self.single if law.key not in laws and law.key[0] not in contained]
+        return [self._with(laws, law) for law in self._measurable(laws, options)]
+
+    def _measurable(self, laws: Laws, options: Sequence[Candidate]) -> list[Candidate]:
+        share, length = self.focus.distinct(self._columns(laws), [self.at[law][0] for law in options])
+        needed = [10.0 / MOST_LOST if law.law.loaded else 0.0 for law in options]
+        return [law for law, s, n, least in zip(options, share, length, needed, strict=True) if s > DISTINCT and n > least]
 
     def _columns(self, laws: Laws) -> Columns:
         return tuple(chain.from_iterable(map(self.at.__getitem__, laws.values())))
@@ -189,8 +185,8 @@ class JointSearch:
         Args:
             error: Standard error of the gain.
         """
-        contained = {(name, key[1]) for key in new for name in REPLACES.get(key[0], ())}
-        changed = (set(old) ^ set(new)) - contained
+        changed = set(old) ^ set(new)
+        changed -= {(name, key[1]) for key in new for name in REPLACES.get(key[0], ())}
         if not changed:
             return LEAST_SHAPE_GAIN
         springs, usual = bool(changed & set(self.springs)), bool(changed & set(old) & self.usual)
@@ -199,62 +195,54 @@ class JointSearch:
         least = max(LEAST_GAIN, float(np.sqrt(max(abs(more), 1))) * sure * error, MOST_OF_IT if springs else 0.0)
         return -least if more < 0 and not usual else least
 
-    def _distinct(self, laws: Laws) -> list[Candidate]:
-        """The laws of one column to add: distinguishable from the present ones, and a lost load is measurable."""
-        contained = {name for key in laws for name in REPLACES.get(key[0], ())}
-        return self._measurable(laws, [law for law in self.single if law.key not in laws and law.key[0] not in contained])
+    def _impossible(self, old: Laws, new: Laws) -> str:
+        """Why laws may not follow others although they gain enough; empty if they may."""
+        if (set(new) - set(old)) & set(self._negligible(new)):
+            return f"its torque varies by less than {100 * LEAST_SPRING:g} % of the joint's"
+        return "needs parameters that cannot be" if self.violations(new) else ""
 
-    def _measurable(self, laws: Laws, options: Sequence[Candidate]) -> list[Candidate]:
-        share, length = self.focus.distinct(self._columns(laws), [self.at[law][0] for law in options])
-        needed = [10.0 / MOST_LOST if law.law.loaded else 0.0 for law in options]
-        return [law for law, s, n, least in zip(options, share, length, needed, strict=True) if s > DISTINCT and n > least]
+    def _negligible(self, laws: Laws) -> list[Key]:
+        """The springs whose torque hardly varies."""
+        springs = [key for key in laws if key in self.springs]
+        parameters = self._by_law(laws, self.focus.estimates(self._columns(laws))[0]) if springs else {}
+        return [key for key in springs if np.linalg.norm(self.springs[key] @ parameters[key]) < LEAST_SPRING]
+
+    def _by_law(self, laws: Laws, values: Array) -> dict[Key, Array]:
+        end = 0
+        return {key: values[end : (end := end + len(law.at))] for key, law in laws.items()}
 
     def violations(self, laws: Laws) -> list[Key]:
         """Returns the laws of an impossible sign or share of the load, or the law responsible for impossible friction."""
         theta, root = self.focus.estimates(self._columns(laws))
-        error, bad, begin = np.linalg.norm(root, axis=1), [], 0
-        for key, law in laws.items():
-            own = slice(begin, begin := begin + len(law.at))
-            negative = (theta[own] < -error[own])[list(law.nonnegative)].any()
-            lost = law.law.loaded and theta[own.start] > MOST_LOST
-            if negative or lost:
-                bad.append(key)
-        impossible = (self._impossible(laws, side, theta, root) for side in self.trained)
-        return bad or [key for key in impossible if key is not None][:1]
+        values, errors = (self._by_law(laws, x) for x in (theta, np.linalg.norm(root, axis=1)))
+        bad = [
+            key
+            for key, law in laws.items()
+            if (values[key] < -errors[key])[list(law.nonnegative)].any() or (law.law.loaded and values[key][0] > MOST_LOST)
+        ]
+        responsible = (self._responsible(laws, side, values, root) for side in self.trained) if not bad else ()
+        return bad or [key for key in responsible if key is not None][:1]
 
-    def _negligible(self, laws: Laws) -> list[Key]:
-        """The springs whose torque hardly varies."""
-        theta, keys = self.focus.estimates(self._columns(laws))[0], [key for key, law in laws.items() for _ in law.at]
-        springs = [key for key in laws if key in self.springs]
-        own = {key: theta[[place == key for place in keys]] for key in springs}
-        return [key for key in springs if np.linalg.norm(self.springs[key] @ own[key]) < LEAST_SPRING]
-
-    def _is_possible(self, old: Laws, new: Laws) -> bool:
-        """Whether a step leads to possible laws, and adds no negligible spring."""
-        added = set(new) - set(old)
-        return not (added & set(self.springs) and added & set(self._negligible(new))) and not self.violations(new)
-
-    def _impossible(self, laws: Laws, side: str, theta: Array, root: Array) -> Key | None:
+    def _responsible(self, laws: Laws, side: str, values: Mapping[Key, Array], root: Array) -> Key | None:
         """The law mainly responsible if the friction of one side significantly drives the axis, or is too large.
 
-        Returns:
-            The law; None if the friction is possible. A law that the data hardly determine, as a narrow Stribeck peak at speeds
-            between the samples, may be hundreds of times the measured torque, or the friction at other speeds. Friction that
-            every drive has is not refused for its size, as most samples of a joint that hardly ever moves do not show it; nor
-            are others for being beside it.
+        A law that the data hardly determine, as a narrow Stribeck peak at speeds between the samples, may be hundreds of times
+        the measured torque, or the friction at other speeds. Friction that every drive has is not refused for its size, as most
+        samples of a joint that hardly ever moves do not show it; nor are others for being beside it.
         """
-        if not any(law.item.side == side for law in laws.values()):
+        given, sliding = self.trained[side], [law.law for law in laws.values() if law.applied.side == side]
+        if not sliding:
             return None
-        given = self.trained[side]
-        ranges = [_known_range(law.law, given) for law in laws.values() if law.item.side == side]
+        ranges = [_known_range(law, given) for law in sliding]
         trained = given if given in ranges else ranges[0]  # both directions alike only where all laws are
         speed, _, slope = np.array(moments(trained, _SPEEDS)).T
-        blocks, torques, begin = [], {}, 0
-        for key, law in laws.items():
-            own = slice(begin, begin := begin + len(law.at))
-            blocks.append(_friction(law.law, trained) if law.item.side == side else np.zeros((len(speed), len(law.at))))
-            torques[key] = blocks[-1] @ theta[own]
-        value, error = np.sum(list(torques.values()), axis=0), np.linalg.norm(np.hstack(blocks) @ root, axis=1)
+        nothing = np.zeros(len(speed))[:, None]
+        blocks = {
+            key: _friction(law.law, trained) if law.applied.side == side else nothing.repeat(len(law.at), axis=1)
+            for key, law in laws.items()
+        }
+        torques = {key: block @ values[key] for key, block in blocks.items()}
+        value, error = np.sum(list(torques.values()), axis=0), np.linalg.norm(np.hstack(list(blocks.values())) @ root, axis=1)
         least = int(np.argmin(value + error))
         if value[least] + error[least] < -_ROUNDING * np.abs(value).max():
             return min(torques, key=lambda key: torques[key][least])
@@ -271,34 +259,38 @@ class JointSearch:
         """Returns the best version of a law, its gain in addition to the selected ones, the error, and the reason in words."""
         versions = [law for law in self.candidates if law.key == key]
         if key in laws:
-            gain, error = (float(x[0]) for x in self.gains(self._stepped(laws, key, None), [laws]))
+            gain, error = (float(x[0]) for x in self.gains(self._without(laws, key), [laws]))
             missed = gain > max(LEAST_GAIN, error) or key not in self.usual
-            return (
-                laws[key],
-                gain,
-                error,
-                "missed when it is left out" if missed else "not missed, but kept: every drive has it",
-            )
+            reason = "missed when it is left out" if missed else "not missed, but kept: every drive has it"
+            return laws[key], gain, error, reason
         spring, wide = versions[0].law.conservative, len(versions[0].at) > 1
         container = next((other[0] for other in laws if key[0] in REPLACES.get(other[0], ())), None)
         options = versions if wide else self._measurable(laws, versions)
-        if spring and key not in self.springs:
-            return versions[0], 0.0, 0.0, "the data do not tell it from gravity or an offset"
-        if self.few and wide and not spring:
-            return versions[0], 0.0, 0.0, "the joint reverses too rarely for so many parameters"
-        if container or not options:
-            return versions[0], 0.0, 0.0, f"{container} contains it" if container else "the data do not excite it here"
-        news = [self._stepped(laws, None, law) for law in options]
+        reasons = {
+            "the data do not tell it from gravity or an offset": spring and key not in self.springs,
+            "the joint reverses too rarely for so many parameters": self.few and wide and not spring,
+            f"{container} contains it": container is not None,
+            "the data do not excite it here": not options,
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                return versions[0], 0.0, 0.0, reason
+        news = [self._with(laws, law) for law in options]
         gains, errors = self.gains(laws, news)
         k = int(np.argmax(gains))
         gain, error, reason = float(gains[k]), float(errors[k]), "gains too little"
         if gain > self.needed(laws, news[k], error):
-            negligible = spring and key in self._negligible(news[k])
-            reason = (
-                f"its torque varies by less than {100 * LEAST_SPRING:g} % of the joint's"
-                if negligible
-                else "needs parameters that cannot be"
-            )
+            reason = self._impossible(laws, news[k])
         elif spring and gain > max(LEAST_GAIN, SURE_SPRING * error):
             reason = "explains less than half of what remains"
         return options[k], gain, error, reason
+
+
+@lru_cache(maxsize=1024)
+def _known_range(law: Law, trained: Trained) -> Trained:
+    return trained.of([law])
+
+
+@lru_cache(maxsize=1024)
+def _friction(law: Law, trained: Trained) -> Array:
+    return law_rows(law, trained, _SPEEDS)

@@ -31,15 +31,12 @@ from .reference_torque import rigid_slopes
 
 
 def with_load_slopes(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], prior: Prior | None = None) -> Fit:
-    """Returns the same estimate with the covariance of the fixed point.
+    """Returns the same estimate with the covariance of the fixed point; the given one without load-dependent terms.
 
     Args:
         fit: The converged estimate, with the covariance at the fixed torque.
         logs: The logs of the fit; without any the fit is not changed.
         prior: The prior used for the reference torque.
-
-    Returns:
-        The fit; the given one without load-dependent terms.
     """
     if not model.loaded or not logs:
         return fit
@@ -60,28 +57,24 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], pr
     base, seen = fit.base, np.flatnonzero(fit.seen)
     slopes = rigid_slopes(base, model.n_inertial, prior)
     moved = np.flatnonzero(slopes.any(axis=1))
-    rows = LoadSlopes(model, base.embedded(fit.params), moved)
-    weights = fit.row_weights or fit.weights
+    rows, weights = LoadSlopes(model, base.embedded(fit.params), moved), fit.row_weights or fit.weights
     place = np.full(len(model.parameters), -1)
     place[base.independent[seen]] = np.arange(len(seen))
     accumulator = FactorAccumulator(len(seen) + len(moved))
     for log in logs:
         row_filter = RowFilter(log.conditioned.factor)
         for segment in log.segments:
-            if row_filter.output_rows(len(segment)) < 1:
-                continue
-            for _, made in filtered_rows(rows, segment, row_filter):  # type: ignore[arg-type]
-                for group, block in zip(model.groups, made, strict=True):
-                    full = np.zeros((len(block), accumulator.width))
-                    target = place[group.columns]
+            pieces = filtered_rows(rows, segment, row_filter) if row_filter.output_rows(len(segment)) else ()  # type: ignore[arg-type]
+            for _, blocks in pieces:
+                for group, block in zip(model.groups, blocks, strict=True):
+                    full, target = np.zeros((len(block), accumulator.width)), place[group.columns]
                     full[:, target[target >= 0]] = block[:, : len(group.columns)][:, target >= 0]
                     full[:, len(seen) :] = block[:, len(group.columns) : -1]
                     accumulator.add(weights[group.name] * full)
     factor = accumulator.factor()
     W, D = factor[:, : len(seen)], factor[:, len(seen) :] @ slopes[np.ix_(moved, seen)]
-    follow = scaled_lstsq(W, D)
     response = np.eye(len(base))
-    response[np.ix_(seen, seen)] = np.linalg.inv(np.eye(len(seen)) + follow)
+    response[np.ix_(seen, seen)] = np.linalg.inv(np.eye(len(seen)) + scaled_lstsq(W, D))
     return response
 
 
@@ -121,14 +114,9 @@ class LoadSlopes:
             yield part, [np.hstack([x[:, :end], extra.T, x[:, end:]]) for x, extra, end in zip(blocks, own, ends, strict=True)]
 
     def factors(self, segment: Segment) -> list[tuple[Array, Array, Array]]:
-        """Returns, per load-dependent term, its distribution over joints, the weights of the torque it depends on, and
-        ``Fl S(v) sign(τ)``.
-
-        Returns:
-            Three arrays per term, of shape (n,), (n,) and (N,).
-        """
-        model = self.model
-        slopes: list[tuple[Array, Array, Array]] = []
+        """Returns, per load-dependent term, its distribution over joints (n,), the weights of the torque that it depends on
+        (n,), and ``Fl S(v) sign(τ)`` (N,)."""
+        model, slopes = self.model, list[tuple[Array, Array, Array]]()
         if not model.loaded:
             return slopes
         columns = model.term_columns(segment)

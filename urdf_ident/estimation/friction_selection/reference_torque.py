@@ -70,12 +70,11 @@ class ConvergedFit:
         """Notes for the user."""
         if not self.model.loaded:
             return ()
+        text, rounds = "the rigid torque of load-dependent friction", f"in {len(self.changes)} rounds"
         if self.converged:
-            return (f"the rigid torque of load-dependent friction converged in {len(self.changes)} rounds",)
-        return (
-            f"the rigid torque of load-dependent friction did not converge in {len(self.changes)} rounds (it still changes by "
-            f"{percent(100 * self.changes[-1])} %): leave load_coulomb out, or record motions with more load",
-        )
+            return (f"{text} converged {rounds}",)
+        still = f"it still changes by {percent(100 * self.changes[-1])} %"
+        return (f"{text} did not converge {rounds} ({still}): leave load_coulomb out, or record motions with more load",)
 
 
 def converge(
@@ -112,7 +111,8 @@ def converge(
         statistics = (draft or build)(current)
         fit = estimate(statistics)
         rigid = rigid_parameters(fit if prior is None else fit_ridge(statistics, fit, prior), model.n_inertial, prior)
-        changes.append(_change(statistics, fit, rigid, theta))
+        factor = statistics.stacked(fit.weights, np.arange(len(rigid)))[:, :-1]  # of the inertial columns, over weighted rows
+        changes.append(float(np.linalg.norm(factor @ (rigid - theta))) / positive(float(np.linalg.norm(factor @ rigid))))
         if changes[-1] <= tolerance or len(changes) >= ROUNDS:
             if draft is not None:
                 statistics = build(current)
@@ -125,11 +125,8 @@ def rigid_parameters(fit: Fit, n_inertial: int, prior: Prior | None = None) -> A
     """Returns the inertial parameters of the torque that the gears transmit, without the rotors before them.
 
     Args:
-        n_inertial: Number of inertial parameters, 10·n.
+        n_inertial: Number of inertial parameters, 10·n, as in the result.
         prior: As for :func:`rigid_slopes`.
-
-    Returns:
-        Shape (n_inertial,).
     """
     slopes = rigid_slopes(fit.base, n_inertial, prior)
     return slopes @ fit.params if prior is None else prior.theta0 + slopes @ (fit.params - prior_mean(fit.base, prior))
@@ -139,16 +136,9 @@ def rigid_slopes(base: BaseParameters, n_inertial: int, prior: Prior | None = No
     """Returns the derivatives of :func:`rigid_parameters` with respect to the base parameters, shape (n_inertial, b).
 
     Args:
-        n_inertial: Number of inertial parameters, 10·n.
         prior: Separates rotor and link if only their sum is identifiable; if None, the sum counts as the link's.
     """
     return base.embedded(np.eye(len(base)))[:n_inertial] if prior is None else likely_slopes(base, prior)
-
-
-def _change(statistics: StatisticSet, fit: Fit, new: Array, old: Array) -> float:
-    """``‖W (new − old)‖ / ‖W new‖`` over the inertial columns and weighted rows, from the factors alone."""
-    factor = statistics.stacked(fit.weights, np.arange(len(new)))[:, :-1]
-    return float(np.linalg.norm(factor @ (new - old))) / positive(float(np.linalg.norm(factor @ new)))
 
 
 def for_folds(build: Build, statistics: StatisticSet) -> Build:

@@ -35,16 +35,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from ...errors import EstimationError
-from ...friction import Offset, Viscous
+from ...friction import Offset, Trained, Viscous
 from ...linalg import Array, BoolArray
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
+from ...model.trained import trained_ranges
 from ...progress import Progress
 from ...samples import REVERSALS_FOR_BOTH_DIRECTIONS, Segment, fast_speed, moving, reversals
 from ...statistics.choice import relative_gains, standard_error, worse
@@ -52,12 +54,14 @@ from ...statistics.fit import base_prior, fit_base, fit_ridge
 from ...statistics.folds import TIME_FOLDS, folds_of, whole_motions
 from ...statistics.motions import motions, velocities
 from ...statistics.statistic import StatisticSet
-from .candidates import REPLACES, ZOOMS, Candidate, Key, WideModel, chosen_by_data, wide_model
+from .candidates import REPLACES, Candidate, Laws, WideModel, chosen_by_data, every_law, wide_model, zoomed
 from .joint_search import JointSearch
 from .reference_torque import Build, ConvergedFit, converge, for_folds, rigid_parameters
 from .springs import visible_springs
 from .sub_models import SubModels
 
+#: Multiples of each shape of the previously selected laws that the passes try.
+PASSES = ((), (0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.025, 1.05))
 #: Maximum number of sweeps over the joints on one set of factors.
 SWEEPS = 8
 #: Smallest ratio of a motor's speed to the sum of the speeds due to its joints for which laws are distinguishable.
@@ -91,10 +95,6 @@ class Trial:
     std_error: float
     reason: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the trial for JSON."""
-        return {**vars(self), "shapes": dict(self.shapes)}
-
 
 @dataclass(frozen=True, eq=False)
 class Selected:
@@ -123,7 +123,7 @@ class Selected:
             "groups": list(self.groups),
             "rmse_simple": self.before.tolist(),
             "rmse_chosen": self.after.tolist(),
-            "trials": [trial.as_dict() for trial in self.trials],
+            "trials": [{**vars(trial), "shapes": dict(trial.shapes)} for trial in self.trials],
         }
 
 
@@ -154,40 +154,39 @@ def select_friction(
     def simple_laws(reason: str) -> Selected:
         return Selected(model, notes=(f"friction: auto: {reason}; viscous, Coulomb and offset are used",))
 
-    def estimated(laws: DynamicModel, start: Array | None = None) -> ConvergedFit:
-        return converge(laws, build, partial(fit_base, base=laws.base(), method=method), start=start, prior=prior)
-
-    def rigid(converged: ConvergedFit) -> Array:
-        """Inertial parameters for the rigid torque of load-dependent laws."""
+    def estimated(laws: DynamicModel, start: Array | None = None) -> tuple[ConvergedFit, Array]:
+        """The fit with some laws, and the inertial parameters of its rigid torque."""
+        converged = converge(laws, build, partial(fit_base, base=laws.base(), method=method), start=start, prior=prior)
         fit = converged.fit if prior is None else fit_ridge(converged.statistics, converged.fit, prior)
-        return rigid_parameters(fit, model.n_inertial, prior)
+        return converged, rigid_parameters(fit, model.n_inertial, prior)
 
-    converged = estimated(model)
+    converged, theta = estimated(model)
     counts = _turns(motion, motions(converged.statistics), model.drive.reduction, model.robot.prismatic)
     steady, few = counts == 0, counts < REVERSALS_FOR_BOTH_DIRECTIONS
     if steady.all():
         return simple_laws("no joint reverses, so that friction laws cannot be selected")
-    build, usual = for_folds(build, converged.statistics), chosen_by_data(model)
-    theta, sigma, chosen = rigid(converged), converged.fit.sigma, usual
+    build, sigma = for_folds(build, converged.statistics), converged.fit.sigma
     seconds = sum(len(part) / part.rate for part in motion) / len(converged.statistics.logs)
-    fold = seconds if whole_motions(converged.statistics) else seconds / TIME_FOLDS
+    family = every_law(model, motion, seconds if whole_motions(converged.statistics) else seconds / TIME_FOLDS)
     del converged  # frees its factors, which are as large as those of the search
-    passes, most = ((), *ZOOMS), SWEEPS * model.n
-    for k, zoom in enumerate(passes):
-        wide = wide_model(model, motion, chosen, zoom, usual, fold)
+    chosen = usual = chosen_by_data(model)
+    kept = [applied for applied in model.terms if applied not in usual]
+    for k, factors in enumerate(PASSES):
+        wide = wide_model(model, kept, [*family, *zoomed(chosen, (1.0, *factors)), *chosen, *usual])
         try:
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
             return simple_laws("a single log that is too short to be split is not enough to select friction laws")
-        search = _Search(wide, statistics, sigma, prior, few)
+        search, last = _Search(wide, statistics, motion, sigma, prior, few), k == len(PASSES) - 1
         state = search.state(chosen)
-        for visits in search.visits(state, steady, many=zoom == ZOOMS[-1]):
+        for visits in search.visits(state, steady, many=last):
             if progress is not None:
-                progress("joints searched for friction laws", k * most + visits, len(passes) * most)
-        chosen = tuple(law.item for law in listed(state))
-        if zoom != ZOOMS[-1]:
-            settled = estimated(wide.narrow(listed(state)), theta)
-            theta, sigma = rigid(settled), settled.fit.sigma
+                most = SWEEPS * model.n
+                progress("joints searched for friction laws", k * most + visits, len(PASSES) * most)
+        chosen = tuple(law.applied for law in listed(state))
+        if not last:
+            settled, theta = estimated(wide.narrow(listed(state)), theta)
+            sigma = settled.fit.sigma
     simple = search.state(usual)
     with_simple = search.squares(listed(simple))
     state, completed = search.paying(state, simple, with_simple)
@@ -202,25 +201,18 @@ def select_friction(
         f"{after.mean():.3g} instead of {before.mean():.3g} N·m or N with viscous, Coulomb and offset"
     ]
     if steady.any():
-        names = ", ".join(joint for joint, kept in zip(model.robot.joints, steady, strict=True) if kept)
+        names = ", ".join(joint for joint, resting in zip(model.robot.joints, steady, strict=True) if resting)
         verbs = ("never reverses", "keeps") if np.sum(steady) == 1 else ("never reverse", "keep")
         notes.append(f"friction: auto: {names} {verbs[0]} and {verbs[1]} viscous, Coulomb and offset")
-    return Selected(
-        wide.narrow([*listed(state), *spared]),
-        search.trials(state, spared),
-        statistics.logs,
-        statistics.groups,
-        before,
-        after,
-        tuple(notes),
-    )
+    laws, trials = wide.narrow([*listed(state), *spared]), search.trials(state, spared)
+    return Selected(laws, trials, statistics.logs, statistics.groups, before, after, tuple(notes))
 
 
 #: The laws of every joint.
-State = list[dict[Key, Candidate]]
+State = list[Laws]
 
 
-def listed(state: State) -> list[Candidate]:
+def listed(state: Sequence[Laws]) -> list[Candidate]:
     """Returns all laws of a state, joint by joint."""
     return [law for laws in state for law in laws.values()]
 
@@ -230,7 +222,7 @@ def columns_of(laws: Sequence[Candidate]) -> list[int]:
     return [k for law in laws for k in law.at]
 
 
-def kept_without_gain(wide: WideModel, state: State) -> list[Candidate]:
+def kept_without_gain(wide: WideModel, state: Sequence[Laws]) -> list[Candidate]:
     """Returns biases and viscous friction for the joints whose selected laws contain none, or whose motors'.
 
     Without viscous friction a law that replaces it (cubic, sublinear) takes up all of it, and is extrapolated.
@@ -238,12 +230,12 @@ def kept_without_gain(wide: WideModel, state: State) -> list[Candidate]:
     Returns:
         At most one of each per joint.
     """
-    found = []
+    spared = []
     for axis, (laws, candidates) in enumerate(zip(state, wide.candidates, strict=True)):
         held = {name for key in laws for name in (key[0], *REPLACES.get(key[0], ()))}
         wanted = {(Offset.name, "joint"), (Viscous.name, wide.usual_side(axis))}
-        found += [law for law in candidates if law.key in wanted and law.key[0] not in held]
-    return found
+        spared += [law for law in candidates if law.key in wanted and law.key[0] not in held]
+    return spared
 
 
 class _Search:
@@ -256,7 +248,13 @@ class _Search:
     """
 
     def __init__(
-        self, wide: WideModel, statistics: StatisticSet, sigma: Mapping[str, float], prior: Prior | None, few: BoolArray
+        self,
+        wide: WideModel,
+        statistics: StatisticSet,
+        motion: Sequence[Segment],
+        sigma: Mapping[str, float],
+        prior: Prior | None,
+        few: BoolArray,
     ) -> None:
         self.wide, self.few = wide, few
         weights, known = {group: 1.0 / value for group, value in sigma.items()}, None
@@ -268,18 +266,21 @@ class _Search:
         self.scale = np.square(list(sigma.values())) / np.maximum(counts, 1.0)
         self.joint_of_group = np.array([layout.joint for layout in statistics.layouts])
         self.springs = [visible_springs(wide, statistics, weights, axis) for axis in range(len(wide.candidates))]
+        self.trained: list[dict[str, Trained]] = [{} for _ in wide.candidates]
+        for (axis, side), trained in trained_ranges(wide.model, motion).items():
+            self.trained[axis][side] = trained
 
     def state(self, chosen: Sequence[AppliedTerm]) -> State:
         """The candidates that correspond to some laws."""
-        return [{law.key: law for law in laws if law.item in chosen} for laws in self.wide.candidates]
+        return [{law.key: law for law in laws if law.applied in chosen} for laws in self.wide.candidates]
 
     def at(self, state: State, axis: int) -> JointSearch:
         """The search at one joint, given the laws of the others."""
-        others = columns_of([law for other, laws in enumerate(state) if other != axis for law in laws.values()])
+        others = columns_of(listed([laws for other, laws in enumerate(state) if other != axis]))
         candidates = self.wide.candidates[axis]
         focus = self.sub.focus(others, columns_of(candidates), np.flatnonzero(self.joint_of_group == axis))
-        side, trained = self.wide.usual_side(axis), self.wide.trained[axis]
-        return JointSearch(focus, candidates, side, trained, self.springs[axis], few=bool(self.few[axis]))
+        side, few = self.wide.usual_side(axis), bool(self.few[axis])
+        return JointSearch(focus, candidates, side, self.trained[axis], self.springs[axis], few)
 
     def visits(self, state: State, steady: BoolArray, *, many: bool) -> Iterator[int]:
         """Improves the laws of one joint after the other, in place, until those of none change; yields the visits done.
@@ -289,7 +290,7 @@ class _Search:
             many: Whether laws with many columns are candidates.
         """
         pending, visits = ~steady, 0
-        for axis in list(range(len(state))) * SWEEPS:
+        for axis in chain(*[range(len(state))] * SWEEPS):
             if pending[axis]:
                 laws = self.at(state, axis).run(state[axis], many=many)
                 if set(laws.values()) != set(state[axis].values()):
@@ -301,10 +302,6 @@ class _Search:
         """Mean squared held-out errors of some laws, shape (folds, groups) [unit of torque squared]."""
         return np.asarray(self.sub.squares(columns_of(laws)) * self.scale)
 
-    def completed_squares(self, state: State) -> Array:
-        """The same with the laws that joints keep without a gain."""
-        return self.squares([*listed(state), *kept_without_gain(self.wide, state)])
-
     def paying(self, state: State, simple: State, before: Array) -> tuple[State, Array]:
         """The laws of a search, with the simple ones again at joints whose held-out error rises by more than its error.
 
@@ -312,10 +309,10 @@ class _Search:
             before: Held-out squares with the simple laws.
 
         Returns:
-            The laws, and their :meth:`completed_squares`.
+            The laws, and their held-out squares together with the laws that are kept without a gain.
         """
         while True:
-            after = self.completed_squares(state)
+            after = self.squares([*listed(state), *kept_without_gain(self.wide, state)])
             worst = {self.joint_of_group[k] for k in range(before.shape[1]) if worse(before[:, k], after[:, k])}
             back = {axis for axis in worst if state[axis] != simple[axis]}
             if not back:
@@ -324,7 +321,7 @@ class _Search:
 
     def trials(self, state: State, spared: Sequence[Candidate]) -> tuple[Trial, ...]:
         """The gain of every law at every joint in addition to the selected ones, in the order of the family of laws."""
-        found, kept = [], {(law.item.axis, law.key) for law in spared}
+        trials, kept = [], {(law.applied.axis, law.key) for law in spared}
         for axis, (joint, candidates) in enumerate(zip(self.wide.model.robot.joints, self.wide.candidates, strict=True)):
             search = self.at(state, axis)
             for key in dict.fromkeys(law.key for law in candidates):
@@ -333,8 +330,8 @@ class _Search:
                     reason = f"kept without a gain, because {_WHY_KEPT[key[0]]}"
                 shapes = {name: float(getattr(best.law, name)) for name in best.law.shapes}
                 chosen = (axis, key) in kept or key in state[axis]
-                found.append(Trial(joint, *key, shapes, chosen, gain, error, reason))
-        return tuple(found)
+                trials.append(Trial(joint, *key, shapes, chosen, gain, error, reason))
+        return tuple(trials)
 
 
 def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction: Array, prismatic: BoolArray) -> Array:

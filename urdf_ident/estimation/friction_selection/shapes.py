@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,15 @@ import numpy as np
 from ...errors import ModelError
 from ...friction import Shape, Term
 from ...grouping import grouped
-from ...linalg import IntArray, orthogonal_part, positive, triangle
+from ...linalg import orthogonal_part, positive, triangle
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
 from ...samples import Segment
-from ...statistics.fit import Fit, fit_base
+from ...statistics.fit import fit_base
 from ...units import percent
+from .candidates import wide_model
 from .reference_torque import Build, converge
+from .sub_models import projected
 
 #: Trials of a shape per pass, and passes per shape of a law.
 TRIALS, PASSES = 9, 4
@@ -113,20 +115,26 @@ class _Free:
         """Inverse of :meth:`scale`."""
         return float(self.low * (self.high / self.low) ** position if self.low > 0 else self.high * position)
 
-    def law(self, term: Term, position: float) -> Term | None:
-        """The law with this shape at a position of the range; None if the law does not allow it."""
-        return _with_shape(term, self.shape, self.value(position))
+    def law(self, term: Term, value: float) -> Term | None:
+        """The law with this value of the shape; None if the law does not allow it."""
+        change: dict[str, Any] = {self.shape: value}
+        try:
+            return replace(term, **change)
+        except ModelError:
+            return None
 
-    def grid(self, term: Term, span: float) -> list[tuple[float, Term]]:
-        """Trials around the current value, which comes first: position in the range, and the law."""
+    def trials(self, term: Term, span: float) -> dict[Term, float]:
+        """Laws around the current value, which comes first, and their positions in the range."""
         centre = min(max(self.scale(float(getattr(term, self.shape))), 0.0), 1.0)
         begin, end = max(0.0, min(centre - span, 1.0 - 2 * span)), min(1.0, max(centre + span, 2 * span))
         positions = [centre, *(float(x) for x in np.linspace(begin, end, TRIALS) if abs(x - centre) > 1e-9)]
-        return [(x, law) for x in positions if (law := self.law(term, x)) is not None]
+        return {law: x for x in positions if (law := self.law(term, self.value(x))) is not None}
 
 
 #: Position of each trial of a shape in its range, and its cost.
 _Curve = list[tuple[float, float]]
+#: Index of a term → the version of it that is used, or several to choose from.
+_Versions = Mapping[int, Sequence[Term]]
 
 
 def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, method: str = "wls") -> Shaped:
@@ -149,24 +157,31 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
         return Shaped(model)
     build = partial(build, blocks=1)
     first = converge(model, build, partial(fit_base, base=model.base(), method=method))
-    trials = partial(_Trials, build=build, fit=first.fit)
-    current, span = first.model, dict.fromkeys(free, 0.5)
-    curves: dict[_Free, _Curve] = {free_shape: [] for free_shape in free}
-    by_law = list(grouped((free_shape.index, free_shape) for free_shape in free).values())
+    laws = {index: applied.term for index, applied in enumerate(model.terms) if applied.term.free}
+    costs_of = partial(_costs, first.model, build=build, weights=first.fit.weights)
+    by_law = list(grouped((shape.index, shape) for shape in free).values())
+    by_axis = list(grouped((model.terms[index].axis, index) for index in laws).values())
+    span, curves = dict.fromkeys(free, 0.5), {shape: _Curve() for shape in free}
     for count in range(PASSES * max(map(len, by_law))):
-        turn = [shapes[count % len(shapes)] for shapes in by_law]  # one shape per law
-        current, costs = _search(
-            current,
-            trials,
-            {free_shape: free_shape.grid(current.terms[free_shape.index].term, span[free_shape]) for free_shape in turn},
-        )
-        for free_shape, curve in costs.items():
-            least = positive(min(cost for _, cost in curve))
-            curves[free_shape] += [(x, cost / least) for x, cost in curve]
-            span[free_shape] = max(0.01, span[free_shape] * 2.5 / (TRIALS - 1))
-    reports = _reports(model, current, trials, curves, first.fit.dof)
-    fixed = [replace(applied, term=replace(applied.term, free=())) for applied in current.terms]
-    return Shaped(current.with_terms(fixed).with_reference(model.reference_theta), reports)
+        tried = {shapes[0].index: shapes[count % len(shapes)] for shapes in by_law}  # one shape per law
+        trials = {index: shape.trials(laws[index], span[shape]) for index, shape in tried.items()}
+        cost = costs_of({index: list(versions) for index, versions in trials.items()})
+        best = _best({index: list(versions) for index, versions in trials.items()}, by_axis, cost)
+        for index, shape in tried.items():
+            curve = [(x, cost({**best, index: law})) for law, x in trials[index].items()]
+            laws[index] = shape.law(best[index], shape.value(_vertex(curve))) or best[index]
+            least = positive(min(value for _, value in curve))
+            curves[shape] += [(x, value / least) for x, value in curve]
+            span[shape] = max(0.01, span[shape] * 2.5 / (TRIALS - 1))
+    back = {shape: shape.law(laws[shape.index], getattr(model.terms[shape.index].term, shape.shape)) for shape in free}
+    resets = grouped((shape.index, law) for shape, law in back.items() if law is not None)
+    cost = costs_of({index: [law, *resets.get(index, ())] for index, law in laws.items()})
+    reports = []
+    for shape, law in back.items():
+        gain = 1.0 - cost(laws) / positive(cost({**laws, shape.index: law})) if law is not None else 0.0
+        reports.append(_report(model, shape, laws[shape.index], _interval(curves[shape], first.fit.dof), gain))
+    fixed = [replace(x, term=replace(laws[k], free=()) if k in laws else x.term) for k, x in enumerate(model.terms)]
+    return Shaped(model.with_terms(fixed).with_reference(model.reference_theta), tuple(reports))
 
 
 def check_excited(model: DynamicModel, motion: Sequence[Segment]) -> None:
@@ -200,109 +215,74 @@ def _speed_and_travel(model: DynamicModel, motion: Sequence[Segment], applied: A
 
 def _bounds(shape: Shape, speed: float, travel: float) -> tuple[float, float]:
     """The range in which a shape is searched on an axis, in the shape's unit."""
-    if shape.kind == "displacement":
-        return 1e-5 * travel, 0.1 * travel
-    if shape.kind == "steepness":
-        return 2.0 / speed, 20000.0 / speed
-    if shape.kind == "exponent":
-        return 0.5, 4.0
-    return (0.0 if shape.reached else 0.002 * speed), 0.5 * speed
+    ranges = {
+        "displacement": (1e-5 * travel, 0.1 * travel),
+        "steepness": (2.0 / speed, 20000.0 / speed),
+        "exponent": (0.5, 4.0),
+    }
+    return ranges.get(shape.kind, (0.0 if shape.reached else 0.002 * speed, 0.5 * speed))
 
 
 def _free_shapes(model: DynamicModel, motion: Sequence[Segment]) -> list[_Free]:
     free = []
     for index, applied in enumerate(model.terms):
         for name in applied.term.free:
-            joint = model.robot.joints[applied.axis]
+            where = f"joint '{model.robot.joints[applied.axis]}'"
             if not model.is_rigid:
                 raise ModelError(
                     "free friction shapes with elastic joints are not supported",
-                    where=f"joint '{joint}'",
+                    where=where,
                     got=f"{applied.term.name}.{name}: auto",
                     remedy="give a number",
                 )
             speed, travel = _speed_and_travel(model, motion, applied)
             if not (speed > 0 and travel > 0):
-                raise ModelError(
-                    f"'{name}' of '{applied.term.name}' cannot be found: the axis does not move", where=f"joint '{joint}'"
-                )
+                raise ModelError(f"'{name}' of '{applied.term.name}' cannot be found: the axis does not move", where=where)
             (low, high), start = _bounds(applied.term.shapes[name], speed, travel), float(getattr(applied.term, name))
             free.append(_Free(index, name, min(low, start) if start > 0 else low, max(high, start)))
     return free
 
 
-def _with_shape(term: Term, name: str, value: float) -> Term | None:
-    """The law with another value of a shape; None if the law does not allow it."""
-    changes: dict[str, Any] = {name: value}
-    try:
-        return replace(term, **changes)
-    except ModelError:
-        return None
+def _costs(
+    model: DynamicModel, versions: _Versions, *, build: Build, weights: Mapping[str, float]
+) -> Callable[[Mapping[int, Term]], float]:
+    """One pass over the data with all versions of some terms.
 
-
-class _Trials:
-    """One pass over the data in which some terms have several versions; the common columns are projected out.
-
-    Args:
-        versions: Index of a term → its versions.
-        fit: An estimate with the independent columns and the weights.
+    Returns:
+        The minimum of the weighted sum of squares with one version of each of them.
     """
+    kept = [applied for index, applied in enumerate(model.terms) if index not in versions]
+    tried = [replace(model.terms[index], term=law) for index, laws in versions.items() for law in laws]
+    wide = wide_model(model, kept, tried)
+    at = {candidate.applied: candidate.at for candidate in chain(*wide.candidates)}
+    factor = build(wide.model).stacked(weights, np.concatenate([wide.common, wide.columns]))
+    rest = triangle(projected(factor, len(wide.common))[1])
 
-    def __init__(self, model: DynamicModel, versions: Mapping[int, Sequence[Term]], *, build: Build, fit: Fit) -> None:
-        laws = [(index, law) for index, applied in enumerate(model.terms) for law in versions.get(index, (applied.term,))]
-        wide = model.with_terms([replace(model.terms[index], term=law) for index, law in laws])
-        independent = np.isin(np.arange(len(model.parameters)), fit.base.independent)
-        common, tried = [np.flatnonzero(independent[: model.n_inertial])], list[IntArray]()
-        self.places: dict[int, list[IntArray]] = {}
-        own, width = [place for _, place in model.placed_terms], 0
-        for (index, _), (_, place) in zip(laws, wide.placed_terms, strict=True):
-            columns = place.start + np.flatnonzero(independent[own[index]])
-            (tried if index in versions else common).append(columns)
-            if index in versions:
-                self.places.setdefault(index, []).append(width + np.arange(len(columns)))
-                width += len(columns)
-        order = np.concatenate([*common, *tried]).astype(np.intp)
-        fixed = sum(map(len, common))
-        self.rest = triangle(build(wide).stacked(fit.weights, order))[fixed:, fixed:]
+    def cost(choice: Mapping[int, Term]) -> float:
+        columns = rest[:, [k for index, law in choice.items() for k in at[replace(model.terms[index], term=law)]]]
+        return float(np.sum(orthogonal_part(rest[:, -1], columns[:, columns.any(axis=0)]) ** 2))
 
-    def cost(self, choice: Mapping[int, int]) -> float:
-        """Minimum weighted sum of squares with a version of each term (index of the term → version; else the first)."""
-        columns = self.rest[:, np.concatenate([versions[choice.get(index, 0)] for index, versions in self.places.items()])]
-        return float(np.sum(orthogonal_part(self.rest[:, -1], columns[:, columns.any(axis=0)]) ** 2))
+    return cost
 
 
-def _search(
-    model: DynamicModel, trials: Callable[..., _Trials], grids: Mapping[_Free, list[tuple[float, Term]]]
-) -> tuple[DynamicModel, dict[_Free, _Curve]]:
-    """One pass with all trials of one shape per law: the best combination, and position and cost along each shape."""
-    made = trials(model, {free_shape.index: [law for _, law in grid] for free_shape, grid in grids.items()})
-    choice = {free_shape.index: 0 for free_shape in grids}
-    by_axis = grouped((model.terms[free_shape.index].axis, free_shape) for free_shape in grids)
+def _best(
+    versions: _Versions, by_axis: Sequence[Sequence[int]], cost: Callable[[Mapping[int, Term]], float]
+) -> dict[int, Term]:
+    """The best version of each term: all combinations at one axis after the other, until none changes."""
+    best = {index: laws[0] for index, laws in versions.items()}
     for _ in range(SWEEPS):
-        before = dict(choice)
-        for items in by_axis.values():
-            for several in (
-                [items] if np.prod([len(grids[free_shape]) for free_shape in items]) <= COMBINATIONS else [[i] for i in items]
-            ):
-                combinations = product(*(range(len(grids[free_shape])) for free_shape in several))
-                options = [
-                    choice | dict(zip((free_shape.index for free_shape in several), places, strict=True))
-                    for places in combinations
-                ]
-                choice = min(options, key=made.cost)
-        if choice == before:
+        before = dict(best)
+        for axis in by_axis:
+            whole = np.prod([len(versions[index]) for index in axis]) <= COMBINATIONS
+            for together in [axis] if whole else [[index] for index in axis]:
+                combinations = product(*(versions[index] for index in together))
+                best = min((best | dict(zip(together, laws, strict=True)) for laws in combinations), key=cost)
+        if best == before:
             break
-    costs, terms = dict[_Free, _Curve](), list(model.terms)
-    for free_shape, grid in grids.items():
-        costs[free_shape] = [(x, made.cost({**choice, free_shape.index: k})) for k, (x, _) in enumerate(grid)]
-        best = grid[choice[free_shape.index]][1]
-        terms[free_shape.index] = replace(
-            terms[free_shape.index], term=free_shape.law(best, _vertex(costs[free_shape])) or best
-        )
-    return model.with_terms(terms), costs
+    return best
 
 
-def _vertex(curve: list[tuple[float, float]]) -> float:
+def _vertex(curve: _Curve) -> float:
     """Minimum of a parabola through the best trial and its neighbours; the best trial itself at an end."""
     x, costs = np.array(sorted(curve)).T
     k = int(costs.argmin())
@@ -313,56 +293,34 @@ def _vertex(curve: list[tuple[float, float]]) -> float:
     return float(np.clip(x[k] + step, x[k - 1], x[k + 1]))
 
 
-def _interval(curve: list[tuple[float, float]], dof: float) -> tuple[float, float]:
+def _interval(curve: _Curve, dof: float) -> tuple[float, float]:
     """Interval in which the cost, relative to the minimum of its pass, is below the 95 % limit of the likelihood ratio, by
     linear interpolation."""
     x, costs = np.array(sorted(curve)).T
     excess = costs - (1.0 + 3.841 / max(dof, 1.0))
-    inside = np.flatnonzero(excess <= 0)
-    ends = []
-    for k, step in ((int(inside[0]), -1), (int(inside[-1]), 1)):
-        other = k + step
-        if not 0 <= other < len(x):
-            ends.append(float(x[k]))
-        else:
-            ends.append(float(x[k] + (x[other] - x[k]) * excess[k] / (excess[k] - excess[other])))
+    inside, ends = np.flatnonzero(excess <= 0), []
+    for k, other in ((inside[0], inside[0] - 1), (inside[-1], inside[-1] + 1)):
+        crossed = 0 <= other < len(x)
+        ends.append(float(x[k] + (x[other] - x[k]) * excess[k] / (excess[k] - excess[other]) if crossed else x[k]))
     return ends[0], ends[1]
 
 
-def _reports(
-    model: DynamicModel, found: DynamicModel, trials: Callable[..., _Trials], curves: Mapping[_Free, _Curve], dof: float
-) -> tuple[ShapeReport, ...]:
-    """Results for the shapes; the gain of each is the increase of the cost if it alone is reset to its initial value."""
-    versions: dict[int, list[Term]] = {free_shape.index: [found.terms[free_shape.index].term] for free_shape in curves}
-    back: dict[_Free, int] = {}
-    for free_shape in curves:
-        term = _with_shape(
-            versions[free_shape.index][0], free_shape.shape, getattr(model.terms[free_shape.index].term, free_shape.shape)
-        )
-        if term is not None:
-            versions[free_shape.index].append(term)
-            back[free_shape] = len(versions[free_shape.index]) - 1
-    made, reports = trials(found, versions), []
-    least = made.cost({})
-    for free_shape, curve in curves.items():
-        applied, shape = found.terms[free_shape.index], found.terms[free_shape.index].term.shapes[free_shape.shape]
-        value, start = (float(getattr(m.terms[free_shape.index].term, free_shape.shape)) for m in (found, model))
-        gain = 1.0 - least / positive(made.cost({free_shape.index: back[free_shape]})) if free_shape in back else 0.0
-        position, (low, high) = free_shape.scale(value), _interval(curve, dof)
-        low, high = min(position, low), max(position, high)
-        at_bound = "lower" if position < EDGE else "upper" if position > 1 - EDGE else None
-        report = ShapeReport(
-            joint=model.robot.joints[applied.axis],
-            term=applied.term.name,
-            shape=free_shape.shape,
-            unit=shape.units[bool(model.robot.prismatic[applied.axis]) and applied.side == "joint"],
-            value=value,
-            start=start,
-            bounds=(free_shape.low, free_shape.high),
-            interval=(min(value, free_shape.value(low)), max(value, free_shape.value(high))),
-            at_bound=at_bound,
-            determined=at_bound is None and high - low < 0.5,
-            gain=gain,
-        )
-        reports.append(report)
-    return tuple(reports)
+def _report(model: DynamicModel, free: _Free, law: Term, interval: tuple[float, float], gain: float) -> ShapeReport:
+    applied = model.terms[free.index]
+    value, start = float(getattr(law, free.shape)), float(getattr(applied.term, free.shape))
+    position = free.scale(value)
+    low, high = min(position, interval[0]), max(position, interval[1])
+    at_bound = "lower" if position < EDGE else "upper" if position > 1 - EDGE else None
+    return ShapeReport(
+        joint=model.robot.joints[applied.axis],
+        term=law.name,
+        shape=free.shape,
+        unit=law.shapes[free.shape].units[bool(model.robot.prismatic[applied.axis]) and applied.side == "joint"],
+        value=value,
+        start=start,
+        bounds=(free.low, free.high),
+        interval=(min(value, free.value(low)), max(value, free.value(high))),
+        at_bound=at_bound,
+        determined=at_bound is None and high - low < 0.5,
+        gain=gain,
+    )

@@ -12,7 +12,7 @@ but are only omitted if both can be.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -41,28 +41,48 @@ def without_chance(selected: Selected, fit: Fit, simple: DynamicModel) -> Select
     Returns:
         The selection, the same object if all laws remain.
     """
-    laws = [
-        (applied, row)
-        for applied, row in _rows(selected, fit).items()
-        if _is_supplement(applied.term) and not applied.term.loaded
-    ]
-    by_joint = grouped((applied.axis, (applied, row)) for applied, row in laws).values()
-    omitted = {
-        applied: chance for laws_of_joint in by_joint for applied, chance in _explained(fit, dict(laws_of_joint)).items()
+    from scipy.special import chdtrc
+
+    model, free = selected.model, chosen_by_data(selected.model) if selected.trials else ()
+    row_of = {int(index): row for row, index in enumerate(fit.base.independent)}
+    rows = {
+        applied: row_of[span.start]
+        for applied, span in model.placed_terms
+        if applied in free and _is_supplement(applied.term) and not applied.term.loaded and span.start in row_of
     }
-    if not omitted:
+    chance = dict[AppliedTerm, float]()
+    for laws in grouped((applied.axis, applied) for applied in rows).values():
+        explained = list[AppliedTerm]()
+        while len(explained) < len(laws):
+            left = [law for law in laws if law not in explained]
+            chances = {law: _chance(fit, [rows[other] for other in (law, *explained)]) for law in left}
+            law, k = max(left, key=chances.__getitem__), len(explained) + 1
+            if chances[law] < chdtrc(k, 2.0 * k):
+                break
+            explained.append(law)
+            chance[law] = chances[law]
+    if not chance:
         return selected
-    kept = [applied for applied in selected.model.terms if applied not in omitted]
-    changed = {applied.axis for applied in omitted}
-    back = [applied for applied in simple.terms if applied.axis in changed and _is_lacking(applied, kept)]
-    keys = {(selected.model.robot.joints[applied.axis], applied.side, applied.term.name): p for applied, p in omitted.items()}
-    trials = []
-    for trial in selected.trials:
-        chance = keys.get((trial.joint, trial.side, trial.term))
-        reason = trial.reason if chance is None else f"chance may explain it (probability {chance:.2g})"
-        trials.append(replace(trial, chosen=trial.chosen and chance is None, reason=reason))
-    model = selected.model.with_terms(sorted([*kept, *back], key=lambda applied: applied.axis))
-    return replace(selected, model=model.with_reference(selected.model.reference_theta), trials=tuple(trials))
+    kept = [applied for applied in model.terms if applied not in chance]
+    kinds = {(law.axis, law.side, kind) for law in kept for kind in _kinds(law.term)}
+    back = [
+        law
+        for law in simple.terms
+        if law.axis in {omitted.axis for omitted in chance}
+        and law.term.name in OF_EVERY_DRIVE
+        and not {(law.axis, law.side, kind) for kind in _kinds(law.term)} & kinds
+    ]
+    words = {
+        (model.robot.joints[law.axis], law.side, law.term.name): f"chance may explain it (probability {p:.2g})"
+        for law, p in chance.items()
+    }
+    trials = tuple(
+        replace(trial, chosen=trial.chosen and key not in words, reason=words.get(key, trial.reason))
+        for trial in selected.trials
+        for key in [(trial.joint, trial.side, trial.term)]
+    )
+    narrow = model.with_terms(sorted([*kept, *back], key=lambda applied: applied.axis))
+    return replace(selected, model=narrow.with_reference(model.reference_theta), trials=trials)
 
 
 def supplements(selected: Selected) -> tuple[int, ...]:
@@ -75,12 +95,7 @@ def supplements(selected: Selected) -> tuple[int, ...]:
     """
     model, indices = selected.model, list[int]()
     free = chosen_by_data(model) if selected.trials else ()
-    usual = {
-        (applied.axis, applied.side, kind)
-        for applied in free
-        if applied.term.name in OF_EVERY_DRIVE
-        for kind in _kinds(applied.term)
-    }
+    usual = {(law.axis, law.side, kind) for law in free if law.term.name in OF_EVERY_DRIVE for kind in _kinds(law.term)}
     for applied, span in model.placed_terms:
         needed = {(applied.axis, applied.side, kind) for kind in _kinds(applied.term) & _EVERY_KIND}
         if applied in free and _is_supplement(applied.term) and needed <= usual:
@@ -100,33 +115,6 @@ def _kinds(law: Term) -> set[str]:
     return set(law.changing.values()) if isinstance(law, Law) else set()
 
 
-def _rows(selected: Selected, fit: Fit) -> Mapping[AppliedTerm, int]:
-    """The searched laws of one parameter, and its row among the base parameters; none without a search."""
-    free = chosen_by_data(selected.model) if selected.trials else ()
-    row_of = {int(index): row for row, index in enumerate(fit.base.independent)}
-    return {
-        applied: row_of[span.start]
-        for applied, span in selected.model.placed_terms
-        if applied in free and len(applied.term.symbols) == 1 and span.start in row_of
-    }
-
-
-def _explained(fit: Fit, rows: Mapping[AppliedTerm, int]) -> dict[AppliedTerm, float]:
-    """The laws of one joint that chance explains, and its probability for each with those before."""
-    from scipy.special import chdtrc
-
-    left, explained = dict(rows), dict[AppliedTerm, float]()
-    while left:
-        chances = {applied: _chance(fit, [row, *(rows[other] for other in explained)]) for applied, row in left.items()}
-        applied = max(chances, key=lambda applied: chances[applied])
-        k = len(explained) + 1
-        if chances[applied] < chdtrc(k, 2.0 * k):
-            break
-        explained[applied] = chances[applied]
-        del left[applied]
-    return explained
-
-
 def _chance(fit: Fit, rows: Sequence[int]) -> float:
     """Probability that parameters that are zero are estimated so far from it; 1 if one of them is not identifiable.
 
@@ -135,18 +123,9 @@ def _chance(fit: Fit, rows: Sequence[int]) -> float:
     """
     from scipy.special import fdtrc
 
-    judged = list(rows)
-    if not fit.seen[judged].all():
+    if not fit.seen[rows].all():
         return 1.0
-    square = float(fit.params[judged] @ np.linalg.solve(fit.covariance[np.ix_(judged, judged)], fit.params[judged]))
-    k, dof = len(judged), float(fit.dofs[judged].min())
+    square = float(fit.params[rows] @ np.linalg.solve(fit.covariance[np.ix_(rows, rows)], fit.params[rows]))
+    k, dof = len(rows), float(fit.dofs[rows].min())
     left = max(dof - k + 1, 1.0)
     return float(fdtrc(k, left, square * left / (k * dof)))
-
-
-def _is_lacking(applied: AppliedTerm, kept: Sequence[AppliedTerm]) -> bool:
-    """Whether a law is one that every drive has, and no other of its axis is of its kind (dry or viscous friction)."""
-    if applied.term.name not in OF_EVERY_DRIVE or not isinstance(applied.term, Law):
-        return False
-    own = [other.term for other in kept if (other.axis, other.side) == (applied.axis, applied.side)]
-    return not _kinds(applied.term) & {kind for law in own for kind in _kinds(law)}

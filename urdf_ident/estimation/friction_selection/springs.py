@@ -32,21 +32,20 @@ def visible_springs(wide: WideModel, statistics: StatisticSet, weights: Mapping[
     """
     laws = wide.candidates[axis]
     offset = next((wide.columns[list(law.at)] for law in laws if law.key == (Offset.name, "joint")), None)
-    groups = [layout.group for layout in statistics.layouts if layout.joint == axis]
-    alone = {group: float(group in groups) for group in statistics.groups}
-    effort = positive(float(np.sqrt(sum(statistics.effort_squares(group) for group in groups))))
+    springs = {law.key: wide.columns[list(law.at)] for law in laws if law.law.conservative and offset is not None}
+    alone = {layout.group: float(layout.joint == axis) for layout in statistics.layouts}
     visible = {}
-    for law in laws if offset is not None else ():
-        if not law.law.conservative:
-            continue
-        columns = np.concatenate([wide.common, offset, wide.columns[list(law.at)]])
-        rigid, own = np.split(statistics.stacked(weights, columns)[:, :-1], [-len(law.at)], axis=1)
+    for key, columns in springs.items():
+        rigid, own = np.split(
+            statistics.stacked(weights, np.concatenate([wide.common, offset, columns]))[:, :-1], [-len(columns)], axis=1
+        )
         varying = orthogonal_part(own, rigid[:, -1:], _CUT)
         moved = np.linalg.norm(varying, axis=0) > _CUT * np.linalg.norm(own, axis=0)
         if not moved.any():
             continue
         apart = orthogonal_part(own[:, moved], rigid, _CUT) / np.linalg.norm(varying[:, moved], axis=0)
         if np.linalg.svd(apart, compute_uv=False)[-1] >= DISTINCT:
-            factor = statistics.stacked(alone, columns[-len(law.at) - 1 :])[:, :-1]
-            visible[law.key] = orthogonal_part(factor[:, 1:], factor[:, :1]) / effort
+            factor = statistics.stacked(alone, np.concatenate([offset, columns]))
+            effort = positive(float(np.linalg.norm(factor[:, -1])))
+            visible[key] = orthogonal_part(factor[:, 1:-1], factor[:, :1]) / effort
     return visible

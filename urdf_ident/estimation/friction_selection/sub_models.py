@@ -30,6 +30,22 @@ _CUT = 1e-9
 Columns = tuple[int, ...]
 
 
+def projected(factor: Array, c: int) -> tuple[Array, Array]:
+    """Eliminates the first columns of a triangular factor from the others.
+
+    Args:
+        factor: Shape (m, c + k).
+        c: Number of columns to eliminate.
+
+    Returns:
+        Their coefficients in each other column, shape (c, k), and what these columns leave of them, shape (m, k).
+    """
+    fixed, free = factor[:c, :c], factor[:c, c:]
+    scale = positive(np.linalg.norm(fixed, axis=0))
+    follow = lstsq(fixed / scale, free, rcond=_CUT)[0] / scale[:, None]
+    return follow, np.vstack([free - fixed @ follow, factor[c:, c:]])
+
+
 class SubModels:
     """Sub-models of a set of factors in all folds.
 
@@ -50,39 +66,28 @@ class SubModels:
         candidates: IntArray,
         prior_rows: Array | None = None,
     ) -> None:
-        self.statistics, self.weights, c = statistics, weights, len(common)
-        self.order = np.concatenate([common, candidates]).astype(np.intp)
-        known = np.zeros((0 if prior_rows is None else len(prior_rows), len(self.order) + 1))
+        order, c = np.concatenate([common, candidates]).astype(np.intp), len(common)
+        known = np.zeros((0 if prior_rows is None else len(prior_rows), len(order) + 1))
         if prior_rows is not None:
             known[:, :c], known[:, -1] = prior_rows[:, :-1], prior_rows[:, -1]
-        rest, follow, norms = [], [], []  # of the training data of each fold, and of all data
-        for part in (*map(statistics.left_out, statistics.logs), statistics):
-            factor = part.stacked(weights, self.order, known)
-            fixed, free = factor[:c, :c], factor[:c, c:]
-            scale = positive(np.linalg.norm(fixed, axis=0))
-            follow.append(lstsq(fixed / scale, free, rcond=_CUT)[0] / scale[:, None])
-            rest.append(np.vstack([free - fixed @ follow[-1], factor[c:, c:]]))
-            norms.append(np.linalg.norm(factor[:, c:], axis=0))
-        self.norms = np.append(positive(np.min(norms, axis=0)[:-1]), 1.0)
-        self.train = [rows / self.norms for rows in rest]
-        self.held = [
-            [(H[:, c:] - H[:, :c] @ common) / self.norms for H in self._group_factors(statistics.only([fold]))]
-            for fold, common in zip(statistics.logs, follow, strict=False)
-        ]
-
-    def _group_factors(self, part: StatisticSet) -> list[Array]:
-        """Weighted factor of every row group over the columns ``[common | candidates | torque]``."""
-        place = np.full(part.p + 1, -1)
-        place[self.order], place[-1], width = np.arange(len(self.order)), len(self.order), len(self.order) + 1
-        factors = []
-        for layout in part.layouts:
-            R = (
-                part.factor(layout.group)[:, len(layout.instruments) :]
-                if part.rows[layout.group]
-                else np.zeros((0, layout.width))
-            )
-            factors.append(self.weights[layout.group] * placed(R, place[np.append(layout.columns, part.p)], width))
-        return factors
+        parts = (*map(statistics.left_out, statistics.logs), statistics)  # training data of each fold, and all data
+        factors = [part.stacked(weights, order, known) for part in parts]
+        follow, rest = zip(*(projected(factor, c) for factor in factors), strict=True)
+        self.rows = float(sum(statistics.rows.values()))
+        self.norms = np.append(positive(np.min([np.linalg.norm(R[:, c:-1], axis=0) for R in factors], axis=0)), 1.0)
+        self.train = [R / self.norms for R in rest]
+        place = np.full(statistics.p + 1, -1)
+        place[order], place[-1] = np.arange(len(order)), len(order)
+        self.held: list[list[Array]] = []
+        for fold, coefficients in zip(statistics.logs, follow, strict=False):
+            part, groups = statistics.only([fold]), []
+            for layout in part.layouts:
+                H = np.zeros((0, len(order) + 1))
+                if part.rows[layout.group]:
+                    R = weights[layout.group] * part.factor(layout.group)[:, len(layout.instruments) :]
+                    H = placed(R, place[np.append(layout.columns, part.p)], len(order) + 1)
+                groups.append((H[:, c:] - H[:, :c] @ coefficients) / self.norms)
+            self.held.append(groups)
 
     def squares(self, chosen: Sequence[int]) -> Array:
         """Returns the squared whitened error of every fold and row group with some candidates, shape (folds, groups).
@@ -113,9 +118,8 @@ class SubModels:
         follow = np.linalg.solve(train[:, :o, :o], train[:, :o, o:])
         turn = np.concatenate([-follow, np.broadcast_to(np.eye(len(index) - o), (len(train), *[len(index) - o] * 2))], axis=1)
         back = turn.transpose(0, 2, 1)
-        rows = float(sum(self.statistics.rows.values()))
         reduced = train[:, o:, o:] - train[:, o:, :o] @ follow
-        return Focus(reduced, back[:-1] @ whole @ turn[:-1], back[:-1] @ mine @ turn[:-1], self.norms[index[o:]], rows)
+        return Focus(reduced, back[:-1] @ whole @ turn[:-1], back[:-1] @ mine @ turn[:-1], self.norms[index[o:]], self.rows)
 
 
 def _moments(blocks: Sequence[Sequence[Array]]) -> Array:
@@ -125,7 +129,7 @@ def _moments(blocks: Sequence[Sequence[Array]]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Focus:
-    """Sub-models in the candidates of one joint.
+    """Sub-models in the candidates of one joint; columns are chosen by their positions.
 
     Attributes:
         train: Moments of the training data ``[candidates | torque]`` of each fold, and last of all data, with the ridge, shape
@@ -165,17 +169,12 @@ class Focus:
         """Errors of choices of as many columns each, by the moments of some held-out rows, shape (options, folds)."""
         index = np.array(options, dtype=np.intp)
         right, below = index[:, None, :], index[:, :, None]
-        moments = self.train[:-1, below, right]
-        theta = np.linalg.solve(moments, self.train[:-1, index, -1:])
+        theta = np.linalg.solve(self.train[:-1, below, right], self.train[:-1, index, -1:])
         explained = theta * (2.0 * held[:, index, -1:] - held[:, below, right] @ theta)
         return np.asarray(held[:, -1:, -1] - explained.sum(axis=(2, 3))).T
 
     def distinct(self, chosen: Columns, added: Sequence[int]) -> tuple[Array, Array]:
-        """Returns the part of each column that is independent of the common and chosen columns, minimum over training sets.
-
-        Args:
-            chosen: Positions of the chosen columns, shape (k,).
-            added: Positions of the columns to test, shape (a,).
+        """Returns the part of each added column that is independent of common and chosen ones, minimum over training sets.
 
         Returns:
             Share of its norm, 0 to 1, and the whitened norm (one over the standard error that its parameter would have,
@@ -188,13 +187,9 @@ class Focus:
         return share, share * self.norms[tried]
 
     def estimates(self, chosen: Columns) -> tuple[Array, Array]:
-        """Returns the parameters from all data, and a root B of their covariance ``B Bᵀ``.
+        """Returns the parameters from all data, shape (k,), and a root B of their covariance ``B Bᵀ``, shape (k, k).
 
-        Args:
-            chosen: Positions of the columns, shape (k,).
-
-        Returns:
-            Shape (k,) and (k, k); zero with a very large error for a linearly dependent column.
+        A linearly dependent column has a parameter of zero with a very large error.
         """
         index = np.array(chosen, dtype=np.intp)
         moments, right = self.train[-1][np.ix_(index, index)], self.train[-1, index, -1]
