@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,26 +15,21 @@ from ..compensation.loop_rows import residual_inputs, without_torque
 from ..compensation.loop_validation import HeldOutComparison, candidate, compare_loops
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, check_compensation, fit_remaining_residual, three_loop
-from ..consistency.first_fit import completed_prior
 from ..errors import EstimationError, LogError
-from ..estimation.estimators.method import row_weighting
-from ..estimation.friction_selection.load_slopes import with_load_slopes
-from ..estimation.uncertainty.covariance import with_covariance
 from ..linalg import Array, positive, rms
 from ..logs.recording import Recording
-from ..model.prior import inertial_prior
 from ..parallel import one_thread
 from ..progress import Progress
 from ..result.evidence.evidence import Range
 from ..result.evidence.scores import predict, score
 from ..result.identification import Identification
+from ..result.record import with_note
 from ..signals.filters import score_band
 from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
-from ..statistics.fit import fit_base
-from ..statistics.motions import mean_reversals
+from .estimate import estimate_again
 from .physics import physical_parameters
-from .training_logs import further_logs
+from .training_logs import further_logs, held_out_logs
 
 
 @one_thread()
@@ -76,8 +71,8 @@ def compensate(
         EstimationError: There are too few data for the requested kind, or the kind or an input is unknown.
     """
     check_compensation(ident.model, logs, kind, use)
-    ripple, prepared, _ = _cleaned(ident, logs, (), force)
-    with_runs = _cleaned(ident, logs, sweeps, force) if sweeps else (ripple, prepared, [])
+    alone = _loop_logs(ident, logs, (), force)
+    used = _loop_logs(ident, logs, sweeps, force) if sweeps else alone
     options: dict[str, Any] = {"use": use, "rounds": rounds, "seed": seed}
     comparison: HeldOutComparison | None = None
     if judged or kind == "auto":
@@ -85,58 +80,70 @@ def compensate(
         if kind == "auto":  # all that the installed packages support
             kinds = [one for one in KINDS if one != "gmr" or find_spec("sklearn") is not None]
         try:
-            runs, beside = with_runs[2], with_runs[1]
-            comparison = compare_loops(ident.model, prepared, runs, beside=beside, kinds=kinds, progress=progress, **options)
+            comparison = compare_loops(
+                ident.model, alone.logs, used.sweeps, beside=used.logs, kinds=kinds, progress=progress, **options
+            )
         except EstimationError as error:  # a kind requested by name may still be trained on all logs
-            swept, kind = kind != "auto", "none" if kind == "auto" else kind
-            note = f"compensation not judged on held-out motion, residual {kind}: {error}"
-            ident = replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
+            used, kind = (alone, "none") if kind == "auto" else (used, kind)
+            ident = with_note(ident, f"compensation not judged on held-out motion, residual {kind}: {error}")
         else:
-            swept, kind = comparison.laws != "logs", comparison.chosen
+            used, kind = used if comparison.laws == "sweeps" else alone, comparison.chosen
             ident = replace(ident, compensation=comparison.as_dict())
-        with_runs = with_runs if swept else (ripple, prepared, [])  # the result is as without them
-    ripple, prepared, runs = with_runs
-    if kind == "none" and not runs:
+    if kind == "none" and not used.sweeps:
         return ident
-    loops = three_loop(ident.model, prepared, runs, kind=kind, **options)
-    solved = replace(
-        _solved(ident, loops, prepared, comparison),
-        inputs=tuple(log.as_dict() for log in (*prepared, *runs)),
-        compensation={**ident.compensation, "kind": kind, **loops.as_dict()},
-    )
+    loops = three_loop(ident.model, used.logs, used.sweeps, kind=kind, **options)
+    solved = _solved(ident, loops, used, comparison)
+    solved = replace(solved, compensation={**ident.compensation, "kind": kind, **loops.as_dict()})
     if kind == "none":
         return solved
-    remaining = fit_remaining_residual(loops.model, solved.theta, prepared, kind=kind, use=use, seed=seed, like=loops.residual)
-    return replace(solved, residual=replace(remaining, ripple=ripple))
+    remaining = fit_remaining_residual(loops.model, solved.theta, used.logs, kind=kind, use=use, seed=seed, like=loops.residual)
+    return replace(solved, residual=replace(remaining, ripple=used.ripple))
 
 
-def _solved(
-    ident: Identification, loops: ThreeLoop, logs: Sequence[PreparedLog], comparison: HeldOutComparison | None
-) -> Identification:
+class _LoopLogs(NamedTuple):
+    """Logs and sweeps without the kinematic error of the gears; None where there is none."""
+
+    ripple: GearRipple | None
+    logs: list[PreparedLog]
+    sweeps: list[PreparedLog]
+
+
+def _loop_logs(ident: Identification, logs: Sequence[Recording], sweeps: Sequence[Recording], force: bool) -> _LoopLogs:
+    """Fits the gears' kinematic error to logs and sweeps together, and conditions both without it.
+
+    Sweeps are not cut at standstills, because the short runs between them are needed, and forced, as they would be refused.
+    """
+    model, project = ident.model, ident.project
+    config = project.further_config(ident.signals)
+    with_motors = [log for log in (*logs, *sweeps) if log.motor_position is not None]
+    ripple = fit_gear_ripple(held_out_logs(ident, with_motors, True), model.drive) if with_motors else None
+    clean = [log if ripple is None else ripple.cleaned(log, model.drive) for log in (*logs, *sweeps)]
+    uncut = replace(config, rest_time=np.inf, shortest=0.1)
+    runs = further_logs(clean[len(logs) :], model, project, uncut, True)
+    return _LoopLogs(ripple, held_out_logs(ident, clean[: len(logs)], force), runs)
+
+
+def _solved(ident: Identification, loops: ThreeLoop, used: _LoopLogs, comparison: HeldOutComparison | None) -> Identification:
     """The result with the loops' model: fit and standard parameters from the torque minus the residual."""
-    project, model = ident.project, loops.model
-    silent = loops.residual.kind == "none"
-    known = list(logs) if silent else [without_torque(log, residual_torque(loops.residual, log)) for log in logs]
-    statistics = with_sweep_points(build_statistics(model, known), loops.friction, logs[0].conditioned.decimate_rate)
-    fit = fit_base(statistics, model.base(), method=row_weighting(project.estimation.method))
-    fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
-    prior = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
-    fit = with_load_slopes(fit, model, known, prior)
-    segments = [segment for log in logs for segment in log.segments]
-    reversals = mean_reversals(statistics, segments, model.robot.prismatic)
-    prior = completed_prior(model, prior, statistics, fit, reversals=reversals)
-    physical = physical_parameters(model, statistics, fit, prior, project, Range.of(segments), reversals)
-    notes = [*ident.solver.get("notes", ()), *physical.standard.solver.get("notes", ())]
-    before = str(ident.estimation.get("method", fit.method))
-    if before != fit.method:
-        notes.append(f"the loops estimate by {fit.method.upper()}; {before.upper()} is not used in them")
+    project, logs = ident.project, used.logs
+    known = logs
+    if loops.residual.kind != "none":
+        known = [without_torque(log, residual_torque(loops.residual, log)) for log in logs]
+    rows = build_statistics(loops.model, known)
+    statistics = with_sweep_points(rows, loops.friction, logs[0].conditioned.decimate_rate)
+    from_data = estimate_again(loops.model, known, statistics, project)
+    trained = Range.of([segment for log in logs for segment in log.segments])
+    method, before = from_data.fit.method, str(ident.estimation.get("method", from_data.fit.method))
+    notes = list(ident.solver.get("notes", ()))
+    if before != method:
+        notes.append(f"the loops estimate by {method.upper()}; {before.upper()} is not used in them")
     if loops.friction:
         driven = ", ".join(curve.joint for curve in loops.friction)
         notes.append(f"friction of {driven} from the sweeps, in the place of the laws found in the logs")
     cross_validation: dict[str, Any] = {}
     if comparison is not None:  # of the new friction and links without the residual, which a URDF cannot hold
         rmse = comparison.rmse(candidate(comparison.laws, "none"))
-        size = positive(rms(np.vstack([part.measured for log in logs for part in log.segments]), 0))
+        size = positive(rms(np.vstack([segment.measured for log in logs for segment in log.segments]), 0))
         cross_validation = {
             "folds": list(comparison.folds),
             "groups": [f"joint:{joint}" for joint in comparison.joints],
@@ -145,25 +152,16 @@ def _solved(
             "relative": float(np.mean(rmse / size)),
             "structure": ident.cross_validation.get("structure", "given"),
         }
-    return replace(
-        ident,
-        model=model,
-        fit=fit,
-        theta=physical.standard.theta,
-        prior=physical.prior,
-        factor=physical.factor,
-        baseline=physical.baseline,
-        solver={**physical.standard.solver, "notes": notes},
-        evidence=physical.evidence,
+    return physical_parameters(from_data, project, trained).result(
+        project,
+        notes,
+        signals=ident.signals,
+        inputs=tuple(log.as_dict() for log in (*logs, *used.sweeps)),
+        left_out=ident.left_out,
         cross_validation=cross_validation,
-        validation=(),
         selection={} if loops.friction else ident.selection,
-        essential={},  # it was of the previous base parameters
-        prediction={},
-        floor={},
-        black_box={},
-        adaptation={},
-        estimation={"method": fit.method, "why": "in the loops of friction, links and residual"},
+        estimation={"method": method, "why": "in the loops of friction, links and residual"},
+        traces=ident.traces,
     )
 
 
@@ -189,7 +187,7 @@ def compensated_score(
         raise LogError("a residual was asked for, and the result has none", remedy="compensate() learns one")
     check_compensation(model, [recording], residual.kind, residual.inputs)
     clean = recording if residual.ripple is None else residual.ripple.cleaned(recording, model.drive)
-    (log,) = further_logs([clean], model, ident.project, ident.project.further_config(ident.signals), force)
+    (log,) = held_out_logs(ident, [clean], force)
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     rigid = predict(model, ident.theta, log)
     full = rigid + np.concatenate(residual_torque(residual, log))
@@ -208,20 +206,3 @@ def residual_torque(residual: Residual, log: PreparedLog) -> list[Array]:
         One array per segment, shape (N, n) [N·m or N].
     """
     return [residual.torque(**residual_inputs(part)) for part in log.segments]
-
-
-def _cleaned(
-    ident: Identification, logs: Sequence[Recording], sweeps: Sequence[Recording], force: bool
-) -> tuple[GearRipple | None, list[PreparedLog], list[PreparedLog]]:
-    """Fits the gears' kinematic error to logs and sweeps together; returns it and both prepared without it.
-
-    Sweeps are not cut at standstills, because the short runs between them are needed, and forced, as they would be refused.
-    """
-    model, project = ident.model, ident.project
-    config = project.further_config(ident.signals)
-    with_motors = [log for log in (*logs, *sweeps) if log.motor_position is not None]
-    ripple = fit_gear_ripple(further_logs(with_motors, model, project, config, True), model.drive) if with_motors else None
-    clean = [log if ripple is None else ripple.cleaned(log, model.drive) for log in (*logs, *sweeps)]
-    prepared = further_logs(clean[: len(logs)], model, project, config, force)
-    uncut = replace(config, rest_time=np.inf, shortest=0.1)
-    return ripple, prepared, further_logs(clean[len(logs) :], model, project, uncut, True)

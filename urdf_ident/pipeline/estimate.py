@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,11 +55,11 @@ class DataEstimate:
         model: The model with the friction that was found.
         logs: The logs, with the weights of resting joints.
         statistics: The factors that the fit is based on.
+        fit: Base parameters with their errors.
         prior: Prior of the inertial parameters; friction and rotor inertia are from a first fit.
-        estimated: The estimator and the reason for it.
-        selected: The friction laws and the reasons for them.
-        cross_validation: Held-out errors; empty if the logs are too short.
         reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
+        entries: Sections of the result about these choices: ``estimation``, ``selection``, ``cross_validation`` (empty if the
+            logs are too short), ``essential``.
     """
 
     model: DynamicModel
@@ -67,13 +67,10 @@ class DataEstimate:
     statistics: StatisticSet
     fit: Fit
     prior: Prior
-    estimated: Estimated
-    selected: Selected
-    springs: Sequence[Mapping[str, Any]]
-    cross_validation: Mapping[str, Any]
-    essential: Mapping[str, Any]
     reversals: float
-    notes: tuple[str, ...]
+    entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    springs: Sequence[Mapping[str, Any]] = ()
+    notes: tuple[str, ...] = ()
 
 
 class _TrainingData:
@@ -182,21 +179,27 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
         *selected.notes,
         *(fit.changes.notes(prepared.trained.speed, prepared.trained.load) if fit.changes else ()),
     )
+    entries = {
+        "estimation": estimated.as_dict(),
+        "selection": selected.as_dict(),
+        "cross_validation": cross_validation,
+        "essential": essential,
+    }
     springs = with_row_sum(deflections, model, statistics, fit)
-    return DataEstimate(
-        model,
-        estimate.logs,
-        statistics,
-        fit,
-        prior,
-        estimated,
-        selected,
-        springs,
-        cross_validation,
-        essential,
-        reversals,
-        notes,
-    )
+    return DataEstimate(model, estimate.logs, statistics, fit, prior, reversals, entries, springs, notes)
+
+
+def estimate_again(
+    model: DynamicModel, logs: Sequence[PreparedLog], statistics: StatisticSet, project: Project
+) -> DataEstimate:
+    """Estimates base parameters with errors by least squares, where structure and statistics are given."""
+    wanted, consistency = project.estimation, project.consistency
+    fit = fit_base(statistics, model.base(), method=row_weighting(wanted.method))
+    prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
+    fit = with_errors(Estimated(fit, statistics), EstimatorInput(model, logs, statistics, fit, prior=prior), wanted.covariance)
+    motion = [segment for log in logs for segment in log.segments]
+    reversals = mean_reversals(statistics, motion, model.robot.prismatic)
+    return DataEstimate(model, logs, statistics, fit, completed_prior(model, prior, statistics, fit, reversals), reversals)
 
 
 class _LawEstimate(NamedTuple):

@@ -20,6 +20,7 @@ from ..estimation.uncertainty.prediction_band import choose_prediction_band, in_
 from ..parallel import each
 from ..result.dynamics.adaptation import filter_settings
 from ..result.identification import Identification
+from ..result.record import with_note
 from ..signals.prepare import PreparedLog, in_band, with_all_periods
 from ..statistics.folds import score_folds
 from .estimate import DataEstimate
@@ -29,7 +30,7 @@ from .physics import Physical
 def hold_out(
     ident: Identification, from_data: DataEstimate, logs: Sequence[PreparedLog], physical: Physical, *, compare: bool
 ) -> Identification:
-    """Adds what the prediction of held-out folds shows; nothing where none can be held out, or with elastic joints.
+    """Adds what the prediction of held-out folds shows; a note where none can be held out, nothing with elastic joints.
 
     Args:
         logs: The training logs.
@@ -58,8 +59,8 @@ def hold_out(
         if without_folds is not None and constraints:
             unlimited = replace(held, theta=held_out_parameters(*given, logs).theta)
         residual, torque = held_out_residual(model, *given, banded, held, unlimited)
-    except EstimationError:
-        return ident
+    except EstimationError as error:
+        return with_note(ident, f"nothing was held out, so that there are no prediction intervals: {error}")
     validation = ident.cross_validation
     if validation and set(validation["folds"]) == set(by_fold):  # errors of the exported parameters on the same folds and rows
         exported = score_folds(statistics, by_fold)

@@ -85,29 +85,13 @@ def identify(
     # logs that cannot be scored raise before the fit
     further = further_logs(held_out, prepared.model, project, project.further_config(prepared.signals), force)
     from_data = estimate_from_data(prepared, project, progress)
-    model, fit = from_data.model, from_data.fit
-    physical = physical_parameters(
-        model, from_data.statistics, fit, from_data.prior, project, prepared.trained, from_data.reversals
-    )
-    solver = physical.standard.solver
-    notes = [*from_data.notes, *physical.prior.notes, *solver.get("notes", ())]
-    result = Identification(
-        model,
-        fit,
-        physical.standard.theta,
-        physical.prior,
-        physical.factor,
-        physical.baseline,
-        solver={**solver, "notes": notes, **({"springs": from_data.springs} if from_data.springs else {})},
+    physical = physical_parameters(from_data, project, prepared.trained)
+    result = physical.result(
+        project,
+        [*from_data.notes, *physical.estimate.prior.notes],
         signals=prepared.signals,
         inputs=tuple(log.as_dict() for log in prepared.logs),
         left_out=tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name)),
-        cross_validation=from_data.cross_validation,
-        project=project,
-        estimation=from_data.estimated.as_dict(),
-        selection=from_data.selected.as_dict(),
-        essential=from_data.essential,
-        evidence=physical.evidence,
     )
     result = hold_out(result, from_data, prepared.logs, physical, compare=compare)
     if with_loops:  # its result keeps only the low-pass for predictions of what the folds show

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,15 +18,13 @@ from ..consistency.standard import Standard, consistent_parameters
 from ..errors import EstimationError, ModelError, SolverError
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
-from ..model.dynamic_model import DynamicModel
-from ..model.prior import Prior
 from ..project import Project
 from ..result.evidence.evidence import MASS_FACTOR, Evidence, Range, measure_evidence
+from ..result.identification import Identification
 from ..result.verdict.held_out import LOSS
-from ..statistics.fit import Fit
 from ..statistics.folds import TIME_FOLDS
 from ..statistics.motions import motions, periodic
-from ..statistics.statistic import StatisticSet
+from .estimate import DataEstimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,33 +32,45 @@ class Physical:
     """Standard parameters with the data and the prior that they come from.
 
     Attributes:
+        estimate: What they are based on, its prior reconciled with the data.
         factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
         baseline: The URDF with fitted friction, shape (p,).
     """
 
+    estimate: DataEstimate
     standard: Standard
-    prior: Prior
     factor: Array
     baseline: Array
     evidence: Evidence
 
+    def result(self, project: Project, notes: Sequence[str], **entries: Any) -> Identification:
+        """Returns the result without what held-out data show.
 
-def physical_parameters(
-    model: DynamicModel,
-    statistics: StatisticSet,
-    fit: Fit,
-    prior: Prior,
-    project: Project,
-    trained: Range,
-    reversals: float,
-) -> Physical:
+        Args:
+            notes: Notes of the stages before.
+            entries: Further fields.
+        """
+        solver = self.standard.solver
+        springs = {"springs": self.estimate.springs} if self.estimate.springs else {}
+        return Identification(
+            self.estimate.model,
+            self.estimate.fit,
+            self.standard.theta,
+            self.estimate.prior,
+            self.factor,
+            self.baseline,
+            solver={**solver, "notes": [*notes, *solver.get("notes", ())], **springs},
+            project=project,
+            evidence=self.evidence,
+            **{**self.estimate.entries, **entries},
+        )
+
+
+def physical_parameters(estimate: DataEstimate, project: Project, trained: Range) -> Physical:
     """Chooses standard parameters by the project's ``consistency`` section and collects the evidence for them.
 
     Args:
-        prior: Prior of the parameters, including the first fit.
-        project: Its ``consistency`` section is used.
         trained: Speeds, accelerations and torques of the logs.
-        reversals: Mean number of reversals of the moving joints.
 
     Returns:
         The parameters and what they are based on.
@@ -67,9 +79,11 @@ def physical_parameters(
         SolverError: The solver failed.
         ModelError: The constraints contradict the model.
     """
+    model, statistics, fit, prior = estimate.model, estimate.statistics, estimate.fit, estimate.prior
     if model.is_rigid:
         prior = reconciled_prior(model, prior, statistics, fit)
-    standard = standard_parameters(model, statistics, fit, prior, project, reversals)
+    estimate = replace(estimate, prior=prior)
+    standard = standard_parameters(estimate, project)
     factor = statistics.stacked(fit.weights)
     weight = float(standard.solver.get("weight", 1.0))
     evidence = measure_evidence(
@@ -84,38 +98,29 @@ def physical_parameters(
         row_weights=fit.weights,
         seen=float(fit.seen.mean()),
         folds_repeat=len(motions(statistics)) == 1 and periodic(statistics, TIME_FOLDS),
-        reversals=reversals,
+        reversals=estimate.reversals,
     )
     if evidence.masses and "weight" in standard.solver:  # do masses nearer to the prior's explain the data as well?
         nearer = project.consistency.model_copy(update={"mass_factor": MASS_FACTOR, "weight": weight, "point_to_set": None})
         limited = project.model_copy(update={"consistency": nearer})
         with suppress(SolverError, ModelError):
-            other = standard_parameters(model, statistics, fit, prior, limited, reversals)
+            other = standard_parameters(estimate, limited)
             after, before = (np.linalg.norm(factor @ np.append(choice.theta, -1.0)) for choice in (other, standard))
             if after <= LOSS * before:  # most masses of links are not determined by data alone
                 evidence = replace(evidence, masses={})
     baseline = urdf_with_friction(model, statistics, fit, prior.theta0)
-    return Physical(standard, prior, factor, baseline, evidence)
+    return Physical(estimate, standard, factor, baseline, evidence)
 
 
-def standard_parameters(
-    model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior, project: Project, reversals: float
-) -> Standard:
+def standard_parameters(estimate: DataEstimate, project: Project) -> Standard:
     """Chooses standard parameters by the project's ``consistency`` section.
-
-    Args:
-        prior: Prior of the parameters, including the first fit.
-        project: Its ``consistency`` section is used.
-        reversals: Mean number of reversals of the moving joints.
-
-    Returns:
-        The parameters and how they were chosen.
 
     Raises:
         SolverError: The solver failed.
         ModelError: The constraints contradict the model.
         EstimationError: There are too few data to decide which parameters are essential.
     """
+    model, statistics, fit, prior = estimate.model, estimate.statistics, estimate.fit, estimate.prior
     wanted = project.consistency
     if wanted.method == "essential":
         rule = project.estimation.essential
@@ -134,7 +139,16 @@ def standard_parameters(
 
     def choose(asked: LmiOptions, given: float | None) -> Standard:
         return consistent_parameters(
-            statistics, fit, prior, model.parameters, asked, given, wanted.point_to_set, notes, reversals, wanted.solver
+            statistics,
+            fit,
+            prior,
+            model.parameters,
+            asked,
+            given,
+            wanted.point_to_set,
+            notes,
+            estimate.reversals,
+            wanted.solver,
         )
 
     return dissipating(choose, options, weight, model, statistics)

@@ -15,6 +15,7 @@ from ..logs.refusals import LeftOut, each_usable
 from ..model.dynamic_model import DynamicModel
 from ..project import Project
 from ..result.evidence.evidence import Range
+from ..result.record import Record
 from ..samples import Segment
 from ..signals.config import SignalConfig
 from ..signals.prepare import PreparedLog, prepare_log, prepare_logs
@@ -108,7 +109,7 @@ def further_logs(
 
     Args:
         model: Gives the robot and the drive with its torque constants.
-        config: That of the training logs, or of predictions (:meth:`.Project.scoring_config`).
+        config: That of the training logs, as a rule (:meth:`.Project.further_config`).
         force: Use logs in spite of findings that refuse them.
 
     Raises:
@@ -117,6 +118,12 @@ def further_logs(
     payload = project.build_payload(model.robot)
     one = partial(prepare_log, robot=model.robot, drive=model.drive, config=config, force=force, payload=payload)
     return each_usable(one, recordings)
+
+
+def held_out_logs(ident: Record, recordings: Sequence[Recording], force: bool) -> list[PreparedLog]:
+    """Conditions further logs as the training logs of a result were (:func:`further_logs`)."""
+    project = ident.project
+    return further_logs(recordings, ident.model, project, project.further_config(ident.signals), force)
 
 
 def _signals(logs: Sequence[PreparedLog], trained: Range, delay: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from ..statistics.entries import blocks_of
 from ..statistics.motions import motions_in_common
 from ..statistics.statistic import StatisticSet
 from .estimate import DataEstimate
-from .training_logs import TrainingLogs, further_logs
+from .training_logs import TrainingLogs, held_out_logs
 
 #: Share of samples beyond the trained speeds from which it is reported.
 _FASTER = 0.05
@@ -54,9 +54,7 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     Raises:
         QualityError: A log is refused.
     """
-    further = further_logs(logs, ident.model, ident.project, ident.project.further_config(ident.signals), force)
-    prepared = behind_prediction_band(further, ident)
-    return score_logs(ident, logs, prepared, force=force)
+    return score_logs(ident, logs, behind_prediction_band(held_out_logs(ident, logs, force), ident), force=force)
 
 
 def behind_prediction_band(logs: Sequence[PreparedLog], ident: Identification) -> list[PreparedLog]:
@@ -216,7 +214,7 @@ def torque_error(ident: Identification, recording: Recording, *, force: bool = F
     Raises:
         QualityError: The log is refused.
     """
-    (log,) = further_logs([recording], ident.model, ident.project, ident.project.further_config(ident.signals), force)
+    (log,) = held_out_logs(ident, [recording], force)
     tau, error = filtered_errors(log, predict(ident.model, ident.theta, log), ident.signals["cutoff"])
     time = np.concatenate([part.time for part in log.segments])
     return time, np.abs(error) / np.maximum(rms(tau, 0), np.finfo(float).tiny)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -265,3 +265,11 @@ class Record(ReadOnly):
     def bodies_from_data(self) -> Array:
         """Share of each inertial parameter of :attr:`bodies` that comes from the data, shape (n, 10)."""
         return self.from_data[: self.model.n_inertial].reshape(-1, 10)
+
+
+AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+
+def with_note(ident: AnyRecord, note: str) -> AnyRecord:
+    """Returns the result with one more note for its summary."""
+    return replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
