@@ -195,10 +195,6 @@ def test_the_loaded_result_is_one_callable(identified: tuple[Path, str]) -> None
     assert np.abs(extra).max() > 0.01
     far = ident.torque(q, v, a, deformation=inside[0] + 1.0, deformation_rate=inside[1])
     np.testing.assert_array_equal(far, ident.torque(q, v, a))  # outside the hull: silent
-    mean, variance, trust = ident.residual.predict(deformation=inside[0], deformation_rate=inside[1])
-    assert (variance > 0).all()
-    assert ((trust >= 0) & (trust <= 1)).all()
-    assert mean.shape == (5, 3)
 
 
 def test_a_residual_on_the_deformation_alone_of_one_log(model: DynamicModel) -> None:

@@ -16,7 +16,6 @@ import yaml
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 from real_ur10e import columns_given, read_logs
-from scipy.ndimage import uniform_filter1d
 
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.logs.read import LogLayout, read_recording
@@ -892,37 +891,6 @@ def test_efforts_between_straight_lines_are_named_where_the_motion_asks_for_more
     found = [item for item in report.findings if item.id == "effort-held"]
     assert [(item.id, item.joint, item.severity) for item in found] == [("effort-held", "b", "warning")] * named
     assert all(item.size == pytest.approx(250.0 / rows, rel=0.02) for item in found)
-
-
-@pytest.mark.parametrize(("rows", "alike", "named"), [(100, False, True), (20, False, False), (100, True, False)])
-def test_averaged_positions_are_named_where_the_motion_asks_for_more(robot: Robot, rows: int, alike: bool, named: bool) -> None:
-    """The average also leaves its zeros in the spectrum of the sensor's noise; efforts averaged alike fit the positions."""
-    recording = make_log()
-    position, effort = (uniform_filter1d(x, rows, axis=0) for x in (recording.position, recording.effort))
-    log = replace(recording, position=position, velocity=None, effort=effort if alike else recording.effort)
-    found = [item for item in assess(log, robot).findings if item.id == "position-bandwidth"]
-    assert bool(found) == named
-    assert all(item.size == pytest.approx(0.603 * 250.0 / rows) for item in found)
-    assert not any(item.id == "position-bandwidth" for item in assess(recording, robot).findings)
-
-
-def test_equal_legs_are_no_average(robot: Robot) -> None:
-    """Fifth-order legs of 0.4 s between three poses: the zeros of their spectrum end where the noise begins.
-
-    Without noise, as from a simulator, zeros of the spectrum prove nothing, averaged or not.
-    """
-    rng, x = np.random.default_rng(1), np.arange(100)[:, None] / 100
-    poses = rng.uniform(-1, 1, (3, 3))
-    legs = [a + (b - a) * (10 * x**3 - 15 * x**4 + 6 * x**5) for a, b in zip(poses, np.roll(poses, -1, 0), strict=True)]
-    position = np.tile(np.concatenate(legs), (8, 1))[:-50]
-    log = replace(make_log(len(position) / 250.0), velocity=None)
-    noise = rng.standard_normal(position.shape)
-    for size, named in ((0.0, False), (1e-6, False), (1e-5, True), (3e-4, True)):  # an average of 1e-6 is below the motion
-        noisy = position + size * noise
-        averaged = uniform_filter1d(noisy, 80, axis=0)
-        for some, accused in ((noisy, False), (averaged, named)):
-            findings = assess(replace(log, position=some), robot).findings
-            assert any("averages over" in item.message for item in findings) == accused, size
 
 
 @pytest.mark.parametrize(("rows", "named"), [(50, True), (6, False)])

@@ -1,6 +1,6 @@
 """Excitation: how good in how much time, on one core, and how much better than random motions.
 
-python scripts/benchmarks/excitation.py [--seeds 20] [--long 30] [--only cond|gain|torque|start|among]
+python scripts/benchmarks/excitation.py [--seeds 20] [--long 30] [--only cond|gain|torque|among]
 
 - cond: UR10e, five harmonics, 66 unknowns, 20 s: condition number of the 36 unscaled base columns after some seconds from a
   cold start, in time of the process (other work on the machine does not count); the winner is checked on a 1 ms grid.
@@ -8,7 +8,6 @@ python scripts/benchmarks/excitation.py [--seeds 20] [--long 30] [--only cond|ga
   parameters, friction and rotor inertia included; six-axis arm, and TX40 with its coupled wrist.
 - torque: the same search when torque limits are the ones that bind.
 - among: condition number after some seconds between a table and a wall, preparation counted, on three arms.
-- start: a global search (CMA-ES, differential evolution) before each local one, against random motions, in equal time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ import yaml
 from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.global_start import GLOBAL_STARTS
 from urdf_ident.excitation.optimise import Search
 from urdf_ident.excitation.problem import Problem, formulate
 from urdf_ident.excitation.rows import weighted_regressor
@@ -119,36 +117,6 @@ def torque_bound(seeds: int) -> None:
         )
 
 
-def global_starts(seeds: int, budget: float) -> None:
-    """Criterion reached in equal time of the process by each way of starting; the ratio to random starts, seed by seed."""
-    robot = Robot.from_urdf(robot_path("ur10e"))
-    rigid, full = DynamicModel(robot, friction="none", rotor_inertia=False), DynamicModel(robot)
-    small = DynamicModel(Robot.from_urdf(robot_path("szabo_3r")))
-    world = parse_world(
-        {"objects": {"table": {"box": [2.0, 2.0, 0.06], "xyz": [0.3, 0, -0.05]}, "wall": {"plane": [1, 0, 0], "offset": -0.85}}}
-    )
-    beside = find_collisions(robot, world)
-    cases: list[tuple[str, DynamicModel, str, Collisions | None]] = [
-        ("szabo_3r, D", small, "D", None),
-        ("ur10e, D", full, "D", None),
-        ("ur10e, cond", rigid, "cond", None),
-        ("ur10e, D, table and wall", full, "D", beside),
-    ]
-    print(
-        f"median over {seeds} seeds of the criterion reached in {budget:g} s of one core; ratio to random starts, worst ratio"
-    )
-    for name, model, criterion, collisions in cases:
-        reached: dict[str, list[float]] = {}
-        for method in GLOBAL_STARTS:
-            for seed in range(seeds):
-                search = Search(problem_of(model, criterion, collisions), seed, budget, method)
-                search.run(None)
-                reached.setdefault(method, []).append(float(np.exp(search.best.value)))
-        for method, values in reached.items():
-            ratio = np.array(values) / reached["none"]
-            print(f"  {name:26s} {method:8s} {np.median(values):8.4f}  {np.median(ratio):6.3f}  {ratio.max():6.3f}", flush=True)
-
-
 def among_obstacles(seeds: int, budget: float) -> None:
     """Condition number after a short search between a table and a wall, in time of the process, preparation counted."""
     table = {"box": [2.0, 2.0, 0.06], "xyz": [0.3, 0, -0.05]}
@@ -178,7 +146,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--long", type=float, default=30.0, help="time of the first three searches for cond [s]")
     parser.add_argument("--budget", type=float, default=3.0, help="time of each D-optimal design [s]")
-    parser.add_argument("--only", choices=("cond", "gain", "torque", "start", "among"))
+    parser.add_argument("--only", choices=("cond", "gain", "torque", "among"))
     arguments = parser.parse_args()
     if arguments.only in (None, "cond"):
         condition_over_time(arguments.seeds, arguments.long)
@@ -188,8 +156,6 @@ def main() -> None:
         torque_bound(min(arguments.seeds, 5))
     if arguments.only in (None, "among"):
         among_obstacles(min(arguments.seeds, 5), 2.0)
-    if arguments.only in (None, "start"):
-        global_starts(min(arguments.seeds, 6), arguments.budget)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def test_a_scheduler_that_does_not_answer_is_one_line(cell: Path, nowhere: Path,
         ("log: {units: {effort: parsec}}", ("parsec",)),
         ("drive: {gain: [1, 2]}", ("gain", "3")),
         ("a: [", ("project.yaml",)),
-        ("excitation: {global_start: genetic}", ("excitation.global_start", "genetic", "differential_evolution")),
+        ("excitation: {criterion: F}", ("excitation.criterion", "F", "frobenius")),
         ("consistency: {solver: NONE}", ("consistency.solver", "not installed", "NONE", "CLARABEL", "SCS")),
         ("{estimation: {essential: {rule: none}}, consistency: {method: essential}}", ("contradict", "got consistency.method")),
         (

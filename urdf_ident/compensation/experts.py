@@ -60,14 +60,6 @@ class Domain:
             ) from error
         return cls(equations[:, :-1].copy(), equations[:, -1].copy())
 
-    def depth(self, x: Array) -> Array:
-        """Depth of points inside the domain, shape (N,): distance to the nearest facet, negative outside.
-
-        Args:
-            x: Shape (N, d), in units of the training inputs' standard deviation.
-        """
-        return np.asarray(-(x @ self.normals.T + self.offsets).max(axis=1))
-
 
 @dataclass(frozen=True, eq=False)
 class Experts:
@@ -80,7 +72,6 @@ class Experts:
         levels: Shape (K,) [N·m or N]: value of each expert at its centre.
         slopes: Shape (K, d) [N·m or N].
         variances: Shape (K,) [N²·m² or N²]: scatter of the data around each expert.
-        between: Whether differences between experts add to the variance (mixture) or not (network).
     """
 
     centres: Array
@@ -89,7 +80,6 @@ class Experts:
     levels: Array
     slopes: Array
     variances: Array
-    between: bool
 
     def __post_init__(self) -> None:
         count, d = self.centres.shape
@@ -117,22 +107,14 @@ class Experts:
         share = np.exp(exponent - exponent.max(axis=1, keepdims=True))
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 
-    def predict(self, x: Array) -> tuple[Array, Array]:
-        """Blended prediction, regardless of the training domain.
+    def predict(self, x: Array) -> Array:
+        """Blended prediction, regardless of the training domain, shape (N,) [N·m or N].
 
         Args:
             x: Shape (N, d), in units of the inputs' standard deviation.
-
-        Returns:
-            Mean [N·m or N] and variance, shape (N,) each: ``Σ h_k (σ_k² + μ_k²) − μ²`` for a mixture.
         """
-        share = self.gates(x)
         local = self.levels + np.einsum("nkd,kd->nk", x[:, None] - self.centres, self.slopes)
-        mean = (share * local).sum(axis=1)
-        variance = share @ self.variances
-        if self.between:
-            variance = variance + (share * (local - mean[:, None]) ** 2).sum(axis=1)
-        return mean, variance
+        return np.asarray((self.gates(x) * local).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +135,6 @@ class TrainedNetwork(ReadOnly):
 class NetworkBank:
     """The networks of all joints in one table; joints without a network return zero.
 
-    Not thread-safe: :meth:`now` uses buffers of the object.
-
     Args:
         networks: One network per joint, or None.
         width: Number of inputs d.
@@ -162,80 +142,50 @@ class NetworkBank:
     """
 
     def __init__(self, networks: Sequence[TrainedNetwork | None], width: int, fade: float) -> None:
-        self.networks, self.n, self.d, self.fade = networks, len(networks), width, fade
+        self.n, self.d, self.fade = len(networks), width, fade
         self._pairs = [(i, j) for i in range(width) for j in range(i, width)]
         present = [network for network in networks if network is not None]
-        self._gates = max((len(network.experts) for network in present), default=1)
+        gates = self._gates = max((len(network.experts) for network in present), default=1)
         facets = max((len(network.domain.offsets) for network in present), default=1)
-        self._table = np.zeros((self.n, 2 * self._gates + facets, 1 + width + len(self._pairs)))
-        self._table[:, : self._gates, 0] = _NEVER
-        self._table[:, 2 * self._gates :, 0] = -_NEVER  # outside the domain unless facets are entered
-        self._centre, self._inverse = np.zeros((self.n, width)), np.zeros((self.n, width))
+        self._table = np.zeros((self.n, 2 * gates + facets, 1 + width + len(self._pairs)))
+        self._table[:, :gates, 0] = _NEVER
+        self._table[:, 2 * gates :, 0] = -_NEVER  # outside the domain unless facets are entered
+        self._centre, self._inverse = np.zeros((2, self.n, width, 1))
         for j, network in enumerate(networks):
-            if network is not None:
-                self._store(j, network)
+            if network is None:
+                continue
+            experts, count, table = network.experts, len(network.experts), self._table[j]
+            c, P = experts.centres, experts.precisions
+            table[:count, 0] = experts.logweights - 0.5 * np.einsum("ki,kij,kj->k", c, P, c)
+            table[:count, 1 : 1 + width] = np.einsum("kij,kj->ki", P, c)
+            for k, (a, b) in enumerate(self._pairs, 1 + width):
+                table[:count, k] = -P[:, a, b] * (0.5 if a == b else 1.0)
+            local = table[gates : gates + count]
+            local[:, 0] = experts.levels - np.einsum("ki,ki->k", experts.slopes, c)
+            local[:, 1 : 1 + width] = experts.slopes
+            outside, number = table[2 * gates :], len(network.domain.offsets)
+            outside[:, 0] = _NEVER
+            outside[:number, 0] = network.domain.offsets
+            outside[:number, 1 : 1 + width] = network.domain.normals
+            self._centre[j, :, 0], self._inverse[j, :, 0] = network.centre, 1.0 / network.scale
         self._table.setflags(write=False)
-        self._features = np.zeros((self.n, self._table.shape[2], 1))
-        self._features[:, 0] = 1.0
-        self._rows = np.empty((self.n, self._table.shape[1], 1))
 
-    def _store(self, j: int, network: TrainedNetwork) -> None:
-        """Enters one joint's gates, experts and facets, expanded into monomials."""
-        experts, count, table = network.experts, len(network.experts), self._table[j]
-        c, P = experts.centres, experts.precisions
-        table[:count, 0] = experts.logweights - 0.5 * np.einsum("ki,kij,kj->k", c, P, c)
-        table[:count, 1 : 1 + self.d] = np.einsum("kij,kj->ki", P, c)
-        for k, (a, b) in enumerate(self._pairs, 1 + self.d):
-            table[:count, k] = -P[:, a, b] * (0.5 if a == b else 1.0)
-        local = table[self._gates : self._gates + count]
-        local[:, 0] = experts.levels - np.einsum("ki,ki->k", experts.slopes, c)
-        local[:, 1 : 1 + self.d] = experts.slopes
-        facets, number = table[2 * self._gates :], len(network.domain.offsets)
-        facets[:, 0] = _NEVER
-        facets[:number, 0] = network.domain.offsets
-        facets[:number, 1 : 1 + self.d] = network.domain.normals
-        self._centre[j], self._inverse[j] = network.centre, 1.0 / network.scale
-
-    def now(self, x: Array) -> Array:
-        """Prediction for one sample, without checks, shape (n,) [N·m or N].
-
-        Args:
-            x: Inputs of every joint, shape (n, d) [SI].
-        """
-        features, rows, d, gates = self._features, self._rows, self.d, self._gates
-        inputs = features[:, 1 : 1 + d, 0]
-        np.subtract(x, self._centre, out=inputs)
-        inputs *= self._inverse
-        for k, (i, j) in enumerate(self._pairs, 1 + d):
-            np.multiply(features[:, 1 + i, 0], features[:, 1 + j, 0], out=features[:, k, 0])
-        np.matmul(self._table, features, out=rows)
-        exponent = rows[:, :gates, 0]
-        share = np.exp(exponent - np.maximum.reduce(exponent, axis=1, keepdims=True))
-        share /= np.add.reduce(share, axis=1, keepdims=True)
-        share *= rows[:, gates : 2 * gates, 0]
-        outside = np.maximum.reduce(rows[:, 2 * gates :, 0], axis=1)
-        return np.asarray(np.add.reduce(share, axis=1) * self._trust(outside))
-
-    def __call__(self, x: Array) -> tuple[Array, Array, Array]:
-        """Predictions for many samples.
+    def __call__(self, x: Array) -> Array:
+        """Predictions, shape (N, n) [N·m or N]: full inside the training domain, zero well outside.
 
         Args:
             x: Inputs, shape (N, n, d) [SI].
-
-        Returns:
-            Mean [N·m or N], variance, and trust (1 inside the domain, 0 well outside), shape (N, n) each. The mean is
-            multiplied by the trust; the variance is that of the full prediction.
         """
-        check_shape("x", x.shape, ("N", self.n, self.d))
-        mean, variance, trust = np.zeros((3, len(x), self.n))
-        for j, network in ((j, network) for j, network in enumerate(self.networks) if network is not None):
-            for chunk in (slice(k, k + _CHUNK) for k in range(0, len(x), _CHUNK)):
-                z = (x[chunk, j] - network.centre) / network.scale
-                mean[chunk, j], variance[chunk, j] = network.experts.predict(z)
-                trust[chunk, j] = self._trust(-network.domain.depth(z))
-        return mean * trust, variance, trust
-
-    def _trust(self, outside: Array) -> Array:
-        """1 inside the hull, 0 beyond the fade distance outside, smooth in between."""
-        nearness = np.minimum(np.maximum(1.0 - outside / self.fade, 0.0), 1.0)
-        return np.asarray(nearness * nearness * (3.0 - 2.0 * nearness))
+        if len(x) > _CHUNK:
+            return np.vstack([self(x[k : k + _CHUNK]) for k in range(0, len(x), _CHUNK)])
+        d, gates = self.d, self._gates
+        features = np.ones((self.n, self._table.shape[2], len(x)))
+        np.multiply(x.transpose(1, 2, 0) - self._centre, self._inverse, out=features[:, 1 : 1 + d])
+        for k, (i, j) in enumerate(self._pairs, 1 + d):
+            np.multiply(features[:, 1 + i], features[:, 1 + j], out=features[:, k])
+        rows = self._table @ features
+        exponent, local, outside = rows[:, :gates], rows[:, gates : 2 * gates], rows[:, 2 * gates :]
+        share = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+        nearness = np.clip(1.0 - outside.max(axis=1) / self.fade, 0.0, 1.0)
+        trust = nearness * nearness * (3.0 - 2.0 * nearness)  # smooth from 1 inside the hull to 0 beyond the fade distance
+        return np.asarray((trust * (share * local).sum(axis=1) / share.sum(axis=1)).T)

@@ -116,7 +116,7 @@ def _train_grid(z: Array, y: Array, splits: Sequence[Split], like: Experts | Non
     grid, share, ridge = chosen
     levels = _weights(triangle(np.column_stack([share, y])), ridge)
     variances = (share.T @ (y - share @ levels) ** 2) / positive(share.sum(axis=0))
-    return Experts(grid.centres, grid.precisions, grid.logweights, levels, grid.slopes, variances, False), best
+    return Experts(grid.centres, grid.precisions, grid.logweights, levels, grid.slopes, variances), best
 
 
 def _grid(z: Array, count: int) -> Experts:
@@ -129,7 +129,7 @@ def _grid(z: Array, count: int) -> Experts:
     def network(positions: Array) -> Experts:
         k = len(positions)
         zero = np.zeros(k)
-        return Experts(positions, np.tile(precision, (k, 1, 1)), zero, zero, np.zeros_like(positions), zero, False)
+        return Experts(positions, np.tile(precision, (k, 1, 1)), zero, zero, np.zeros_like(positions), zero)
 
     return network(centres[network(centres).gates(z).sum(axis=0) > 0.5])
 
@@ -157,7 +157,7 @@ def _train_mixture(z: Array, y: Array, seed: int, splits: Sequence[Split], like:
                 break
         experts = min(mixtures, key=lambda mixture: mixture[0])[1]
     guesses = [
-        _mixture(z[train], y[train], len(experts), seed, experts)[0].predict(z[out])[0] if train.sum() >= _LEAST_ROWS else 0.0
+        _mixture(z[train], y[train], len(experts), seed, experts)[0].predict(z[out]) if train.sum() >= _LEAST_ROWS else 0.0
         for train, out in splits
     ]
     return experts, _gains(guesses, y, splits)
@@ -184,9 +184,7 @@ def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -
     slopes = np.linalg.solve(inner, cross[..., None])[..., 0]
     logweights = np.log(mixture.weights_) - 0.5 * np.linalg.slogdet(inner)[1]
     variances = covariance[:, d, d] - np.einsum("kd,kd->k", cross, slopes)
-    experts = Experts(
-        mean[:, :d].copy(), np.linalg.inv(inner), logweights, mean[:, d] * std, slopes * std, variances * std**2, True
-    )
+    experts = Experts(mean[:, :d].copy(), np.linalg.inv(inner), logweights, mean[:, d] * std, slopes * std, variances * std**2)
     return experts, float(mixture.bic(data))
 
 

@@ -67,20 +67,7 @@ class Residual:
             Same shape [N·m or N]; outside the training domain it fades to 0 over :data:`FADE`.
         """
         x = self._stacked(signals)
-        return self._bank.now(x) if x.ndim == 2 else self._bank(x)[0]
-
-    def predict(self, **signals: ArrayLike | None) -> tuple[Array, Array, Array]:
-        """Residual torque with its variance.
-
-        Args:
-            signals: As for :meth:`torque`, shape (N, n) or (n,) each.
-
-        Returns:
-            Mean [N·m or N], variance, trust (1 inside the training domain, 0 well outside), same shape each.
-        """
-        x = self._stacked(signals)
-        mean, variance, trust = self._bank(x[None] if x.ndim == 2 else x)
-        return (mean[0], variance[0], trust[0]) if x.ndim == 2 else (mean, variance, trust)
+        return self._bank(x[None])[0] if x.ndim == 2 else self._bank(x)
 
     def read(self, q: Array, v: Array, a: Array, deformation: Array, rate: Array | None) -> Array:
         """Residual torque from raw encoder signals: the gears' kinematic error is subtracted first.

@@ -22,7 +22,6 @@ from ..samples import ReadOnly
 from .criteria import CRITERIA, condition_number, format_criterion
 from .earlier_logs import EarlierResult
 from .family import Family
-from .global_start import check_global_start
 from .motion import DesignedMotion
 from .optimise import FoundMotion, optimise
 from .problem import Problem, formulate
@@ -111,7 +110,6 @@ def design_excitation(
     starts: int | None = None,
     after: EarlierResult | None = None,
     collisions: Collisions | Literal["auto"] | None = "auto",
-    global_start: str = "none",
     progress: Progress | None = None,
 ) -> Design:
     """Designs an exciting motion for the base parameters of a model (for elastic joints, its rigid part) inside the limits.
@@ -143,20 +141,16 @@ def design_excitation(
         collisions: Pairs of links and objects whose clearance is kept, ramps included, from
             ``find_collisions(robot, read_world(path))``. ``"auto"``: the links of the robot, if the URDF has collision
             geometry; None: collisions are not checked.
-        global_start: Each local search starts at the best of several random motions (``"none"``), or at the result of CMA-ES
-            (``"cma"``) or differential evolution (``"differential_evolution"``) from there, within the same budget.
         progress: Called with the completed fraction, 0 to 1, and the best value so far as text.
 
     Raises:
         LimitError: A limit is unknown, the start pose is outside the limits or collides, or no feasible motion was found.
         FingerprintError: ``after`` is for another robot.
         ModelError: Unknown criterion, or a model without rigid rows.
-        MissingExtraError: CMA-ES without the package ``cma``.
     """
     if criterion == "auto":
         criterion = "D" if after is None else "A"
     check_known("criterion", criterion, CRITERIA, ModelError)
-    check_global_start(global_start)
     check_positive("the budget", budget, LimitError, "s")
     begun = time.monotonic()
     limits = limits or Limits.from_robot(model.robot)
@@ -168,7 +162,7 @@ def design_excitation(
         if progress is not None:
             progress(min(1.0, spent / budget), f"{criterion} = {format_criterion(value)}")
 
-    search = optimise(problem, seed=seed, budget=budget, starts=starts, global_start=global_start, progress=say)
+    search = optimise(problem, seed=seed, budget=budget, starts=starts, progress=say)
     best, report, clearance, reduced = certified(problem, search.improvements)
     model, full, excitation = problem.model, problem.model.base(), shape.excitation(best.X)
     used = max((1.0 - m.relative for m in report.margins if m.quantity in ("velocity", "acceleration")), default=1.0)
@@ -198,7 +192,6 @@ def design_excitation(
             "ramp": shape.ramp,
             "start": None if shape.start is None else shape.start.tolist(),
             "end": None if shape.end is None else shape.end.tolist(),
-            "global_start": global_start,
             "seed": seed,
             "budget": budget,
         },

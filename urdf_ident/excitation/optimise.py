@@ -14,7 +14,6 @@ import numpy as np
 from ..errors import LimitError
 from ..linalg import Array
 from ..parallel import one_thread
-from .global_start import UNUSABLE, Encoding, evolve
 from .interior import Evaluation, LinearLimits, Schedule, minimise
 from .objective import Objective
 from .obstacles import Obstacles
@@ -26,8 +25,6 @@ CANDIDATES = 6
 POSES = 400
 #: Number of random motions tried before the limits are reported as infeasible.
 TRIES = 40
-#: Amplitude factors tried for an individual of a global search until torques and distances are feasible.
-SIZES = (1.0, 0.75, 0.5, 0.3)
 #: Largest number of restarts of a local search after a clearance violation between instants; number of its motions that are
 #: checked when the budget is used up, from the last one back.
 ROUNDS, CHECKED_BACK = 6, 3
@@ -57,7 +54,6 @@ def optimise(
     seed: int,
     budget: float,
     starts: int | None = None,
-    global_start: str = "none",
     progress: Callable[[float, float], None] | None = None,
 ) -> Search:
     """Searches until the budget or the starts are used up; Ctrl-C ends the search with the best motion so far.
@@ -65,7 +61,6 @@ def optimise(
     Args:
         budget: Of evaluations [s of a usual core].
         starts: Number of random starts; None: limited by the budget.
-        global_start: Method for the starts, one of :data:`.global_start.GLOBAL_STARTS`.
         progress: Called at every improvement with the budget spent [s] and the best value.
 
     Returns:
@@ -74,7 +69,7 @@ def optimise(
     Raises:
         LimitError: No motion was found; the message gives the cause.
     """
-    search = Search(problem, np.random.SeedSequence(seed).spawn(1)[0], budget, global_start, progress)
+    search = Search(problem, np.random.SeedSequence(seed).spawn(1)[0], budget, progress)
     with one_thread():
         try:
             search.run(starts)
@@ -107,7 +102,6 @@ class Search:
         problem: The problem.
         seed: Of the random starts.
         budget: Of evaluations [s of a usual core].
-        global_start: Method for the starts.
         progress: Called at every improvement with the budget spent [s] and the best value.
 
     Attributes:
@@ -121,11 +115,10 @@ class Search:
         problem: Problem,
         seed: int | np.random.SeedSequence,
         budget: float,
-        global_start: str = "none",
         progress: Callable[[float, float], None] | None = None,
     ) -> None:
         self.problem, self.budget, self.spent, self.starts = problem, budget, 0.0, 0
-        self.global_start, self.progress = global_start, progress
+        self.progress = progress
         self.rng = np.random.default_rng(seed)
         family, limits = problem.family, problem.limits
         self.obstacles = None if problem.collisions is None else Obstacles(problem.collisions, family, limits)
@@ -221,7 +214,7 @@ class Search:
         return best
 
     def start(self) -> Array:
-        """Returns the best of several random motions, or the result of a global search from it, shape (d, n)."""
+        """Returns the best of several random motions, shape (d, n)."""
         level, X = np.inf, np.zeros(0)
         for _ in range(CANDIDATES):
             candidate = self.random()
@@ -231,26 +224,7 @@ class Search:
                 self._offer(X, value)
             if self.exhausted:
                 break
-        return X if self.global_start == "none" else self._evolved(X)
-
-    def _evolved(self, X: Array) -> Array:
-        """Returns the best motion of a global search from a given one."""
-        encoding = Encoding(self.problem.family, self.problem.limits, self.limits)
-        best = [(self._value(X), X)]
-
-        def evaluate(z: Array) -> float:
-            rest, swing = encoding.decode(z)
-            for size in SIZES if self.limits.slack(rest).min() > 0 else ():
-                value = self._value(rest + size * swing)
-                if np.isfinite(value):
-                    if value < best[0][0]:
-                        best[0] = value, rest + size * swing
-                    return value
-            return UNUSABLE
-
-        evolve(self.global_start, evaluate, encoding.encode(X), self.rng, lambda: self.exhausted)
-        self._offer(best[0][1], best[0][0])
-        return best[0][1]
+        return X
 
     def improve(self, X: Array, schedule: Schedule) -> Array:
         """Returns the result of a local search from a feasible motion, shape (d, n)."""

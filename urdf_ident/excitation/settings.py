@@ -91,10 +91,6 @@ class ExcitationSection(Section):
     scaling: Literal["none", "columns"] | None = Field(
         None, description="scaling of the regressor's columns; default: `columns` for A and E"
     )
-    global_start: Literal["none", "cma", "differential_evolution"] = Field(
-        "none",
-        description="search before each local one; none: the best of some random motions, ahead in equal time",
-    )
     collisions: bool | Literal["auto"] = Field(
         "auto", description="avoid collisions; auto: if the URDF has collision geometry, or a world is given"
     )
@@ -156,9 +152,7 @@ class ExcitationSection(Section):
         if self.family == "points":
             points = self.points if isinstance(self.points, int) else self._listed(robot, self.points)
             return design_points(model, points=points, criterion=self.criterion, noise=noise, dwell=self.dwell, **shared)
-        shape = self.model_dump(
-            include={"duration", "criterion", "family", "harmonics", "periods", "ramp", "scaling", "global_start"}
-        )
+        shape = self.model_dump(include={"duration", "criterion", "family", "harmonics", "periods", "ramp", "scaling"})
         return design_excitation(model, end=end, noise=noise, after=after, progress=progress, **shape, **shared)
 
     def _of_joints(self, robot: Robot, key: str) -> Array | None:

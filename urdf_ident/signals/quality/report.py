@@ -38,7 +38,6 @@ REPAIRS: tuple[Callable[[Examination], None], ...] = (
 CHECKS: tuple[Callable[[Examination], None], ...] = (
     checks.check_locked,
     rates.check_rates,
-    rates.check_averaged,
     stuck_values.drop_clipped,
     stuck_values.drop_frozen,
     channels.check_computed,
