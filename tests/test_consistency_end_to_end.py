@@ -93,16 +93,6 @@ def test_a_known_total_mass_is_met(work: Path) -> None:
     assert ident.bodies[:, 0].sum() == pytest.approx(total, rel=1e-6)
 
 
-def test_point_to_set_needs_no_weight(work: Path) -> None:
-    ident = identified(arm_urdf("zyx"), work / "log.csv", point_to_set=0.02)
-    least = identified(arm_urdf("zyx"), work / "log.csv", weight=1e-4)
-    R, rho = ident.factor[:, :-1], ident.factor[:, -1]
-    squares = [np.sum((R @ theta - rho) ** 2) for theta in (ident.theta, least.theta)]
-    assert squares[0] <= 1.03 * squares[1]
-    assert ident.prior.distance(ident.theta) < ident.prior.distance(least.theta)
-    assert "point-to-set" in ident.solver["weight_choice"]
-
-
 def test_solutions_are_tested_side_by_side(work: Path, tmp_path: Path) -> None:
     """Table III of Gautier 2013 on any robot: the exported bodies are possible, the base parameters explain most."""
     ident = identified(arm_urdf("zyx"), work / "log.csv")
@@ -131,12 +121,6 @@ def test_an_impossible_total_mass_is_one_line_with_the_possible_range(work: Path
     result = run("identify", work / "arm.urdf", work / "log.csv", "-c", project, "-o", out)
     assert_refused(result, 2, "total mass is impossible", "0.01 kg", r"between [\d.]+ and [\d.]+ kg", "correct or drop")
     assert not out.exists() or not list(out.iterdir())
-
-
-def test_weight_and_point_to_set_together_are_refused(work: Path, tmp_path: Path) -> None:
-    project = tmp_path / "p.yaml"
-    project.write_text(json.dumps({"consistency": {"weight": 3.0, "point_to_set": 0.1}}))
-    assert_refused(run("check", work / "arm.urdf", "-c", project), 2, "consistency", "not both")
 
 
 def test_entity_expansion_is_refused(work: Path, tmp_path: Path) -> None:

@@ -266,41 +266,6 @@ def test_what_is_left_beside_fixed_children_is_possible(poor):
     assert "l4: nothing left beside its fixed children" in solution.active
 
 
-# -------------------------------------------------------------------------------------------------- point to set
-
-
-def test_point_to_set_is_the_closest_within_the_residual(poor):
-    import cvxpy as cp
-
-    problem = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance="euclid"))
-    solution = problem.point_to_set(poor.R, poor.rho, slack=0.1)
-    theta = cp.Variable(44)
-
-    def demands():
-        for i in range(4):
-            P = sum(theta[10 * i + k] * pseudo_inertia(np.eye(10)[k]) for k in range(10))
-            yield P - 1e-3 * pseudo_inertia(poor.prior.theta0[10 * i : 10 * i + 10]) >> 0
-        yield theta[40:] >= 0
-
-    residual = cp.sum_squares(poor.R @ theta - poor.rho)
-    far = cp.sum_squares(poor.prior.root @ (theta - poor.prior.theta0))
-    least = cp.Problem(cp.Minimize(residual + 1e-7 * far), [*demands()])
-    least.solve(solver="CLARABEL")
-    minimum = residual.value
-    direct = cp.Problem(cp.Minimize(far), [*demands(), residual <= 1.1 * minimum])
-    direct.solve(solver="CLARABEL")
-    assert solution.data_term <= 1.1 * minimum * 1.02
-    assert solution.prior_term == pytest.approx(direct.value, rel=0.05)
-
-
-def test_point_to_set_returns_a_prior_that_fits(poor):
-    rng = np.random.default_rng(5)
-    rho = poor.R @ poor.prior.theta0 + rng.normal(size=len(poor.R))
-    solution = LmiProblem(poor.prior, poor.parameters).point_to_set(poor.R, rho, slack=50.0)
-    assert solution.weight == np.inf
-    assert poor.prior.distance(solution.theta) < 1e-3
-
-
 # ----------------------------------------------------------------------------------------- solutions are audited
 
 
@@ -434,7 +399,6 @@ def test_wrong_input_is_refused(poor):
     for error, words, call in (
         (EstimationError, "positive", lambda: problem.solve(R, rho, 0.0)),
         (EstimationError, "finite", lambda: problem.solve(R * np.nan, rho)),
-        (EstimationError, "slack", lambda: problem.point_to_set(R, rho, 0.0)),
         (ShapeError, "'R'", lambda: problem.solve(R[:, :-1], rho)),
         (ShapeError, "'rho'", lambda: problem.solve(R, rho[:-1])),
         (ShapeError, "parameters", lambda: LmiProblem(poor.prior, poor.parameters[:-1])),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import arm_urdf
+from geometric_rank import geometric_rank
 
 from urdf_ident.model.base import ALONE, COMBINED, NEVER
 from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.structure import geometric_rank
 from urdf_ident.pipeline.check import check
 
 NAMES = ("ur10e", "puma560", "tx40", "szabo_3r", "zollo_2r", "emps", "generic_6axis")
@@ -128,19 +127,3 @@ def test_angles_with_two_digits_leave_doubt_and_it_is_said() -> None:
     coarse = DynamicModel(Robot.from_urdf(scara("1.57", "3.14")))
     assert "not clear" in check(coarse).summary()
     assert "not clear" not in check(DynamicModel(Robot.from_urdf(scara("1.5708", "3.1416")))).summary()
-
-
-def test_a_drive_that_couples_axes_has_no_rank_from_geometry() -> None:
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    drive = Drive.build(3, reduction=np.array([[50.0, 0, 0], [0, 45, 0], [0, 32, 32]]))
-    assert check(DynamicModel(robot, drive=drive)).identifiable["geometric_rank"] is None
-    ranks = check(DynamicModel(robot)).identifiable["geometric_rank"]
-    assert ranks["geometry"] == ranks["regressor"]
-
-
-def test_a_joint_without_room_is_told_by_geometry() -> None:
-    text = arm_urdf("zyx").replace('<limit lower="-2.6" upper="2.6"', '<limit lower="0.5" upper="0.5"', 2)
-    found = check(DynamicModel(Robot.from_urdf(text)))
-    ranks = found.identifiable["geometric_rank"]
-    assert ranks["geometry"] > ranks["regressor"]
-    assert "hardly any range" in found.summary()

@@ -13,7 +13,7 @@ from conftest import arm_urdf
 from logs import Truth, fourier, make_log, torques
 from scipy.stats import norm, t
 
-from urdf_ident.comparison.simpler_models import measure_floor
+from urdf_ident.comparison.simpler_models import compare_simpler_models
 from urdf_ident.consistency import standard
 from urdf_ident.consistency.first_fit import completed_prior
 from urdf_ident.consistency.lmi import LmiProblem
@@ -55,7 +55,8 @@ def choose(case, monkeypatch, curve, *, contradicted: bool = True, floor: float 
     monkeypatch.setattr(Folds, "errors", lambda _, weight: curve(weight))
     folds = Folds.of(LmiProblem(case.prior, case.model.parameters), case.statistics, case.fit)
     assert folds is not None
-    return folds.choose(lambda _: USUAL_WEIGHT, floor, contradicted)
+    choice = folds.choose(lambda _: USUAL_WEIGHT, floor, contradicted)
+    return choice.weight, choice.as_dict()
 
 
 @pytest.mark.parametrize("best", WEIGHTS)
@@ -262,7 +263,7 @@ def test_worse_is_the_paired_difference_beyond_its_error() -> None:
     assert not worse(hard, hard)
 
 
-# ---- The floor: the errors of the simpler models made another way, and what is said where one of them is better ----
+# ---- Simpler models: their made another way, and what is said where one of them is better ----
 
 SIMPLE = {"model": {"friction": ["viscous", "coulomb", "offset"]}}
 
@@ -275,24 +276,24 @@ def recorded(robot: Robot, seed: int) -> Recording:
 
 @pytest.fixture(scope="module")
 def taken() -> tuple[Identification, tuple]:
-    """A result, and the arguments of its floor."""
+    """A result, and the arguments of its comparison."""
     robot = Robot.from_urdf(arm_urdf("zy"))
     project = parse_project(SIMPLE)
     seen = []
 
     def spy(*arguments: object) -> dict:
         seen.append(arguments)
-        return measure_floor(*arguments)  # type: ignore[arg-type]
+        return compare_simpler_models(*arguments)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("urdf_ident.pipeline.hold_out.measure_floor", spy)
+        patch.setattr("urdf_ident.pipeline.hold_out.compare_simpler_models", spy)
         ident = identify(project.build_model(robot), [recorded(robot, k) for k in range(3)], project=project)
     return ident, seen[0]
 
 
 def test_errors_are_those_of_estimates_without_the_fold(taken: tuple[Identification, tuple]) -> None:
     ident, (model, statistics, fit, theta0, exported, _) = taken
-    split, errors = folds_of(statistics), ident.floor["rmse"]
+    split, errors = folds_of(statistics), ident.simpler_models["rmse"]
     squares: dict[str, list] = {"urdf": [], "least_squares": [], "exported": []}
     for fold in split.logs:
         rest, held = split.left_out(fold), split.only([fold])
@@ -311,7 +312,7 @@ def test_errors_are_those_of_estimates_without_the_fold(taken: tuple[Identificat
 def test_a_worse_export_is_told(taken: tuple[Identification, tuple]) -> None:
     _, (model, statistics, fit, theta0, exported, _) = taken
     heavy = {fold: theta * np.where(np.arange(len(theta)) < model.n_inertial, 1.5, 1.0) for fold, theta in exported.items()}
-    found = measure_floor(model, statistics, fit, theta0, heavy, ("l2: mass at its limit",))
+    found = compare_simpler_models(model, statistics, fit, theta0, heavy, ("l2: mass at its limit",))
     assert {"least_squares"} <= {entry["model"] for entry in found["worse"]}
     assert "better" in found["text"]
     assert "least squares with simple friction in the mean" in found["text"]
@@ -320,11 +321,11 @@ def test_a_worse_export_is_told(taken: tuple[Identification, tuple]) -> None:
 
 def test_nothing_to_hold_out(taken: tuple[Identification, tuple]) -> None:
     _, (model, statistics, fit, theta0, _, limits) = taken
-    assert measure_floor(model, statistics, fit, theta0, {}, limits) == {}
+    assert compare_simpler_models(model, statistics, fit, theta0, {}, limits) == {}
 
 
 def test_it_is_written_and_printed(taken: tuple[Identification, tuple], tmp_path: Path) -> None:
     ident, _ = taken
     again = load(ident.save(tmp_path / "a.json"))
-    assert json.loads((tmp_path / "a.json").read_text())["floor"]["text"] == ident.floor["text"]
-    assert f"floor: {ident.floor['text']}" in again.summary(verbose=True)
+    assert json.loads((tmp_path / "a.json").read_text())["simpler_models"]["text"] == ident.simpler_models["text"]
+    assert f"simpler models: {ident.simpler_models['text']}" in again.summary(verbose=True)

@@ -123,9 +123,6 @@ class ConsistencySection(Section):
         "auto",
         description="weight of the prior; auto: 10, more for correlated residuals; by held-out error if data contradict it",
     )
-    point_to_set: PositiveFloat | None = Field(
-        None, description="instead of a weight: allowed increase of the squared residual over its minimum, as a fraction"
-    )
     relative_std: float = Field(0.3, gt=0, description="relative uncertainty of the URDF's inertial parameters")
     mass_std: float = Field(0.3, gt=0, description="relative uncertainty of the URDF's masses")
     total_mass: float | tuple[float, float] | None = Field(
@@ -151,9 +148,7 @@ class ConsistencySection(Section):
         return value
 
     @model_validator(mode="after")
-    def _one_way(self) -> ConsistencySection:
-        if self.point_to_set is not None and self.weight != "auto":
-            raise ValueError("give a weight or point_to_set, not both")
+    def _fits_method(self) -> ConsistencySection:
         if self.solver is not None and self.method not in ("auto", "lmi"):
             raise ValueError(f"method '{self.method}' uses no solver; leave solver out, or set method: lmi")
         known = DISTANCES[self.method]

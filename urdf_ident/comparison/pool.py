@@ -14,6 +14,8 @@ from itertools import compress
 import numpy as np
 
 from ..errors import EstimationError
+from ..linalg import Array, BoolArray
+from ..model.robot import Robot
 from ..result.comparison import Fleet, Pooled
 from ..result.identification import Identification
 from ..statistics.fleet import FEWEST, deviations, random_effects
@@ -52,25 +54,13 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     inertial = np.array([quantity.kind == "inertia" for quantity in wanted])
     families = [family for family in (~inertial, inertial) if family.any()]
     outlying = np.zeros(value.shape, dtype=bool)
-    for family in families:  # smallest p-value first, each outlier removed before the next test
-        columns, removed = np.flatnonzero(family), np.zeros((len(value), int(family.sum())), dtype=bool)
-        while True:
-            chance = np.where(removed, 1.0, deviations(value[:, columns], error[:, columns], ~removed).chance)
-            at = np.unravel_index(int(np.argmin(chance)), chance.shape)
-            if chance[at] >= level / len(families) / (chance.size - removed.sum()):
-                break
-            removed[at] = True
-        outlying[:, columns] = removed
+    for family in families:
+        outlying[:, family] = outliers(value[:, family], error[:, family], level / len(families))
     from_others = [deviations(value[:, family], error[:, family], ~outlying[:, family]) for family in families]
     difference, deviation, chances = np.zeros((3, *value.shape))
     for others, family in zip(from_others, families, strict=True):
         difference[:, family], deviation[:, family], chances[:, family] = others.difference, others.std_error, others.chance
-    robot = idents[0].model.robot
-    carriers: dict[str, list[str]] = {body.name: [] for body in robot.bodies}
-    for joint, moved in zip(robot.joints, robot.subtrees, strict=True):
-        carrier = robot.bodies[moved[0]].name
-        for body in (robot.bodies[k].name for k in moved):
-            carriers[body] += [joint, *([carrier] if carrier != body else [])]
+    robot, carriers = idents[0].model.robot, carriers_of(idents[0].model.robot)
     between = [random_effects(value[~odd, k], error[~odd, k]) for k, odd in enumerate(outlying.T)]
     tests = [value.shape[0] * int(family.sum()) for family in families]
     pooled = tuple(
@@ -90,3 +80,32 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     dof = np.concatenate([others.dof[others.dof > 0] for others in from_others])
     needed = float(stdtrit(np.median(dof), 1.0 - level / (2.0 * len(families) * max(tests)))) if len(dof) else float("inf")
     return Fleet(robot.name, tuple(results), pooled, level, sum(tests), needed)
+
+
+def outliers(value: Array, error: Array, level: float) -> BoolArray:
+    """Finds robots that differ from the others: smallest p-value first, each removed before the next test (Holm 1979).
+
+    Args:
+        value, error: Each quantity of each robot and its standard error, shape (robots, quantities).
+        level: Family-wise false alarm rate.
+
+    Returns:
+        Shape (robots, quantities).
+    """
+    removed = np.zeros(value.shape, dtype=bool)
+    while True:
+        chance = np.where(removed, 1.0, deviations(value, error, ~removed).chance)
+        at = np.unravel_index(int(np.argmin(chance)), chance.shape)
+        if chance[at] >= level / (chance.size - removed.sum()):
+            return removed
+        removed[at] = True
+
+
+def carriers_of(robot: Robot) -> dict[str, list[str]]:
+    """Body → the joints, and the other bodies, whose base parameters contain it."""
+    carriers: dict[str, list[str]] = {body.name: [] for body in robot.bodies}
+    for joint, moved in zip(robot.joints, robot.subtrees, strict=True):
+        carrier = robot.bodies[moved[0]].name
+        for body in (robot.bodies[k].name for k in moved):
+            carriers[body] += [joint, *([carrier] if carrier != body else [])]
+    return carriers

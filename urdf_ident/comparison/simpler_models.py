@@ -1,4 +1,4 @@
-"""The floor: whether the exported parameters predict motion that took no part at least as well as simpler models do.
+"""Whether the exported parameters predict motion that took no part at least as well as simpler models do.
 
 On every fold of the data they are compared with the URDF, the URDF with fitted friction, and unconstrained least squares with
 viscous and Coulomb friction and an offset, each estimated without the fold. Worse means that the paired difference of squared
@@ -33,7 +33,7 @@ NAMES = {
 _SIMPLE = {Viscous.name, Coulomb.name, Offset.name, RotorInertia.name}
 
 
-def measure_floor(
+def compare_simpler_models(
     model: DynamicModel,
     statistics: StatisticSet,
     fit: Fit,
@@ -48,7 +48,7 @@ def measure_floor(
         exported: Parameters chosen as the exported ones without each fold, shape (p,) each.
 
     Returns:
-        The entry ``floor`` of identification.json; empty where nothing can be held out.
+        The entry ``simpler_models`` of identification.json; empty where nothing can be held out.
     """
     try:
         split = folds_of(statistics)

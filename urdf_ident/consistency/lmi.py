@@ -16,15 +16,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from itertools import pairwise
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import EstimationError, SolverError, check_positive
-from ..linalg import Array, lstsq, positive
+from ..errors import EstimationError, SolverError
+from ..linalg import Array, lstsq
 from ..model.inertia import pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior
@@ -137,50 +136,6 @@ class LmiProblem:
             SolverError: Nothing satisfies the constraints; the message names the conflicting ones.
         """
         return self._solve(with_data(self.feasible, self.options.distance, R, rho, residual), weight)
-
-    def point_to_set(self, R: ArrayLike, rho: ArrayLike, slack: float = 0.01) -> LmiSolution:
-        """Physically consistent parameters closest to the prior among those that fit the data almost as well as the best.
-
-        Minimises the prior distance subject to ``residual² ≤ (1 + slack)·minimum``; by duality this equals
-        :meth:`solve` at one particular weight, which is found by root bracketing and returned in the solution.
-
-        Args:
-            R: Data factor, shape (k, p).
-            rho: Shape (k,).
-            slack: Allowed relative increase of the squared residual above the feasible minimum, > 0.
-
-        Returns:
-            The solution; its ``weight`` is ``inf`` if the prior itself fits well enough.
-
-        Raises:
-            ShapeError: Shapes do not fit.
-            EstimationError: The data are not finite, or the slack is not positive.
-            SolverError: As for :meth:`solve`.
-        """
-        from scipy.optimize import brentq
-
-        check_positive("the slack of point_to_set", slack, EstimationError)
-        data = with_data(self.feasible, self.options.distance, R, rho)
-        at = cache(lambda log_weight: self._solve(data, float(np.exp(log_weight))))
-        precision = float(np.median(np.sum(np.square(data.A), axis=1))) if len(data.b) else 1.0
-        falling = np.log(precision) - np.log(100.0) * np.arange(7)
-        settled = (at(w).data_term >= (1.0 - 0.1 * slack) * at(before).data_term for before, w in pairwise(falling))
-        low = next((w for w, least in zip(falling[1:], settled, strict=True) if least), falling[-1])
-        target = (1.0 + slack) * at(low).data_term
-        closest = self._solve(prior_alone(self.feasible, self.options.distance), 1.0)
-        residual = data.data(self.prior.root @ (closest.theta - self.prior.theta0))
-        if residual <= target:
-            return replace(closest, weight=np.inf, data_term=residual)
-
-        def excess(log_weight: float) -> float:
-            return float(np.log(positive(at(log_weight).data_term) / positive(target)))
-
-        rising = low + np.log(100.0) * np.arange(1, 9)
-        high = next((w for w in rising if excess(w) > 0), rising[-1])
-        if excess(high) <= 0:
-            return at(high)
-        accuracy = 0.01
-        return at(brentq(excess, low, high, xtol=accuracy, maxiter=40) - accuracy)
 
     def rough_solver(self, factors: Sequence[tuple[ArrayLike, ArrayLike]]) -> Callable[[float], list[Array]]:
         """Returns a solver to a few digits without a certificate, to compare weights on many folds.

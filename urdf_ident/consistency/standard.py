@@ -50,7 +50,6 @@ def consistent_parameters(
     parameters: tuple[Parameter, ...],
     options: LmiOptions | None = None,
     weight: float | None = None,
-    slack: float | None = None,
     notes: tuple[str, ...] = (),
     reversals: float = np.inf,
     solver: str | None = None,
@@ -72,8 +71,6 @@ def consistent_parameters(
 
     Args:
         weight: Weight of the prior; chosen as described if None.
-        slack: Point-to-set instead of a weight: the robot closest to the prior whose squared residual is at most
-            this fraction above the feasible minimum, or None.
         notes: Notes to add to the solver's own.
         reversals: Mean number of velocity reversals of the moving joints.
         solver: Name of a solver of CVXPY; None: Clarabel's own interface.
@@ -88,33 +85,91 @@ def consistent_parameters(
     R, rho = _data(statistics, fit)
     solve, record = cache(lambda weight: problem.solve(R, rho, weight)), dict[str, Any]()
     folds = cache(lambda: Folds.of(problem, statistics, fit))
-    if slack is not None:
-        solution = problem.point_to_set(R, rho, slack)
-        record["weight_choice"] = f"point-to-set: squared residual at most {100 * slack:g} % above the least possible"
-    elif weight is not None:
-        solution = solve(weight)
-    else:
+    if weight is None:
         floor, raised = least_weight(reversals), cache(partial(usual_weight, statistics, fit))
         weight, record = raised(1.0), {"weight_choice": "the default: the data are too short for held-out errors"}
         contradicted = floor == 0 and prior.distance(solve(weight).theta) ** 2 > fit.seen.sum()
         if (held := folds()) is not None:
-            weight, record = held.choose(raised, floor, contradicted)
-        solution = solve(weight)
+            choice = held.choose(raised, floor, contradicted)
+            weight, record = choice.weight, choice.as_dict()
+    solution = solve(weight)
     entries = {**solution.as_dict(), **record}
     least = float(np.sum((R[:, fit.base.independent] @ fit.params - rho) ** 2))
-    held_back = limit_notes(problem, solution, (R, rho), least) if np.isfinite(solution.weight) else []
+    held_back = limit_notes(problem, solution, (R, rho), least)
     entries["notes"] = [*notes, *entries["notes"], *_held_at_zero(fit, parameters, solution.active), *held_back]
 
     def without_folds() -> Mapping[str, Array]:
         held = folds()
         return {} if held is None else held.estimates(solution.weight)
 
-    return Standard(solution.theta, {"method": "lmi", **entries}, without_folds if slack is None else None)
+    return Standard(solution.theta, {"method": "lmi", **entries}, without_folds)
 
 
 def _data(statistics: StatisticSet, fit: Fit) -> tuple[Array, Array]:
     factor = statistics.stacked(fit.weights)
     return factor[:, :-1], factor[:, -1]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightChoice:
+    """The weight of the prior by held-out data.
+
+    Attributes:
+        usual: The usual weight, raised for ``misfit``.
+        best: The weight of the smallest held-out error.
+        favoured: The weight nearest to the usual one that is not worse than the best; the usual one unless ``free``.
+        floor: The least weight that the motion requires.
+        free: Whether held-out errors choose.
+        misfit: Held-out errors squared over those expected from the residuals, at least 1.
+        errors: Weight → mean whitened squared error of each fold, shape (folds,).
+        least_squares: The same without prior and constraints.
+        variance: Part of them that is due to the parameters.
+    """
+
+    usual: float
+    best: float
+    favoured: float
+    floor: float
+    free: bool
+    misfit: float
+    errors: Mapping[float, Array]
+    least_squares: Array
+    variance: float
+
+    @property
+    def weight(self) -> float:
+        """The chosen weight."""
+        return max(self.favoured, self.floor)
+
+    def describe(self) -> str:
+        """Returns the reason for the weight."""
+        if self.free:
+            doubt = f": smallest at {self.best:.3g}, {self.favoured:.3g} is not significantly worse"
+            how = " is smallest" if self.favoured == self.best else doubt
+            words = [f"held-out error over {len(self.least_squares)} folds{how}"]
+        else:
+            why = "the joints hardly reverse" if self.floor else "the data do not contradict the prior"
+            words = [f"the usual one, because {why}"]
+        if self.usual > USUAL_WEIGHT:
+            times = "residuals are not independent: variances are so many times the nominal"
+            words.append(f"that is {self.usual:.3g}, because {times}")
+            if self.misfit > 1.0:
+                words.append(f"held-out errors squared, {self.misfit:.3g} times as large as expected, are counted in it")
+        if self.floor > self.favoured:
+            words.append(f"raised to {self.floor:g}, because the joints hardly reverse")
+        if worse(self.least_squares, self.errors.get(self.weight, self.errors[self.best])):
+            words.append("least squares without prior and constraints predicts held-out motion better")
+        return "; ".join(words)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns its entries in ``solver`` of identification.json."""
+        held_out = {weight: float(np.sqrt(self.errors[weight].mean())) for weight in sorted(self.errors)}
+        least = float(np.sqrt(self.least_squares.mean()))
+        return {
+            "weight_choice": self.describe(),
+            "weights_tried": [{"weight": weight, "held_out": error} for weight, error in held_out.items()],
+            "folds": {"count": len(self.least_squares), "variance": self.variance, "least_squares": least},
+        }
 
 
 class Folds:
@@ -154,8 +209,8 @@ class Folds:
     def _squares(self, estimates: Iterable[Array]) -> Array:
         return np.array([np.sum((S @ x - y) ** 2) / rows for (S, y, rows), x in zip(self._tests, estimates, strict=True)])
 
-    def choose(self, raised: Callable[[float], float], floor: float, contradicted: bool) -> tuple[float, dict[str, Any]]:
-        """The weight of :func:`consistent_parameters`, and how it was chosen.
+    def choose(self, raised: Callable[[float], float], floor: float, contradicted: bool) -> WeightChoice:
+        """Chooses the weight as :func:`consistent_parameters` describes.
 
         Args:
             raised: The usual weight where squared errors of the model are so many times as large as the residuals show.
@@ -174,31 +229,14 @@ class Folds:
         free = contradicted or (floor == 0 and worse(least_squares, self.errors(usual)))
         misfit = max(1.0, self.errors(usual).mean() / (1.0 + variance)) if floor > 0 else 1.0
         usual = raised(misfit)
-        tried = [weight / USUAL_WEIGHT * usual for weight in WEIGHTS] if free else [usual, max(usual, floor)]
-        errors = self._descend(usual, tried)
+        errors = self._descend(usual, [w / USUAL_WEIGHT * usual for w in WEIGHTS] if free else [usual, max(usual, floor)])
         best = min(errors, key=lambda weight: float(errors[weight].mean()))
-        favoured, word = usual, f"held-out error over {len(self.names)} folds"
+        favoured = usual
         if free:
             between = [weight for weight in errors if min(best, usual) <= weight <= max(best, usual)]
             near = [weight for weight in between if not worse(errors[best], errors[weight])]
             favoured = min(near, key=lambda weight: abs(np.log(weight / usual)))
-            doubtful = f": smallest at {best:.3g}, {favoured:.3g} is not significantly worse"
-            word += " is smallest" if favoured == best else doubtful
-        else:
-            word = f"the usual one, because {'the joints hardly reverse' if floor else 'the data do not contradict the prior'}"
-        if usual > USUAL_WEIGHT:
-            word += f"; that is {usual:.3g}, because residuals are not independent: variances are so many times the nominal"
-        if misfit > 1.0 and usual > USUAL_WEIGHT:
-            word += f"; held-out errors squared, {misfit:.3g} times as large as expected, are counted in it"
-        if floor > favoured:
-            word += f"; raised to {floor:g}, because the joints hardly reverse"
-        chosen = max(favoured, floor)
-        if worse(least_squares, errors.get(chosen, errors[best])):
-            word += "; least squares without prior and constraints predicts held-out motion better"
-        table = [{"weight": weight, "held_out": float(np.sqrt(errors[weight].mean()))} for weight in sorted(errors)]
-        least = float(np.sqrt(least_squares.mean()))
-        folds = {"count": len(self.names), "variance": variance, "least_squares": least}
-        return chosen, {"weight_choice": word, "weights_tried": table, "folds": folds}
+        return WeightChoice(usual, best, favoured, floor, free, misfit, errors, least_squares, variance)
 
     def _descend(self, usual: float, candidates: Sequence[float]) -> dict[float, Array]:
         """Errors of the usual weight and of candidates, on both sides of it, until they stop decreasing."""

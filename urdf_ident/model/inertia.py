@@ -134,13 +134,6 @@ def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
     return transform(np.eye(10), rotation, translation).T
 
 
-#: The spatial inertia (linear before angular) is linear in the ten parameters: ``I = Σ theta_k SPATIAL_BASIS[k]``, (10, 6, 6).
-SPATIAL_BASIS = np.zeros((10, 6, 6))
-for _k, _unit in enumerate(np.eye(10)):
-    _first = skew(_unit[1:4])
-    SPATIAL_BASIS[_k] = np.block([[_unit[0] * np.eye(3), -_first], [_first, symmetric(_unit[4:])]])
-
-
 @dataclass(frozen=True)
 class Margins:
     """Margins of a body to physical consistency; all are ≥ 0 for a consistent one.

@@ -11,8 +11,6 @@ from ..estimation.uncertainty.identifiability import structural_verdicts
 from ..export.strict_urdf import violations
 from ..model.base import ALONE, COMBINED, NEVER, BaseParameters
 from ..model.dynamic_model import DynamicModel
-from ..model.structure import geometric_rank
-from ..model.terms import RotorInertia
 from ..result.urdf_check import UrdfCheck
 
 
@@ -78,18 +76,8 @@ def _identifiability(model: DynamicModel, base: BaseParameters) -> dict[str, Any
         "never": [name for name, kind in kinds if kind == NEVER],
         "combinations": [base.combination(row) for row in range(len(base))],
         "blurred": [model.names[k] for k in base.ill_conditioned],
-        "geometric_rank": _geometric(model),
         "verdicts": [
             {"name": verdict.parameter, **verdict.as_dict(), "motion": verdict.motion}
             for verdict in structural_verdicts(model, base)
         ],
     }
-
-
-def _geometric(model: DynamicModel) -> dict[str, int] | None:
-    """Rank of inertials and rotor inertias from the geometry alone and from the regressor; None where no rule applies."""
-    rotors = [placed for placed in model.terms if isinstance(placed.term, RotorInertia)]
-    if not model.is_rigid or model.robot.coupled or model.drive.coupled.any() or len(rotors) not in (0, model.n):
-        return None
-    plain = DynamicModel(model.robot, friction="none", rotor_inertia=bool(rotors), drive=model.drive)
-    return {"geometry": geometric_rank(model.robot, bool(rotors)), "regressor": len(plain.base())}

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..comparison.black_box import compare_black_box
-from ..comparison.simpler_models import measure_floor
+from ..comparison.simpler_models import compare_simpler_models
 from ..compensation.adaptation_choice import choose_adaptation
 from ..errors import EstimationError
 from ..estimation.uncertainty.prediction import held_out_parameters, held_out_residual
@@ -72,7 +72,7 @@ def hold_out(
         signals=signals,
         prediction=residual.as_dict(),
         cross_validation=validation,
-        floor=measure_floor(model, statistics, ident.fit, ident.prior.theta0, by_fold, constraints),
+        simpler_models=compare_simpler_models(model, statistics, ident.fit, ident.prior.theta0, by_fold, constraints),
         black_box=compare_black_box(model, banded, held, torque, residual.band) if compare else {},
     )
     try:

@@ -101,7 +101,7 @@ def physical_parameters(estimate: DataEstimate, project: Project, trained: Range
         reversals=estimate.reversals,
     )
     if evidence.masses and "weight" in standard.solver:  # do masses nearer to the prior's explain the data as well?
-        nearer = project.consistency.model_copy(update={"mass_factor": MASS_FACTOR, "weight": weight, "point_to_set": None})
+        nearer = project.consistency.model_copy(update={"mass_factor": MASS_FACTOR, "weight": weight})
         limited = project.model_copy(update={"consistency": nearer})
         with suppress(SolverError, ModelError):
             other = standard_parameters(estimate, limited)
@@ -145,7 +145,6 @@ def standard_parameters(estimate: DataEstimate, project: Project) -> Standard:
             model.parameters,
             asked,
             given,
-            wanted.point_to_set,
             notes,
             estimate.reversals,
             wanted.solver,

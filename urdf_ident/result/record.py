@@ -47,7 +47,7 @@ class Record(ReadOnly):
         cross_validation: Held-out error of the fit over folds of its own logs; empty if they are too short.
         selection: What ``friction: auto`` tried and what it gained; empty if the laws were given.
         estimation: The estimator, the reason for it, and its intermediate results.
-        floor: Held-out errors of the exported parameters beside simpler models; empty if nothing could be held out.
+        simpler_models: Held-out errors of the exported parameters beside simpler models; empty if nothing could be held out.
         black_box: What gradient boosting on the held-out residual still explains; empty if not requested.
         essential: The essential base parameters and the rule used; empty if not requested.
         prediction: Quantiles of held-out residuals by joint and speed; empty if nothing could be held out.
@@ -74,7 +74,7 @@ class Record(ReadOnly):
     validation: tuple[Mapping[str, Any], ...] = ()
     selection: Mapping[str, Any] = field(default_factory=dict)
     essential: Mapping[str, Any] = field(default_factory=dict)
-    floor: Mapping[str, Any] = field(default_factory=dict)
+    simpler_models: Mapping[str, Any] = field(default_factory=dict)
     black_box: Mapping[str, Any] = field(default_factory=dict)
     prediction: Mapping[str, Any] = field(default_factory=dict)
     residual: Residual | None = None

@@ -131,16 +131,6 @@ def _identifiable_lines(structure: Mapping[str, Any]) -> list[str]:
             f"  the rank is not clear (gap {structure['rank_gap']:.2g}): rounded angles (1.57 for 1.570796) add spurious "
             "parameters; write them with all digits"
         )
-    ranks = structure["geometric_rank"]
-    if ranks is not None and ranks["geometry"] == ranks["regressor"]:
-        lines.append(
-            f"  the kinematics give the same {ranks['geometry']} inertial base parameters; rank gap {structure['rank_gap']:.0e}"
-        )
-    elif ranks is not None:
-        lines.append(
-            f"  the kinematics give {ranks['geometry']} inertial base parameters, motion within the joint limits shows "
-            f"{ranks['regressor']}: a joint has hardly any range, or angles are rounded"
-        )
     inertial = structure["verdicts"][: structure["inertial"]]
     by_motion = grouped((verdict["motion"], verdict["name"]) for verdict in inertial if verdict["motion"])
     lines.append("  simplest motion for each inertial parameter (friction and rotor inertia: each joint slowly and fast):")

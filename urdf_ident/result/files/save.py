@@ -16,7 +16,7 @@ from .checks import seal
 
 SCHEMA = "urdf-ident/1"
 #: What a result need not hold, in the words of :class:`.Record`.
-OPTIONAL = ("selection", "essential", "floor", "black_box", "adaptation", "estimation", "compensation")
+OPTIONAL = ("selection", "essential", "simpler_models", "black_box", "adaptation", "estimation", "compensation")
 
 
 def save(ident: Record, path: str | Path) -> Path:

@@ -131,11 +131,11 @@ def joint_errors(ident: Record) -> tuple[str, dict[str, Errors]]:
 
 def fold_errors(ident: Record) -> dict[str, tuple[float, float]]:
     """Relative torque errors of the URDF, and of the URDF with friction, on the folds of the training logs, by joint."""
-    floor, cross = ident.floor, ident.cross_validation
-    if not floor or "effort_rms" not in cross:
+    simpler, cross = ident.simpler_models, ident.cross_validation
+    if not simpler or "effort_rms" not in cross:
         return {}
     efforts = dict(zip(cross["groups"], cross["effort_rms"], strict=True))
-    rows = zip(floor["groups"], floor["rmse"]["urdf"], floor["rmse"]["urdf_friction"], strict=True)
+    rows = zip(simpler["groups"], simpler["rmse"]["urdf"], simpler["rmse"]["urdf_friction"], strict=True)
     return {
         joint_of(group): (urdf / efforts[group], friction / efforts[group])
         for group, urdf, friction in rows

@@ -46,7 +46,7 @@ def details(ident: Record) -> str:
         f"parameters, {weak} of these with more than 50 % standard error; condition number {fit.condition:.3g}",
         *(f"  {line}" for line in ident.signals.get("why", ())),
         *(f"  {note}" for note in ident.solver.get("notes", ())),
-        *([f"  floor: {ident.floor['text']}"] if ident.floor else []),
+        *([f"  simpler models: {ident.simpler_models['text']}"] if ident.simpler_models else []),
         *(f"  black box: {line}" for line in ident.black_box.get("text", ())),
         f"  standard errors: {fit.covariance_kind}",
         *band,
