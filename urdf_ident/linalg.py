@@ -135,11 +135,7 @@ def orthogonal_part(b: Array, A: Array, rcond: float | None = None) -> Array:
 
 
 def unit_columns(A: Array) -> Array:
-    """Columns divided by their norms; columns of zeros are unchanged.
-
-    Args:
-        A: Shape (m, k).
-    """
+    """Columns divided by their norms; columns of zeros are unchanged; A of shape (m, k)."""
     return np.asarray(A / positive(np.linalg.norm(A, axis=0)))
 
 
@@ -241,11 +237,7 @@ def _outside(columns: Array, basis: Array) -> Array:
 
 
 def block_diagonal(*blocks: Array) -> Array:
-    """Block-diagonal matrix, shape (Σm_i, Σk_i).
-
-    Args:
-        blocks: Shapes (m_i, k_i).
-    """
+    """Block-diagonal matrix, shape (Σm_i, Σk_i); blocks: shapes (m_i, k_i)."""
     ends = np.cumsum([block.shape for block in blocks], axis=0)
     out = np.zeros(ends[-1])
     for block, (row, column) in zip(blocks, ends, strict=True):

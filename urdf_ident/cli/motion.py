@@ -196,11 +196,7 @@ def export_motion(
 
 
 def run_design(project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None) -> DesignedMotion:
-    """Designs a motion, writes it, and prints its quality.
-
-    Args:
-        after: An earlier result, to design for what it left unknown.
-    """
+    """Designs a motion, writes it, and prints its quality; after: an earlier result, to design for what it left unknown."""
     from ..excitation.sequential import forecast
     from ..samples import SHORT, SHORTEST
 

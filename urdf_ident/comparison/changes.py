@@ -97,11 +97,7 @@ def beyond(change: ParameterChange, common: CommonFriction | None) -> ParameterC
 
 
 def holm(tests: Sequence[ParameterChange], level: float) -> list[ParameterChange]:
-    """Marks what has changed (Holm 1979), smallest p-value first.
-
-    Args:
-        level: Family-wise false alarm rate.
-    """
+    """Marks what has changed (Holm 1979), smallest p-value first; level: family-wise false alarm rate."""
     ordered, judged, rejecting = sorted(tests, key=lambda change: change.chance), list[ParameterChange](), True
     for k, change in enumerate(ordered):
         rejecting = rejecting and change.chance < level / (len(ordered) - k)

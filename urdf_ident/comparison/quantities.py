@@ -151,12 +151,7 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
 
 
 def friction_at(robot: Robot, j: int, word: str, speed: float) -> str:
-    """Names the friction of joint j at a speed.
-
-    Args:
-        word: Key of :data:`SPEEDS`.
-        speed: The speed [rad/s or m/s].
-    """
+    """Names the friction of joint j at a speed; word: key of :data:`SPEEDS`; speed: the speed [rad/s or m/s]."""
     return f"friction, {word} ({speed:.2g} {joint_units(robot.prismatic[j])['velocity']})"
 
 

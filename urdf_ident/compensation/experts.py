@@ -41,11 +41,7 @@ class Domain:
 
     @classmethod
     def of(cls, points: Array) -> Domain:
-        """Returns the convex hull of points.
-
-        Args:
-            points: Shape (N, d), in units of their standard deviation.
-        """
+        """Returns the convex hull of points; points of shape (N, d), in units of their standard deviation."""
         if points.shape[1] == 1:
             return cls(np.array([[1.0], [-1.0]]), np.array([-points.max(), points.min()]))
         from scipy.spatial import ConvexHull, QhullError

@@ -73,11 +73,7 @@ class FrictionCurve(ReadOnly):
     rmse: float
 
     def torque(self, v: ArrayLike) -> Array:
-        """Friction on the curve, shape (N,) [N·m or N].
-
-        Args:
-            v: Velocities, shape (N,) [rad/s or m/s].
-        """
+        """Friction on the curve, shape (N,) [N·m or N]; v: velocities, shape (N,) [rad/s or m/s]."""
         return np.asarray(asymmetric_columns(self.law, np.asarray(v, dtype=float)) @ self.params)
 
     def as_dict(self) -> dict[str, Any]:
@@ -140,11 +136,7 @@ def refine_friction(
 
 
 def asymmetric_columns(law: Asymmetric, v: Array) -> Array:
-    """Columns of the law at given velocities, shape (N, 8).
-
-    Args:
-        v: Shape (N,) [rad/s or m/s].
-    """
+    """Columns of the law at given velocities, shape (N, 8); v of shape (N,) [rad/s or m/s]."""
     zero = np.zeros_like(v)
     return law.columns(AxisMotion(zero, v, zero, 0.0))
 

@@ -85,11 +85,7 @@ class FilterSettings(ReadOnly):
         return FilterSettings(**values)
 
     def columns(self, v: Array) -> Array:
-        """Columns of the dry and viscous deviations, shape (…, n, 2).
-
-        Args:
-            v: Joint velocities, shape (…, n) [rad/s or m/s].
-        """
+        """Columns of the dry and viscous deviations, shape (…, n, 2); v: joint velocities, shape (…, n) [rad/s or m/s]."""
         sign = np.tanh(v / self.width)
         fast = np.minimum(np.abs(v), self.top) ** self.power
         return np.stack([sign, sign * fast], axis=-1)
@@ -142,12 +138,7 @@ class FrictionFilter:
         return np.stack(list(self._cov[_FULL]), axis=-1).reshape(*self.surprise.shape, 3, 3)
 
     def restore(self, x: Array, P: Array, surprise: Array) -> None:
-        """Restores a state.
-
-        Args:
-            x, P: State and covariance as in :attr:`x` and :attr:`P`.
-            surprise: Shape (settings, n).
-        """
+        """Restores a state; x, P: state and covariance as in :attr:`x` and :attr:`P`; surprise of shape (settings, n)."""
         self._mean, self.surprise = np.stack([x[..., k] for k in range(3)]), surprise
         self._cov = np.stack([P[..., i, j] for i, j in _PAIRS])
         self.bound()
@@ -222,11 +213,7 @@ class FrictionFilter:
         self.applied = np.stack(list(self.bounded(self._mean[:2])), axis=-1)
 
     def bounded(self, deviations: Array) -> Array:
-        """Scales deviations down so that the total friction stays dissipative.
-
-        Args:
-            deviations: Dry and viscous, shape (2, …, n).
-        """
+        """Scales deviations down so that the total friction stays dissipative; deviations: dry and viscous, shape (2, …, n)."""
         dry, viscous = deviations
         share = np.ones_like(dry)
         for speed, least in zip(self._speeds, self.settings.least.T, strict=True):
@@ -290,9 +277,5 @@ def _rows(segment: Segment, torque: Array, factor: int) -> Array:
 
 
 def samples_per_row(rate: float) -> int:
-    """Number of samples that are averaged into one row.
-
-    Args:
-        rate: Samples per second [Hz].
-    """
+    """Number of samples that are averaged into one row; rate: samples per second [Hz]."""
     return max(1, round(ROW * rate))

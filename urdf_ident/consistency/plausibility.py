@@ -70,11 +70,7 @@ def implausible_values(robot: Robot) -> list[dict[str, str]]:
 
 
 def implausible_lines(doubts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Formats implausible values of a URDF, joints with the same one together.
-
-    Args:
-        doubts: From :func:`implausible_values`.
-    """
+    """Formats implausible values of a URDF, joints with the same one together; doubts: from :func:`implausible_values`."""
     alike = grouped(((doubt["message"], doubt["remedy"]), doubt["joint"]) for doubt in doubts)
     return [
         f"joint{'s' if len(joints) > 1 else ''} {', '.join(map(repr, joints))}: {message}; {remedy}"

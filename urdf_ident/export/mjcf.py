@@ -234,11 +234,7 @@ def _quaternion(rotation: Array) -> Array:
 
 
 def inertial_attributes(theta: Array) -> dict[str, str]:
-    """The attributes of ``<inertial>``.
-
-    Args:
-        theta: Inertial parameters of the body in its frame, shape (10,).
-    """
+    """The attributes of ``<inertial>``; theta: inertial parameters of the body in its frame, shape (10,)."""
     mass, com, inertia = to_com(theta)
     six = [inertia[index] for index in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     return {"pos": _words(com), "mass": number(float(mass)), "fullinertia": _words(six)}

@@ -242,11 +242,7 @@ def _inertial_lines(mass: Array, com: Array, inertia: Array) -> list[tuple[int, 
 
 
 def number(value: float | Array) -> str:
-    """The shortest text that reads back to the same double; never ``-0.0``.
-
-    Args:
-        value: Finite number, or an array of shape ().
-    """
+    """The shortest text that reads back to the same double; never ``-0.0``; value: finite number, or an array of shape ()."""
     return repr(float(value) + 0.0)
 
 

@@ -191,21 +191,13 @@ class Splicer:
         self._cut(at, at, block + last_line)
 
     def prepend(self, node: Node, line: str) -> None:
-        """Adds one line before the first child of an element that has children.
-
-        Args:
-            line: The text, with ``"`` as quotes.
-        """
+        """Adds one line before the first child of an element that has children; line: the text, with ``"`` as quotes."""
         first = node.children[0]
         gap = f"{self._line_end}{self._indent(first)}" if self._starts_line(first) else ""
         self._cut(first.start, first.start, line.replace('"', self._quote) + gap)
 
     def replace(self, node: Node, line: str) -> None:
-        """Replaces an element.
-
-        Args:
-            line: The new one, with ``"`` as quotes.
-        """
+        """Replaces an element; line: the new one, with ``"`` as quotes."""
         self._cut(node.start, node.end, line.replace('"', self._quote))
 
     def remove(self, node: Node) -> None:

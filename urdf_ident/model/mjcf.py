@@ -273,11 +273,7 @@ def placement(translation: Array, quaternion: ArrayLike = (1.0, 0.0, 0.0, 0.0)) 
 
 
 def connect(joint: ElementTree.Element, parent: str, child: str, place: Array) -> None:
-    """Adds the origin of a joint and its links.
-
-    Args:
-        place: Placement of the joint in the parent link, shape (4, 4) [m].
-    """
+    """Adds the origin of a joint and its links; place: placement of the joint in the parent link, shape (4, 4) [m]."""
     set_origin(joint, place)
     ElementTree.SubElement(joint, "parent", link=parent)
     ElementTree.SubElement(joint, "child", link=child)

@@ -44,12 +44,7 @@ class Physical:
     evidence: Evidence
 
     def result(self, project: Project, notes: Sequence[str], **entries: Any) -> Identification:
-        """Returns the result without what held-out data show.
-
-        Args:
-            notes: Notes of the stages before.
-            entries: Further fields.
-        """
+        """Returns the result without what held-out data show; notes: notes of the stages before; entries: further fields."""
         solver = self.standard.solver
         springs = {"springs": self.estimate.springs} if self.estimate.springs else {}
         return Identification(

@@ -12,7 +12,6 @@ import numpy as np
 from ..files.read_write import write_text
 from ..files.records import json_text, plain
 from ..linalg import Array, BoolArray, positive
-from ..quoting import figure_text
 from ..samples import ReadOnly
 from ..units import percent
 from .plots.chart import Chart, Dots, Line, Mark, box, intervals, vertical
@@ -294,22 +293,18 @@ class Trend(ReadOnly):
         return "\n".join(lines)
 
     def plot(self, path: str | Path) -> Path:
-        """Plots friction over the results, one line per joint, with 95 % error bars.
+        """Plots friction of each joint in the results, one below the other, with 95 % intervals.
 
         Args:
             path: Output file; its extension gives the format.
         """
-        from .plots.figure import apply_style, legend, new_figure, write_figure
-
-        figure = new_figure(7.0, 4.5, on_screen=False)
-        axes = figure.add_subplot()
-        steps = np.arange(len(self.names))
-        for j, joint in enumerate(self.joints):
-            axes.errorbar(steps, self.value[:, j], 1.96 * self.std_error[:, j], marker="o", capsize=3, label=figure_text(joint))
-        axes.set_xticks(steps, [figure_text(name) for name in self.names], rotation=20, ha="right")
-        apply_style(axes, title=f"{self.robot}: friction over results", y="friction at the usual speed [N·m or N]")
-        legend(figure, loc="outside right upper")
-        return write_figure(figure, path)
+        charts = [
+            _values(
+                f"{joint}: friction at {speed:.2g} rad/s or m/s [N·m or N]", self.names, self.value[:, j], self.std_error[:, j]
+            )
+            for j, (joint, speed) in enumerate(zip(self.joints, self.speed, strict=True))
+        ]
+        return _write(charts, self.names, path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,13 +344,9 @@ class Pooled(Compared, ReadOnly):
 
     def chart(self, names: Sequence[str]) -> Chart:
         """The value of every robot with its 95 % interval; outliers in red, mean and two spreads of the others as a band."""
-        reach, rows = 1.96 * self.error, np.arange(len(names))
         band = box(self.mean - 2 * self.spread, self.mean + 2 * self.spread, -np.inf, np.inf, "soft", 0.25)
-        marks: list[Mark] = [band, vertical(self.mean, "soft", 1.2)]
-        for colour, which in (("identified", ~self.stands_out), ("bad", self.stands_out)):
-            value, at = self.value[which], rows[which]
-            marks += [Line(*intervals(value - reach[which], value + reach[which], at), colour), Dots(value, at, colour)]
-        return Chart(marks, f"{self.where}: {self.what} [{self.unit}]", names=names)
+        beside = [band, vertical(self.mean, "soft", 1.2)]
+        return _values(f"{self.where}: {self.what} [{self.unit}]", names, self.value, self.error, beside, self.stands_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -486,7 +477,23 @@ class Fleet:
         Args:
             path: Output file; its extension gives the format.
         """
-        from .plots.figure import draw_grid, write_figure
+        return _write([pooled.chart(self.names) for pooled in self.shown], self.names, path)
 
-        charts = [pooled.chart(self.names) for pooled in self.shown]
-        return write_figure(draw_grid(charts, 2, 4.0, 0.7 + 0.16 * len(self.names), on_screen=False)[0].figure, path)
+
+def _values(
+    title: str, names: Sequence[str], value: Array, error: Array, beside: Sequence[Mark] = (), odd: BoolArray | None = None
+) -> Chart:
+    """Values with their 95 % intervals, one row each; odd ones in red."""
+    marks, rows, reach = list(beside), np.arange(len(names)), 1.96 * error
+    odd = np.zeros(len(names), dtype=bool) if odd is None else odd
+    for colour, which in (("identified", ~odd), ("bad", odd)):
+        centre, at = value[which], rows[which]
+        marks += [Line(*intervals(centre - reach[which], centre + reach[which], at), colour), Dots(centre, at, colour)]
+    return Chart(marks, title, names=names)
+
+
+def _write(charts: Sequence[Chart], names: Sequence[str], path: str | Path) -> Path:
+    """Writes charts of the same rows to a file."""
+    from .plots.figure import draw_grid, write_figure
+
+    return write_figure(draw_grid(charts, 2, 4.0, 0.7 + 0.16 * len(names), on_screen=False)[0].figure, path)

@@ -115,22 +115,12 @@ class Chart:
 
 
 def vertical(at: float, colour: str, width: float = 0.8, dash: str = "-") -> Line:
-    """A line across the chart.
-
-    Args:
-        at: Its x.
-        width: As of :class:`Line` [px].
-    """
+    """A line across the chart; at: its x; width: as of :class:`Line` [px]."""
     return Line([at, at], [-np.inf, np.inf], colour, width=width, dash=dash)
 
 
 def horizontal(at: float, colour: str, width: float = 0.8, dash: str = "-") -> Line:
-    """A line across the chart.
-
-    Args:
-        at: Its y.
-        width: As of :class:`Line` [px].
-    """
+    """A line across the chart; at: its y; width: as of :class:`Line` [px]."""
     return Line([-np.inf, np.inf], [at, at], colour, width=width, dash=dash)
 
 

@@ -91,11 +91,7 @@ def draw(axis: Any, chart: Chart) -> None:
 
 
 def apply_style(axis: Any, *, title: str = "", x: str = "", y: str = "") -> None:
-    """Applies the common style to axes.
-
-    Args:
-        x, y: Labels with units.
-    """
+    """Applies the common style to axes; x, y: labels with units."""
     ink, soft = PALETTE["ink"], PALETTE["soft"]
     axis.set_facecolor("none")
     axis.tick_params(labelsize=TEXT - 0.5, colors=soft, labelcolor=ink, length=2.5, width=0.6)

@@ -98,11 +98,7 @@ def payload_remarks(
 
 
 def payload_verdict(fit: PayloadFit, body: Quantities, ratios: Mapping[str, float], elsewhere: Judgement | None) -> Verdict:
-    """Judges an estimate.
-
-    Args:
-        ratios: See :func:`residual_ratios`.
-    """
+    """Judges an estimate; ratios: see :func:`residual_ratios`."""
     if body.impossible:
         taken, error = -fit.params[0], fit.bse[0]
         words = f"the logs imply a mass of {-taken:.3g} ± {error:.2g} kg, which is impossible: they differ in something else"
