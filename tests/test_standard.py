@@ -151,8 +151,9 @@ def test_parameters_without_each_fold_are_those_of_the_cross_validation(case) ->
     assert found.without_folds is not None
     split = folds_of(case.statistics)
     factors = [split.left_out(fold).stacked(case.fit.weights) for fold in split.logs]
-    rough = LmiProblem(case.prior, case.model.parameters).rough_solver([(R[:, :-1], R[:, -1]) for R in factors])
-    got, expected = found.without_folds(), rough(found.solver["weight"])
+    problem = LmiProblem(case.prior, case.model.parameters)
+    got, weight = found.without_folds(), found.solver["weight"]
+    expected = [problem.solve(R[:, :-1], R[:, -1], weight).theta for R in factors]
     assert list(got) == list(split.logs)
     np.testing.assert_allclose(list(got.values()), expected, atol=1e-3 * np.abs(case.prior.theta0).max())
 
@@ -179,18 +180,6 @@ def test_joints_that_hardly_turn_back_ask_for_a_larger_weight(case, reversals: f
     assert found.solver["weight"] == max(USUAL_WEIGHT, least)
     assert ("the joints hardly reverse" in found.solver["weight_choice"]) == (least > 0)
     assert {entry["weight"] for entry in found.solver["weights_tried"]} == {USUAL_WEIGHT, max(USUAL_WEIGHT, least)}
-
-
-def test_rough_solutions_are_those_of_the_conic_solver(case) -> None:
-    problem = LmiProblem(case.prior, case.model.parameters)
-    factor = case.statistics.stacked(case.fit.weights)
-    R, rho = factor[:, :-1], factor[:, -1]
-    rough = problem.rough_solver([(R, rho), (0.9 * R, rho)])
-    for weight in (1.0, 100.0, 1e-3, 1e4):  # each goes on from the nearest before
-        for theta, (own, torque) in zip(rough(weight), [(R, rho), (0.9 * R, rho)], strict=True):
-            exact = problem.solve(own, torque, weight)
-            assert np.sum((own @ theta - torque) ** 2) == pytest.approx(exact.data_term, rel=1e-3)
-            assert np.linalg.norm(case.prior.root @ (theta - exact.theta)) < 0.05
 
 
 def test_a_log_too_short_to_hold_out_gets_the_usual_weight(case, monkeypatch) -> None:

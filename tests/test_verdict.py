@@ -543,9 +543,7 @@ def gathered(ident: ui.Identification, theta: np.ndarray) -> Evidence:
     n = ident.model.n
     one, none = np.ones(n), StatisticSet((), (), (), "")
     trained = Range(one, one, one, one, np.zeros(n, dtype=bool))
-    return measure_evidence(
-        ident.model, theta, ident.prior, ident.factor, 1.0, none, trained, fitted=theta, row_weights={}, seen=1.0
-    )
+    return measure_evidence(ident.model, theta, ident.prior, ident.factor, 1.0, none, ident.fit, trained)
 
 
 def test_a_urdf_that_states_one_mass_at_most_leaves_the_scale_open() -> None:

@@ -20,9 +20,6 @@ from ..linalg import Array, IntArray
 from .feasible import Feasible
 from .objective import LmiObjective, Point
 
-#: Relative gap at which solutions that are only compared with each other are accepted.
-ROUGH = 1e-5
-
 
 class ConicForm:
     """The standard form under construction.
@@ -72,12 +69,11 @@ class ConicForm:
         values, rows, columns = (np.concatenate(some) for some in zip(*self._entries, strict=True))
         return csc_matrix((values, (rows, columns)), shape=(self._count, len(self.linear)))
 
-    def solve(self, solver: str | None = None, gap: float | None = None) -> tuple[Array | None, Sequence[Array], str]:
+    def solve(self, solver: str | None = None) -> tuple[Array | None, Sequence[Array], str]:
         """Solves by Clarabel's own interface, or by a solver of CVXPY.
 
         Args:
             solver: Name of a solver of CVXPY; None: Clarabel's own interface.
-            gap: Relative gap to stop at, for Clarabel's own interface; None: 1e-8.
 
         Returns:
             y, shape (N,), or None without one; the dual variables of each cone in its rows' scaling; and the status:
@@ -86,17 +82,16 @@ class ConicForm:
         Raises:
             SolverError: The solver is not installed, or does not know the cones.
         """
-        y, duals, status = _by_clarabel(self, gap) if solver is None else _by_cvxpy(self, solver)
+        y, duals, status = _by_clarabel(self) if solver is None else _by_cvxpy(self, solver)
         usable = y is not None and bool(np.isfinite(y).all()) and status not in ("infeasible", "unbounded")
         return y if usable else None, duals, status
 
 
-def minimise(objective: LmiObjective, solver: str | None = None, gap: float | None = None) -> tuple[Point | None, str]:
+def minimise(objective: LmiObjective, solver: str | None = None) -> tuple[Point | None, str]:
     """Minimises an objective over its feasible set.
 
     Args:
         solver: As for :meth:`ConicForm.solve`.
-        gap: As for :meth:`ConicForm.solve`.
 
     Returns:
         The point, or None without one, and the status as of :meth:`ConicForm.solve`.
@@ -120,7 +115,7 @@ def minimise(objective: LmiObjective, solver: str | None = None, gap: float | No
             form.add_logarithm(k, 1.0, feasible.mass[i], body)
             form.linear[k] = -feasible.mass_scale[i]
             form.linear[body] += feasible.mass_scale[i] * feasible.mass[i]
-    y, duals, status = form.solve(solver, gap)
+    y, duals, status = form.solve(solver)
     if y is None:
         return None, status
 
@@ -170,7 +165,7 @@ def mass_range(feasible: Feasible) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def _by_clarabel(form: ConicForm, gap: float | None) -> tuple[Array, Sequence[Array], str]:
+def _by_clarabel(form: ConicForm) -> tuple[Array, Sequence[Array], str]:
     import clarabel
     from scipy.sparse import diags
 
@@ -183,8 +178,6 @@ def _by_clarabel(form: ConicForm, gap: float | None) -> tuple[Array, Sequence[Ar
     settings = clarabel.DefaultSettings()
     settings.verbose, settings.max_threads = False, 1
     settings.chordal_decomposition_enable = False  # blocks of 4×4 and 8×8 are not worth decomposing
-    if gap is not None:
-        settings.tol_gap_rel = settings.tol_gap_abs = gap
     cones = [kinds[kind](order) for kind, order in form.cones]
     quadratic, constant = diags(form.quadratic).tocsc(), np.concatenate(form.constant)
     answer = clarabel.DefaultSolver(quadratic, form.linear, -form.matrix, constant, cones, settings).solve()

@@ -120,7 +120,7 @@ def _held_out_squares(
 
     def errors(apart: Collection[int]) -> Array:
         train = [triangle(*_without_bodies(rows, apart, bodies)) for rows, _ in folds]
-        estimates = problem.rough_solver([(R[:, :-1], R[:, -1]) for R in train])(weight)
+        estimates = [problem.solve(R[:, :-1], R[:, -1], weight).theta for R in train]
         tests = [np.vstack(_without_bodies(rows, apart, bodies)) for _, rows in folds]
         return np.array([np.sum((R[:, :-1] @ x - R[:, -1]) ** 2) for R, x in zip(tests, estimates, strict=True)])
 

@@ -14,7 +14,7 @@ small gap is reported as not proven optimal.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -28,7 +28,7 @@ from ..model.inertia import pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import ReadOnly
-from .conic import ROUGH, mass_range, minimise, widest
+from .conic import mass_range, minimise, widest
 from .constraints import LmiOptions
 from .feasible import Feasible, feasible_set
 from .objective import LmiObjective, prior_alone, with_data
@@ -135,34 +135,6 @@ class LmiProblem:
             EstimationError: The data are not finite, or the weight is not positive.
             SolverError: Nothing satisfies the constraints; the message names the conflicting ones.
         """
-        return self._solve(with_data(self.feasible, self.options.distance, R, rho, residual), weight)
-
-    def rough_solver(self, factors: Sequence[tuple[ArrayLike, ArrayLike]]) -> Callable[[float], list[Array]]:
-        """Returns a solver to a few digits without a certificate, to compare weights on many folds.
-
-        Args:
-            factors: ``(R, rho)`` of each fold, as for :meth:`solve`.
-
-        Returns:
-            A function of a weight > 0 that returns theta of every fold, shape (p,) each.
-
-        Raises:
-            ShapeError: Shapes do not fit.
-            EstimationError: The data are not finite.
-            SolverError: Nothing satisfies the constraints.
-        """
-        data = [with_data(self.feasible, self.options.distance, R, rho) for R, rho in factors]
-
-        def solve(weight: float) -> list[Array]:
-            points = [minimise(replace(some, weight=weight), gap=ROUGH)[0] for some in data]
-            return [
-                self._solve(some, weight).theta if point is None else self.feasible.theta0 + self.feasible.back @ point.x
-                for some, point in zip(data, points, strict=True)
-            ]
-
-        return solve
-
-    def _solve(self, data: LmiObjective, weight: float) -> LmiSolution:
         if not (weight > 0 and np.isfinite(weight)):
             raise EstimationError(
                 "the prior's weight must be positive and finite",
@@ -171,12 +143,13 @@ class LmiProblem:
             )
         from scipy.linalg import eigvalsh
 
-        objective, feasible, begin = replace(data, weight=weight), self.feasible, time.perf_counter()
+        feasible, begin = self.feasible, time.perf_counter()
+        objective = replace(with_data(feasible, self.options.distance, R, rho, residual), weight=weight)
         point, status = minimise(objective, self.solver)
         seconds = time.perf_counter() - begin
         if point is None:  # data of a large scale cause false certificates of infeasibility
-            free = np.vstack([data.A, np.sqrt(weight) * np.eye(feasible.p)])
-            x = self._inside(lstsq(free, np.append(data.b, np.zeros(feasible.p)))[0], objective)
+            free = np.vstack([objective.A, np.sqrt(weight) * np.eye(feasible.p)])
+            x = self._inside(lstsq(free, np.append(objective.b, np.zeros(feasible.p)))[0], objective)
         else:
             x = self._inside(point.x, objective)
         active = feasible.active(x)

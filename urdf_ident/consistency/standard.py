@@ -186,7 +186,7 @@ class Folds:
         self._train = [_data(split.left_out(fold), fit) for fold in split.logs]
         alone = [split.only([fold]) for fold in split.logs]
         self._tests = [(*_data(test, fit), sum(test.rows.values())) for test in alone]
-        self._solve, self._known = problem.rough_solver(self._train), dict[float, Mapping[str, Array]]()
+        self._known = dict[float, Mapping[str, Array]]()
 
     @classmethod
     def of(cls, problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> Folds | None:
@@ -197,9 +197,10 @@ class Folds:
             return None
 
     def estimates(self, weight: float) -> Mapping[str, Array]:
-        """Parameters without each fold, to a few digits, shape (p,) each; weight: of the prior."""
+        """Parameters without each fold, shape (p,) each; weight: of the prior."""
         if weight not in self._known:
-            self._known[weight] = dict(zip(self.names, self._solve(weight), strict=True))
+            solved = [self._problem.solve(*factor, weight).theta for factor in self._train]
+            self._known[weight] = dict(zip(self.names, solved, strict=True))
         return self._known[weight]
 
     def errors(self, weight: float) -> Array:

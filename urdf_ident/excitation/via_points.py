@@ -87,8 +87,8 @@ def design_points(
     weights, _ = row_weights(noise, name, limits, planned)
 
     def motion(via: Array, share: float = 1.0) -> PiecewisePolynomial:
-        rate = FASTEST * share * limits.acceleration
-        return trapezoidal(limits.joints, via, FASTEST * share * limits.velocity, rate, JERK * rate, dwell)
+        speed, acceleration = (FASTEST * share * limit for limit in (limits.velocity, limits.acceleration))
+        return trapezoidal(limits.joints, via, speed, acceleration, JERK * acceleration, dwell)
 
     def certified(via: Array) -> DesignedMotion:
         """The fastest motion within the torque limits; an error if none keeps limits and distances."""

@@ -22,8 +22,6 @@ from ..project import Project
 from ..result.evidence.evidence import MASS_FACTOR, Evidence, Range, measure_evidence
 from ..result.identification import Identification
 from ..result.verdict.held_out import LOSS
-from ..statistics.folds import TIME_FOLDS
-from ..statistics.motions import motions, periodic
 from .estimate import DataEstimate
 
 
@@ -81,20 +79,7 @@ def physical_parameters(estimate: DataEstimate, project: Project, trained: Range
     standard = standard_parameters(estimate, project)
     factor = statistics.stacked(fit.weights)
     weight = float(standard.solver.get("weight", 1.0))
-    evidence = measure_evidence(
-        model,
-        standard.theta,
-        prior,
-        factor,
-        weight,
-        statistics,
-        trained,
-        fitted=fit.theta(prior.theta0),
-        row_weights=fit.weights,
-        seen=float(fit.seen.mean()),
-        folds_repeat=len(motions(statistics)) == 1 and periodic(statistics, TIME_FOLDS),
-        reversals=estimate.reversals,
-    )
+    evidence = measure_evidence(model, standard.theta, prior, factor, weight, statistics, fit, trained, estimate.reversals)
     if evidence.masses and "weight" in standard.solver:  # do masses nearer to the prior's explain the data as well?
         nearer = project.consistency.model_copy(update={"mass_factor": MASS_FACTOR, "weight": weight})
         limited = project.model_copy(update={"consistency": nearer})

@@ -24,6 +24,9 @@ from ...model.row_groups import joint_of
 from ...model.trained import sliders, without_inertia, without_joint_terms
 from ...motion.limits import Limits
 from ...samples import Segment, columns, fast_speed, moving, one_way
+from ...statistics.fit import Fit
+from ...statistics.folds import TIME_FOLDS
+from ...statistics.motions import motions, periodic
 from ...statistics.statistic import StatisticSet
 
 #: Random states at which torques are compared: a root mean square of 150 values is known within 6 %.
@@ -179,12 +182,8 @@ def measure_evidence(
     factor: Array,
     weight: float,
     statistics: StatisticSet,
+    fit: Fit,
     trained: Range,
-    *,
-    fitted: Array,
-    row_weights: Mapping[str, float],
-    seen: float,
-    folds_repeat: bool | None = None,
     reversals: float | None = None,
 ) -> Evidence:
     """Measures the evidence for a verdict.
@@ -193,9 +192,7 @@ def measure_evidence(
         theta: Exported parameters, shape (p,).
         factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
         weight: Weight of the prior relative to the data.
-        fitted: Parameters of the unconstrained fit, shape (p,).
-        row_weights: Row group → weight on its rows [1/unit of torque].
-        seen: Share of the base parameters that the data show.
+        fit: The unconstrained fit.
         reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
     """
     robot, joints = model.robot, model.robot.joints
@@ -205,7 +202,9 @@ def measure_evidence(
         before, after = float(prior.theta0[10 * i]), float(theta[10 * i])
         if not prior.guessed[i] and before > 0 and not 1 / MASS_FACTOR < after / before < MASS_FACTOR:
             masses[body.name] = after / before
+    fitted, seen = fit.theta(prior.theta0), float(fit.seen.mean())
     blank, deviating = placeholders(robot), _deviating_parts(model, statistics, fitted)
+    folds_repeat = len(motions(statistics)) == 1 and periodic(statistics, TIME_FOLDS)
     if not model.is_rigid:
         common = masses, deviating, folds_repeat, blank
         return Evidence({}, seen, {}, {}, {}, *common, reversals=reversals, one_way=one_way)
@@ -241,7 +240,7 @@ def measure_evidence(
         reversals=reversals,
         one_way=one_way,
         lifting=tuple(joint for joint in one_way if joint in constant),
-        scales=_scales(statistics, row_weights, factor[:, :-1], fitted, joints),
+        scales=_scales(statistics, fit.weights, factor[:, :-1], fitted, joints),
         scale=None if blank else common_scale(factor, prior, weight, model.n_inertial),
         overdriven={joints[j]: float(stated[j] / limits.torque[j]) for j in limited if stated[j] > limits.torque[j]},
         gravity_errors=gravity_errors,
