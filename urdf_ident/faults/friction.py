@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 
+from ..friction.laws import Dahl
 from ..linalg import Array
 from .motion_samples import MotionSamples, MovingPart, OfOneLog
 
@@ -116,7 +116,7 @@ def _reversing_in(widths: Array, slips: Array, log: Sequence[MovingPart]) -> Ite
         turns = [np.tanh(v / width) for width in widths]
         kept = np.exp(-abs(q[0] - last) / slips)
         starts = states[-1] * kept + np.sign(q[1] - q[0]) * (1 - np.exp(-_travelled(q) / slips)) * (1 - kept)
-        states = np.column_stack([_dahl_state(q, start, slip) for start, slip in zip(starts, slips, strict=True)])
+        states = np.column_stack([Dahl(slip).trace(q, start, 0.0) for start, slip in zip(starts, slips, strict=True)])
         last = float(q[-1])
         yield np.column_stack([*turns, states])
 
@@ -125,22 +125,3 @@ def _travelled(q: Array) -> float:
     """Travel between the last standstill of a joint and its first position, from its acceleration; inf if it slows down."""
     first, second = q[1] - q[0], q[2] - q[1]
     return float(first**2 / (2 * abs(second - first))) if first * (second - first) > 0 else np.inf
-
-
-def _dahl_state(q: Array, start: float, travel: float) -> Array:
-    """The state of Dahl's model, between −1 and 1, shape (N,), which approaches the sign of the velocity over a travel.
-
-    Args:
-        q: Positions, shape (N,) [rad or m].
-        start: The state at the first sample.
-        travel: Within which the distance to the sign falls to 1/e [rad or m].
-    """
-    step = np.diff(q, prepend=q[0])
-    way, out, state = np.cumsum(np.abs(step)), np.full(len(q), start), start
-    moving = np.flatnonzero(step)
-    turns = moving[np.flatnonzero(np.diff(np.sign(step[moving]), prepend=0.0))]
-    for begin, end in pairwise([*turns, len(q)]):
-        direction, passed = np.sign(step[begin]), way[begin] - abs(step[begin])
-        out[begin:end] = direction - (direction - state) * np.exp(-(way[begin:end] - passed) / travel)
-        state = out[end - 1]
-    return out

@@ -25,6 +25,8 @@ LEAST_SPEEDS = 4
 _TINY = 1e-290
 #: Keys of the trained speeds among gathered shapes.
 _LOW, _HIGH, _STRAIGHT = "trained low", "trained high", "straight"
+#: Number of preceding positions from which the state of a law with memory is followed, fourfold until it forgets its past.
+_PAST = 1024
 #: Finite-difference step of the slope at the edge of the trained speeds, a fraction of the edge.
 _STEP = 1e-4
 #: Friction laws by their name in files; a law is registered when its class is defined.
@@ -222,6 +224,14 @@ class Law(Term):
             out[k] = bent[0]
         return out
 
+    def forgets(self, q: Array, rate: float) -> bool:
+        """Returns whether the state at the end of a path no longer depends on that at its beginning.
+
+        Args:
+            q, rate: As for :meth:`trace`.
+        """
+        return False
+
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
         """Returns the law with the shapes to try on an axis, those nearest the defaults first.
@@ -268,7 +278,10 @@ class Law(Term):
 
     def _bent(self, axis: AxisMotion) -> Array:
         if axis.before is not None:
-            return self.trace(np.concatenate([axis.before, axis.q]), 0.0, axis.rate)[len(axis.before) :]
+            past = min(_PAST, len(axis.before))
+            while past < len(axis.before) and not self.forgets(axis.before[-past:], axis.rate):
+                past = min(4 * past, len(axis.before))
+            return self.trace(np.concatenate([axis.before[len(axis.before) - past :], axis.q]), 0.0, axis.rate)[past:]
         return self.trace(axis.q, float(smooth_sign(axis.v[:1], SIGN_WIDTH).sum()), axis.rate)
 
 

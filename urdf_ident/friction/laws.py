@@ -22,6 +22,8 @@ _WIDTH = Shape("speed", "half-width of the smooth sign; 0 is the hard sign", zer
 _WIDTHS = (1.0, *(0.25 * 1.6**k for k in range(7)))
 #: Time constants that the search tries [s]: from the time in which a low-passed reversal passes to that of slow motion.
 _TIMES = (0.05, 0.1, 0.2, 0.4, 0.8)
+#: Number of time constants or lengths after which nothing that double precision shows is left of a state.
+_FORGOTTEN = 40.0
 _SPEEDS = tuple(0.015 * 1.5**k for k in range(9))
 
 
@@ -227,6 +229,9 @@ class Presliding(_Remembering):
         radius = 0.5 * self.width
         return (q - play(q, radius, float(q[0]) - radius * start)) / radius if len(q) else q
 
+    def forgets(self, q: Array, rate: float) -> bool:
+        return bool(np.ptp(q) > self.width)
+
 
 @dataclass(frozen=True)
 class Dahl(_Remembering):
@@ -253,10 +258,13 @@ class Dahl(_Remembering):
         keep = np.exp(-np.abs(step) / self.width)
         add, span = np.sign(step) * (1.0 - keep), 1
         while span < len(q):  # a composition of affine steps is affine: log2(N) vectorised passes
-            add = np.concatenate([add[:span], add[span:] + keep[span:] * add[:-span]])
-            keep = np.concatenate([keep[:span], keep[span:] * keep[:-span]])
+            add[span:] += keep[span:] * add[:-span]
+            keep[span:] *= keep[:-span]
             span *= 2
         return np.asarray(add + keep * start)
+
+    def forgets(self, q: Array, rate: float) -> bool:
+        return bool(np.abs(np.diff(q)).sum() > _FORGOTTEN * self.width)
 
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
@@ -290,6 +298,9 @@ class Relaxing(_Remembering):
         keep = np.exp(-1.0 / (rate * self.time))
         towards = smooth_sign(np.diff(q, prepend=q[:1]) * rate, SIGN_WIDTH)
         return np.asarray(lfilter([1.0 - keep], [1.0, -keep], towards, zi=[keep * start])[0])
+
+    def forgets(self, q: Array, rate: float) -> bool:
+        return len(q) > _FORGOTTEN * self.time * rate
 
     def _bent(self, axis: AxisMotion) -> Array:
         # samples without a rate do not follow one another: steady sliding
