@@ -19,114 +19,63 @@ _PLAIN_CPP = frozenset(byte for byte in range(0x20, 0x7F) if chr(byte) not in '"
 
 
 def is_harmless(name: str) -> bool:
-    """Whether a name is printable text without quotes and backslashes.
-
-    Returns:
-        False for names that no robot description or log needs, and that other languages may not read as a name.
-    """
+    """Whether a name is printable text without quotes and backslashes, which other languages may not read as a name."""
     return is_one_line(name) and not any(letter in _DELIMITERS for letter in name)
 
 
 def is_one_line(name: str) -> bool:
-    """Whether a name is printable text with blanks of any kind.
-
-    Returns:
-        False for line breaks, control characters, marks of direction, and halves of characters.
-    """
+    """Whether a name has no line breaks, control characters, marks of direction, and halves of characters."""
     return all(letter.isprintable() or category(letter) == "Zs" for letter in name)
 
 
 def printable(text: str) -> str:
-    """Text with escapes in place of all that is not printable: ``a\\n`` becomes ``a\\\\n``; half characters too.
-
-    Args:
-        text: Of any origin, such as the name of a file.
-
-    Returns:
-        One line of text that is valid in UTF-8.
-    """
+    """One line of UTF-8, with escapes for all that is not printable: ``a\\n`` becomes ``a\\\\n``; half characters too."""
     return text if text.isprintable() else "".join(letter if letter.isprintable() else _escape(letter) for letter in text)
 
 
 def shown(name: str) -> str:
-    """A name for messages: :func:`printable`, and at most :data:`MOST_SHOWN` characters of it.
-
-    Returns:
-        The name, or its beginning and its length.
-    """
+    """A name for messages, :func:`printable`; of a long one its first :data:`MOST_SHOWN` characters and its length."""
     text = printable(name[: MOST_SHOWN + 1])
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… ({len(name)} characters)"
 
 
 def python_string(name: str) -> str:
-    """A Python string literal, between double quotation marks.
-
-    Returns:
-        The literal; what is between its quotation marks may also stand in a docstring.
-    """
+    """A Python string literal in double quotation marks; what is between them may also stand in a docstring."""
     return '"' + "".join(_escaped(letter) for letter in name) + '"'
 
 
 def yaml_string(name: str) -> str:
-    """A YAML scalar between double quotation marks, for block and flow style.
-
-    Returns:
-        The scalar.
-    """
+    """A YAML scalar in double quotation marks, for block and flow style."""
     return python_string(name)  # the escapes of both languages that are used here have the same meaning
 
 
 def comment(name: str) -> str:
-    """A name within a comment that ends with the line: ``#`` of Python, YAML, URScript and shells, ``//`` of C++.
-
-    Returns:
-        The name between quotation marks; no line break, and never a backslash at its end, which would continue a C++ comment.
-    """
+    """A quoted name within a comment that ends with the line; never a backslash at its end, which would continue one of C++."""
     return python_string(name)
 
 
 def cpp_string(text: str) -> str:
-    """A C++ string literal of the text in UTF-8, whatever the encoding of the source.
-
-    Returns:
-        The literal, in ASCII; octal escapes, which end after three digits, for all but plain characters.
-    """
+    """A C++ string literal of the text in UTF-8, in ASCII: octal escapes, which end after three digits."""
     return '"' + "".join(chr(byte) if byte in _PLAIN_CPP else f"\\{byte:03o}" for byte in text.encode("utf-8")) + '"'
 
 
 def markup(name: str) -> str:
-    """Text of an element or a quoted attribute in HTML, SVG and XML.
-
-    Returns:
-        The text with the characters of markup, and white space that attributes would lose, as references.
-    """
+    """Text of an element or a quoted attribute in HTML, SVG and XML; white space that attributes would lose is kept."""
     return "".join(f"&#{ord(letter)};" if letter in "\t\n\r" else letter for letter in escape(name))
 
 
 def json_in_script(document: str) -> str:
-    """A JSON document as content of an HTML ``<script>`` element, which no text in it can end.
-
-    Args:
-        document: The document; outside of its texts JSON has none of the characters that are replaced.
-    """
+    """A JSON document as content of an HTML ``<script>`` element, which no text in it can end."""
     return document.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def csv_cell(name: str) -> str:
-    """A cell of a CSV file with commas.
-
-    Returns:
-        The name, quoted if it contains a comma or a quotation mark.
-    """
+    """A cell of a CSV file with commas, quoted if it contains a comma or a quotation mark."""
     return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name
 
 
 def figure_text(name: str) -> str:
-    """Text of a matplotlib figure: dollar signs are shown and enclose no formula.
-
-    Returns:
-        The text.
-    """
+    """Text of a matplotlib figure: dollar signs are shown and enclose no formula."""
     return name.replace("$", r"\$")
 
 

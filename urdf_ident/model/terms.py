@@ -21,34 +21,33 @@ from .drive import Drive
 from .robot import Robot
 
 
+class MotionTerm(Term):
+    """A nonnegative parameter times one signal of the axis's motion."""
+
+    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
+    #: Its signal in :class:`.AxisMotion`, and its unit on revolute and on prismatic axes.
+    signal: ClassVar[str]
+    of_kind: ClassVar[tuple[str, str]]
+
+    def columns(self, axis: AxisMotion) -> Array:
+        return np.asarray(getattr(axis, self.signal)[:, None])
+
+    def units(self, prismatic: bool) -> tuple[str, ...]:
+        return (self.of_kind[int(prismatic)],)
+
+
 @dataclass(frozen=True)
-class Stiffness(Term):
+class Stiffness(MotionTerm):
     """``K · (θ − q)``: a spring between motor and link; on this axis q is the deflection."""
 
-    name: ClassVar[str] = "stiffness"
-    symbols: ClassVar[tuple[str, ...]] = ("K",)
-    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
-
-    def columns(self, axis: AxisMotion) -> Array:
-        return axis.q[:, None]
-
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return ("N/m",) if prismatic else ("N·m/rad",)
+    name, symbols, signal, of_kind = "stiffness", ("K",), "q", ("N·m/rad", "N/m")
 
 
 @dataclass(frozen=True)
-class Damping(Term):
+class Damping(MotionTerm):
     """``D · (θ' − v)``: damping inside the spring."""
 
-    name: ClassVar[str] = "spring_damping"
-    symbols: ClassVar[tuple[str, ...]] = ("D",)
-    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
-
-    def columns(self, axis: AxisMotion) -> Array:
-        return axis.v[:, None]
-
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return ("N·s/m",) if prismatic else ("N·m·s/rad",)
+    name, symbols, signal, of_kind = "spring_damping", ("D",), "v", ("N·m·s/rad", "N·s/m")
 
 
 @dataclass(frozen=True)
@@ -69,18 +68,10 @@ SPRING_SYMBOLS = frozenset(symbol + side for term in SPRING_TERMS for symbol in 
 
 
 @dataclass(frozen=True)
-class RotorInertia(Term):
+class RotorInertia(MotionTerm):
     """Inertia of rotor and gear, reflected to the axis (Pinocchio's ``armature``)."""
 
-    name: ClassVar[str] = "rotor_inertia"
-    symbols: ClassVar[tuple[str, ...]] = ("Ia",)
-    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
-
-    def columns(self, axis: AxisMotion) -> Array:
-        return axis.a[:, None]
-
-    def units(self, prismatic: bool) -> tuple[str, ...]:
-        return ("kg",) if prismatic else ("kg·m²",)
+    name, symbols, signal, of_kind = "rotor_inertia", ("Ia",), "a", ("kg·m²", "kg")
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,6 @@ class Identification(Record):
     adaptive = adaptive_model
     torque_interval = intervals.torque_interval
     torque_prediction_interval = intervals.torque_prediction_interval
-    mass_interval = intervals.mass_interval
     mass_matrix_interval = intervals.mass_matrix_interval
     mass_matrix = intervals.mass_matrix
     gravity = dynamics.gravity

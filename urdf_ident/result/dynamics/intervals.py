@@ -271,24 +271,6 @@ def mass_matrix_interval(ident: Record, q: ArrayLike, alpha: float = 0.05) -> Ar
     return functional_interval(ident.fit, ident.factor, np.swapaxes(rows[:-1] - rows[-1], 0, 1), alpha)
 
 
-def mass_interval(ident: Record, alpha: float = 0.05) -> Array:
-    """Intervals of the moving bodies' masses from the data alone; :meth:`.Record.interval` includes the prior.
-
-    Args:
-        alpha: One minus the level of confidence, a fraction.
-
-    Returns:
-        Shape (n, 2) [kg]; ±inf for every mass that is identifiable only in combinations.
-    """
-    base, n = ident.fit.base, ident.model.n
-    alone = {int(k): row for row, k in enumerate(base.independent) if not base.K[row].any()}
-    ends = np.tile([-np.inf, np.inf], (n, 1))
-    for body in range(n):
-        if 10 * body in alone:
-            ends[body] = functional_interval(ident.fit, ident.factor, np.eye(len(base))[alone[10 * body]], alpha)
-    return ends
-
-
 def require_rigid(ident: Record) -> None:
     """Refuses results with elastic joints, whose torques are not a linear function of the joint motion alone."""
     if not ident.model.is_rigid:
