@@ -345,9 +345,6 @@ def chi_bar_square_tail(value: float, count: int) -> float:
 
     Args:
         value: Reduction of the squared residual, in variances.
-
-    Returns:
-        0 to 1.
     """
     from scipy.special import chdtrc
 

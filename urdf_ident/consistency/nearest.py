@@ -26,9 +26,6 @@ def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "eucli
         method: "minimum_norm": the least change of the prior; "frozen": the dependent parameters stay at the prior.
         distance: Norm for minimum_norm: "euclid" in the prior's standard deviations, "plain" in SI units
             (Gautier 2013, eq. 30).
-
-    Returns:
-        The parameters and how they were chosen.
     """
     if method == "frozen":
         return Standard(frozen(fit.base, prior.theta0, fit.params), {"method": method, "status": "exact"})

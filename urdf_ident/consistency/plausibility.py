@@ -27,13 +27,10 @@ _CHAIN = 3
 
 
 def implausible_values(robot: Robot) -> list[dict[str, str]]:
-    """Finds limits, origins, centres of mass and inertias of a URDF that are implausible.
+    """Finds limits, origins, centres of mass and inertias that are implausible: ``joint``, ``message``, ``remedy`` of each.
 
     Args:
         robot: The robot whose limits are compared with its inertials, and these with its size.
-
-    Returns:
-        ``joint``, ``message`` and ``remedy`` of each.
     """
     lower, upper, effort = (robot.limit(key) for key in ("lower", "upper", "effort"))
     doubts = []

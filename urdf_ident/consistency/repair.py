@@ -241,11 +241,7 @@ def moving_groups(description: Description) -> tuple[tuple[str, tuple[str, ...]]
 
 
 def massless_moving_links(description: Description) -> frozenset[str]:
-    """Moving links without mass, to which no link with mass is fixed.
-
-    Returns:
-        Their names.
-    """
+    """Moving links without mass, to which no link with mass is fixed."""
     heavy = {name for name, link in description.links.items() if link.theta is not None and link.theta[0] != 0}
     return frozenset(root for root, members in moving_groups(description) if not heavy & set(members))
 

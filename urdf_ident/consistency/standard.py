@@ -75,9 +75,6 @@ def consistent_parameters(
         reversals: Mean number of velocity reversals of the moving joints.
         solver: Name of a solver of CVXPY; None: Clarabel's own interface.
 
-    Returns:
-        The parameters and how they were chosen.
-
     Raises:
         SolverError: No robot satisfies the constraints, or the solver is not installed or cannot solve it.
     """

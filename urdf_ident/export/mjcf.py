@@ -38,16 +38,13 @@ _GROUPS = (("visual", "2", "0", "0"), ("collision", "3", "0", "1"))
 
 
 def write_mjcf(path: str | Path, robot: Robot, theta: Array, **options: Any) -> tuple[str, ...]:
-    """Writes the robot as a MuJoCo model; without meshes if MuJoCo refuses one.
+    """Writes the robot as a MuJoCo model, without meshes if MuJoCo refuses one; returns notes on other changes.
 
     Args:
         path: The file.
         robot: The robot; locked joints are welded at their locked position.
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
         options: Further arguments of :func:`mjcf_text`.
-
-    Returns:
-        Notes on changes besides the requested values.
 
     Raises:
         ModelError: As for :func:`mjcf_text`, or MuJoCo refuses the model.

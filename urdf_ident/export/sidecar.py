@@ -58,9 +58,6 @@ def write_sidecar(
         known: Uncertainty of each joint term: p - 10·n entries of plain data, written with the values; none if empty.
         elasticity: Springs and rotors of elastic joints, plain data by joint; omitted if empty.
 
-    Returns:
-        The path written.
-
     Raises:
         OutputError: The file cannot be written.
     """

@@ -271,9 +271,6 @@ class DynamicModel:
         Args:
             segment: The motion of the joints, with the reference torque if the term uses it.
             applied: The term.
-
-        Returns:
-            The input of the term.
         """
         j, reference, before = applied.axis, segment.reference_torque, segment.before
         if applied.side == "joint":

@@ -108,9 +108,6 @@ def load_mesh(path: Path, scale: Array) -> Any:
         path: The file, as :func:`find_mesh` returns it.
         scale: Shape (3,).
 
-    Returns:
-        Coal's model.
-
     Raises:
         ValueError, RuntimeError: It is invalid or too large.
     """

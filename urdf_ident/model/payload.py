@@ -96,11 +96,7 @@ class Payload(ReadOnly):
         return cls(body, transform(from_com(mass, com, about_com), item.rotation, item.translation), tuple(logs))
 
     def on(self, log: str) -> bool:
-        """Whether a log was recorded with the payload.
-
-        Returns:
-            True if so.
-        """
+        """Whether a log was recorded with the payload."""
         return any(fnmatchcase(log, pattern) for pattern in self.logs)
 
     def torque(self, robot: Robot, segment: Segment) -> Array:

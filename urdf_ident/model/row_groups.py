@@ -69,9 +69,6 @@ def row_groups(robot: Robot, drive: Drive, distribution: Array, apart: Collectio
     Args:
         distribution: Coefficients of each term column in the joint rows, shape (n, k).
         apart: Joints whose rows contain no bodies.
-
-    Returns:
-        The row groups, in joint order.
     """
     groups = []
     for j, joint in enumerate(robot.joints):

@@ -80,9 +80,6 @@ def trained_ranges(model: DynamicModel, motion: Sequence[Segment]) -> dict[Slide
 
     Args:
         model: The model; rigid joints.
-
-    Returns:
-        Axis and side → its range.
     """
     ranges = {}
     for (axis, side), laws in sliders(model).items():
@@ -98,9 +95,6 @@ def with_limited_widths(model: DynamicModel, motion: Sequence[Segment]) -> Dynam
 
     Args:
         model: The model; one with listed laws, or with elastic joints, is returned unchanged.
-
-    Returns:
-        The model; same parameters.
     """
     if not model.is_rigid or not model.automatic:
         return model
@@ -134,9 +128,6 @@ def with_trained(model: DynamicModel, motion: Sequence[Segment], *, chosen: bool
     Args:
         model: The model; with elastic joints it is returned unchanged.
         chosen: Whether its laws were chosen from the data, except those of motors listed by the user.
-
-    Returns:
-        The model; same parameters.
     """
     if not model.is_rigid:
         return model

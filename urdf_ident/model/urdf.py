@@ -119,9 +119,6 @@ def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = Fa
     Args:
         allow_negative_mass: True to read a file that is about to be repaired.
 
-    Returns:
-        Links and joints in document order.
-
     Raises:
         UrdfError: The XML does not parse, declares entities, is unprocessed xacro, or holds a number that is
             missing, not finite, or (mass) negative; with the line or the link.

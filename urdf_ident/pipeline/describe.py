@@ -154,9 +154,6 @@ def project_text(description: LogDescription | None, project: Project, robot: Ro
 
     Args:
         project: Settings known before; they are kept.
-
-    Returns:
-        YAML with comments.
     """
     data: dict[str, Any] = project.model_dump(exclude_defaults=True)
     data["robot"] = {

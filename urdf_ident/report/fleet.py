@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ..files.read_write import write_text
-from ..result.comparison import Fleet
+from ..result.fleet import Fleet
 from .svg import svg
 from .template import rendered
 

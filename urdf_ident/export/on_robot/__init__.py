@@ -32,11 +32,7 @@ __all__ = ["TARGETS", "Plan", "export_motion", "motion_texts"]
 def motion_texts(
     trajectory: Trajectory, robot: Robot, limits: Limits, target: str, collisions: Collisions | None = None
 ) -> dict[str, str]:
-    """Returns the files that make a robot follow a motion and record it.
-
-    Returns:
-        File name → text.
-    """
+    """Returns the files that make a robot follow a motion and record it."""
     check_known("kind of robot", target, TARGETS, ModelError)
     limits.require("position", "velocity")
     check_limits(trajectory, limits).require()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...linalg import Array
+from ...linalg import Array, BoolArray
 
 #: Colours by meaning: ``ink`` is measured torque, ``urdf`` the URDF's prediction and prior. In pages they are CSS variables.
 PALETTE = {
@@ -142,3 +142,21 @@ def intervals(low: ArrayLike, high: ArrayLike, at: ArrayLike) -> tuple[Array, Ar
     """
     ends = np.column_stack([np.asarray(low, dtype=float), high, np.full(np.shape(low), np.nan)])
     return ends.ravel(), np.repeat(np.asarray(at, dtype=float), 3)
+
+
+def values_chart(
+    title: str, names: Sequence[str], value: Array, error: Array, beside: Sequence[Mark] = (), odd: BoolArray | None = None
+) -> Chart:
+    """Values with their 95 % intervals, one row each.
+
+    Args:
+        value, error: Values and their standard errors, shape (k,).
+        beside: Marks below them.
+        odd: Values in red, shape (k,); none if None.
+    """
+    marks, rows, reach = list(beside), np.arange(len(names)), 1.96 * error
+    odd = np.zeros(len(names), dtype=bool) if odd is None else odd
+    for colour, which in (("identified", ~odd), ("bad", odd)):
+        centre, at = value[which], rows[which]
+        marks += [Line(*intervals(centre - reach[which], centre + reach[which], at), colour), Dots(centre, at, colour)]
+    return Chart(marks, title, names=names)

@@ -64,6 +64,11 @@ def draw_grid(charts: Sequence[Chart], columns: int, width: float, height: float
     return np.asarray(grid[: len(charts)])
 
 
+def write_rows(charts: Sequence[Chart], rows: int, path: str | Path) -> Path:
+    """Writes charts that have the same number of named rows."""
+    return write_figure(draw_grid(charts, 2, 4.0, 0.7 + 0.16 * rows, on_screen=False)[0].figure, path)
+
+
 def draw(axis: Any, chart: Chart) -> None:
     """Draws a chart into matplotlib axes."""
     if chart.log:
