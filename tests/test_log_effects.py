@@ -94,7 +94,7 @@ def test_variances_are_those_of_statsmodels(seed: int) -> None:
     np.testing.assert_allclose(reml(logs, np.array([0.1, 0.1])), np.diag(found.cov_re), rtol=2e-3)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_pair_of_one_way_logs_tells_no_spread_of_dry_friction(seed: int) -> None:
     """Offset and Coulomb friction explain whatever differs: the likelihood is flat, and its maximum was anywhere.
 
@@ -118,7 +118,7 @@ def test_a_pair_of_one_way_logs_tells_no_spread_of_dry_friction(seed: int) -> No
     assert (found.spread_dof <= 1.0).all()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_variances_are_those_of_the_dense_restricted_likelihood(seed: int) -> None:
     """The best of many others near by and far off, zero included, from any first guess; the second parameter does not vary."""
     _, _, raw = simulated(seed, (0.5, 0.0))

@@ -387,10 +387,9 @@ def test_nothing_changes_without_load_friction() -> None:
 ARM = Robot.from_urdf(arm_urdf("zyyx"))
 
 
-@pytest.mark.parametrize("seed", [6, 7])
-def test_friction_per_load_is_found_with_the_bodies(seed: int) -> None:
-    t, q, v, a = fourier(ARM.n, 8.0, 200.0, seed)
-    rng = np.random.default_rng(seed)
+def test_friction_per_load_is_found_with_the_bodies() -> None:
+    t, q, v, a = fourier(ARM.n, 8.0, 200.0, 6)
+    rng = np.random.default_rng(6)
     drag = 0.3 * np.abs(rnea(ARM.model, ARM.configuration(q), v, a)) * np.tanh(v / 0.01)
     effort = torques(ARM, Truth.of(ARM.n), q, v, a) + drag
     log = Recording("log", ARM.joints, t, q, effort=effort * (1 + 0.005 * rng.standard_normal(q.shape)))

@@ -546,10 +546,9 @@ def test_dry_friction_begins_within_the_speeds_of_slow_joints() -> None:
     assert with_limited_widths(listed, motion) is listed
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_dry_friction_that_builds_up_as_a_joint_creeps_is_not_viscous(seed: int) -> None:
+def test_dry_friction_that_builds_up_as_a_joint_creeps_is_not_viscous() -> None:
     """A move of 35 mrad at up to 20 mrad/s, with friction that is dry from 16 mrad/s on: four times as much at 0.5 rad/s."""
-    robot, rng = Robot.from_urdf(arm_urdf("zyx", fixed_tip=False)), np.random.default_rng(seed)
+    robot, rng = Robot.from_urdf(arm_urdf("zyx", fixed_tip=False)), np.random.default_rng(0)
     t = np.arange(800) / 200
     s = np.clip((t - 0.3) / 3.4, 0.0, 1.0)
     path = 10 * s**3 - 15 * s**4 + 6 * s**5
