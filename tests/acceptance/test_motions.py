@@ -6,6 +6,7 @@ import ast
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,9 +124,21 @@ def test_a_robot_without_limits_has_no_motion(cell: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "motion.csv").exists()
 
 
+@pytest.fixture(scope="module")
+def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """What the command wrote, and what the function returned to it."""
+    folder, demo, returned = tmp_path_factory.mktemp("demo"), ui.demo, []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "urdf_ident.pipeline.demo.demo", lambda *given, **more: returned.append(demo(*given, **more)) or returned[0]
+        )
+        assert "truth" in done("demo", "-o", folder)
+    return folder, returned[0]
+
+
 @pytest.mark.slow
-def test_the_demo_finds_a_robot_behind_a_wrong_urdf(tmp_path: Path) -> None:
-    assert "truth" in done("demo", "-o", tmp_path)
+def test_the_demo_finds_a_robot_behind_a_wrong_urdf(demonstrated: tuple[Path, Any]) -> None:
+    tmp_path, _ = demonstrated
     data = json.loads((tmp_path / "identification.json").read_text())
     assert data["verdict"]["level"] in ("good", "usable")
     assert data["validation"][0]["mean_rmse"] < data["validation"][0]["urdf_mean_rmse"] / 5
@@ -133,9 +146,9 @@ def test_the_demo_finds_a_robot_behind_a_wrong_urdf(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_in_python_is_near_the_truth(tmp_path: Path) -> None:
+def test_the_demo_is_near_the_truth(demonstrated: tuple[Path, Any], tmp_path: Path) -> None:
     """Torque that builds up while a joint sticks is no lead of the efforts, which would make all rotors too small."""
-    demo = ui.demo(tmp_path)
+    folder, demo = demonstrated
     ident, fit = demo.ident, demo.ident.fit
     assert np.mean(np.abs(fit.params - fit.base.of(demo.truth)) <= 3 * fit.bse) > 0.8
     for symbol, near in (("Fv", 0.25), ("Fc", 0.25), ("Ia", 0.07)):
@@ -144,7 +157,7 @@ def test_the_demo_in_python_is_near_the_truth(tmp_path: Path) -> None:
             assert ident.theta[k] == pytest.approx(demo.truth[k], rel=near)
     motion = ui.random_fourier(ui.Limits.from_robot(ident.model.robot), 12.0, 8, 5, start=[0.0, -1.2, 1.3, -1.0, -1.2, 0.3])
     motion.write(tmp_path / "motion.csv", rate=200)
-    result, log = tmp_path / "identification.json", tmp_path / "log.csv"
-    done("simulate", tmp_path / "ur10e_identified.urdf", tmp_path / "motion.csv", "--truth", result, "-o", log)
+    result, log = folder / "identification.json", tmp_path / "log.csv"
+    done("simulate", folder / "ur10e_identified.urdf", tmp_path / "motion.csv", "--truth", result, "-o", log)
     (score,) = json.loads(done("validate", result, log, "--json", "--no-report"))
     assert score["relative"] < 0.1

@@ -150,7 +150,7 @@ def test_payload_and_compare(simple: ui.Identification, robot: ui.Robot, cell: P
 
 
 def test_design_forecast_and_simulate(simple: ui.Identification, robot: ui.Robot, tmp_path: Path) -> None:
-    design = ui.design_excitation(simple.model, duration=6.0, harmonics=3, budget=2.0, after=simple, seed=1)
+    design = ui.design_excitation(simple.model, duration=6.0, harmonics=3, budget=0.5, after=simple, seed=1)
     assert isinstance(design.trajectory, ui.Trajectory)
     assert design.trajectory.joints == robot.joints
     assert "%" in ui.forecast(simple, design.trajectory).summary()
@@ -286,7 +286,7 @@ def test_a_table_is_kept_clear_of(tmp_path: Path) -> None:
     collisions = ui.find_collisions(robot, ui.read_world(tmp_path / "world.yaml"))
     assert isinstance(collisions, ui.Collisions)
     model = ui.DynamicModel(robot, friction=["viscous", "coulomb"])
-    design = ui.design_excitation(model, duration=6.0, harmonics=3, budget=1.0, seed=0, collisions=collisions)
+    design = ui.design_excitation(model, duration=6.0, harmonics=3, budget=0.5, seed=0, collisions=collisions)
     assert isinstance(design, ui.Design)
     q, _, _ = design.trajectory.evaluate(np.linspace(0.0, design.trajectory.duration, 200))
     data = robot.model.createData()
