@@ -128,10 +128,13 @@ def test_a_robot_without_limits_has_no_motion(cell: Path, tmp_path: Path) -> Non
 def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """What the command wrote, and what the function returned to it."""
     folder, demo, returned = tmp_path_factory.mktemp("demo"), ui.demo, []
+
+    def kept(*arguments: Any, **options: Any) -> Any:
+        returned.append(demo(*arguments, **options))
+        return returned[0]
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "urdf_ident.pipeline.demo.demo", lambda *given, **more: returned.append(demo(*given, **more)) or returned[0]
-        )
+        patch.setattr("urdf_ident.pipeline.demo.demo", kept)
         assert "truth" in done("demo", "-o", folder)
     return folder, returned[0]
 
