@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -90,6 +91,14 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     (folder / "arm.urdf").write_text(re.sub(r'mass value="([^"]+)"', worse, text))
     return folder
+
+
+@pytest.fixture(scope="module")
+def unexamined() -> Iterator[None]:
+    """Leaves out the search for faults of logs, half the work of an identification, where tests ask for something else."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("urdf_ident.pipeline.examine.physics_findings", lambda robot, motions, *_: [[] for _ in motions])
+        yield
 
 
 def inertials(robot: Robot) -> np.ndarray:

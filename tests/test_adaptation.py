@@ -26,6 +26,8 @@ from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 from urdf_ident.samples import Segment
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 SPREAD = np.array([[0.6, 1.5]])
 N_LOGS = 5
 

@@ -24,6 +24,8 @@ from urdf_ident.result.files.load import load
 from urdf_ident.viz import as_motion, player_page
 from urdf_ident.viz.motion import with_torque_error
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def identified(work: Path) -> Path:

@@ -13,6 +13,8 @@ from logs import Truth, fourier, make_log, torques, write_csv
 
 from urdf_ident.model.robot import Robot
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:

@@ -29,6 +29,8 @@ from urdf_ident.simulation.controllers import PD, PID, PositionReference, Refere
 from urdf_ident.simulation.settings import ControllerSection
 from urdf_ident.simulation.simulated_log import write_log
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 TRUTH = """joints: [j1, j2, j3]
 rotor_inertia: [0.5, 0.25, 0.16]
 friction: {viscous: [4, 2, 1.3], coulomb: [3, 1.5, 1], offset: [-0.2, 0.1, -0.07]}

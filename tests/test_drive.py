@@ -21,6 +21,8 @@ from urdf_ident.project import Project, load_project, parse_project
 from urdf_ident.result.identification import Identification
 from urdf_ident.samples import Segment
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 BLOCK = np.array([[-60.0, 0, 0], [0, 45, 0], [0, 32, 32]])  # a negative ratio, and the coupled wrist of Gautier 2013, eq. 34
 MOTOR = {"j2": ["viscous", {"term": "coulomb", "width": 0.5}], "j3": ["viscous", {"term": "coulomb", "width": 0.5}]}
 

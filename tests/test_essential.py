@@ -32,6 +32,8 @@ from urdf_ident.statistics.folds import cross_validate
 from urdf_ident.statistics.least_squares import solve
 from urdf_ident.statistics.statistic import StatisticSet
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def model() -> DynamicModel:

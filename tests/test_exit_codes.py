@@ -21,6 +21,8 @@ from urdf_ident.errors import ModelError
 from urdf_ident.model.robot import Robot
 from urdf_ident.simulation.truth import read_truth
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 FILES = {"arm_identified.urdf", "identification.json", "joints.yaml", "series.json"}
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 
@@ -55,12 +57,11 @@ def test_a_name_that_is_half_a_formula_is_drawn(cell: Path, tmp_path: Path) -> N
 
 
 def test_a_report_that_fails_leaves_results_verdict_and_one_line(
-    cell: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cell: Path, tmp_path: Path, sound: subprocess.CompletedProcess[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("in the report")
 
-    sound = run(*IDENTIFY, "-o", tmp_path / "sound", cwd=cell)
     monkeypatch.setattr("urdf_ident.report.write_report", broken)
     result = run(*IDENTIFY, "-o", tmp_path / "out", cwd=cell, report=True)
     assert result.returncode == sound.returncode
@@ -98,24 +99,29 @@ def test_a_full_standard_output_leaves_all_files_whole(cell: Path, tmp_path: Pat
     json.loads((tmp_path / "out" / "identification.json").read_text())
 
 
-def test_a_closed_standard_output_is_no_error(cell: Path, tmp_path: Path) -> None:
-    sound = program(*IDENTIFY, "-o", tmp_path / "sound", cwd=cell, stdout=subprocess.DEVNULL)
-    for number, closing in enumerate((">&-", ">&- <&-")):
-        out = tmp_path / f"out{number}"
-        words = " ".join(f"'{word}'" for word in (sys.executable, "-m", "urdf_ident", *IDENTIFY, "-o", str(out)))
-        result = subprocess.run(f"{words} {closing}", shell=True, cwd=cell, stderr=subprocess.PIPE, text=True, check=False)
-        assert result.returncode == sound.returncode
-        assert result.stderr == sound.stderr
-        assert {path.name for path in out.iterdir()} == FILES | {"report.html"}
+@pytest.fixture(scope="module")
+def sound(cell: Path) -> subprocess.CompletedProcess[str]:
+    """The same command with open streams."""
+    return run(*IDENTIFY, "-o", cell / "sound", cwd=cell, report=True)
+
+
+def test_a_closed_standard_output_is_no_error(cell: Path, tmp_path: Path, sound: subprocess.CompletedProcess[str]) -> None:
+    out = tmp_path / "out"
+    words = " ".join(f"'{word}'" for word in (sys.executable, "-m", "urdf_ident", *IDENTIFY, "-o", str(out)))
+    result = subprocess.run(f"{words} >&- <&-", shell=True, cwd=cell, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == sound.returncode
+    assert result.stderr == sound.stderr
+    assert {path.name for path in out.iterdir()} == FILES | {"report.html"}
     for name in ("--help", "check"):
         assert subprocess.run(
             f"'{sys.executable}' -m urdf_ident {name} >&- 2>&-", shell=True, check=False, cwd=cell
         ).returncode in (0, 2)
 
 
-def test_a_reader_that_leaves_does_not_change_the_verdict(cell: Path, tmp_path: Path) -> None:
+def test_a_reader_that_leaves_does_not_change_the_verdict(
+    cell: Path, tmp_path: Path, sound: subprocess.CompletedProcess[str]
+) -> None:
     """`| head` ends before the results are written; they are written all the same."""
-    sound = program(*IDENTIFY, "-o", tmp_path / "sound", cwd=cell, stdout=subprocess.DEVNULL)
     command = [sys.executable, "-m", "urdf_ident", *IDENTIFY, "-o", str(tmp_path / "out")]
     with subprocess.Popen(command, cwd=cell, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -19,7 +19,10 @@ from urdf_ident.files.fileset import FileSet
 from urdf_ident.logs.sources import expand_logs
 from urdf_ident.model.robot import Robot
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux only")
+pytestmark = [
+    pytest.mark.usefixtures("unexamined"),
+    pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux only"),
+]
 #: A byte that is no UTF-8, a line break, and what clears a terminal.
 ODD = (os.fsdecode(b"run\xff"), "run\n[x]: y", "run\x1b[2J", "run\u2028x")
 

@@ -30,6 +30,8 @@ from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 TRUTH = [{"viscous": 3.0, "coulomb": 2.0}, {"viscous": 4.0, "coulomb": 2.0}, {"viscous": 0.05, "coulomb": 0.1}]
 
 

@@ -39,6 +39,8 @@ from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 V = np.array([-2.0, -0.3, -0.01, 0.0, 0.01, 0.3, 2.0])
 LOAD = np.array([5.0, -3.0, 2.0, 1.0, -1.0, 4.0, -6.0])
 

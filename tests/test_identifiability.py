@@ -46,6 +46,8 @@ from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base, fit_ridge
 from urdf_ident.statistics.statistic import StatisticSet
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 RATE, SIGMA = 50.0, 0.3
 
 

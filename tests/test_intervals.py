@@ -20,6 +20,8 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.robot import Robot
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 LAWS = ["viscous", "coulomb", "offset"]
 
 

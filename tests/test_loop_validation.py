@@ -28,6 +28,8 @@ from urdf_ident.motion.limits import Limits
 from urdf_ident.project import parse_project
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def model(robot: Robot) -> DynamicModel:

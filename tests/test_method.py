@@ -37,6 +37,8 @@ from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import base_prior, fit_base, fit_ridge
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 LAWS = ["viscous", "coulomb", "offset"]
 
 

@@ -20,6 +20,8 @@ from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.simulation.plant import RigidPlant
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 AXES = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1", "-y": "0 -1 0"}
 
 

@@ -20,6 +20,8 @@ from urdf_ident.model.meshes import packages_in
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 ARM = """<mujoco model="arm">
   <!-- the arm of the cell -->
   <compiler angle="degree" eulerseq="ZYX" autolimits="true" meshdir="meshes"/>

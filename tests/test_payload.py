@@ -35,6 +35,8 @@ from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.log_effects.changes import FrictionChanges
 from urdf_ident.statistics.log_effects.mixed_model import changes_between_logs, friction_changes
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 LAWS = ["viscous", "coulomb", "offset", "load_coulomb"]
 
 

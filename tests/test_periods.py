@@ -33,6 +33,8 @@ from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.folds import cross_validate
 from urdf_ident.statistics.rows import RowFilter
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 RATE, PERIOD, SIGMA = 100.0, 4.0, np.array([0.5, 0.3, 0.1])
 
 

@@ -44,6 +44,8 @@ from urdf_ident.result.identification import Identification
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.least_squares import constrained_least_squares
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 ROBOT = Robot.from_urdf(arm_urdf("zyx"))
 BODIES = inertials(ROBOT)
 

@@ -29,6 +29,8 @@ from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 from urdf_ident.signals.filters import lowpass
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 TRUTH = [{"viscous": 3.0, "coulomb": 2.0}, {"viscous": 4.0, "coulomb": 2.0}, {"viscous": 0.5, "coulomb": 0.6, "offset": 0.4}]
 
 SIMPLE = ["viscous", "coulomb", "offset"]

@@ -28,6 +28,8 @@ from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 SIMPLE = {"model": {"friction": ["viscous", "coulomb", "offset"]}}
 RATE = 100.0
 

@@ -26,6 +26,8 @@ from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.statistic import StatisticSet
 from urdf_ident.torque_constants.gains import resolve_gain
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 SCORE_CUTOFF = 9.4  # [Hz]
 
 

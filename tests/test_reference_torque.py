@@ -39,6 +39,8 @@ from urdf_ident.statistics.folds import TIME_FOLDS
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 LOADED = ["viscous", "coulomb", "offset", "load_coulomb"]
 SHARE = np.array([0.05, 0.2, 0.3])  # friction per unit of load: large, so that one round is not enough
 

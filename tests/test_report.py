@@ -32,6 +32,8 @@ from urdf_ident.result.text.summary import validation_table
 from urdf_ident.result.verdict.held_out import RICHER_MOTION
 from urdf_ident.units import with_error
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 def run(*arguments: object) -> int:
     """`urdf-ident ARGUMENTS` in this process, which has imported everything already."""

@@ -23,6 +23,8 @@ from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.motions import motions_in_common
 from urdf_ident.statistics.rows import RowFilter
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 NOISE, DRY = 0.05, 0.6  # standard deviation of the noise, largest static friction [N·m]
 
 

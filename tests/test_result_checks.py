@@ -19,6 +19,8 @@ import urdf_ident as ui
 from urdf_ident.errors import LogError
 from urdf_ident.result.files.checks import seal
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:

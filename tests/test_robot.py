@@ -20,6 +20,8 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.identify import identify
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 def link(name: str, mass: float) -> str:
     return (

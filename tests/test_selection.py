@@ -33,6 +33,8 @@ from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import folds_of
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 SIMPLE = {"viscous", "coulomb", "offset"}
 
 

@@ -28,6 +28,8 @@ from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 from urdf_ident.signals.prepare import prepare_log
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -30,6 +30,8 @@ from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 def find(robot: Robot, terms: object, logs: list[PreparedLog]) -> Shaped:
     model = DynamicModel(robot, friction=terms, rotor_inertia=False)

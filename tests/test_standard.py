@@ -35,6 +35,8 @@ from urdf_ident.statistics.choice import chosen, relative_gains, standard_error,
 from urdf_ident.statistics.fit import fit_base, usual_weight
 from urdf_ident.statistics.folds import folds_of
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:

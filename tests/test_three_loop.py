@@ -23,6 +23,8 @@ from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.compensate import compensate, compensated_score
 from urdf_ident.signals.prepare import prepare_log, prepare_logs
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 
 @pytest.fixture(scope="module")
 def sweeps(robot: Robot) -> Recording:

@@ -23,6 +23,8 @@ from urdf_ident.signals.prepare import prepare_log
 from urdf_ident.torque_constants.gains import resolve_gain, torque_constants
 from urdf_ident.torque_constants.targets import Targets, ratio_at_rest
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 RATE = 100.0  # [Hz]
 K = np.array([12.0, 12.0, -7.5])  # [N·m/A]
 DIRECT = Drive.build(3)

@@ -17,6 +17,8 @@ from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.uniform import uniform_bodies
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 BOX, TUBE, BALL = '<box size="0.1 0.2 0.4"/>', '<cylinder radius="0.06" length="0.3"/>', '<sphere radius="0.07"/>'
 CAPSULE = '<capsule radius="0.05" length="0.25"/>'
 

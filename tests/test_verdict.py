@@ -33,6 +33,8 @@ from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_log
 from urdf_ident.statistics.statistic import StatisticSet
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 FRICTION = ["viscous", "coulomb", "offset"]
 
 
