@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimationError
-from ..linalg import Array, rms
+from ..linalg import Array, positive, rms
 from ..model.dynamic_model import DynamicModel
 from ..progress import Progress
 from ..samples import ReadOnly, Segment
@@ -69,6 +69,21 @@ class HeldOutComparison(ReadOnly):
             "joints": list(self.joints),
             "wls": self.rmse().tolist(),
             **{kind: self.rmse(kind).tolist() for kind in self.errors},
+        }
+
+    def cross_validation(self, torque: Array) -> dict[str, Any]:
+        """Errors of the chosen friction and links without the residual, which a URDF cannot hold, as plain data for JSON.
+
+        Args:
+            torque: RMS of each joint's torque, shape (n,) [N·m or N].
+        """
+        rmse = self.rmse(candidate(self.laws, "none"))
+        return {
+            "folds": list(self.folds),
+            "groups": [f"joint:{joint}" for joint in self.joints],
+            "group_rmse": rmse.tolist(),
+            "mean_rmse": float(rmse.mean()),
+            "relative": float(np.mean(rmse / positive(torque))),
         }
 
 

@@ -33,7 +33,7 @@ from ..model.terms import AppliedTerm
 from ..samples import ReadOnly
 from ..signals.motor_side import require_motor_positions
 from ..signals.prepare import PreparedLog
-from ..statistics.fit import Fit, fit_base
+from ..statistics.fit import fit_base
 from .bidirectional import friction_points
 from .friction_curve import FrictionCurve, fit_friction, refine_friction
 from .loop_rows import LoopRows, decimated_log, joint_error, link_statistics, loop_rows, residual_inputs
@@ -72,14 +72,12 @@ class ThreeLoop(ReadOnly):
         model: Rigid bodies, rotors, and the friction laws of the curves.
         theta: Parameters, shape (p,): base parameters in their independent columns, zero in the dependent ones.
         friction: One curve for each joint that was driven in both directions.
-        links: The last WLS fit of all other parameters.
         converged: Whether the loops converged within the allowed rounds.
     """
 
     model: DynamicModel
     theta: Array
     friction: tuple[FrictionCurve, ...]
-    links: Fit
     residual: Residual
     gains: tuple[LoopGain, ...]
     converged: bool
@@ -151,7 +149,7 @@ def three_loop(
     place = {name: k for k, name in enumerate(loops.free.names)}
     known = {f"{s}_{c.joint}": x for c in loops.curves for s, x in zip(c.law.symbols, c.params, strict=True)}
     theta = np.array([known[name] if name in known else loops.theta[place[name]] for name in loops.model.names])
-    return ThreeLoop(loops.model, theta, loops.curves, loops.fit, loops.residual, tuple(loops.gains), converged)
+    return ThreeLoop(loops.model, theta, loops.curves, loops.residual, tuple(loops.gains), converged)
 
 
 def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str, use: Sequence[str]) -> None:
@@ -282,8 +280,8 @@ class _Loops:
     def fit_links(self) -> None:
         """Loop 2: WLS fit of all other parameters to the torque that friction curves and residual do not explain."""
         base = self.free.base()
-        self.fit = fit_base(link_statistics(self.free, self.rows, [self._known(rows) for rows in self.rows]), base)
-        self.theta = base.embedded(self.fit.params)
+        statistics = link_statistics(self.free, self.rows, [self._known(rows) for rows in self.rows])
+        self.theta = base.embedded(fit_base(statistics, base).params)
 
     def fit_residual(self, validate: bool) -> None:
         """Loop 3: fits the residual to the torque that friction and links do not explain."""

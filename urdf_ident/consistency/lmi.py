@@ -13,7 +13,6 @@ small gap is reported as not proven optimal.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -54,7 +53,6 @@ class LmiSolution(ReadOnly):
         violation: Largest constraint violation, recomputed, in prior standard deviations.
         gap: Upper bound of objective − optimum, recomputed from the dual variables.
         psd_margins: Smallest eigenvalue of every body's P relative to the prior's, shape (n,); ≥ ε.
-        seconds: Time in the solver [s].
         active: Descriptions of the active constraints.
         notes: What the solver could not prove.
     """
@@ -69,7 +67,6 @@ class LmiSolution(ReadOnly):
     gap: float
     psd_margins: Array
     solver: str
-    seconds: float
     active: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -143,10 +140,9 @@ class LmiProblem:
             )
         from scipy.linalg import eigvalsh
 
-        feasible, begin = self.feasible, time.perf_counter()
+        feasible = self.feasible
         objective = replace(with_data(feasible, self.options.distance, R, rho, residual), weight=weight)
         point, status = minimise(objective, self.solver)
-        seconds = time.perf_counter() - begin
         if point is None:  # data of a large scale cause false certificates of infeasibility
             free = np.vstack([objective.A, np.sqrt(weight) * np.eye(feasible.p)])
             x = self._inside(lstsq(free, np.append(objective.b, np.zeros(feasible.p)))[0], objective)
@@ -174,7 +170,6 @@ class LmiProblem:
             gap=gap,
             psd_margins=np.array([eigvalsh(P, P0)[0] for P, P0 in zip(bodies, reference, strict=True)]),
             solver=self.solver or "Clarabel",
-            seconds=seconds,
             active=active,
         )
         if gap <= GAP_TOLERANCE * (1.0 + solution.objective):

@@ -12,11 +12,11 @@ import numpy as np
 from ..compensation.friction_curve import with_sweep_points
 from ..compensation.gear_ripple import GearRipple, fit_gear_ripple
 from ..compensation.loop_rows import residual_inputs, without_torque
-from ..compensation.loop_validation import HeldOutComparison, candidate, compare_loops
+from ..compensation.loop_validation import HeldOutComparison, compare_loops
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, check_compensation, fit_remaining_residual, three_loop
 from ..errors import EstimationError, LogError
-from ..linalg import Array, positive, rms
+from ..linalg import Array
 from ..logs.recording import Recording
 from ..parallel import one_thread
 from ..progress import Progress
@@ -140,25 +140,15 @@ def _solved(ident: Identification, loops: ThreeLoop, used: _LoopLogs, comparison
     if loops.friction:
         driven = ", ".join(curve.joint for curve in loops.friction)
         notes.append(f"friction of {driven} from the sweeps, in the place of the laws found in the logs")
-    cross_validation: dict[str, Any] = {}
-    if comparison is not None:  # of the new friction and links without the residual, which a URDF cannot hold
-        rmse = comparison.rmse(candidate(comparison.laws, "none"))
-        size = positive(rms(np.vstack([segment.measured for log in logs for segment in log.segments]), 0))
-        cross_validation = {
-            "folds": list(comparison.folds),
-            "groups": [f"joint:{joint}" for joint in comparison.joints],
-            "group_rmse": rmse.tolist(),
-            "mean_rmse": float(rmse.mean()),
-            "relative": float(np.mean(rmse / size)),
-            "structure": ident.cross_validation.get("structure", "given"),
-        }
+    structure = ident.cross_validation.get("structure", "given")
+    errors = {} if comparison is None else {**comparison.cross_validation(trained.load), "structure": structure}
     return physical_parameters(from_data, project, trained).result(
         project,
         notes,
         signals=ident.signals,
         inputs=tuple(log.as_dict() for log in (*logs, *used.sweeps)),
         left_out=ident.left_out,
-        cross_validation=cross_validation,
+        cross_validation=errors,
         selection={} if loops.friction else ident.selection,
         estimation={"method": method, "why": "in the loops of friction, links and residual"},
         traces=ident.traces,
