@@ -15,7 +15,6 @@ import yaml
 from conftest import arm_urdf, rnea
 from typer.testing import CliRunner
 
-import urdf_ident as ui
 from urdf_ident.cli import app
 from urdf_ident.errors import FingerprintError, LimitError, MissingExtraError, ModelError, OutputError, ProjectError
 from urdf_ident.excitation.criteria import condition_number
@@ -448,17 +447,6 @@ def test_lists_of_the_section_follow_the_robots_order() -> None:
     ):
         with pytest.raises(ProjectError, match=message):
             parse_project({"excitation": settings}).excitation.design(DynamicModel(robot))
-
-
-def test_the_public_name_and_summary(tmp_path: Path) -> None:
-    design = ui.design_excitation(small(), 6.0, **QUICK)
-    assert isinstance(design, ui.Design)
-    text = str(design)
-    for word in ("condition number", "velocity", "acceleration", "torque", "% left"):
-        assert word in text
-    assert design.trajectory.write(tmp_path / "m.csv").stat().st_size > 1000
-    with pytest.raises(ValueError, match="read-only"):
-        design.noise[0] = 2.0
 
 
 def test_room_left_is_said_without_exponents() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from collision_oracle import MujocoScene
-from conftest import arm_urdf
 from typer.testing import CliRunner, Result
 
 from urdf_ident.cli import app
@@ -328,13 +327,6 @@ def test_off_is_off_and_said(tmp_path: Path) -> None:
     result = design(tmp_path, robot_path("szabo_3r"), changes="collisions: false")
     assert result.exit_code == 0, result.output
     assert "not watched" in result.output
-
-
-def test_capsules_are_said(tmp_path: Path) -> None:
-    (tmp_path / "bare.urdf").write_text(arm_urdf("zyy"))
-    result = design(tmp_path, tmp_path / "bare.urdf", world="tool: {frame: tool, box: [[-2, -2, -2], [2, 2, 2]]}")
-    assert result.exit_code == 0, result.output
-    assert re.search(r"links .*l2.* have no usable collision geometry: capsules of .* mm radius stand in", result.output)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,11 @@ FLAGS = (
 OF_THE_BROWSER = re.compile(r"[ /]([\w-]+\.)*google(apis)?\.com[:/]")
 #: What is written to the console without being an error.
 HARMLESS = re.compile("GPU stall|^THREE.ColladaLoader: File version")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("unexamined"),
+    pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed"),
+]
 
 
 @contextmanager

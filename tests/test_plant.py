@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -91,22 +90,6 @@ def test_rk4_is_of_fourth_order_against_dop853() -> None:
         errors.append(np.abs(q[-1] - exact[-1]).max())
     assert errors[0] / errors[1] == pytest.approx(16, rel=0.35)
     assert errors[1] / errors[2] == pytest.approx(16, rel=0.35)
-
-
-def test_accelerations_agree_with_mujoco_with_rotors() -> None:
-    rotor = np.array([4.0, 4.0, 1.8, 0.4, 0.4, 0.4])
-    spec = mujoco.MjSpec.from_file(str(robot_path("ur10e")))
-    for joint, inertia in zip(UR.joints, rotor, strict=True):
-        spec.joint(joint).armature = inertia
-    model = spec.compile()
-    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
-    data, rng = mujoco.MjData(model), np.random.default_rng(3)
-    plant = RigidPlant.create(UR, rotor_inertia=rotor)
-    for _ in range(5):
-        q, v = rng.uniform(-2, 2, (2, 6))
-        data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q, v, rng.uniform(-50, 50, 6)
-        mujoco.mj_forward(model, data)
-        np.testing.assert_allclose(plant.accelerate(q, v, data.qfrc_applied), data.qacc, rtol=1e-8, atol=1e-8)
 
 
 def test_own_parameters_replace_the_urdf_s() -> None:
@@ -370,19 +353,6 @@ def test_bristles_close_a_hysteresis_loop() -> None:
     swing = np.ptp(place)
     assert loss == pytest.approx(20.0 * 2 * swing, rel=0.2)  # about one period: up and down against 20 N
     assert np.abs(force).max() <= 20.0 * (1 + 1e-9)
-
-
-def test_work_of_the_drive_is_energy_and_heat() -> None:
-    friction = FrictionTruth(6, (Coulomb.of(np.full(6, 3.0)), Viscous.of(np.full(6, 2.0))))
-    plant = RigidPlant.create(UR, rotor_inertia=np.full(6, 0.5), friction=friction)
-    law = lambda t, q, v, state: (60.0 * np.sin(5 * t + np.arange(6)), state)  # noqa: E731
-    t, q, v, friction, _ = run(plant, law, np.zeros(6), np.zeros(6), 1.0)
-    tau = np.array([law(time, None, None, NOTHING)[0] for time in t])
-    power = ((tau - friction) * v).sum(axis=1)
-    work = np.sum((power[1:] + power[:-1]) / 2) * 1e-3
-    gained = np.subtract(sum(rigid_energy(plant, q[-1], v[-1])), sum(rigid_energy(plant, q[0], v[0])))
-    assert work == pytest.approx(gained, rel=1e-3)
-    assert ((friction * v).sum(axis=1) >= 0).all()  # friction never gives
 
 
 def test_friction_from_a_mapping() -> None:
