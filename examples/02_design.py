@@ -12,7 +12,7 @@ robot = ui.Robot.from_urdf(ui.robot_path("ur10e"))
 model = ui.DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
 print(model.base().summary().splitlines()[0])
 
-design = ui.design_excitation(model, duration=10.0, criterion="D", seed=0, budget=5.0)  # [s]
+design = ui.design_excitation(model, duration=10.0, criterion="D", seed=0, budget=2.0)  # [s]
 print(design.summary())
 design.trajectory.write(out / "excite.csv")
 print("wrote", out / "excite.csv")
