@@ -12,7 +12,7 @@ from commands import assert_refused, run
 from conftest import arm_urdf
 
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
-from urdf_ident.estimation.estimators.method import inflated_like
+from urdf_ident.estimation.estimators.instrumental import inflated_like
 from urdf_ident.linalg import Array
 from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording

@@ -99,9 +99,10 @@ def test_a_residual_below_the_scatter_does_not_make_errors_smaller(
     for name in ("build_spectrum", "scatter_noise"):
         monkeypatch.setattr(covariance, name, lambda *_: None)
     monkeypatch.setattr(covariance, "repetition_count", lambda _: 5)
-    monkeypatch.setattr(covariance, "scatter_covariance", lambda *_: (np.eye(2), 4.0))
-    made = SimpleNamespace(with_rows=lambda _: None, logs=(), fit=None, solution=None)
-    found = covariance._averaged_scatter(made, lack)  # type: ignore[arg-type]
+    rows = SimpleNamespace(sandwich=lambda *_: np.eye(2), dof=lambda *_: 4.0)
+    monkeypatch.setattr(covariance, "whitened_rows", lambda *_: rows)
+    made = SimpleNamespace(with_rows=lambda _: None, logs=(), fit=None, solution=None, weights={})
+    found = covariance.averaged_scatter(made, lack)  # type: ignore[arg-type]
     np.testing.assert_array_equal(found.matrix, factor * np.eye(2))
 
 

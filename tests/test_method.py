@@ -17,10 +17,10 @@ from motion_samples import make_segment, robot_3r, truth
 from statsmodels.sandbox.regression.gmm import IV2SLS
 
 from urdf_ident.errors import EstimationError, ProjectError
-from urdf_ident.estimation.estimators.estimator import Estimated
+from urdf_ident.estimation.estimators.estimator import Estimated, EstimatorInput
 from urdf_ident.estimation.estimators.full_covariance import generalized_least_squares, residual_covariance, rows_side_by_side
 from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
-from urdf_ident.estimation.estimators.method import METHODS, choose_weighting
+from urdf_ident.estimation.estimators.method import ESTIMATORS, METHODS, choose_weighting
 from urdf_ident.estimation.estimators.outliers import find_outliers
 from urdf_ident.linalg import Array
 from urdf_ident.logs.read import read_recording
@@ -358,6 +358,26 @@ def test_every_method_ends_in_a_result(spoilt: Path, method: str, tmp_path: Path
     again = load(ident.save(tmp_path / "i.json"))
     assert again.estimation["method"] == ident.fit.method == again.fit.method
     assert ident.fit.method.split()[0].upper() in ident.summary(verbose=True)
+
+
+def test_an_estimator_of_ones_own_is_one_entry(spoilt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of one's own: with errors, cross-validation and standard parameters like any other."""
+
+    def equal_weights(problem: EstimatorInput) -> Estimated:
+        refit = problem.refit(dict.fromkeys(problem.statistics.groups, 1.0))
+        fit = replace(refit(problem.statistics), method="equal")
+        return Estimated(fit, problem.statistics, "of one's own", refit=refit, solved=problem.statistics)
+
+    monkeypatch.setitem(ESTIMATORS, "equal", equal_weights)
+    listed = parse_project({"model": {"friction": LAWS}, "estimation": {"method": "ols"}})
+    mine = listed.model_copy(update={"estimation": listed.estimation.model_copy(update={"method": "equal"})})
+    robot = listed.build_robot(spoilt / "arm.urdf")
+    log = read_recording(spoilt / "good.csv", robot)
+    found, least = (identify(project.build_model(robot), [log], project=project) for project in (mine, listed))
+    assert found.estimation == {"method": "equal", "why": "of one's own"}
+    np.testing.assert_allclose(found.fit.params, least.fit.params, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.fit.bse, least.fit.bse, rtol=1e-6)
+    assert found.cross_validation["mean_rmse"] == pytest.approx(least.cross_validation["mean_rmse"])
 
 
 def test_methods_of_the_project_file_are_those_of_the_estimators() -> None:

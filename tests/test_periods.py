@@ -11,7 +11,7 @@ from conftest import arm_urdf
 
 from urdf_ident.errors import EstimationError, LogError, ProjectError
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
-from urdf_ident.estimation.uncertainty.repetitions import lack_of_fit, likelihood_weights, scatter_sigma
+from urdf_ident.estimation.uncertainty.repetitions import lack_of_fit, scatter_sigma
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -296,7 +296,7 @@ def test_maximum_likelihood_weighs_by_the_scatter(model: DynamicModel) -> None:
     recording = record(model, 5, 6)
     project = parse_project({"estimation": {"method": "ml"}})
     found = identify(model, [recording], project=project)
-    weights = likelihood_weights(model, [prepared(model, recording)])
+    weights = {group: 1 / sigma for group, sigma in scatter_sigma(model, [prepared(model, recording)]).items()}
     assert found.fit.method == "ml"
     assert dict(found.fit.row_weights) == pytest.approx(weights)
     assert "periodic: averaged, 5 periods of 4 s; " in found.summary(verbose=True)

@@ -23,9 +23,6 @@ from ...statistics.statistic import StatisticSet
 if TYPE_CHECKING:
     from .closed_loop import ClosedLoop
 
-#: Methods that simulate the closed loop.
-CLOSED_LOOP = ("iv", "didim")
-
 
 @dataclass(frozen=True, eq=False)
 class EstimatorInput:
@@ -82,7 +79,9 @@ class Estimated:
         fit: The estimate; weighted least squares on ``statistics`` gives the same parameters.
         statistics: The statistics from which standard parameters are chosen.
         why: The reason for this estimator, in words.
-        own_errors: Whether the standard errors are those of the estimator itself.
+        errors: The estimate with standard errors of a kind (``estimation.covariance``) that the estimator has itself; those of
+            least squares on the statistics if None.
+        simulated: Whether it simulates the closed loop.
         logs: Logs from which the rows of the statistics can be computed again; the prepared logs if None; empty if impossible.
         refit: The same estimator for part of ``solved``, for cross-validation; weighted least squares if None.
         weights: Log → weights of the samples of its segments, shape (N, groups) each, 0 to 1; all 1 if None.
@@ -92,7 +91,8 @@ class Estimated:
     fit: Fit
     statistics: StatisticSet
     why: str = "as configured"
-    own_errors: bool = False
+    errors: Callable[[str], Fit] | None = None
+    simulated: bool = False
     logs: Sequence[PreparedLog] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     refit: Callable[[StatisticSet], Fit] | None = None
@@ -107,7 +107,7 @@ class Estimated:
     def describe(self) -> str:
         """Returns the estimator and its reason in one line."""
         caveat = "; scores on the measured motion, whose noise is in them, do not show its gain"
-        return f"estimator: {self.fit.method.upper()} ({self.why}){caveat if self.fit.method in CLOSED_LOOP else ''}"
+        return f"estimator: {self.fit.method.upper()} ({self.why}){caveat if self.simulated else ''}"
 
 
 class Estimator(Protocol):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ from ...statistics.fit import Fit, fit_base
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import StatisticSet
 from ..elastic import compliance_at
+from ..uncertainty.covariance import with_covariance
 from .estimator import Estimated, EstimatorInput
 
 #: Terms whose columns contain no sign of the velocity and no threshold; in W they are computed from the measured motion.
@@ -247,11 +249,46 @@ def instrumental_variables(problem: EstimatorInput) -> Estimated:
         fit,
         problem.statistics.shifted(base.embedded(fit.params - plain.params)),
         f"as configured; {hausman.describe()}{size}",
-        own_errors=True,
+        errors=partial(_with_errors, fit, problem),
+        simulated=True,
         details={"rounds": turn, "hausman": test, "least_squares": least_squares.params.tolist()},
         refit=lambda part: fit_instrumental(part, base).fit,
         solved=statistics,
     )
+
+
+def _with_errors(fit: Fit, problem: EstimatorInput, kind: str) -> Fit:
+    if kind == "model":
+        return fit
+    least = partial(with_covariance, problem.least_squares, problem.statistics, model=problem.model, logs=problem.logs)
+    try:
+        return inflated_like(fit, least(kind), least("jackknife"))
+    except EstimationError:  # the logs are too short to be cut into blocks
+        if kind != "auto":  # explicitly requested
+            raise
+        return fit
+
+
+def inflated_like(fit: Fit, least: Fit, stretches: Fit) -> Fit:
+    """Enlarges the standard errors of the IV estimate by the same factors as those of least squares on the same rows.
+
+    The jackknife over stretches of time misses errors that all stretches share: disagreement between logs, unmodelled friction
+    at reversals. They affect instrumental variables as much as least squares.
+
+    Args:
+        fit: The IV fit, its errors from the jackknife over stretches of time.
+        least: The least-squares fit, with all errors included.
+        stretches: The least-squares fit, its errors from the jackknife over stretches of time.
+
+    Returns:
+        The first fit with enlarged errors; none decreases.
+    """
+    ratio = np.where(fit.seen & (stretches.bse > 0), least.bse / positive(stretches.bse), 1.0)
+    scale = np.where(np.isfinite(ratio), np.maximum(ratio, 1.0), 1.0)
+    if (scale == 1.0).all():
+        return fit
+    kind = f"{fit.covariance_kind}, enlarged as those of least squares are ({least.covariance_kind})"
+    return replace(fit, covariance=fit.covariance * np.outer(scale, scale), covariance_kind=kind)
 
 
 def _stacked(

@@ -11,10 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
 from ...errors import EstimationError, UrdfIdentError, check_known
-from ...linalg import Array, positive
+from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
@@ -24,9 +22,9 @@ from ...statistics.statistic import StatisticSet
 from ..friction_selection.load_slopes import with_load_slopes
 from ..friction_selection.reference_torque import ConvergedFit, cross_validate_converged
 from ..uncertainty.covariance import with_covariance
-from ..uncertainty.repetitions import likelihood_weights, repetition_count
+from ..uncertainty.repetitions import repetition_count, scatter_sigma
 from .didim import didim
-from .estimator import CLOSED_LOOP, Estimated, Estimator, EstimatorInput
+from .estimator import Estimated, Estimator, EstimatorInput
 from .full_covariance import generalized_least_squares
 from .instrumental import instrumental_variables
 from .outliers import find_outliers
@@ -41,7 +39,14 @@ _ROUGHLY = 0.1
 
 def maximum_likelihood(problem: EstimatorInput) -> Estimated:
     """Least squares weighted by the noise between repetitions (Wu 2012)."""
-    weights = likelihood_weights(problem.model, problem.logs)
+    sigma = scatter_sigma(problem.model, problem.logs)
+    if min(sigma.values()) <= 0:
+        raise EstimationError(
+            "the periods do not differ at all: there is no noise to weight by",
+            where=min(sigma, key=sigma.__getitem__),
+            remedy="use estimation.method: wls",
+        )
+    weights = {group: 1.0 / value for group, value in sigma.items()}
 
     def refit(part: StatisticSet) -> Fit:
         return replace(problem.refit(weights)(part), method="ml")
@@ -54,12 +59,19 @@ def ridge(problem: EstimatorInput) -> Estimated:
     """Least squares with the prior of the bodies."""
     if problem.prior is None:
         raise EstimationError("ridge needs a prior", remedy="use method wls")
-    refit = partial(fit_ridge, fit=problem.least_squares, prior=problem.prior)
-    statistics = problem.statistics
-    return Estimated(refit(statistics), statistics, own_errors=True, solved=statistics, refit=refit)
+    refit, statistics = partial(fit_ridge, fit=problem.least_squares, prior=problem.prior), problem.statistics
+    fit = refit(statistics)
+
+    def errors(kind: str) -> Fit:
+        if kind not in ("auto", "model"):
+            where = "estimation.covariance"
+            raise EstimationError("method ridge has errors of its own", where=where, got=kind, expected="auto")
+        return fit
+
+    return Estimated(fit, statistics, errors=errors, solved=statistics, refit=refit)
 
 
-#: Estimators other than least squares.
+#: Estimators other than least squares; a further entry is a further ``estimation.method``.
 ESTIMATORS: dict[str, Estimator] = {
     "irls": robust,
     "iv": instrumental_variables,
@@ -69,7 +81,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "ridge": ridge,
     "tls": total_least_squares_estimate,
 }
-METHODS = ("auto", "ols", "wls", *ESTIMATORS)
+METHODS = ("auto", "ols", "wls", *ESTIMATORS)  # of the package
 #: Estimators available for elastic joints, whose link rows measure a deflection and not a torque.
 ELASTIC = ("auto", "ols", "wls", "iv")
 
@@ -115,7 +127,7 @@ def choose_weighting(
     Raises:
         EstimationError: Unknown method, one that is not available for elastic joints, or too few rows.
     """
-    check_known("estimation.method", method, METHODS, EstimationError)
+    check_known("estimation.method", method, (*METHODS, *ESTIMATORS), EstimationError)
     if not model.is_rigid:
         if method not in ELASTIC:
             raise EstimationError(
@@ -157,7 +169,7 @@ def refine(weighting: SampleWeighting, problem: EstimatorInput, *, loop_known: b
             return replace(plain, why=f"{plain.why}; the first weights are kept: {error}", logs=())
     if name in ESTIMATORS:
         estimated = ESTIMATORS[name](problem)
-        guessed = name in CLOSED_LOOP and not loop_known
+        guessed = estimated.simulated and not loop_known
         guess = "; the default controller was simulated: describe yours in simulation.controller" if guessed else ""
         return replace(estimated, why=estimated.why + guess)
     targets = all(log.report.recording.position_target is not None for log in problem.logs)
@@ -185,46 +197,13 @@ def with_errors(estimated: Estimated, problem: EstimatorInput, kind: str) -> Fit
         EstimationError: The kind does not suit the estimator, or needs what the data lack.
     """
     model, fit = problem.model, estimated.fit
-    if fit.method == "iv" and kind != "model":
-        errors = partial(with_covariance, problem.least_squares, problem.statistics, model=model, logs=problem.logs)
-        try:
-            return inflated_like(fit, errors(kind), errors("jackknife"))
-        except EstimationError:  # the logs are too short to be cut into blocks
-            if kind != "auto":  # explicitly requested
-                raise
-            return fit
-    if estimated.own_errors:
-        if kind not in ("auto", "model"):
-            where = "estimation.covariance"
-            raise EstimationError(f"method {fit.method} has errors of its own", where=where, got=kind, expected="auto")
-        return fit
+    if estimated.errors is not None:
+        return estimated.errors(kind)
     logs = problem.logs if estimated.logs is None else estimated.logs
     fit = with_covariance(fit, estimated.statistics, kind, model=model, logs=logs)
     if estimated.transform is not None:
         fit = replace(fit, covariance=estimated.transform @ fit.covariance @ estimated.transform.T)
     return with_load_slopes(fit, model, logs, problem.prior)  # no effect without load-dependent friction
-
-
-def inflated_like(fit: Fit, least: Fit, stretches: Fit) -> Fit:
-    """Enlarges the standard errors of the IV estimate by the same factors as those of least squares on the same rows.
-
-    The jackknife over stretches of time misses errors that all stretches share: disagreement between logs, unmodelled friction
-    at reversals. They affect instrumental variables as much as least squares.
-
-    Args:
-        fit: The IV fit, its errors from the jackknife over stretches of time.
-        least: The least-squares fit, with all errors included.
-        stretches: The least-squares fit, its errors from the jackknife over stretches of time.
-
-    Returns:
-        The first fit with enlarged errors; none decreases.
-    """
-    ratio = np.where(fit.seen & (stretches.bse > 0), least.bse / positive(stretches.bse), 1.0)
-    scale = np.where(np.isfinite(ratio), np.maximum(ratio, 1.0), 1.0)
-    if (scale == 1.0).all():
-        return fit
-    kind = f"{fit.covariance_kind}, enlarged as those of least squares are ({least.covariance_kind})"
-    return replace(fit, covariance=fit.covariance * np.outer(scale, scale), covariance_kind=kind)
 
 
 def cross_validated(converged: ConvergedFit, estimated: Estimated) -> CrossValidation:

@@ -11,7 +11,7 @@ estimate of an independent one by at most ``RIDGE / DISTINCT²`` (2.5e-9) of its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -72,22 +72,30 @@ class SubModels:
             known[:, :c], known[:, -1] = prior_rows[:, :-1], prior_rows[:, -1]
         parts = (*map(statistics.left_out, statistics.logs), statistics)  # training data of each fold, and all data
         factors = [part.stacked(weights, order, known) for part in parts]
-        follow, rest = zip(*(projected(factor, c) for factor in factors), strict=True)
-        self.rows = float(sum(statistics.rows.values()))
+        self.folds = [statistics.only([fold]) for fold in statistics.logs]
+        self.weights, self.order, self.c, self.rows = weights, order, c, float(sum(statistics.rows.values()))
         self.norms = np.append(positive(np.min([np.linalg.norm(R[:, c:-1], axis=0) for R in factors], axis=0)), 1.0)
-        self.train = [R / self.norms for R in rest]
-        place = np.full(statistics.p + 1, -1)
-        place[order], place[-1] = np.arange(len(order)), len(order)
-        self.held: list[list[Array]] = []
-        for fold, coefficients in zip(statistics.logs, follow, strict=False):
-            part, groups = statistics.only([fold]), []
-            for layout in part.layouts:
-                H = np.zeros((0, len(order) + 1))
+        self.follow, rest = zip(*(projected(factor, c) for factor in factors), strict=True)
+        self.train = np.array([R.T @ R for R in (rows / self.norms for rows in rest)])
+        self.held = self._held_moments(range(len(statistics.layouts)), np.arange(len(candidates) + 1))
+
+    def _held_moments(self, groups: Iterable[int], index: IntArray) -> Array:
+        """Moments of the held-out rows of some row groups, what follows the columns subtracted, shape (folds, k, k).
+
+        Args:
+            index: Positions among ``[candidates | torque]``, shape (k,).
+        """
+        place, width = np.full(self.folds[0].p + 1, -1), len(self.order) + 1
+        place[self.order], place[-1] = np.arange(width - 1), width - 1
+        moments = np.zeros((len(self.folds), len(index), len(index)))
+        for part, follow, out in zip(self.folds, self.follow, moments, strict=False):
+            for layout in (part.layouts[g] for g in groups):
                 if part.rows[layout.group]:
-                    R = weights[layout.group] * part.factor(layout.group)[:, len(layout.instruments) :]
-                    H = placed(R, place[np.append(layout.columns, part.p)], len(order) + 1)
-                groups.append((H[:, c:] - H[:, :c] @ coefficients) / self.norms)
-            self.held.append(groups)
+                    R = self.weights[layout.group] * part.factor(layout.group)[:, len(layout.instruments) :]
+                    H = placed(R, place[np.append(layout.columns, part.p)], width)
+                    rows = (H[:, self.c + index] - H[:, : self.c] @ follow[:, index]) / self.norms[index]
+                    out += rows.T @ rows
+        return moments
 
     def squares(self, chosen: Sequence[int]) -> Array:
         """Returns the squared whitened error of every fold and row group with some candidates, shape (folds, groups).
@@ -96,10 +104,15 @@ class SubModels:
             chosen: Positions of these among the candidates, shape (k,).
         """
         index, errors = np.array(chosen, dtype=np.intp), []
-        for groups, train in zip(self.held, self.train, strict=False):
-            columns = train[:, index]
-            theta = np.linalg.solve(columns.T @ columns + RIDGE * np.eye(len(index)), columns.T @ train[:, -1])
-            errors.append([np.sum((H[:, -1] - H[:, index] @ theta) ** 2) for H in groups])
+        for part, follow, train in zip(self.folds, self.follow, self.train, strict=False):
+            theta = np.zeros(part.p)
+            moments = train[np.ix_(index, index)] + RIDGE * np.eye(len(index))
+            laws = np.linalg.solve(moments, train[index, -1]) / self.norms[index]
+            theta[self.order[: self.c]] = follow[:, -1] - follow[:, index] @ laws
+            theta[self.order[self.c + index]] = laws
+            errors.append(
+                [self.weights[g] ** 2 * part.residual_squares(theta, g) if part.rows[g] else 0.0 for g in part.groups]
+            )
         return np.array(errors)
 
     def focus(self, others: Sequence[int], candidates: Sequence[int], own: Sequence[int] | IntArray) -> Focus:
@@ -110,21 +123,14 @@ class SubModels:
             candidates: Positions of the joint's candidates, shape (k,); numbered from 0 in the result.
             own: Row groups of the joint, shape (g,).
         """
-        index, o = np.array([*others, *candidates, -1], dtype=np.intp), len(others)
-        train = _moments([[rows[:, index]] for rows in self.train])
+        index, o = np.array([*others, *candidates, len(self.norms) - 1], dtype=np.intp), len(others)
+        train, whole = (moments[:, index[:, None], index] for moments in (self.train, self.held))
         train[:, range(len(index) - 1), range(len(index) - 1)] += RIDGE
-        held = [[H[:, index] for H in groups] for groups in self.held]
-        whole, mine = _moments(held), _moments([[groups[k] for k in own] for groups in held])
         follow = np.linalg.solve(train[:, :o, :o], train[:, :o, o:])
         turn = np.concatenate([-follow, np.broadcast_to(np.eye(len(index) - o), (len(train), *[len(index) - o] * 2))], axis=1)
-        back = turn.transpose(0, 2, 1)
+        held, mine = (turn[:-1].transpose(0, 2, 1) @ x @ turn[:-1] for x in (whole, self._held_moments(own, index)))
         reduced = train[:, o:, o:] - train[:, o:, :o] @ follow
-        return Focus(reduced, back[:-1] @ whole @ turn[:-1], back[:-1] @ mine @ turn[:-1], self.norms[index[o:]], self.rows)
-
-
-def _moments(blocks: Sequence[Sequence[Array]]) -> Array:
-    """Second moments of the rows of several blocks in each fold, shape (folds, k, k)."""
-    return np.array([sum(rows.T @ rows for rows in some) for some in blocks])
+        return Focus(reduced, held, mine, self.norms[index[o:]], self.rows)
 
 
 @dataclass(frozen=True, eq=False)

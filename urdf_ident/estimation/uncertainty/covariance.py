@@ -43,8 +43,8 @@ from ...statistics.pieces import base_rows, row_pieces
 from ...statistics.statistic import Repetitions, StatisticSet
 from ...units import percent
 from .bands import build_spectrum
-from .noise import fit_noise, sandwich, whitened_rows
-from .repetitions import lack_of_fit, repetition_count, scatter_covariance, scatter_noise
+from .noise import fit_noise, whitened_rows
+from .repetitions import lack_of_fit, repetition_count, scatter_noise
 
 #: Smallest numbers of repetitions, logs and stretches from which a scatter is estimated.
 FEWEST_PERIODS, FEWEST_LOGS, FEWEST_STRETCHES = 6, 3, 4
@@ -229,12 +229,24 @@ def autoregressive(data: FitData) -> Covariance:
     rows = whitened_rows(spectrum, data.fit, data.solution)
     noise = fit_noise(spectrum, rows)
     kind = f"autocorrelated noise by REML ({noise.describe()})" if noise.coloured else "uncorrelated noise by REML"
-    return Covariance(sandwich(rows, data.solution, data.weights, noise), kind, data.fit.dof)
+    return Covariance(rows.sandwich(noise, data.weights, data.solution), kind, data.fit.dof)
 
 
 def jackknife(data: FitData) -> Covariance:
     """Leaves out one stretch of time after the other."""
-    return _leaving_out(data, *data.stretches, f"jackknife over {len(data.units)} blocks of time")
+    return leaving_out(data, *data.stretches, f"jackknife over {len(data.units)} blocks of time")
+
+
+def leaving_out(data: FitData, matrices: Array, scores: Array, kind: str) -> Covariance:
+    """Jackknife covariance.
+
+    Args:
+        matrices: Normal matrices of the units that are left out in turn, shape (u, r, r).
+        scores: Their scores, shape (u, r).
+    """
+    moves = leave_one_out_changes(matrices, scores)
+    count = len(moves)
+    return Covariance(data.solution.sandwich((count - 1) / count * moves.T @ moves), kind, count - 1.0)
 
 
 def bootstrap(data: FitData) -> Covariance:
@@ -256,13 +268,13 @@ def between_logs(data: FitData) -> Covariance:
     motion = {log: k for k, logs in enumerate(moves) for log in logs}
     begins = np.unique([motion[unit[0][0]] for unit in data.units], return_index=True)[1]
     matrices, scores = (np.add.reduceat(x, begins) for x in data.stretches)
-    return _leaving_out(data, matrices, scores, f"leaving out each of {len(moves)} logs")
+    return leaving_out(data, matrices, scores, f"leaving out each of {len(moves)} logs")
 
 
 def between_periods(data: FitData) -> Covariance:
     """Scatter between repetitions of a motion, which are averaged, or of the scores of each."""
     if data.averaged:
-        return _averaged_scatter(data, 1.0)
+        return averaged_scatter(data)
     data.with_rows("period")
     period = find_period(data.logs)
     if period is None or period.count < 2:
@@ -271,7 +283,35 @@ def between_periods(data: FitData) -> Covariance:
             where=", ".join(data.statistics.logs),
             remedy="use covariance: auto, or record several periods of one motion",
         )
-    return _repetition_scatter(data, period)
+    return repetition_scatter(data, period)
+
+
+def averaged_scatter(data: FitData, unexplained: float = 1.0) -> Covariance:
+    """The spectrum of the scatter between averaged periods.
+
+    Args:
+        unexplained: Lack of fit, by which the errors are enlarged; below 1 it has no effect.
+    """
+    model = data.with_rows("period")
+    spectrum = build_spectrum(model, data.logs)
+    rows, noise = whitened_rows(spectrum, data.fit, data.solution), scatter_noise(model, data.logs, spectrum)
+    matrix, dof = (of(noise, data.weights, data.solution) for of in (rows.sandwich, rows.dof))
+    words = f"spectrum of the scatter between {repetition_count(data.logs)} periods"
+    return Covariance(max(1.0, unexplained) * matrix, words, dof)
+
+
+def repetition_scatter(data: FitData, period: Period) -> Covariance:
+    """The scatter of the scores between repetitions; rows outside whole periods are assumed to scatter in the same way."""
+    totals: dict[tuple[str, int], Array] = {}
+    inside = 0
+    for log, time, score in data.scores("period"):
+        index = period.index(log, time)
+        inside += int((index >= 0).sum())
+        for k in np.unique(index[index >= 0]):
+            totals[log, int(k)] = totals.get((log, int(k)), 0.0) + score[index == k].sum(axis=0)
+    middle = data.fit.rows / max(inside, 1) * len(totals) * np.cov(np.array(list(totals.values())).T)
+    kind = f"scatter between {len(totals)} repetitions of {period.seconds:.4g} s"
+    return Covariance(data.solution.sandwich(np.atleast_2d(middle)), kind, len(totals) - 1.0)
 
 
 def automatic(data: FitData) -> Covariance:
@@ -281,28 +321,23 @@ def automatic(data: FitData) -> Covariance:
         return replace(textbook(data), kind=f"{data.fit.covariance_kind}: too short for any other")
     covariance = within = jackknife(data)
     unexplained = lack_of_fit(data.with_rows("period"), data.logs, data.fit) if data.averaged else np.inf
-    if data.has_rows:
-        period = find_period(data.logs)
-        if unexplained <= EXPLAINED:
-            covariance = _averaged_scatter(data, unexplained)
-        elif period is not None and period.count >= FEWEST_PERIODS:
-            covariance = _repetition_scatter(data, period)
+    period = find_period(data.logs) if data.has_rows else None
+    if unexplained <= EXPLAINED:
+        covariance = averaged_scatter(data, unexplained)
+    elif period is not None and period.count >= FEWEST_PERIODS:
+        covariance = repetition_scatter(data, period)
+    elif data.has_rows:
+        noise = autoregressive(data)
+        compared = data.fit.seen & (within.spread > 0)  # parameters of an effort that is constantly zero do not scatter
+        ratio = float(np.median(noise.spread[compared] / within.spread[compared])) if compared.any() else 1.0
+        if 1 / AGREEMENT <= ratio <= AGREEMENT:
+            covariance, words = noise, ", confirmed by a jackknife over blocks of time"
         else:
-            noise = autoregressive(data)
-            compared = data.fit.seen & (covariance.spread > 0)  # parameters of an effort that is constantly zero do not scatter
-            ratio = float(np.median(noise.spread[compared] / covariance.spread[compared])) if compared.any() else 1.0
-            if 1 / AGREEMENT <= ratio <= AGREEMENT:
-                covariance = replace(noise, kind=f"{noise.kind}, confirmed by a jackknife over blocks of time")
-            else:
-                covariance = replace(
-                    covariance, kind=f"{covariance.kind}: no stationary noise explains the residuals (ratio {ratio:.2g})"
-                )
-            if data.averaged:
-                explained = f"{percent(100 / unexplained)} % of the residual"
-                covariance = replace(
-                    covariance,
-                    kind=f"{covariance.kind}; the scatter between periods explains {explained}, the model lacks the rest",
-                )
+            words = f": no stationary noise explains the residuals (ratio {ratio:.2g})"
+        if data.averaged:
+            explained = f"{percent(100 / unexplained)} % of the residual"
+            words += f"; the scatter between periods explains {explained}, the model lacks the rest"
+        covariance = replace(covariance, kind=covariance.kind + words)
     if len(motions(data.statistics)) >= FEWEST_LOGS:
         covariance = _judged_by_logs(covariance, between_logs(data), data.fit.seen)
     return _with_reversals(covariance, within.spread, data) if unexplained > EXPLAINED and data.has_rows else covariance
@@ -319,36 +354,6 @@ KINDS: Mapping[str, Callable[[FitData], Covariance]] = {
     "period": between_periods,
     "log": between_logs,
 }
-
-
-def _leaving_out(data: FitData, matrices: Array, scores: Array, kind: str) -> Covariance:
-    """Jackknife covariance, leaving out one unit after the other."""
-    moves = leave_one_out_changes(matrices, scores)
-    count = len(moves)
-    return Covariance(data.solution.sandwich((count - 1) / count * moves.T @ moves), kind, count - 1.0)
-
-
-def _averaged_scatter(data: FitData, unexplained: float) -> Covariance:
-    """The spectrum of the scatter between averaged periods, enlarged by the lack of fit; below 1 it has no effect."""
-    model = data.with_rows("period")
-    spectrum = build_spectrum(model, data.logs)
-    matrix, dof = scatter_covariance(spectrum, scatter_noise(model, data.logs, spectrum), data.fit, data.solution)
-    words = f"spectrum of the scatter between {repetition_count(data.logs)} periods"
-    return Covariance(max(1.0, unexplained) * matrix, words, dof)
-
-
-def _repetition_scatter(data: FitData, period: Period) -> Covariance:
-    """The scatter of the scores between repetitions; rows outside whole periods are assumed to scatter in the same way."""
-    totals: dict[tuple[str, int], Array] = {}
-    inside = 0
-    for log, time, score in data.scores("period"):
-        index = period.index(log, time)
-        inside += int((index >= 0).sum())
-        for k in np.unique(index[index >= 0]):
-            totals[log, int(k)] = totals.get((log, int(k)), 0.0) + score[index == k].sum(axis=0)
-    middle = data.fit.rows / max(inside, 1) * len(totals) * np.cov(np.array(list(totals.values())).T)
-    kind = f"scatter between {len(totals)} repetitions of {period.seconds:.4g} s"
-    return Covariance(data.solution.sandwich(np.atleast_2d(middle)), kind, len(totals) - 1.0)
 
 
 def without_reversals(model: DynamicModel, logs: Sequence[PreparedLog], alike: Repetitions | None = None) -> StatisticSet:
@@ -426,7 +431,7 @@ class Period:
 
     Attributes:
         seconds: Its length [s].
-        starts: Log → time of the first whole period on the log's clock [s] and number of whole periods.
+        starts: Log → time of its first whole period [s] and number of whole periods.
     """
 
     seconds: float
@@ -438,22 +443,14 @@ class Period:
         return sum(number for _, number in self.starts.values())
 
     def index(self, log: str, time: Array) -> Array:
-        """Returns the index of the period of each instant, shape (N,): 0, 1, …; −1 outside whole periods.
-
-        Args:
-            time: Times on the log's clock, shape (N,) [s].
-        """
+        """Returns the index of the period of each instant [s] of a log, shape (N,): 0, 1, …; −1 outside whole periods."""
         start, number = self.starts[log]
         k = np.floor((time - start) / self.seconds + 1e-9)
         return np.where((k >= 0) & (k < number), k, -1.0)
 
 
 def find_period(logs: Sequence[PreparedLog]) -> Period | None:
-    """Finds the period that all logs repeat.
-
-    Returns:
-        The period, or None if a log does not repeat itself or the periods differ.
-    """
+    """Returns the period that all logs repeat; None if a log does not repeat itself, or the periods differ."""
     seconds, starts = [], {}
     for log in logs:
         repetition = find_repetition(log.segments[0].q, fewest=2) if len(log.segments) == 1 else None

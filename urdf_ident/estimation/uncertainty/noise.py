@@ -75,6 +75,26 @@ class WhitenedRows:
     unit: np.ndarray
     count: Array
 
+    def scores(self, noise: NoiseModel, weights: Mapping[str, float]) -> Array:
+        """Returns the variance of each row's score in the weighted estimate under some noise, shape (M,).
+
+        Args:
+            weights: Row group → weight used for the solution.
+        """
+        weight = np.array([weights[group] for group in noise.groups])
+        return np.asarray((noise.power * weight[:, None] ** 4).reshape(-1)[self.unit])
+
+    def sandwich(self, noise: NoiseModel, weights: Mapping[str, float], solution: Solution) -> Array:
+        """Returns the sandwich covariance of the weighted estimate under this noise, shape (b, b)."""
+        return solution.sandwich((self.Z * self.scores(noise, weights)[:, None]).T @ self.Z)
+
+    def dof(self, noise: NoiseModel, weights: Mapping[str, float], solution: Solution) -> Array:
+        """Returns the degrees of freedom of each variance of the sandwich (Satterthwaite), at least 1, shape (b,)."""
+        parts = np.zeros((noise.power.size, len(solution.root)))
+        np.add.at(parts, self.unit, self.scores(noise, weights)[:, None] * (self.Z @ solution.root.T) ** 2)
+        spread = np.sum(parts**2 / np.maximum(noise.freedom.reshape(-1), 1e-9)[:, None], axis=0)
+        return np.asarray(np.maximum(np.sum(parts, axis=0) ** 2 / positive(spread), 1.0))
+
 
 def whitened_rows(spectrum: Spectrum, fit: Fit, solution: Solution) -> WhitenedRows:
     """Transforms rows by band to the coordinates of a solution."""
@@ -168,14 +188,3 @@ def _two_nonnegative(aa: Array, ab: Array, bb: Array, ay: Array, by: Array) -> A
     second = np.column_stack([np.zeros(len(bb)), np.maximum(by / bb, 0.0)])
     better = np.where(np.reshape(ay * first[:, 0] > by * second[:, 1], (-1, 1)), first, second)
     return np.asarray(np.where(np.all(both >= 0, axis=1, keepdims=True), both, better))
-
-
-def sandwich(rows: WhitenedRows, solution: Solution, weights: Mapping[str, float], noise: NoiseModel) -> Array:
-    """Returns the sandwich covariance of the weighted estimate under this noise, shape (b, b).
-
-    Args:
-        weights: Row group → weight used for the solution.
-    """
-    weight = np.array([weights[group] for group in noise.groups])
-    variance = (noise.power * weight[:, None] ** 4).reshape(-1)[rows.unit]
-    return solution.sandwich((rows.Z * variance[:, None]).T @ rows.Z)

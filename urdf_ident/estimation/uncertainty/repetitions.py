@@ -16,18 +16,13 @@ from ...linalg import Array, positive
 from ...model.dynamic_model import DynamicModel
 from ...signals.prepare import PreparedLog
 from ...statistics.fit import Fit
-from ...statistics.least_squares import Solution
 from ...statistics.rows import RowFilter
 from .bands import Spectrum, band_of
-from .noise import NoiseModel, WhitenedRows, sandwich, whitened_rows
+from .noise import NoiseModel
 
 
 def repetition_count(logs: Sequence[PreparedLog]) -> int:
-    """Returns the number of periods in averaged logs.
-
-    Returns:
-        Number of periods; logs that were not averaged count 0.
-    """
+    """Returns the number of periods in averaged logs; logs that were not averaged count 0."""
     return sum(log.conditioned.averaged.count for log in logs if log.conditioned.averaged is not None)
 
 
@@ -67,29 +62,6 @@ def lack_of_fit(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit) -> f
     return float(np.mean([(fit.sigma[group] / value) ** 2 if value > 0 else np.inf for group, value in sigma.items()]))
 
 
-def likelihood_weights(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict[str, float]:
-    """Returns the weights of the maximum-likelihood estimate, ``1/σ`` between periods (Wu 2012, section 4; docs/theory.md §7).
-
-    Args:
-        logs: Prepared logs, at least one of them averaged.
-
-    Returns:
-        Row group → weight [1/unit of torque].
-
-    Raises:
-        EstimationError: No log repeats its motion, or its periods do not differ at all.
-    """
-    sigma = scatter_sigma(model, logs)
-    for group, value in sigma.items():
-        if not value > 0:
-            raise EstimationError(
-                "the periods do not differ at all: there is no noise to weight by",
-                where=group,
-                remedy="use estimation.method: wls",
-            )
-    return {group: 1.0 / value for group, value in sigma.items()}
-
-
 def scatter_noise(model: DynamicModel, logs: Sequence[PreparedLog], spectrum: Spectrum) -> NoiseModel:
     """Returns the power of the noise in each frequency band, from the scatter, without a model of its spectrum.
 
@@ -113,27 +85,6 @@ def scatter_noise(model: DynamicModel, logs: Sequence[PreparedLog], spectrum: Sp
     near = np.array([int(np.argmin(np.where(known, np.abs(np.arange(bands) - b), np.inf))) for b in range(bands)])
     power, freedom = (squares / positive(freedom))[:, near], freedom[:, near]
     return NoiseModel(spectrum.groups, power, np.zeros(groups), freedom)
-
-
-def scatter_covariance(spectrum: Spectrum, noise: NoiseModel, fit: Fit, solution: Solution) -> tuple[Array, Array]:
-    """Returns the covariance of a fit under the noise between repetitions, and its degrees of freedom.
-
-    Args:
-        noise: From :func:`scatter_noise`.
-
-    Returns:
-        Covariance, shape (b, b), and the degrees of freedom of each variance (Satterthwaite), shape (b,).
-    """
-    rows: WhitenedRows = whitened_rows(spectrum, fit, solution)
-    weights = fit.row_weights or fit.weights
-    weight = np.array([weights[group] for group in noise.groups])
-    variance = (noise.power * weight[:, None] ** 4).reshape(-1)
-    shares = np.zeros((noise.power.size, len(fit.params)))
-    np.add.at(shares, rows.unit, (rows.Z @ solution.root.T) ** 2)
-    parts = variance[:, None] * shares
-    spread = np.sum(parts**2 / np.maximum(noise.freedom.reshape(-1), 1e-9)[:, None], axis=0)
-    dof = np.sum(parts, axis=0) ** 2 / positive(spread)
-    return sandwich(rows, solution, weights, noise), np.maximum(dof, 1.0)
 
 
 def _scatter_rows(model: DynamicModel, logs: Sequence[PreparedLog]) -> Iterator[tuple[PreparedLog, Array, float]]:
