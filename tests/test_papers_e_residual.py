@@ -108,11 +108,10 @@ def test_with_the_kinematic_error_left_in_the_gain_is_smaller(script: ModuleType
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "gains"), [(200, True), (201, False)])
-def test_auto_takes_a_residual_where_it_gains_on_other_motions(script: ModuleType, seed: int, gains: bool) -> None:
-    """E5: arms drawn at random, one whose encoders resolve the deformation and one whose encoders do not."""
-    arm = script.drawn("ur10e", seed)
-    assert (arm.counts > 5) == gains
-    assert (arm.chosen != "none") == gains
+def test_auto_takes_a_residual_where_it_gains_on_other_motions(script: ModuleType) -> None:
+    """E5: an arm drawn at random, whose encoders resolve the deformation; where nothing is gained: test_loop_validation.py."""
+    arm = script.drawn("ur10e", 200)
+    assert arm.counts > 5
+    assert arm.chosen != "none"
     assert arm.right
     assert arm.lost == 0.0
