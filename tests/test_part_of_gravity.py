@@ -69,8 +69,7 @@ def doubts(recording: Recording) -> list[Judgement]:
     return [item for item in report.findings if item.id == "effort-without-gravity"]
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("added", [0.25, -0.25])
+@pytest.mark.parametrize(("seed", "added"), [(0, 0.25), (1, -0.25)])
 def test_a_part_of_gravity_is_told_where_friction_hides_inertia(seed: int, added: float) -> None:
     """It was taken for heavier or lighter bodies: a GOOD model with up to five times the error."""
     assert doubts(slow_log(seed)) == []
