@@ -19,7 +19,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from urdf_ident.errors import QualityError
 from urdf_ident.faults import against_urdf, hypotheses
-from urdf_ident.faults.candidates import Interpretation
+from urdf_ident.faults.interpretation import Interpretation
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.regression import solved
 from urdf_ident.faults.thinned_logs import thinned
@@ -951,7 +951,7 @@ def test_a_sound_cycle_of_three_poses_is_not_refused_for_friction_outside_the_la
 @pytest.mark.parametrize(("fitted", "fits"), [(1.9, True), (0.2, False)])
 def test_a_interpretation_that_predicts_far_more_than_it_fits_is_extrapolation(fitted: float, fits: bool) -> None:
     logged = Interpretation.as_logged(ARM.n)
-    found = hypotheses.Hypothesis(Id.GRAVITY_DIRECTION, (), 0.1, replace(logged, gravity=(0.1, 0.0, -9.8)))
+    found = hypotheses.Hypothesis(Id.GRAVITY_DIRECTION, (), replace(logged, gravity=(0.1, 0.0, -9.8)))
     scores = [SimpleNamespace(left=np.array([left, 0.1]), score=float(np.log(left * 0.1))) for left in (0.74, 0.1)]
     case = SimpleNamespace(fitted=lambda interpretation: 0.0 if interpretation is logged else -fitted)
     assert hypotheses._fits(case, logged, scores[0], found, scores[1]) == fits  # type: ignore[arg-type]

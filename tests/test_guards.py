@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,9 +13,11 @@ from urdf_ident.errors import LogError
 from urdf_ident.estimation.uncertainty import covariance
 from urdf_ident.estimation.uncertainty.bands import band_edges
 from urdf_ident.export.split import split_bodies
-from urdf_ident.faults.candidates import Hypothesis, Interpretation
+from urdf_ident.faults.interpretation import Interpretation
+from urdf_ident.faults.kinds.changes import GAIN, PAYLOAD
+from urdf_ident.faults.kinds.clock_and_gravity import GravityDirection
 from urdf_ident.faults.trials import clearly_negative
-from urdf_ident.faults.words import differs, refuses, told
+from urdf_ident.faults.words import differs, refuses
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.logs.formats.variables import _numeric
 from urdf_ident.logs.recognition.recognise import _positions
@@ -363,8 +364,8 @@ def test_positions_are_certain_by_two_signs_and_without_rivals(
 
 def test_what_differs_between_logs_is_named() -> None:
     robot = Robot.from_urdf(PAIR)
-    for kind, words, id in (("payload", "the load on the last link", "payload-changes"), ("gain", "the scale", "effort-drift")):
-        family = SimpleNamespace(id=Id(id), change=kind)
+    for change, words, id in ((PAYLOAD, "the load on the last link", "payload-changes"), (GAIN, "the scale", "effort-drift")):
+        family = SimpleNamespace(id=Id(id), change=change)
         weak, strong = (SimpleNamespace(family=family, gain=gain, joint=0, certainty=0.9) for gain in (0.5, 5.0))
         one, several = differs(robot, weak, True, ()), differs(robot, strong, False, ())  # type: ignore[arg-type]
         assert f"contradicts the others: {words}" in one.message
@@ -384,11 +385,11 @@ def test_a_current_without_a_gain_is_refused_by_the_name_of_its_log(path: str, w
 def test_the_angle_of_another_gravity_reaches_beyond_a_right_angle() -> None:
     robot = Robot.from_urdf(PAIR)
     for gravity, angle in (((0.0, 0.0, 9.81), 180.0), ((9.81, 0.0, 0.0), 90.0)):
-        turned = replace(Interpretation.as_logged(robot.n), gravity=gravity)
-        step = SimpleNamespace(found=Hypothesis(Id.GRAVITY_DIRECTION, (), 0.0, turned))
-        _, remedy, size = told(robot, step)  # type: ignore[arg-type]
-        assert size == pytest.approx(angle)
-        assert remedy.settings == {"robot.gravity": list(gravity)}
+        kind = GravityDirection()
+        turned = kind.along(Interpretation.as_logged(robot.n), np.array(gravity))
+        stated = kind.found(robot, turned, None)  # type: ignore[arg-type]
+        assert stated.size == pytest.approx(angle)
+        assert stated.remedy.settings == {"robot.gravity": list(gravity)}
 
 
 def test_bands_of_a_spectrum_grow_with_the_frequency() -> None:

@@ -9,8 +9,8 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.faults.candidates import Interpretation
 from urdf_ident.faults.friction import reversal_columns
+from urdf_ident.faults.interpretation import Interpretation
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.motion_samples import MotionSamples, sampler
 from urdf_ident.faults.thinned_logs import Logs
@@ -73,7 +73,9 @@ def test_columns_follow_the_interpretation_of_the_positions() -> None:
     logged = case.samples
     at = Interpretation.as_logged(ARM.n)
     trials = Trials(case)
-    moved = trials._moved(replace(at, places=(0, 2, 1, 3), sign=(1.0, 1.0, -0.5, 1.0), zero=(0.3, 0.0, 0.0, 0.0)))
+    moved = trials._moved(
+        replace(at, position_order=(0, 2, 1, 3), position_factor=(1.0, 1.0, -0.5, 1.0), zero=(0.3, 0.0, 0.0, 0.0))
+    )
     for j, (i, sign) in enumerate(((0, 1.0), (2, 1.0), (1, -1.0), (3, 1.0))):
         assert reversal_columns(moved, [j])[0] == pytest.approx(sign * reversal_columns(logged, [i])[0])
     counted = trials._moved(replace(at, counted=((2, 1, 1.0),)))

@@ -12,8 +12,9 @@ from test_reversal_friction import ARM as BRISTLES
 from test_reversal_friction import conditioned, log_with_bristles
 from test_sound_logs import ARM, condition, cycles, moves_with_sticking_friction
 
-from urdf_ident.faults import score_test
-from urdf_ident.faults.families import FaultFamily, changes, faults
+from urdf_ident.faults.kinds.catalogue import KINDS, faults
+from urdf_ident.faults.kinds.changes import GAIN, SCALE, changes
+from urdf_ident.faults.kinds.kind import FaultFamily, FaultKind, Linear
 from urdf_ident.faults.linearized import LinearizedCase
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.null_model import NullModel
@@ -82,19 +83,21 @@ def test_cold_gears_of_a_log_are_no_other_scale_of_an_effort(what: str) -> None:
         tau[:, 3] *= 1.0 + 0.1 * (k == 0 and what == "effort")
         logs.append(recorded(t, q, tau, k, 0.02))
     named = {(item.family.id.value, item.family.change, item.family.joints, item.when.log) for item in found_in(logs)}
-    scales = {entry for entry in named if entry[0] == "effort-scale" or entry[1] in ("gain", "scale")}
+    scales = {entry for entry in named if entry[0] == "effort-scale" or entry[1] in (GAIN, SCALE)}
     assert {(joints, log) for _, _, joints, log in scales} == (set() if what == "friction" else {((3,), 0)})
 
 
-def test_a_family_of_a_few_lines_finds_its_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_of_ten_lines_finds_its_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """A damper between two axes, which no other family describes (CONTRIBUTING.md, "Adding a fault")."""
 
-    def with_dampers(at: LinearizedCase, logs: Logs) -> Iterator[FaultFamily]:
-        yield from faults(at, logs)
-        for j in at.moving[1:]:
-            yield FaultFamily(Id.CONTACT_FORCE, (j,), at.in_row(j, at.samples.v[:, j - 1]), unit=-1.0)
+    class Damper(FaultKind):
+        id = Id.CONTACT_FORCE
 
-    monkeypatch.setattr(score_test, "faults", with_dampers)
+        def families(self, linear: Linear) -> Iterator[FaultFamily]:
+            for j in linear.at.moving[1:]:
+                yield FaultFamily(self.id, (j,), linear.at.in_row(j, linear.at.samples.v[:, j - 1]), unit=-1.0)
+
+    monkeypatch.setitem(KINDS, Damper.id, Damper())
     t, q, v, a = fourier(ARM.n, 20.0, 100.0, 3)
     tau = torques(ARM, Truth.of(ARM.n), q, v, a)
     tau[:, 2] += 2.0 * v[:, 1]

@@ -9,7 +9,7 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.faults.candidates import Interpretation
+from urdf_ident.faults.interpretation import Interpretation
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.motion_samples import MotionSamples, WholeMotion, sampler
 from urdf_ident.faults.repeated_motion import first_shown

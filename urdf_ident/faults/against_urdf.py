@@ -19,14 +19,18 @@ from ..model.prior import CONTRADICTION, USUAL_ERROR, inertial_prior, lumped_ine
 from ..model.rigid_bodies import gravity_torques, regressor
 from ..model.robot import Robot
 from ..samples import TESTING_REVERSALS, one_way
-from .candidates import Hypothesis, Interpretation, candidates
 from .evidence import CLEAR, DECISIVE, EXACT, MATERIAL, RIVAL
 from .friction import OFFSET, friction_columns
-from .hypotheses import refined
+from .hypotheses import reading_of, refined
+from .interpretation import Interpretation
+from .kinds.catalogue import candidates
+from .kinds.clock_and_gravity import mounted
+from .kinds.kind import Hypothesis
+from .kinds.senses_and_orders import EffortSign
 from .motion_samples import MotionSamples
 from .trials import Trials
 from .urdf_bodies import error_of_urdf, left_by_urdf_alone, left_with_one_body_changed, scaled_urdf
-from .words import against, mounted, remedy_of
+from .words import against
 
 #: Correlation with the URDF's gravity torque that counts as equal; and, negative, as opposite.
 _ALIKE = 0.8
@@ -90,7 +94,7 @@ def against_the_urdf(trials: Trials, interpretation: Interpretation, loaded: boo
         return [] if alike < 0 else doubts(trials, interpretation)
     if alike < -_ALIKE and scale < 0:
         words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
-        return [Judgement(Id.EFFORT_SIGN, words, remedy_of(Id.EFFORT_SIGN, trials.robot.joints), certainty=abs(alike))]
+        return [Judgement(Id.EFFORT_SIGN, words, EffortSign().remedy(trials.robot.joints), certainty=abs(alike))]
     if alike < -_ALIKE:
         return [_upside_down(trials.robot, loaded, abs(alike))]
     if odd:
@@ -98,7 +102,9 @@ def against_the_urdf(trials: Trials, interpretation: Interpretation, loaded: boo
             f"the efforts are {ratio:.4g} times the gravity torque of the URDF's masses: the unit or torque constant is wrong"
         )
         check = "check `log.units.effort` (A, mA, mN·m; motor side: `log.side.effort`), `drive.gain` and `drive.reduction`"
-        gains = {joint: float(gain) / ratio for joint, gain in zip(trials.robot.joints, interpretation.gain, strict=True)}
+        gains = {
+            joint: float(gain) / ratio for joint, gain in zip(trials.robot.joints, interpretation.effort_factor, strict=True)
+        }
         remedy = Remedy(f"{check}; if the URDF's masses are right, {{settings}}", {"drive.gain": {"multiply": gains}})
         return [Judgement(Id.EFFORT_SCALE, words, remedy, size=ratio, certainty=alike, severity="warning")]
     return doubts(trials, interpretation)
@@ -211,10 +217,8 @@ def _interpretations(trials: Trials, interpretation: Interpretation) -> Iterator
     """Candidates; if gravity depends on one joint alone, its direction is not separable from that joint's zero."""
     stated = np.ptp(_gravity_torques(trials, interpretation)[1], axis=0)
     turning = bool(np.sum(stated > EXACT * stated.max()) > 1)
-    for item in candidates(trials.robot, trials.case.moves, interpretation, poor=False):
-        tilts = turning and item.id == Id.GRAVITY_DIRECTION and item.size != 0.0
-        shifted = turning and item.id == Id.POSITION_ZERO and abs(item.size - interpretation.zero[item.joints[0]]) < 1.0
-        if tilts or shifted or item.id in (Id.TIME_SCALE, Id.EFFORT_SCALE):
+    for item in candidates(reading_of(trials, interpretation)):
+        if item.small and (turning or item.id in (Id.TIME_SCALE, Id.EFFORT_SCALE)):
             yield item
 
 

@@ -17,11 +17,11 @@ from ..linalg import Array
 from ..model.robot import Robot
 from ..samples import FEWEST_REVERSALS, SHORT
 from .against_urdf import against_the_urdf
-from .candidates import Interpretation
 from .case import Case
 from .evidence import SEVERE
 from .explanations import Explanations, explained
 from .hypotheses import Step, open_clock, open_scales, search
+from .interpretation import Interpretation
 from .linearized import LinearizedCase
 from .log_group import LogGroup
 from .oscillation import Oscillation, oscillation
@@ -105,7 +105,7 @@ def _of_differing(found: Explanations) -> list[list[Judgement]]:
         case, own = found.group.some([k]).case(), tuple[Judgement, ...]()
         if case is not None:
             trials = Trials(case)
-            own = _downgraded(case, _of_steps(trials, *search(trials)))
+            own = _downgraded(case, _of_steps(trials, search(trials)))
         judgement = differs(robot, fault, len(differing) == 1, own)
         out[k] = [*_downgraded(found.case, [judgement], FEWEST_REVERSALS * len(out)), *own]
     return out
@@ -132,15 +132,16 @@ def _of_all(found: Explanations) -> list[list[Judgement]]:
 def _of_interpretation(found: Explanations) -> tuple[Judgement, ...]:
     """What the interpretation of all logs, the URDF's inertias, and what the logs leave open tell."""
     robot, trials, steps = found.group.robot, found.trials, found.steps
-    interpretation = found.interpretation if not steps or steps[-1].decided else Interpretation.as_logged(robot.n)
     undecided = bool(steps) and not steps[-1].decided
     if undecided and steps[-1].gain >= SEVERE:
-        return _of_steps(trials, interpretation, steps)
+        return _of_steps(trials, steps)
+    as_logged = Interpretation.as_logged(robot.n)
+    interpretation = steps[-1].found.interpretation if steps and not undecided else as_logged
     loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
     reported = against_the_urdf(found.corrected, interpretation, loaded, found.group.noise)
     if not (reported or steps or found.faults):
         reported = part_of_gravity(found.at)
-    own = _of_steps(trials, interpretation, steps[:-1] if undecided and reported else steps)
+    own = _of_steps(trials, steps[:-1] if undecided and reported else steps)
     out = (*own, *reported)
     if any(item.id == Id.EFFORT_SCALE and item.joint is None for item in reported):
         # a scale of all efforts comes first, with those of single joints among its factors
@@ -157,15 +158,13 @@ def _of_interpretation(found: Explanations) -> tuple[Judgement, ...]:
     return (*out, *([open_scale(robot, ranges)] if ranges else []), *([] if clock is None else [open_time(clock)]))
 
 
-def _of_steps(trials: Trials, interpretation: Interpretation, steps: Sequence[Step]) -> tuple[Judgement, ...]:
+def _of_steps(trials: Trials, steps: Sequence[Step]) -> tuple[Judgement, ...]:
     """Findings of the steps; they name causes, and refuse the log, only if it is explained well after all corrections.
 
     A step with the signs of several joints, and not of all, is one finding for each.
     """
     robot, out = trials.robot, list[Judgement]()
-    sound = (
-        trials.score(interpretation if not steps or steps[-1].decided else steps[-1].found.interpretation).unexplained < _SOUND
-    )
+    sound = bool(steps) and trials.score(steps[-1].found.interpretation).unexplained < _SOUND
     for step in steps:
         joints, each = step.found.joints, step.found.id == Id.EFFORT_SIGN
         if not (step.decided and sound):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS, reversals
 from ..signals.quality.hidden_delays import DELAY
-from .candidates import Interpretation
 from .case import Case
 from .delay import find_delays
 from .evidence import DOUBTFUL, EXACT, FEWEST
 from .hypotheses import Step, search
+from .interpretation import Interpretation
 from .linearized import LinearizedCase
 from .log_group import LogGroup
 from .null_model import NullModel
@@ -29,6 +29,7 @@ class Explanations:
     """What may explain the torques of a group of logs; indices are positions in the group.
 
     Attributes:
+        steps: To another interpretation; none where there are faults.
         faults: In the order in which they were found, those told elsewhere left out.
         outlying: Logs in which a joint is explained far worse than in the others, with the joint and the ratio.
     """
@@ -37,21 +38,19 @@ class Explanations:
     trials: Trials
     at: LinearizedCase
     null: NullModel
-    interpretation: Interpretation
-    steps: list[Step]
-    faults: list[Fault] = field(default_factory=list)
+    steps: Sequence[Step] = ()
+    faults: Sequence[Fault] = ()
     outlying: Mapping[int, tuple[int, float]] = field(default_factory=dict)
 
     @property
     def differing(self) -> dict[int, Fault]:
         """Logs in which the robot is another one than in the rest; of two logs, and of several that gain alike, all."""
-        best = self.faults[0] if self.faults else None
-        if best is None or best.when.log is None or best.when.window or not best.family.change:
-            return {}
-        some = {best.when.log: best}
-        for rival in best.rivals:
-            if rival.family.change and rival.when.log is not None and not rival.when.window:
-                some.setdefault(rival.when.log, rival)
+        some = dict[int, Fault]()
+        for fault in [] if not self.faults else [self.faults[0], *self.faults[0].rivals]:
+            if fault.family.change and fault.when.log is not None and not fault.when.window:
+                some.setdefault(fault.when.log, fault)
+            elif not some:
+                break
         return some
 
     @property
@@ -69,44 +68,57 @@ class Explanations:
 def explained(group: LogGroup) -> Explanations | None:
     """Searches for what explains the torques of all logs; None if they cannot be sampled.
 
-    A delay of all efforts, with what was found after it, is dropped if it is friction which reverses over some travel: the
-    search has no such friction; the estimate of the delay has. Short motion shows neither faults nor changes.
+    Another interpretation is vetoed by an estimate of the delay that excludes its delay, by friction that explains more, and by
+    faults that explain decisively more. Short motion shows neither faults nor changes.
     """
     case = group.case()
     if case is None:
         return None
     trials = Trials(case)
     at = LinearizedCase.of(trials)
-    null = NullModel.of(at)
-    interpretation, steps = search(trials)
-    as_logged = Interpretation.as_logged(group.robot.n)
-    late = next((k for k, step in enumerate(steps) if step.found.id == DELAY and not step.found.joints), None)
-    delay = None if late is None else find_delays(group.robot, group.logs, group.reduction)[0]
-    if late is not None and delay is not None and delay.excludes(steps[late].found.size):
-        interpretation, steps = steps[late - 1].found.interpretation if late else as_logged, steps[:late]
-    if steps and _is_friction(trials, at, null, steps[0]):
-        interpretation, steps = as_logged, []
+    found = Explanations(group, trials, at, NullModel.of(at), search(trials))
+    found = replace(found, steps=_without_excluded_delay(found))
+    if _is_friction(found):
+        found = replace(found, steps=())
     few = len(case.samples) < FEWEST * (case.robot.n + 2)
     if few or case.turns < TESTING_REVERSALS or group.seconds < SHORT:
-        return Explanations(group, trials, at, null, interpretation, steps)
-    faults = find_faults(at, null, group.logs)
-    named = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
-    apart = held_out_gain(case, trials.as_logged, faults[0]) if steps and faults else 0.0
-    if steps and (not faults or faults[0].family.id in named or apart < steps[0].gain + DOUBTFUL):
-        return Explanations(group, trials, at, null, interpretation, steps)
+        return found
+    faults = find_faults(at, found.null, group.logs)
+    if found.steps and not _explain_more(found, faults):
+        return found
     told = [item for item in faults if not item.family.elsewhere]
-    return Explanations(group, trials, at, null, as_logged, [], told, {} if told else _outlying(at))
+    return replace(found, steps=(), faults=told, outlying={} if told else _outlying(at))
 
 
-def _is_friction(trials: Trials, at: LinearizedCase, null: NullModel, first: Step) -> bool:
+def _without_excluded_delay(found: Explanations) -> Sequence[Step]:
+    """The steps before a delay of all efforts that is friction which reverses over some travel.
+
+    The search has no such friction; the estimate of the delay has.
+    """
+    group, steps = found.group, found.steps
+    late = next((k for k, step in enumerate(steps) if step.found.id == DELAY and not step.found.joints), None)
+    delay = None if late is None else find_delays(group.robot, group.logs, group.reduction)[0]
+    excluded = late is not None and delay is not None and delay.excludes(steps[late].found.interpretation.delay)
+    return steps[:late] if excluded else steps
+
+
+def _is_friction(found: Explanations) -> bool:
     """Whether friction explains more than a step that varies with the pose, or a delay, and leaves it less than half."""
-    if not (first.found.id.entry.with_pose or first.found.id == DELAY):
+    if not found.steps or not ((first := found.steps[0]).found.id.entry.with_pose or first.found.id == DELAY):
         return False
-    effect = np.zeros_like(at.samples.tau)
+    at, null, trials, effect = found.at, found.null, found.trials, np.zeros_like(found.at.samples.tau)
     effect[:, at.moving] = -(null.friction(["reversals", "load"]) / np.where(null.weights > 0, null.weights, np.inf)).T
     corrected = Trials(trials.case.with_more(effect))
     before, after = (corrected.score(item).score for item in (Interpretation.as_logged(at.n), first.found.interpretation))
     return before - after < first.gain / 2 < first.gain < float(trials.as_logged.gains(corrected.as_logged).mean())
+
+
+def _explain_more(found: Explanations, faults: Sequence[Fault]) -> bool:
+    """Whether the first fault is none of the causes of the first step, and explains decisively more on held-out blocks."""
+    first = found.steps[0]
+    if not faults or faults[0].family.id in {item.id for item in (first.found, *first.rivals)}:
+        return False
+    return held_out_gain(found.case, found.trials.as_logged, faults[0]) >= first.gain + DOUBTFUL
 
 
 def _outlying(at: LinearizedCase) -> dict[int, tuple[int, float]]:

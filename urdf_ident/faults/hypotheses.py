@@ -11,24 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any
 
 import numpy as np
 
+from ..grouping import grouped
 from ..judgements.catalogue import Id
-from .candidates import (
-    COMMON_GAINS,
-    GAINS,
-    STRETCHES,
-    Hypothesis,
-    Interpretation,
-    candidates,
-    position_units,
-    tilted_gravity,
-    with_springs,
-    with_value,
-)
+from ..linalg import Array
 from .evidence import DECISIVE, DOUBTFUL, RIVAL, SEVERE, SIGNIFICANT, SURE, gains, material, remaining_doubt, significance
+from .interpretation import Interpretation
+from .kinds.catalogue import KINDS, candidates
+from .kinds.clock_and_gravity import STRETCHES, GravityDirection, tilted
+from .kinds.efforts import COMMON_GAINS, GAINS
+from .kinds.kind import Hypothesis, Reading
 from .trials import Score, Trials
 from .urdf_bodies import score_of_urdf
 from .zeros import zeros_together
@@ -76,13 +70,13 @@ class Step:
         return 1.0 / (1.0 + len(self.rivals) + remaining_doubt(self.gain))
 
 
-def search(trials: Trials) -> tuple[Interpretation, list[Step]]:
+def search(trials: Trials) -> list[Step]:
     """Finds the faults of a log, one at a time.
 
     Returns:
-        The interpretation that explains the log, and the steps to it; the last one may be a doubt.
+        The steps to the interpretation that explains the log; the last one may be a doubt.
     """
-    interpretation, steps = Interpretation.as_logged(trials.robot.n), []
+    interpretation, steps = Interpretation.as_logged(trials.robot.n), list[Step]()
     for _ in range(_ROUNDS):
         step = best_step(trials, interpretation)
         if step is None:
@@ -98,8 +92,8 @@ def search(trials: Trials) -> tuple[Interpretation, list[Step]]:
             before, after = steps[0].before, trials.score(together.interpretation)
             gain = before.score - after.score
             if after.score < trials.score(interpretation).score - (DOUBTFUL if only else DECISIVE):
-                return together.interpretation, [Step(together, gain, (), before, after, decided=True)]
-    return interpretation, steps
+                return [Step(together, gain, (), before, after, decided=True)]
+    return steps
 
 
 def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
@@ -109,17 +103,12 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
         The step, or None if no other interpretation is significantly better.
     """
     before = trials.score(interpretation)
-    found = list(
-        candidates(
-            trials.robot, trials.case.moves, interpretation, poor=bool(before.left.max() > POOR or before.impossible.any())
-        )
-    )
-    found = [item for item in found if trials.testable(item.interpretation)]
-    found += position_units(trials.robot, trials.case.reached, interpretation)
+    reading = reading_of(trials, interpretation, poor=bool(before.left.max() > POOR or before.impossible.any()))
+    found = [item for item in candidates(reading) if trials.testable(item.interpretation)]
     judged = trials.scores([item.interpretation for item in found])
     if before.score - min((item.score for item in judged), default=np.inf) < DOUBTFUL:
         return None
-    springs = with_springs(trials.case.moves, interpretation)
+    springs = list(KINDS[Id.SPRING].hypotheses(reading))
     tried = [_refined_scale(trials, *pair, before) for pair in zip(found, judged, strict=True)]
     tried = [pair for pair in tried if _explains_its_row(*pair, before)]
     tried += zip(springs, trials.scores([item.interpretation for item in springs]), strict=True)
@@ -204,9 +193,7 @@ def open_scales(trials: Trials, interpretation: Interpretation) -> dict[tuple[in
     found: dict[tuple[int, ...], tuple[float, float]] = {}
     for joints in [*((j,) for j in sorted(moving)), *several]:
         tries = {
-            factor: replace(
-                interpretation, gain=tuple(factor * g if k in joints else g for k, g in enumerate(interpretation.gain))
-            )
+            factor: interpretation.scaled("effort_factor", joints, factor)
             for factor in (GAINS if len(joints) == 1 else COMMON_GAINS)
         }
         if (ends := _alike(trials, interpretation, tries)) is not None:
@@ -236,32 +223,20 @@ def _alike(trials: Trials, interpretation: Interpretation, tries: Mapping[float,
     return (min(alike), max(alike)) if len(alike) > 1 else None
 
 
+def _handicap(found: Hypothesis) -> float:
+    return KINDS[found.id].handicap
+
+
 def _rank(pair: tuple[Hypothesis, Score]) -> float:
     return pair[1].score + _handicap(pair[0])
-
-
-def _handicap(found: Hypothesis) -> float:
-    """Least advantage over other faults.
-
-    A spring has three parameters, and few joints have one; a large ratio of positions resembles another inertia where a joint
-    carries no weight.
-    """
-    return {Id.SPRING: DOUBTFUL, Id.POSITION_SCALE: DECISIVE}.get(found.id, 0.0)
 
 
 def _different(tried: list[tuple[Hypothesis, Score]], before: float) -> list[tuple[Hypothesis, Score]]:
     """The best interpretation of each cause that achieves a part of the best gain."""
     limit = before - RIVAL * (before - tried[0][1].score)
-    seen: dict[tuple[str, tuple[int, ...]], tuple[Hypothesis, Score]] = {}
-    for found, score in tried:
-        if score.score < limit:
-            seen.setdefault((found.id, found.joints), (found, score))
-    kept, count = [], dict[str, int]()
-    for pair in seen.values():
-        count[pair[0].id] = count.get(pair[0].id, 0) + 1
-        if count[pair[0].id] <= _OF_ONE_KIND:
-            kept.append(pair)
-    return kept
+    of_joints = grouped(((pair[0].id, pair[0].joints), pair) for pair in tried if pair[1].score < limit)
+    of_kinds = grouped((pairs[0][0].id, pairs[0]) for pairs in of_joints.values())
+    return sorted((pair for pairs in of_kinds.values() for pair in pairs[:_OF_ONE_KIND]), key=_rank)
 
 
 def _significance(before: Score, after: Score) -> float:
@@ -288,15 +263,17 @@ def refined(found: Hypothesis, score: Callable[[list[Interpretation]], list[floa
     Returns:
         The same fault with its best size; unchanged if it has no size.
     """
-    if found.id not in _SIZES:
+    kind = KINDS[found.id]
+    if not kind.step:
         return found
-    step, (best,) = _SIZES[found.id][0], score([found.interpretation])
+    step, (best,) = kind.step, score([found.interpretation])
     for _ in range(6):
-        tries = [_with_size(found, found.size + step), _with_size(found, found.size - step)]
-        results = score([item.interpretation for item in tries])
+        by = [float(np.exp(x)) if kind.factors else x for x in (step, -step)]
+        tries = [kind.corrected(found.interpretation, found.joints, x) for x in by]
+        results = score(tries)
         k = int(np.argmin(results))
         if results[k] < best:
-            found, best = tries[k], results[k]
+            found, best = replace(found, interpretation=tries[k]), results[k]
         else:
             step /= 2
     return found
@@ -311,37 +288,25 @@ def _refined_gravity(trials: Trials, found: Hypothesis, judged: Score) -> tuple[
     for step in _LEAN / 2.0 ** np.arange(5):
         gravity = np.asarray(found.interpretation.gravity)
         sides = np.linalg.svd(gravity[None, :])[2][1:]
-        tries = [_with_gravity(found, tilted_gravity(gravity, sign * step * side)) for side in sides for sign in (-1.0, 1.0)]
+        tilts = [sign * step * side for side in sides for sign in (-1.0, 1.0)]
+        tries = [_leaning(found, gravity, tilt) for tilt in tilts]
         results = trials.scores([item.interpretation for item in tries])
         less, more = np.reshape([np.sum((item.left / judged.left) ** 2 - 1) for item in results], (2, 2)).T
         lowest = step / 2 * (less - more) / np.maximum(less + more, np.abs(less - more) / 4)
-        tries.append(_with_gravity(found, tilted_gravity(gravity, lowest @ sides)))
+        tries.append(_leaning(found, gravity, lowest @ sides))
         results.append(trials.score(tries[-1].interpretation))
         k = int(np.argmin([item.score for item in results]))
         if results[k].score < judged.score:
             found, judged = tries[k], results[k]
     earned = start[1].score - judged.score > DOUBTFUL and _significance(start[1], judged) > SIGNIFICANT
-    return (found, judged) if earned or found.size else start
+    return (found, judged) if earned or found.small else start
 
 
-def _with_gravity(found: Hypothesis, gravity: tuple[float, float, float]) -> Hypothesis:
-    return replace(found, interpretation=replace(found.interpretation, gravity=gravity))
+def _leaning(found: Hypothesis, gravity: Array, tilt: Array) -> Hypothesis:
+    return GravityDirection().along(found.interpretation, tilted(gravity, tilt), small=found.small)
 
 
-def _scaled(factors: tuple[float, ...], j: int, size: float) -> tuple[float, ...]:
-    return with_value(factors, j, float(np.sign(factors[j]) * np.exp(size)))
-
-
-#: First step of a size, in the unit of its hypothesis, and what it changes in an interpretation: of a joint, if it has one.
-_SIZES: dict[Id, tuple[float, Callable[[Interpretation, int, float], dict[str, Any]]]] = {
-    Id.POSITION_ZERO: (0.2, lambda at, j, size: {"zero": with_value(at.zero, j, size)}),
-    Id.POSITION_SCALE: (0.1, lambda at, j, size: {"sign": _scaled(at.sign, j, size)}),
-    Id.TIME_SCALE: (0.2, lambda at, j, size: {"stretch": max(size, 0.02)}),
-    Id.EFFORT_SCALE: (0.2, lambda at, j, size: {"gain": _scaled(at.gain, j, size)}),
-    Id.EFFORT_DELAY: (0.01, lambda at, j, size: {"delay": size}),
-}
-
-
-def _with_size(found: Hypothesis, size: float) -> Hypothesis:
-    at, j = found.interpretation, found.joints[0] if found.joints else -1
-    return replace(found, size=size, interpretation=replace(at, **_SIZES[found.id][1](at, j, size)))
+def reading_of(trials: Trials, interpretation: Interpretation, *, poor: bool = False) -> Reading:
+    """Returns what hypotheses about the logs of trials start from."""
+    joints = np.flatnonzero(trials.case.moves).tolist()
+    return Reading(trials.robot, joints, trials.case.reached, interpretation, poor)

@@ -12,10 +12,10 @@ from ..linalg import Array, BoolArray, IntArray, rms
 from ..model.rigid_bodies import gravity_torques, regressor, rigid_torque, tip_jacobians
 from ..model.robot import Robot
 from ..samples import one_way
-from .candidates import Interpretation
 from .case import Case
 from .evidence import TRUSTED
 from .friction import OF_ONE, VISCOUS, friction_columns
+from .interpretation import Interpretation
 from .motion_samples import MotionSamples
 from .regression import JointColumns
 from .trials import Trials

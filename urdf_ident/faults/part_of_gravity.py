@@ -10,15 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement
 from ..linalg import Array, IntArray, lstsq, orthogonal_part, solve_triangular, triangle
 from ..model.common_factor import scaled_bodies
 from ..model.prior import USUAL_ERROR, USUAL_WEIGHT, Prior, inertial_prior
 from ..model.rigid_bodies import regressor
 from ..samples import TESTING_REVERSALS
+from ..units import percent
 from .evidence import CALIBRATED, EXACT, TRUSTED
+from .kinds.clock_and_gravity import EffortWithoutGravity
 from .linearized import LinearizedCase
-from .words import part_of_gravity as finding
 
 #: Probability by chance of a part that is told: one test, where that of families is one of hundreds.
 _LEVEL = 0.01
@@ -50,7 +52,12 @@ def part_of_gravity(at: LinearizedCase) -> list[Judgement]:
     found = estimated(at) if at.case.turns >= TESTING_REVERSALS else None
     if found is None or found.chance > _LEVEL:
         return []
-    return [finding(-found.size, found.error)]
+    shown = f"about {percent(100 * abs(found.size))} ± {percent(100 * found.error)} % of "
+    stated, id = EffortWithoutGravity().of_part(-found.size, shown), Id.EFFORT_WITHOUT_GRAVITY
+    words = f"{stated.message}, according to their inertial torques and the URDF's bodies"
+    ids = (id, *stated.alike)
+    certainty = 1 / len(ids)
+    return [Judgement(id, words, stated.remedy, size=-found.size, certainty=certainty, candidates=ids, severity="warning")]
 
 
 def estimated(at: LinearizedCase) -> GravityPart | None:

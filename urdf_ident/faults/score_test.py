@@ -17,7 +17,9 @@ from ..linalg import Array, IntArray, lstsq, orthogonal_part, rms
 from ..samples import turns
 from .case import Case
 from .evidence import CALIBRATED, DOUBTFUL, EXACT, MATERIAL, RIVAL, remaining_doubt
-from .families import FaultFamily, changes, faults
+from .kinds.catalogue import faults
+from .kinds.changes import changes
+from .kinds.kind import FaultFamily
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
 from .null_model import NullModel
@@ -38,8 +40,6 @@ _HELD_OUT = 6
 _DETERMINED = 1e-5
 #: Number of faults that are searched for, one after the other.
 _ROUNDS = 3
-#: Size of a geometric fault [1, rad or m] above which its effect is not linear.
-_FIRST_ORDER = 0.5
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,6 @@ class Fault:
     def joint_explained(self) -> int:
         """The joint whose effort it explains most of."""
         return int(np.argmax(self.left[0] / self.left[1]))
-
-    @property
-    def far(self) -> bool:
-        """Whether its effect is not linear in the size, which is then unknown."""
-        return self.family.id.entry.geometric and self.family.slope * abs(self.size) > _FIRST_ORDER
 
     @property
     def material(self) -> bool:

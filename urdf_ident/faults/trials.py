@@ -15,9 +15,9 @@ from ..model.rigid_bodies import regressor
 from ..model.robot import Robot
 from ..model.spanning import spanning_anywhere
 from ..samples import one_way
-from .candidates import Interpretation
 from .case import Case
 from .evidence import MATERIAL, RigidEvidence, gains
+from .interpretation import Interpretation
 from .motion_samples import MotionSamples, travels
 
 T = TypeVar("T", Array, RigidEvidence)
@@ -131,7 +131,9 @@ class Trials:
         for group in grouped((item.motion(), item) for item in interpretations if item not in self._scores).values():
             found = self.evidence(group[0])
             # interpretations that differ only in signs have the same weights and share one solution
-            for items in grouped(((item.order, tuple(abs(g) for g in item.gain)), item) for item in group).values():
+            for items in grouped(
+                ((item.effort_order, tuple(abs(g) for g in item.effort_factor)), item) for item in group
+            ).values():
                 self._score_alike(found, items)
         return [self._scores[item] for item in interpretations]
 
@@ -186,20 +188,20 @@ class Trials:
 
     def _moved(self, interpretation: Interpretation) -> MotionSamples:
         samples = self.case.without_delay(interpretation.delay)
-        places, sign = list(interpretation.places), np.array(interpretation.sign)
+        order, sign = list(interpretation.position_order), np.array(interpretation.position_factor)
         s = interpretation.stretch
-        q = samples.q[:, places] * sign + np.array(interpretation.zero)
+        q = samples.q[:, order] * sign + np.array(interpretation.zero)
         v, a, signs = (
-            samples.v[:, places] * sign / s,
-            samples.a[:, places] * sign / s**2,
-            samples.signs[:, places] * sign[:, None],
+            samples.v[:, order] * sign / s,
+            samples.a[:, order] * sign / s**2,
+            samples.signs[:, order] * sign[:, None],
         )
-        turned = np.eye(len(sign))[places] * sign[:, None]
+        turned = np.eye(len(sign))[order] * sign[:, None]
         for j, i, sense in interpretation.counted:
             for x in (q.T, v.T, a.T, turned):
                 x[j] -= sense * x[i]
         whole = replace(samples.whole, turned=turned)
-        moved = replace(samples.with_motion(q, v, a, signs), travels=samples.travels[:, places], whole=whole)
+        moved = replace(samples.with_motion(q, v, a, signs), travels=samples.travels[:, order], whole=whole)
         for j, _, _ in interpretation.counted:
             signs[:, j] = moved.signs_along(np.eye(len(sign))[j])
         return moved

@@ -8,8 +8,8 @@ from ..linalg import Array, lstsq
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..model.spanning import spanning_anywhere
-from .candidates import Interpretation
 from .evidence import EXACT
+from .interpretation import Interpretation
 from .trials import Trials
 
 #: Ratio of squared residuals without bodies and with free ones above which the torques show bodies.

@@ -9,8 +9,10 @@ import numpy as np
 
 from ..judgements.catalogue import Id
 from ..linalg import Array
-from .candidates import Hypothesis, Interpretation, within_limits, zero_matters
+from ..model.robot import Robot
 from .evidence import SURE
+from .interpretation import Interpretation
+from .kinds.positions import Zeros, widened_limits, zero_matters
 from .trials import Trials
 
 #: Largest number of combinations of quarter turns that are tried.
@@ -21,7 +23,7 @@ _BEST = 2
 _STEP = 1e-3
 
 
-def zeros_together(trials: Trials, greedy: Interpretation) -> Hypothesis | None:
+def zeros_together(trials: Trials, greedy: Interpretation) -> Zeros | None:
     """Searches the zeros of all joints at once, in the fit to all samples.
 
     From the best combinations of quarter turns within the URDF's limits, and from the zeros found one by one, quasi-Newton
@@ -33,7 +35,7 @@ def zeros_together(trials: Trials, greedy: Interpretation) -> Hypothesis | None:
         greedy: The zeros found one by one; nothing else may differ from the log as described.
 
     Returns:
-        The hypothesis; None if no two joints have a significant zero.
+        The zeros; None if no two joints have a significant zero.
     """
     from scipy.optimize import minimize
 
@@ -47,7 +49,7 @@ def zeros_together(trials: Trials, greedy: Interpretation) -> Hypothesis | None:
         whole[joints] = zeros
         return replace(greedy, zero=tuple(map(float, whole)))
 
-    turns = [[z for z in np.pi / 2 * np.array([0, -1, 1, 2]) if within_limits(robot, reached, j, z)] or [0.0] for j in free]
+    turns = [[z for z in np.pi / 2 * np.array([0, -1, 1, 2]) if _within_limits(robot, reached, j, z)] or [0.0] for j in free]
     alike = (np.full(len(free), zero) for zero in turns[0] if all(zero in own for own in turns))
     starts = [np.array(greedy.zero)[free], *alike]
     if np.prod([len(own) for own in turns]) <= _MOST:
@@ -70,12 +72,11 @@ def zeros_together(trials: Trials, greedy: Interpretation) -> Hypothesis | None:
     common = float(np.average(zeros, weights=error**-2))
     if (np.abs(zeros - common) < SURE * error).all():  # one zero of all is simpler, and more precise
         hidden = [j for j in range(robot.n) if j not in free and not robot.prismatic[j]]
-        outside = [j for j in hidden if not within_limits(robot, reached, j, 0.0)]
-        outside = [j for j in outside if within_limits(robot, reached, j, common)]
+        outside = [j for j in hidden if not _within_limits(robot, reached, j, 0.0)]
+        outside = [j for j in outside if _within_limits(robot, reached, j, common)]
         shown = sorted([*shown, *outside])
         zeros, error = np.full(len(shown), common), np.full(len(shown), np.sum(error**-2) ** -0.5)
-    largest = float(zeros[np.argmax(np.abs(zeros))])
-    return Hypothesis(Id.POSITION_ZERO, tuple(shown), largest, at(zeros, shown), tuple(map(float, error)))
+    return Zeros(Id.POSITION_ZERO, tuple(shown), at(zeros, shown), errors=tuple(map(float, error)))
 
 
 def _zero_errors(trials: Trials, found: Interpretation, joints: list[int]) -> Array:
@@ -112,3 +113,9 @@ def _zero_errors(trials: Trials, found: Interpretation, joints: list[int]) -> Ar
     inverse = (vectors / values) @ vectors.T
     away = gradient - gradient.mean(axis=1, keepdims=True)
     return np.asarray(trials.case.scarcity * np.sqrt(np.diag(inverse @ (away @ away.T) @ inverse)))
+
+
+def _within_limits(robot: Robot, reached: Array, j: int, zero: float) -> bool:
+    """Whether positions of a joint, shape (2, n) for the lowest and highest, are within the URDF's limits with a zero added."""
+    lower, upper = widened_limits(robot)
+    return bool(reached[0, j] + zero >= lower[j] and reached[1, j] + zero <= upper[j])

@@ -23,7 +23,7 @@ class Entry:
         size: What the judgement's ``size`` measures, with its unit; empty if it has none.
         message: What is said, where it is always the same: ``{whose}`` stands for joints, ``{other}`` for the last of them, and
             ``{size}`` for a size in words.
-        cause: Its name among several possible causes.
+        cause: Its name among several possible causes, with ``{whose}`` and ``{size}`` as in the message.
         test: What distinguishes it from others.
         tolerated: Whether a result can be good although a log has a warning of this kind.
         of_payload: Whether a wrong description of a known payload causes it.
@@ -412,7 +412,7 @@ class Id(str, Enum):
         "compare one pose with the URDF on screen (`urdf-ident play`), or add the offset",
         size="offset to be added [rad]",
         message="the zero of {whose} is not that of the URDF: {size} must be added",
-        cause="the zero of {whose}",
+        cause="the zero of {whose}, {size}",
         test="compare one pose with the URDF on screen (`urdf-ident play`)",
         with_pose=True,
         geometric=True,
@@ -443,7 +443,7 @@ class Id(str, Enum):
         "check its gear ratio and the counts or units of its encoder; the ratio also affects efforts computed from currents",
         size="fraction by which they are too large",
         message="the positions of {whose} are {size} times those that match the efforts of the other joints",
-        cause="the scale of the position of {whose}",
+        cause="the scale of the position of {whose} (× {size})",
         test="move it by a known angle or distance",
         with_pose=True,
         geometric=True,
@@ -511,7 +511,7 @@ class Id(str, Enum):
         "correct the rate of the log (`log.rate`) or the unit of its time column, or the URDF's lengths",
         size="true duration of one logged second [s]",
         message="the clock is wrong (1 s of the log is {size} s), or all lengths in the URDF are",
-        cause="the clock or the URDF's lengths",
+        cause="the clock or the URDF's lengths (1 s of the log is {size} s)",
         test="compare the duration of the log with a watch",
         of_all=True,
         settings=("log.rate",),
@@ -547,7 +547,7 @@ class Id(str, Enum):
         "check its torque constant, gear ratio and unit, and correct its `drive.gain`",
         size="factor of the logged effort",
         message="the effort of {whose} is {size} times what the efforts of the other joints imply",
-        cause="the scale of the effort of {whose}",
+        cause="the scale of the effort of {whose} (× {size})",
         test="give drive.gain, or log a known payload",
         of_payload=True,
         with_pose=True,
@@ -584,7 +584,7 @@ class Id(str, Enum):
         "check the filters and clocks of the log",
         size="delay [s]",
         message="the efforts are {size} the positions",
-        cause="a delay of the efforts",
+        cause="a delay of the efforts ({size})",
         test="record faster reversals",
         settings=("signals.delay",),
     )

@@ -1,0 +1,1 @@
+"""All kinds of faults, one class each, in one :mod:`.catalogue`."""

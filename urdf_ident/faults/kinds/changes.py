@@ -1,0 +1,40 @@
+"""Changes of the robot, of its surroundings or of its sensors that may begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...judgements.catalogue import Id
+from ..linearized import LinearizedCase
+from .kind import Change, FaultFamily
+
+PAYLOAD = Change("the load on the last link", "split the log there, or record it again with one load")
+FRICTION = Change("friction or offset", "warm the robot up first, or record it again")
+GAIN = Change("the scale of the efforts", "check the sensor, or record it again")
+SCALE = Change("the scale of all efforts", "check the sensors or amplifiers, or record it again")
+EVERYTHING = Change("more than one of load, friction, zeros and scales", "find out what was changed before or after it")
+JOINT = Change("a zero, the load or the robot", "find out what was changed before or after it")
+CONTACT = Change("a torque that is not the robot's own", "cut this part out; was there contact, a dragging brake, a hand?")
+
+
+def changes(at: LinearizedCase) -> Iterator[FaultFamily]:
+    """Yields the families of changes in windows, in single logs, and as drifts."""
+    n, samples = at.n, at.samples
+    yield FaultFamily(Id.PAYLOAD_CHANGES, (), at.of_last_body, change=PAYLOAD)
+    yield FaultFamily(Id.EFFORT_DRIFT, (), at.fitted[:, :, None], change=SCALE)
+    rows = np.eye(n)[None] * np.ones((len(samples), 1, 1))
+    yield FaultFamily(Id.CONTACT, (), rows[:, :, at.moving], change=CONTACT)
+    for j in at.moving:
+        friction = at.in_row(j, np.ones(len(samples)), samples.signs[:, j, 0])
+        yield FaultFamily(Id.EFFORT_DRIFT, (j,), friction, change=FRICTION)
+        yield FaultFamily(Id.EFFORT_DRIFT, (j,), at.in_row(j, at.fitted[:, j]), change=GAIN)
+        if not at.robot.prismatic[j]:
+            yield FaultFamily(Id.LOG_DIFFERS, (j,), at.slopes[j, 0][:, :, None], change=JOINT)
+
+
+def another_robot(at: LinearizedCase) -> Iterator[FaultFamily]:
+    """Yields the family of a log in which more than one of these differ."""
+    everything = np.concatenate([at.inertial, *(at.in_row(j, *at.friction[j].T) for j in at.moving)], axis=2)
+    yield FaultFamily(Id.LOG_DIFFERS, (), everything, change=EVERYTHING, lasting=False)

@@ -1,0 +1,165 @@
+"""Faults of the whole log: its clock, the direction of gravity, efforts without gravity, and a spring to the last link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...judgements.catalogue import Id
+from ...judgements.judgement import Remedy
+from ...linalg import Array, positive
+from ...model.robot import STANDARD_GRAVITY, Robot
+from ...units import percent
+from ..interpretation import Interpretation
+from ..trials import Score
+from .kind import FaultFamily, FaultKind, Hypothesis, Linear, Reading, Statement, both, signed
+
+#: Candidate numbers of real seconds per second of the log, and the least one.
+STRETCHES, _LEAST_STRETCH = both(1.25, 2.0, 4.0), 0.02
+#: Candidate tilts of gravity towards an axis [rad]; the small ones are for a base on an uneven floor.
+_TILTS = signed(0.03, 0.1)
+_SIDES = np.vstack([np.eye(3), -np.eye(3)])
+#: Factor between the part of gravity that is missing or added and all of it up to which it may be all.
+_WHOLE = 1.25
+
+
+class TimeScale(FaultKind):
+    """The clock is wrong by a factor, or all lengths in the URDF are; the size is the true duration of a logged second [s]."""
+
+    id, tries, step, sound = Id.TIME_SCALE, STRETCHES, 0.2, 1.0
+
+    def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
+        for by in self.tries:
+            yield Hypothesis(self.id, (), replace(reading.at, stretch=reading.at.stretch * by), small=True)
+
+    def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
+        return replace(at, stretch=max(at.stretch + by, _LEAST_STRETCH))
+
+    def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
+        return hypothesis.interpretation.stretch
+
+    def shown(self, size: float, unit: str = "rad") -> str:
+        return f"{size:.4g}"
+
+    def remedy(self, joints: Sequence[str], size: float | None = None) -> Remedy:
+        if not size:
+            return super().remedy(joints)
+        return Remedy(f"{self.id.entry.remedy}: {{settings}}; {self.rather(size)}", {"log.rate": {"multiply": 1 / size}})
+
+    def rather(self, size: float) -> str:
+        """What else a size may be: motion determines only gravity times time squared over length (Froude number)."""
+        gravity = f", or the efforts contain only {100 * size**2:.3g} % of the gravity torque" if size < 1 else ""
+        return f"if the clock is right, the URDF's lengths are {size**2:.3g} times those of the robot{gravity}"
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        at, samples = linear.at, linear.at.samples
+        none = np.zeros(len(samples))
+        slower = [at.torque_by(j, none, -samples.v[:, j], -2 * samples.a[:, j]) for j in at.moving]
+        yield FaultFamily(self.id, (), np.sum(slower, axis=0)[:, :, None], unit=-1.0, lasting=False)  # else a hypothesis
+
+
+class GravityDirection(FaultKind):
+    """Gravity has another direction than the URDF's base has it; the size is the angle between them [°]."""
+
+    id = Id.GRAVITY_DIRECTION
+
+    def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
+        gravity = np.asarray(reading.robot.gravity if reading.at.gravity is None else reading.at.gravity, dtype=float)
+        size = float(np.linalg.norm(gravity))
+        down = gravity / positive(size)
+        for side in _SIDES:
+            if float(side @ down) < 0.99:  # another side of the base, or any if the robot has no gravity
+                yield self.along(reading.at, (size or -STANDARD_GRAVITY[2]) * side)
+        for axis in np.linalg.svd(down[None, :])[2][1:] if size else ():
+            for tilt in _TILTS:
+                yield self.along(reading.at, tilted(gravity, tilt * axis), small=True)
+
+    def along(self, at: Interpretation, gravity: Array, *, small: bool = False) -> Hypothesis:
+        """Returns the hypothesis of another gravity, shape (3,) [m/s²]."""
+        x, y, z = (float(value) for value in gravity + 0.0)  # no negative zeros
+        return Hypothesis(self.id, (), replace(at, gravity=(x, y, z)), small)
+
+    def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
+        new, old = np.asarray(hypothesis.interpretation.gravity), robot.gravity
+        cosine = float(new @ old) / positive(float(np.linalg.norm(new) * np.linalg.norm(old)))
+        return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+
+    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
+        gravity = np.asarray(hypothesis.interpretation.gravity)
+        shown = f"[{', '.join(f'{value:.4g}' for value in gravity)}]"
+        return Statement(self.id.entry.message.format(size=shown), mounted(gravity), self.size(robot, hypothesis))
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        yield FaultFamily(self.id, (), linear.at.gravities, elsewhere=True)
+
+
+class EffortWithoutGravity(FaultKind):
+    """The efforts do not contain gravity, or only a part of it, or a part in addition."""
+
+    id = Id.EFFORT_WITHOUT_GRAVITY
+
+    def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
+        if np.any(reading.robot.gravity if reading.at.gravity is None else reading.at.gravity):
+            yield Hypothesis(self.id, (), replace(reading.at, gravity=(0.0, 0.0, 0.0)))
+
+    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
+        words = f"{self.id.entry.remedy}; if there is none, {{settings}}"
+        return Statement(self.id.entry.message.format(size=""), Remedy(words, {"robot.gravity": [0.0, 0.0, 0.0]}))
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        if linear.at.weight.any():
+            yield FaultFamily(self.id, (), linear.at.weight[:, :, None])
+
+    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Statement:
+        if 1 / _WHOLE < abs(size) < _WHOLE:
+            whole = self.of_part(size, "")
+            return replace(whole, size=None, alike=(), severity="refused", remedy=Remedy(self._remedy(size)))
+        return self.of_part(size, f"about {percent(100 * abs(size))} % of ")
+
+    def of_part(self, size: float, shown: str) -> Statement:
+        """States a missing part of gravity, which a wrong clock, wrong lengths or another direction would look like.
+
+        Args:
+            size: Fraction of the URDF's gravity torque; negative if it is in addition.
+            shown: The same in words.
+        """
+        message = self.id.entry.message if size > 0 else "the efforts contain {size}the gravity torque of the URDF in addition"
+        alike = "a clock, or lengths of the URDF, wrong by a factor, or another direction of gravity, would look the same"
+        remedy = Remedy(f"{self._remedy(size)}; {alike}")
+        return Statement(message.format(size=shown), remedy, size, (Id.TIME_SCALE, Id.GRAVITY_DIRECTION))
+
+    def _remedy(self, size: float) -> str:
+        subtract = "log the measured joint torque, or subtract the gravity torque that the controller added"
+        return self.id.entry.remedy if size > 0 else subtract
+
+
+class ContactSpring(FaultKind):
+    """A spring, a hose or a constant force pulls the last link."""
+
+    id = Id.CONTACT_SPRING
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        yield FaultFamily(self.id, (), linear.at.pulls)
+
+
+def mounted(gravity: Array) -> Remedy:
+    """Returns the setting of another direction of gravity.
+
+    Args:
+        gravity: Shape (3,) [m/s²].
+    """
+    settings = {"robot.gravity": [float(value) for value in gravity + 0.0]}
+    return Remedy("if the robot is mounted that way, set it in the project file: {settings}", settings)
+
+
+def tilted(gravity: Array, tilt: Array) -> Array:
+    """Rotates gravity towards a perpendicular direction.
+
+    Args:
+        gravity: Shape (3,) [m/s²].
+        tilt: The direction times the angle, shape (3,) [rad].
+    """
+    angle = float(np.linalg.norm(tilt))
+    return np.asarray(np.cos(angle) * gravity + float(np.linalg.norm(gravity)) * np.sinc(angle / np.pi) * tilt)

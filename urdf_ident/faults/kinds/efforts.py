@@ -1,0 +1,178 @@
+"""Faults of the efforts: scale, delay and filter, sensors that saturate or leak, and springs that are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...judgements.catalogue import Id
+from ...judgements.judgement import Remedy
+from ...linalg import Array
+from ...model.robot import Robot
+from ...samples import one_way
+from ...units import percent
+from ..delay import relative_delay
+from ..evidence import DOUBTFUL, MATERIAL
+from ..interpretation import Interpretation
+from .kind import FaultFamily, FaultKind, Hypothesis, Linear, Reading, Statement, both
+
+#: Candidate factors of one joint's effort, and common ones of several: half octaves.
+GAINS, COMMON_GAINS = both(4 / 3, 2.0, 10.0, 100.0), both(2.0**0.5, 2.0, 2.0**1.5, 4.0)
+#: Knee of the saturation column, as a fraction of the large efforts.
+_KNEE = 0.5
+
+
+class EffortScale(FaultKind):
+    """The scale of a joint's effort does not match that of the others; the size is the factor of the logged effort."""
+
+    id, tries, step, factors, sound = Id.EFFORT_SCALE, GAINS, 0.2, True, 1.0
+
+    def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
+        return at.scaled("effort_factor", joints, by)
+
+    def small(self, by: float) -> bool:
+        return True
+
+    def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
+        return 1 / abs(hypothesis.interpretation.effort_factor[hypothesis.joints[0]])
+
+    def shown(self, size: float, unit: str = "rad") -> str:
+        return f"{size:.4g}"
+
+    def remedy(self, joints: Sequence[str], size: float | None = None) -> Remedy:
+        if not size or size < 0:  # as of an effort that is noise
+            return super().remedy(joints)
+        return Remedy(f"{self.id.entry.remedy}: {{settings}}", {"drive.gain": {"multiply": dict.fromkeys(joints, 1 / size)}})
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        for j in linear.at.moving:
+            yield FaultFamily(self.id, (j,), linear.at.in_row(j, linear.at.fitted[:, j]), unit=-1.0)
+
+
+class EffortDelay(FaultKind):
+    """The efforts of all joints are late, which :mod:`..delay` estimates, or those of one joint beside the others."""
+
+    id, tries, step = Id.EFFORT_DELAY, (-0.03, 0.03, 0.06), 0.01
+
+    def places(self, reading: Reading) -> Iterable[tuple[int, ...]]:
+        return ((),)
+
+    def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
+        return replace(at, delay=at.delay + by)
+
+    def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
+        return hypothesis.interpretation.delay
+
+    def shown(self, size: float, unit: str = "rad") -> str:
+        return f"{1e3 * abs(size):.3g} ms {'behind' if size > 0 else 'ahead of'}"
+
+    def remedy(self, joints: Sequence[str], size: float | None = None) -> Remedy:
+        return Remedy(f"{{settings}} takes it out; {self.id.entry.remedy}", {"signals.delay": "auto"})
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        rates = linear.efforts[:, 1]
+        yield FaultFamily(self.id, (), rates[:, :, None], elsewhere=True)
+        for j in linear.at.moving:
+            yield FaultFamily(self.id, (j,), linear.at.in_row(j, rates[:, j]), sense=1)
+
+    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Statement:
+        stated = relative_delay(size, robot.joints[family.joints[0]])
+        return Statement(stated.message, stated.remedy or Remedy(), size)
+
+
+class EffortBandwidth(FaultKind):
+    """All efforts were filtered: told by :mod:`..delay`."""
+
+    id = Id.EFFORT_BANDWIDTH
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        yield FaultFamily(self.id, (), linear.efforts[:, 1:].swapaxes(1, 2), elsewhere=True)
+
+
+class EffortCrosstalk(FaultKind):
+    """The effort of one joint contains a part of another's, which no motor of its own drives."""
+
+    id = Id.EFFORT_CROSSTALK
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        at = linear.at
+        for j in at.moving:
+            for i in at.moving:
+                if not at.drives(j)[i]:
+                    yield FaultFamily(self.id, (j, i), at.in_row(j, at.samples.tau[:, i]), unit=-1.0)
+
+
+class EffortSaturates(FaultKind):
+    """Large efforts of a joint, or of all joints, are too small for the motion."""
+
+    id = Id.EFFORT_SATURATES
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        at = linear.at
+        bent = np.column_stack([_bend(tau) for tau in at.fitted.T])
+        yield FaultFamily(self.id, (), bent[:, :, None], sense=1)
+        for j in at.moving:
+            yield FaultFamily(self.id, (j,), at.in_row(j, bent[:, j]), sense=1)
+
+
+class EffortProgressive(FaultKind):
+    """Large efforts of a joint are too large for the motion."""
+
+    id = Id.EFFORT_PROGRESSIVE
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        at = linear.at
+        for j in filter(lambda j: _both_ways(linear, j), at.moving):
+            yield FaultFamily(self.id, (j,), at.in_row(j, _bend(at.fitted[:, j])), unit=-1.0, sense=-1)
+
+    def shown(self, size: float, unit: str = "rad") -> str:
+        return f"{percent(100 * abs(size))} %"
+
+
+class EffortAsymmetric(FaultKind):
+    """Positive and negative efforts of a joint differ in scale."""
+
+    id = Id.EFFORT_ASYMMETRIC
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        at = linear.at
+        for j in filter(lambda j: _both_ways(linear, j), at.moving):
+            v = at.samples.v[:, j]
+            beside = at.in_row(j, np.abs(v), v**2)  # friction that depends on the direction
+            yield FaultFamily(self.id, (j,), at.in_row(j, np.abs(at.fitted[:, j])), beside, unit=-1.0)
+
+    def shown(self, size: float, unit: str = "rad") -> str:
+        return f"{'+' if size > 0 else ''}{percent(200 * size)} %"
+
+
+class JointSpring(FaultKind):
+    """A torque that depends on the position and is not gravity: no fault, but it may resemble gravity, a zero or a scale.
+
+    It has three parameters, and few joints have one.
+    """
+
+    id, tries, handicap = Id.SPRING, (1.0,), DOUBTFUL
+
+    def places(self, reading: Reading) -> Iterable[tuple[int, ...]]:
+        return ((j,) for j in reading.joints if j not in reading.at.springs)
+
+    def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
+        return replace(at, springs=(*at.springs, *joints))
+
+
+def _both_ways(linear: Linear, j: int) -> bool:
+    """Whether a joint moves and works in both directions."""
+    tau = linear.at.fitted[:, j]
+    least = min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2))
+    return bool(not one_way(linear.at.samples.v[:, j]) and least > MATERIAL * np.sum(tau**2))
+
+
+def _bend(tau: Array) -> Array:
+    """Reduction of an effort by saturation, normalised to the relative reduction of a large effort, shape (N,).
+
+    Cubic for small efforts and linear for large ones, so that a few large efforts do not dominate.
+    """
+    knee = _KNEE * max(float(np.percentile(np.abs(tau), 99.5)), 1e-12)
+    return np.asarray((tau - knee * np.tanh(tau / knee)) / (1 - _KNEE * np.tanh(1 / _KNEE)))

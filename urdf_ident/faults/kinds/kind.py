@@ -1,0 +1,272 @@
+"""What a kind of fault is: how large ones are tried, what small ones add to the torques, and what is said of them.
+
+A large fault is tried exactly, as another interpretation of the log (:class:`Hypothesis`). A small one is the columns that it
+adds to the torques, to first order (:class:`FaultFamily`): a small error e(t) of one joint's positions changes all torques by
+``∂τ/∂q e + ∂τ/∂v ė + ∂τ/∂a ë`` of the robot identified from the logs (:mod:`..linearized`), and a fault of an effort adds its
+own torque to one joint's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from ...judgements.catalogue import Id, Severity
+from ...judgements.judgement import Remedy
+from ...linalg import Array
+from ...model.robot import Robot
+from ..backlash import play
+from ..interpretation import Interpretation
+from ..linearized import LinearizedCase
+from ..motion_samples import efforts_in_time, jerks
+from ..thinned_logs import Logs
+from ..trials import Score
+
+#: Size of a geometric fault [1, rad or m] above which its effect is not linear.
+_FIRST_ORDER = 0.5
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One cause: an interpretation that would correct it.
+
+    Attributes:
+        joints: The joints at fault; none for the whole log.
+        small: Whether free bodies may absorb it, so that the URDF's own are asked as well.
+    """
+
+    id: Id
+    joints: tuple[int, ...]
+    interpretation: Interpretation
+    small: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class FaultFamily:
+    """Faults of one kind and of some joints, in the linear model of the torques.
+
+    Attributes:
+        columns: Torques per unit of its size, shape (N, n, m).
+        guard: What resembles it and is no fault, shape (N, n, k); free in the model without the fault, too.
+        unit: Size per coefficient.
+        sense: Sign that its torques must not have relative to the columns, or 0.
+        change: What changes, for one that is tested in windows, single logs, and as a drift; None for a fault of a signal,
+            which is tested always and in single logs.
+        slope: Growth of a position's error along its travel over the size, at most [1/rad or 1/m].
+        elsewhere: Whether it is estimated and told elsewhere; here it only competes with the others.
+        lasting: Whether it is tested throughout all logs.
+        each: Whether its columns are those of each log, in which it has another size.
+    """
+
+    id: Id
+    joints: tuple[int, ...]
+    columns: Array
+    guard: Array = field(default_factory=lambda: np.empty((0, 0, 0)))
+    unit: float = 1.0
+    sense: int = 0
+    change: Change | None = None
+    slope: float = 1.0
+    elsewhere: bool = False
+    lasting: bool = True
+    each: bool = False
+
+    def is_far(self, size: float) -> bool:
+        """Whether the effect of a size, in the unit of the family, is not linear, so that the size is not known."""
+        return self.id.entry.geometric and self.slope * abs(size) > _FIRST_ORDER
+
+
+@dataclass(frozen=True)
+class Change:
+    """What changes along a log or from log to log, and what to do about it, in words."""
+
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is said of a fault.
+
+    Attributes:
+        size: As the catalogue states it for the id, or None.
+        alike: Other causes that would look the same.
+        severity: Of a small fault; that of a large one follows from its gain.
+    """
+
+    message: str
+    remedy: Remedy
+    size: float | None = None
+    alike: tuple[Id, ...] = ()
+    severity: Severity = "warning"
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What hypotheses start from.
+
+    Attributes:
+        joints: Those that move.
+        reached: Lowest and highest position of each joint, shape (2, n) [rad or m].
+        at: The interpretation to be changed.
+        poor: Whether to include changes that fault-free logs never need.
+    """
+
+    robot: Robot
+    joints: Sequence[int]
+    reached: Array
+    at: Interpretation
+    poor: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """What columns are made of: the identified robot and derivatives that need more than its samples."""
+
+    at: LinearizedCase
+    logs: Logs
+
+    @cached_property
+    def efforts(self) -> Array:
+        """Efforts and their first two derivatives, shape (N, 3, n)."""
+        return efforts_in_time(self.logs)
+
+    @cached_property
+    def late(self) -> Mapping[int, Array]:
+        """Effect of a lead of each moving joint's positions by a second on all torques, shape (N, n) each."""
+        samples, jerk = self.at.samples, jerks(self.logs)[0]
+        return {j: self.at.torque_by(j, samples.v[:, j], samples.a[:, j], jerk[:, j]) for j in self.at.moving}
+
+    @cached_property
+    def play(self) -> Mapping[int, Array]:
+        """Place in the play of each moving joint's encoder and its first two derivatives, shape (N, 3) each."""
+        found = play(self.logs, np.array(self.at.moving))
+        return {j: found[:, :, k] for k, j in enumerate(self.at.moving)}
+
+
+class FaultKind:
+    """A kind of fault, with the entry of its id in :mod:`...judgements.catalogue`.
+
+    A kind has :meth:`hypotheses` of large sizes, :meth:`families` of small ones, or both.
+
+    Attributes:
+        tries: Corrections by which large sizes are tried: offsets, or factors.
+        step: First offset, or logarithm of a factor, by which a size is refined; 0 if it has none.
+        factors: Whether corrections are factors.
+        handicap: Least advantage over other faults, in the sum of the logarithms of the rows' residuals.
+        sound: The size without a fault.
+    """
+
+    id: ClassVar[Id]
+    tries: ClassVar[tuple[float, ...]] = ()
+    step: ClassVar[float] = 0.0
+    factors: ClassVar[bool] = False
+    handicap: ClassVar[float] = 0.0
+    sound: ClassVar[float] = 0.0
+
+    def places(self, reading: Reading) -> Iterable[tuple[int, ...]]:
+        """The joints for which it is tried: each that moves; one entry without joints for the whole log.
+
+        Args:
+            reading: What is tried on.
+        """
+        return ((j,) for j in reading.joints)
+
+    def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
+        """An interpretation with an offset or factor more.
+
+        Args:
+            by: The offset or factor.
+        """
+        raise NotImplementedError
+
+    def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
+        """Yields the interpretations to be tried.
+
+        Args:
+            reading: What they change.
+        """
+        for joints in self.places(reading):
+            for by in self.tries:
+                yield Hypothesis(self.id, joints, self.corrected(reading.at, joints, by), self.small(by))
+
+    def small(self, by: float) -> bool:
+        """Whether free bodies may absorb a correction, so that the URDF's own are asked as well.
+
+        Args:
+            by: The correction.
+        """
+        return False
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        """Yields the columns to be tested, of shape (N, n, m)."""
+        return iter(())
+
+    def size(self, robot: Robot, hypothesis: Hypothesis) -> float | None:
+        """The size of a hypothesis as the catalogue states it for the id; None if it states none."""
+        return None
+
+    def shown(self, size: float, unit: str = "rad") -> str:
+        """A size in words.
+
+        Args:
+            unit: Of the joint's positions.
+        """
+        return f"{abs(size):.2g} {unit}"
+
+    def remedy(self, joints: Sequence[str], size: float | None = None) -> Remedy:
+        """What corrects it in all logs.
+
+        Args:
+            size: As the catalogue states it.
+        """
+        return Remedy(self.id.entry.remedy)
+
+    def cause(self, robot: Robot, hypothesis: Hypothesis) -> str:
+        """Names a hypothesis among several."""
+        return self._filled(self.id.entry.cause, robot, hypothesis)
+
+    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
+        """States a hypothesis that the evidence determines.
+
+        Args:
+            before: The score of the previous interpretation.
+        """
+        names, size = [robot.joints[j] for j in hypothesis.joints], self.size(robot, hypothesis)
+        return Statement(self._filled(self.id.entry.message, robot, hypothesis), self.remedy(names, size), size)
+
+    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Statement:
+        """States a fault that the test of families found.
+
+        Args:
+            size: In the unit of the family.
+            everywhere: Whether it is in all logs.
+        """
+        names = [robot.joints[j] for j in family.joints] or ["all joints"]
+        unit, stated = "m" if family.joints and robot.prismatic[family.joints[0]] else "rad", self.sound + size
+        message = self.id.entry.message.format(whose=names[0], other=names[-1], size=f"about {self.shown(stated, unit)}")
+        remedy = self.remedy(names[:1], stated) if everywhere else Remedy(self.id.entry.remedy)
+        return Statement(message, remedy, stated if self.id.entry.size else None)
+
+    def _filled(self, words: str, robot: Robot, hypothesis: Hypothesis) -> str:
+        size = self.size(robot, hypothesis)
+        return words.format(whose=whose(robot, hypothesis.joints), size="" if size is None else self.shown(size))
+
+
+def whose(robot: Robot, joints: Sequence[int]) -> str:
+    """Names of joints, or that it is all of them."""
+    names = [robot.joints[j] for j in joints]
+    return "all joints" if len(names) == robot.n > 1 else ", ".join(names)
+
+
+def both(*factors: float) -> tuple[float, ...]:
+    """Factors and their inverses, in order."""
+    return (*(1 / factor for factor in reversed(factors)), *factors)
+
+
+def signed(*sizes: float) -> tuple[float, ...]:
+    """Sizes of both signs, in order."""
+    return (*(-size for size in reversed(sizes)), *sizes)

@@ -1,0 +1,254 @@
+"""Faults of the positions of one joint: its zero, scale, encoder and clock, and where the URDF has its axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...friction.law import smooth_sign
+from ...judgements.catalogue import Id
+from ...judgements.judgement import Remedy
+from ...linalg import Array
+from ...model.robot import Robot
+from ..evidence import DECISIVE
+from ..interpretation import Interpretation
+from ..motion_samples import COMPARED
+from ..trials import Score
+from .kind import FaultFamily, FaultKind, Hypothesis, Linear, Reading, Statement, both, signed, whose
+
+#: Size of a zero up to which another place of the centre of mass may absorb it [rad].
+_SMALL_ZERO = 1.0
+#: Candidate factors of one joint's positions: gear ratios and counts per turn wrong by much.
+_RATIOS, _FEW_RATIOS = both(1.4, 2.0, 4.0), both(2.0)
+#: Candidate waves per radian of an encoder's error; for a slide, half as many in its range.
+_WAVES = (1, 2, 3, 4, 6, 8)
+#: How far positions may reach beyond the URDF's limits, over their range.
+_BEYOND = 0.05
+
+
+@dataclass(frozen=True)
+class Zeros(Hypothesis):
+    """Zeros of several joints, found together, with their standard errors [rad]."""
+
+    errors: tuple[float, ...] = ()
+
+
+class PositionZero(FaultKind):
+    """The zero of a joint is not that of the URDF, or is set anew before each log."""
+
+    id, tries, step = Id.POSITION_ZERO, (*signed(0.1, 0.4, np.pi / 2), np.pi), 0.2
+
+    def places(self, reading: Reading) -> Iterable[tuple[int, ...]]:
+        return ((j,) for j in reading.joints if zero_matters(reading.robot, j))
+
+    def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
+        return at.shifted(joints, by)
+
+    def small(self, by: float) -> bool:
+        return abs(by) < _SMALL_ZERO
+
+    def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
+        """The largest zero of its joints."""
+        return max((hypothesis.interpretation.zero[j] for j in hypothesis.joints), key=abs)
+
+    def shown(self, size: float, unit: str = "rad") -> str:
+        return f"{size:+.3g} rad ({np.degrees(size):+.3g}°)"
+
+    def remedy(self, joints: Sequence[str], size: float | None = None) -> Remedy:
+        return _added(dict.fromkeys(joints, size))
+
+    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
+        stated = super().found(robot, hypothesis, before)
+        if not isinstance(hypothesis, Zeros):
+            return stated
+        zeros = {robot.joints[j]: hypothesis.interpretation.zero[j] for j in hypothesis.joints}
+        pairs = zip(zeros.values(), hypothesis.errors, strict=True)
+        shown = ", ".join(dict.fromkeys(f"{self.shown(zero)} ± {np.degrees(error):.1g}°" for zero, error in pairs))
+        names = whose(robot, hypothesis.joints)
+        message = f"the zeros of {names} are not those of the URDF: {shown} must be added"
+        return Statement(message, _added(zeros), stated.size)
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        at, logs = linear.at, np.unique(linear.at.samples.log)
+        for j in at.moving:
+            if not at.robot.prismatic[j]:
+                zero = at.slopes[j, 0][:, :, None]
+                yield FaultFamily(self.id, (j,), zero, unit=-1.0)
+                if 1 < len(logs) <= COMPARED:
+                    each = zero * (at.samples.log[:, None] == logs)[:, None]
+                    yield FaultFamily(self.id, (j,), each, unit=-1.0, each=True)
+
+    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Statement:
+        if not family.each:
+            return super().tested(robot, family, size, everywhere)
+        words = f"the zero of {robot.joints[family.joints[0]]} is another in each log, by up to {size:.2g} rad"
+        instead = "log absolute positions, not counts from the start of a log"
+        return Statement(words, Remedy(f"{instead}, or move the joint to its reference before each log"), size)
+
+
+class PositionScale(FaultKind):
+    """The positions of a joint are too large or too small; a size of 0.1 is a tenth too large.
+
+    A large ratio resembles another inertia where a joint carries no weight; small errors are columns of a fit.
+    """
+
+    id, step, factors, handicap = Id.POSITION_SCALE, 0.1, True, DECISIVE
+
+    def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
+        for joints in self.places(reading):
+            for ratio in _RATIOS if reading.poor else _FEW_RATIOS:
+                yield Hypothesis(self.id, joints, self.corrected(reading.at, joints, ratio))
+
+    def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
+        return at.scaled("position_factor", joints, by)
+
+    def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
+        return 1 / abs(hypothesis.interpretation.position_factor[hypothesis.joints[0]]) - 1
+
+    def shown(self, size: float, unit: str = "rad") -> str:
+        return f"{1 + size:.4g}"
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        at, samples = linear.at, linear.at.samples
+        for j in at.moving:
+            # for any zero, and whether or not the effort has the same ratio
+            beside = np.concatenate([at.slopes[j, 0][:, :, None], at.in_row(j, at.fitted[:, j])], axis=2)
+            scaled = at.torque_by(j, samples.q[:, j], samples.v[:, j], samples.a[:, j])
+            yield FaultFamily(self.id, (j,), scaled[:, :, None], beside)
+
+
+class PositionCompliance(FaultKind):
+    """Before a gear that gives way, positions lead in the direction of the effort.
+
+    The joint's own row resembles rotor and friction, and where positions are late, friction that depends on the pose: only the
+    efforts of other joints show these faults.
+    """
+
+    id = Id.POSITION_COMPLIANCE
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        at = linear.at
+        for j in at.moving:
+            bent = at.torque_by(j, *linear.efforts[:, :, j].T / at.size[j])
+            yield FaultFamily(self.id, (j,), bent[:, :, None], at.in_row(j, bent[:, j]), sense=1)
+
+
+class PositionLate(FaultKind):
+    """The positions of one joint are late or early; those of all joints are told as a delay of all efforts."""
+
+    id = Id.POSITION_LATE
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        for j, late in linear.late.items():
+            yield FaultFamily(self.id, (j,), late[:, :, None], linear.at.in_row(j, late[:, j]), unit=-1.0)
+        yield FaultFamily(self.id, (), np.sum([*linear.late.values()], axis=0)[:, :, None], elsewhere=True)
+
+    def shown(self, size: float, unit: str = "rad") -> str:
+        return f"{1e3 * abs(size):.2g} ms {'later' if size > 0 else 'earlier'}"
+
+
+class PositionNonlinear(FaultKind):
+    """The positions of a joint have an error that is periodic along its travel."""
+
+    id = Id.POSITION_NONLINEAR
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        at = linear.at
+        for j in at.moving:
+            q, v, a = (x[:, j] for x in (at.samples.q, at.samples.v, at.samples.a))
+            half = np.pi / float(np.ptp(q))
+            turn = half if at.robot.prismatic[j] else 1.0
+            for k in [turn * waves for waves in _WAVES if turn * waves >= half]:  # an arc of less is a zero and a scale
+                sine, cosine, *_ = resembling = _along_the_travel(q, v, k)
+                errors = (
+                    (sine, k * cosine * v, k * cosine * a - k**2 * sine * v**2),
+                    (cosine, -k * sine * v, -k * sine * a - k**2 * cosine * v**2),
+                )
+                columns = np.stack([at.torque_by(j, *error) for error in errors], axis=2)
+                yield FaultFamily(self.id, (j,), columns, at.in_row(j, *resembling), slope=k)
+
+
+class PositionPlay(FaultKind):
+    """The encoder of a joint stands still at reversals, and then lags."""
+
+    id = Id.POSITION_PLAY
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        at = linear.at
+        for j, place in linear.play.items():
+            if place.any():
+                guard = at.in_row(j, place[:, 0], place[:, 0] * at.samples.q[:, j])
+                yield FaultFamily(self.id, (j,), at.torque_by(j, *place.T)[:, :, None], guard, unit=-2.0, sense=-1)
+
+
+class JointOrigin(FaultKind):
+    """The axis of a joint is not where the URDF has it on its parent link."""
+
+    id = Id.JOINT_ORIGIN
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        at = linear.at
+        for j in at.moving:
+            if at.placed[j].any():
+                yield FaultFamily(self.id, (j,), at.placed[j, :2].transpose(1, 2, 0))
+
+    def shown(self, size: float, unit: str = "rad") -> str:
+        return f"{abs(size):.2g} m"
+
+
+class JointAxis(FaultKind):
+    """The axis of a joint is tilted against the URDF's."""
+
+    id = Id.JOINT_AXIS
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        at = linear.at
+        for j in at.moving:
+            if at.placed[j].any():
+                yield FaultFamily(self.id, (j,), at.placed[j, 2:].transpose(1, 2, 0))
+
+    def shown(self, size: float, unit: str = "rad") -> str:
+        return f"{np.degrees(abs(size)):.2g}°"
+
+    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Statement:
+        stated = super().tested(robot, family, size, everywhere)
+        far = self.id.entry.message.format(whose=robot.joints[family.joints[0]], size="a large angle")
+        return replace(stated, message=far, size=None) if family.is_far(size) else stated
+
+
+def zero_matters(robot: Robot, j: int) -> bool:
+    """Whether a zero offset of a joint is observable: not just a rotation of the last body or of the robot about gravity."""
+    if robot.prismatic[j] or len(robot.subtrees[j]) == 1:
+        return False
+    body, gravity = robot.place_in_tree[j], robot.gravity
+    axis = robot.placements[body, :3, :3] @ robot.axes[body]
+    return not (robot.parents[body] < 0 and np.linalg.norm(np.cross(axis, gravity)) < 1e-3 * np.linalg.norm(gravity))
+
+
+def widened_limits(robot: Robot, otherwise: float = np.inf) -> tuple[Array, Array]:
+    """The URDF's position limits and a little beyond, shape (n,) each [rad or m].
+
+    Args:
+        otherwise: How far positions may reach where it states none.
+    """
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
+    beyond = np.where(stated, _BEYOND * (upper - lower), 0.0)
+    return np.where(stated, lower - beyond, -otherwise), np.where(stated, upper + beyond, otherwise)
+
+
+def _added(zeros: Mapping[str, float | None]) -> Remedy:
+    """The setting that adds zeros to the positions of joints."""
+    return Remedy(f"{Id.POSITION_ZERO.entry.remedy}: {{settings}}", {"drive.joint_offset": {"add": dict(zeros)}})
+
+
+def _along_the_travel(q: Array, v: Array, waves: float) -> Sequence[Array]:
+    """A wave of the position, and friction that varies with it: sine and cosine, then the same with the velocity's sign.
+
+    Args:
+        waves: Radians of the wave per unit of the position [1/rad or 1/m].
+    """
+    sine, cosine, sign = np.sin(waves * q), np.cos(waves * q), smooth_sign(v, 0.1 * max(float(v.std()), 1e-9))
+    return [sine, cosine, sine * sign, cosine * sign]
