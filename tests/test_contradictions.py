@@ -117,6 +117,19 @@ def test_faults_are_found_in_joints_that_move_one_after_the_other() -> None:
         assert all(item.size == pytest.approx(-0.15, abs=0.02) for item in found)
 
 
+@pytest.mark.parametrize("copied", [False, True])
+def test_joints_that_are_moved_alike_are_no_copied_column(copied: bool) -> None:
+    """Positions equal to the last bit, as of a simulator: the efforts tell them from one column in two places."""
+    t, q, v, a = fourier(ARM.n, 20.0, 200.0, 3)
+    if not copied:
+        q[:, 2], v[:, 2], a[:, 2] = q[:, 1], v[:, 1], a[:, 1]
+    tau = torques(ARM, Truth.of(ARM.n), q, v, a)
+    q[:, 2] = q[:, 1]
+    effort = tau + 0.02 * tau.std(axis=0) * np.random.default_rng(0).standard_normal(tau.shape)
+    report = examine_logs([Recording("log", ARM.joints, t, q, effort=effort)], ARM, Drive.build(ARM.n), SignalConfig())[0]
+    assert ("position-twice" in {item.id for item in report.findings}) == copied
+
+
 @pytest.mark.parametrize("name", ["emps", "szabo_3r", "puma560"])
 def test_bundled_robots_raise_no_doubt(name: str) -> None:
     robot = Robot.from_urdf(robot_path(name))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import LogError, UrdfIdentError
-from ..faults.contradictions import physics_findings
+from ..faults.contradictions import moved_alike, physics_findings
 from ..faults.delay import Delay, delay_findings, unreported
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
@@ -106,7 +106,12 @@ def with_contradictions(
         reduction: Matrix from joint to motor velocities, shape (n, n), or None if every motor drives one joint.
     """
     logs = with_automatic(logs, config)
-    contradictions = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction)
+    examined = [(log.examined.segments, log.examined.cutoff) for log in logs]
+    if any(judged.id == Id.POSITION_TWICE for log in logs for judged in log.report.findings):
+        alike = moved_alike(robot, examined, reduction)
+        kept = [[item for item in log.report.findings if item.id != Id.POSITION_TWICE] for log in logs]
+        logs = [log.with_findings(some) if same else log for log, some, same in zip(logs, kept, alike, strict=True)]
+    contradictions = physics_findings(robot, examined, reduction)
     stated = [
         [_at_rate(judged, log.examined.rate) for judged in findings] for log, findings in zip(logs, contradictions, strict=True)
     ]
