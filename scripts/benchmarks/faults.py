@@ -1,10 +1,12 @@
 """Faults injected in sound logs: what the inspection makes of each, and what it would have cost.
 
-    python scripts/benchmarks/faults.py [--data ../shared/data] [--case ur10e arm6 arm7] [--only WORD ...] [--harm] [--clean]
+    python scripts/benchmarks/faults.py [--data ../shared/data] [--case ur10e arm6 arm7] [--only WORD ...] [--every N] [--harm]
+    python scripts/benchmarks/faults.py --clean [--data ../shared/data] [--only WORD ...]
 
 Each fault is put into every training log (or one of them: ``one-``), inspected, and scored: *named* (a finding with its id),
 *undecided* (the id among a finding's candidates), *misdiagnosed* (another cause named, the true one not), *silent*. With
-``--harm`` a simple-law model identified in spite of it is judged on clean logs: harmful is more than 1.1 times the clean error.
+``--harm`` a simple-law model identified in spite of a fault that is not named is judged on clean logs: harmful is more than
+1.1 times the clean error.
 ``--clean`` inspects sound logs instead: all findings that are warnings or refusals.
 """
 
@@ -517,6 +519,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2].parent / "shared" / "data")
     parser.add_argument("--case", nargs="*", default=["ur10e", "arm6", "arm7"])
     parser.add_argument("--only", nargs="*", default=[""], help="words of which a fault's or log's name holds one")
+    parser.add_argument("--every", type=int, default=1, help="only every so many faults of each robot")
     parser.add_argument("--harm", action="store_true")
     parser.add_argument("--clean", action="store_true")
     arguments = parser.parse_args()
@@ -527,7 +530,7 @@ def main() -> None:
     for case in cases(arguments.data, arguments.case):
         best = harm(case, case.learn, case.robot) if arguments.harm else np.nan
         usual = inspected(case, case.learn, case.robot)["named"]
-        for fault in faults(case.robot):
+        for fault in list(faults(case.robot))[:: arguments.every]:
             if not any(word in fault.name for word in arguments.only):
                 continue
             logs = [
@@ -540,7 +543,7 @@ def main() -> None:
             found["named"] -= usual - fault.ids
             seconds = time.process_time() - start
             word = verdict(found, fault.ids)
-            cost = harm(case, logs, robot) / best if arguments.harm else np.nan
+            cost = harm(case, logs, robot) / best if arguments.harm and word != "named" else np.nan
             if cost < 1.1 and word != "named":
                 word = "harmless"
             counts[word] += 1
