@@ -7,13 +7,15 @@ all laws of a kind are one vector operation over all joints, with zeros for join
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 import pinocchio as pin
 
 from ..errors import ModelError
 from ..friction import SIGN_WIDTH, Friction, Law, Sliding, combine_axes
+from ..friction.law import TANGENT_STEP, levelled
+from ..grouping import grouped
 from ..linalg import Array, shaped
 from ..model.dynamic_model import DynamicModel
 from ..model.rigid_bodies import with_inertias
@@ -54,8 +56,7 @@ class OnlineModel:
         self._offset, self._inverse = np.asarray(model.drive.offset), np.linalg.inv(self._reduction)
         self._inertia, self._laws = _side(model, theta, "joint")
         self._motor_inertia, self._motor_laws = _side(model, theta, "motor")
-        self._on_motors = bool(self._motor_laws) or bool(self._motor_inertia.any())
-        self._ranges: dict[int, tuple[Array, Array]] = {}
+        self._on_motors = bool(self._motor_laws.laws) or bool(self._motor_inertia.any())
 
     def __call__(
         self, q: Array, v: Array, a: Array, deformation: Array | None = None, deformation_rate: Array | None = None
@@ -71,14 +72,14 @@ class OnlineModel:
         tau = self._rigid(configuration, v, a)
         tau += self._inertia * a
         load = None if self._reference is None else self._reference(configuration, v, a)
-        if self._laws:
-            tau += self._friction(self._laws, q, v, load)
+        if self._laws.laws:
+            tau += self._laws(q, v, load)
         if self._on_motors:
             A = self._reduction
             out = self._motor_inertia * (A @ a)
-            if self._motor_laws:
+            if self._motor_laws.laws:
                 torque = None if load is None else load @ self._inverse
-                out = out + self._friction(self._motor_laws, A @ (q - self._offset), A @ v, torque)
+                out = out + self._motor_laws(A @ (q - self._offset), A @ v, torque)
             tau += out @ A
         if deformation is not None:
             if self.residual is None:
@@ -88,24 +89,72 @@ class OnlineModel:
             tau += self.residual.read(q, v, a, deformation, deformation_rate)
         return tau
 
-    def _friction(self, laws: list[Friction], q: Array, v: Array, load: Array | None) -> Array:
-        """Friction of all axes of one side, shape (n,)."""
-        low, high = self._reach(laws)
-        inside = bool((v >= low).all() and (v <= high).all())
-        motion, total = Sliding(v, load, inside=inside, q=q), np.zeros(self.n)
-        for each in laws:
-            total += each.torque(replace(motion, bent=np.tanh(v / SIGN_WIDTH)) if each.law.memory else motion)
+
+class _Friction:
+    """Friction of all axes of one side; the tangents beyond the trained speeds are the same in all samples.
+
+    Args:
+        laws: Each on all axes, zero on those without it.
+    """
+
+    def __init__(self, laws: Sequence[Friction]) -> None:
+        self.laws = laws
+        self._lasting = [each for each in laws if each.law.memory]
+        self._alike = [
+            (limits, [each.law.basis for each in alike], np.vstack([each.values for each in alike]), _tangents(limits, alike))
+            for limits, alike in _by_limits(laws)
+        ]
+
+    def __call__(self, q: Array, v: Array, load: Array | None) -> Array:
+        """Returns the torque, shape (n,), of positions, velocities and the torque that the gears transmit, shape (n,)."""
+        total = np.zeros_like(v)
+        if self._lasting:
+            motion = Sliding(v, load, np.tanh(v / SIGN_WIDTH), q=q)
+            for each in self._lasting:
+                total += each.torque(motion)
+        for (low, high, straight), bases, values, (alone, loaded) in self._alike:
+            inside = np.minimum(np.maximum(v, low), high)
+            if not np.array_equal(inside, v):
+                slope = np.where(inside > 0, alone[1], alone[0])
+                if load is not None:
+                    slope += np.where(inside > 0, loaded[1], loaded[0]) * np.abs(load)
+                total += slope * (levelled(v, inside, straight) - inside)
+            motion = Sliding(inside, load, inside=True, q=q)
+            total += (values * [column for basis in bases for column in basis(motion)]).sum(axis=0)
         return total
 
-    def _reach(self, laws: list[Friction]) -> tuple[Array, Array]:
-        """Limits of the velocities inside the trained range of all laws of a side, shape (n,) each."""
-        if id(laws) not in self._ranges:
-            low, high = np.full(self.n, -np.inf), np.full(self.n, np.inf)
-            for each in laws:
-                if each.law.trained is not None:
-                    low, high = np.maximum(low, each.law.trained[0]), np.minimum(high, each.law.trained[1])
-            self._ranges[id(laws)] = low, high
-        return self._ranges[id(laws)]
+
+def _by_limits(laws: Sequence[Friction]) -> list[tuple[Array, list[Friction]]]:
+    """Laws without memory by their lowest and highest trained velocity and the multiple up to which tangents are used,
+    shape (3, n); those of an axis without the law are the narrowest of other laws."""
+    passing = [each for each in laws if not each.law.memory]
+    limits = []
+    for each in passing:
+        trained = (-np.inf, np.inf, np.inf) if each.law.trained is None else (*each.law.trained, each.law.straight)
+        limits.append(np.array([np.broadcast_to(x, each.values[0].shape) for x in trained]))
+    if not limits:
+        return []
+    narrowest = np.array([np.max([x[0] for x in limits], axis=0), *(np.min([x[k] for x in limits], axis=0) for k in (1, 2))])
+    own = [np.where(np.any(each.values, axis=0), x, narrowest) for each, x in zip(passing, limits, strict=True)]
+    alike = grouped((x.tobytes(), k) for k, x in enumerate(own))
+    return [(own[which[0]], [passing[k] for k in which]) for which in alike.values()]
+
+
+def _tangents(limits: Array, laws: Sequence[Friction]) -> Array:
+    """Slopes of the torque at the lowest and highest trained velocity: without load, and per torque of the gears.
+
+    Returns:
+        Shape (2, 2, n); 0 where the speeds are not limited.
+    """
+    slopes = np.zeros((2, *limits[:2].shape))
+    for side, edge in enumerate(limits[:2]):
+        at = np.where(np.isfinite(edge), edge, 0.0)
+        step = TANGENT_STEP * np.where(np.isfinite(edge), np.abs(edge), 1.0)
+        above, below = (Sliding(at + sign * step, np.ones_like(at), q=np.zeros_like(at), inside=True) for sign in (1.0, -1.0))
+        for each in laws:
+            change = np.where(np.isfinite(edge), (each.torque(above) - each.torque(below)) / (2 * step), 0.0)
+            slopes[int(each.law.loaded), side] += change
+    return slopes
 
 
 class _Rigid:
@@ -128,7 +177,7 @@ class _Rigid:
         return self._robot.reduced(tau)
 
 
-def _side(model: DynamicModel, theta: Array, side: str) -> tuple[Array, list[Friction]]:
+def _side(model: DynamicModel, theta: Array, side: str) -> tuple[Array, _Friction]:
     """Rotor inertias of one side, and its friction laws gathered over all axes."""
     inertia = np.zeros(model.n)
     laws: list[tuple[int, Law, Array]] = []
@@ -141,4 +190,4 @@ def _side(model: DynamicModel, theta: Array, side: str) -> tuple[Array, list[Fri
             inertia[applied.axis] += theta[columns.start]
         else:
             raise ModelError(f"term '{applied.term.name}' has no fast form", remedy="use the model's torque()")
-    return inertia, list(combine_axes(laws, model.n))
+    return inertia, _Friction(combine_axes(laws, model.n))

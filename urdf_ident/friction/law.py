@@ -28,7 +28,7 @@ _LOW, _HIGH, _STRAIGHT = "trained low", "trained high", "straight"
 #: Number of preceding positions from which the state of a law with memory is followed, fourfold until it forgets its past.
 _PAST = 1024
 #: Finite-difference step of the slope at the edge of the trained speeds, a fraction of the edge.
-_STEP = 1e-4
+TANGENT_STEP = 1e-4
 #: Friction laws by their name in files; a law is registered when its class is defined.
 FRICTION: dict[str, type[Law]] = {}
 
@@ -48,7 +48,7 @@ def smooth_sign(v: Array, width: float | Array) -> Array:
     return np.asarray(np.sign(v) if width == 0 else np.tanh(np.asarray(v) / width))
 
 
-def _levelled(v: Array, edge: Array, straight: float | Array) -> Array:
+def levelled(v: Array, edge: Array, straight: float | Array) -> Array:
     """Maps a velocity: linear up to a multiple of an edge, then growing with the square root, with a continuous slope.
 
     Friction of gears and grease grows sublinearly at high speed, and slow data do not show where that begins.
@@ -141,7 +141,7 @@ class Law(Term):
             direction; beyond them each column is extrapolated along its tangent, so the law stays linear in its parameters.
             None: no extrapolation.
         straight: Multiple of the trained velocity up to which tangents are used; beyond it columns grow with the square
-            root of the speed (:func:`_levelled`). Infinite for laws listed by the user; a number (or shape (K,)).
+            root of the speed (:func:`levelled`). Infinite for laws listed by the user; a number (or shape (K,)).
     """
 
     formula: ClassVar[str]
@@ -191,10 +191,10 @@ class Law(Term):
         if np.array_equal(inside, motion.v):
             return self.basis(motion)
         edge = np.where(inside > 0, high, -np.asarray(low))
-        step = _STEP * np.where(np.isfinite(edge), edge, 1.0)
+        step = TANGENT_STEP * np.where(np.isfinite(edge), edge, 1.0)
         at_edge = self.basis(replace(motion, v=inside))
         above, below = (self.basis(replace(motion, v=inside + sign * step)) for sign in (1.0, -1.0))
-        beyond = _levelled(motion.v, inside, self.straight) - inside
+        beyond = levelled(motion.v, inside, self.straight) - inside
         return [
             value + np.where(beyond == 0, 0.0, (up - down) / (2 * step) * beyond)
             for value, up, down in zip(at_edge, above, below, strict=True)

@@ -206,6 +206,9 @@ class _Remembering(Law):
     def basis(self, motion: Sliding) -> Sequence[Array]:
         return (np.zeros_like(motion.v) if motion.bent is None else motion.bent,)
 
+    def extrapolated(self, motion: Sliding) -> Sequence[Array]:
+        return self.basis(motion)  # the state does not depend on the speed
+
 
 @dataclass(frozen=True)
 class Presliding(_Remembering):

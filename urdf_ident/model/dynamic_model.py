@@ -389,9 +389,9 @@ class DynamicModel:
         """
         theta = np.asarray(theta, dtype=float)
         bodies, rest = theta[: self.n_inertial], theta[self.n_inertial :]
-        out = np.empty((*segment.q.shape, *theta.shape[1:]))
+        out, of_terms = np.empty((*segment.q.shape, *theta.shape[1:])), np.einsum("jk,k...->kj...", self.distribution, rest)
         for part, terms in self.term_chunks(segment, AT_ONCE):
-            friction = np.einsum("nk,jk,k...->nj...", terms, self.distribution, rest)
+            friction = np.tensordot(terms, of_terms, 1)
             out[part] = friction + rigid_torque(self.robot, bodies, segment.q[part], segment.v[part], segment.a[part])
         return out
 
@@ -413,7 +413,7 @@ class DynamicModel:
                 at, (bodies, rest) = some + part.start, np.split(thetas[:, k], [self.n_inertial])
                 rigid = rigid_torque(self.robot, bodies, segment.q[at], segment.v[at], segment.a[at])
                 rigid[:, sorted(self.apart)] = 0.0
-                out[at] = np.einsum("nk,jk,k->nj", terms[some], self.distribution, rest) + rigid
+                out[at] = terms[some] @ (self.distribution * rest).T + rigid
         return out
 
     def effort_along(self, theta: Array, segment: Segment) -> Array:
