@@ -61,7 +61,7 @@ from .springs import visible_springs
 from .sub_models import SubModels
 
 #: Multiples of each shape of the previously selected laws that the passes try.
-PASSES = ((), (0.8, 0.9, 1.12, 1.25), (0.95, 0.975, 1.025, 1.05))
+PASSES = ((), (0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.025, 1.05))
 #: Maximum number of sweeps over the joints on one set of factors.
 SWEEPS = 8
 #: Smallest ratio of a motor's speed to the sum of the speeds due to its joints for which laws are distinguishable.
