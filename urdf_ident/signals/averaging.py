@@ -3,8 +3,10 @@
 Torques are averaged directly; differences between periods are noise, independently of the model. Positions are averaged and
 represented by a Fourier series, with more harmonics than the planned motion has, because the closed loop does not track it
 exactly. An omitted harmonic is missing from the acceleration, an included one adds its noise, both weighted by the fourth
-power of frequency; the number of harmonics minimises the sum (Mallows' C_p of the accelerations). Velocity and acceleration
-are the exact derivatives of the series.
+power of frequency; the number of harmonics minimises the sum (Mallows' C_p of the accelerations), up to the cut-off of the
+positions, which logs without periods have as well: what repeats in every period is no noise to that sum, although vibration and
+errors of the clock, which repeat as well, are not the motion of rigid bodies. Velocity and acceleration are the exact
+derivatives of the series.
 """
 
 from __future__ import annotations
@@ -73,14 +75,14 @@ class Averaged(ReadOnly):
 
 
 def average(
-    piece: UniformPiece, rate: float, repetition: Repetition, log: str, cutoff: float | None = None, around: int = 1
+    piece: UniformPiece, rate: float, repetition: Repetition, log: str, cutoff: float, around: int = 1
 ) -> tuple[Segment, Averaged]:
     """Averages the periods of a piece of a log.
 
     Args:
         piece: On a uniform grid, without motor positions.
         rate: Its samples per second [Hz].
-        cutoff: Upper limit for the harmonics [Hz], whose number is still chosen by the residual. None: a fifth of the rate.
+        cutoff: Upper limit for the harmonics [Hz], whose number is chosen by the residual.
         around: Number of copies of the period before and after the one that is used, as history for filters and terms with
             memory.
 
@@ -91,7 +93,7 @@ def average(
     q = periods_of(piece.q, repetition).mean(axis=0)
     samples, seconds = len(q), repetition.length / rate
     begin = piece.start + repetition.first / rate
-    reach = int(HIGHEST * samples) if cutoff is None else max(1, min(int(cutoff * seconds), int(HIGHEST * samples)))
+    reach = max(1, min(int(cutoff * seconds), int(HIGHEST * samples)))
     harmonics, missing = choose_harmonics(q, deviations(piece.q, repetition), reach)
     path = fourier_derivatives(q, seconds, harmonics)
     tau, deviation, noise, outliers = None, np.zeros((repetition.count, samples, q.shape[1])), np.zeros(q.shape[1]), 0
@@ -133,6 +135,7 @@ def choose_harmonics(q: Array, scatter: Array, reach: int) -> tuple[int, float]:
     Args:
         q: Mean positions of one period, shape (K, n) [rad or m].
         scatter: Positions of each period minus the mean, shape (count, K, n).
+        reach: Largest number.
 
     Returns:
         The number, and the resulting fraction of the acceleration power that is noise or omitted.
@@ -144,14 +147,15 @@ def choose_harmonics(q: Array, scatter: Array, reach: int) -> tuple[int, float]:
     noise = np.median(apart.sum(axis=0), axis=0) / (dof * count * (1.0 - 1.0 / (3.0 * dof)))  # median to mean of a χ²
     # Errors that repeat in every period, as of encoder steps, show beyond the motion only. Their mean counts, as they need
     # not be normal, and of a sine about the middle of a step half of the coefficients are zero.
-    noise = np.maximum(noise, power[int(HIGHEST * samples) :].mean(axis=0))
-    order = np.arange(1.0, reach + 1.0)[:, None] ** 4
-    added, gained = order * noise, order * (power[:reach] - noise)  # noise added and signal gained by a harmonic
+    seen = int(HIGHEST * samples)
+    noise = np.maximum(noise, power[seen:].mean(axis=0))
+    order = np.arange(1.0, seen + 1.0)[:, None] ** 4
+    added, gained = order * noise, order * (power[:seen] - noise)  # noise added and signal gained by a harmonic
     loss = np.cumsum(added - gained, axis=0)
     signal = np.array([gained[: int(np.argmin(column)) + 1, j].sum() for j, column in enumerate(loss.T)])
     moving = signal > 1e-12 * signal.max(initial=0.0)
-    best = int(np.argmin((loss[:, moving] / signal[moving]).mean(axis=1))) + 1
-    kept, lost = added[:best].sum(axis=0), np.maximum(gained[best : 2 * best].sum(axis=0), 0.0)  # beyond is only noise
+    best = int(np.argmin((loss[:reach, moving] / signal[moving]).mean(axis=1))) + 1
+    kept, lost = added[:best].sum(axis=0), np.maximum(signal - gained[:best].sum(axis=0), 0.0)
     return best, float(np.mean((kept + lost)[moving] / signal[moving]))
 
 

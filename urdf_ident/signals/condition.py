@@ -38,9 +38,6 @@ ROWS_PER_CUTOFF = 5.0
 FEWEST_ROWS = 40.0
 #: Share of white noise in the variance of a position above which its joint rests; a motion of a sixth of the rate has it.
 _MOSTLY_WHITE = 0.5
-#: Largest fraction of the acceleration power that may be noise or missing from the harmonics; above it the motion is not
-#: represented well by a Fourier series and the periods are not averaged.
-WASTE = 0.1
 #: Rates of one device's logs, as recovered from their stamps, differ by less: they have the same number of samples per row.
 _CLOCKS = 1e-3
 
@@ -118,13 +115,9 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     why = {"rate": _rate_words(clock), "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity}
     repetition, averaged = _repetition(pieces, config, recording.name), None
     if repetition is not None:
-        given = None if config.cutoff == "auto" or "cutoff" in config.chosen else cutoff
         around = max(1, math.ceil(HALF_WIDTH * factor / round(repetition.length)))
-        tiled, averaged = average(pieces[0], rate, repetition, recording.name, given, around)
+        tiled, averaged = average(pieces[0], rate, repetition, recording.name, cutoff, around)
         why["periodic"] = f"averaged, {averaged.describe()}"
-        if config.periodic == "auto" and averaged.missing > WASTE:
-            why["periodic"] = f"not averaged: {averaged.describe()}"
-            averaged = None
     lost = None
     if averaged is None:
         motion = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
