@@ -29,10 +29,10 @@ class Inspection:
         return Verdict.of(judgement for log in self.logs for judgement in _judgements(log))
 
     def summary(self) -> str:
-        """The level and findings of each log, then those of all logs; successive findings that share a remedy state it once."""
-        lines = []
+        """The findings of all logs, then level and findings of each; successive findings that share a remedy state it once."""
         of_each = [_judgements(log) for log in self.logs]
         of_all = [one for one in of_each[0] if all(one in others for others in of_each)] if len(of_each) > 1 else []
+        lines = [f"all {len(self.logs)} logs:", *_lines(of_all)] if of_all else []
         for log in self.logs:
             warnings = sum(judgement.severity == "warning" for judgement in _judgements(log))
             count = f"usable, {warnings} warning{'s' if warnings > 1 else ''}"
@@ -40,8 +40,6 @@ class Inspection:
             rows = f" ({log['rows']} rows)" if "rows" in log else ""
             lines.append(f"{log['log']}: {level}{rows}")
             lines += _lines([judgement for judgement in _judgements(log) if judgement not in of_all])
-        if of_all:
-            lines += [f"all {len(self.logs)} logs:", *_lines(of_all)]
         return "\n".join(lines)
 
     __str__ = summary
