@@ -268,7 +268,7 @@ def refined(found: Hypothesis, score: Callable[[list[Interpretation]], list[floa
         return found
     step, (best,) = kind.step, score([found.interpretation])
     for _ in range(6):
-        by = [float(np.exp(x)) if kind.factors else x for x in (step, -step)]
+        by = [float(np.exp(x)) if kind.scales else x for x in (step, -step)]
         tries = [kind.corrected(found.interpretation, found.joints, x) for x in by]
         results = score(tries)
         k = int(np.argmin(results))

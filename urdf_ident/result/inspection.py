@@ -33,13 +33,13 @@ class Inspection:
         of_each = [_judgements(log) for log in self.logs]
         of_all = [one for one in of_each[0] if all(one in others for others in of_each)] if len(of_each) > 1 else []
         lines = [f"all {len(self.logs)} logs:", *_lines(of_all)] if of_all else []
-        for log in self.logs:
-            warnings = sum(judgement.severity == "warning" for judgement in _judgements(log))
+        for log, judgements in zip(self.logs, of_each, strict=True):
+            warnings = sum(judgement.severity == "warning" for judgement in judgements)
             count = f"usable, {warnings} warning{'s' if warnings > 1 else ''}"
-            level = {"good": "good", "usable": count, "poor": "REFUSED"}[Verdict.of(_judgements(log)).level]
+            level = {"good": "good", "usable": count, "poor": "REFUSED"}[Verdict.of(judgements).level]
             rows = f" ({log['rows']} rows)" if "rows" in log else ""
             lines.append(f"{log['log']}: {level}{rows}")
-            lines += _lines([judgement for judgement in _judgements(log) if judgement not in of_all])
+            lines += _lines([judgement for judgement in judgements if judgement not in of_all])
         return "\n".join(lines)
 
     __str__ = summary

@@ -27,10 +27,7 @@ _KNEE = 0.5
 class EffortScale(FaultKind):
     """The scale of a joint's effort does not match that of the others; the size is the factor of the logged effort."""
 
-    id, tries, step, factors, sound = Id.EFFORT_SCALE, GAINS, 0.2, True, 1.0
-
-    def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
-        return at.scaled("effort_factor", joints, by)
+    id, tries, scales, step, sound = Id.EFFORT_SCALE, GAINS, ("effort_factor",), 0.2, 1.0
 
     def small(self, by: float) -> bool:
         return True

@@ -154,16 +154,16 @@ class FaultKind:
 
     Attributes:
         tries: Corrections by which large sizes are tried: offsets, or factors.
+        scales: Entries of an interpretation that corrections multiply; without any, corrections are offsets.
         step: First offset, or logarithm of a factor, by which a size is refined; 0 if it has none.
-        factors: Whether corrections are factors.
         handicap: Least advantage over other faults, in the sum of the logarithms of the rows' residuals.
         sound: The size without a fault.
     """
 
     id: ClassVar[Id]
     tries: ClassVar[tuple[float, ...]] = ()
+    scales: ClassVar[tuple[str, ...]] = ()
     step: ClassVar[float] = 0.0
-    factors: ClassVar[bool] = False
     handicap: ClassVar[float] = 0.0
     sound: ClassVar[float] = 0.0
 
@@ -180,8 +180,15 @@ class FaultKind:
 
         Args:
             by: The offset or factor.
+
+        Raises:
+            NotImplementedError: The kind neither scales entries nor says what else a correction is.
         """
-        raise NotImplementedError
+        if not self.scales:
+            raise NotImplementedError
+        for entry in self.scales:
+            at = at.scaled(entry, joints, by)
+        return at
 
     def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
         """Yields the interpretations to be tried.

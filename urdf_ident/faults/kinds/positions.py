@@ -94,15 +94,12 @@ class PositionScale(FaultKind):
     A large ratio resembles another inertia where a joint carries no weight; small errors are columns of a fit.
     """
 
-    id, step, factors, handicap = Id.POSITION_SCALE, 0.1, True, DECISIVE
+    id, scales, step, handicap = Id.POSITION_SCALE, ("position_factor",), 0.1, DECISIVE
 
     def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
         for joints in self.places(reading):
             for ratio in _RATIOS if reading.poor else _FEW_RATIOS:
                 yield Hypothesis(self.id, joints, self.corrected(reading.at, joints, ratio))
-
-    def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
-        return at.scaled("position_factor", joints, by)
 
     def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
         return 1 / abs(hypothesis.interpretation.position_factor[hypothesis.joints[0]]) - 1
@@ -189,10 +186,7 @@ class JointOrigin(FaultKind):
     id = Id.JOINT_ORIGIN
 
     def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        at = linear.at
-        for j in at.moving:
-            if at.placed[j].any():
-                yield FaultFamily(self.id, (j,), at.placed[j, :2].transpose(1, 2, 0))
+        return _placed(self.id, linear, slice(0, 2))
 
     def shown(self, size: float, unit: str = "rad") -> str:
         return f"{abs(size):.2g} m"
@@ -204,10 +198,7 @@ class JointAxis(FaultKind):
     id = Id.JOINT_AXIS
 
     def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        at = linear.at
-        for j in at.moving:
-            if at.placed[j].any():
-                yield FaultFamily(self.id, (j,), at.placed[j, 2:].transpose(1, 2, 0))
+        return _placed(self.id, linear, slice(2, None))
 
     def shown(self, size: float, unit: str = "rad") -> str:
         return f"{np.degrees(abs(size)):.2g}°"
@@ -216,6 +207,13 @@ class JointAxis(FaultKind):
         stated = super().tested(robot, family, size, everywhere)
         far = self.id.entry.message.format(whose=robot.joints[family.joints[0]], size="a large angle")
         return replace(stated, message=far, size=None) if family.is_far(size) else stated
+
+
+def _placed(id: Id, linear: Linear, which: slice) -> Iterator[FaultFamily]:
+    """Families of displacements (the first two), or tilts (the others), of each joint's axis on its parent link."""
+    for j in linear.at.moving:
+        if linear.at.placed[j].any():
+            yield FaultFamily(id, (j,), linear.at.placed[j, which].transpose(1, 2, 0))
 
 
 def zero_matters(robot: Robot, j: int) -> bool:

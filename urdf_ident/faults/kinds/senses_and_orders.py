@@ -26,15 +26,12 @@ _FARTHEST = 2 * np.pi
 class EffortSign(FaultKind):
     """The effort of one joint, of two or of all has the wrong sign."""
 
-    id, tries = Id.EFFORT_SIGN, (-1.0,)
+    id, tries, scales = Id.EFFORT_SIGN, (-1.0,), ("effort_factor",)
 
     def places(self, reading: Reading) -> Iterable[tuple[int, ...]]:
         # two at once: one alone may explain less than a change along the log
         pairs = combinations(reading.joints, 2) if reading.poor else ()
         return (tuple(range(reading.robot.n)), *super().places(reading), *pairs)
-
-    def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
-        return at.scaled("effort_factor", joints, by)
 
     def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
         negative = np.flatnonzero(np.sign(hypothesis.interpretation.effort_factor) < 0)
@@ -51,19 +48,13 @@ class EffortSign(FaultKind):
 class PositionSign(FaultKind):
     """The position of a joint has the wrong sign."""
 
-    id, tries = Id.POSITION_SIGN, (-1.0,)
-
-    def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
-        return at.scaled("position_factor", joints, by)
+    id, tries, scales = Id.POSITION_SIGN, (-1.0,), ("position_factor",)
 
 
 class AxisSign(FaultKind):
     """Position and effort of a joint both have the wrong sign."""
 
-    id, tries = Id.AXIS_SIGN, (-1.0,)
-
-    def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
-        return at.scaled("position_factor", joints, by).scaled("effort_factor", joints, by)
+    id, tries, scales = Id.AXIS_SIGN, (-1.0,), ("position_factor", "effort_factor")
 
 
 @dataclass(frozen=True)
