@@ -19,12 +19,19 @@ from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
 from urdf_ident.errors import EstimationError
-from urdf_ident.estimation.uncertainty.bands import band_edges, band_of, build_spectrum, cosine_power, row_autocovariance
-from urdf_ident.estimation.uncertainty.covariance import KINDS, find_period, with_covariance
-from urdf_ident.estimation.uncertainty.noise import WhitenedRows, fit_noise, whitened_rows
+from urdf_ident.estimation.uncertainty.covariance import KINDS, with_covariance
+from urdf_ident.estimation.uncertainty.noise import (
+    BandedRows,
+    Kind,
+    band_edges,
+    band_of,
+    banded_rows,
+    cosine_power,
+    fit_noise,
+    row_autocovariance,
+)
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.samples import Segment
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
@@ -114,13 +121,18 @@ def test_bands_partition_the_coefficients() -> None:
     assert (np.diff(band_of(500, 31.0, edges))[:16] == 1).all()  # the lowest stand alone
 
 
-def test_banded_rows_hold_the_same_second_order_facts(model, base, log, statistics) -> None:
-    spectrum = build_spectrum(model, [log])
-    for g, group in enumerate(statistics.groups):
-        gram = sum(R.T @ R for R in spectrum.factors[g])
-        R = statistics.factor(group)
-        np.testing.assert_allclose(gram, R.T @ R, rtol=1e-8, atol=1e-8 * np.abs(gram).max())
-    assert spectrum.rows.sum() == 800
+def in_bands(model, logs, statistics, fit) -> BandedRows:
+    return banded_rows(model, logs, fit, solve(statistics.stacked(fit.row_weights, fit.base.independent), fit.rows))
+
+
+def test_banded_rows_hold_the_same_second_order_facts(model, base, log, statistics, fit) -> None:
+    rows = in_bands(model, [log], statistics, fit)
+    of_group = rows.unit // rows.shape[1]
+    for g, layout in enumerate(statistics.layouts):
+        R = statistics.factor(layout.group) @ base.turned(layout.columns, rows.solution.root, fit.params)
+        banded = np.column_stack([rows.Z, rows.residual])[of_group == g]
+        np.testing.assert_allclose(banded.T @ banded, R.T @ R, rtol=1e-8, atol=1e-8 * np.abs(R.T @ R).max())
+    assert rows.count.sum() == 800
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.9, 0.98])
@@ -129,10 +141,9 @@ def test_noise_model_finds_size_and_memory(model, base, rho: float) -> None:
     log = as_log(coloured(clean, 0.1, rho, seed=1))
     statistics = build_statistics(model, [log])
     fit = fit_base(statistics, base)
-    spectrum = build_spectrum(model, [log])
-    rows = whitened_rows(spectrum, fit, solve(statistics.stacked(fit.row_weights, base.independent), fit.rows))
-    noise = fit_noise(spectrum, rows)
-    level = np.sqrt(np.average(noise.power, axis=1, weights=spectrum.rows))
+    rows = in_bands(model, [log], statistics, fit)
+    noise = fit_noise(rows)
+    level = np.sqrt(np.average(noise.power, axis=1, weights=rows.count))
     mix = np.linalg.norm(model.drive.row_mix, axis=1)
     assert noise.coloured == (rho > 0)
     if rho > 0:
@@ -203,43 +214,7 @@ def test_logs_that_disagree_enlarge_the_errors(model, base) -> None:
     assert (found.bse > fit.bse).all()
 
 
-def repeated(model: DynamicModel, periods: int, rho: float, seed: int) -> PreparedLog:
-    """One motion over and over (whole sines), with coloured noise."""
-    rng, rate, length = np.random.default_rng(7), 100.0, 250
-    t = np.arange(periods * length) / rate
-    q, v, a = np.zeros((3, len(t), model.n))
-    for harmonic in range(1, 6):
-        w = 2 * np.pi * harmonic * rate / length
-        size, phase = rng.uniform(0.02, 0.3, model.n), rng.uniform(0, 6, model.n)
-        q += size * np.sin(np.outer(t, np.full(model.n, w)) + phase)
-        v += size * w * np.cos(np.outer(t, np.full(model.n, w)) + phase)
-        a -= size * w**2 * np.sin(np.outer(t, np.full(model.n, w)) + phase)
-    clean = Segment("periods", 2.0, rate, q, v, a, model.torque(truth(model), q, v, a))
-    return as_log(coloured(clean, 0.3, rho, seed))
-
-
-def test_scatter_between_periods_holds_the_truth(model, base) -> None:
-    true, held, kinds = base.of(truth(model)), [], set()
-    for seed in range(12):
-        log = repeated(model, 9, 0.95, seed)
-        statistics = build_statistics(model, [log])
-        found = with_covariance(fit_base(statistics, base), statistics, model=model, logs=[log])
-        kinds.add(found.covariance_kind)
-        low, high = found.conf_int().T
-        held.append((low < true) & (true < high))
-    assert kinds == {"scatter between 9 repetitions of 2.5 s"}
-    assert 0.9 < np.mean(held) < 0.99
-
-
-def test_period_is_found_and_only_where_there_is_one(model, log) -> None:
-    found = find_period([repeated(model, 5, 0.0, 0)])
-    assert found is not None
-    assert found.seconds == pytest.approx(2.5, rel=1e-4)
-    assert found.count == 5
-    np.testing.assert_array_equal(found.index("periods", np.array([1.9, 2.01, 4.49, 4.51, 14.49, 14.6])), [-1, 0, 0, 1, 4, -1])
-    assert find_period([log]) is None
-    statistics = build_statistics(model, [log])
-    fit = fit_base(statistics, model.base())
+def test_scatter_between_periods_needs_periods(model, log, statistics, fit) -> None:
     with pytest.raises(EstimationError, match="does not repeat"):
         with_covariance(fit, statistics, "period", model=model, logs=[log])
 
@@ -349,9 +324,10 @@ def test_a_row_group_that_one_parameter_explains_exactly_keeps_a_variance() -> N
     first, Z = unit < bands, 0.2 * rng.normal(size=(2 * bands * each, 2))
     Z[first, 1] = 0.0
     residual = np.where(first, 2.5 * Z[:, 0], rng.normal(size=len(unit)))
-    piece = SimpleNamespace(length=100, rate=10.0, row_filter=SimpleNamespace(factor=1))
+    pieces = {Kind("", 100, 10.0, RowFilter(1)): 1}
     shapes = partial(np.power, 1.0 + np.arange(bands))
-    spectrum: Any = SimpleNamespace(groups=("a", "b"), bands=bands, pieces=[piece], expected=lambda memory: shapes(-memory))
-    noise = fit_noise(spectrum, WhitenedRows(Z, residual, unit, np.full((2, bands), float(each))))
-    usual = [np.mean(residual[rows] ** 2) for rows in (first, ~first)]
+    rows: Any = SimpleNamespace(Z=Z, residual=residual, unit=unit, shape=(2, bands), count=np.full(bands, float(each)))
+    rows.pieces, rows.expected = pieces, lambda memory: shapes(-memory)
+    noise = fit_noise(rows)
+    usual = [np.mean(residual[half] ** 2) for half in (first, ~first)]
     assert np.all(noise.power.min(axis=1) > 0.9e-6 * np.array(usual))

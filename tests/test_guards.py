@@ -11,7 +11,7 @@ from conftest import arm_urdf
 
 from urdf_ident.errors import LogError
 from urdf_ident.estimation.uncertainty import covariance
-from urdf_ident.estimation.uncertainty.bands import band_edges
+from urdf_ident.estimation.uncertainty.noise import band_edges
 from urdf_ident.export.split import split_bodies
 from urdf_ident.faults.interpretation import Interpretation
 from urdf_ident.faults.kinds.changes import GAIN, PAYLOAD
@@ -97,13 +97,12 @@ def test_logs_that_agree_better_than_chance_do_not_make_errors_smaller() -> None
 def test_a_residual_below_the_scatter_does_not_make_errors_smaller(
     lack: float, factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("build_spectrum", "scatter_noise"):
-        monkeypatch.setattr(covariance, name, lambda *_: None)
+    monkeypatch.setattr(covariance, "scatter_noise", lambda *_: None)
     monkeypatch.setattr(covariance, "repetition_count", lambda _: 5)
-    rows = SimpleNamespace(sandwich=lambda *_: np.eye(2), dof=lambda *_: 4.0)
-    monkeypatch.setattr(covariance, "whitened_rows", lambda *_: rows)
-    made = SimpleNamespace(with_rows=lambda _: None, logs=(), fit=None, solution=None, weights={})
-    found = covariance.averaged_scatter(made, lack)  # type: ignore[arg-type]
+    rows = SimpleNamespace(covariance=lambda _: np.eye(2), dof=lambda _: 4.0)
+    monkeypatch.setattr(covariance, "banded_rows", lambda *_: rows)
+    made = SimpleNamespace(with_rows=lambda _: None, logs=(), fit=None, solution=None, averaged=True)
+    found = covariance.between_periods(made, lack)  # type: ignore[arg-type]
     np.testing.assert_array_equal(found.matrix, factor * np.eye(2))
 
 

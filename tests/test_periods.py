@@ -11,7 +11,7 @@ from conftest import arm_urdf
 
 from urdf_ident.errors import EstimationError, LogError, ProjectError
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
-from urdf_ident.estimation.uncertainty.repetitions import lack_of_fit, scatter_sigma
+from urdf_ident.estimation.uncertainty.noise import lack_of_fit, scatter_sigma
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel

@@ -22,7 +22,7 @@ from ...statistics.statistic import StatisticSet
 from ..friction_selection.load_slopes import with_load_slopes
 from ..friction_selection.reference_torque import ConvergedFit, cross_validate_converged
 from ..uncertainty.covariance import with_covariance
-from ..uncertainty.repetitions import repetition_count, scatter_sigma
+from ..uncertainty.noise import repetition_count, scatter_sigma
 from .didim import didim
 from .estimator import Estimated, Estimator, EstimatorInput
 from .full_covariance import generalized_least_squares

@@ -9,8 +9,7 @@ solution's root, where the normal matrix is the identity, they differ in the cov
 - ``ar``: a model of autocorrelated noise, by REML (:mod:`.noise`), valid if the noise is stationary; used by ``auto``;
 - ``jackknife``: leaves out one stretch of time after the other and refits; ``bootstrap`` resamples stretches instead. They
   need no model of the noise, and account for unmodelled friction;
-- ``period``: the scatter between repetitions of one motion, averaged (:mod:`.repetitions`) or not; ``log``:
-  leaves out one log after the other.
+- ``period``: the scatter between the averaged repetitions of one motion; ``log``: leaves out one log after the other.
 
 ``auto`` chooses one of them, and adds the shift of the estimate if the samples near reversals are omitted, an error that causes
 no scatter. Dry friction shows stiction, presliding and a Stribeck peak: near zero speed every simple law is wrong, and in the
@@ -21,7 +20,7 @@ estimates by nearly their bias. The part of a shift that exceeds chance is count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,7 +31,6 @@ from ...grouping import grouped
 from ...linalg import Array, BoolArray, lstsq, positive
 from ...model.dynamic_model import DynamicModel
 from ...samples import ReadOnly, columns, fast_speed
-from ...signals.periods import find_repetition
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit
@@ -42,12 +40,10 @@ from ...statistics.motions import motions
 from ...statistics.pieces import base_rows, row_pieces
 from ...statistics.statistic import Repetitions, StatisticSet
 from ...units import percent
-from .bands import build_spectrum
-from .noise import fit_noise, whitened_rows
-from .repetitions import lack_of_fit, repetition_count, scatter_noise
+from .noise import banded_rows, fit_noise, lack_of_fit, repetition_count, scatter_noise, time_constants
 
-#: Smallest numbers of repetitions, logs and stretches from which a scatter is estimated.
-FEWEST_PERIODS, FEWEST_LOGS, FEWEST_STRETCHES = 6, 3, 4
+#: Smallest numbers of logs and stretches from which a scatter is estimated.
+FEWEST_LOGS, FEWEST_STRETCHES = 3, 4
 #: A joint is near a reversal below this share of its usual (95 %) speed, and below this speed in any case [rad/s or m/s].
 SLOW, AT_REST = 0.1, 0.02
 #: Part of the data determines a direction if it contains at least this share of the information on it.
@@ -155,14 +151,6 @@ class FitData:
                 scores[k] += rows[:, :r].T @ rows[:, r]
         return matrices, scores
 
-    def scores(self, kind: str) -> Iterator[tuple[str, Array, Array]]:
-        """Yields log, times [s] and weighted scores in the solution's coordinates, per piece of rows and row group."""
-        model = self.with_rows(kind)
-        for piece in row_pieces(model, self.logs):
-            for group, (index, X, y) in zip(model.groups, base_rows(piece, model, self.fit.base), strict=True):
-                error = y - X @ self.fit.params[index]
-                yield piece.log, piece.time, self.weights[group.name] ** 2 * error[:, None] * (X @ self.solution.root[index])
-
 
 def with_covariance(
     fit: Fit,
@@ -213,23 +201,26 @@ def textbook(data: FitData) -> Covariance:
 
 def newey_west(data: FitData) -> Covariance:
     """Products of scores up to some lag, with Bartlett weights."""
+    model, root = data.with_rows("hac"), data.solution.root
     lags = int(4 * (data.fit.rows / len(data.statistics.groups) / 100) ** (2 / 9))
-    middle = np.zeros((data.solution.root.shape[1],) * 2)
-    for _, _, score in data.scores("hac"):
-        middle += score.T @ score
-        for lag in range(1, min(lags, len(score) - 1) + 1):
-            cross = score[lag:].T @ score[:-lag]
-            middle += (1 - lag / (lags + 1)) * (cross + cross.T)
+    middle = np.zeros((root.shape[1],) * 2)
+    for piece in row_pieces(model, data.logs):
+        for group, (index, X, y) in zip(model.groups, base_rows(piece, model, data.fit.base), strict=True):
+            score = data.weights[group.name] ** 2 * (y - X @ data.fit.params[index])[:, None] * (X @ root[index])
+            middle += score.T @ score
+            for lag in range(1, min(lags, len(score) - 1) + 1):
+                cross = score[lag:].T @ score[:-lag]
+                middle += (1 - lag / (lags + 1)) * (cross + cross.T)
     return Covariance(data.solution.sandwich(middle), f"Newey-West, {lags} lags", data.fit.dof)
 
 
 def autoregressive(data: FitData) -> Covariance:
     """A model of stationary autocorrelated noise, by REML."""
-    spectrum = build_spectrum(data.with_rows("ar"), data.logs)
-    rows = whitened_rows(spectrum, data.fit, data.solution)
-    noise = fit_noise(spectrum, rows)
-    kind = f"autocorrelated noise by REML ({noise.describe()})" if noise.coloured else "uncorrelated noise by REML"
-    return Covariance(rows.sandwich(noise, data.weights, data.solution), kind, data.fit.dof)
+    model = data.with_rows("ar")
+    rows = banded_rows(model, data.logs, data.fit, data.solution)
+    noise = fit_noise(rows)
+    colour = f"autocorrelated noise by REML ({time_constants(model, noise)})"
+    return Covariance(rows.covariance(noise), colour if noise.coloured else "uncorrelated noise by REML", data.fit.dof)
 
 
 def jackknife(data: FitData) -> Covariance:
@@ -271,47 +262,26 @@ def between_logs(data: FitData) -> Covariance:
     return leaving_out(data, matrices, scores, f"leaving out each of {len(moves)} logs")
 
 
-def between_periods(data: FitData) -> Covariance:
-    """Scatter between repetitions of a motion, which are averaged, or of the scores of each."""
-    if data.averaged:
-        return averaged_scatter(data)
-    data.with_rows("period")
-    period = find_period(data.logs)
-    if period is None or period.count < 2:
+def between_periods(data: FitData, unexplained: float = 1.0) -> Covariance:
+    """The spectrum of the scatter between averaged repetitions of a motion.
+
+    Args:
+        unexplained: Lack of fit, by which the errors are enlarged; below 1 it has no effect.
+
+    Raises:
+        EstimationError: A log is no average over repetitions.
+    """
+    model = data.with_rows("period")
+    if not data.averaged:
         raise EstimationError(
             "the motion does not repeat: there is no scatter between periods",
             where=", ".join(data.statistics.logs),
             remedy="use covariance: auto, or record several periods of one motion",
         )
-    return repetition_scatter(data, period)
-
-
-def averaged_scatter(data: FitData, unexplained: float = 1.0) -> Covariance:
-    """The spectrum of the scatter between averaged periods.
-
-    Args:
-        unexplained: Lack of fit, by which the errors are enlarged; below 1 it has no effect.
-    """
-    model = data.with_rows("period")
-    spectrum = build_spectrum(model, data.logs)
-    rows, noise = whitened_rows(spectrum, data.fit, data.solution), scatter_noise(model, data.logs, spectrum)
-    matrix, dof = (of(noise, data.weights, data.solution) for of in (rows.sandwich, rows.dof))
+    rows = banded_rows(model, data.logs, data.fit, data.solution)
+    noise = scatter_noise(model, data.logs, rows)
     words = f"spectrum of the scatter between {repetition_count(data.logs)} periods"
-    return Covariance(max(1.0, unexplained) * matrix, words, dof)
-
-
-def repetition_scatter(data: FitData, period: Period) -> Covariance:
-    """The scatter of the scores between repetitions; rows outside whole periods are assumed to scatter in the same way."""
-    totals: dict[tuple[str, int], Array] = {}
-    inside = 0
-    for log, time, score in data.scores("period"):
-        index = period.index(log, time)
-        inside += int((index >= 0).sum())
-        for k in np.unique(index[index >= 0]):
-            totals[log, int(k)] = totals.get((log, int(k)), 0.0) + score[index == k].sum(axis=0)
-    middle = data.fit.rows / max(inside, 1) * len(totals) * np.cov(np.array(list(totals.values())).T)
-    kind = f"scatter between {len(totals)} repetitions of {period.seconds:.4g} s"
-    return Covariance(data.solution.sandwich(np.atleast_2d(middle)), kind, len(totals) - 1.0)
+    return Covariance(max(1.0, unexplained) * rows.covariance(noise), words, rows.dof(noise))
 
 
 def automatic(data: FitData) -> Covariance:
@@ -321,11 +291,8 @@ def automatic(data: FitData) -> Covariance:
         return replace(textbook(data), kind=f"{data.fit.covariance_kind}: too short for any other")
     covariance = within = jackknife(data)
     unexplained = lack_of_fit(data.with_rows("period"), data.logs, data.fit) if data.averaged else np.inf
-    period = find_period(data.logs) if data.has_rows else None
     if unexplained <= EXPLAINED:
-        covariance = averaged_scatter(data, unexplained)
-    elif period is not None and period.count >= FEWEST_PERIODS:
-        covariance = repetition_scatter(data, period)
+        covariance = between_periods(data, unexplained)
     elif data.has_rows:
         noise = autoregressive(data)
         compared = data.fit.seen & (within.spread > 0)  # parameters of an effort that is constantly zero do not scatter
@@ -423,42 +390,3 @@ def _judged_by_logs(within: Covariance, between: Covariance, seen: BoolArray) ->
     words = f"{within.kind}, enlarged because {logs} logs disagree by more (times {common:.2g}"
     words += f"; {int(alone.sum())} parameters by themselves)" if alone.any() else ")"
     return Covariance(within.matrix * np.outer(scale, scale), words, np.where(alone, between.dof, within.dof))
-
-
-@dataclass(frozen=True, eq=False)
-class Period:
-    """The common period of some logs.
-
-    Attributes:
-        seconds: Its length [s].
-        starts: Log → time of its first whole period [s] and number of whole periods.
-    """
-
-    seconds: float
-    starts: Mapping[str, tuple[float, int]]
-
-    @property
-    def count(self) -> int:
-        """Number of whole periods."""
-        return sum(number for _, number in self.starts.values())
-
-    def index(self, log: str, time: Array) -> Array:
-        """Returns the index of the period of each instant [s] of a log, shape (N,): 0, 1, …; −1 outside whole periods."""
-        start, number = self.starts[log]
-        k = np.floor((time - start) / self.seconds + 1e-9)
-        return np.where((k >= 0) & (k < number), k, -1.0)
-
-
-def find_period(logs: Sequence[PreparedLog]) -> Period | None:
-    """Returns the period that all logs repeat; None if a log does not repeat itself, or the periods differ."""
-    seconds, starts = [], {}
-    for log in logs:
-        repetition = find_repetition(log.segments[0].q, fewest=2) if len(log.segments) == 1 else None
-        if repetition is None:
-            return None
-        segment = log.segments[0]
-        seconds.append(repetition.length / segment.rate)
-        starts[log.name] = (segment.start + repetition.first / segment.rate, repetition.count)
-    if not seconds or max(seconds) > 1.005 * min(seconds):
-        return None
-    return Period(float(np.mean(seconds)), starts)
