@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from logs import Truth, fourier, torques
 
-from urdf_ident.compensation.friction_filter import ROW, FilterSettings, FrictionFilter, replay, samples_per_row
+from urdf_ident.compensation.friction_filter import ROW, FilterSettings, FrictionFilter
 from urdf_ident.errors import EstimationError, ModelError
 from urdf_ident.excitation.sequential import forecast
 from urdf_ident.logs.read import LogLayout, read_recording
@@ -21,10 +20,8 @@ from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.compare import compare
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate
-from urdf_ident.report.page import report_html
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
-from urdf_ident.samples import Segment
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -50,21 +47,6 @@ def settings(memory: float = np.inf, slow: float = 1.0, least: float = 1e3, n: i
 def run(filt: FrictionFilter, residual: np.ndarray, v: np.ndarray) -> None:
     for e, speed in zip(residual, v, strict=True):
         filt.step(np.atleast_1d(e), np.atleast_1d(speed), np.atleast_1d(speed), np.atleast_1d(speed))
-
-
-def test_logs_side_by_side_are_as_if_alone() -> None:
-    rng, tried = np.random.default_rng(0), [replace(settings(memory, n=2), caution=0.5) for memory in (5.0, np.inf)]
-    logs = []
-    for k, lengths in enumerate([(700, 300), (150,), (400, 20, 390)]):
-        v = [np.sin(np.arange(count)[:, None] / 20.0 + [0.0, k]) for count in lengths]
-        tau = [np.sign(x) + rng.normal(size=x.shape) + (30.0 if k == 1 else 0.0) * (x > 0.5) for x in v]  # one with contact
-        parts = [Segment(f"log{k}", 0.0, 100.0 + 7 * k, x, x, x, y) for x, y in zip(v, tau, strict=True)]
-        logs.append((parts, [0.5 * np.sign(x) for x in v]))
-    together, alone = replay(tried, logs), [replay(tried, [log])[0] for log in logs]
-    for own, other in zip(together, alone, strict=True):
-        for x, y in ((np.stack(list(some)) for some in pair) for pair in zip(own, other, strict=True)):
-            assert np.abs(y).max() > 0.05
-            np.testing.assert_allclose(x, y, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("memory", "slow"), [(np.inf, 0.5), (np.inf, 1.5), (8.0, 1.0)])
@@ -117,23 +99,6 @@ def test_contact_is_not_friction() -> None:
     run(free, y[560:], v[560:])
     run(pushed, touched[560:], v[560:])
     np.testing.assert_allclose(pushed.x[..., :2], free.x[..., :2], atol=0.25)
-
-
-def test_friction_never_drives() -> None:
-    filt = FrictionFilter([settings(least=0.4)], ROW)
-    v = np.where(np.arange(400) % 40 < 20, 1.0, -1.0)
-    run(filt, -1.0 * np.sign(v), v)
-    dry, viscous = filt.applied[0, 0]
-    for speed in (0.06, 1.0, 2.0):
-        assert 0.4 + dry + viscous * speed >= -1e-12
-    assert dry + viscous < -0.2  # it has learnt all the same
-
-
-def test_settings_are_checked() -> None:
-    with pytest.raises(ModelError, match="positive"):
-        replace(settings(), memory=0.0)
-    assert samples_per_row(1000.0) == 50
-    assert samples_per_row(5.0) == 1
 
 
 def log_of(robot: Robot, name: str, seed: int, change: np.ndarray, payload: float = 0.0) -> Recording:
@@ -287,11 +252,3 @@ def test_temperatures_are_read_of_joints_or_of_the_robot(names: list[str], robot
         columns={"time": 0, "position": [1, 2, 3], "effort": [4, 5, 6], "temperature": 7}, units={"temperature": "°C"}
     )
     np.testing.assert_allclose(read_recording(tmp_path / "log.csv", robot, layout).temperature[:, 2], kelvin[:, 0])
-
-
-def test_the_report_shows_friction_from_log_to_log(ident: Identification) -> None:
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("jinja2")
-    page = report_html(ident)
-    assert "Friction between logs" in page
-    assert "Deviations of Fc_j1" in page

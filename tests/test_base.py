@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy
-from conftest import arm_urdf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from urdf_ident.errors import ModelError, ShapeError
-from urdf_ident.model.base import COMBINED, NEVER, reduce_factor
+from urdf_ident.errors import ShapeError
+from urdf_ident.model.base import reduce_factor
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -63,26 +62,12 @@ def test_panda_is_43_and_48_and_never_44(data: Path, rotor_inertia: bool) -> Non
     assert base.rank_gap > 1e5
 
 
-def test_ranks_of_the_other_ur10e(data: Path) -> None:
-    robot = Robot.from_urdf(data / "ur10e" / "ur10e.urdf")
-    assert [len(DynamicModel(robot, friction="none", rotor_inertia=r).base()) for r in (False, True)] == [36, 40]
-
-
 def test_noise_columns_have_a_floor() -> None:
     rng = np.random.default_rng(0)
     W = rng.normal(size=(50, 4)) * [1.0, 100.0, 1e-13, 1e-7]
     base = reduce_factor(W, list("abcd"))
     assert base.zero.tolist() == [2]
     assert base.independent.tolist() == [0, 1, 3]
-
-
-def test_a_column_of_which_no_coefficient_is_left_is_zero() -> None:
-    """Its column (5e-4) is not zero, but smaller than the coefficients neglected beside a rounded angle (5e-5)."""
-    W = np.array([[1.0, 0.0, 5e-4, 1.0], [0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 5e-5]])
-    base = reduce_factor(W, list("abcd"), scale=np.ones(4))
-    assert base.kinds == (COMBINED, COMBINED, NEVER, COMBINED)
-    assert base.projection[:, 2].tolist() == [0.0, 0.0]
-    assert base.ill_conditioned.tolist() == [2, 3]
 
 
 def test_tx40_with_its_coupled_wrist_has_rank_60_of_86() -> None:
@@ -112,34 +97,6 @@ def test_beta_gives_the_torque_of_theta(name: str) -> None:
     hidden = theta.copy()
     hidden[base.zero] += 7.0
     np.testing.assert_array_equal(base.of(hidden), base.of(theta))
-
-
-def test_random_states_of_a_joint_whose_range_is_far_from_zero() -> None:
-    text = arm_urdf("zyx").replace('lower="-2.6" upper="2.6"', 'lower="-60" upper="-20"', 1)
-    robot = Robot.from_urdf(text.replace('lower="-2.6" upper="2.6"', 'lower="20" upper="21"', 1))
-    q = random_motion(robot, 50).q
-    assert ((q >= robot.limit("lower")) & (q <= robot.limit("upper"))).all()
-    assert len(DynamicModel(robot).base().independent) == len(DynamicModel(Robot.from_urdf(arm_urdf("zyx"))).base().independent)
-
-
-def test_order_decides_who_is_independent() -> None:
-    model = build("szabo_3r")
-    names = model.names
-    plain, reverse = model.base(), model.base(order=names[::-1])
-    assert len(plain) == len(reverse)
-    assert set(plain.zero) == set(reverse.zero)
-    last = max(set(range(len(names))) - set(reverse.zero))
-    assert reverse.independent[0] == last
-    assert set(plain.independent) != set(reverse.independent)
-    theta = np.random.default_rng(0).normal(size=len(names))
-    W = stacked(model, 30)
-    for base in (plain, reverse):
-        np.testing.assert_allclose(W[:, base.independent] @ base.of(theta), W @ theta, atol=1e-7 * np.abs(W @ theta).max())
-    by_index = model.base(order=list(range(len(names)))[::-1])
-    np.testing.assert_array_equal(by_index.independent, reverse.independent)
-    for wrong in (names[:-1], (*names[:-1], names[0]), (*names[:-1], "nobody")):
-        with pytest.raises(ModelError, match="permutation"):
-            model.base(order=wrong)
 
 
 def planar_regressor() -> tuple[sympy.Matrix, list[sympy.Symbol]]:
@@ -219,14 +176,3 @@ def test_words() -> None:
         assert label.endswith("+") == (len(listed) > 1)
     with pytest.raises(ShapeError):
         base.of(np.zeros(5))
-
-
-def test_motion_stays_inside_the_limits_and_repeats_by_seed() -> None:
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    motion = random_motion(robot, 500, 3)
-    assert (np.abs(motion.q) <= 2.6).all()
-    assert np.ptp(motion.q, axis=0).min() > 5
-    np.testing.assert_array_equal(motion.q, random_motion(robot, 500, 3).q)
-    assert not np.array_equal(motion.q, random_motion(robot, 500, 4).q)
-    endless = random_motion(Robot.from_urdf(arm_urdf("zy", kind="continuous")), 500)
-    assert (np.abs(endless.q) <= np.pi).all()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import arm_urdf, rnea
+from conftest import rnea
 
 from urdf_ident.compensation.bidirectional import friction_points
 from urdf_ident.compensation.friction_curve import FrictionPoints, fit_friction
@@ -83,15 +83,6 @@ def test_gravity_is_that_of_the_robot(robot: Robot, sweeps: Segment) -> None:
     assert found == pytest.approx(np.array(truth), abs=0.1)
 
 
-def test_half_the_sum_of_a_sliding_joint_is_gravity(limits) -> None:
-    robot = Robot.from_urdf(arm_urdf("zx", kind="prismatic"))
-    trajectory = bidirectional_experiment(Limits.from_robot(robot, acceleration=4.0), count=5, cruise=0.5).trajectory
-    points = friction_points([driven(robot, trajectory)], robot, "j1")
-    assert "prismatic joint" in points.notes[0]
-    assert points.even.mean() == pytest.approx(0.0, abs=1e-12)
-    assert points.odd == pytest.approx((friction(points.speed) - friction(-points.speed)) / 2, abs=0.05)
-
-
 def test_no_reversals(robot: Robot, sweeps: Segment) -> None:
     forwards = sweeps.v[:, 0] >= -1e-9
     edges = np.flatnonzero(np.diff(np.concatenate([[False], forwards, [False]]).astype(int)))
@@ -108,12 +99,6 @@ def test_other_motions_are_no_runs(robot: Robot) -> None:
         friction_points([Segment("log", 0.0, RATE, q, v, v, v)], robot, "j1")
     with pytest.raises(LogError, match="no torque"):
         friction_points([Segment("log", 0.0, RATE, q, v, v)], robot, "j1")
-
-
-def test_known_torques_are_taken_off(robot: Robot, sweeps: Segment) -> None:
-    plain = friction_points([sweeps], robot, "j3")
-    helped = friction_points([replace(sweeps, external=-0.5 * np.sign(sweeps.v))], robot, "j3")
-    assert plain.odd - helped.odd == pytest.approx(np.full(len(plain.odd), 0.5), abs=1e-9)
 
 
 def test_a_short_way_cannot_tell_asymmetry_from_gravity(robot: Robot, limits: Limits) -> None:
@@ -149,12 +134,3 @@ def test_the_threshold_is_found_where_there_is_one() -> None:
     below, above = speed[speed < 0.25][-1], speed[speed > 0.25][0]
     assert below < curve.law.threshold < above
     assert curve.torque(np.array([0.1, 1.0])) == pytest.approx(1.1 * np.array([4.0, 7.1]), rel=0.01)
-
-
-def test_smooth_friction_needs_no_threshold() -> None:
-    speed = np.geomspace(0.1, 1.5, 8)
-    odd = 4.0 + 3.0 * speed - 0.5 * speed**3
-    curve = fit_friction(FrictionPoints("j1", speed, odd, 0 * odd, 0 * odd, (0.0, 0.0)))
-    assert curve.law.threshold == 0.0
-    assert curve.torque(speed) == pytest.approx(odd, abs=1e-3)
-    assert set(curve.as_dict()["parameters"]) == {"Fcp", "Fv1p", "Fv2p", "Fv3p", "Fcn", "Fv1n", "Fv2n", "Fv3n"}

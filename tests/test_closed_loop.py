@@ -12,11 +12,9 @@ from commands import assert_refused, run
 from conftest import arm_urdf
 
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
-from urdf_ident.estimation.estimators.instrumental import inflated_like
 from urdf_ident.linalg import Array
 from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
-from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import random_fourier
@@ -56,12 +54,6 @@ def project(method: str, noise: float = 2e-4, controller: dict[str, Any] | None 
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log with 0.2 mrad of encoder noise, the URDF and the truth."""
     return with_logs(tmp_path_factory.mktemp("loop"), arm_urdf("zyx"))
-
-
-@pytest.fixture(scope="module")
-def gantry(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same of three slides."""
-    return with_logs(tmp_path_factory.mktemp("gantry"), arm_urdf("xyz", kind="prismatic"))
 
 
 def with_logs(where: Path, urdf: str) -> Path:
@@ -111,14 +103,6 @@ def test_noise_on_the_encoders_does_not_bias_it(folder: Path, by_wls: Identifica
     np.testing.assert_allclose([found.term_values("Ia")[f"j{k}"] for k in (1, 2, 3)], KNOWN["Ia"], rtol=0.3)
     assert min(by_wls.term_values("Ia").values()) < 0.05
     assert "measured motion" in found.summary(verbose=True)
-
-
-def test_slides_are_identified_too(gantry: Path) -> None:
-    wanted = project("didim")
-    found = identified(gantry, wanted.model_copy(update={"signals": wanted.signals.model_copy(update={"delay": 0.0})}))
-    z = np.concatenate(errors(found)) / sorted_errors(found)
-    assert found.fit.method == "didim"
-    assert np.sqrt(np.mean(z**2)) < 1.6
 
 
 def sorted_errors(ident: Identification) -> Array:
@@ -171,16 +155,6 @@ def test_a_guessed_controller_is_said(folder: Path) -> None:
     assert "default controller was simulated" in found.estimation["why"]
 
 
-def test_auto_does_without_instruments_where_a_log_cannot_be_simulated(folder: Path) -> None:
-    payload = {"logs": ["noisy"], "link": "tool", "mass": 1e-6, "com": [0, 0, 0]}
-    wanted = parse_project({**project("auto").model_dump(exclude_unset=True), "drive": {"payload": payload}})
-    found = identified(folder, wanted)
-    assert found.fit.method == "wls"
-    assert "payload cannot be simulated" in found.estimation["why"]
-    with pytest.raises(EstimationError, match="payload cannot be simulated"):
-        identified(folder, replace_method(wanted, "iv"))
-
-
 def test_errors_asked_for_by_name_are_not_others(folder: Path) -> None:
     estimation = {"method": "iv", "covariance": "period"}
     wanted = parse_project({**project("iv").model_dump(exclude_unset=True), "estimation": estimation})
@@ -219,33 +193,3 @@ def test_gains_of_a_known_controller() -> None:
         ControllerSection(kp=[1.0, 2.0], kd=1.0).build(robot, np.zeros(3))
     with pytest.raises(ProjectError, match="kp and kd"):
         parse_project({"simulation": {"controller": {"kp": 1.0}}})
-
-
-def test_errors_count_what_stretches_of_one_log_cannot_see(by_wls: Identification) -> None:
-    """Twice where least squares' own errors double, never smaller."""
-    fit = by_wls.fit
-    growth = np.where(np.arange(len(fit.params)) % 2, 2.0, 0.5)
-    least = replace(fit, covariance=fit.covariance * np.outer(growth, growth), covariance_kind="all that counts")
-    found = inflated_like(fit, least, fit)
-    np.testing.assert_allclose(found.bse / fit.bse, np.maximum(growth, 1.0))
-    assert "all that counts" in found.covariance_kind
-    assert "enlarged" not in inflated_like(fit, fit, fit).covariance_kind
-
-
-def test_a_carriage_is_weighed_in_spite_of_noise_on_its_encoder(tmp_path: Path) -> None:
-    """A prismatic axis whose accelerations are small against the noise of differences: least squares finds half of its mass."""
-    robot = Robot.from_urdf(robot_path("emps"))
-    noise = {"position_noise": {"sigma": 3e-5}, "torque_noise": {"sigma": 0.5}}
-    loop = {"rate": 100, "sensors": noise, "controller": {"type": "pd_gravity", "bandwidth": 1.5}}
-    motion = random_fourier(Limits.from_robot(robot), 6.0, 6, 0, fill=0.8)
-    mass, log = float(lumped_inertials(robot)[0, 0]), tmp_path / "log.csv"
-    for method in ("iv", "didim"):
-        settings = project(method).model_dump(exclude_unset=True)
-        settings["model"] = {"friction": "none", "rotor_inertia": False}
-        wanted = parse_project({**settings, "simulation": {**settings["simulation"], **loop}})
-        if not log.exists():
-            write_log(simulate(robot, motion, project=wanted), log)
-        found = identify(wanted.build_model(robot), [read_recording(log, robot)], project=wanted).fit
-        assert found.method == method
-        assert found.base.labels == ("m_carriage",)
-        assert abs(found.params[0] - mass) < 3.0 * found.bse[0] < 0.1 * mass

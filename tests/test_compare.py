@@ -18,11 +18,9 @@ from loaded_arm import motion as same_motion
 from typer.testing import CliRunner
 
 from urdf_ident.cli import app
-from urdf_ident.comparison.added_body import _shrunk_covariance
-from urdf_ident.comparison.quantities import inertial_rows
 from urdf_ident.errors import EstimationError, FingerprintError, LimitError, LogError
 from urdf_ident.excitation.poses import design_poses
-from urdf_ident.friction import Law, Stribeck
+from urdf_ident.friction import Law
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -31,11 +29,8 @@ from urdf_ident.motion.trajectory import table_text
 from urdf_ident.pipeline.compare import compare, trend
 from urdf_ident.pipeline.fleet import pool, robot_folders
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.comparison import Comparison, ParameterChange
 from urdf_ident.result.identification import Identification
-from urdf_ident.statistics.fleet import deviations, random_effects
-from urdf_ident.statistics.log_effects.mixed_rows import Moments
-from urdf_ident.statistics.log_effects.reml import reml
+from urdf_ident.statistics.fleet import deviations
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -78,25 +73,6 @@ def test_friction_of_a_joint_that_moved_one_way_is_not_compared(before: Identifi
         assert {item.where for item in compare(*pair).tests if item.kind != "inertia"} == {"j1", "j3"}
 
 
-def test_other_shapes_of_the_laws_are_no_change(robot: Robot) -> None:
-    """Stribeck speeds that are wrong in their own way, as automatic choices are; the truth is 0 and 1 N·m more."""
-    laws = [Stribeck(velocity=0.3)], [Stribeck(velocity=0.1)]
-    old = learnt(robot, 1, peak=4.0, laws=laws[0])
-    for seed, more in ((2, 0.0), (3, 1.0)):
-        found = compare(old, learnt(robot, seed, more=more, peak=4.0, laws=laws[1]))
-        mine = [item for item in found.tests if (item.kind, item.where) == ("friction", "j2")]
-        assert len(mine) == 2
-        assert all(abs(item.difference - more) < min(0.4, 1.96 * item.std_error) for item in mine)
-        assert "describe friction by different laws, or shapes of them, at j2:" in found.summary()
-
-
-def test_logs_without_spread_do_not_exclude_temperature(before: Identification, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("urdf_ident.comparison.changes.spread_between_logs", lambda quantity, results: 0.0)
-    notes = {item.note for item in compare(before, before).tests if item.kind == "friction"}
-    assert len(notes) == 1
-    assert "temperature may be the cause as well as wear" in notes.pop()
-
-
 def scaled_friction(ident: Identification, factors: Sequence[float]) -> Identification:
     """The result with the friction of every joint times a factor, in both of its estimates."""
     theta, params = np.array(ident.theta), np.array(ident.fit.params)
@@ -123,13 +99,6 @@ def test_a_share_that_all_joints_have_in_common_is_no_change_of_the_robot() -> N
     assert {item.where for item in worn.changes} == {"j3"}
     assert worn.common_friction is not None
     assert compare(before, scaled_friction(before, [1, 1, 1.3, 1, 1])).common_friction is None
-
-
-def test_estimates_that_physics_contradicts_are_no_evidence_of_a_change(robot: Robot, before: Identification) -> None:
-    """A model error of 9 standard errors makes a base parameter impossible; the consistent parameters do not follow it."""
-    row = inertial_rows(before)[0]
-    params = before.fit.params + 9.0 * np.eye(len(before.fit.params))[row] * before.fit.bse[row]
-    assert not compare(before, replace(before, fit=replace(before.fit, params=params))).changes
 
 
 def test_a_tool_is_the_first_hypothesis(robot: Robot, before: Identification) -> None:
@@ -163,38 +132,6 @@ def test_a_light_tool_that_no_single_parameter_shows_is_found() -> None:
     assert found.hypothesis.mass == pytest.approx(mass, rel=0.05)
     assert "no single parameter shows" in found.summary()
     assert "inertia changed" in found.summary()
-
-
-def test_directions_that_few_blocks_of_time_do_not_show_are_not_known_exactly(before: Identification) -> None:
-    """Independent errors, whose covariance is the scatter of twelve blocks of time: it has eleven directions."""
-    k, blocks = len(before.fit.params), 12
-    assert np.array_equal(_shrunk_covariance(before, np.eye(k)), before.fit.covariance)
-    rows = np.random.default_rng(0).standard_normal((blocks, k))
-    scatter = (rows - rows.mean(axis=0)) / np.sqrt(blocks - 1)
-    few = replace(before.fit, covariance=scatter.T @ scatter, error_dof=np.full(k, blocks - 1.0))
-    assert np.linalg.matrix_rank(few.covariance) < blocks < k
-    used = _shrunk_covariance(replace(before, fit=few), np.eye(k))
-    assert np.allclose(np.diag(used), np.diag(few.covariance))
-    assert np.linalg.eigvalsh(used).min() > 0.2 * np.diag(used).min()  # all are 1
-
-
-def with_spread(ident: Identification, spread: Sequence[float]) -> Identification:
-    """The result as of two logs, with such a relative spread of the dry friction of each joint between them."""
-    changes = ident.fit.changes
-    assert changes is not None
-    found = np.array(spread)[changes.axes] * np.abs(changes.mean) * np.equal(changes.kinds, "dry")
-    two = replace(changes, logs=("a", "b"), spread=found, spread_dof=np.ones(len(found)))
-    return replace(ident, fit=ident.fit.for_next_log(two))
-
-
-def test_a_joint_without_spread_by_chance_has_that_of_the_others(robot: Robot, before: Identification) -> None:
-    """Friction of the first joint, whose two logs agree, is 12 % higher; that of the others differs by 10 % between logs."""
-    after = scaled_friction(before, [1.12, 1.0, 1.0])
-    assert {item.where for item in compare(before, after).changes} == {"j1"}
-    sides = [with_spread(item, [0.0, 0.1, 0.1]) for item in (before, after)]
-    assert not compare(*sides).changes
-    sides = [with_spread(item, [0.0, 0.0, 0.0]) for item in (before, after)]
-    assert {item.where for item in compare(*sides).changes} == {"j1"}
 
 
 def test_friction_that_the_urdf_states_is_compared_at_named_speeds(before: Identification) -> None:
@@ -231,18 +168,6 @@ def test_poses_from_both_sides(robot: Robot) -> None:
         design_poses(DynamicModel(Robot.from_urdf(arm_urdf("z", fixed_tip=False).replace('rpy="0.1 0 0.2"', 'rpy="0 0 0"'))))
 
 
-def test_the_largest_change_of_friction_comes_first() -> None:
-    """With long logs all p-values are zero, and their order was that of the rounding."""
-    sizes = {"j1": 0.01, "j2": -1.2, "j3": 0.3}
-    changes = [
-        ParameterChange("friction", where, "friction, slow", "N·m", 1.0, 1.0 + size, size, 0.001, 0.0, True)
-        for where, size in sizes.items()
-    ]
-    lines = Comparison("arm", ("a", "b"), tuple(changes), 0.05).summary().splitlines()
-    assert [line.split()[0] for line in lines[2:]] == ["j2", "j3", "j1"]
-    assert "120 ± 0.1 %" in lines[2]
-
-
 # ---- One model, many robots: spreads against REML, false alarms, a robot that differs, a folder that cannot be used ----
 
 
@@ -272,23 +197,6 @@ def with_params(ident: Identification, params: Array) -> Identification:
     """The result with other base parameters, in both of its estimates."""
     fit = replace(ident.fit, params=params)
     return replace(ident, fit=fit, theta=fit.theta(ident.theta))
-
-
-def test_spreads_are_those_of_restricted_likelihood() -> None:
-    rng = np.random.default_rng(0)
-    error = rng.uniform(0.2, 1.5, (7, 5))
-    value = 3.0 + np.array([0.0, 0.3, 1.0, 2.0, 5.0]) * rng.standard_normal((7, 5)) + error * rng.standard_normal((7, 5))
-    spreads = []
-    for k in range(5):
-        spreads.append(random_effects(value[:, k], error[:, k]).spread)
-        white = 1.0 / error[:, k]
-        rows = np.array([[w, w, w * y] for w, y in zip(white, value[:, k], strict=True)])
-        assert spreads[k] ** 2 == pytest.approx(
-            reml(Moments.of(rows[:, :, None] * rows[:, None], 1), np.ones(1))[0], rel=1e-4, abs=1e-6
-        )
-    assert (np.array(spreads) > 0).sum() >= 3
-    with pytest.raises(EstimationError, match="needs several"):
-        random_effects(value[:1, 0], error[:1, 0])
 
 
 @pytest.mark.parametrize("robots", [3, 4, 6])

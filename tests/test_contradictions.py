@@ -6,8 +6,6 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -18,12 +16,7 @@ from logs import Truth, fourier, torques, write_csv
 from scipy.ndimage import gaussian_filter1d
 
 from urdf_ident.errors import QualityError
-from urdf_ident.faults import against_urdf, hypotheses
-from urdf_ident.faults.interpretation import Interpretation
-from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.regression import solved
-from urdf_ident.faults.thinned_logs import thinned
-from urdf_ident.faults.trials import Trials
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.linalg import Array
@@ -34,8 +27,6 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.examine import examine_logs, refuse_contradictions, with_contradictions
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.samples import TESTING_REVERSALS, Segment
-from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 
@@ -57,14 +48,11 @@ def log_of(
     return Recording("log", robot.joints, t, q, effort=tau + noise * tau.std(axis=0) * generator.standard_normal(tau.shape))
 
 
-def one_after_the_other(robot: Robot, *, seed: int = 0, step: float = 0.05, apart: bool = False) -> Recording:
-    """Each joint swings to and fro for 5 s while the others rest; efforts in steps of a fraction of their deviation.
-
-    Around zero and in the order of the joints, or around another pose and in another order.
-    """
+def one_after_the_other(robot: Robot, *, seed: int = 0, step: float = 0.05) -> Recording:
+    """Each joint swings to and fro for 5 s while the others rest; efforts in steps of a fraction of their deviation."""
     t, chosen = np.arange(0, 5.0 * robot.n, 0.005), np.random.default_rng([2, seed])
     q, v, a = np.zeros((3, len(t), robot.n))
-    for k, j in enumerate(chosen.permutation(robot.n) if apart else range(robot.n)):
+    for k, j in enumerate(chosen.permutation(robot.n)):
         x, w = np.clip(t / 5.0 - k, 0, 1), 6 * np.pi
         on = (x > 0) & (x < 1)
         hull, slope, bend = np.sin(np.pi * x) ** 2, np.pi * np.sin(2 * np.pi * x), 2 * np.pi**2 * np.cos(2 * np.pi * x)
@@ -72,13 +60,11 @@ def one_after_the_other(robot: Robot, *, seed: int = 0, step: float = 0.05, apar
         q[:, j] = hull * sine
         v[:, j] = on * (slope * sine + hull * cosine) / 5.0
         a[:, j] = on * (bend * sine + 2 * slope * cosine - hull * w**2 * sine) / 25.0
-    q += apart * chosen.uniform(-1.5, 1.5, robot.n)
+    q += chosen.uniform(-1.5, 1.5, robot.n)
     tau, generator = torques(robot, Truth.of(robot.n), q, v, a), np.random.default_rng(seed)
     size = tau.std(axis=0)
     tau = np.round((tau + 0.01 * size * generator.standard_normal(tau.shape)) / (step * size)) * step * size
-    return Recording(
-        f"log{seed}" if apart else "log", robot.joints, t, q + 1e-6 * generator.standard_normal(q.shape), effort=tau
-    )
+    return Recording(f"log{seed}", robot.joints, t, q + 1e-6 * generator.standard_normal(q.shape), effort=tau)
 
 
 def doubts(recording: Recording, robot: Robot = ARM) -> list[Judgement]:
@@ -86,10 +72,8 @@ def doubts(recording: Recording, robot: Robot = ARM) -> list[Judgement]:
     return [item for item in report.findings if item.id in PHYSICS and item.severity != "info"]
 
 
-@pytest.mark.parametrize("seed", [0, 3])
-def test_a_sound_log_raises_no_doubt(seed: int) -> None:
-    recording = log_of(ARM, seed=seed, noise=0.2 * seed)
-    assert doubts(recording) == []
+def test_a_sound_log_raises_no_doubt() -> None:
+    assert doubts(log_of(ARM, seed=3, noise=0.6)) == []
 
 
 def test_a_sound_log_without_friction_raises_no_doubt() -> None:
@@ -97,18 +81,9 @@ def test_a_sound_log_without_friction_raises_no_doubt() -> None:
     assert doubts(log_of(ARM, truth=Truth(zero, zero, zero, zero))) == []
 
 
-def test_an_effort_that_hardly_varies_while_another_joint_moves_is_not_taken_for_that_joints() -> None:
-    """Where joints move one after the other, the effort of a joint at rest is easily explained as any other's."""
-    coarse, fine = (one_after_the_other(ARM, step=step) for step in (0.6, 0.05))
-    assert doubts(coarse) == []
-    assert doubts(fine) == []
-    (found,) = doubts(replace(fine, effort=fine.effort[:, [3, 1, 2, 0]]))
-    assert (found.id, found.severity) == ("joints-exchanged", "refused")
-
-
 def test_faults_are_found_in_joints_that_move_one_after_the_other() -> None:
     """No block that is held out holds the only motion of a joint: the others would tell nothing about it."""
-    logs = [one_after_the_other(ARM, seed=seed, apart=True) for seed in range(3)]
+    logs = [one_after_the_other(ARM, seed=seed) for seed in range(3)]
     wrong = [replace(log, position=log.position + 0.15 * np.eye(4)[2]) for log in logs]
     for some, expected in ((logs, set()), (wrong, {("position-zero", "j3")})):
         reports = examine_logs(some, ARM, Drive.build(ARM.n), SignalConfig())
@@ -130,7 +105,7 @@ def test_joints_that_are_moved_alike_are_no_copied_column(copied: bool) -> None:
     assert ("position-twice" in {item.id for item in report.findings}) == copied
 
 
-@pytest.mark.parametrize("name", ["emps", "szabo_3r", "puma560"])
+@pytest.mark.parametrize("name", ["emps", "puma560"])
 def test_bundled_robots_raise_no_doubt(name: str) -> None:
     robot = Robot.from_urdf(robot_path(name))
     recording = log_of(robot, speed=0.5)
@@ -141,7 +116,7 @@ def test_bundled_robots_raise_no_doubt(name: str) -> None:
     assert [item.id for item in report.findings if item.severity == "warning" and item.id != "position-beyond-limit"] == []
 
 
-@pytest.mark.parametrize("joints", [[0], [1, 3], [0, 1, 2, 3]])
+@pytest.mark.parametrize("joints", [[1, 3], [0, 1, 2, 3]])
 def test_reversed_efforts_are_named(joints: list[int]) -> None:
     recording = log_of(ARM)
     sign = np.ones(4)
@@ -176,15 +151,15 @@ def test_a_wrong_clock_is_told_with_what_looks_like_it() -> None:
         assert float(told[1]) == pytest.approx(part, rel=0.1)
 
 
-@pytest.mark.parametrize(("joint", "sense"), [(1, 1.0), (3, -1.0)])
-def test_a_position_that_counts_the_joint_before_in_is_named(joint: int, sense: float) -> None:
+def test_a_position_that_counts_the_joint_before_in_is_named() -> None:
     """As angles to the base, or of motors that turn along: at first sight a sign, a scale or contact of several joints."""
+    joint = 3
     log = log_of(ARM, seed=joint)
-    counted = log.position + sense * np.outer(log.position[:, joint - 1], np.eye(4)[joint])
+    counted = log.position - np.outer(log.position[:, joint - 1], np.eye(4)[joint])
     (found,) = doubts(replace(log, position=counted))
     assert (found.id, found.severity) == ("position-coupled", "refused")
     assert set(found.joints) == {ARM.joints[joint - 1], ARM.joints[joint]}
-    assert f"{ARM.joints[joint]} is its own {'plus' if sense > 0 else 'minus'} that of {ARM.joints[joint - 1]}" in found.message
+    assert f"{ARM.joints[joint]} is its own minus that of {ARM.joints[joint - 1]}" in found.message
 
 
 def test_joints_that_are_moved_alike_do_not_count_each_other_in() -> None:
@@ -200,9 +175,8 @@ def test_joints_that_are_moved_alike_do_not_count_each_other_in() -> None:
     assert "position-coupled" not in {item.id for item in found}
 
 
-@pytest.mark.parametrize("shift", [1, 2])
-def test_columns_that_are_all_shifted_are_named_in_their_order(shift: int) -> None:
-    log, order = log_of(ARM, seed=shift), np.roll(np.arange(4), shift)
+def test_columns_that_are_all_shifted_are_named_in_their_order() -> None:
+    log, order = log_of(ARM, seed=1), np.roll(np.arange(4), 1)
     (found,) = doubts(replace(log, position=log.position[:, order], effort=log.effort[:, order]))
     assert (found.id, found.severity) == ("joints-exchanged", "refused")
     assert ", ".join(ARM.joints[j] for j in order) in found.message
@@ -253,13 +227,10 @@ def _with_play(q: Array, size: float) -> Array:
         ("position-nonlinear", 1, 0.03),
         ("position-play", 1, 0.03),
         ("position-compliance", 1, 0.01),
-        ("position-compliance", 2, 0.02),
-        ("position-late", 1, 0.05),
         ("position-late", 2, -0.05),
         ("joint-origin", 2, 0.15),
         ("joint-axis", 1, 0.2),
         ("effort-crosstalk", 3, None),
-        ("effort-scale", 1, 0.9),
         ("effort-scale", 2, 1.12),
         ("effort-saturates", 1, None),
         ("effort-saturates", None, 0.12),
@@ -268,9 +239,7 @@ def _with_play(q: Array, size: float) -> Array:
         ("contact-spring", None, None),
         ("effort-delay", 2, 0.015),
         ("effort-without-gravity", None, None),
-        ("effort-without-gravity", None, 0.3),
         ("effort-without-gravity", None, -0.35),
-        ("position-scale", 1, 0.1),
         ("position-scale", 2, -0.15),
     ],
 )
@@ -327,7 +296,7 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
     assert named.severity == ("refused" if id == "effort-without-gravity" and size is None else "warning")
 
 
-@pytest.mark.parametrize(("unit", "factor"), [("rad", np.pi / 180), ("rev", 0.5 / np.pi), ("m", 1e-3), ("rad", 2 * np.pi)])
+@pytest.mark.parametrize(("unit", "factor"), [("rad", np.pi / 180), ("m", 1e-3)])
 def test_positions_in_another_unit_than_described_are_named(unit: str, factor: float) -> None:
     """Radians described as degrees were a wrong gear of one joint, and POOR."""
     text = arm_urdf("xzyx").replace('"2.6"', '"6.2"').replace('"-2.6"', '"-6.2"')
@@ -374,22 +343,18 @@ def _moving_more(seed: int) -> Recording:
     return Recording("log", ARM.joints, t, q + 1e-5 * noise[0], effort=tau + 0.03 * tau.std(axis=0) * noise[1])
 
 
-@pytest.mark.parametrize("what", ["none", "position-scale", "effort-crosstalk", "effort-drift"])
+@pytest.mark.parametrize("what", ["none", "position-scale"])
 def test_a_lasting_fault_in_a_motion_that_grows_is_no_change_along_the_log(what: str) -> None:
     """It is felt more where the motion is large."""
     log = _moving_more(0)
-    q, tau = np.array(log.position), np.array(log.effort)
+    q = np.array(log.position)
     if what == "position-scale":
         q[:, 2] *= 1.3
-    elif what == "effort-crosstalk":
-        tau[:, 2] += 0.6 * tau[:, 2].std() / tau[:, 1].std() * tau[:, 1]
-    elif what == "effort-drift":
-        tau[:, 1] += tau[:, 1].std() * np.linspace(0, 1, len(tau))
-    log = replace(log, position=q, effort=tau)
+    log = replace(log, position=q)
     assert [item.id for item in doubts(log)] == [what] * (what != "none")
 
 
-@pytest.mark.parametrize(("seed", "order"), [(0, [0, 3, 2, 1]), (1, [0, 2, 1, 3]), (2, [1, 0, 2, 3]), (0, [0, 2, 3, 1])])
+@pytest.mark.parametrize(("seed", "order"), [(0, [0, 3, 2, 1]), (0, [0, 2, 3, 1])])
 def test_swapped_efforts_are_named(seed: int, order: list[int]) -> None:
     recording = log_of(ARM, seed=seed)
     found = doubts(replace(recording, effort=np.asarray(recording.effort)[:, order]))
@@ -398,34 +363,14 @@ def test_swapped_efforts_are_named(seed: int, order: list[int]) -> None:
     assert all("log.columns.effort" in str(item.remedy) for item in found)
 
 
-@pytest.mark.parametrize(("gravity", "speed"), [((0.0, 0.0, 9.81), 1.0), ((9.81, 0.0, 0.0), 0.3), ((0.0, -9.81, 0.0), 1.0)])
-def test_gravity_from_another_side_is_named(gravity: tuple[float, float, float], speed: float) -> None:
+def test_gravity_from_another_side_is_named() -> None:
+    gravity, speed = (9.81, 0.0, 0.0), 0.3
     hung = Robot.from_urdf(URDF, gravity=gravity)
     (found,) = doubts(log_of(hung, speed=speed, seconds=40.0))
     assert found.id == "gravity-direction"
     vector = ", ".join(f"{value:.4g}" for value in gravity)
     assert f"robot: {{gravity: [{vector}]}}" in str(found.remedy)
     assert doubts(log_of(hung, speed=speed, seconds=40.0), hung) == []
-
-
-@pytest.mark.parametrize("held", [True, False])
-@pytest.mark.parametrize(("times", "id"), [(-1.0, "gravity-direction"), (8.0, "effort-scale")])
-def test_efforts_that_hold_the_urdfs_weight_are_not_reversed_or_in_another_unit(
-    times: float, id: str, held: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One joint is jogged: gravity hardly varies, and a free fit may find it reversed, or 65 times of it, in friction."""
-    gravity_torques = against_urdf._gravity_torques
-
-    def odd(*of: Any) -> tuple[Array, Array]:
-        stated = gravity_torques(*of)[1]
-        return times * stated, stated
-
-    monkeypatch.setattr(against_urdf, "_gravity_torques", odd)
-    robot = ARM if held or times > 0 else Robot.from_urdf(URDF, gravity=(0.0, 0.0, 9.81))
-    log = log_of(robot, speed=0.3, seconds=40.0)
-    assert log.effort is not None
-    found = {item.id for item in doubts(log if held or times < 0 else replace(log, effort=times * log.effort))}
-    assert (id in found) == (not held)
 
 
 def test_amperes_are_told_of_all_joints_at_once_before_one_joint_that_has_another_torque_constant() -> None:
@@ -436,9 +381,8 @@ def test_amperes_are_told_of_all_joints_at_once_before_one_joint_that_has_anothe
     assert list(first.remedy.settings["drive.gain"]["multiply"].values()) == pytest.approx(constants, rel=0.3)
 
 
-@pytest.mark.parametrize(("degrees", "side"), [(4.0, 0.3), (12.0, 2.4), (4.0, 4.0)])
-def test_a_base_that_leans_is_named_with_its_direction(degrees: float, side: float) -> None:
-    lean = np.radians(degrees)
+def test_a_base_that_leans_is_named_with_its_direction() -> None:
+    lean, side = np.radians(4.0), 4.0
     gravity = 9.81 * np.array([np.sin(lean) * np.cos(side), np.sin(lean) * np.sin(side), -np.cos(lean)])
     (found,) = doubts(log_of(Robot.from_urdf(URDF, gravity=tuple(gravity.tolist())), seconds=40.0))
     assert found.id == "gravity-direction"
@@ -455,19 +399,11 @@ def test_a_strong_spring_is_not_taken_for_another_gravity() -> None:
     assert all(item.id == "spring" or "spring" in item.candidates for item in found)
 
 
-@pytest.mark.parametrize("ratio", [0.4, 2.0])
-def test_positions_that_are_wrong_by_a_large_factor_are_named(ratio: float) -> None:
-    log = log_of(ARM)
+def test_positions_that_are_wrong_by_a_large_factor_are_named() -> None:
+    log, ratio = log_of(ARM), 0.4
     (found,) = doubts(replace(log, position=log.position * [1, ratio, 1, 1]))
     assert (found.id, found.joint) == ("position-scale", "j2")
     assert found.size == pytest.approx(ratio - 1, abs=0.05)
-
-
-def test_small_errors_of_a_zero_are_named() -> None:
-    recording = log_of(ARM)
-    (found,) = doubts(replace(recording, position=recording.position + [0.0, -0.3, 0.0, 0.0]))
-    assert (found.id, found.joint) == ("position-zero", "j2")
-    assert found.size == pytest.approx(0.3, abs=0.02)
 
 
 def test_efforts_in_another_unit_are_doubted_and_efforts_without_gravity_refused() -> None:
@@ -516,18 +452,12 @@ def test_a_part_in_which_one_joint_drags_or_is_offset_is_named_with_its_ends(wha
     assert ends == pytest.approx([0.25, 0.55], abs=0.08)
 
 
-@pytest.mark.parametrize(
-    ("what", "noise", "seconds", "seed"), [("offset", 0.3, 10.0, 0), ("gain", 0.2, 6.0, 40), ("friction", 0.2, 6.0, 40)]
-)
-def test_what_drifts_in_all_logs_alike_is_named_where_no_log_tells_it_alone(
-    what: str, noise: float, seconds: float, seed: int
-) -> None:
-    sound = [log_of(ARM, seed=seed + k, noise=noise, seconds=seconds) for k in range(4)]
+def test_what_drifts_in_all_logs_alike_is_named_where_no_log_tells_it_alone() -> None:
+    sound = [log_of(ARM, seed=k, noise=0.3, seconds=10.0) for k in range(4)]
 
     def drifting(log: Recording) -> Recording:
         effort, along = np.array(log.effort), 0.2 * np.linspace(0, 1, len(log))[:, None]
-        size = effort.std(axis=0) * (np.sign(np.gradient(log.position, axis=0)) if what == "friction" else [0, 0, 1, 0])
-        return replace(log, effort=effort + along * (effort if what == "gain" else size))
+        return replace(log, effort=effort + along * effort.std(axis=0) * [0, 0, 1, 0])
 
     def told(logs: list[Recording]) -> list[list[str]]:
         reports = examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
@@ -538,14 +468,14 @@ def test_what_drifts_in_all_logs_alike_is_named_where_no_log_tells_it_alone(
     assert told(logs) == [["effort-drift"]] * 4
 
 
-@pytest.mark.parametrize("what", ["sound", "scale", "friction"])
+@pytest.mark.parametrize("what", ["scale", "friction"])
 def test_a_small_common_drift_of_all_scales_is_named_and_friction_that_falls_is_not(what: str) -> None:
     """8 % of the efforts from start to end, with 5 % of noise; gears that warm up lose 10 % of their friction."""
     full = Truth.of(ARM.n)
     log, cold = (log_of(ARM, seed=5, noise=noise) for noise in (0.05, 0.0))
     free = log_of(ARM, seed=5, noise=0.0, truth=replace(full, viscous=0 * full.viscous, coulomb=0 * full.coulomb))
     along = np.linspace(0, 1, len(log))[:, None]
-    own = {"sound": 0.0 * log.effort, "scale": 0.08 * log.effort, "friction": -0.1 * (cold.effort - free.effort)}[what]
+    own = {"scale": 0.08 * log.effort, "friction": -0.1 * (cold.effort - free.effort)}[what]
     found = [item for item in doubts(replace(log, effort=log.effort + along * own)) if item.id in CHANGES]
     assert [(item.id, item.message.split(" drifts")[0]) for item in found] == (
         [("effort-drift", "the scale of all efforts")] if what == "scale" else []
@@ -647,22 +577,6 @@ def test_a_urdf_with_other_masses_makes_no_sound_log_doubtful() -> None:
     assert doubts(log_of(ARM), Robot.from_urdf(heavy)) == []
 
 
-def test_a_urdf_that_leaves_no_more_than_free_inertias_doubts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where friction is all that is left, another interpretation may help the URDF by chance."""
-    conditioned = condition(log_of(ARM), ARM)
-    logged = Interpretation.as_logged(ARM.n)
-    case = LogGroup(ARM, [(conditioned.segments, conditioned.cutoff)]).case()
-    assert case is not None
-    trials = Trials(case)
-    free = trials.score(logged).unexplained
-    score = trials.score(logged)
-    monkeypatch.setattr(trials, "score", lambda _: score)  # free inertias object to nothing
-    for part, doubted in ((free + 0.05, True), (free, False)):
-        left = {True: (1.0, part), False: (0.0, 0.0)}
-        monkeypatch.setattr(against_urdf, "scaled_urdf", lambda _, interpretation, left=left: left[interpretation == logged])
-        assert bool(against_urdf.doubts(trials, logged)) == doubted
-
-
 def test_a_joint_that_carries_weight_alone_tells_no_direction_of_gravity() -> None:
     """Its centre of mass turned about the axis is the same: a URDF whose centre of mass is off is no other mounting."""
     true = arm_urdf("y", fixed_tip=False).replace('<mass value="8.0"/>', '<mass value="80"/>')
@@ -685,7 +599,7 @@ def test_a_slide_that_carries_its_weight_the_other_way_is_reversed_and_not_scale
     assert (found.candidates, found.severity) == (ids, "warning")
 
 
-@pytest.mark.parametrize(("factor", "told"), [(0.55, True), (0.8, False), (1.25, False), (1.8, True)])
+@pytest.mark.parametrize(("factor", "told"), [(0.55, True), (1.25, False)])
 def test_a_slide_holds_its_weight_up_to_usual_errors_of_the_urdf(factor: float, told: bool) -> None:
     """An offset would absorb the rest, and leave a GOOD model with eight times the error."""
     slide = Robot.from_urdf(arm_urdf("z", kind="prismatic", fixed_tip=False))
@@ -696,10 +610,9 @@ def test_a_slide_holds_its_weight_up_to_usual_errors_of_the_urdf(factor: float, 
     assert [item.size for item in found] == pytest.approx([factor] * told, abs=0.05)
 
 
-@pytest.mark.parametrize(("seed", "factor"), [(1, 0.18), (4, 4.0)])
-def test_a_scale_between_the_candidates_is_named(seed: int, factor: float) -> None:
+def test_a_scale_between_the_candidates_is_named() -> None:
     """The last joint's own effort is explained with any scale near by; of the others, with the right one alone."""
-    log = log_of(ARM, seed=seed)
+    log, factor = log_of(ARM, seed=1), 0.18
     (found,) = doubts(replace(log, effort=log.effort * np.array([1.0, 1.0, 1.0, factor])))
     assert (found.id, found.joint) == ("effort-scale", ARM.joints[3])
     assert found.size == pytest.approx(factor, rel=0.1)
@@ -835,22 +748,10 @@ def test_only_a_motion_that_turns_back_refuses_a_log(speed: float, severity: str
     assert severity in {item.severity for item in found}
 
 
-def test_a_stretch_with_few_samples_is_looked_at_in_the_middle_and_a_long_one_as_before() -> None:
-    def stretch(rows: int) -> Segment:
-        motion = np.zeros((rows, 1))
-        return Segment("log", 0.0, 100.0, motion, motion, motion, motion)
-
-    long, many = stretch(4000), [stretch(1000) for _ in range(100)]
-    assert thinned([([long], 5.0)])[0].rows.start == 0
-    of_many = [item.rows for item in thinned([([part], 5.0) for part in many])]
-    assert all(rows.start == (rows.step - 1) // 2 > 0 for rows in of_many)
-
-
-@pytest.mark.parametrize("way", [1.0, -1.0])
-def test_a_joint_whose_motors_turn_another_one_too_raises_no_doubt(way: float) -> None:
+def test_a_joint_whose_motors_turn_another_one_too_raises_no_doubt() -> None:
     """It has no friction of its own, and that of the motor mimics friction that drives it, or an effort that is late."""
     A = np.eye(ARM.n)
-    A[3, 2] = way
+    A[3, 2] = -1.0
     bare = Truth(*(np.where(np.arange(ARM.n) == 3, 0.0, x) for x in vars(Truth.of(ARM.n)).values()))
     recording = log_of(ARM, seconds=8.0, noise=0.01, truth=bare)
     turned = recording.position @ A[3]
@@ -884,23 +785,18 @@ def test_friction_that_grows_with_the_load_of_a_joint_that_moves_one_way_is_not_
     assert doubts(Recording("log", ARM.joints, t, q, effort=effort)) == []
 
 
-@pytest.mark.parametrize(
-    ("seed", "seconds", "share"),
-    [(4, 20.0, 0.1), (7, 8.0, 0.2), (9, 20.0, 0.3)],
-)
-def test_friction_that_grows_with_the_load_is_neither_a_fault_nor_a_drift(seed: int, seconds: float, share: float) -> None:
-    t, q, v, a = fourier(ARM.n, seconds, 200.0, seed)
-    zero, generator = np.zeros(ARM.n), np.random.default_rng(seed)
+def test_friction_that_grows_with_the_load_is_neither_a_fault_nor_a_drift() -> None:
+    t, q, v, a = fourier(ARM.n, 20.0, 200.0, 9)
+    zero, generator, share = np.zeros(ARM.n), np.random.default_rng(9), 0.3
     load = np.abs(torques(ARM, Truth(zero, zero, zero, zero), q, v, a))
     effort = torques(ARM, Truth.of(ARM.n), q, v, a) + share * load * np.tanh(v / 0.01)
     effort += 0.005 * effort.std(axis=0) * generator.standard_normal(q.shape)
     assert doubts(Recording("log", ARM.joints, t, q + 1e-5 * generator.standard_normal(q.shape), effort=effort)) == []
 
 
-@pytest.mark.parametrize(("seed", "law"), [(0, "asymmetric"), (1, "square root")])
-def test_logs_in_which_each_joint_moves_one_way_do_not_contradict_each_other(seed: int, law: str) -> None:
+def test_logs_in_which_each_joint_moves_one_way_do_not_contradict_each_other() -> None:
     """Friction that Coulomb, viscous and offset approximate differs between directions and speeds, not between logs."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     t = np.arange(0, 8, 0.005)
 
     def stage(begin: float) -> Array:
@@ -913,10 +809,7 @@ def test_logs_in_which_each_joint_moves_one_way_do_not_contradict_each_other(see
         q = q * size - size / 2 + rng.uniform(-0.2, 0.2, ARM.n)
         v, a = np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0)
         tau, sign = torques(ARM, Truth.of(ARM.n), q, v, a), np.tanh(v / 0.01)
-        stiction = 3.0 * sign * np.exp(-((v / 0.08) ** 2))
-        tau += (
-            4.0 * np.maximum(sign, 0) + np.tanh(v / 0.3) if law == "asymmetric" else 3.0 * sign * np.sqrt(np.abs(v)) + stiction
-        )
+        tau += 4.0 * np.maximum(sign, 0) + np.tanh(v / 0.3)
         return Recording(name, ARM.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau)
 
     reports = examine_logs([one_way("a"), one_way("b")], ARM, Drive.build(ARM.n), SignalConfig())
@@ -934,18 +827,6 @@ def cycle(robot: Robot, seed: int) -> tuple[Array, Array, Array, Array]:
     return t, q, v, np.gradient(v, t, axis=0)
 
 
-def test_a_cycle_of_three_poses_reverses_at_few_however_often_it_is_repeated() -> None:
-    """Blocks of time that repeat each other do not tell by chance from certainty: small faults are not tested."""
-    t, q, v, a = cycle(ARM, 0)
-    turns = []
-    for log in (Recording("log", ARM.joints, t, q, effort=torques(ARM, Truth.of(ARM.n), q, v, a)), log_of(ARM)):
-        conditioned = condition(log, ARM)
-        case = LogGroup(ARM, [(conditioned.segments, conditioned.cutoff)]).case()
-        assert case is not None
-        turns.append(case.turns)
-    assert turns[0] < TESTING_REVERSALS < turns[1]
-
-
 def test_a_sound_cycle_of_three_poses_is_not_refused_for_friction_outside_the_laws() -> None:
     """Friction that builds up over some travel, and falls with speed: with few reversals it resembles a tilted base."""
     t, q, v, a = cycle(ARM, 6)
@@ -959,15 +840,6 @@ def test_a_sound_cycle_of_three_poses_is_not_refused_for_friction_outside_the_la
     assert doubts(sound) == []
     reversed_ = effort * np.where(np.arange(ARM.n) == 1, -1, 1)
     assert "effort-sign" in {item.id for item in doubts(replace(sound, effort=reversed_))}
-
-
-@pytest.mark.parametrize(("fitted", "fits"), [(1.9, True), (0.2, False)])
-def test_a_interpretation_that_predicts_far_more_than_it_fits_is_extrapolation(fitted: float, fits: bool) -> None:
-    logged = Interpretation.as_logged(ARM.n)
-    found = hypotheses.Hypothesis(Id.GRAVITY_DIRECTION, (), replace(logged, gravity=(0.1, 0.0, -9.8)))
-    scores = [SimpleNamespace(left=np.array([left, 0.1]), score=float(np.log(left * 0.1))) for left in (0.74, 0.1)]
-    case = SimpleNamespace(fitted=lambda interpretation: 0.0 if interpretation is logged else -fitted)
-    assert hypotheses._fits(case, logged, scores[0], found, scores[1]) == fits  # type: ignore[arg-type]
 
 
 def stepping(seed: int, seconds: float = 4.0) -> Recording:
@@ -1015,18 +887,6 @@ def findings_of(logs: list[Recording]) -> list[list[Judgement]]:
     return [list(report.findings) for report in examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())]
 
 
-def test_crosstalk_in_one_of_several_logs_is_named_there() -> None:
-    """All logs together hardly show it: in the others it is missing."""
-    logs = [replace(log_of(ARM, seed=k, seconds=8.0), name=f"run{k}") for k in range(3)]
-    effort = np.array(logs[2].effort)
-    effort[:, 3] += 0.15 * effort[:, 3].std() / effort[:, 1].std() * effort[:, 1]
-    reports = examine_logs([*logs[:2], replace(logs[2], effort=effort)], ARM, Drive.build(ARM.n), SignalConfig())
-    told = [
-        [(item.id, item.joint) for item in report.findings if item.id in PHYSICS - {"effort-scale-open"}] for report in reports
-    ]
-    assert told == [[], [], [("effort-crosstalk", "j4")]]
-
-
 def test_a_zero_that_slipped_before_one_of_several_logs_is_named_there() -> None:
     """With parameters of its own, the log would explain most of it as other centres of mass."""
     logs = [replace(log_of(ARM, seed=k, seconds=8.0), name=f"run{k}") for k in range(3)]
@@ -1047,16 +907,6 @@ def test_a_zero_that_is_set_anew_before_each_log_is_named_in_all() -> None:
     assert [[(item.id, item.joint) for item in told] for told in found] == 3 * [[("position-zero", ARM.joints[2])]]
     assert abs(found[0][0].size or 0.0) == pytest.approx(np.ptp(zeros), rel=0.1)
     assert "another in each log" in found[0][0].message
-
-
-def test_an_effort_that_is_late_in_one_log_is_named_there_though_another_log_is_noisier() -> None:
-    logs = [replace(log_of(ARM, seed=k, seconds=8.0), name=f"run{k}") for k in range(4, 7)]
-    noisy, late = np.array(logs[0].effort), np.array(logs[2].effort)
-    noisy[:, 3] += 0.15 * noisy[:, 3].std() * np.random.default_rng(0).standard_normal(len(noisy))
-    late[8:, 3] = late[:-8, 3]
-    logs = [replace(logs[0], effort=noisy), logs[1], replace(logs[2], effort=late)]
-    found = [[(x.id, x.joint) for x in told if x.id in PHYSICS - {"effort-scale-open"}] for told in findings_of(logs)]
-    assert found == [[], [], [("effort-delay", ARM.joints[3])]]
 
 
 def test_a_log_of_the_motor_side_without_gear_ratios_is_told() -> None:
@@ -1094,24 +944,21 @@ def test_a_log_that_differs_in_everything_is_named_alone(mass: float, refused: b
         refuse_contradictions(with_contradictions(ready, ARM, SignalConfig(), None))
 
 
-@pytest.mark.parametrize("ways", [1, 2])
-def test_friction_does_not_drift_where_a_joint_moves_one_way(ways: int) -> None:
+def test_friction_does_not_drift_where_a_joint_moves_one_way() -> None:
     """Time is then a function of its position, and so is whatever else depends on it."""
     t = np.arange(0.0, 20.0, 0.005)
     _, q, v, a = fourier(ARM.n, 20.0, 200.0, 2)
-    if ways == 1:
-        q[:, 3], v[:, 3], a[:, 3] = 0.2 * t + 0.1 * np.sin(t), 0.2 + 0.1 * np.cos(t), -0.1 * np.sin(t)
+    q[:, 3], v[:, 3], a[:, 3] = 0.2 * t + 0.1 * np.sin(t), 0.2 + 0.1 * np.cos(t), -0.1 * np.sin(t)
     tau = torques(ARM, Truth.of(ARM.n), q, v, a)
     tau[:, 3] += 0.4 * tau[:, 3].std() * (t / 20.0) ** 2
     noise = np.random.default_rng(0).standard_normal((2, *q.shape))
     log = Recording("log", ARM.joints, t, q + 1e-5 * noise[0], effort=tau + 0.02 * tau.std(axis=0) * noise[1])
-    assert [item.id for item in doubts(log)] == ([] if ways == 1 else ["effort-drift"])
+    assert doubts(log) == []
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_motion_that_grows_faster_does_not_let_friction_drift(seed: int) -> None:
+def test_a_motion_that_grows_faster_does_not_let_friction_drift() -> None:
     """A filter smears friction that turns round over more of a faster motion's speeds."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     t = np.arange(0, 14.0, 0.01)
     low, high = rng.uniform(0.05, 0.15, ARM.n), rng.uniform(1.0, 1.8, ARM.n)
     f = low + (high - low) * t[:, None] / t[-1]
@@ -1123,3 +970,17 @@ def test_a_motion_that_grows_faster_does_not_let_friction_drift(seed: int) -> No
     noise = rng.standard_normal((2, *q.shape))
     log = Recording("log", ARM.joints, t, q + 1e-5 * noise[0], effort=tau + 0.02 * tau.std(axis=0) * noise[1])
     assert doubts(log) == []
+
+
+def test_a_load_in_one_of_several_logs_is_named_there() -> None:
+    loaded = Robot.from_urdf(URDF.replace('<mass value="0.8"/>', '<mass value="2.5"/>'))
+    robots = (ARM, loaded, ARM)
+    logs = [
+        replace(log_of(robot, seed=k, seconds=9.0, noise=0.01), name=f"run{k}", sha256=f"{k}") for k, robot in enumerate(robots)
+    ]
+    found = [[item for item in told if item.severity != "info"] for told in findings_of(logs)]
+    assert [[(item.id, item.severity, item.candidates) for item in told] for told in found] == [
+        [],
+        [("log-differs", "refused", ("payload-changes",))],
+        [],
+    ]

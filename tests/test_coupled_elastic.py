@@ -18,7 +18,6 @@ from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.experiment import true_plant
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.simulation.elastic.plant import ElasticPlant
 
 ARM = robot_of("spatial")
 REDUCTION = DRIVES["wrist"]
@@ -87,32 +86,6 @@ def test_exports_hold_friction_and_rotors_of_both_motors_and_no_springs(work: Pa
     joints = {joint.get("name"): joint for joint in ElementTree.parse(target).getroot().iter("joint")}
     assert float(joints["j2"].get("armature", 0)) == pytest.approx(IA[1] + IA[2], rel=0.1)
     assert float(joints["j3"].get("armature", 0)) == pytest.approx(IA[2], rel=0.1)
-
-
-def test_a_result_is_a_truth_again(work: Path) -> None:
-    project = parse_project(SETTINGS)
-    plant = true_plant(project, ARM, work / "out" / "identification.json")
-    exact = true_plant(project, ARM, work / "truth.yaml")
-    assert isinstance(plant, ElasticPlant)
-    assert isinstance(exact, ElasticPlant)
-    np.testing.assert_allclose(plant.stiffness, K, rtol=0.02)
-    np.testing.assert_allclose(plant.rotor_inertia, exact.rotor_inertia, rtol=0.1)
-    np.testing.assert_allclose(exact.rotor_inertia, IA)
-    v = np.array([0.7, -0.4, 0.6])
-    np.testing.assert_allclose(plant.friction.torque(v), exact.friction.torque(v), rtol=0.1)
-    assert not isinstance(true_plant(parse_project({}), ARM, work / "out" / "identification.json"), ElasticPlant)
-
-
-def test_a_result_validates_another_motion(work: Path) -> None:
-    random_fourier(Limits.from_robot(ARM), 4.0, 4, 7, fill=0.4).write(work / "other.csv", rate=250)
-    arguments = ("-c", work / "arm.yaml", "--truth", work / "truth.yaml", "--seed", 3, "-o", work / "other_run.csv")
-    done = run("simulate", work / "spatial.urdf", work / "other.csv", *arguments)
-    assert done.returncode == 0, done.stderr
-    done = run("validate", work / "out" / "identification.json", work / "other_run.csv", "--json")
-    assert done.returncode == 0, done.stderr
-    springs = json.loads(done.stdout)[0]["springs"]
-    assert [item["joint"] for item in springs] == list(ARM.joints)
-    assert max(item["motor_relative"] for item in springs) < 0.08
 
 
 @pytest.mark.parametrize(

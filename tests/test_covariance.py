@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,19 +11,12 @@ import statsmodels.api as sm
 from estimation_samples import as_log, coloured, stacked
 from motion_samples import coupled_model, make_segment, robot_3r, truth
 from real_ur10e import constants_given, read_logs
-from scipy.fft import dct
-from scipy.linalg import toeplitz
-from scipy.signal import lfilter
 
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.uncertainty.covariance import KINDS, with_covariance
 from urdf_ident.estimation.uncertainty.noise import (
     BandedRows,
-    Kind,
-    band_edges,
-    band_of,
     banded_rows,
-    cosine_power,
     fit_noise,
     row_autocovariance,
 )
@@ -83,13 +73,6 @@ def test_newey_west_is_that_of_statsmodels(model, base, log, statistics, method:
     np.testing.assert_array_equal(found.params, fit.params)
 
 
-def test_spectrum_of_noise_with_memory_is_the_diagonal_of_its_transformed_covariance() -> None:
-    for memory, row_filter in ((0.0, RowFilter(1)), (0.3, RowFilter(1)), (0.3, RowFilter(4)), (0.0, RowFilter(4))):
-        autocovariance = row_autocovariance(60, 100.0, row_filter, memory)
-        direct = dct(dct(toeplitz(autocovariance), axis=0, norm="ortho"), axis=1, norm="ortho")
-        np.testing.assert_allclose(cosine_power(autocovariance), np.diag(direct), rtol=1e-9, atol=1e-12)
-
-
 @pytest.mark.parametrize("memory", [0.0, 1e-4, 0.03, 2.0])
 @pytest.mark.parametrize("row_filter", [RowFilter(1), RowFilter(4)])
 def test_rows_far_apart_have_the_covariance_of_all_pairs_of_their_samples(memory: float, row_filter: RowFilter) -> None:
@@ -99,40 +82,8 @@ def test_rows_far_apart_have_the_covariance_of_all_pairs_of_their_samples(memory
     np.testing.assert_allclose(row_autocovariance(40, 100.0, row_filter, memory), taps @ noise @ taps, rtol=1e-9, atol=1e-16)
 
 
-def test_rows_of_filtered_noise_have_the_covariance_that_is_computed() -> None:
-    row_filter, rng = RowFilter(3), np.random.default_rng(0)
-    white = rng.normal(size=(400_000, 1))
-    white[1:] *= np.sqrt(1 - 0.9**2)
-    noise = lfilter([1.0], [1.0, -0.9], white, axis=0)[:, 0]
-    rows = np.convolve(noise, row_filter.taps(), "valid")[::3]
-    memory = -1 / (100.0 * np.log(0.9))
-    expected = row_autocovariance(6, 100.0, row_filter, memory)
-    found = [np.mean(rows[lag:] * rows[: len(rows) - lag]) for lag in range(6)]
-    np.testing.assert_allclose(found, expected, atol=0.01)
-
-
-def test_bands_partition_the_coefficients() -> None:
-    edges = band_edges(500, 31.0)
-    for length in (500, 499, 320, 40, 1):
-        band = band_of(length, 31.0, edges)
-        assert (np.diff(band) >= 0).all()
-        assert band.min() == 0
-        assert band.max() < len(edges) - 1
-    assert (np.diff(band_of(500, 31.0, edges))[:16] == 1).all()  # the lowest stand alone
-
-
 def in_bands(model, logs, statistics, fit) -> BandedRows:
     return banded_rows(model, logs, fit, solve(statistics.stacked(fit.row_weights, fit.base.independent), fit.rows))
-
-
-def test_banded_rows_hold_the_same_second_order_facts(model, base, log, statistics, fit) -> None:
-    rows = in_bands(model, [log], statistics, fit)
-    of_group = rows.unit // rows.shape[1]
-    for g, layout in enumerate(statistics.layouts):
-        R = statistics.factor(layout.group) @ base.turned(layout.columns, rows.solution.root, fit.params)
-        banded = np.column_stack([rows.Z, rows.residual])[of_group == g]
-        np.testing.assert_allclose(banded.T @ banded, R.T @ R, rtol=1e-8, atol=1e-8 * np.abs(R.T @ R).max())
-    assert rows.count.sum() == 800
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.9, 0.98])
@@ -161,12 +112,6 @@ def test_textbook_errors_are_confirmed_where_they_are_right(model, statistics, l
         ratio = found.bse / fit.bse
         assert 0.8 < np.median(ratio) < 1.25, kind
         assert found.covariance_kind != fit.covariance_kind
-
-
-def test_the_same_seed_draws_the_same_bootstrap(statistics, fit) -> None:
-    first, second, third = (with_covariance(fit, statistics, "bootstrap", seed=seed).covariance for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, second)
-    assert not np.array_equal(first, third)
 
 
 def test_jackknife_is_refitting_without_each_stretch(statistics, base, fit) -> None:
@@ -219,33 +164,12 @@ def test_scatter_between_periods_needs_periods(model, log, statistics, fit) -> N
         with_covariance(fit, statistics, "period", model=model, logs=[log])
 
 
-def test_a_log_given_twice_under_two_names_does_not_make_errors_smaller_for_ever(model, base, log) -> None:
-    """Identical logs are not distinguishable from a robot that repeats itself exactly; the count of logs must not help."""
-    twice = [log, as_log(replace(log.segments[0], log="copy"))]
-    statistics = build_statistics(model, twice)
-    fit = fit_base(statistics, base)
-    once = build_statistics(model, [log])
-    single = fit_base(once, base)
-    assert (np.abs(fit.params - single.params) < 0.05 * single.bse).all()  # weights count degrees of freedom
-    found = with_covariance(fit, statistics, model=model, logs=twice)
-    alone = with_covariance(single, once, model=model, logs=[log])
-    assert np.isfinite(found.bse).all()
-    assert np.median(found.bse / alone.bse) > 0.5
-
-
 def test_unknown_kind_and_missing_rows_say_what_to_do(statistics, fit) -> None:
     with pytest.raises(EstimationError, match="did you mean 'jackknife'"):
         with_covariance(fit, statistics, "jacknife")
     with pytest.raises(EstimationError, match="give model and logs"):
         with_covariance(fit, statistics, "hac")
     assert set(KINDS) >= {"auto", "model", "ar", "jackknife", "log", "period"}
-
-
-def test_short_data_keep_the_textbook_and_say_so(model, base) -> None:
-    log = as_log(make_segment(model, 40, rate=5.0, sigma=0.1))
-    statistics = build_statistics(model, [log], blocks=2)
-    found = with_covariance(fit_base(statistics, base), statistics, model=model, logs=[log])
-    assert "too short" in found.covariance_kind
 
 
 @pytest.fixture(scope="module")
@@ -302,32 +226,3 @@ def test_friction_that_the_model_lacks_at_reversals_is_counted_as_an_error(break
     if breakaway:
         assert np.mean(held["jackknife"], axis=0).min() < 0.3  # it never scatters
     assert np.mean(held["auto"], axis=0).min() >= 0.6
-
-
-@pytest.mark.parametrize("width", [0.01, 0.04])
-def test_laws_that_differ_at_reversals_alone_keep_finite_errors(width: float) -> None:
-    """Without the samples near reversals Coulomb friction and play are nearly one column: their split may not move at will."""
-    laws = ["viscous", {"term": "coulomb", "width": width}, {"term": "presliding", "width": 3e-4}]
-    model = DynamicModel(robot_3r(), friction=laws)
-    log = dry(model, 3, breakaway=0.3)
-    statistics = build_statistics(model, [log])
-    fit = fit_base(statistics, model.base())
-    plain, found = (with_covariance(fit, statistics, kind, model=model, logs=[log]) for kind in ("jackknife", "auto"))
-    assert fit.seen.all()
-    assert (found.bse < 100.0 * plain.bse).all()  # without bounds: a million times
-
-
-def test_a_row_group_that_one_parameter_explains_exactly_keeps_a_variance() -> None:
-    """The likelihood grows without bound towards zero variance there, and the normal matrix became singular."""
-    rng, bands, each = np.random.default_rng(0), 4, 3
-    unit = np.repeat(np.arange(2 * bands), each)
-    first, Z = unit < bands, 0.2 * rng.normal(size=(2 * bands * each, 2))
-    Z[first, 1] = 0.0
-    residual = np.where(first, 2.5 * Z[:, 0], rng.normal(size=len(unit)))
-    pieces = {Kind("", 100, 10.0, RowFilter(1)): 1}
-    shapes = partial(np.power, 1.0 + np.arange(bands))
-    rows: Any = SimpleNamespace(Z=Z, residual=residual, unit=unit, shape=(2, bands), count=np.full(bands, float(each)))
-    rows.pieces, rows.expected = pieces, lambda memory: shapes(-memory)
-    noise = fit_noise(rows)
-    usual = [np.mean(residual[half] ** 2) for half in (first, ~first)]
-    assert np.all(noise.power.min(axis=1) > 0.9e-6 * np.array(usual))

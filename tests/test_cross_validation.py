@@ -16,14 +16,12 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
-from urdf_ident.statistics.entries import Layout, Statistic
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import (
     TIME_FOLDS,
     cross_validate,
     fold_labels,
     folds_of,
-    independent_stretches,
     repetition_notes,
 )
 from urdf_ident.statistics.motions import motions
@@ -89,41 +87,6 @@ def test_one_log_is_cut_in_time() -> None:
         np.testing.assert_allclose(result.rmse[k], by_hand(train, [x[fold_of_row == k] for x in rows]), rtol=1e-7)
 
 
-def test_nothing_is_scored_on_what_it_was_fitted_to() -> None:
-    """A theta from everything scores better than the held-out ones: otherwise something leaks."""
-    statistics = as_set(MODEL, segments(TIME_FOLDS + 1))
-    whole = estimate(statistics)
-    honest = cross_validate(statistics, estimate)
-    leaking = cross_validate(statistics, lambda _: whole)
-    assert honest.mean_rmse > leaking.mean_rmse
-    seen: list[tuple[str, ...]] = []
-    cross_validate(statistics, lambda part: seen.append(part.logs) or whole)
-    assert seen == [tuple(name for name in statistics.logs if name != left) for left in statistics.logs]
-
-
-def test_folds_hold_all_rows_once() -> None:
-    logs = segments(1)
-    statistics = as_set(MODEL, logs)
-    split = folds_of(statistics)
-    assert split.rows == statistics.rows
-    assert len(split.logs) == TIME_FOLDS
-    many = as_set(MODEL, segments(TIME_FOLDS + 1))
-    assert folds_of(many).logs == many.logs
-
-
-def test_few_motions_are_held_out_by_parts_in_time() -> None:
-    """A slow log knows nothing of the inertia that a fast one shows: the same part of both is held out."""
-    few = as_set(
-        MODEL, {"slow": make_segment(MODEL, 400, log="slow", seed=1), "fast": make_segment(MODEL, 300, log="fast", seed=2)}
-    )
-    labels = fold_labels(few)
-    assert set(labels.values()) == {f"all logs[{k}/{TIME_FOLDS}]" for k in range(1, TIME_FOLDS + 1)}
-    for log in few.logs:
-        own = [labels[at] for at in sorted(labels) if at[0] == log]
-        assert own == sorted(own)
-        assert len(set(own)) == TIME_FOLDS
-
-
 def test_motions_that_repeat_themselves_are_held_out_whole() -> None:
     """Parts in time of a log of many periods know of each other, and would be no test."""
 
@@ -136,31 +99,6 @@ def test_motions_that_repeat_themselves_are_held_out_whole() -> None:
 
     two = as_set(MODEL, {"a": periods("a", (1, 2, 3)), "b": periods("b", (3, 1, 1))})
     assert set(fold_labels(two).values()) == {"a", "b"}
-
-
-def test_folds_of_an_averaged_period_are_from_all_over_it() -> None:
-    """Time in the only column: parts of a motion made once are far apart in it, those of an averaged one are not."""
-    layout = Layout("joint:j", 0, np.array([0]))
-    for repeats, spread in ((1.0, 7.8), (6.0, 3.4)):
-        entries = tuple(Statistic("run", k, layout.group, np.array([[float(k), 0.0]]), 1, repeats) for k in range(10))
-        split = folds_of(StatisticSet(("time",), (layout,), entries, "x"))
-        assert len(split.logs) == TIME_FOLDS
-        middle = [np.sqrt(entry.R[0, 0] ** 2 / entry.rows) for entry in split.entries]
-        assert max(middle) - min(middle) == pytest.approx(spread, rel=0.1)
-        assert all(entry.repeats == repeats for entry in split.entries)
-
-
-def test_joints_that_move_one_after_the_other_are_in_every_fold() -> None:
-    """A part in time would hold all that a joint's friction shows, and the rest would know nothing of it."""
-    layout = Layout("joint:j", 0, np.array([0, 1]))
-    for moves, found in ((slice(4, 6), True), (slice(0, 10), False)):
-        size = np.zeros(10)
-        size[moves] = 1.0
-        R = [np.array([[1.0, 0.0, 0.5], [0.0, x, 0.1], [0.0, 0.0, 0.1]]) for x in size]
-        entries = tuple(Statistic("run", k, layout.group, R[k], 20) for k in range(10))
-        split = folds_of(StatisticSet(("offset", "Fc"), (layout,), entries, "x"))
-        moving = [entry.log for entry in split.entries if np.abs(entry.R[:, 1]).max() > 0.5]
-        assert len(moving) == (2 if found else TIME_FOLDS)
 
 
 def test_one_block_cannot_be_cut() -> None:
@@ -193,25 +131,6 @@ def test_repetitions_share_a_fold_and_a_path_run_backwards_does_not() -> None:
     )
 
 
-def test_one_motion_in_several_logs_is_cut_in_time_all_logs_together() -> None:
-    statistics = repeats({"a": (1, False), "again": (1, False)})
-    split = folds_of(statistics)
-    assert split.logs == tuple(f"a (+1)[{k}/{TIME_FOLDS}]" for k in range(1, TIME_FOLDS + 1))
-    blocks = sorted({entry.block for entry in statistics.entries})
-    first = [block for i, block in enumerate(blocks) if i * TIME_FOLDS // len(blocks) == 0]
-    both = statistics.select(lambda entry: entry.block in first)
-    assert split.only([split.logs[0]]).rows == both.rows
-    np.testing.assert_allclose(abs(split.only([split.logs[0]]).stacked()), abs(both.stacked()), atol=1e-9)
-
-
-def test_the_same_stretch_of_repetitions_is_one() -> None:
-    statistics = repeats({"a": (1, False), "again": (1, False), "b": (2, False)})
-    found = independent_stretches(statistics)
-    assert sorted(pair for stretch in found for pair in stretch) == sorted({(e.log, e.block) for e in statistics.entries})
-    assert all({log for log, _ in stretch} in ({"a", "again"}, {"b"}) for stretch in found)
-    assert len(found) == 2 * len(statistics.only(["a"]).stretches)
-
-
 def test_a_log_cut_out_of_another_is_the_same_motion() -> None:
     whole = make_segment(MODEL, 3200, log="whole", sigma=0.0)
     q, v, a, tau = (x[1130:2900] for x in (whole.q, whole.v, whole.a, whole.tau))
@@ -227,18 +146,3 @@ def test_different_motions_of_sliders_are_no_repetitions() -> None:
         motion = (x[begin:] for x in fourier(2, 20.0, 100.0, seed)[1:])
         logs[name] = Segment(name, 0.0, 100.0, *motion, np.zeros((2000 - begin, 2)))
     assert motions(as_set(model, logs)) == (("a", "cut"), ("b",), ("c",), ("d",))
-
-
-def test_the_same_part_of_a_motion_is_held_out_of_a_repetition_that_begins_later() -> None:
-    """A log that begins after a fifth of the motion is cut at the same places, to a block."""
-    whole = make_segment(MODEL, 3000)
-    late = replace(whole, log="late", **{name: getattr(whole, name)[600:] for name in ("q", "v", "a", "tau")})
-    sets = [accumulate(MODEL, name, [part], RowFilter(1)) for name, part in (("run", whole), ("late", late))]
-    labels = fold_labels(sets[0].merged(sets[1]))
-    blocks = sorted(block for log, block in labels if log == "late")
-    begins = 0.2 + 0.8 * np.arange(len(blocks)) / len(blocks)
-    clear = np.abs(TIME_FOLDS * begins - np.round(TIME_FOLDS * begins)) > TIME_FOLDS / len(blocks)
-    assert clear.sum() > len(blocks) / 2
-    assert [labels["late", block] for block in np.array(blocks)[clear]] == [
-        f"run (+1)[{int(TIME_FOLDS * begin) + 1}/{TIME_FOLDS}]" for begin in begins[clear]
-    ]

@@ -12,7 +12,6 @@ from logs import Truth, fourier, torques
 from scipy.signal import butter, lfilter, sosfiltfilt
 
 import urdf_ident as ui
-from urdf_ident.errors import ProjectError
 from urdf_ident.faults.delay import Delay, find_delays
 from urdf_ident.model.drive import Drive
 from urdf_ident.pipeline.examine import examine_logs
@@ -50,12 +49,6 @@ def test_sound_logs_have_no_delay_and_all_their_bandwidth() -> None:
     assert not delay.decided
     assert delay.bandwidth is None
     assert delay.low - 1e-3 < 0 < delay.high + 1e-3
-
-
-def test_the_low_pass_of_the_check_is_not_told_as_a_filter_of_a_slow_log() -> None:
-    whole = made(0, seconds=10.0)
-    slow = replace(whole, time=whole.time[::10], position=whole.position[::10], effort=whole.effort[::10])
-    assert found(slow).bandwidth is None
 
 
 def test_friction_that_reverses_over_some_travel_is_no_delay() -> None:
@@ -123,12 +116,6 @@ def test_efforts_behind_a_filter_without_delay_are_named() -> None:
     assert found(made(3, band=1.0)).bandwidth == 1.0
 
 
-@pytest.mark.parametrize("band", [0.6, 1.4])
-def test_a_bandwidth_between_the_candidates_is_named(band: float) -> None:
-    logs = (made(seed, band=band, seconds=20.0) for seed in (3, 4, 5))
-    assert found(*logs).bandwidth == pytest.approx(band, rel=0.2)
-
-
 @pytest.mark.parametrize(("whose", "hertz"), [("effort", 2.5), ("position", np.sqrt(3) * 2.5)])
 def test_a_first_order_low_pass_is_not_told_as_a_delay(whose: str, hertz: float) -> None:
     """Positions are ahead by a delay, and smoothed: what is told of that is the frequency of half the amplitude."""
@@ -139,17 +126,6 @@ def test_a_first_order_low_pass_is_not_told_as_a_delay(whose: str, hertz: float)
     report, _ = examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
     (told,) = [item for item in report.findings if item.id == f"{whose}-bandwidth"]
     assert told.size == pytest.approx(hertz, rel=0.25)
-
-
-def test_conditioning_takes_a_delay_out() -> None:
-    late, sound = (condition(made(0, d), ARM, SignalConfig(cutoff=8.0, decimate=40.0, delay=d)) for d in (0.03, 0.0))
-    a, b = late.segments[0], sound.segments[0]
-    rows = min(len(a), len(b)) - 20
-    assert len(a) < len(b)
-    truth = np.sqrt(np.mean(b.tau[:rows] ** 2, axis=0))
-    assert (np.sqrt(np.mean((a.tau[:rows] - b.tau[:rows]) ** 2, axis=0)) < 0.06 * truth).all()  # noise alone
-    with pytest.raises(ProjectError, match=r"signals\.delay"):
-        parse_project({"signals": {"delay": 5.0}})
 
 
 def test_identify_takes_the_delay_out_and_validates_so(tmp_path: Path) -> None:
@@ -198,15 +174,6 @@ def test_positions_behind_a_filter_without_delay_are_named() -> None:
     assert filtered.bandwidth is None
 
 
-def test_rests_and_the_ends_of_a_log_are_no_acceleration_lost_to_the_low_pass() -> None:
-    t = np.arange(0, 20, 0.01)
-    speed = np.clip(4 * np.abs((t + 0.6) % 2.5 - 1.25) - 1.6, 0.0, 1.0) * np.where(t % 5 < 2.5, 1.0, -1.0)
-    smooth = np.convolve(np.convolve(speed, np.ones(10) / 10, "same"), np.ones(10) / 10, "same")
-    positions = np.round(np.cumsum(smooth) * 0.01 / 2e-4) * 2e-4
-    assert attenuation([positions[:, None]], 100.0, 10.0) < 0.01
-    assert attenuation([positions[:, None]], 100.0, 1.0) > 0.1
-
-
 def test_a_low_pass_that_smooths_the_motion_is_named() -> None:
     whole = made(0, seconds=60.0)
     for step, names in ((60, ["position-bandwidth"]), (20, [])):
@@ -241,17 +208,3 @@ def test_a_cut_off_that_is_too_low_is_named_as_such_and_never_as_a_fault_of_the_
     assert log.conditioned.cutoff == 0.5  # the fit is as configured
     slow = np.sin(2 * np.pi * np.arange(0, 20, 0.01))[:, None]  # 1 Hz, of which two passes at 0.5 Hz keep 1/257
     assert attenuation([slow], 100.0, 0.5, band=2.0)[0] == pytest.approx(1 - 1 / 257, abs=0.02)
-
-
-@pytest.mark.parametrize(
-    ("estimate", "excluded"),
-    [
-        (Delay(0.1, 0.08, 0.12, 0.03, decided=False, flat=True), True),  # friction in circles, which the search lacks
-        (Delay(0.1, 0.08, 0.12, 0.1, decided=False, flat=True), False),  # too few reversals to decide, but worth a doubt
-        (Delay(0.1, 0.08, 0.12, 0.1, decided=True, flat=False), True),  # another one
-        (Delay(0.08, 0.07, 0.09, 0.1, decided=True, flat=False), False),
-        (Delay(0.15, 0.13, 0.17, 0.03, decided=False, flat=True), False),  # at the end of what was tried
-    ],
-)
-def test_a_delay_that_would_hardly_lower_the_held_out_error_is_excluded(estimate: Delay, excluded: bool) -> None:
-    assert estimate.excludes(0.077) == excluded

@@ -10,7 +10,7 @@ import yaml
 from conftest import arm_urdf, rnea
 from logs import fourier
 
-from urdf_ident.errors import ModelError, UrdfIdentError
+from urdf_ident.errors import ModelError
 from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
@@ -34,15 +34,6 @@ def coupled_model(**options: object) -> DynamicModel:
 
 def states(samples: int = 8) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return tuple(np.random.default_rng(1).normal(size=(3, samples, 3)))  # type: ignore[return-value]
-
-
-def test_motor_power_is_joint_power() -> None:
-    drive = Drive.build(3, reduction=BLOCK, gain=[2.0, -0.5, 0.1])
-    effort, velocity, _ = states()
-    joint_power = np.sum(drive.joint_torque(effort, "motor") * velocity, axis=1)
-    motor_power = np.sum(effort * drive.gain * drive.motor_rate(velocity), axis=1)
-    np.testing.assert_allclose(joint_power, motor_power, rtol=1e-12)
-    np.testing.assert_allclose(drive.joint_torque(effort, "joint"), effort * [2.0, -0.5, 0.1])
 
 
 def test_coupling_is_seen_and_actuator_rows_are_chosen_there() -> None:
@@ -86,17 +77,6 @@ def test_a_rotor_inertia_is_named_in_the_lists_of_terms() -> None:
         coupled_model(friction=["rotor_inertia"])
 
 
-def test_no_column_is_made_twice() -> None:
-    model = coupled_model(friction=["viscous"], motor_friction={**MOTOR, "j1": ["viscous"]})
-    assert "Fv_j1" in model.names
-    assert "Fvm_j1" not in model.names  # motor 1 moves joint 1 alone: the same column
-    assert "Fvm_j2" not in model.names  # and so does motor 2, although another motor moves joint 2 too
-    assert {"Fvm_j3", "Fcm_j3", "Iam_j3"} <= set(model.names)
-    assert (
-        len(model.base()) == len(DynamicModel(model.robot, friction="none").base()) + 3 + 3
-    )  # 3 Fv, Fvm_j3, Fcm_j3, one Coulomb of j2
-
-
 def test_friction_asked_for_on_the_motor_side_is_never_dropped() -> None:
     model = coupled_model(friction="none", motor_friction={"j1": ["viscous"]})
     assert sum(parameter.symbol.startswith("Fv") for parameter in model.parameters) == 1
@@ -137,16 +117,6 @@ def test_actuator_rows_are_the_joint_rows_through_the_inverse_transpose() -> Non
 def test_impossible_drives_are_refused(options: dict, words: str) -> None:
     with pytest.raises(ModelError, match=words):
         Drive.build(3, **options)
-
-
-def test_ratios_of_very_different_size_are_not_singular() -> None:
-    assert Drive.build(3, reduction=[1e-4, 3000, -1e4]).n == 3
-    assert Drive.build(2, gain=5.0).gain.tolist() == [5.0, 5.0]
-
-
-def test_a_drive_of_another_size_is_refused() -> None:
-    with pytest.raises(ModelError, match="another number of axes"):
-        DynamicModel(Robot.from_urdf(arm_urdf("zyx")), drive=Drive.build(2))
 
 
 # ---- From files to parameters: motors logged without a clock, in split files, with negative and coupled gears ----
@@ -325,12 +295,3 @@ def test_impossible_drives_and_terms_in_a_project_file(folder: Path, edit: dict,
     robot = project.build_robot(folder=folder)
     with pytest.raises(ModelError, match=words):
         project.build_model(robot)
-
-
-def test_a_threshold_beyond_the_speeds_and_an_unknown_side(folder: Path) -> None:
-    project = edited(folder, {"model.friction": [{"term": "asymmetric", "threshold": 30.0}]})
-    _, robot, logs = from_files(folder)
-    with pytest.raises(ModelError, match="'threshold' of friction term 'asymmetric' is outside the speeds of the logs"):
-        identify(project.build_model(robot), logs[:1], project=project)
-    with pytest.raises(UrdfIdentError, match="side"):
-        edited(folder, {"log.side": {"position": "gear"}})

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 import pinocchio as pin
@@ -16,7 +14,6 @@ from motion_samples import make_segment, truth
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.friction import Coulomb, Viscous
 from urdf_ident.linalg import shaped
-from urdf_ident.model import dynamic_model
 from urdf_ident.model import rigid_bodies as engine
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -85,17 +82,6 @@ def test_torque_of_one_state_many_states_and_many_models(kind: str) -> None:
     assert model.torque(theta, q[2], v[2], a[2]).shape == (3, 4)
 
 
-def test_samples_may_have_parameters_of_their_own(model: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynamic_model, "AT_ONCE", 64)
-    segment = Segment("log", 0.0, 100.0, *states(model.n, samples=200))
-    thetas = np.random.default_rng(2).normal(size=(len(model.names), 3))
-    which = np.random.default_rng(3).integers(0, 3, 200).astype(np.int32)
-    every = model.torque_along(thetas, segment)
-    np.testing.assert_allclose(
-        model.torque_by_sample(thetas, which, segment), every[np.arange(200), :, which], rtol=1e-9, atol=1e-9
-    )
-
-
 def test_rows_times_theta_are_the_torque_and_carry_only_the_subtree(model: DynamicModel) -> None:
     q, v, a = states(6, samples=20)
     theta = np.random.default_rng(2).normal(size=len(model.parameters))
@@ -121,13 +107,6 @@ def test_shapes_are_checked(model: DynamicModel) -> None:
         model.torque(theta, q[:, :5], v[:, :5], a[:, :5])
 
 
-@pytest.mark.parametrize("number", [Decimal("2.5"), Fraction(5, 2), np.float32(2.5), 10**30])
-def test_numbers_that_arrays_hold_as_objects_are_numbers(number: object) -> None:
-    """Columns of decimals, fractions, and integers of more than 64 bits."""
-    for values in ([1, number], np.array([1, number], dtype=object)):
-        assert shaped("x", values, (2,)).tolist() == [1.0, float(number)]  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("wrong", [None, "2", 1j, 10**400])
 def test_arrays_of_objects_are_numbers_or_refused(wrong: object) -> None:
     """An array of objects with a text or nothing in it was converted: to the number that the text reads as, or to NaN."""
@@ -140,13 +119,6 @@ def test_arrays_of_objects_are_numbers_or_refused(wrong: object) -> None:
 def test_a_law_given_twice_is_refused() -> None:
     with pytest.raises(ModelError, match="listed twice, got Fv_j1"):
         DynamicModel(Robot.from_urdf(arm_urdf("z")), friction=["viscous", "viscous"]).parameters
-
-
-def test_without_terms_the_model_is_rigid() -> None:
-    model = DynamicModel(Robot.from_urdf(arm_urdf("zy")), friction="none", rotor_inertia=False)
-    q, v, a = states(2)
-    assert len(model.parameters) == 20
-    np.testing.assert_allclose(model.torque(inertials(model.robot), q, v, a), rnea(model.robot.model, q, v, a), atol=1e-12)
 
 
 def test_json_builds_the_same_model_to_the_last_bit() -> None:
@@ -225,39 +197,3 @@ def test_terms_are_those_of_pinocchio(kind: str) -> None:
         assert np.allclose(parts, ident.torque(q, v, a), atol=1e-9)
         tau = rng.uniform(-5, 5, ident.model.n)
         assert np.allclose(ident.forward(q, v, tau), pin.aba(model, data, c, v, tau - ident.friction(v)), atol=1e-6)
-
-
-def test_many_samples_are_those_one_by_one() -> None:
-    ident = made()
-    q, v, tau = np.random.default_rng(1).uniform(-1, 1, (3, 4, ident.model.n))
-    for whole, one in (
-        (ident.gravity(q), ident.gravity),
-        (ident.coriolis(q, v), ident.coriolis),
-        (ident.friction(v), ident.friction),
-        (ident.forward(q, v, tau), ident.forward),
-    ):
-        given = (q,) if one == ident.gravity else (v,) if one == ident.friction else (q, v)
-        given = (q, v, tau) if one == ident.forward else given
-        assert np.allclose(whole, [one(*(x[k] for x in given)) for k in range(4)], atol=1e-9)
-
-
-def test_friction_that_carries_the_load() -> None:
-    """Forward dynamics inverts the torque although friction depends on the acceleration."""
-    ident = made(friction=["viscous", "coulomb", "load_coulomb"])
-    q, v, a = np.random.default_rng(2).uniform(-1, 1, (3, 6, ident.model.n))
-    tau = ident.model.torque(ident.theta, q, v, a)
-    assert np.allclose(ident.forward(q, v, tau), a, atol=1e-7)
-    rigid = ident.gravity(q) + ident.coriolis(q, v) + np.array([ident.mass_matrix(x) @ y for x, y in zip(q, a, strict=True)])
-    assert np.allclose(ident.friction(v, q, a) + rigid, tau, atol=1e-9)
-    with pytest.raises(ModelError, match="friction\\(v, q\\)"):
-        ident.friction(v)
-
-
-def test_wrong_shapes_are_said() -> None:
-    ident = made()
-    with pytest.raises(ShapeError):
-        ident.gravity(np.zeros(2))
-    with pytest.raises(ShapeError):
-        ident.coriolis(np.zeros(3), np.zeros(2))
-    with pytest.raises(ShapeError):
-        ident.forward(np.zeros((4, 3)), np.zeros((4, 3)), np.zeros((3, 3)))

@@ -11,7 +11,7 @@ import pytest
 from commands import write_yaml
 from test_coupled_elastic import ARM, FC, FV, IA, SETTINGS, TRUTH, K
 
-from urdf_ident.errors import EstimationError, ProjectError, UrdfIdentError
+from urdf_ident.errors import EstimationError, UrdfIdentError
 from urdf_ident.estimation.elastic import compliance_at
 from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
 from urdf_ident.linalg import Array
@@ -26,9 +26,6 @@ from urdf_ident.project import Project, parse_project
 from urdf_ident.result.identification import Identification
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.elastic.from_model import elastic_plant
-from urdf_ident.simulation.elastic.log import motor_law
-from urdf_ident.simulation.elastic.plant import ElasticPlant
-from urdf_ident.simulation.settings import ControllerSection
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.rows import RowFilter
 
@@ -101,13 +98,6 @@ def test_noise_on_both_encoders_does_not_bias_instruments(noisy: Recording) -> N
         assert found.theta[at] * model.after_gear(at) == pytest.approx(stiff, rel=0.02)
 
 
-def test_auto_stays_with_least_squares_without_noise_and_does_not_guess_a_controller(tmp_path: Path) -> None:
-    clean = simulated(1e-6, tmp_path)
-    assert identified(project("auto", 1e-6), clean).fit.method == "wls"
-    guessed = identified(project("auto", simulation={"rate": 250}), clean)
-    assert guessed.estimation == {"method": "wls", "why": "weighted least squares, deflections as measurements"}
-
-
 def exact_rows(model: ElasticModel, noise: float) -> tuple[Segment, Segment]:
     """Random states that obey the equations, read with noise; and the same without."""
     theta, rng, count = true_theta(model), np.random.default_rng(3), 4000
@@ -145,36 +135,6 @@ def test_instruments_of_exact_motion_see_through_noise_that_shrinks_springs_and_
         compliance_at(statistics, wanted, np.zeros(len(expected)))
 
 
-def test_a_plant_of_the_identified_robot_moves_as_the_true_one(tmp_path: Path) -> None:
-    wanted = project("iv")
-    model = wanted.build_model(ARM)
-    assert isinstance(model, ElasticModel)
-    made, true = elastic_plant(model, true_theta(model)), true_plant(wanted, ARM, write_yaml(tmp_path / "t.yaml", TRUTH))
-    assert isinstance(true, ElasticPlant)
-    rng = np.random.default_rng(0)
-    x, v, tau = rng.normal(0, 0.3, 6), rng.normal(0, 0.3, 6), rng.normal(0, 9, 3)
-    np.testing.assert_allclose(made.acceleration(x, v, tau), true.acceleration(x, v, tau), rtol=1e-9)
-    np.testing.assert_allclose(made.friction.torque(v[3:]), true.friction.torque(v[3:]), rtol=1e-9)
-    # springs that are not known are stiff: their joints move as if they were rigid
-    stiff = elastic_plant(model.with_rigid(["j3"]), true_theta(model))
-    assert stiff.stiffness[2] == pytest.approx(IA[2] * (2 * np.pi * 150) ** 2)
-    np.testing.assert_allclose(stiff.stiffness[:2], K[:2])
-
-
-def test_given_gains_act_at_the_motors_and_a_reference_may_stand(tmp_path: Path) -> None:
-    plant = true_plant(project("wls"), ARM, write_yaml(tmp_path / "t.yaml", TRUTH))
-    assert isinstance(plant, ElasticPlant)
-    motion, at = random_fourier(Limits.from_robot(ARM), 1.0, 3, 1, fill=0.2), np.array([0.1, 0.5])
-    tuned = motor_law(ControllerSection(bandwidth=4.0), plant, ARM, motion)
-    given = motor_law(ControllerSection(kp=tuned.kp.tolist(), kd=tuned.kd.tolist()), plant, ARM, motion)
-    np.testing.assert_allclose(given.feed(at), tuned.feed(at))
-    standing = motor_law(ControllerSection(bandwidth=4.0, velocity_reference=False), plant, ARM, motion)
-    _, v, _ = motion.evaluate(at)
-    np.testing.assert_allclose(tuned.feed(at) - standing.feed(at), tuned.kd * plant.at_motors(v))
-    with pytest.raises(ProjectError, match="continuous controller"):
-        motor_law(ControllerSection(rate=500.0), plant, ARM, motion)
-
-
 @pytest.mark.parametrize(
     ("method", "change", "words"),
     [
@@ -186,12 +146,3 @@ def test_what_is_missing_is_said(noisy: Recording, method: str, change: dict[str
     with pytest.raises(UrdfIdentError, match=words) as caught:
         identified(project(method), replace(noisy, **change))
     assert "\n" not in str(caught.value)
-
-
-def test_a_rotor_that_is_not_seen_cannot_be_simulated() -> None:
-    model = project("iv").build_model(ARM)
-    assert isinstance(model, ElasticModel)
-    theta = true_theta(model)
-    theta[model.of_spring(1) - 4] = 0.0
-    with pytest.raises(UrdfIdentError, match=r"j2.*impossible rotor inertia"):
-        elastic_plant(model, theta)

@@ -11,7 +11,7 @@ import pinocchio as pin
 import pytest
 import yaml
 from commands import run
-from conftest import arm_urdf, rnea, values_of
+from conftest import arm_urdf, rnea
 from logs import fourier
 from motors import motor_friction
 
@@ -27,8 +27,7 @@ from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment
 from urdf_ident.signals.joint_side import external_torque
-from urdf_ident.signals.motor_side import Deflection, visible_stiffness
-from urdf_ident.signals.resolution import resolution
+from urdf_ident.signals.motor_side import visible_stiffness
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorPD
 
 RATE, SECONDS, GEAR = 500.0, 6.0, np.array([100.0, -80.0])
@@ -104,26 +103,6 @@ def test_stiffness_and_rotor_inertia_with_intervals_in_the_json(work: Path) -> N
     assert standard["K_joint_1"]["from_data"] > 0.99
 
 
-def test_motor_torque_is_validated_on_another_log(work: Path) -> None:
-    data = json.loads((work / "out" / "identification.json").read_text(encoding="utf-8"))
-    entry = data["validation"][0]
-    assert entry["log"] == "run2"
-    assert entry["relative"] < 0.03
-    assert entry["mean_rmse"] < 0.2 * entry["urdf_friction_mean_rmse"] < 0.2 * entry["urdf_mean_rmse"]
-    for item in entry["springs"]:
-        assert item["motor_relative"] < 0.03, "the motor rows, with their springs"
-        assert item["spring_rms"] > 5.0
-
-
-def test_sidecar_holds_what_was_found(work: Path) -> None:
-    path = work / "out" / "joints.yaml"
-    values = values_of(path)
-    data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    for joint in ("joint_1", "joint_2"):
-        assert values[joint]["K"] == data["elasticity"][joint]["stiffness"]["value"]
-        assert len(data["elasticity"][joint]["rotor_inertia_at_motor"]["interval"]) == 2
-
-
 def test_reload_gives_the_same_torque_and_validates_alike(work: Path, logs: list[dict[str, np.ndarray]]) -> None:
     path = work / "out" / "identification.json"
     ident, again = load(path), load(path)
@@ -176,13 +155,6 @@ def test_a_stiffness_below_the_encoder_count_is_unseen_and_spoils_nothing(logs, 
     assert load(tmp_path / "out.json").model.rigid == ("joint_2",)
 
 
-def test_the_step_may_be_stated_and_the_threshold_moved(logs, tmp_path: Path) -> None:
-    strict = {**PROJECT, "model": {"elastic": {"encoder_step": 1e-4, "coupling": "reduced"}}}
-    assert identified(logs[0], tmp_path, strict).model.rigid == ("joint_2",)
-    lenient = {**PROJECT, "model": {"elastic": {"encoder_step": 1e-4, "least_counts": 1, "rigid": ["joint_1"]}}}
-    assert identified(logs[0], tmp_path, lenient).model.rigid == ("joint_1",)
-
-
 def test_a_log_without_motor_positions_is_refused(logs, tmp_path: Path) -> None:
     log = {name: column for name, column in logs[0].items() if not name.startswith("qm_")}
     with pytest.raises(LogError, match=r"no motor positions.*qm_joint_1.*model\.elastic: false") as caught:
@@ -219,19 +191,6 @@ def test_swapped_encoders_after_the_gear_are_found_by_the_sign_of_the_work(logs,
     with pytest.raises(LogError, match=r"encoders are swapped.*the spring gives work") as caught:
         identified(swapped(log), tmp_path, direct)
     assert "\n" not in str(caught.value)
-
-
-def test_encoder_steps_are_read_from_the_values() -> None:
-    rng = np.random.default_rng(0)
-    smooth = np.sin(np.linspace(0, 20, 5000))
-    for step in (1e-3, 5.0265e-6):
-        values = np.round(smooth / step) * step
-        values[[100, 2000]] += 0.3 * step  # what a repair leaves
-        assert resolution(values) == pytest.approx(step, rel=1e-6)
-    assert resolution(smooth + rng.normal(0, 1e-3, 5000)) < 1e-6
-    assert resolution(np.zeros(10)) == 0.0
-    assert not Deflection("j", 0.0, 0.0, 10.0).seen
-    assert Deflection("j", 1e-4, 0.0, 10.0).seen
 
 
 def test_check_says_which_stiffness_could_be_shown() -> None:

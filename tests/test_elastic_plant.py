@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import arm_urdf
 from energies import elastic_energy
 from motors import OpenLoop, motor_friction
 from scipy.integrate import solve_ivp
@@ -49,28 +48,6 @@ def test_unforced_plants_keep_their_energy_and_rest_in_equilibrium(name: str, se
     assert np.abs(kinetic + potential - kinetic[0] - potential[0]).max() < 1e-6 * kinetic.max()
 
 
-@pytest.mark.parametrize("coupled", [False, True])
-def test_slopes_are_the_derivatives_of_the_acceleration(coupled: bool) -> None:
-    friction = motor_friction(3, viscous=2.0, coulomb=3.0, stribeck=1.0, offset=0.5, width=0.2, stribeck_speed=0.3)
-    options = {"stiffness": [900, 700, 400], "rotor_inertia": [2, 1, 0.5], "ratio": [-60, 45, 30], "damping": 0.7}
-    alone = ElasticPlant(Robot.from_urdf(arm_urdf("zyx")), friction=friction, **options)  # type: ignore[arg-type]
-    plant = plant_of("crossed", damping=True) if coupled else alone
-    law = MotorPD(plant, lambda t: (np.zeros((len(t), 3)), np.zeros((len(t), 3))), np.full(3, 50.0), np.full(3, 4.0))
-    rng = np.random.default_rng(0)
-    x, v = rng.normal(0, 0.3, 6), rng.normal(0, 0.3, 6)
-
-    def torque(x: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return law.feed(np.zeros(1))[0] - law.kp * x[3:] - law.kd * v[3:]
-
-    by_state, by_speed = plant.slopes(x, v, torque(x, v), law)
-    step = 1e-6
-    for k, e in enumerate(step * np.eye(6)):
-        state = plant.acceleration(x + e, v, torque(x + e, v)) - plant.acceleration(x - e, v, torque(x - e, v))
-        speed = plant.acceleration(x, v + e, torque(x, v + e)) - plant.acceleration(x, v - e, torque(x, v - e))
-        np.testing.assert_allclose(by_state[:, k], state / (2 * step), rtol=1e-5, atol=1e-3)
-        np.testing.assert_allclose(by_speed[:, k], speed / (2 * step), rtol=1e-5, atol=1e-3)
-
-
 def test_closed_loop_agrees_with_an_explicit_integrator() -> None:
     friction = motor_friction(2, viscous=[10, 5], coulomb=[8, 4], stribeck=[2, 1], width=0.05)
     plant = planar_plant(friction=friction, damping=[5.0, 3.0])
@@ -111,14 +88,6 @@ def test_a_wrist_swings_above_the_nyquist_frequency_of_its_log() -> None:
     assert frequency == pytest.approx(fastest, rel=0.005)
 
 
-def test_a_sliding_joint_has_an_elastic_drive_too() -> None:
-    robot = Robot.from_urdf(robot_path("emps"))
-    plant = ElasticPlant(robot, stiffness=1e6, rotor_inertia=20.0, ratio=300.0)
-    run = plant.simulate(OpenLoop(1, lambda t: np.full((len(t), 1), 50.0)), 0.2, start=np.zeros(1), step=1e-4)
-    mass = float(robot.model.inertias[1].mass)
-    assert run.v[-1, 0] == pytest.approx(50.0 * 0.2 / (mass + 20.0), rel=0.02)
-
-
 @pytest.mark.parametrize(
     ("change", "word"),
     [
@@ -154,18 +123,3 @@ def test_a_plant_that_explodes_says_so() -> None:
     law = OpenLoop(2, lambda t: np.full((len(t), 2), np.where(t > 0.01, np.nan, 0.0)[:, None]))
     with pytest.raises(SimulationError, match="cannot be integrated"):
         plant.simulate(law, 0.05, start=np.zeros(2))
-
-
-def test_friction_that_bends_within_a_step_is_integrated() -> None:
-    """Dry friction of light rotors reverses within less than a step: the Jacobian of its middle tells nothing of its ends."""
-    friction = motor_friction(2, coulomb=[60.0, 40.0], viscous=[5.0, 3.0], width=0.002)
-    plant = planar_plant(friction=friction, rotor_inertia=[0.05, 0.02], stiffness=[6000.0, 2000.0])
-
-    def reference(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        s = np.sin(9.0 * t)[:, None] * [0.3, -0.4]
-        return s + [-np.pi / 2, 0.0], 9.0 * np.cos(9.0 * t)[:, None] * [0.3, -0.4]
-
-    law = MotorPD(plant, reference, np.array([2000.0, 1000.0]), np.array([100.0, 40.0]))
-    start = np.array([-np.pi / 2, 0.0])
-    coarse, fine = (plant.simulate(law, 1.0, start=start, rate=200.0, step=step) for step in (5e-3, 2e-4))
-    assert np.abs(coarse.q - fine.q).max() < 2e-3 * np.ptp(fine.q)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -246,30 +245,6 @@ def test_noise_on_the_deflection_shrinks_plain_stiffness_but_not_in_compliance_f
         assert low / high == pytest.approx(1 / (1 + (noise / 0.01) ** 2), rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("name", "groups", "zero"),
-    [
-        ("spatial", ["link:j1", "motor:j1", "joint:j2", "link:j3", "motor:j3"], {"K_j2"}),
-        ("wrist", ["link:j1", "motor:j1", "actuator:j2", "link:j3", "motor:j3"], {"Km_j2"}),
-    ],
-)
-def test_a_joint_whose_spring_is_unseen_is_identified_as_rigid(name: str, groups: list[str], zero: set[str]) -> None:
-    model = model_of(name).with_rigid(["j2"])
-    assert [group.name for group in model.groups] == groups, "one of a coupled pair may be rigid"
-    base = model.base()
-    fit = fit_base(accumulate(model, "exact", [exact_segment(name)], RowFilter(1)), base)
-    np.testing.assert_allclose(fit.params, base.of(truth_of(model)), rtol=1e-7, atol=1e-7)
-    assert {model.names[k] for k in base.zero} >= zero
-
-
-def test_every_row_of_a_coupled_drive_holds_one_motor_and_one_spring() -> None:
-    model = model_of("wrist", rows="sum")
-    assert [g.name for g in model.groups] == ["link:j1", "joint:j1", "link:j2", "actuator:j2", "link:j3", "actuator:j3"]
-    for group in model.groups:
-        owners = {p.owner for p in (model.parameters[k] for k in group.columns if k >= 30) if p.symbol.startswith(("K", "F"))}
-        assert owners == {model.robot.joints[group.joint]}
-
-
 def test_reduced_model_is_exact_for_rotors_that_links_do_not_turn() -> None:
     """Spong's assumption holds where gears are so high that a rotor's own spin is all that counts."""
     robot = robot_of("spatial")
@@ -287,38 +262,6 @@ def test_reduced_model_is_exact_for_rotors_that_links_do_not_turn() -> None:
         assert max(np.abs(left[0]).max(), np.abs(left[1]).max()) < 1e-4 * np.abs(total).max()
 
 
-def test_torque_is_the_sum_of_rows_and_needs_no_stiffness() -> None:
-    model = model_of("spatial")
-    theta, segment = truth_of(model), exact_segment("spatial", 20)
-    alike = replace(segment, qm=segment.q, vm=segment.v, am=segment.a)
-    stiff = model.torque(theta, segment.q, segment.v, segment.a)
-    np.testing.assert_array_equal(stiff, model.torque_along(theta, alike))
-    np.testing.assert_allclose(model.torque_along(theta, segment), segment.tau, atol=1e-8)
-    np.testing.assert_allclose(model.balance(theta, segment)[1], segment.tau, atol=1e-8)
-    without = theta.copy()
-    without[[k for k, name in enumerate(model.names) if name.startswith("K_")]] = 0.0
-    np.testing.assert_allclose(model.torque_along(without, segment), segment.tau, atol=1e-8)
-    both = model.torque(np.column_stack([theta, 2 * theta]), segment.q[0], segment.v[0], segment.a[0])
-    np.testing.assert_allclose(both[:, 1], 2 * both[:, 0])
-
-
-@pytest.mark.parametrize("name", ["spatial", "wrist"])
-def test_a_reloaded_model_has_the_same_columns_and_units(name: str) -> None:
-    model = model_of(name, damping=True, coupling="reduced", rows="sum", rigid=["j2"], encoder_step=1e-5)
-    again = ElasticModel.from_dict(json.loads(json.dumps(model.as_dict())))
-    assert isinstance(again, ElasticModel)
-    assert again.names == model.names
-    assert again.fingerprint == model.fingerprint
-    segment, theta = exact_segment(name, 5), np.arange(float(len(model.names)))
-    assert (again.torque_along(theta, segment) == model.torque_along(theta, segment)).all()
-    assert len(model.names) == 15 * 3
-    units = {p.symbol.removesuffix("m"): p.unit for p in model.parameters[30:]}
-    assert units == {"Ia": "kg·m²", "Fv": "N·m·s/rad", "Fc": "N·m", "K": "N·m/rad", "D": "N·m·s/rad"}
-    assert all(p.nonnegative for p in model.parameters[30:34])
-    slide = {p.name: p.unit for p in model_of("mixed", damping=True).parameters}
-    assert (slide["K_j1"], slide["D_j1"], slide["Ia_j1"]) == ("N/m", "N·s/m", "kg")
-
-
 @pytest.mark.parametrize(
     ("options", "word"),
     [
@@ -334,10 +277,3 @@ def test_impossible_models_are_refused(options: dict[str, object], word: str) ->
     with pytest.raises(ModelError, match=word) as caught:
         ElasticModel(robot_of("spatial"), **settings)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
-
-
-def test_a_segment_without_motors_is_refused() -> None:
-    segment = exact_segment("spatial", 5)
-    blind = Segment("x", 0.0, 1.0, segment.q, segment.v, segment.a)
-    with pytest.raises(ModelError, match="motors' positions"):
-        model_of("spatial").term_columns(blind)

@@ -12,7 +12,6 @@ import statsmodels.api as sm
 from estimation_samples import as_log, stacked
 from logs import make_log
 from motion_samples import coupled_model, make_segment, robot_3r, truth
-from real_ur10e import constants_given, read_logs
 
 from urdf_ident.errors import EstimationError, ProjectError
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
@@ -24,8 +23,6 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load
-from urdf_ident.result.text.summary import _essential
-from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.folds import cross_validate
@@ -114,33 +111,12 @@ def nested(statistics: StatisticSet, base: BaseParameters) -> tuple[float, float
     return float(np.sqrt(np.mean(full, axis=0)).mean()), float(np.sqrt(np.mean(few, axis=0)).mean())
 
 
-def test_real_ur10e_predicts_as_well_with_fewer(data: Path) -> None:
-    project = constants_given()
-    model, recordings = read_logs(data, project)
-    logs = prepare_logs(recordings, model.robot, model.drive, project.signal_config())
-    full, few = nested(build_statistics(model, logs), model.base())
-    assert few <= 1.01 * full
-
-
 def test_simulated_tx40_predicts_as_well_with_fewer() -> None:
     model = DynamicModel(Robot.from_urdf(robot_path("tx40")), friction=["viscous", "coulomb", "offset"])
     scale = np.array([0.6, 0.6, 0.3, 0.1, 0.1, 0.1])
     logs = [as_log(make_segment(model, 1200, sigma=scale, seed=k, log=f"log {k}"), 2) for k in range(4)]
     full, few = nested(build_statistics(model, logs), model.base())
     assert few <= 1.01 * full
-
-
-def test_the_published_ratio_is_an_option_without_a_guard(model: DynamicModel) -> None:
-    base = model.base()
-    statistics = build_statistics(model, [as_log(make_segment(model, 800, sigma=0.05))])
-    fit = fit_base(statistics, base)
-    found = essential_parameters(statistics, base, fit, rule="ratio")
-    left = found.fit.relative_percent[found.kept]
-    textbook = fit_base(statistics, base, weights=fit.row_weights)
-    assert len(found) <= len(essential_parameters(statistics, base, textbook).kept)
-    assert left.max() / left.min() < 40
-    with pytest.raises(EstimationError, match="unknown rule"):
-        essential_parameters(statistics, base, fit, rule="size")
 
 
 def test_a_limit_on_relative_errors_is_backward_elimination(model: DynamicModel) -> None:
@@ -191,28 +167,6 @@ def test_standard_parameters_from_the_essential_ones_alone(tmp_path: Path) -> No
     assert f"{len(names)} essential of {len(base)} base parameters fitted" in ident.summary(verbose=True)
 
 
-def test_each_method_knows_its_distances(tmp_path: Path) -> None:
-    for method, distance in (("lmi", "plain"), ("minimum_norm", "entropic"), ("frozen", "euclid"), ("essential", "plain")):
-        with pytest.raises(ProjectError, match=f"'{method}' has no distance '{distance}'"):
-            parse_project({"consistency": {"method": method, "distance": distance}})
-    with pytest.raises(ProjectError, match=r"needs a rule in estimation.essential, got none"):
-        parse_project({"consistency": {"method": "essential"}, "estimation": {"essential": "none"}})
-    with pytest.raises(ProjectError, match="'f-test' has no limit"):
-        parse_project({"estimation": {"essential": {"rule": "f-test", "limit": 6}}})
-    robot = robot_3r()
-    logs = [read_recording(make_log(tmp_path / "log.csv", robot, seed=1, seconds=12.0), robot)]
-    laws, found = DynamicModel(robot, friction=["viscous", "coulomb", "offset"]), {}
-    for distance in ("euclid", "plain"):
-        wanted = {"consistency": {"method": "minimum_norm", "distance": distance}}
-        found[distance] = identify(laws, logs, project=parse_project(wanted))
-    plain, white = found["plain"], found["euclid"]
-    prior, B = plain.prior.theta0, plain.fit.base.projection
-    expected = prior + np.linalg.pinv(B) @ (plain.fit.params - B @ prior)  # Gautier 2013, eq. 30
-    np.testing.assert_allclose(plain.theta, expected, atol=1e-8 * np.abs(expected).max())
-    assert np.linalg.norm(plain.theta - prior) < np.linalg.norm(white.theta - prior)
-    assert white.prior.distance(white.theta) < white.prior.distance(plain.theta)
-
-
 def test_the_result_names_them(tmp_path: Path) -> None:
     robot = robot_3r()
     logs = [read_recording(make_log(tmp_path / f"log{seed}.csv", robot, seed=seed, seconds=12.0), robot) for seed in range(2)]
@@ -239,9 +193,3 @@ def test_the_result_names_them(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "f-test.json").read_text())["essential"]["held_out"] <= 1.005
     with pytest.raises(ProjectError, match="essential"):
         parse_project({"estimation": {"essential": "size"}})
-
-
-def test_where_nothing_can_go_nothing_is_promised() -> None:
-    every = _essential({"names": ["a", "b"], "held_out": 1.0, "rule": "F-test"}, 2)
-    assert every == "all 2 base parameters are essential (F-test)"
-    assert "+0.3 %" in _essential({"names": ["a"], "held_out": 1.003, "rule": "F-test"}, 2)

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 import yaml
 from commands import run, write_yaml
-from motors import motor_friction
 
 from urdf_ident.errors import ModelError, ProjectError, SimulationError
-from urdf_ident.friction import friction_from_mapping
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import random_fourier
@@ -20,8 +18,6 @@ from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.motion.trajectory import PiecewisePolynomial
 from urdf_ident.pipeline.experiment import simulate, true_plant
 from urdf_ident.project import parse_project
-from urdf_ident.simulation.elastic.plant import MotorFriction
-from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.simulated_log import SimulatedLog
 
 K, IA, GEAR, COUNTS = np.array([18000.0, 14000.0]), np.array([2.0, 1.0]), np.array([100.0, -80.0]), 2.0**20
@@ -91,45 +87,6 @@ def test_rows_satisfy_the_sum_of_motors_and_links(tmp_path: Path) -> None:
     np.testing.assert_allclose(run.tau, IA * run.am + ride + log.friction + spring, atol=1e-6)
 
 
-def test_the_same_seed_gives_the_same_bits_and_encoders_have_their_own_noise(tmp_path: Path) -> None:
-    sensors = {"position_noise": {"sigma": 1e-3}, "jitter": 1e-4}
-    settings = {**SETTINGS, "simulation": {"rate": 500, "sensors": sensors}}
-    first, again, other = (experiment(settings, TRUTH, tmp_path, seed=seed).recording for seed in (1, 1, 2))
-    assert first.motor_position is not None
-    assert other.motor_position is not None
-    np.testing.assert_array_equal(first.motor_position, again.motor_position)
-    assert (first.motor_position != other.motor_position).any()
-    noise = [np.diff(x, n=3, axis=0)[:, 0] for x in (first.position, first.motor_position / GEAR)]
-    assert np.std(noise[0]) == pytest.approx(np.std(noise[1]), rel=0.2), "the same after the gear"
-    assert abs(np.corrcoef(*noise)[0, 1]) < 0.3
-
-
-def test_smooth_friction_agrees_with_the_formula_and_its_slope() -> None:
-    laws = {
-        "viscous": [10.0, 5.0],
-        "coulomb": [8.0, 4.0],
-        "offset": [0.5, -0.2],
-        "stribeck": {"Fs": [2.0, 1.0], "velocity": 0.05},
-    }
-    smooth = MotorFriction(FrictionTruth(2, friction_from_mapping(laws)))
-    plain = motor_friction(2, viscous=[10, 5], coulomb=[8, 4], offset=[0.5, -0.2], stribeck=[2, 1])
-    v = np.random.default_rng(0).normal(0, 0.05, (20, 2))
-    level, s = np.array([8, 4]) + np.array([2, 1]) * np.exp(-((v / 0.05) ** 2)), np.tanh(v / 0.01)
-    fall = -2.0 * v / 0.05**2 * (level - [8, 4])
-    slope = np.array([10, 5]) + level * (1.0 - s**2) / 0.01 + fall * s
-    for friction in (smooth, plain):
-        np.testing.assert_allclose(friction.torque(v), [10, 5] * v + level * s + [0.5, -0.2], rtol=1e-12)
-        np.testing.assert_allclose(friction.slope(v), slope, rtol=1e-4, atol=1e-3)
-
-
-def test_friction_before_a_negative_gear_is_turned_round() -> None:
-    motor = friction_from_mapping({"viscous": [1e-3, 1e-3], "asymmetric": {"Fcp": [0.3, 0.3], "Fcn": [0.1, 0.1]}})
-    smooth = MotorFriction(FrictionTruth(2, (), motor, np.diag(GEAR)))
-    # joint 1 runs as its motor; motor 2 runs backwards when joint 2 runs forwards
-    np.testing.assert_allclose(smooth.torque(np.array([1.0, 1.0])), [100**2 * 1e-3 + 30, 80**2 * 1e-3 + 8])
-    np.testing.assert_allclose(smooth.torque(np.array([-1.0, -1.0])), [-(100**2) * 1e-3 - 10, -(80**2) * 1e-3 - 24])
-
-
 def test_the_puma_runs_on_its_truth_file() -> None:
     robot = Robot.from_urdf(robot_path("puma560"))
     truth = yaml.safe_load(truth_path("puma560").read_text(encoding="utf-8"))
@@ -172,15 +129,3 @@ def test_elastic_without_a_truth_or_gears_is_refused_by_the_command(tmp_path: Pa
     assert not out.exists()
     with pytest.raises(ModelError, match="gear ratios"):
         true_plant(parse_project({"model": {"elastic": True}}), ARM, truth_path("zollo_2r"))
-
-
-def test_springs_that_are_left_out_are_said(tmp_path: Path) -> None:
-    spline(0, 1.0).write(tmp_path / "motion.csv", rate=200)
-    rigid, out = write_yaml(tmp_path / "p.yaml", {"simulation": {"rate": 200}}), tmp_path / "log.csv"
-    truth = write_yaml(tmp_path / "truth.yaml", TRUTH)
-    arguments = ("simulate", robot_path("zollo_2r"), tmp_path / "motion.csv", "-o", out)
-    said = run(*arguments, "-c", rigid, "--truth", truth)
-    assert said.returncode == 0, said.stderr
-    assert "note: the truth's stiffness is left out, joints are rigid; `model: {elastic: true}`" in said.stdout
-    assert "stiffness" not in run(*arguments, "-c", rigid).stdout
-    assert "qm_joint_1" not in out.read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import parse_urdf
-from urdf_ident.result.dynamics.friction_curves import armature, equivalent_friction
+from urdf_ident.result.dynamics.friction_curves import equivalent_friction
 
 ONE = '<mass value="{}"/><inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/>'
 ARM = f"""<robot name="arm">
@@ -170,18 +170,6 @@ def result(friction, values, *, speed=1.0, load=20.0, drive=None, motor=None):
     return SimpleNamespace(model=model, theta=theta, speed=np.full(model.n, speed), load=np.full(model.n, load))
 
 
-def test_simple_friction_is_written_as_it_is() -> None:
-    damping, friction, notes = equivalent_friction(result(["viscous", "coulomb", "offset"], [3.25, 1.5, -0.7]))
-    assert damping == {"j1": 3.25}
-    assert friction == {"j1": 1.5}
-    assert notes == ()
-
-
-def test_negative_friction_is_not_written() -> None:
-    damping, _friction, _notes = equivalent_friction(result(["viscous", "coulomb"], [-1.0, 2.0]))
-    assert damping["j1"] == 0.0
-
-
 @pytest.mark.parametrize(
     ("laws", "values", "curve"),
     [
@@ -208,13 +196,3 @@ def test_motor_side_friction_of_a_coupled_axis_reaches_both_joints() -> None:
     )
     assert damping == {"j1": pytest.approx(32.0**2 * 1e-3), "j2": pytest.approx(32.0**2 * 1e-3)}
     assert friction == {"j1": pytest.approx(0.32), "j2": pytest.approx(0.32)}
-
-
-def test_armature_of_a_coupled_axis() -> None:
-    A = np.array([[45.0, 0.0], [32.0, 32.0]])
-    robot = Robot.from_urdf(arm_urdf("zy"))
-    model = DynamicModel(robot, friction="none", drive=Drive.build(2, reduction=A))
-    theta = np.concatenate([np.zeros(model.n_inertial), [1e-4, 2e-4]])
-    found = armature(SimpleNamespace(model=model, theta=theta))
-    expected = np.diag(A.T @ np.diag([1e-4, 2e-4]) @ A)  # docs/theory.md §2
-    assert list(found.values()) == pytest.approx(expected.tolist())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from pathlib import Path
@@ -23,11 +22,6 @@ def test_text_survives_with_its_line_ends(tmp_path: Path) -> None:
     assert path.read_bytes() == text.encode("utf-8")
     assert read_text(path) == text
     assert [item.name for item in path.parent.iterdir()] == ["file.txt"]
-
-
-def test_a_byte_order_mark_is_dropped(tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(b"\xef\xbb\xbfx")
-    assert read_text(tmp_path / "f") == "x"
 
 
 def test_missing_and_unreadable_files(tmp_path: Path) -> None:
@@ -53,11 +47,6 @@ def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path: Path, monkey
         write_text(target, "new")
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
-
-
-def test_half_a_character_is_written_as_its_escape(tmp_path: Path) -> None:
-    """It comes from the name of a file, which a result must not fail on; in JSON its escape is read as the same name."""
-    assert json.loads(write_text(tmp_path / "f", '["\ud800"]').read_text(encoding="utf-8")) == ["\ud800"]
 
 
 def test_targets_that_cannot_be_files(tmp_path: Path) -> None:

@@ -19,19 +19,15 @@ from urdf_ident.friction import (
     DEFAULT_FRICTION,
     FRICTION,
     AxisMotion,
-    Coulomb,
     Offset,
     Viscous,
     friction_by_joint,
     friction_term,
     play,
-    smooth_sign,
 )
 from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.structure import random_motion
 from urdf_ident.model.terms import AppliedTerm, RotorInertia
 from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
@@ -99,13 +95,6 @@ def test_play_equals_the_step_by_step_operator(q: list[float], radius: float, st
     np.testing.assert_array_equal(play(np.array(q), radius, start), slow_play(np.array(q), radius, start))
 
 
-def test_presliding_turns_round_over_its_width() -> None:
-    q = np.concatenate([np.linspace(0, 1, 101), np.linspace(1, 0.9, 11)])
-    bent = friction_term({"term": "presliding", "width": 0.1}).columns(axis(np.gradient(q), q, before=q[:1]))[:, 0]
-    np.testing.assert_allclose(bent[5:101], 1.0, atol=1e-12)  # half a width from rest is enough
-    np.testing.assert_allclose(bent[101:], np.linspace(1, -1, 11), atol=1e-12)  # a whole one after a reversal
-
-
 def test_memory_goes_through_what_was_cut_out() -> None:
     """Standstill after a backward motion is removed; friction still remembers the direction."""
     q = np.concatenate([np.linspace(0.5, 0, 50), np.zeros(100), np.linspace(0, 0.5, 50)])
@@ -119,23 +108,6 @@ def test_memory_goes_through_what_was_cut_out() -> None:
     np.testing.assert_allclose(
         model.torque_along(theta, whole.slice(150, 200)), model.torque_along(theta, whole)[150:], rtol=1e-13
     )
-
-
-def test_without_a_past_presliding_follows_the_velocity() -> None:
-    term = friction_term("presliding")
-    for v in (-1.0, 0.0, 1.0):
-        assert term.columns(axis(np.array([v])))[0, 0] == pytest.approx(np.sign(v))
-    assert term.columns(axis(np.zeros(0))).shape == (0, 1)
-
-
-def test_slow_speed_friction_is_not_called_invisible() -> None:
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    for term in ({"term": "stribeck", "velocity": 0.003, "width": 0.001}, {"term": "asymmetric", "threshold": 1.0}):
-        model = DynamicModel(robot, friction=["viscous", term], rotor_inertia=False)
-        base = model.base()
-        assert len(base.zero[base.zero >= model.n_inertial]) == 0
-        assert len(base) == len(DynamicModel(robot, friction="none", rotor_inertia=False).base()) + len(model.parameters) - 30
-    assert np.abs(random_motion(robot, 200).v).min() < 1e-3
 
 
 # -- what a user may write ----------------------------------------------------------------------------------------------
@@ -273,62 +245,10 @@ def test_curve_is_found_back(robot: Robot, law: str) -> None:
     assert error.max() < 0.01, error
 
 
-SIMPLE = ["viscous", "coulomb", "offset"]
-
-
-@pytest.fixture(scope="module")
-def held_out_error(robot: Robot) -> Callable[[list[str]], float]:
-    """Error of a model on two logs of simple friction, learnt from four others, as a function of its laws."""
-    recordings = [make_log(robot, lambda q, v, load: SIZE * (v + smooth(v) + 0.2), seed, noise=0.05) for seed in range(1, 7)]
-    logs = prepare(robot, recordings)
-
-    def error(terms: list[str]) -> float:
-        converged, theta = identify(robot, terms, logs[:4])
-        held_out = build_statistics(converged.model, logs[4:])
-        return float(sum(held_out.residual_squares(theta, group) for group in held_out.groups) ** 0.5)
-
-    return error
-
-
-@pytest.fixture(scope="module")
-def least_error(held_out_error: Callable[[list[str]], float]) -> float:
-    return held_out_error(SIMPLE)
-
-
-@pytest.mark.parametrize("law", [law for law in TRUTHS if law not in SIMPLE])
-def test_a_law_that_the_robot_does_not_have_does_no_harm(
-    held_out_error: Callable[[list[str]], float], least_error: float, law: str
-) -> None:
-    assert held_out_error([*SIMPLE, law]) < 1.02 * least_error
-
-
 # ---- Friction laws: values, units, and what a user may write ----
 
 SPEEDS = np.array([-3.0, -0.5, -1e-6, 0.0, 1e-6, 0.2])
 MOTION = AxisMotion(q=10 * SPEEDS, v=SPEEDS, a=SPEEDS**2, rate=100.0, reference_torque=3 * SPEEDS)
-
-
-def test_columns() -> None:
-    np.testing.assert_array_equal(Viscous().columns(MOTION), SPEEDS[:, None])
-    np.testing.assert_array_equal(Offset().columns(MOTION), np.ones((6, 1)))
-    np.testing.assert_array_equal(RotorInertia().columns(MOTION), SPEEDS[:, None] ** 2)
-    np.testing.assert_allclose(Coulomb(width=0.1).columns(MOTION)[:, 0], np.tanh(SPEEDS / 0.1), atol=1e-15)
-    np.testing.assert_array_equal(Coulomb(width=0).columns(MOTION)[:, 0], [-1, -1, -1, 0, 1, 1])
-
-
-def test_noise_of_a_filter_at_rest_is_not_a_sign() -> None:
-    noise = np.array([1e-6, -1e-6, 3e-7])
-    assert np.abs(smooth_sign(noise, Coulomb().width)).max() < 1e-3
-    assert np.abs(smooth_sign(noise, 0)).min() == 1
-
-
-@given(st.floats(-100, 100), st.floats(1e-4, 1))
-def test_smooth_sign_is_odd_bounded_and_right_when_moving(v: float, width: float) -> None:
-    value = float(smooth_sign(np.array(v), width))
-    assert abs(value) <= 1
-    assert value == -float(smooth_sign(np.array(-v), width))
-    if abs(v) > 6 * width:
-        assert value == pytest.approx(np.sign(v), abs=2e-5)
 
 
 @pytest.mark.parametrize("law", [*FRICTION.values(), RotorInertia], ids=lambda law: law.name)
@@ -338,19 +258,6 @@ def test_every_law_has_a_symbol_a_unit_and_a_sign_per_column(law: type) -> None:
     assert len(term.symbols) == len(term.nonnegative) == len(term.units(True)) == len(term.units(False)) == width
     robot = Robot.from_urdf(arm_urdf("zy"))
     assert AppliedTerm.from_dict(AppliedTerm(term, 0).as_dict(robot), robot).term == term
-
-
-def test_units_follow_the_joint() -> None:
-    assert Viscous().units(False) == ("N·m·s/rad",)
-    assert Viscous().units(True) == ("N·s/m",)
-    assert RotorInertia().units(True) == ("kg",)
-    assert Coulomb().units(True) == Offset().units(True) == ("N",)
-
-
-def test_ways_to_write_a_law() -> None:
-    assert friction_term("coulomb") == Coulomb()
-    assert friction_term({"term": "coulomb", "width": 0.5}) == Coulomb(0.5)
-    assert friction_term(Coulomb(0.3)) == Coulomb(0.3)
 
 
 def test_three_ways_to_give_friction_to_joints() -> None:
@@ -365,11 +272,3 @@ def test_three_ways_to_give_friction_to_joints() -> None:
         friction_by_joint({"c": []}, joints)
     with pytest.raises(ModelError, match="unknown friction"):
         friction_by_joint("all", joints)
-
-
-def test_sides_of_a_term() -> None:
-    drive = Drive.build(2, reduction=[[45.0, 0.0], [32.0, 32.0]])
-    np.testing.assert_array_equal(drive.rate_weights(1, "joint"), [0, 1])
-    np.testing.assert_array_equal(drive.rate_weights(1, "motor"), [32, 32])
-    with pytest.raises(ModelError, match=r"unknown side of a term.*valid: joint, motor"):
-        AppliedTerm(Viscous(), 0, "gear")

@@ -146,26 +146,3 @@ def test_memory_along_a_path_is_memory_step_by_step(law: Law) -> None:
         steps.append(float(bent[0]))
     np.testing.assert_allclose(law.trace(q, 0.7, 100.0), steps, atol=1e-12)
     np.testing.assert_allclose(Law.trace(law, q, 0.7, 100.0), steps, atol=0)
-
-
-def test_drag_relaxes_by_its_differential_equation_and_is_coulomb_friction_in_steady_sliding() -> None:
-    t = np.arange(4001) / 1000.0
-    q, v = -np.cos(2 * np.pi * t / 2.0), np.pi * np.sin(2 * np.pi * t / 2.0)  # reverses at 1, 2, 3 s
-    law, z, expected = Relaxing(time=0.25), 0.0, []
-    for way in np.diff(q, prepend=q[:1]):  # explicit Euler
-        z += (np.tanh(way * 1000.0 / 0.02) - z) / 0.25 / 1000.0
-        expected.append(z)
-    found = law.columns(AxisMotion(q, v, v, 1000.0))[:, 0]
-    np.testing.assert_allclose(found, expected, atol=5e-3)
-    assert found[1999] == pytest.approx(-1.0 + 2.0 * np.exp(-4.0), abs=0.02)  # one second after a reversal
-    np.testing.assert_allclose(law.columns(AxisMotion(q, v, v, 0.0))[:, 0], np.tanh(v / 0.02), atol=1e-12)
-
-
-def test_dahls_bristles_follow_their_differential_equation() -> None:
-    q = np.concatenate([np.linspace(0, 0.05, 4001), np.linspace(0.05, 0.02, 2401)[1:]])
-    z, expected = 0.0, []
-    for way in np.diff(q, prepend=q[:1]):  # explicit Euler in fine steps
-        z += (np.sign(way) - z) / 0.01 * abs(way)
-        expected.append(z)
-    found = Dahl(width=0.01).columns(AxisMotion(q, np.zeros_like(q), q, 1.0))[:, 0]
-    np.testing.assert_allclose(found, expected, atol=2e-3)

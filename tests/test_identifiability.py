@@ -6,10 +6,8 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from commands import assert_refused, run
 from conftest import arm_urdf
@@ -17,20 +15,17 @@ from estimation_samples import as_log
 from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
 
-from tests.urdf_samples import Style, random_urdf
 from urdf_ident.estimation.uncertainty.identifiability import (
     COMBINATION,
     IDENTIFIABLE,
     LOST,
-    WEAK,
     Identifiability,
     sizes,
     structural_verdicts,
     verdicts,
 )
-from urdf_ident.estimation.uncertainty.simple_motions import SECONDS, motion_factor, simple_motions
+from urdf_ident.estimation.uncertainty.simple_motions import SECONDS, simple_motions
 from urdf_ident.excitation.sequential import forecast
-from urdf_ident.linalg import standard_errors
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
@@ -79,15 +74,6 @@ def estimate(model: DynamicModel, *segments: Segment) -> tuple[StatisticSet, Fit
     return statistics, fit_base(statistics, model.base(), method="ols")
 
 
-def test_structure_without_data_is_the_null_space(model: DynamicModel) -> None:
-    base = model.base()
-    for item, kind in zip(structural_verdicts(model, base), base.kinds, strict=True):
-        assert item.level == {"alone": IDENTIFIABLE, "in combination": COMBINATION, "never": LOST}[kind]
-        assert bool(item.partners) == (kind == "in combination")
-        assert item.advice
-        assert bool(item.motion) == (kind != "never")
-
-
 def test_only_a_slant_shows_the_first_links_moments() -> None:
     robot = Robot.from_urdf(robot_path("ur10e"))
     model = DynamicModel(robot)
@@ -99,24 +85,6 @@ def test_only_a_slant_shows_the_first_links_moments() -> None:
             assert ("tilted base" in item.advice) == (slanted.kinds[k] != "never")
     assert "tilted base" in found["mx_shoulder_link"].advice
     assert "weigh" in found["m_shoulder_link"].advice
-
-
-def test_simple_motions_suffice_for_simple_terms(model: DynamicModel) -> None:
-    found = {item.parameter: item.motion for item in structural_verdicts(model, model.base())}
-    for joint in model.robot.joints:
-        assert found[f"Fc_{joint}"] in (f"move {joint} slowly over its range", f"move {joint} fast both ways")
-        assert found[f"Fv_{joint}"] == f"move {joint} fast both ways"
-        assert joint in found[f"offset_{joint}"] or "all joints" in found[f"offset_{joint}"]
-
-
-def test_a_joint_that_rests_is_lost_and_the_others_are_not(model: DynamicModel) -> None:
-    found = judged(model, *estimate(model, held(model, 2)))
-    for name in ("Fv_j3", "Fc_j3"):
-        assert found[name].level == LOST
-        assert "j3" in found[name].motion
-    for name in ("Fv_j1", "Fc_j1", "Fv_j2", "Fc_j2", "offset_j2"):
-        assert found[name].level == IDENTIFIABLE
-        assert found[name].advice == ""
 
 
 @pytest.mark.parametrize(("seed", "tolerance"), [(0, 0.2), (7, 0.4)], ids=["the same", "one like it"])
@@ -144,27 +112,6 @@ def test_the_advised_motion_brings_what_was_promised(model: DynamicModel, still:
         value = truth(model)[model.names.index(name)]
         assert better.bse[row] / usual[row] == pytest.approx(promised, rel=tolerance)
         assert abs(better.params[row] - value) < 4 * better.bse[row]
-
-
-def test_levels_follow_the_error_over_the_size(model: DynamicModel) -> None:
-    statistics, fit = estimate(model, make_segment(model, 1500, rate=RATE, sigma=SIGMA))
-    row = fit.base.labels.index("Fv_j2")
-    for factor, level in ((0.3, IDENTIFIABLE), (0.8, WEAK), (20.0, LOST)):
-        covariance = np.array(fit.covariance)
-        covariance[row, row] = (factor * fit.params[row]) ** 2
-        found = judged(model, statistics, replace(fit, covariance=covariance))
-        assert found["Fv_j2"].level == level
-        assert found["Fv_j2"].error == pytest.approx(factor, rel=0.3)
-        assert bool(found["Fv_j2"].advice) == (level != IDENTIFIABLE)
-
-
-def test_a_small_offset_that_is_known_well_is_identified(model: DynamicModel) -> None:
-    """0.00 ± 0.01 is a large relative error and a good estimate where offsets are 0.3."""
-    statistics, fit = estimate(model, make_segment(model, 1500, rate=RATE, sigma=SIGMA))
-    params = np.array(fit.params)
-    row = fit.base.labels.index("offset_j2")
-    params[row] = 0.1 * fit.bse[row]
-    assert judged(model, statistics, replace(fit, params=params))["offset_j2"].level == IDENTIFIABLE
 
 
 def test_identifiable_means_that_the_estimate_is_near(model: DynamicModel) -> None:
@@ -277,35 +224,3 @@ def test_verdicts_of_an_elastic_arm() -> None:
     elastic = ElasticModel(Robot.from_urdf(robot_path("zollo_2r")), drive=Drive.build(2, reduction=[100.0, 100.0]))
     found = {item.parameter: item for item in structural_verdicts(elastic, elastic.base())}
     assert {item.level for name, item in found.items() if name.startswith("K_")} == {IDENTIFIABLE}
-
-
-def test_information_of_a_simple_motion_is_that_of_its_regressor() -> None:
-    model = DynamicModel(Robot.from_urdf(robot_path("puma560")), friction="none", rotor_inertia=False)
-    base, data = model.base(), model.robot.model.createData()
-    for motion in list(simple_motions(model.robot))[::5]:
-        states = zip(motion.states.q, motion.states.v, motion.states.a, strict=True)
-        rows = [pin.computeJointTorqueRegressor(model.robot.model, data, *state) for state in states]
-        regressor = np.vstack(rows)[:, base.independent]
-        expected = regressor.T @ regressor / len(rows)
-        factor = motion_factor(model, base, motion, {})
-        size = np.sqrt(np.maximum(np.diag(expected), 1e-12))
-        np.testing.assert_allclose(factor.T @ factor / np.outer(size, size), expected / np.outer(size, size), atol=1e-9)
-
-
-@pytest.mark.parametrize("friction", [["viscous", "coulomb", "offset"], ["viscous"], "none"])
-def test_means_of_rows_with_an_offset_of_their_own_change_no_other_error(friction: Any) -> None:
-    """They are left out where a motion is judged alone: only friction of joints at rest, not asked about, may change."""
-    for seed in range(4):
-        robot = Robot.from_urdf(random_urdf(np.random.default_rng(seed), links=7, style=Style()))
-        model = DynamicModel(robot, friction=friction)
-        base = model.base()
-        for motion in simple_motions(robot):
-            moving = {robot.joints[j] for j in motion.moving}
-            asked = [k < model.n_inertial or model.parameters[k].owner in moving for k in base.independent]
-            factors = [motion_factor(model, base, motion, {}, alone=alone) for alone in (False, True)]
-            every, some = (standard_errors(factor)[asked] for factor in factors)
-            # a moment matrix gives the null space to eps·collinearity², and a share of 1e-8 of it makes an error infinite
-            limit = np.sqrt(1e-8 / np.finfo(float).eps) / np.maximum(np.linalg.norm(factors[0], axis=0)[asked], 1e-300)
-            sure = np.minimum(every, some) < limit
-            assert sure.any()
-            np.testing.assert_allclose(some[sure], every[sure], rtol=1e-6)

@@ -27,7 +27,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.trajectory import sampled
 from urdf_ident.samples import Segment
-from urdf_ident.signals.filters import differentiate, lowpass
+from urdf_ident.signals.filters import lowpass
 from urdf_ident.simulation.controllers import PD
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
@@ -66,26 +66,6 @@ def test_it_is_the_closed_form_on_raw_rows(model: DynamicModel) -> None:
     )
 
 
-def test_its_own_columns_as_instruments_are_least_squares(model: DynamicModel) -> None:
-    base = model.base()
-    segment = make_segment(model, 1200, sigma=0.1)
-    log = as_log(replace(segment, simulated=replace(segment, tau=None)), 3)
-    found = fit_instrumental(build_statistics(model, [log], rows=instrumented(model)), base)
-    plain = fit_base(build_statistics(model, [log]), base)
-    np.testing.assert_allclose(found.fit.params, plain.params, rtol=1e-6, atol=1e-9)
-    assert found.test.dof[0] == 0  # nothing of W is outside the instruments
-    assert not found.test.rejected
-
-
-def test_errors_are_refits_without_each_stretch(model: DynamicModel) -> None:
-    base = model.base()
-    rows = build_statistics(model, [as_log(noisy_columns(model, 0.2, 1))], rows=instrumented(model))
-    found = fit_instrumental(rows, base, method="ols")
-    refits = [fit_instrumental(rows.select(lambda e, k=k: e.block // 2 != k), base, method="ols") for k in range(16)]
-    moves = np.array([refit.fit.params for refit in refits]) - found.fit.params
-    np.testing.assert_allclose(found.fit.bse, np.sqrt(15 / 16 * np.sum(moves**2, axis=0)), rtol=1e-6)
-
-
 def test_noise_in_the_columns_biases_least_squares_and_not_the_instruments(model: DynamicModel) -> None:
     base, true = model.base(), model.base().of(truth(model))
     z_iv, z_ls, rejected = [], [], []
@@ -112,18 +92,6 @@ def test_the_test_keeps_its_level_on_good_logs(model: DynamicModel) -> None:
     ]
     assert sum(test.rejected for test in found) <= 2
     assert 0.25 < np.mean([test.p_value for test in found]) < 0.75 or np.mean([test.p_value for test in found]) > 0.5
-
-
-def test_simulated_motion_of_a_recording_is_conditioned_as_the_log_was(model: DynamicModel) -> None:
-    clean = make_segment(model, 900, seed=3)
-    recording = Recording("clean", ("j0", "j1", "j2"), 10.0 + clean.time, clean.q, velocity=clean.v, acceleration=clean.a)
-    part = clean.slice(200, 700)
-    log = as_log(Segment("log", 10.0 + part.start + 0.003, 100.0, part.q, part.v, part.a, part.tau))
-    simulated = with_simulated(log, recording).segments[0].simulated
-    filtered = lowpass(clean.q, 100.0, log.conditioned.cutoff)
-    expected = np.array([np.interp(log.segments[0].time - 10.0, clean.time, column) for column in filtered.T]).T
-    np.testing.assert_allclose(simulated.q, expected, atol=2e-4)
-    np.testing.assert_allclose(simulated.v, differentiate(simulated.q, 100.0), atol=2e-2)
 
 
 def test_what_is_missing_is_said(model: DynamicModel) -> None:
@@ -212,14 +180,6 @@ def test_emps_with_position_noise(emps: Emps) -> None:
     by_instruments = np.mean([fit.fit.params for fit in found], axis=0) / published - 1
     assert np.abs(by_instruments[:3]).max() < 0.005
     assert all(fit.test.rejected for fit in found)
-
-
-def test_emps_clean_log_shows_no_bias(emps: Emps) -> None:
-    published = emps.least_squares(emps.q)
-    found = emps.by_instruments(emps.q, emps.simulated(published))
-    assert not found.test.rejected
-    assert "no sign of bias" in found.test.describe()
-    np.testing.assert_allclose(found.fit.params[0], published[0], rtol=0.002)
 
 
 def test_simulating_with_the_result_settles(model: DynamicModel) -> None:

@@ -11,7 +11,6 @@ from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
-from urdf_ident.motion.point_to_point import trapezoidal
 
 ROBOT = Robot.from_urdf(robot_path("generic_6axis"))
 
@@ -53,17 +52,6 @@ def test_margins_are_right_and_hold_between_samples() -> None:
         if rate == 1000.0:
             assert report.feasible
             assert margin.margin == pytest.approx(np.deg2rad(120) - peak, abs=1e-4)
-
-
-def test_kinks_are_allowed_for_by_slope() -> None:
-    points = np.zeros((2, 6))
-    points[1] = 0.3
-    limits = Limits.from_robot(ROBOT, acceleration=1.0)
-    move = trapezoidal(ROBOT.joints, points, np.full(6, 0.5), np.full(6, 0.98), np.full(6, 5.0))
-    report = check_limits(move, limits, rate=1000)
-    report.require()
-    (margin,) = (m for m in report.margins if (m.joint, m.quantity) == ("joint_1", "acceleration"))
-    assert margin.allowance == pytest.approx(5.0 / 2000, rel=1e-2)
 
 
 def test_torque_is_that_of_the_prior_model() -> None:
@@ -109,13 +97,6 @@ def test_other_joints_are_refused() -> None:
     other = FourierTrajectory(("x",), 1.0, np.zeros(1), np.ones((1, 1)), np.ones((1, 1)))
     with pytest.raises(LimitError, match="different joints"):
         check_limits(other, Limits.from_robot(ROBOT))
-
-
-def test_prismatic_joint_is_in_metres() -> None:
-    emps = Robot.from_urdf(robot_path("emps"))
-    move = FourierTrajectory(emps.joints, 8.0, np.full(1, 0.12), np.full((1, 1), 0.05), np.zeros((1, 1)))
-    report = check_limits(move, Limits.from_robot(emps), torque=prior_torque(emps))
-    assert {m.unit for m in report.margins} == {"m", "m/s", "N"}
 
 
 @pytest.mark.parametrize("kind", ["velocity", "acceleration", "torque"])

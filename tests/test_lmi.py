@@ -76,11 +76,6 @@ def poor():
     return Setup(4, seed=0, samples=8)
 
 
-@pytest.fixture(scope="module")
-def one():
-    return Setup(1, seed=1, samples=10)
-
-
 def physical(theta, n):
     return check_consistency(theta, [f"b{i}" for i in range(n)]).consistent
 
@@ -129,7 +124,7 @@ def test_reported_terms_are_those_of_theta(poor):
 def test_placeholder_inertials_are_left_behind():
     """A URDF of 1 kg balls for a robot of 2 to 15 kg links: why the entropic distance is the default."""
     errors = []
-    for seed in range(8):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         truth = np.concatenate([point_masses(rng, rng.uniform(2, 15)) for _ in range(4)])
         # equal masses would be recognised as placeholders, and replaced by the geometry
@@ -169,19 +164,6 @@ def test_negative_friction_is_not_possible_unless_allowed(poor):
     anything = [replace(parameter, nonnegative=False) for parameter in poor.parameters]
     free = LmiProblem(poor.prior, anything).solve(poor.R, rho, 0.01)
     assert free.theta[41] < -1.0
-
-
-def test_nonphysical_and_massless_urdfs_give_possible_robots():
-    rng = np.random.default_rng(4)
-    bodies = [point_masses(rng) for _ in range(3)]
-    bodies[1] = from_com(3.0, [0, 0, 0.1], np.diag([0.01, 0.02, 0.05]))  # breaks the triangle inequality
-    robot = Robot.from_urdf(chain_urdf(bodies).replace('<mass value="' + str(to_com(bodies[2])[0]), '<mass value="0'))
-    prior = inertial_prior(robot)
-    assert len(prior.notes) == 2
-    W = regressor(robot, *rng.normal(size=(3, 30, 3)))
-    solution = LmiProblem(prior, inertial_parameters(robot)).solve(W, W @ np.concatenate([bodies[0], bodies[0], bodies[0]]))
-    assert physical(solution.theta, 3)
-    assert solution.status == "optimal"
 
 
 # ----------------------------------------------------------------------------------------------------- constraints
@@ -236,14 +218,6 @@ def test_centres_of_mass_stay_in_their_boxes(poor):
     assert "l1: centre of mass at its lower y limit" in solution.active
 
 
-def test_ellipsoid_matrix_is_the_second_moment_test():
-    """tr(P Q) integrates 1 − ‖scaled distance‖² over the matter: exact for a point mass."""
-    Q = ellipsoid([0.1, 0.2, 0.3], [0.1, 0.2, 0.4])
-    for offset, expected in (([0, 0, 0], 1.0), ([0.1, 0, 0], 0.0), ([0, 0.4, 0], -3.0)):
-        point = from_com(2.0, np.array([0.1, 0.2, 0.3]) + offset, np.zeros((3, 3)))
-        assert np.trace(pseudo_inertia(point) @ Q) == pytest.approx(2.0 * expected)
-
-
 def test_ellipsoids_bound_the_inertia(poor):
     _, centres, _ = to_com(poor.prior.theta0[:40].reshape(4, 10))
     balls = np.array([ellipsoid(center, [0.15] * 3) for center in centres])
@@ -295,26 +269,6 @@ def test_a_solver_that_lies_or_fails_leaves_a_possible_robot(poor, monkeypatch, 
         assert solution.data_term < limit * np.sum((poor.R @ poor.prior.theta0 - poor.rho) ** 2)
 
 
-@pytest.mark.parametrize("answer", [outside, lambda _: (None, "infeasible")])
-def test_constraints_that_leave_no_inside_are_met(poor, monkeypatch, answer):
-    """A centre of mass that is known exactly is a box without an inside."""
-    _, centres, _ = to_com(poor.prior.theta0[:40].reshape(4, 10))
-    known = np.full((4, 3), np.nan)
-    known[1] = centres[1] + 0.01
-    honest = lmi.minimise
-    monkeypatch.setattr(lmi, "minimise", lambda *asked, **settings: answer(honest(*asked, **settings)[0]))
-    solution = LmiProblem(poor.prior, poor.parameters, LmiOptions(com_lower=known, com_upper=known)).solve(poor.R, poor.rho)
-    assert physical(solution.theta, 4)
-    np.testing.assert_allclose(to_com(solution.theta[:40].reshape(4, 10))[1][1], known[1], atol=1e-6)
-
-
-def test_values_that_stay_at_the_prior_do_not_violate_a_constraint(poor):
-    total = poor.prior.theta0[0:40:10].sum() + 5e-6 * poor.prior.std[0]  # each value may differ by less than counts as moved
-    solution = LmiProblem(poor.prior, poor.parameters, LmiOptions(total_mass=total)).solve(np.zeros((0, 44)), np.zeros(0))
-    assert solution.theta[0:40:10].sum() == pytest.approx(total, abs=1e-7 * poor.prior.std[0])
-    assert solution.violation <= lmi.PRIMAL_TOLERANCE
-
-
 @pytest.mark.parametrize(
     ("solver", "words"), [("NONE", "not installed.*NONE.*CLARABEL"), ("OSQP", "OSQP cannot solve it.*name another")]
 )
@@ -351,24 +305,13 @@ def stated(problem, R, rho, weight):
 
 
 @pytest.mark.parametrize("distance", ["euclid", "entropic"])
-@pytest.mark.parametrize("total", [None, 1.2])
-@pytest.mark.parametrize("weight", [1e-4, 0.1, 1.0, 1e3])
-def test_the_optimum_is_that_of_the_problem_stated_in_cvxpy(poor, weight, total, distance):
-    mass = None if total is None else total * poor.prior.theta0[0:40:10].sum()
+@pytest.mark.parametrize("weight", [1e-4, 1.0])
+def test_the_optimum_is_that_of_the_problem_stated_in_cvxpy(poor, weight, distance):
+    mass = 1.2 * poor.prior.theta0[0:40:10].sum()
     problem = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance=distance, total_mass=mass))
     solution = problem.solve(poor.R, poor.rho, weight)
     assert solution.status == "optimal"
     assert solution.objective == pytest.approx(stated(problem, poor.R, poor.rho, weight), rel=1e-6)
-
-
-@pytest.mark.parametrize("distance", ["euclid", "entropic"])
-def test_data_that_contradict_physics_still_give_a_possible_robot(poor, distance):
-    """Torques of the wrong sign with hardly any noise: the objective is 1e10, of which the prior is nothing."""
-    problem = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance=distance))
-    solution = problem.solve(1e4 * poor.R, -1e4 * poor.rho)
-    assert solution.objective < 1.001 * 1e4 * problem.solve(1e2 * poor.R, -1e2 * poor.rho, 1e-4).objective
-    assert physical(solution.theta, 4)
-    assert np.all(solution.theta[40:] >= -1e-6)
 
 
 def test_gap_bounds_the_distance_to_the_optimum(poor):
@@ -381,17 +324,6 @@ def test_gap_bounds_the_distance_to_the_optimum(poor):
         moved = replace(point, x=point.x * (1 - size))
         loss = objective.data(moved.x) + 0.1 * objective.prior(moved.x) - best
         assert objective.duality_gap(moved) >= loss * (1 - 1e-6)
-
-
-@pytest.mark.parametrize("scale", [1e-3, 1e4])
-@pytest.mark.parametrize("distance", ["euclid", "entropic"])
-def test_units_of_the_noise_do_not_matter(poor, distance, scale):
-    """The same problem with everything scaled: same theta, no fallback."""
-    problem = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance=distance))
-    reference = problem.solve(poor.R, poor.rho, 1.0)
-    scaled = problem.solve(scale * poor.R, scale * poor.rho, scale**2)
-    assert scaled.notes == ()
-    np.testing.assert_allclose(poor.prior.root @ (scaled.theta - reference.theta), 0, atol=2e-3)
 
 
 def test_wrong_input_is_refused(poor):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from urdf_ident.files.records import plain, record
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.statistics.entries import Layout, Statistic
 from urdf_ident.statistics.fit import Fit, fit_base
-from urdf_ident.statistics.log_effects.changes import FrictionChanges, varying
+from urdf_ident.statistics.log_effects.changes import FrictionChanges
 from urdf_ident.statistics.log_effects.mixed_model import friction_changes
-from urdf_ident.statistics.log_effects.mixed_rows import PARTS, Moments
+from urdf_ident.statistics.log_effects.mixed_rows import Moments
 from urdf_ident.statistics.log_effects.reml import reml
 from urdf_ident.statistics.statistic import StatisticSet
 
@@ -75,11 +73,6 @@ def changes(statistics: StatisticSet, covariates: np.ndarray | None = None) -> F
     return friction_changes(TwoTerms(), statistics, fitted(statistics), covariates)  # type: ignore[arg-type]
 
 
-def test_what_varies_is_named_by_the_laws() -> None:
-    found = varying(TwoTerms())  # type: ignore[arg-type]
-    assert [(item.name, item.kind, item.columns) for item in found] == [("Fv_a", "viscous", (2,)), ("Fc_a", "dry", (3,))]
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_variances_are_those_of_statsmodels(seed: int) -> None:
     mixed = pytest.importorskip("statsmodels.regression.mixed_linear_model")
@@ -92,30 +85,6 @@ def test_variances_are_those_of_statsmodels(seed: int) -> None:
     rows = np.array([np.column_stack([X, X[:, 2:], z]) / scale for X, z in raw])
     logs = Moments.of(rows.transpose(0, 2, 1) @ rows, 4)
     np.testing.assert_allclose(reml(logs, np.array([0.1, 0.1])), np.diag(found.cov_re), rtol=2e-3)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_a_pair_of_one_way_logs_tells_no_spread_of_dry_friction(seed: int) -> None:
-    """Offset and Coulomb friction explain whatever differs: the likelihood is flat, and its maximum was anywhere.
-
-    The third column nearly repeats the fourth, so that their estimates are as large as noise makes them; with a coupled drive
-    this ended in a matrix that was not positive definite.
-    """
-    rng, entries = np.random.default_rng(seed), []
-    for log, way in enumerate((1.0, -1.0)):
-        v = way * (1.0 + 0.5 * np.sin(np.linspace(0.0, 20.0, ROWS) + rng.uniform(0, 6)))
-        sign = np.tanh(v / 0.02)
-        W = np.column_stack([rng.normal(size=ROWS), np.ones(ROWS), sign + 1e-7 * rng.normal(size=ROWS), sign])
-        y = W @ [2.0, -1.0, 3.0, 5.0] + 0.1 * noise_of(rng, 0.0)
-        for block, part in enumerate(np.array_split(np.arange(ROWS), BLOCKS)):
-            R = np.linalg.qr(np.column_stack([W, y])[part], mode="r")
-            entries.append(Statistic(f"log{log}", block, "joint:a", R, len(part)))
-    statistics = StatisticSet(NAMES, (Layout("joint:a", 0, np.arange(4)),), tuple(entries), "test")
-    assert np.abs(fitted(statistics).params[2:]).max() > 1e3  # as in the case that failed
-    found = changes(statistics)
-    effort = np.sqrt(statistics.effort_squares("joint:a") / (2 * ROWS))
-    assert (found.spread <= effort).all()
-    assert (found.spread_dof <= 1.0).all()
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -139,26 +108,6 @@ def test_variances_are_those_of_the_dense_restricted_likelihood(seed: int) -> No
     assert likelihood(found) >= max(map(likelihood, others)) - 1e-9
 
 
-def test_deviations_and_errors_are_those_of_the_dense_mixed_model() -> None:
-    statistics, _, raw = simulated(3, (0.5, 0.8))
-    found = changes(statistics)
-    X = np.vstack([part[0] for part in raw])
-    y = np.concatenate([part[1] for part in raw])
-    Z = np.zeros((len(X), 2 * LOGS))
-    for log in range(LOGS):
-        Z[log * ROWS : (log + 1) * ROWS, 2 * log : 2 * log + 2] = raw[log][0][:, 2:]
-    D = np.diag(np.tile(found.spread**2, LOGS))
-    V = Z @ D @ Z.T + found.noise[0] ** 2 * np.eye(len(X))
-    normal = X.T @ np.linalg.solve(V, X)
-    beta = np.linalg.solve(normal, X.T @ np.linalg.solve(V, y))
-    P = np.linalg.inv(V) - np.linalg.solve(V, X) @ np.linalg.solve(normal, np.linalg.solve(V, X).T)
-    np.testing.assert_allclose(found.mean, beta[2:], rtol=1e-8)
-    np.testing.assert_allclose(found.mean_error, np.sqrt(np.diag(np.linalg.inv(normal)))[2:], rtol=1e-6)
-    np.testing.assert_allclose(found.deviation.ravel(), D @ Z.T @ P @ y, rtol=1e-6, atol=1e-9)
-    covariance = D - D @ Z.T @ P @ Z @ D
-    np.testing.assert_allclose(found.deviation_error.ravel(), np.sqrt(np.diag(covariance)), rtol=1e-6)
-
-
 def test_the_spread_is_found_and_the_next_log_covered() -> None:
     from scipy import stats
 
@@ -170,13 +119,6 @@ def test_the_spread_is_found_and_the_next_log_covered() -> None:
         covered.append(np.abs(following - found.mean) < stats.t.ppf(0.975, found.spread_dof) * found.next_log_error)
     assert 0.85 < np.median(ratios) < 1.1  # a standard deviation of seven has its median at 0.94
     assert np.mean(covered) == pytest.approx(0.95, abs=0.05)
-
-
-def test_noise_with_memory_is_no_spread() -> None:
-    found = [changes(simulated(200 + seed, (0.0, 0.0), memory=0.9)[0]) for seed in range(10)]
-    assert np.median([c.spread / c.mean for c in found]) < 0.005
-    white = changes(simulated(1, (0.0, 0.0))[0])
-    assert found[0].noise[0] > 2.0 * white.noise[0]  # (1 + 0.9)/(1 − 0.9) = 19 in variance
 
 
 def test_one_log_says_that_the_spread_is_not_known_and_tells_drift() -> None:
@@ -214,32 +156,8 @@ def test_a_slope_per_kelvin_takes_its_share_of_the_spread() -> None:
     assert any("per kelvin" in line for line in known.lines())
 
 
-def test_json_round_trip() -> None:
-    found = changes(simulated(7, (0.5, 0.8))[0])
-    again = record(FrictionChanges, json.loads(json.dumps(plain(found), allow_nan=False)))
-    for name, value in vars(found).items():
-        np.testing.assert_array_equal(getattr(again, name), value)
-    single = changes(simulated(7, (0.5, 0.8), logs=1)[0])
-    again = record(FrictionChanges, json.loads(json.dumps(plain(single), allow_nan=False)))
-    assert np.isnan(again.spread).all()
-    assert again.parts.shape == (1, PARTS, 2)
-
-
 def test_logs_of_two_robots_are_named() -> None:
     found = changes(simulated(8, (2.0, 8.0))[0])
     (note,) = [note for note in found.notes(np.ones(1), np.zeros(1)) if "two robots" in note]
     assert "Fc_a" in note or "Fv_a" in note
     assert not [note for note in changes(simulated(8, (0.3, 0.8))[0]).notes(np.ones(1), np.zeros(1)) if "two robots" in note]
-
-
-def test_a_joint_that_moves_in_one_log_differs_from_no_other() -> None:
-    rng, entries = np.random.default_rng(3), []
-    for log in range(3):
-        W = rows_of(log, rng)
-        W[:, 2:] *= 0.02 if log == 1 else 0.0  # moves so little that its friction is uncertain
-        y = W @ [2.0, -1.0, 3.0, 5.0] + 3.0 * noise_of(rng, 0.0)
-        entries.append(Statistic(f"log{log}", 0, "joint:a", np.linalg.qr(np.column_stack([W, y]), mode="r"), ROWS))
-    found = changes(StatisticSet(NAMES, (Layout("joint:a", 0, np.arange(4)),), tuple(entries), "test"))
-    mean, spread = found.torque(np.ones(1), np.zeros(1))
-    assert (spread > 0.5 * np.abs(mean)).all()  # guessed, because no second log shows it
-    assert not [note for note in found.notes(np.ones(1), np.zeros(1)) if "two robots" in note]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from conftest import arm_urdf
 from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 
 import urdf_ident as ui
-from urdf_ident.compensation.loop_validation import PARTS, _folds, compare_loops
+from urdf_ident.compensation.loop_validation import compare_loops
 from urdf_ident.compensation.three_loop import three_loop
 from urdf_ident.errors import EstimationError, LogError, ProjectError
 from urdf_ident.excitation.sweeps import bidirectional_experiment
@@ -69,34 +68,6 @@ def test_where_nothing_is_to_be_gained_nothing_is_used(robot: Robot, model: Dyna
     asked = compare_loops(rich, logs, [], kinds=["rbf"], rounds=1)
     assert asked.chosen == "rbf"
     assert "used because it was requested" in asked.why
-
-
-def test_one_log_is_cut_into_parts_in_time(model: DynamicModel, logs: list[PreparedLog]) -> None:
-    found = compare_loops(model, logs[:1], [], kinds=["rbf"], rounds=2)
-    assert found.folds == tuple(f"log1[{k}/{PARTS}]" for k in range(1, PARTS + 1))
-    assert "parts in time of one log" in found.why
-    assert np.isfinite(found.errors["rbf"]).all()
-
-
-def test_what_repeats_is_held_out_together(model: DynamicModel) -> None:
-    """Logs of one motion, and the same stretch of every period of one log."""
-    first, other = (excitation(model.robot, seed) for seed in (1, 2))
-    noise = 0.2 * np.random.default_rng(0).standard_normal(first.effort.shape)
-    logs = prepared(model, [first, other, replace(first, name="again", effort=first.effort + noise)])
-    parts, folds = _folds(model, logs)
-    assert [log.name for log in parts] == ["log1", "log2", "again"]
-    assert folds == [("log1", "again"), ("log2",)]
-    time = np.arange(3 * len(first)) / RATE
-    blocks = {name: np.tile(getattr(first, name), (3, 1)) for name in ("position", "effort", "motor_position")}
-    (log,) = prepared(model, [replace(first, time=time, **blocks)])
-    parts, folds = _folds(model, [log])
-    assert folds == [(f"log1[{k}/{PARTS}]",) for k in range(1, PARTS + 1)]
-    places = [np.vstack([segment.q for segment in part.segments]) for part in parts]
-    assert sum(map(len, places)) == sum(map(len, log.segments))
-    for k, place in enumerate(places):
-        others = np.vstack([other[::10] for i, other in enumerate(places) if i != k])
-        apart = np.abs(place[::10, None] - others[None]).max(axis=2).min(axis=1)
-        assert np.median(apart) > 0.02
 
 
 # -- command line ----------------------------------------------------------------------------------------------------------
@@ -247,26 +218,6 @@ def test_sweeps_alone_give_friction_curves(work: Path, tmp_path: Path) -> None:
         assert len(v) == 10  # short runs between standstills are not lost
         truth = 2.0 * v + (2.5 + 0.5 * np.exp(-np.abs(v) / 0.1)) * np.tanh(v / 5e-3)
         assert (torque - torque[::-1]) / 2 == pytest.approx(truth + 0.1 * np.sign(v), abs=0.15)
-
-
-def test_sweeps_that_predict_other_motions_worse_are_not_used(work: Path, tmp_path: Path) -> None:
-    """Their gears lose nothing, those of the log do."""
-    result = with_sweeps(work, "blind", tmp_path)
-    assert "the laws found in the logs are better and are kept" in " ".join(result.stdout.split())
-    data = json.loads((tmp_path / "identification.json").read_text())
-    assert np.mean(data["compensation"]["sweeps"]) > np.mean(data["compensation"]["none"])
-    assert data["compensation"]["laws"] == "logs"
-    assert "friction_curves" not in data["compensation"]
-    assert "Fv" in data["friction"]["j1"]
-
-
-def test_a_residual_without_motor_encoders(work: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    result = run("identify", "-v", work / "arm.urdf", work / "log2.csv", work / "blind.csv", "-c", work / "rbf.yaml", "-o", out)
-    assert_refused(
-        result, 2, "blind.csv", "a residual was asked for, and the log has no motor positions", "qm_j1", "log both encoders"
-    )
-    assert not out.exists() or not list(out.iterdir())
 
 
 def test_wrong_use_is_named(model: DynamicModel, work: Path, tmp_path: Path) -> None:

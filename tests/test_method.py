@@ -18,7 +18,7 @@ from statsmodels.sandbox.regression.gmm import IV2SLS
 
 from urdf_ident.errors import EstimationError, ProjectError
 from urdf_ident.estimation.estimators.estimator import Estimated, EstimatorInput
-from urdf_ident.estimation.estimators.full_covariance import generalized_least_squares, residual_covariance, rows_side_by_side
+from urdf_ident.estimation.estimators.full_covariance import generalized_least_squares
 from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
 from urdf_ident.estimation.estimators.method import ESTIMATORS, METHODS, choose_weighting
 from urdf_ident.estimation.estimators.outliers import find_outliers
@@ -33,7 +33,6 @@ from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import load_project, parse_project
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
-from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import base_prior, fit_base, fit_ridge
 
@@ -117,19 +116,6 @@ def test_auto_stays_with_wls_on_a_good_log(spoilt: Path) -> None:
 # --- outliers -------------------------------------------------------------------------------------------------------
 
 
-def test_a_joint_that_is_shaken_when_another_reverses_has_no_outliers(plain: DynamicModel) -> None:
-    segment = make_segment(plain, 1000, sigma=0.01)
-    other = np.flatnonzero(np.diff(np.sign(segment.v[:, 1])))
-    fit = fit_base(build_statistics(plain, [as_log(segment)]), plain.base())
-    power = []
-    for samples in (other, other + 40):  # at the reversals, and at other instants
-        shaken = segment.tau.copy()
-        shaken[samples[samples < 1000], 0] += 5.0
-        power.append(find_outliers(plain, fit, [as_log(replace(segment, tau=shaken))]).power)
-    assert power[0] < 0.01
-    assert power[1] > 0.5
-
-
 def test_friction_that_the_model_lacks_is_no_outlier(plain: DynamicModel) -> None:
     """Dry friction left out: residuals far from Gaussian, large for many samples in a row, and nobody's spikes."""
     log = as_log(make_segment(plain, 1500, sigma=0.05))
@@ -137,44 +123,6 @@ def test_friction_that_the_model_lacks_is_no_outlier(plain: DynamicModel) -> Non
     found = find_outliers(poor, fit_base(build_statistics(poor, [log]), poor.base()), [log])
     assert found.power < 0.01
     assert choose_weighting(poor, [log]).weights is None
-
-
-def test_friction_that_turns_round_within_a_sample_is_no_outlier(plain: DynamicModel) -> None:
-    """A knee that is too wide leaves single samples beside reversals, far off where the log has little noise."""
-    sharp, blunt = (
-        DynamicModel(plain.robot, friction=["viscous", {"term": "coulomb", "width": width}, "offset"]) for width in (0.002, 0.1)
-    )
-    log = as_log(make_segment(sharp, 1500, sigma=0.001))
-    fit = fit_base(build_statistics(blunt, [log]), blunt.base())
-    assert find_outliers(blunt, fit, [log]).power < 0.01
-    assert choose_weighting(blunt, [log]).weights is None
-
-
-def test_rounding_holds_no_outliers(plain: DynamicModel) -> None:
-    """A torque that the model explains to the last digits, but for spikes of a millionth of it."""
-    segment = make_segment(plain, 600)
-    tau = np.array(segment.tau)
-    tau[::50] *= 1 + 1e-6
-    assert choose_weighting(plain, [as_log(replace(segment, tau=tau))]).weights is None
-
-
-def test_auto_goes_on_where_irls_cannot(plain: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    import urdf_ident.estimation.estimators.method as module
-
-    segment = make_segment(plain, 600, sigma=0.05)
-    tau = np.array(segment.tau)
-    tau[::100] += 5.0
-    log = as_log(replace(segment, tau=tau))
-
-    def fail(*_: object, **__: object) -> None:
-        raise EstimationError("does not converge")
-
-    monkeypatch.setattr(module, "robust", fail)
-    decision = choose_weighting(plain, [log])
-    assert decision.name == "wls"
-    assert "IRLS cannot help: does not converge" in decision.why
-    with pytest.raises(EstimationError, match="does not converge"):
-        choose_weighting(plain, [log], "irls")
 
 
 def test_few_wild_samples_of_one_joint_are_found(plain: DynamicModel) -> None:
@@ -258,47 +206,6 @@ def test_correlated_joints_are_worth_knowing(plain: DynamicModel) -> None:
     assert np.median(gain) < 0.7
 
 
-def test_covariance_and_estimate_may_take_their_time() -> None:
-    """Friction on the wrong side of a coupled drive: the residuals of two motors are nearly one, and rounds gain slowly."""
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    drive = Drive.build(3, reduction=[[50, 0, 0], [0, 60, 0], [0, 30, 40]])
-    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"], drive=drive)
-    _, q, v, a = fourier(3, 20.0, 100.0, 0)
-    tau = torques(robot, Truth.of(3), q, v, a) + 0.05 * np.random.default_rng(0).standard_normal(q.shape)
-    log = as_log(Segment("log", 0.0, 100.0, q, v, a, tau))
-    found = generalized_least_squares(problem_of(model, log))
-    assert found.details["rounds"] > 20
-    assert abs(found.details["correlation"][1][2]) > 0.9
-    again = residual_covariance(model, *rows_side_by_side(model, [log]), found.fit)
-    np.testing.assert_allclose(again, omega(found), atol=1e-3 * np.abs(again).max())
-
-
-def test_copies_of_a_joint_are_refused(plain: DynamicModel) -> None:
-    base = plain.base()
-    segment = make_segment(plain, 400)
-    noise = np.random.default_rng(0).standard_normal((400, 1))
-    log = as_log(replace(segment, tau=segment.tau + noise))
-    exact = replace(fit_base(build_statistics(plain, [log]), base), params=base.of(truth(plain)))
-    with pytest.raises(EstimationError, match="copies of each other"):
-        residual_covariance(plain, *rows_side_by_side(plain, [log]), exact)
-
-
-def test_what_it_hands_on_is_its_own_estimate(plain: DynamicModel) -> None:
-    """By time blocks, on decimated rows of two pieces of motion."""
-    base = plain.base()
-    _, segment = correlated(plain, 1)
-    log = as_log(segment, 2)
-    parts = (segment.slice(0, 250), segment.slice(300, 600))
-    log = replace(log, conditioned=replace(log.conditioned, segments=parts))
-    problem = problem_of(plain, log)
-    found = generalized_least_squares(problem)
-    again = fit_base(found.statistics, base, weights=found.fit.row_weights)
-    np.testing.assert_allclose(again.params, found.fit.params, rtol=1e-9, atol=1e-11)
-    assert [(e.log, e.block, e.group, e.rows) for e in found.statistics.entries] == [
-        (e.log, e.block, e.group, e.rows) for e in problem.statistics.entries
-    ]
-
-
 # --- ridge ----------------------------------------------------------------------------------------------------------
 
 
@@ -315,32 +222,6 @@ def test_ridge_is_bayes_formula(plain: DynamicModel) -> None:
     precision = A.T @ A + S.T @ S
     np.testing.assert_allclose(found.params, np.linalg.solve(precision, A.T @ r + S.T @ S @ mean), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(found.covariance, np.linalg.inv(precision), rtol=1e-6, atol=1e-12)
-
-
-def test_what_is_believed_of_base_parameters_is_what_is_believed_of_standard_ones(plain: DynamicModel) -> None:
-    """Draws from the prior, seen through the reduction, have the mean and covariance that the formula says."""
-    base, prior = plain.base(), inertial_prior(plain.robot, 0.3, mass_std=0.3)
-    mean, S = base_prior(base, prior)
-    draws = prior.theta0 + np.linalg.solve(prior.root, np.random.default_rng(0).standard_normal((plain.n_inertial, 20000))).T
-    free = np.zeros((20000, len(plain.names) - plain.n_inertial))
-    beta = np.array([base.of(theta) for theta in np.hstack([draws, free])])
-    z = (beta - mean) @ S.T
-    np.testing.assert_allclose(np.cov(z.T), np.eye(S.shape[0]), atol=0.05)
-    friction = [k for k, name in enumerate(base.labels) if name.startswith(("Fv", "Fc", "offset"))]
-    assert not S[:, friction].any()
-
-
-def test_ridge_helps_where_the_motion_shows_little(plain: DynamicModel) -> None:
-    base, prior = plain.base(), inertial_prior(plain.robot, 0.1, mass_std=0.1)
-    true = base.of(truth(plain))
-    segment = make_segment(plain, 200, sigma=1.0)
-    small = replace(segment, q=0.1 * segment.q, v=0.1 * segment.v, a=0.1 * segment.a)
-    tau = plain.torque(truth(plain), small.q, small.v, small.a) + np.random.default_rng(1).standard_normal(segment.tau.shape)
-    statistics = build_statistics(plain, [as_log(replace(small, tau=tau))])
-    wls = fit_base(statistics, base)
-    inertial = [k for k, name in enumerate(base.labels) if not name.startswith(("F", "offset", "Ia"))]
-    error = [np.linalg.norm((fit.params - true)[inertial]) for fit in (wls, fit_ridge(statistics, wls, prior))]
-    assert error[1] < 0.1 * error[0]
 
 
 # --- end to end -----------------------------------------------------------------------------------------------------
@@ -400,16 +281,6 @@ def test_elastic_joints_have_least_squares_and_instruments_only(plain: DynamicMo
         "wls",
         "iv",
     ]
-
-
-def test_shifted_statistics_move_the_estimate_and_keep_the_residual(plain: DynamicModel) -> None:
-    base = plain.base()
-    statistics = build_statistics(plain, [as_log(make_segment(plain, 500, sigma=0.2))])
-    before, change = fit_base(statistics, base), np.zeros(statistics.p)
-    change[base.independent] = np.random.default_rng(0).normal(size=len(base))
-    after = fit_base(statistics.shifted(change), base)
-    np.testing.assert_allclose(after.params, before.params + change[base.independent], rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(after.bse, before.bse, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("method", "words"), [("gls", r"factors of method gls.*jackknife"), ("ridge", "errors of its own")])

@@ -13,12 +13,10 @@ from mujoco_oracle import inverse_dynamics, load_urdf
 
 from urdf_ident import load, write_mjcf
 from urdf_ident.errors import ModelError
-from urdf_ident.excitation.regressor_gradient import RigidRegressor
 from urdf_ident.model import rigid_bodies as engine
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
-from urdf_ident.simulation.plant import RigidPlant
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -119,28 +117,6 @@ def test_torques_are_those_of_the_independent_tree_reduced(robot: Robot) -> None
     for torque in (engine.regressor(robot, q, v, a) @ theta, engine.rigid_torque(robot, theta, q, v, a), judge):
         np.testing.assert_allclose(torque, rnea, rtol=0, atol=1e-9 * scale)
     np.testing.assert_allclose(engine.rigid_torque(robot, theta[:, None], q, v, a)[..., 0], rnea, atol=1e-9 * scale)
-
-
-def test_motion_is_that_of_its_energy(robot: Robot) -> None:
-    """Forward and inverse dynamics agree; masses give the kinetic energy of the tree, gravity the slope of its potential."""
-    tree, G, h = independent(robot)
-    q, v, force = states(robot.n)
-    plant = RigidPlant.create(robot, rotor_inertia=np.full(robot.n, 0.02))
-    theta = lumped_inertials(robot).ravel()
-    for k in range(len(q)):
-        a = plant.accelerate(q[k], v[k], force[k])
-        torque = engine.rigid_torque(robot, theta, q[k, None], v[k, None], a[None])[0] + 0.02 * a
-        np.testing.assert_allclose(torque, force[k], atol=1e-9 * np.abs(force).max())
-    data = tree.model.createData()
-    at = tree.configuration(q @ G.T + h)
-    kinetic = [pin.computeKineticEnergy(tree.model, data, x, w) for x, w in zip(at, v @ G.T, strict=True)]
-    np.testing.assert_allclose(np.einsum("ni,nij,nj->n", v, engine.mass_matrices(robot, q), v) / 2, kinetic, rtol=1e-9)
-    step = 1e-6 * np.eye(robot.n)
-    for j in range(robot.n):
-        ends = [tree.configuration((q + sign * step[j]) @ G.T + h) for sign in (1, -1)]
-        potential = [[pin.computePotentialEnergy(tree.model, data, x) for x in end] for end in ends]
-        slope = (np.array(potential[0]) - potential[1]) / 2e-6
-        np.testing.assert_allclose(engine.gravity_torques(robot, q)[:, j], slope, atol=1e-6)
 
 
 def test_base_parameters_determine_the_torques(robot: Robot) -> None:
@@ -250,21 +226,3 @@ def test_a_hand_is_identified_from_simulated_logs_and_exported(tmp_path: Path) -
     designed = run("design", "hand.urdf", "-c", "short.yaml", "-o", "design.csv", cwd=tmp_path)
     assert designed.returncode == 0, designed.stderr
     assert "q_z_knuckle,v_j1" in (tmp_path / "design.csv").read_text().splitlines()[0]
-
-
-@pytest.mark.parametrize("text", COUPLED.values(), ids=COUPLED)
-def test_what_a_motion_determines_follows_its_gradient(text: str) -> None:
-    robot = Robot.from_urdf(text, mimic="identify")
-    motion = [values[:4] for values in states(robot.n)]
-    planned = RigidRegressor(robot)
-    found, sweep = planned.evaluate(*motion)
-    np.testing.assert_allclose(found, engine.regressor(robot, *motion), atol=1e-9)
-    weight = np.random.default_rng(2).normal(size=found.shape)
-    for k, slope in enumerate(planned.gradient(weight, sweep)):
-        for j in range(robot.n):
-            ends = []
-            for step in (1e-6, -1e-6):
-                moved = [values.copy() for values in motion]
-                moved[k][:, j] += step
-                ends.append((weight * planned.evaluate(*moved)[0]).sum(axis=(1, 2)))
-            np.testing.assert_allclose((ends[0] - ends[1]) / 2e-6, slope[:, j], rtol=1e-4, atol=1e-4)

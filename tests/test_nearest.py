@@ -75,26 +75,6 @@ def test_minimum_norm_explains_the_data_and_no_null_step_is_closer(problem, weig
     np.testing.assert_allclose(change, 0, atol=1e-7 * np.linalg.norm(root @ (theta - prior.theta0)) * np.linalg.norm(root))
 
 
-def test_unseen_parameters_keep_the_prior(problem):
-    W, _, prior, base, beta = problem
-    unseen = np.linalg.norm(W, axis=0) < 1e-9
-    assert unseen.any()
-    for theta in (
-        minimum_norm(base, prior.theta0, beta),
-        minimum_norm(base, prior.theta0, beta, metric_root=prior.root),
-        frozen(base, prior.theta0, beta),
-    ):
-        np.testing.assert_array_equal(theta[unseen], prior.theta0[unseen])
-
-
-def test_frozen_keeps_the_dependent_ones_and_explains_the_data(problem):
-    W, _, prior, base, beta = problem
-    theta = frozen(base, prior.theta0, beta)
-    np.testing.assert_array_equal(theta[base.dependent], prior.theta0[base.dependent])
-    np.testing.assert_allclose(W @ theta, W[:, base.independent] @ beta, atol=1e-9)
-    np.testing.assert_allclose(base.of(theta), beta, rtol=1e-12)
-
-
 def test_essential_is_least_squares_of_the_difference_on_its_columns(problem):
     W, Y, prior, base, _ = problem
     keep = [0, 3, 4, 7]

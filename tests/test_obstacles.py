@@ -15,10 +15,8 @@ from urdf_ident.cli import app
 from urdf_ident.errors import LimitError, ProjectError, UrdfIdentError
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.interior import minimise
-from urdf_ident.excitation.obstacles import PAD, Obstacles
-from urdf_ident.excitation.optimise import LOOKED_AT, QUICK, Search
-from urdf_ident.excitation.problem import Problem, formulate, usable_limits
+from urdf_ident.excitation.obstacles import Obstacles
+from urdf_ident.excitation.problem import usable_limits
 from urdf_ident.excitation.settings import ExcitationSection
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -141,68 +139,6 @@ def test_the_barrier_and_its_gradient() -> None:
     assert np.median(errors) < 0.1  # the slack of each distance changes as it is said to
 
 
-def test_rough_bounds_are_below_distances() -> None:
-    _, collisions = arm()
-    q = np.random.default_rng(1).uniform(-3.0, 3.0, (40, 6))
-    poses, pairs = collisions.kinematics.evaluate(q), np.tile(np.arange(len(collisions.pairs)), len(q))
-    rows = np.repeat(np.arange(len(q)), len(collisions.pairs))
-    exact = collisions.exact(poses, rows, pairs)[0]
-    rough = collisions.rough(poses, rows, pairs)
-    assert (rough <= exact + 1e-6)[exact > 0].all()
-    assert np.median((exact - rough)[exact > 0.05]) < 0.2
-
-
-def test_more_instants_are_watched_where_a_distance_dips() -> None:
-    """With few instants a motion seems free; the certificate finds the dip, and the next look does too."""
-    model, collisions = arm()
-    limits, _ = usable_limits(Limits.from_robot(model.robot), None)
-    family = Family("modified_fourier", limits.joints, 5.0, 4)
-    rng, found = np.random.default_rng(5), 0
-    for _ in range(25):
-        coarse = Obstacles(collisions, family, limits)
-        coarse.grid = family.grid(np.linspace(0.0, 5.0, 5))
-        coarse._last, coarse._bound = coarse._last[:5], coarse._bound[:5]
-        X = family.rest(np.array([0.0, -1.5, 0.8, 0.0, 0.0, 0.0])) + 0.8 * family.random_swing(rng, 6)
-        if not np.isfinite(coarse(X, 0.0)[0]) or check_clearance(family.trajectory(X), collisions).feasible:
-            continue
-        found += 1
-        assert not coarse.is_clear(X)
-        assert not np.isfinite(coarse(X, 0.0)[0])
-    assert found >= 2
-
-
-def beside_a_wall() -> Problem:
-    """Condition number of the bundled arm between table and wall."""
-    robot = Robot.from_urdf(robot_path("ur10e"))
-    model = DynamicModel(robot, friction="none", rotor_inertia=False)
-    world = {"table": {"box": [2.0, 2.0, 0.06], "xyz": [0.3, 0, -0.05]}, "wall": {"plane": [1, 0, 0], "offset": -0.85}}
-    collisions = find_collisions(robot, parse_world({"objects": world}))
-    return formulate(model, Family("fourier", robot.joints, 20.0), Limits.from_robot(robot), "cond", collisions=collisions)
-
-
-def test_the_search_does_not_stay_where_it_first_comes_close() -> None:
-    """Steps that end right before an object leave no room for the next ones: 22.5 where they may, 15.3 where not."""
-    reached = []
-    for seed in (3, 5, 6):
-        search = Search(beside_a_wall(), seed, np.inf)
-        X = minimise(search.objective, search.limits, search.start(), QUICK)
-        reached.append(search.objective(X, 0.0).value)
-    assert np.exp(np.mean(reached)) < 19.0
-
-
-def test_what_a_local_search_has_found_is_kept_when_its_last_motions_come_too_close() -> None:
-    search = Search(beside_a_wall(), 0, np.inf)
-    X = search.start()
-    begun, obstacles = search.best.value, search.obstacles
-    assert obstacles is not None
-    search.budget = search.spent + 2 * LOOKED_AT * search.cost(search.samples)
-    certified = obstacles.is_clear
-    obstacles.is_clear = lambda X: not search.exhausted and certified(X)  # type: ignore[method-assign]
-    search.improve(X, QUICK)
-    assert search.exhausted
-    assert search.best.value < begun - 1.0
-
-
 def test_start_in_collision_is_refused() -> None:
     model, collisions = arm()
     with pytest.raises(LimitError, match=r"table.*the start pose is (in collision|too close)"):
@@ -310,19 +246,6 @@ def test_what_is_written_keeps_its_distance(tmp_path: Path) -> None:
     assert nearest == pytest.approx(float(said[3]) / 1000, abs=1.5e-3)
 
 
-def test_the_smallest_distance_and_the_tool_are_both_said(tmp_path: Path) -> None:
-    result = design(tmp_path, robot_path("szabo_3r"), world=TABLE + "tool: {frame: tool, box: [[-2, -2, 0.05], [2, 2, 2]]}\n")
-    assert result.exit_code == 0, result.output
-    lines = [line for line in result.output.splitlines() if line.startswith("  distance")]
-    assert len(lines) == 2
-    assert "tool and the tool's box" in lines[1]
-    robot = Robot.from_urdf(robot_path("szabo_3r"))
-    motion = read_trajectory(tmp_path / "motion.csv", robot)
-    collisions = find_collisions(robot, parse_world({"objects": {"table": {"box": [2.4, 2.4, 0.04], "xyz": [0, 0, -0.05]}}}))
-    least = collisions.distances(motion.evaluate(motion.times(200.0))[0]).min(axis=0)
-    assert float(lines[0].split(": ")[1].split()[0]) / 1000 == pytest.approx(least.min(), abs=1e-3)
-
-
 def test_off_is_off_and_said(tmp_path: Path) -> None:
     result = design(tmp_path, robot_path("szabo_3r"), changes="collisions: false")
     assert result.exit_code == 0, result.output
@@ -346,18 +269,3 @@ def test_nothing_is_written_when_it_cannot_be(tmp_path: Path, world: str, change
     assert isinstance(result.exception, UrdfIdentError), result.output
     assert re.search(message, str(result.exception)), str(result.exception)
     assert not (tmp_path / "motion.csv").exists()
-
-
-def test_a_wrist_at_a_constant_distance_blocks_nothing() -> None:
-    """It turns 33.15 mm from the forearm whatever the joints do: allowed at 32 mm, not watched at 34 mm."""
-    robot = Robot.from_urdf(robot_path("ur10e"))
-    world = parse_world({"objects": {"wall": {"plane": [-1, 0, 0], "offset": -1.2}}})
-    limits = Limits.from_robot(robot)
-    for clearance, watched in ((0.032, True), (0.034, False)):
-        collisions = find_collisions(robot, world, clearance=clearance)
-        obstacles = Obstacles(collisions, Family("modified_fourier", limits.joints, 5.0, 3), limits)
-        tight = [pair.names for pair, pad in zip(collisions.pairs, obstacles.pad, strict=True) if pad < PAD]
-        assert (("forearm_link", "wrist_2_link") in tight) == watched
-        assert obstacles.violated_pair(np.array([0.0, -1.5, 0.8, 0.0, np.pi / 2, 0.0])) == ""
-    with pytest.raises(LimitError, match="clearance cannot be kept"):
-        find_collisions(robot, world, clearance=0.15)

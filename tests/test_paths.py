@@ -78,15 +78,6 @@ def test_circles_of_arms_that_move_in_one_plane_or_on_one_line() -> None:
         design_circle(DynamicModel(Robot.from_urdf(robot_path("emps"))))
 
 
-def test_a_circle_that_is_too_fast_is_slowed_unless_asked_for(arm: DynamicModel) -> None:
-    robot = arm.robot
-    slow = Limits.from_robot(robot, velocity=np.full(3, 0.4))
-    found = design_circle(arm, limits=slow, budget=2.0)
-    assert "slower than 0.5 m/s" in found.summary()
-    with pytest.raises(LimitError, match="no pose was found"):
-        design_circle(arm, limits=slow, speed=2.0, budget=0.5)
-
-
 def test_listed_points_are_visited_at_rest(arm: DynamicModel) -> None:
     points = np.array([[0.0, 0.0, 0.0], [1.0, -0.5, 0.8], [-0.6, 0.4, -1.0]])
     found = design_points(arm, points=points, dwell=0.2)

@@ -18,12 +18,10 @@ from scipy.stats import t as student
 from typer.testing import CliRunner
 
 from urdf_ident.cli import app
-from urdf_ident.consistency.single_body import most_likely_body
 from urdf_ident.errors import EstimationError, LogError, ModelError
 from urdf_ident.estimation.estimators.static_poses import _noise, _Rows, _weighted
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.payload import default_link
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.payload import payload
@@ -92,15 +90,6 @@ def test_joints_that_dry_friction_holds_count_less(robot: Robot, body: pin.Inert
     assert all("dry friction holds resting joints" in " ".join(one.notes) for one in found)
 
 
-def test_a_load_on_a_repeated_motion(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
-    t, q, v, a = motion(robot.n, 1, seconds=18.0)
-    tau, rng = torque(robot, q, v, a, body), np.random.default_rng(7)
-    tau = tau + 0.01 * tau.std(axis=0) * rng.standard_normal(tau.shape)
-    found = payload(ident, [Recording("loaded", robot.joints, t, q, effort=tau, sha256="repeated")], method="held")
-    assert "scatter between 3 periods" in found.summary()
-    assert abs(found.mass / MASS - 1) < 0.01
-
-
 def test_gain_errors_are_mass_errors(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
     log = made(robot, "loaded", 1, body)
     exact, unsure = (payload(ident, [log], method="held", refit="none", gain_error=e) for e in (0.0, 0.02))
@@ -126,20 +115,6 @@ def test_friction_of_the_loaded_log_alone(ident: Identification, robot: Robot, b
     assert abs(found.mass / MASS - 1) < 0.02
     change, error = found.friction["Fc_j2"]
     assert abs(change + 0.8) < 4 * error
-
-
-def test_friction_of_a_joint_that_only_the_payload_loads(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
-    """An empty robot may say nothing of the friction that grows with a joint's load: -7 ± 24 of it is no friction."""
-    fit = ident.fit
-    row = next(r for r, k in enumerate(fit.base.independent) if fit.base.names[k] == "Fl_j4")
-    params, covariance = fit.params.copy(), fit.covariance.copy()
-    params[row] = -7.0
-    covariance[row] = covariance[:, row] = 0.0
-    covariance[row, row] = 24.0**2
-    blind = replace(ident, fit=replace(fit, params=params, covariance=covariance))
-    found = payload(blind, [made(robot, "loaded", 1, body)], method="held", refit="none")
-    assert abs(found.mass / MASS - 1) < 0.01
-    assert np.abs(found.com - COM).max() < 0.005
 
 
 def test_a_log_without_a_load_is_said(ident: Identification, robot: Robot) -> None:
@@ -276,17 +251,6 @@ def test_intervals_of_few_poses_hold_the_mass(count: int, level: float, least: f
     assert np.mean(hits) > least
 
 
-def test_a_slide_at_rest_weighs_no_better_than_its_dry_friction_is_alike_in_both_directions(body: pin.Inertia) -> None:
-    """As integral action leaves it: weight is constant there, and more poses do not help. The stated error was too small."""
-    slides = Robot.from_urdf(arm_urdf("xz", kind="prismatic"))
-    ident = identify(DynamicModel(slides, friction=LAWS), [made(slides, "empty", 0)])
-    found = payload(ident, [poses(slides, body, (1, -1), shares=((0.98, 1.0), (0.6, 0.62)))], static=True)
-    assert abs(found.mass - MASS) < 3.0 * found.std_error[0]
-    assert found.std_error[0] < 0.2 * MASS
-    alike = payload(ident, [poses(slides, body, (1, -1), shares=((0.98, 1.0), (0.98, 1.0)))], static=True)
-    assert abs(alike.mass - MASS) < 3.0 * alike.std_error[0] < 0.1 * MASS
-
-
 def test_command_writes_files_that_engines_load(ident: Identification, robot: Robot, body: pin.Inertia, tmp_path: Path) -> None:
     log = made(robot, "loaded", 1, body)
     write_csv(tmp_path / "loaded.csv", log.joints, log.time, log.position, log.effort)
@@ -308,21 +272,6 @@ def test_command_writes_files_that_engines_load(ident: Identification, robot: Ro
     assert all(known) == (not stored["inertia"]["assumed"])
     scene = mujoco.MjModel.from_xml_path(str(tmp_path / "arm_with_payload.xml"))
     assert scene.body_mass.sum() == pytest.approx(theta[:, 0].sum() + stored["mass"]["value"], rel=1e-6)
-
-
-def test_the_link_that_a_payload_usually_sits_on() -> None:
-    assert default_link(Robot.from_urdf(arm_urdf("zy"))) == "tool"
-    named = arm_urdf("zy").replace('"tool"', '"tool0"')
-    assert default_link(Robot.from_urdf(named)) == "tool0"
-
-
-def test_a_mass_near_nothing_with_a_far_centre_gives_a_body() -> None:
-    """Poses that hardly show the mass: its reference body stays near the link, or its factor is lost to rounding."""
-    estimate, factor = np.zeros(10), np.zeros((4, 10))
-    estimate[:4], factor[:, :4] = [2e-3, 2e3, 2e3, 2e3], 100.0 * np.eye(4)
-    body = most_likely_body(estimate, factor)
-    assert np.isfinite(body).all()
-    assert body[0] > 0
 
 
 # ---- A payload that comes and goes between logs is found as a mass, not swallowed as friction ----
@@ -370,9 +319,3 @@ def test_friction_keeps_what_warming_did(loaded: tuple[FrictionChanges, Friction
     error, without = (np.sqrt(np.mean((x.deviation - truth) ** 2)) for x in (found, swallowed))
     assert error < 0.05
     assert error < 0.6 * without
-
-
-def test_no_body_is_invented() -> None:
-    found, plain = between([0.0, 0.0, 0.0], 0.3)
-    assert found.carried is None
-    np.testing.assert_array_equal(found.spread, plain.spread)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,8 @@ from commands import assert_refused, run
 from conftest import arm_urdf
 from estimation_samples import as_log
 from logs import Truth, fourier, torques, write_csv
-from motion_samples import coupled_model, make_segment
 
-from urdf_ident.errors import EstimationError, ModelError, ProjectError, QualityError, ShapeError
+from urdf_ident.errors import EstimationError, ModelError, ProjectError, ShapeError
 from urdf_ident.estimation.estimators import payload_gains as estimator
 from urdf_ident.estimation.estimators.payload_gains import drive_gains
 from urdf_ident.logs.recording import Recording
@@ -145,20 +143,6 @@ def test_a_payload_that_the_logs_contradict_gives_no_constants() -> None:
             gains_of(0, 0.005, model, beside, loaded_robot())
 
 
-def test_motors_of_coupled_axes_have_their_own_constants() -> None:
-    model = coupled_model()
-    payload = Payload.create(model.robot, logs=["loaded"], **PAYLOAD)
-    logs = []
-    for name in ("empty", "loaded"):
-        segment = make_segment(model, 1500, log=name, seed=8)
-        tau = segment.tau + (payload.torque(model.robot, segment) if name == "loaded" else 0)
-        motor = np.linalg.solve(model.drive.reduction.T, tau.T).T / [0.2, 0.15, 0.1]
-        logs.append(as_log(replace(segment, tau=motor @ model.drive.reduction)))
-    found = drive_gains(model, logs, model.base(), payload)
-    assert found.groups[1:] == ("actuator:j2", "actuator:j3")
-    np.testing.assert_allclose(found.gain, [0.2, 0.15, 0.1], rtol=1e-6)
-
-
 def test_a_payload_that_drowns_in_noise_gives_no_constants() -> None:
     """One gram."""
     robot = Robot.from_urdf(arm_urdf("zyx"))
@@ -207,22 +191,6 @@ def test_what_is_wrong_with_a_payload_is_said(tmp_path: Path) -> None:
         parse_project({"drive": {"payload": {"mass": 3.0}}})
 
 
-def test_a_payload_of_known_torque_is_nobodys_bias() -> None:
-    """Gains given: a loaded log teaches the same robot as an empty one, in the choice of the low-pass for predictions too."""
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    recordings = []
-    for name, body in (("empty_a", robot), ("empty_b", robot), ("loaded_a", loaded_robot()), ("loaded_b", loaded_robot())):
-        t, q, v, a = fourier(3, 10.0, 100.0, len(recordings))
-        recordings.append(Recording(name, robot.joints, t, q, effort=torques(body, Truth.of(3), q, v, a)))
-    data = {"model": {"friction": ["viscous", {"term": "coulomb", "width": 0.02}, "offset"]}}
-    wise = parse_project({**data, "drive": {"payload": {"logs": ["loaded*"], **PAYLOAD}}})
-    found = identify(wise.build_model(robot), recordings, project=wise)
-    blind = identify(wise.build_model(robot), recordings, project=parse_project(data))
-    assert found.cross_validation["relative"] < 0.2 * blind.cross_validation["relative"]
-    assert min(found.signals["prediction"]["mean_rmse"]) < 0.2 * min(blind.signals["prediction"]["mean_rmse"])
-    assert found.bodies[2, 0] == pytest.approx(3.467, rel=0.02)
-
-
 def test_a_payload_that_no_log_carries_is_said() -> None:
     robot = Robot.from_urdf(arm_urdf("zyx"))
     t, q, v, a = fourier(3, 10.0, 100.0, 0)
@@ -232,29 +200,3 @@ def test_a_payload_that_no_log_carries_is_said() -> None:
         project = parse_project({"model": {"friction": ["viscous", "coulomb", "offset"]}, "drive": {"payload": payload}})
         summary = identify(project.build_model(robot), [log], project=project).summary(verbose=True)
         assert ("drive.payload.logs is loaded*, the logs are laden_a" in summary) == said
-
-
-def test_a_payload_that_the_robot_does_not_carry_leaves_it_lighter_than_nothing() -> None:
-    robot = Robot.from_urdf(arm_urdf("zy"))
-    t, q, v, a = fourier(2, 10.0, 100.0, 0)
-    log = Recording("laden_a", robot.joints, t, q, effort=torques(robot, Truth.of(2), q, v, a))
-    project = parse_project({"drive": {"payload": {"logs": ["laden*"], **PAYLOAD}}})
-    with pytest.raises(QualityError, match=r"does the robot carry the payload \(drive\.payload\)"):
-        identify(project.build_model(robot), [log], project=project)
-
-
-def test_gears_carry_the_payload_too() -> None:
-    """Friction that grows with the load: a loaded log's load is the payload's as well, in the fit and on held-out logs."""
-    robot, share = Robot.from_urdf(arm_urdf("zyx")), 0.08
-    recordings = []
-    for k, (name, body) in enumerate((("empty", robot), ("loaded_a", loaded_robot()), ("loaded_b", loaded_robot()))):
-        t, q, v, a = fourier(3, 15.0, 100.0, k)
-        rigid = torques(body, Truth(*[np.zeros(3)] * 4), q, v, a)
-        tau = torques(body, Truth.of(3), q, v, a) + share * np.abs(rigid) * np.tanh(v / 0.02)
-        recordings.append(Recording(name, robot.joints, t, q, effort=tau))
-    laws = ["viscous", "offset", *({"term": term, "width": 0.02} for term in ("coulomb", "load_coulomb"))]
-    project = parse_project({"model": {"friction": laws}, "drive": {"payload": {"logs": ["loaded*"], **PAYLOAD}}})
-    found = identify(project.build_model(robot), recordings[:2], held_out=recordings[2:], project=project)
-    np.testing.assert_allclose([found.term_values("Fl")[joint] for joint in ("j2", "j3")], share, rtol=0.1)
-    np.testing.assert_allclose(list(found.term_values("Fc").values()), Truth.of(3).coulomb, rtol=0.1)
-    assert found.validation[0]["relative"] < 0.02

@@ -13,25 +13,18 @@ from urdf_ident.errors import EstimationError, LogError, ProjectError
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.noise import lack_of_fit, scatter_sigma
 from urdf_ident.logs.recording import Recording
-from urdf_ident.model.bundled import robot_path, truth_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
-from urdf_ident.pipeline.experiment import simulate
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.pipeline.training_logs import training_logs
-from urdf_ident.project import Project, parse_project
+from urdf_ident.project import parse_project
 from urdf_ident.signals.averaging import choose_harmonics, fourier_derivatives
 from urdf_ident.signals.config import SignalConfig
-from urdf_ident.signals.filters import HALF_WIDTH
-from urdf_ident.signals.periods import deviations, find_repetition, periods_of
-from urdf_ident.signals.prepare import PreparedLog, prepare_log, prepare_logs
+from urdf_ident.signals.periods import find_repetition
+from urdf_ident.signals.prepare import PreparedLog, prepare_log
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
-from urdf_ident.statistics.folds import cross_validate
-from urdf_ident.statistics.rows import RowFilter
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -84,14 +77,6 @@ def test_what_does_not_repeat_is_not_averaged(kind: str) -> None:
     assert find_repetition(NO_MOTIONS[kind](np.arange(0.0, 40.0, 0.01))[:, None]) is None
 
 
-def test_one_joint_that_goes_its_own_way_is_enough_to_refuse() -> None:
-    t = np.arange(0, 40, 0.01)
-    q = wave(t)[0]
-    assert find_repetition(q) is not None
-    q[:, 2] += 0.05 * np.sin(np.sqrt(2) * t)
-    assert find_repetition(q) is None
-
-
 def test_real_logs(data: Path) -> None:
     """No log of the real arms repeats a motion three times; the prismatic axis does, after a first stroke from elsewhere."""
     from scipy.io import loadmat
@@ -105,15 +90,6 @@ def test_real_logs(data: Path) -> None:
     assert found is not None
     assert found.count == 3
     assert found.length == pytest.approx(6240.0, abs=0.01)  # [samples of 1 ms]
-
-
-def test_periods_lie_on_the_same_phases() -> None:
-    t = np.arange(3000) / 93.3
-    x = wave(t, 7.3)[0]
-    found = find_repetition(x)
-    assert found is not None
-    assert periods_of(x, found).shape == (4, 681, 3)
-    assert np.abs(deviations(x, found)).max() < 2e-4 * x.std()
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-5, 1e-4])
@@ -147,16 +123,6 @@ def test_a_closed_loop_gets_the_harmonics_whose_acceleration_is_best() -> None:
     assert true / 3 < share < 3 * true  # told without the truth
 
 
-@pytest.mark.parametrize("middle", [0.0, 0.3])
-def test_encoder_steps_that_repeat_in_every_period_are_no_harmonics(middle: float) -> None:
-    """Samples in step with a sine: rising and falling flanks have the same errors, and about a step's middle the halves too."""
-    order, size = np.arange(400) / 400, np.random.default_rng(4).uniform(0.1, 0.3, (60, 1, 2))
-    step = 2 * np.pi / 2**18
-    periods = np.round(size * np.sin(2 * np.pi * order)[:, None] / step + middle) * step
-    chosen = [choose_harmonics(mean, np.zeros((4, *mean.shape)), 80)[0] for mean in periods]
-    assert np.median(chosen) <= 20
-
-
 @pytest.fixture(scope="module")
 def model() -> DynamicModel:
     return DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction=["viscous", {"term": "coulomb", "width": 0.1}, "offset"])
@@ -185,12 +151,6 @@ def prepared(model: DynamicModel, recording: Recording, periodic: str = "auto", 
     return prepare_log(recording, model.robot, model.drive, SignalConfig(periodic=periodic, **options))
 
 
-def expanded(fit: Fit, model: DynamicModel) -> np.ndarray:
-    theta = np.zeros(len(model.names))
-    theta[fit.base.independent] = fit.params
-    return theta
-
-
 def fitted(model: DynamicModel, log: PreparedLog, kind: str = "auto") -> Fit:
     statistics = build_statistics(model, [log])
     return with_covariance(fit_base(statistics, model.base()), statistics, kind, model=model, logs=[log])
@@ -206,21 +166,6 @@ def test_noise_is_told_from_five_periods(model: DynamicModel) -> None:
     np.testing.assert_allclose(np.mean([log.noise**2 for log in logs if log], axis=0), SIGMA**2, rtol=0.1)
 
 
-@pytest.mark.parametrize("count", [3, 4, 6])
-def test_outliers_are_told_by_the_other_periods(model: DynamicModel, count: int) -> None:
-    """One sample in a hundred 45 standard deviations off: the mean, the noise and the estimate do not notice."""
-    recording, rng = record(model, count, 11), np.random.default_rng(5)
-    wild = (rng.random(recording.effort.shape) < 0.01) * rng.choice([-45.0, 45.0], recording.effort.shape)
-    log, clean = (prepared(model, r) for r in (replace(recording, effort=recording.effort + SIGMA * wild), recording))
-    averaged, expected = log.conditioned.averaged, clean.conditioned.averaged
-    assert averaged is not None
-    assert expected is not None
-    assert expected.outliers == 0
-    assert averaged.outliers == pytest.approx(np.count_nonzero(wild), rel=0.05)
-    np.testing.assert_allclose(averaged.noise, expected.noise, rtol=0.1)
-    assert (np.abs(fitted(model, log).params - fitted(model, clean).params) < fitted(model, clean).bse).all()
-
-
 def test_an_averaged_log_counts_as_much_as_all_its_periods(model: DynamicModel) -> None:
     recording = record(model, 5, 1)
     one, all_of_it = (prepared(model, recording, mode, cutoff=10.0) for mode in ("on", "off"))
@@ -232,44 +177,6 @@ def test_an_averaged_log_counts_as_much_as_all_its_periods(model: DynamicModel) 
     for group, sigma in zip(small.groups, SIGMA, strict=True):
         assert a.sigma[group] == pytest.approx(scatter_sigma(model, [one])[group], rel=0.2)
         assert a.sigma[group] < sigma  # rows are low-passed samples
-
-
-@pytest.mark.parametrize("decimate", [0.5, 1.0, 2.0])
-def test_rows_of_one_period_whatever_the_length_of_their_filter(model: DynamicModel, decimate: float) -> None:
-    """A row filter that is longer than the period finds as many periods around it as it needs."""
-    conditioned = prepared(model, record(model, 5, 1), "on", decimate=decimate).conditioned
-    (segment,), half = conditioned.segments, HALF_WIDTH * conditioned.factor
-    assert conditioned.averaged is not None
-    rows = RowFilter(conditioned.factor).apply(segment.q)
-    assert len(rows) == round(decimate * PERIOD)
-    assert segment.start + half / RATE == pytest.approx(conditioned.averaged.start + PERIOD)
-    np.testing.assert_allclose(segment.q[half : half + 100], wave(segment.start + (half + np.arange(100)) / RATE)[0], atol=1e-4)
-
-
-def test_held_out_error_of_averaged_logs_is_in_the_torques_own_unit(model: DynamicModel) -> None:
-    """Rows of M averaged periods are √M times their size; errors that are shown are not: 16 times the periods, a quarter."""
-    errors = []
-    for count in (4, 64):
-        log = prepared(model, record(model, count, 1), cutoff=10.0)
-        statistics = build_statistics(model, [log])
-        found = cross_validate(statistics, lambda part: expanded(fit_base(part, model.base()), model))
-        sigma = np.array(list(scatter_sigma(model, [log]).values()))
-        np.testing.assert_allclose(found.group_rmse, sigma / np.sqrt(count), rtol=0.5)
-        errors.append(found.group_rmse)
-    np.testing.assert_allclose(errors[0] / errors[1], 4.0, rtol=0.35)
-
-
-def test_averaged_and_other_logs_go_together(model: DynamicModel) -> None:
-    t = np.arange(2000) / RATE
-    q, v, a = wave(t, 26.0, seed=4)
-    tau = model.torque(true_theta(model), q, v, a) + SIGMA * np.random.default_rng(4).standard_normal(q.shape)
-    other = Recording("other", model.robot.joints, t, q, effort=tau)
-    logs = prepare_logs([record(model, 5, 2), other], model.robot, model.drive, SignalConfig())
-    assert [log.conditioned.averaged is not None for log in logs] == [True, False]
-    statistics = build_statistics(model, logs)
-    fit = with_covariance(fit_base(statistics, model.base()), statistics, model=model, logs=logs)
-    error = np.abs(fit.params - model.base().of(true_theta(model)))
-    assert np.mean(error < 2 * fit.bse) > 0.9
 
 
 def test_intervals_of_averaged_logs_hold_the_truth(model: DynamicModel) -> None:
@@ -309,22 +216,6 @@ def test_maximum_likelihood_weighs_by_the_scatter(model: DynamicModel) -> None:
     assert identify(model, [silent]).fit.seen.any()  # a simulation without noise is no error
 
 
-def test_a_motion_that_stops_after_each_period_loses_only_its_rest(model: DynamicModel) -> None:
-    """Standstill at the seam: cut out as in any log, and not taken for the end of the repetition."""
-    t = np.arange(0.0, PERIOD, 1 / RATE)
-    once = np.where(t < 3.0, np.sin(np.pi * t / 3.0) ** 3, 0.0)
-    q = np.tile(np.column_stack([once, 0.7 * once, -0.4 * once]), (4, 1))
-    log = Recording(
-        "stops", model.robot.joints, np.arange(len(q)) / RATE, q, effort=q + 0.01 * np.sin(np.arange(len(q)))[:, None]
-    )
-    conditioned = prepared(model, log).conditioned
-    assert conditioned.averaged is not None
-    assert conditioned.averaged.count == 4
-    (piece,) = conditioned.segments
-    assert 2.5 < len(piece) / piece.rate < 3.2
-    assert piece.repeats == 4
-
-
 def test_whole_periods_that_are_asked_for_must_be_there(model: DynamicModel) -> None:
     with pytest.raises(LogError, match=r"log: the motion does not repeat.*no two equal periods.*periodic: auto"):
         prepared(model, record(model, 5, 0).take(slice(0, 700)), "on")
@@ -339,18 +230,6 @@ def test_whole_periods_that_are_asked_for_must_be_there(model: DynamicModel) -> 
     assert prepared(model, record(model, 2, 0)).conditioned.averaged is None  # two periods: only when asked
     assert prepared(model, record(model, 2, 0), "on").conditioned.averaged is not None
     assert prepared(model, record(model, 5, 0), "off").conditioned.averaged is None
-
-
-def test_a_motion_with_corners_is_no_fourier_series(model: DynamicModel) -> None:
-    """Its acceleration is in all harmonics: those behind the cut-off of other logs are left out, which is said."""
-    t = np.arange(2000) / RATE
-    q = np.abs(((t[:, None] + np.array([0.0, 0.3, 1.1])) % 4) / 2 - 1)
-    noise = 1e-3 * np.random.default_rng(0).standard_normal((2, *q.shape))
-    log = Recording("saw", model.robot.joints, t, q + noise[0], effort=q - 0.5 + noise[1])
-    found = prepared(model, log, "auto").conditioned
-    assert found.averaged is not None
-    assert found.band <= found.cutoff
-    assert found.averaged.missing > 0.1
 
 
 def test_the_switch_of_the_project_file() -> None:
@@ -377,23 +256,3 @@ def test_a_real_axis_with_encoder_noise(data: Path) -> None:
     ]
     assert masses[0] < 60.0
     assert masses[1] == pytest.approx(95.1, rel=0.015)
-
-
-def test_averaged_periods_show_no_false_delay() -> None:
-    """Their motion ends at the last harmonic, and so do the compared efforts."""
-    robot = Robot.from_urdf(robot_path("ur10e"))
-    motion = random_fourier(Limits.from_robot(robot), 10.0, 5, seed=2, fill=0.6)
-    run = simulate(robot, motion, project=parse_project({"simulation": {"rate": 200}}), truth=truth_path("ur10e"))
-    log, rng = run.recording, np.random.default_rng(0)
-    rows, period = len(log), log.time[-1] + 1 / 200
-    repeated = replace(
-        log,
-        time=np.concatenate([log.time + k * period for k in range(4)]),
-        position=np.tile(log.position, (4, 1)) + 1e-5 * rng.standard_normal((4 * rows, robot.n)),
-        effort=np.tile(log.effort, (4, 1)) + 0.5 * rng.standard_normal((4 * rows, robot.n)),
-    )
-    prepared = training_logs(DynamicModel(robot), [repeated], Project())
-    found = prepared.logs[0].conditioned
-    assert prepared.signals["delay"]["compensated"] == 0.0
-    assert found.averaged is not None
-    assert found.band == found.averaged.harmonics / found.averaged.seconds <= found.cutoff

@@ -16,22 +16,12 @@ from scipy.optimize import minimize
 
 from urdf_ident.consistency.first_fit import completed_prior, first_fit
 from urdf_ident.consistency.friction import friction_constraints, loads
-from urdf_ident.errors import ModelError
 from urdf_ident.export.sidecar import write_sidecar
 from urdf_ident.friction import (
     FRICTION,
     AxisMotion,
-    Cubic,
-    Friction,
     Law,
-    Offset,
-    Sliding,
-    SubLinear,
-    Trained,
-    Viscous,
-    dissipation,
     friction_term,
-    trained_range,
 )
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -41,7 +31,6 @@ from urdf_ident.model.trained import outside, with_trained
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.identification import Identification
-from urdf_ident.samples import Segment
 from urdf_ident.statistics.least_squares import constrained_least_squares
 
 pytestmark = pytest.mark.usefixtures("unexamined")
@@ -74,22 +63,6 @@ def test_columns_go_on_as_tangents(name: str) -> None:
         np.testing.assert_allclose(found[1] - found[0], beyond[0], atol=3 * step**2 * scale * 10)  # and no kink
 
 
-@pytest.mark.parametrize("name", ["viscous", "cubic", "coulomb", "asymmetric"])
-def test_columns_of_chosen_laws_level_off_far_beyond_the_data(name: str) -> None:
-    """Tangents as far as a multiple of the edge, from there the square root of the speed, without a kink."""
-    plain, law = trained(name), friction_term({"term": name, "trained": [-0.8, 0.6], "straight": 3.0})
-    near = np.linspace(-2.4, 1.8, 101)
-    np.testing.assert_allclose(columns(law, near), columns(plain, near), atol=1e-12)  # type: ignore[arg-type]
-    for edge, sign in ((0.6, 1.0), (-0.8, -1.0)):
-        at, slope = columns(plain, np.array([edge]))[0], np.diff(columns(plain, edge * np.array([1.5, 2.5])), axis=0)[0]
-        for times in (4.0, 12.0, 300.0):
-            expected = at + slope * (2 * np.sqrt(3 * times) - 3 - 1)
-            np.testing.assert_allclose(columns(law, np.array([times * edge]))[0], expected, rtol=1e-7)  # type: ignore[arg-type]
-        step = 1e-4 * sign
-        around = np.diff(columns(law, 3 * edge + step * np.array([-1.0, 0.0, 1.0])), axis=0)  # type: ignore[arg-type]
-        np.testing.assert_allclose(around[1], around[0], atol=1e-3 * abs(step) * (1 + np.abs(slope).max()))
-
-
 def test_estimator_plant_and_online_callable_go_on_alike(tmp_path: Path) -> None:
     model = DynamicModel(ROBOT, friction=["viscous", "coulomb", "sublinear", "cubic", "offset"], rotor_inertia=False)
     rng = np.random.default_rng(0)
@@ -110,81 +83,7 @@ def test_estimator_plant_and_online_callable_go_on_alike(tmp_path: Path) -> None
     np.testing.assert_array_equal(beyond, (v > 0.4) | (v < -0.5 - 0.1 * np.arange(3)))
 
 
-def test_trained_speeds_in_files_are_checked() -> None:
-    for bad in ([1.0, 2.0], [-1.0], "fast", [-1.0, float("inf")]):
-        with pytest.raises(ModelError, match="trained speeds"):
-            friction_term({"term": "viscous", "trained": bad})
-    for bad in (0.5, "far", float("nan")):
-        with pytest.raises(ModelError, match="straight"):
-            friction_term({"term": "viscous", "trained": [-1.0, 1.0], "straight": bad})
-
-
 # --- dissipation ---------------------------------------------------------------------------------------------------------
-
-
-def power(laws: list[Law], theta: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """``v · friction(v)`` of a steady motion, a bias left out."""
-    at, total = 0, np.zeros_like(v)
-    for law in laws:
-        own = tuple(np.array(x) for x in theta[at : at + len(law.symbols)])
-        at += len(law.symbols)
-        if not law.bias:
-            total += Friction(law, own).torque(Sliding(v, np.full_like(v, 2.0), np.sign(v)))
-    return v * total
-
-
-def test_laws_that_cancel_are_not_physical() -> None:
-    laws: list[Law] = [Viscous(trained=(-1, 1)), SubLinear(trained=(-1, 1)), Cubic(trained=(-1, 1))]
-    rows, words = dissipation(laws, Trained(-1.0, 1.0, 0.0))
-    theta = np.array([11.0, -8.3, -5.3])
-    assert (rows @ theta).min() < 0
-    assert power(laws, theta, np.array([3.0]))[0] < 0
-    assert "rad/s or m/s" in words[int(np.argmin(rows @ theta))]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.floats(-5, 5), min_size=3, max_size=3), st.floats(0.1, 3.0), st.floats(0.2, 1.0), st.sampled_from([2.0, np.inf])
-)
-def test_demands_at_the_edge_are_enough_for_all_speeds(extra: list[float], high: float, ratio: float, straight: float) -> None:
-    """Whatever satisfies the constraints on a fine grid never drives, at no speed and however fast."""
-    reach = (-ratio * high, high)
-    names = ("coulomb", "viscous", "cubic", "sublinear")
-    laws: list[Law] = [friction_term({"term": n, "trained": list(reach), "straight": straight}) for n in names]  # type: ignore[misc]
-    theta = np.array([1.0, *extra])
-    rows, _ = dissipation(laws, Trained(*reach, 0.0), 160)
-    if (rows @ theta < 0).any():
-        return
-    v = np.concatenate([-np.geomspace(0.02 * high, 50 * high, 400), np.geomspace(0.02 * high, 50 * high, 400)])
-    assert power(laws, theta, v).min() >= -1e-3 * np.abs(power(laws, theta, v)).max() * 1e-3
-
-
-def test_signs_that_imply_dissipation_need_no_demands() -> None:
-    simple: list[Law] = [trained(name) for name in ("viscous", "coulomb", "offset", "load_coulomb", "presliding")]
-    assert len(dissipation(simple, Trained(-1.0, 1.0, 5.0))[0]) == 0
-    assert len(dissipation([trained("asymmetric")], Trained(-1.0, 1.0, 5.0))[0]) > 10
-
-
-def test_a_joint_that_hardly_moves_is_not_continued_from_inside_the_sign() -> None:
-    v = 1e-3 * np.sin(np.linspace(0, 9, 500))
-    found = trained_range(v, np.ones(500), [friction_term("coulomb")])  # type: ignore[list-item]
-    assert found.high == pytest.approx(0.1)
-    one_way = trained_range(np.abs(np.sin(np.linspace(0, 9, 500))), np.ones(500), [Viscous()])
-    assert one_way.low == -one_way.high
-
-
-def test_odd_laws_are_known_at_the_speeds_of_either_direction() -> None:
-    """Stribeck friction is flat at the fastest speed; its tangent at a quarter of it, the other way, is steep."""
-    v = np.concatenate([np.linspace(-0.3, 0.0, 200), np.linspace(0.0, 1.2, 200)])
-    model = DynamicModel(ROBOT, friction=["viscous", "coulomb", "stribeck"])
-    moved = np.repeat(v[:, None], 3, axis=1)
-    motion = Segment("m", 0.0, 100.0, moved, moved, moved, np.zeros((400, 3)))
-    law = next(item.term for item in with_trained(model, [motion]).terms if item.term.name == "stribeck")
-    fast = np.linspace(0.0, 1.19, 50)
-    np.testing.assert_allclose(columns(law, -fast), -columns(friction_term("stribeck"), fast))  # type: ignore[arg-type]
-    different: list[Law] = [friction_term("asymmetric"), friction_term("cubic")]  # type: ignore[list-item]
-    own = trained_range(v, np.ones(400), different)
-    assert (own.low, own.high) == pytest.approx((-0.3, 1.2), rel=0.01)
 
 
 @settings(max_examples=40, deadline=None)
@@ -290,8 +189,3 @@ def test_the_first_fit_is_bounded_by_the_torque() -> None:
     assert (np.abs(values) < 1.5 * size).all()
     assert np.abs(plain / size).max() > 2.0, "the case is too easy"
     assert not friction_constraints(model, loads(model, statistics)).violated(prior.theta0).names
-
-
-def test_a_bias_need_not_dissipate() -> None:
-    laws: list[Law] = [Viscous(trained=(-1, 1)), Offset(trained=(-1, 1))]
-    assert len(dissipation(laws, Trained(-1.0, 1.0, 0.0))[0]) == 0

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import arm_urdf, inertials, inverse_dynamics
+from conftest import arm_urdf, inverse_dynamics
 from energies import rigid_energy
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,12 +16,10 @@ from smooth_integration import integrate_smooth
 from urdf_ident.errors import ModelError, ShapeError, SimulationError
 from urdf_ident.friction import (
     FRICTION,
-    Asymmetric,
     AxisMotion,
     Coulomb,
     Dahl,
     LoadCoulomb,
-    Offset,
     Presliding,
     Stribeck,
     Viscous,
@@ -92,19 +90,6 @@ def test_rk4_is_of_fourth_order_against_dop853() -> None:
     assert errors[1] / errors[2] == pytest.approx(16, rel=0.35)
 
 
-def test_own_parameters_replace_the_urdf_s() -> None:
-    theta = inertials(UR)
-    rng = np.random.default_rng(4)
-    q, v, a = rng.uniform(-1, 1, (3, 6))
-    same, heavy = RigidPlant.create(UR, theta=theta), RigidPlant.create(UR, theta=1.5 * theta)
-    np.testing.assert_allclose(inverse_dynamics(heavy, q, v, a), 1.5 * inverse_dynamics(same, q, v, a))
-    regressor = pin.computeJointTorqueRegressor(UR.model, UR.model.createData(), q, v, a)
-    np.testing.assert_allclose(inverse_dynamics(same, q, v, a), regressor @ theta, atol=1e-9)
-    floating = RigidPlant.create(UR, gravity=np.zeros(3))
-    np.testing.assert_allclose(floating.bias(q, np.zeros(6)), 0, atol=1e-12)
-    assert UR.model.gravity.linear[2] == -9.81  # the robot itself is left alone
-
-
 def test_coupled_rotors_couple_the_joints() -> None:
     tx40 = Robot.from_urdf(robot_path("tx40"))
     truth = read_truth(truth_path("tx40"), tx40)
@@ -143,13 +128,6 @@ def test_impossible_plants_are_refused(arguments: dict, error: type[Exception]) 
         RigidPlant.create(UR, **arguments)
 
 
-def test_first_moments_without_mass_are_refused() -> None:
-    theta = inertials(UR)
-    theta[50:54] = 0, 0, 0, 0.01
-    with pytest.raises(ModelError, match="first moments without mass"):
-        RigidPlant.create(UR, theta=theta)
-
-
 # --- friction that sticks ---------------------------------------------------------------------------------------------
 
 
@@ -173,14 +151,6 @@ def test_a_sliding_mass_stops_where_and_when_it_must_and_stays() -> None:
     np.testing.assert_allclose(friction[t > stop], 0.0, atol=1e-12)  # nothing pushes: nothing holds
 
 
-def test_a_growing_force_breaks_away_at_the_right_time() -> None:
-    law = lambda t, q, v, state: (np.array([10.0 * t]), state)  # noqa: E731
-    t, _, v, friction, _ = run(sled(Coulomb.of(20.0)), law, 0.0, 0.0, 4.0)
-    assert (v[t <= 2.0] == 0).all()
-    np.testing.assert_allclose(v[t > 2.01][:, 0], 5.0 * (t[t > 2.01] - 2.0) ** 2 / MASS, rtol=0.05, atol=1e-6)
-    np.testing.assert_allclose(friction[(t < 1.999), 0], 10.0 * t[t < 1.999], atol=1e-9)
-
-
 def test_oscillation_with_dry_friction_loses_its_amplitude_linearly() -> None:
     stiffness, level = 3000.0, 30.0
     law = lambda t, q, v, state: (-stiffness * q, state)  # noqa: E731
@@ -191,30 +161,6 @@ def test_oscillation_with_dry_friction_loses_its_amplitude_linearly() -> None:
     assert len(found) == 6
     assert abs(q[-1, 0]) <= level / stiffness  # within the zone where friction wins
     assert v[-1, 0] == 0
-
-
-def test_events_keep_the_order_of_the_method() -> None:
-    stiffness = 3000.0
-    law = lambda t, q, v, state: (-stiffness * q + 40 * np.sin(3 * t), state)  # noqa: E731
-    fine = run(sled(Coulomb.of(15.0), Viscous.of(30.0)), law, 0.1, 0.0, 2.0, step=2.5e-4)[1][-1, 0]
-    errors = [
-        abs(run(sled(Coulomb.of(15.0), Viscous.of(30.0)), law, 0.1, 0.0, 2.0, step=h)[1][-1, 0] - fine) for h in (0.02, 0.01)
-    ]
-    assert errors[1] < 1e-5
-    assert errors[0] / errors[1] > 8
-
-
-def test_asymmetric_friction_has_two_limits() -> None:
-    plant = sled(Asymmetric.of(20.0, 0, 0, 0, 10.0, 0, 0, 0))
-    assert (run(plant, constant(19.0), 0.0, 0.0, 0.2)[2] == 0).all()
-    assert (run(plant, constant(-9.0), 0.0, 0.0, 0.2)[2] == 0).all()
-    assert run(plant, constant(-11.0), 0.0, 0.0, 0.2)[2][-1, 0] == pytest.approx(-0.2 / MASS, rel=1e-6)
-
-
-def test_an_offset_shifts_what_is_needed_to_move() -> None:
-    plant = sled(Coulomb.of(20.0), Offset.of(5.0))
-    assert (run(plant, constant(24.0), 0.0, 0.0, 0.2)[2] == 0).all()
-    assert run(plant, constant(-16.0), 0.0, 0.0, 0.2)[2][-1, 0] == pytest.approx(-0.2 / MASS, rel=1e-6)
 
 
 def test_a_whole_arm_can_hang_on_its_friction() -> None:
@@ -283,24 +229,6 @@ def test_load_dependent_friction_follows_the_transmitted_torque(coefficient: flo
     np.testing.assert_allclose(inverse_dynamics(plant, q, v, now.a) + now.friction, tau, atol=1e-8)
 
 
-@pytest.mark.parametrize("integral", [True, False])
-def test_at_rest_only_breaking_away_is_checked(integral: bool) -> None:
-    """A force that grows with the cube of the time, as such or as the controller's integral, against dry friction of 10 N."""
-    plant, steps = sled(Coulomb.of(10.0)), []
-
-    def law(t, _q, _v, state):
-        steps.append(t)
-        return (state if integral else np.array([4.0 * t**3])), np.array([12.0 * t**2] if integral else [])
-
-    solver = StickSlip(plant, law, np.zeros(1), np.zeros(1), np.zeros(int(integral)))
-    k = 0
-    while solver.w == 0:
-        solver.step(k * 1e-3, 1e-3)
-        k += 1
-    assert k * 1e-3 == pytest.approx(2.5 ** (1 / 3), abs=2.1e-3)
-    assert len(steps) <= (4 if integral else 1) * k + 10  # a step of a moving plant takes four
-
-
 def test_coupled_motors_that_stick_hold_all_joints_exactly() -> None:
     """No joint has friction of its own, and no motor turns with one joint alone."""
     turn = np.eye(6) + 0.5 * np.eye(6, k=1) + 0.5 * np.eye(6, k=-1)
@@ -321,27 +249,6 @@ def test_coupled_motors_that_stick_hold_all_joints_exactly() -> None:
     assert len(calls) - before <= 201
     now = solver.rates(0.4)
     np.testing.assert_allclose(now.friction, -plant.bias(solver.x, solver.w), atol=1e-9)
-
-
-def test_load_dependent_friction_alone_can_hold_an_arm() -> None:
-    """A worm gear: coefficient above 1 and nothing back-drives it."""
-    plant = RigidPlant.create(UR, friction=FrictionTruth(6, (LoadCoulomb.of(np.full(6, 1.2)),)))
-    _, _, v, _, _ = run(plant, constant(np.zeros(6)), np.full(6, 0.3), np.zeros(6), 0.05)
-    assert (v == 0).all()
-
-
-def test_bristles_are_a_spring_first_and_dry_friction_later() -> None:
-    plant = sled(Dahl.of(20.0, width=2e-4))
-    truth = plant.friction
-    small = truth.advance(np.zeros(1), np.array([1e-6]), 1e-3)
-    assert 20.0 * small[0] == pytest.approx(20.0 / 2e-4 * 1e-6, rel=1e-2)
-    np.testing.assert_allclose(truth.advance(np.zeros(1), np.array([-2e-3]), 1e-3), -1.0, atol=1e-4)
-    # two half ways are one whole way: exact for motion in one direction
-    half = truth.advance(np.array([0.3]), np.array([1e-4]), 1e-3)
-    np.testing.assert_allclose(
-        truth.advance(half, np.array([1e-4]), 1e-3), truth.advance(np.array([0.3]), np.array([2e-4]), 2e-3)
-    )
-    assert not truth.hard.any()
 
 
 def test_bristles_close_a_hysteresis_loop() -> None:
@@ -397,13 +304,6 @@ def test_puma_s_motor_numbers_arrive_at_the_joints() -> None:
     torque = truth.friction.to_joints(truth.friction.torque(w, np.sign(w), np.zeros(12)))
     assert torque[0] == pytest.approx(62.6111 * 0.435 + 62.6111**2 * 1.48e-3 * 0.5)
     np.testing.assert_array_equal(torque[1:], 0)
-
-
-def test_locked_joints_are_left_out() -> None:
-    robot = Robot.from_urdf(robot_path("ur10e"), joints=["elbow_joint", "shoulder_pan_joint"])
-    truth = read_truth(truth_path("ur10e"), robot)
-    np.testing.assert_allclose(np.diag(truth.rotor), [4.0, 1.8])
-    np.testing.assert_allclose(truth.friction.interval(np.zeros(2))[1], [16.0, 7.5])
 
 
 @pytest.mark.parametrize(

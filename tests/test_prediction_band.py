@@ -14,7 +14,6 @@ from logs import Truth, fourier, torques
 from urdf_ident.errors import LogError, QualityError
 from urdf_ident.estimation.uncertainty.prediction import HeldOutParameters
 from urdf_ident.estimation.uncertainty.prediction_band import choose_prediction_band
-from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
@@ -84,15 +83,6 @@ def test_noisy_positions_are_smoothed_for_predictions_and_unseen_logs_agree(robo
     np.testing.assert_array_equal(found.theta, before.theta)  # only the prediction changes
 
 
-def test_the_spectrum_stays_where_nothing_is_gained(robot: Robot) -> None:
-    project = parse_project(SIMPLE)
-    found = identify(project.build_model(robot), [recorded(robot, k) for k in range(3)], project=project)
-    own = found.signals["prediction"]
-    errors = dict(zip(own["scales"], own["mean_rmse"], strict=True))
-    assert errors[own["scale"]] <= errors[1.0]
-    assert own["scale"] == 1.0 or errors[own["scale"]] > 0.9 * errors[1.0]
-
-
 def test_settings_and_files(robot: Robot, tmp_path: Path) -> None:
     logs = [recorded(robot, k, noise=1e-3) for k in range(3)]
 
@@ -124,14 +114,3 @@ def test_what_cannot_be_done_is_refused_before_the_work(robot: Robot, monkeypatc
     logs = [recorded(robot, k) for k in range(3)]
     with pytest.raises(QualityError, match="too few usable rows: 50"):
         identify(model, logs[:2], held_out=[logs[2].take(slice(50))])
-
-
-def test_an_averaged_motion_is_predicted_as_a_whole(data: Path) -> None:
-    """The positions of an xMate show more of the torque than its spectrum tells, and its periods are averaged for the fit."""
-    robot = Robot.from_urdf(data / "xmate" / "robot.urdf")
-    logs = [read_recording(data / "xmate" / f"log{k}.csv", robot) for k in (1, 3)]
-    project = parse_project(SIMPLE)
-    found = identify(project.build_model(robot), logs[:1], held_out=logs[1:], project=project)
-    assert "periods" in found.inputs[0]
-    assert found.signals["prediction"]["scale"] > 2
-    assert found.validation[0]["mean_rmse"] < 0.9

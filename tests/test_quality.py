@@ -27,8 +27,6 @@ from urdf_ident.signals.clock import device_clock, read_clock
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import assessed
-from urdf_ident.signals.quality.clock_repairs import set_forward
-from urdf_ident.signals.quality.examination import Examination
 from urdf_ident.signals.quality.positions import counter_range
 from urdf_ident.signals.quality.report import QualityReport, assess
 from urdf_ident.signals.resample import even_pieces
@@ -391,21 +389,6 @@ def test_backlash_and_interpolated_rows_are_no_lost_rows(robot: Robot) -> None:
         assert "samples-lost" not in codes(assess(sound, robot), "warning")
 
 
-def test_stamps_rounded_to_whole_milliseconds_are_no_lost_rows(robot: Robot) -> None:
-    """At 500 Hz some rows seem to follow the one before after 1 ms, with the step of 2 ms."""
-    even = np.arange(5000) * 2e-3
-    rounded = even + 1e-3 * (np.arange(5000) % 300 == 5)
-    state = Examination(replace(make_log(velocity=None), time=rounded, position=motion(even)[0], effort=motion(even)[0]), robot)
-    set_forward(state)
-    assert not state.findings
-    gone = np.delete(np.arange(5000), np.arange(700, 5000, 900))
-    state.recording = replace(
-        state.recording, time=even[: len(gone)], position=motion(even)[0][gone], effort=motion(even)[0][gone]
-    )
-    set_forward(state)
-    assert [item.id for item in state.findings] == ["samples-lost"]
-
-
 def test_a_joint_jogged_slowly_by_counts_of_its_encoder_loses_and_holds_nothing(robot: Robot) -> None:
     """At 1 kHz and 14 bits one joint after the other moves by a count in each row or each third one."""
     log, count, rows = make_log(), 2 * np.pi / 2**14, 4000
@@ -418,21 +401,6 @@ def test_a_joint_jogged_slowly_by_counts_of_its_encoder_loses_and_holds_nothing(
     assert not {"samples-lost", "position-held"} & codes(assess(jog, robot), "warning")
     gone = jog.take(np.arange(len(t)) // 40 % 25 != 12)
     assert "samples-lost" in codes(assess(replace(gone, time=t[: len(gone)]), robot), "warning")
-
-
-def test_runs_of_one_minute_in_one_file_are_no_clock_that_starts_again(robot: Robot) -> None:
-    """The second run begins elsewhere, so that its time counts anew."""
-    log = make_log()
-    time = np.linspace(0.0, 60.0, len(log), endpoint=False)
-    first, second = replace(log, time=time).take(np.arange(len(log))), log.position[::-1] + 0.2
-    both = replace(
-        first,
-        **{name: np.concatenate([array, array]) for name, array in first.signals() if name != "position"},
-        time=np.concatenate([time, time]),
-        position=np.concatenate([first.position, second]),
-        rows=None,
-    )
-    assert "time-backwards" in codes(assess(both, robot), "refused")
 
 
 def test_runs_joined_into_one_file_are_split_where_the_joints_are_elsewhere(robot: Robot) -> None:
@@ -529,14 +497,6 @@ def test_device_clock_behind_jittering_stamps(robot: Robot, jitter: float, lose:
     assert found(report, "clock-jitter").severity == "repaired"
 
 
-def test_device_clock_behind_bursts() -> None:
-    true = np.arange(0, 20, 0.001)
-    stamps = np.ceil(np.round(true / 0.008, 6)) * 0.008  # eight samples arrive at a time, with one stamp
-    clock = device_clock(stamps, motion(true)[0])
-    assert clock is not None
-    assert np.std(clock.time - true) < 0.001
-
-
 def test_signals_with_rows_of_their_own_are_joined(robot: Robot) -> None:
     """An outer join of two topics: no row holds positions and efforts; two seconds of efforts are missing."""
     log = make_log()
@@ -573,26 +533,6 @@ def test_device_clock_is_even_where_the_robot_creeps(robot: Robot, stamped: str)
     assert {item.id for item in report.findings} & {"samples-lost", "samples-repeated", "stamps-repeated"} == set()
 
 
-@pytest.mark.parametrize("lose", [0.0, 0.05])
-def test_late_stamps_beside_rests_are_no_missing_samples(lose: float) -> None:
-    """Stamps of slow motion, up to one and a half periods late, made the clock longer by one period or two at each."""
-    rng = np.random.default_rng(8)
-    true = np.arange(0, 30, 0.005)
-    true = true[rng.random(len(true)) >= lose]
-    way = np.clip((true[:, None, None] - 1.5 * np.arange(20)[:, None] - [0.2, 0.3, 0.4]) / 0.9, 0, 1)
-    goals = np.random.default_rng(1).uniform(-1, 1, (20, 3))
-    position = np.sum(goals * way**3 * (10 - 15 * way + 6 * way**2), axis=1)
-    clock = device_clock(
-        np.maximum.accumulate(true + 0.0075 * rng.random(len(true))), position + 1e-6 * rng.random((len(true), 3))
-    )
-    assert clock is not None
-    assert clock.period == pytest.approx(0.005, rel=1e-3)
-    moves = np.abs(np.diff(position, axis=0)).max(axis=1) > 1e-4  # 0.02 rad/s
-    wrong = np.round(np.diff(clock.time) / clock.period) != np.round(np.diff(true) / 0.005)
-    assert np.mean(wrong[moves]) < 0.002
-    assert np.std(clock.time - true) < 0.02
-
-
 def test_device_clock_does_not_invent_one() -> None:
     rng = np.random.default_rng(4)
     uneven = np.cumsum(0.002 * (1 + 0.4 * rng.random(10_000)))  # the samples really were uneven
@@ -609,14 +549,6 @@ def test_alternating_clock_is_reported_with_its_mean_rate(robot: Robot) -> None:
     q, v = motion(stamps)
     log = Recording("log", JOINTS, stamps, q, velocity=v, effort=5 * q + 0.1 * v)
     assert "93.75 Hz" in found(assess(log, robot), "clock-uneven").message
-
-
-def test_read_clock_with_lost_samples_has_the_rate_of_the_grid() -> None:
-    time = np.delete(np.arange(1000) * 0.01, [100, 200, 201, 700])
-    clock = read_clock(time)
-    assert clock.rate == pytest.approx(100)
-    assert not clock.even
-    assert read_clock(np.arange(1000) * 0.01 + 1.7e9).even
 
 
 # ---- channels, units, signs, joints --------------------------------------------------------------
@@ -651,13 +583,6 @@ def test_effort_that_freezes_in_motion_is_left_out(robot: Robot) -> None:
     assert len(report.recording) == len(log) - 200
     rounded = replace(log, effort=np.round(log.effort))  # coarse efforts repeat, but do not freeze
     assert "channel-frozen" not in codes(assess(rounded, robot), "warning")
-
-
-def test_a_slide_in_metres_that_is_described_as_millimetres_is_not_just_at_rest(robot: Robot) -> None:
-    position = make_log().position * np.array([0.0, 0.0, 0.4])
-    still = found(assess(make_log(position=1e-3 * position, velocity=None), robot), "at-rest")
-    assert "m, described as mm" in still.message
-    assert "described as" not in found(assess(make_log(position=1e-6 * position, velocity=None), robot), "at-rest").message
 
 
 def test_positions_in_degrees_are_refused(robot: Robot) -> None:
@@ -725,15 +650,6 @@ def test_velocity_with_another_scale_is_not_used_and_the_remedy_ends_it(
     assert not any(item.id.startswith(("velocity", "time-scale")) for item in report.findings)
 
 
-@pytest.mark.parametrize(("factor", "refused"), [(1.0, False), (1.1, True)])
-def test_velocities_from_differences_of_few_samples_are_no_wrong_clock(robot: Robot, factor: float, refused: bool) -> None:
-    log = make_log(rate=25.0)
-    q = np.sin(2 * np.pi * 1.5 * log.time[:, None] + np.arange(3))
-    differences = np.gradient(q, log.time, axis=0) / factor
-    report = assess(replace(log, position=q, velocity=differences), robot)
-    assert ("time-scale" in codes(report, "refused")) == refused
-
-
 @pytest.mark.parametrize("lag", [0.18, 0.05, -0.03])
 def test_lag_of_logged_velocities_is_measured(robot: Robot, lag: float) -> None:
     log = make_log()
@@ -791,7 +707,7 @@ def spoil(log: Recording, rng: np.random.Generator) -> Recording:
     return replace(log, **{name: x})
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_spoilt_logs_are_refused_or_usable_but_never_crash(robot: Robot, seed: int) -> None:
     rng = np.random.default_rng(seed)
     log = make_log(duration=8.0)
@@ -893,16 +809,6 @@ def test_efforts_between_straight_lines_are_named_where_the_motion_asks_for_more
     assert all(item.size == pytest.approx(250.0 / rows, rel=0.02) for item in found)
 
 
-@pytest.mark.parametrize(("rows", "named"), [(50, True), (6, False)])
-def test_efforts_that_are_all_held_are_named_where_the_motion_asks_for_more(robot: Robot, rows: int, named: bool) -> None:
-    recording = make_log()
-    at = np.arange(len(recording))
-    report = assess(replace(recording, effort=np.array(recording.effort)[at - at % rows]), robot)
-    found = [item for item in report.findings if item.id == "effort-held"]
-    assert [(item.joint, item.severity) for item in found] == [(joint, "warning") for joint in robot.joints] * named
-    assert all(item.size == pytest.approx(250.0 / rows, rel=0.02) for item in found)
-
-
 def test_a_channel_at_a_lower_rate_is_named(robot: Robot) -> None:
     recording = make_log()
     effort, rows = np.array(recording.effort), np.arange(len(recording))
@@ -929,7 +835,7 @@ def test_stamps_that_are_next_to_equal_end_in_no_traceback(robot: Robot) -> None
     assert "clock-uneven" in codes(assess(replace(recording, time=all_at_once), robot), "refused")
 
 
-@pytest.mark.parametrize("size", [1e-308, 5e-324, 1e-200])
+@pytest.mark.parametrize("size", [1e-308, 5e-324])
 def test_efforts_that_no_arithmetic_can_use_hold_no_signal(robot: Robot, size: float) -> None:
     """A driver that never writes its efforts logs what was in memory."""
     recording = make_log()

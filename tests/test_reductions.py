@@ -7,30 +7,12 @@ import pytest
 from conftest import arm_urdf
 from geometric_rank import geometric_rank
 
-from urdf_ident.model.base import ALONE, COMBINED, NEVER
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.check import check
 
 NAMES = ("ur10e", "puma560", "tx40", "szabo_3r", "zollo_2r", "emps", "generic_6axis")
-
-
-def test_kinds_are_those_of_the_null_space() -> None:
-    """Alone: no null vector moves it. Never: its own column is null. Whatever the order of the columns."""
-    model = DynamicModel(Robot.from_urdf(robot_path("ur10e")), friction="none")
-    R = model.structural_factor(seed=5)
-    norms = np.linalg.norm(R, axis=0)
-    unit = R / np.where(norms > 0, norms, 1)
-    _, values, right = np.linalg.svd(unit)
-    null = right[int((values > 1e-9).sum()) :]
-    for order in (None, model.names[::-1]):
-        kinds = model.base(order=order).kinds
-        for k, kind in enumerate(kinds):
-            if norms[k] < 1e-10 * norms.max():
-                assert kind == NEVER
-            else:
-                assert kind == (ALONE if np.abs(null[:, k]).max() < 1e-9 else COMBINED)
 
 
 def test_partners_are_the_terms_of_the_combinations() -> None:
@@ -50,15 +32,6 @@ def test_partners_are_the_terms_of_the_combinations() -> None:
 def test_geometry_alone_gives_the_rank_of_the_regressor(name: str, rotors: bool) -> None:
     robot = Robot.from_urdf(robot_path(name))
     assert geometric_rank(robot, rotors) == len(DynamicModel(robot, friction="none", rotor_inertia=rotors).base())
-
-
-@pytest.mark.parametrize("axes", ["z", "zz", "zy", "zyx", "zzz", "yyy", "zyyxyx", "zyzyzyz"])
-@pytest.mark.parametrize("kind", ["revolute", "prismatic", "continuous"])
-def test_geometry_alone_on_arms_of_all_kinds(axes: str, kind: str) -> None:
-    for gravity in ((0, 0, -9.81), (0, 0, 0), (3, 2, -9)):
-        robot = Robot.from_urdf(arm_urdf(axes, kind=kind), gravity=gravity)
-        for rotors in (False, True):
-            assert geometric_rank(robot, rotors) == len(DynamicModel(robot, friction="none", rotor_inertia=rotors).base())
 
 
 def test_geometry_alone_on_a_tree_with_a_sliding_branch() -> None:

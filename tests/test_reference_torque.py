@@ -9,19 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import arm_urdf, inertials, rnea
-from logs import Truth, fourier, torques
+from conftest import arm_urdf, inertials
+from logs import fourier
 from motion_samples import A, robot_3r
 from real_ur10e import constants_given, read_logs
 
-import urdf_ident.estimation.friction_selection.reference_torque as module
-from urdf_ident.errors import FingerprintError, ModelError
-from urdf_ident.estimation.friction_selection.load_slopes import load_response, with_load_slopes
-from urdf_ident.estimation.friction_selection.reference_torque import converge, cross_validate_converged, for_folds
-from urdf_ident.faults.linearized import LinearizedCase
-from urdf_ident.faults.log_group import LogGroup
-from urdf_ident.faults.trials import Trials
-from urdf_ident.linalg import rms
+from urdf_ident.estimation.friction_selection.load_slopes import load_response
+from urdf_ident.estimation.friction_selection.reference_torque import converge, cross_validate_converged
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -74,19 +68,6 @@ def build(model: DynamicModel, segments: dict[str, Segment], blocks: int | None 
     return total
 
 
-def test_folds_of_many_motions_are_built_from_prepared_logs() -> None:
-    """The motions found in the first statistics are passed on to those of the folds, which have one block per log."""
-    model, robot = make_model(LOADED[:-1]), robot_3r()
-    recordings = [
-        Recording(name, robot.joints, segment.time, segment.q, effort=segment.tau)
-        for name, segment in make_segments(model, TIME_FOLDS + 1).items()
-    ]
-    build = partial(build_statistics, logs=prepare_logs(recordings, robot, model.drive, SignalConfig()))
-    folds = for_folds(build, build(model))(model)
-    assert len(folds.logs) == TIME_FOLDS + 1
-    assert {entry.block for entry in folds.entries} == {0}
-
-
 MODEL = make_model()
 ESTIMATE = partial(fit_base, base=MODEL.base())
 
@@ -134,37 +115,6 @@ def test_fixed_point_and_truth() -> None:
     np.testing.assert_allclose(first.fit.params, found.fit.params, rtol=1e-4, atol=1e-6)  # wherever it starts
 
 
-def test_the_frozen_torque_is_the_fits_own() -> None:
-    segments = make_segments(MODEL, 2)
-    found = converge(MODEL, partial(build, segments=segments), ESTIMATE)
-    theta = np.zeros(len(MODEL.parameters))
-    theta[found.fit.base.independent] = found.fit.params
-    s = segments["run0"]
-    rigid = make_model([]).torque(theta[:30], s.q, s.v, s.a)
-    frozen = make_model([]).torque(found.model.reference_theta, s.q, s.v, s.a)
-    assert np.abs(frozen - rigid).max() < 1e-5 * np.abs(rigid).max()
-
-
-def test_what_the_data_hardly_see_is_frozen_as_it_was_believed() -> None:
-    """A joint that only trembles: its links' parameters are noise, which friction must not read on another motion."""
-    load_free, theta, segments = make_model([]), truth(MODEL), {}
-    for name, s in make_segments(MODEL, 2).items():
-        q, v, a = (np.array(x) for x in (s.q, s.v, s.a))
-        q[:, 1], v[:, 1], a[:, 1] = q[0, 1] + 1e-4 * q[:, 1], 1e-4 * v[:, 1], 1e-4 * a[:, 1]
-        tau = MODEL.with_reference(theta).torque(theta, q, v, a)
-        tau = tau + np.random.default_rng(1).standard_normal(tau.shape)
-        segments[name] = Segment(name, 0.0, 50.0, q, v, a, tau)
-    other = make_segments(MODEL, 3)["run2"]
-    exact = load_free.torque(theta[:30], other.q, other.v, other.a)
-    error = {}
-    for prior in (None, inertial_prior(MODEL.robot)):
-        found = converge(MODEL, partial(build, segments=segments), ESTIMATE, prior=prior)
-        frozen = load_free.torque(found.model.reference_theta, other.q, other.v, other.a)
-        error[prior is not None] = np.sqrt(np.mean((frozen - exact) ** 2) / np.mean(exact**2))
-    assert error[True] < 0.1
-    assert error[False] > 1.0
-
-
 def test_a_rotor_that_looks_like_a_link_is_no_load() -> None:
     """Friction of a gear is read off the torque that it passes on; the data see rotor and link in one sum there."""
     model = DynamicModel(robot_3r(), friction=LOADED)
@@ -184,46 +134,6 @@ def test_a_rotor_that_looks_like_a_link_is_no_load() -> None:
         share[prior is not None] = np.array([at[f"Fl_j{k}"] for k in (1, 2, 3)])
     np.testing.assert_allclose(share[True], SHARE, rtol=0.05)
     assert np.abs(share[False] / SHARE - 1.0).max() > 0.2
-
-
-def test_without_load_terms_one_pass_is_enough() -> None:
-    calls = []
-
-    def count(model: DynamicModel) -> StatisticSet:
-        calls.append(model)
-        return build(model, make_segments(MODEL, 1))
-
-    plain = make_model(LOADED[:-1])
-    found = converge(plain, count, partial(fit_base, base=plain.base()))
-    assert calls == [plain]
-    assert found.converged
-    assert found.notes == ()
-
-
-def test_what_does_not_settle_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROUNDS", 2)
-    found = converge(MODEL, partial(build, segments=make_segments(MODEL, 1)), ESTIMATE)
-    assert not found.converged
-    assert "did not converge in 2 rounds" in found.notes[0]
-    assert "leave load_coulomb out" in found.notes[0]
-
-
-def test_a_load_term_without_a_first_rigid_fit_is_refused() -> None:
-    s = make_segments(MODEL, 1)["run0"]
-    for ask in (lambda: MODEL.torque(truth(MODEL), s.q, s.v, s.a), lambda: build(MODEL, {"run0": s})):
-        with pytest.raises(ModelError, match=r"'load_coulomb': load-dependent friction needs a first estimate.*with_reference"):
-            ask()
-    with pytest.raises(ValueError, match="theta"):
-        MODEL.with_reference(np.ones(7))
-
-
-def test_statistics_with_different_frozen_torques_are_not_merged() -> None:
-    segments = make_segments(MODEL, 2)
-    one = build(MODEL.with_reference(truth(MODEL)), {"run0": segments["run0"]})
-    other = build(MODEL.with_reference(2 * truth(MODEL)), {"run1": segments["run1"]})
-    with pytest.raises(FingerprintError):
-        one.merged(other)
-    assert MODEL.with_reference(truth(MODEL)).fingerprint == MODEL.with_reference(truth(MODEL)).fingerprint
 
 
 def test_every_fold_finds_its_own_rigid_torque() -> None:
@@ -340,7 +250,7 @@ def exact(model: DynamicModel, log: PreparedLog, shift: np.ndarray) -> PreparedL
     return replace(log, conditioned=replace(log.conditioned, segments=parts))
 
 
-@pytest.mark.parametrize("name", ["own axes", "coupled", "rotors"])
+@pytest.mark.parametrize("name", ["coupled", "rotors"])
 def test_the_settled_estimate_follows_the_data_as_the_response_says(name: str) -> None:
     """Torques are changed a little: what a frozen estimate makes of it, times the response, is what the converged one does."""
     model = models()[name]
@@ -368,37 +278,4 @@ def test_the_settled_estimate_follows_the_data_as_the_response_says(name: str) -
         assert np.abs((follows - frozen) / scale).max() > 100 * error
 
 
-def test_the_covariance_is_moved_by_the_response() -> None:
-    model = models()["own axes"]
-    logs = prepared(model, [record(model, 0)])
-    found = converge(model, partial(build_statistics, logs=logs), partial(fit_base, base=model.base()))
-    fit, response = with_load_slopes(found.fit, found.model, logs), load_response(found.fit, found.model, logs)
-    np.testing.assert_allclose(fit.covariance, response @ found.fit.covariance @ response.T)
-    assert np.abs(fit.bse / found.fit.bse - 1.0).max() > 0.1
-    assert "load of friction" in fit.covariance_kind
-
-
-def test_nothing_changes_without_load_friction() -> None:
-    model = DynamicModel(Robot.from_urdf(arm_urdf("zy")), friction=["viscous"], rotor_inertia=False)
-    fit = fit_base(build_statistics(model, logs := prepared(model, [record(model, 0)])), model.base())
-    assert with_load_slopes(fit, model, logs) is fit
-
-
 # ---- Friction that grows with the load, as the tests of logs against physics fit it, against that of a simulated arm ----
-
-ARM = Robot.from_urdf(arm_urdf("zyyx"))
-
-
-def test_friction_per_load_is_found_with_the_bodies() -> None:
-    t, q, v, a = fourier(ARM.n, 8.0, 200.0, 6)
-    rng = np.random.default_rng(6)
-    drag = 0.3 * np.abs(rnea(ARM.model, ARM.configuration(q), v, a)) * np.tanh(v / 0.01)
-    effort = torques(ARM, Truth.of(ARM.n), q, v, a) + drag
-    log = Recording("log", ARM.joints, t, q, effort=effort * (1 + 0.005 * rng.standard_normal(q.shape)))
-    (ready,) = prepare_logs([log], ARM, Drive.build(ARM.n), SignalConfig(), force=True)
-    case = LogGroup(ARM, [(ready.segments, 10.0)]).case()
-    assert case is not None
-    samples, fit = case.samples, LinearizedCase.of(Trials(case))
-    true = 0.3 * np.abs(rnea(ARM.model, ARM.configuration(samples.q), samples.v, samples.a)) * np.tanh(samples.v / 0.01)
-    wrong = rms((fit.load_friction - true) * samples.glides, 0) / rms(true * samples.glides, 0)
-    assert wrong.max() < 0.25

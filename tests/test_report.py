@@ -25,10 +25,8 @@ from urdf_ident.result.dynamics.friction_curves import friction_curves
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 from urdf_ident.result.plots.chart import Chart, Line, horizontal
-from urdf_ident.result.plots.charts import PICTURES
-from urdf_ident.result.text.brief import brief, changes, joint_errors
+from urdf_ident.result.text.brief import brief, joint_errors
 from urdf_ident.result.text.commands import CommandPaths
-from urdf_ident.result.text.summary import validation_table
 from urdf_ident.result.verdict.held_out import RICHER_MOTION
 from urdf_ident.units import with_error
 
@@ -140,16 +138,6 @@ def test_the_first_screen_says_how_much_is_not_identified(identified: Path, iden
     assert f"<dt>not identified</dt><dd>{lost} of {len(levels)}, {sums} only in combination</dd>" in page
 
 
-def test_stamps_since_1970_are_drawn_from_the_first_one(ident: Identification) -> None:
-    """Matplotlib would write +1.7e9 below the axis."""
-    trace = ident.traces.logs[0]
-    late = replace(ident, traces=replace(ident.traces, logs=(replace(trace, time=trace.time + 1.7e9),)))
-    axis = late.plot.torque()[1, 0]  # the error of the first joint
-    assert axis.get_xlabel() == f"t − {np.floor(1.7e9 + trace.time[0]):.0f} [s]"
-    assert 0 <= axis.get_xlim()[0] < 1
-    assert ident.plot.torque()[1, 0].get_xlabel() == "t [s]"
-
-
 def test_report_and_plot_again_with_another_log(identified: Path, work: Path, tmp_path: Path) -> None:
     assert run("report", identified / "identification.json", work / "log0.csv", "-o", tmp_path / "r.html") == 0
     assert "a log that the model was fitted to" in (tmp_path / "r.html").read_text()
@@ -178,19 +166,6 @@ def test_friction_bands_are_those_of_the_covariance(ident: Identification) -> No
     assert curve.trained[0] < 0 < curve.trained[1]
 
 
-def test_relative_errors_of_the_summary(ident: Identification) -> None:
-    kind, errors = joint_errors(ident)
-    assert kind == "held-out"
-    for (name, error), joint in zip(errors.items(), ident.validation[0]["per_joint"], strict=True):
-        assert name == joint["joint"]
-        assert error[0] == pytest.approx(joint["relative"])
-    kind, crossed = joint_errors(replace(ident, validation=()))
-    assert kind == "cross-validated"
-    assert all(0 < error < 0.2 for error, *_ in crossed.values())
-    for joint, (_, *beside) in crossed.items():  # the URDF, and with friction: near what another motion shows
-        assert beside == pytest.approx(errors[joint][1:], rel=0.25)
-
-
 @pytest.mark.parametrize("length", [10, 400])
 def test_the_summary_stays_short_whatever_is_said(ident: Identification, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "word " * (length // 5)
@@ -203,30 +178,10 @@ def test_the_summary_stays_short_whatever_is_said(ident: Identification, length:
     assert "  to do: word" in text
 
 
-def test_a_command_in_the_summary_has_its_own_line(ident: Identification, monkeypatch: pytest.MonkeyPatch) -> None:
-    verdict = Verdict((Judgement(Id.TORQUE_UNCERTAIN, "cause", RICHER_MOTION),))
-    monkeypatch.setattr("urdf_ident.result.text.brief.verdict_of", lambda _: verdict)
-    lines = brief(ident).splitlines()
-    assert "  to do: record a richer motion:" in lines
-    assert "      urdf-ident design ROBOT.urdf --after OUT/identification.json -o next.csv" in lines
-
-
 def test_errors_are_drawn_relative_to_the_torque_of_each_joint(ident: Identification) -> None:
     bars = ident.plot.errors()[0].patches[-ident.model.n :]  # those of the identified model
     wide = [float(np.max(bar.get_xy()[:, 0])) for bar in bars]
     assert wide == pytest.approx([100 * joint["relative"] for joint in ident.validation[0]["per_joint"]])
-
-
-def test_errors_of_a_joint_that_rests_in_some_logs_are_those_of_the_others(ident: Identification) -> None:
-    (entry,) = ident.validation[:1]
-    first, second, *rest = entry["per_joint"]
-    logs = [
-        {**entry, "per_joint": [{**first, "moving_rmse": moved}, {**second, "moving_rmse": 0.0}, *rest]}
-        for moved in (0.375, 0.0)
-    ]
-    page = report_html(replace(ident, validation=tuple(logs)))
-    for joint, shown in ((first, "0.375"), (second, "–")):
-        assert re.search(rf"<td>{joint['joint']}</td>(<td>[^<]*</td>){{3}}<td>{shown}</td>", page)
 
 
 def test_without_a_held_out_log_the_report_lists_cross_validated_errors(ident: Identification) -> None:
@@ -252,34 +207,6 @@ def test_the_chain_to_consistent_bodies_has_its_figures(ident: Identification) -
     distances = [float(row[7]) for row in (closest, least)]
     assert distances[0] <= distances[1]  # closest in the norm that is printed
     assert float(closest[8]) == pytest.approx(1.0, abs=1e-3)  # as good as the base parameters
-
-
-def test_bodies_whose_masses_are_guessed_are_named(ident: Identification) -> None:
-    """The column of the URDF's errors showed those of 1 kg per body, as if the URDF said so; so did changes of its masses."""
-    body, origin = ident.model.robot.bodies[1].name, list(ident.prior.origin)
-    origin[10:20] = ["guess"] * 10
-    claimed = "masses come from its geometry, only torques and base parameters are claimed"
-    words = f"the URDF states no inertials for {body}: {claimed}"
-    bare = replace(ident, prior=replace(ident.prior, origin=tuple(origin)))
-    assert f"guessed: {words}" in " ".join(brief(bare).split())
-    assert not [item for item in changes(bare) if item.startswith(f"{body} ")]
-    for page in (report_html(bare), bare._repr_html_()):
-        assert words in page
-    assert "guessed:" not in brief(ident)
-    assert "states no inertials for" not in report_html(ident)
-    origin = ["guess"] * len(origin)
-    assert "states no inertials for any body" in brief(replace(ident, prior=replace(ident.prior, origin=tuple(origin))))
-
-
-def test_of_many_joints_the_worst_five_are_listed(ident: Identification) -> None:
-    joint = ident.validation[0]["per_joint"][0]
-    n = ident.model.n
-    many = {
-        **ident.validation[0],
-        "per_joint": [{**joint, "joint": f"j{k}", "rmse": joint["rmse"] * (1 + k)} for k in range(n)],
-    }
-    *_, (last, *_) = joint_errors(replace(ident, validation=(many,)))[1].values()
-    assert last == pytest.approx(n * joint["relative"])
 
 
 def test_how_results_look_in_a_session(ident: Identification) -> None:
@@ -336,41 +263,6 @@ def test_the_report_says_where_its_numbers_come_from(identified: Path, work: Pat
     assert "urdf-ident " in page.split("Provenance")[-1]
     for wrong in (">-0 %", ">−0 %", ">0 ± 0<"):
         assert wrong not in page
-
-
-def test_terms_of_other_units_are_drawn_apart(ident: Identification, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Newtons of a slide beside newton metres of a wrist hide these."""
-    rows = [*ident.parameters, replace(ident.parameters[-1], unit="N", symbol="Fc", owner="slide")]
-    monkeypatch.setattr("urdf_ident.result.plots.charts.parameters", lambda _: rows)
-    charts = {chart.title: chart for picture in PICTURES["parameters"](ident, None) for chart in picture.charts}
-    assert charts["Fc [N]"].names == ["slide"]
-    assert charts["Fc [N]"].x == "N"
-    assert list(charts["Fc [N·m]"].names) == list(charts["Fv"].names) == list(ident.model.robot.joints)
-
-
-def test_the_table_of_held_out_errors_takes_the_narrower_way() -> None:
-    joints = [f"right_shoulder_{k}_joint" for k in range(7)]
-    errors = {"mean_rmse": 1.0, "fit_mean_rmse": 1.0, "urdf_mean_rmse": 1.0, "urdf_friction_mean_rmse": 1.0}
-    entry = {"log": "run1", "per_joint": [{"joint": joint, "rmse": 0.5} for joint in joints], **errors}
-    lines = validation_table([entry], joints)
-    assert max(map(len, lines)) < 60
-    assert [line.split()[0] for line in lines[1:8]] == joints
-    lines = validation_table([{**entry, "log": f"log_{k}"} for k in range(40)], joints)
-    assert [line.split()[0] for line in lines[1:]] == [f"log_{k}" for k in range(40)]
-
-
-def test_pictures_in_a_session(ident: Identification) -> None:
-    axes = ident.plot.torque()
-    assert axes.shape == (2, 3)
-    line = next(line for line in axes[0, 0].lines if line.get_label() == "measured")
-    assert np.isfinite(line.get_ydata()).all()
-    assert len(ident.plot.friction()) == 3
-    axes = ident.plot.parameters()
-    assert len(axes) == 3 + 4
-    words = {"identifiable": {"identifiable"}, "not identifiable": {"not identifiable"}}
-    expected = set().union(*(words.get(row.verdict, {"weak or combined"}) for row in ident.parameters))
-    assert {text.get_text() for text in axes[0].figure.legends[0].get_texts()} == expected
-    assert re.search(r"\.torque\(\)", repr(ident.plot))
 
 
 def test_pictures_of_the_page_show_numbers_names_and_breaks() -> None:

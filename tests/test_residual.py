@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.compensation.experts import Domain, Experts
 from urdf_ident.compensation.gear_ripple import GearRipple, fit_gear_ripple
 from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.compensation.residual import KINDS, Residual, fit_residual
@@ -93,54 +92,6 @@ def test_it_is_zero_outside_the_training_hull(residual: Residual) -> None:
         assert np.array_equal(torque, np.zeros(2))
 
 
-def test_it_fades_without_a_jump(residual: Residual) -> None:
-    steps = np.linspace(0, 8e-3, 4000)
-    torque = residual.torque(deformation=np.column_stack([steps, steps]), deformation_rate=np.zeros((4000, 2)))
-    assert np.abs(np.diff(torque, axis=0)).max() < 0.05 * np.abs(torque).max()
-    assert not torque[-1].any()
-
-
-def test_hull_of_a_square() -> None:
-    corners = np.array([[x, y] for x in (-1.0, 1.0) for y in (-1.0, 1.0)])
-    domain = Domain.of(np.vstack([corners, np.zeros((1, 2))]))
-    points = np.array([[0.0, 0.0], [0.5, 0.0], [1.0, 0.3], [2.0, 0.0]])
-    assert -(points @ domain.normals.T + domain.offsets).max(axis=1) == pytest.approx([1.0, 0.5, 0.0, -1.0])
-    with pytest.raises(EstimationError, match="span no area"):
-        Domain.of(np.column_stack([np.arange(9.0), np.arange(9.0)]))
-
-
-def test_one_sample_and_many_agree(residual: Residual) -> None:
-    inputs = wandering(5, 60)
-    many = residual.torque(**inputs)
-    single = [residual.torque(deformation=d, deformation_rate=r) for d, r in zip(*inputs.values(), strict=True)]
-    assert np.array(single) == pytest.approx(many, abs=1e-12)
-
-
-def test_experts_by_hand() -> None:
-    """Two gates of unit width at ±1: at 0 both count half."""
-    experts = Experts(
-        np.array([[-1.0], [1.0]]),
-        np.ones((2, 1, 1)),
-        np.zeros(2),
-        np.array([3.0, 5.0]),
-        np.array([[1.0], [2.0]]),
-        np.array([0.5, 0.25]),
-    )
-    assert experts.predict(np.array([[0.0]])) == pytest.approx([3.5])  # (3 + 1·1 + 5 − 2·1)/2
-
-
-def test_a_mixture_of_one_component_is_linear_regression() -> None:
-    inputs = wandering(2)
-    torque = 800.0 * inputs["deformation"] - 50.0 * inputs["deformation_rate"] + 0.3
-    torque += 0.02 * np.random.default_rng(0).standard_normal(torque.shape)
-    found = fit_residual(inputs, torque, JOINTS, kind="gmr")
-    test = wandering(9)
-    mean, inside = found.torque(**test), within(found, **test)
-    truth = 800.0 * test["deformation"] - 50.0 * test["deformation_rate"] + 0.3
-    assert np.abs(mean - truth)[inside].max() < 0.05 * np.abs(truth).max()
-    assert max(len(item.experts) for item in found.networks) <= 2  # BIC sees no reason for more
-
-
 def test_it_is_reloaded_to_the_last_bit(residual: Residual) -> None:
     ripple = GearRipple(JOINTS, np.full(2, 100.0), np.array([1.0, 2.0]), np.full((2, 2), 1e-5), np.full((2, 2), -2e-5))
     kept = replace(residual, ripple=ripple)
@@ -174,16 +125,6 @@ def test_a_mixture_without_scikit_learn_names_the_extra(monkeypatch: pytest.Monk
         fit_residual(inputs, surface(inputs["deformation"], inputs["deformation_rate"]), JOINTS, kind="gmr")
 
 
-def test_a_joint_that_does_not_deform_gets_no_network() -> None:
-    inputs = wandering(0)
-    torque = surface(inputs["deformation"], inputs["deformation_rate"])
-    for name in inputs:
-        inputs[name][:, 1] = 0.0
-    found = fit_residual(inputs, torque, JOINTS, kind="rbf")
-    assert found.networks[0] is not None
-    assert found.networks[1] is None
-
-
 # --- kinematic error -----------------------------------------------------------------------------------------------------
 
 
@@ -209,25 +150,6 @@ def test_kinematic_error_is_found_and_taken_off() -> None:
     assert ripple.amplitude[[0, 2]].max() < 2e-6
     truth = geared_log(0.0).motor_position / 80.0
     assert np.std(ripple.cleaned(log, drive).motor_position / 80.0 - truth) < 0.1 * np.std(log.motor_position / 80.0 - truth)
-
-
-def test_rate_of_the_kinematic_error_is_its_derivative() -> None:
-    ripple = GearRipple(
-        JOINTS, np.array([80.0, -50.0]), np.array([1.0, 2.0, 4.0]), *np.random.default_rng(0).normal(0, 1e-5, (2, 3, 2))
-    )
-    place, speed, h = np.array([0.3, -0.2]), np.array([0.7, 1.1]), 1e-7
-    slope = (ripple.position(place + h * speed) - ripple.position(place - h * speed)) / (2 * h)
-    assert ripple.rate(place, speed) == pytest.approx(slope, rel=1e-5)
-    apart, rate = np.array([1e-4, -2e-4]), np.array([1e-3, 2e-3])
-    clean, clean_rate = ripple.taken_off(place, speed, apart, rate)
-    assert clean == pytest.approx(apart - ripple.position(place + apart), abs=1e-15)
-    assert clean_rate == pytest.approx(rate - ripple.rate(place + apart, speed + rate), abs=1e-12)
-
-
-def test_gears_without_kinematic_error_have_none() -> None:
-    drive = Drive.build(2, reduction=[80.0, 80.0])
-    prepared = prepare_log(geared_log(0.0), two_joint_robot(), drive, SignalConfig(), force=True)
-    assert fit_gear_ripple([prepared], drive) is None
 
 
 # --- online --------------------------------------------------------------------------------------------------------------

@@ -10,13 +10,10 @@ from tests.urdf_samples import Style, random_urdf
 from urdf_ident.errors import ShapeError
 from urdf_ident.excitation.regressor_gradient import RigidRegressor
 from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.model.rigid_bodies import CHUNK, regressor, rigid_torque, row_columns
+from urdf_ident.model.rigid_bodies import regressor, rigid_torque, row_columns
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.spanning import spanning, spanning_anywhere
-from urdf_ident.samples import Segment
 
 
 def motion(robot: Robot, samples: int, seed: int = 0) -> np.ndarray:
@@ -66,26 +63,6 @@ def test_rows_torques_and_the_gradients_regressor_agree_on_random_trees() -> Non
     assert max(sizes) >= 24
 
 
-def test_rows_of_coupled_joints_are_combined(arm: Robot) -> None:
-    q, v, a = motion(arm, 200)
-    mix = np.array([0.0, 0.0, 0.3, 0.0, -1.5, 1.0])
-    columns = np.array([20, 41, 44, 52, 53, 59])
-    (made,) = row_columns(arm, [(mix, columns)], q, v, a)
-    np.testing.assert_allclose(made.T, np.einsum("j,njk->nk", mix, regressor(arm, q, v, a))[:, columns], atol=1e-12)
-
-
-@pytest.mark.parametrize("samples", [0, 1, CHUNK + 1, 4000])
-def test_any_number_of_samples(arm: Robot, samples: int) -> None:
-    q, v, a = motion(arm, samples)
-    rows = whole_rows(arm)
-    for made, (mix, columns) in zip(row_columns(arm, rows, q, v, a, [2] * arm.n), rows, strict=True):
-        expected = np.tensordot(mix, regressor(arm, q, v, a), axes=(0, 1))[:, columns]
-        assert made.shape == (len(columns) + 2, samples)
-        np.testing.assert_array_equal(made[:-2].T, expected)
-    many = np.random.default_rng(0).normal(size=(60, 3))
-    np.testing.assert_allclose(rigid_torque(arm, many, q, v, a), regressor(arm, q, v, a) @ many, atol=1e-10)
-
-
 @pytest.mark.parametrize("mass", [0.0, 1e-12, -2.0])
 def test_torques_of_impossible_bodies_keep_their_digits(arm: Robot, mass: float) -> None:
     """First moments without a mass to carry them, as a difference of two bodies or base parameters have them."""
@@ -111,19 +88,3 @@ def test_wrong_shapes_are_refused(arm: Robot) -> None:
         rigid_torque(arm, np.ones(60), q, v, a[:, :2])
     with pytest.raises(ShapeError, match="theta"):
         rigid_torque(arm, np.ones(59), q, v, a)
-
-
-def test_compact_rows_hold_all_columns(arm: Robot) -> None:
-    matrix = np.diag([48.0, -50.0, 45.0, 32.0, 45.0, 32.0])
-    matrix[5, 4] = 32.0
-    model = DynamicModel(arm, drive=Drive.build(6, reduction=matrix), friction=["viscous", "presliding"])
-    q, v, a = motion(arm, 300)
-    segment = Segment("s", 0.0, 100.0, q, v, a, before=q[:7] - 0.1)
-    for chunk in (64, 300):
-        for (_, blocks), (_, few) in zip(
-            model.row_blocks(segment, chunk), model.row_blocks(segment, chunk, compact=True), strict=True
-        ):
-            for block, small, compact in zip(blocks, few, model.compact, strict=True):
-                assert small.shape[1] < block.shape[1]
-                np.testing.assert_allclose(small @ compact.expansion, block, atol=1e-11 * np.abs(block).max())
-                np.testing.assert_array_equal((small @ compact.expansion)[:, ~block.any(axis=0)], 0.0)

@@ -9,15 +9,14 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import arm_urdf, inertials, rnea
+from conftest import arm_urdf, inertials
 
-from urdf_ident.errors import LimitError, MissingFileError, ModelError, ShapeError, UrdfError
+from urdf_ident.errors import LimitError, MissingFileError, ModelError, UrdfError
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model import rigid_bodies as engine
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.inertia import transform
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.identify import identify
 
 pytestmark = pytest.mark.usefixtures("unexamined")
@@ -111,15 +110,6 @@ def test_continuous_joints_turn_like_revolute_ones() -> None:
         np.testing.assert_allclose(engine.regressor(turning, q, v, a)[k] @ inertials(turning), expected, atol=1e-9)
     assert np.isinf(turning.limit("lower")).all()
     assert np.isinf(turning.limit("upper")).all()
-
-
-def test_equal_position_limits_of_exporters_mean_not_stated() -> None:
-    """They stopped `identify` after all its work."""
-    robot = Robot.from_urdf(arm_urdf("zy").replace('lower="-2.6" upper="2.6"', 'lower="0" upper="0"', 1))
-    np.testing.assert_array_equal(robot.limit("lower"), [-np.inf, -2.6])
-    np.testing.assert_array_equal(robot.limit("upper"), [np.inf, 2.6])
-    with pytest.raises(LimitError, match="position limit is unknown"):
-        Limits.from_robot(robot).require("position")
 
 
 def test_limits_that_leave_no_room_are_refused_before_logs_are_looked_at() -> None:
@@ -221,16 +211,6 @@ def test_wrong_names_and_values_are_refused(options: dict, words: str) -> None:
         Robot.from_urdf(TREE, **options)
 
 
-def test_gravity_has_three_numbers() -> None:
-    with pytest.raises(ShapeError):
-        Robot.from_urdf(TREE, gravity=[9.81])
-    tilted = Robot.from_urdf(TREE, gravity=(3.0, -2.0, -9.0))
-    q, v, a = motion(tilted)
-    expected = rnea(tilted.model, tilted.configuration(q), v, a)
-    np.testing.assert_allclose(engine.regressor(tilted, q, v, a) @ inertials(tilted), expected, atol=1e-9)
-    np.testing.assert_array_equal(tilted.model.gravity.linear, [3, -2, -9])
-
-
 def mimicking(text: str, joint: str, other: str, more: str = "") -> str:
     """A URDF in which a joint mimics another."""
     head = text.index(f'<joint name="{joint}"')
@@ -247,13 +227,6 @@ def test_coupled_joints_are_locked_at_the_middle_of_their_range_and_said() -> No
     (note,) = robot.notes
     assert re.search(r"mimic\) are locked: .*z_arm at .*--lock", note)
     assert Robot.from_urdf(text, lock={"z_arm": 0.5}).locked == {"z_arm": 0.5, "a_arm": -0.75}
-
-
-def test_a_chain_of_mimicking_joints_follows_its_first() -> None:
-    chain = mimicking(mimicking(arm_urdf("zyxz"), "j3", "j2"), "j4", "j3", ' multiplier="0.5"')
-    robot = Robot.from_urdf(chain, lock={"j2": 0.4})
-    assert robot.joints == ("j1",)
-    assert robot.locked == {"j2": 0.4, "j3": 0.4, "j4": 0.2}
 
 
 def test_a_joint_that_mimics_is_no_joint_of_the_logs() -> None:
@@ -304,14 +277,3 @@ def test_text_and_file_are_the_same_robot(tmp_path: Path) -> None:
     assert robot.sha256 != Robot.from_urdf(TREE).sha256  # line ends count
     with pytest.raises(MissingFileError, match=r"no\.urdf"):
         Robot.from_urdf(tmp_path / "no.urdf")
-
-
-def test_shapes_are_checked() -> None:
-    robot = Robot.from_urdf(TREE)
-    q, v, a = motion(robot)
-    with pytest.raises(ShapeError, match="'q'"):
-        robot.configuration(q[:, :-1])
-    with pytest.raises(ShapeError, match="'v'"):
-        engine.regressor(robot, q, v[:, :-1], a)
-    with pytest.raises(ShapeError, match="'a'"):
-        engine.regressor(robot, q, v, a[:-1])

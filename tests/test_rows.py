@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from motion_samples import coupled_model, make_segment, raw_rows, truth
 from scipy import signal
 
-from urdf_ident.errors import EstimationError, FingerprintError, LogError, ModelError
-from urdf_ident.faults import motion_samples
+from urdf_ident.errors import EstimationError, LogError
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
@@ -55,9 +52,9 @@ def test_rows_are_not_delayed(factor: int) -> None:
     np.testing.assert_allclose(out, x[half : half + factor * len(out) : factor], atol=5e-3)
 
 
-@pytest.mark.parametrize("factor", [1, 2, 7, 20])
+@pytest.mark.parametrize("factor", [1, 7])
 @pytest.mark.parametrize("at_once", [3, 64])
-@pytest.mark.parametrize("samples", [1, 150, 241, 613])
+@pytest.mark.parametrize("samples", [1, 613])
 def test_streamed_rows_are_the_filtered_signal(
     model: DynamicModel, factor: int, at_once: int, samples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,19 +74,6 @@ def test_streamed_rows_are_the_filtered_signal(
         np.testing.assert_allclose(got, wanted, atol=1e-10 * np.abs(wanted).max())
 
 
-def test_pieces_of_a_log_add_up(model: DynamicModel) -> None:
-    long, short, tiny = (make_segment(model, n, seed=n) for n in (640, 200, 5))
-    kept = RowFilter(4)
-    part = accumulate(model, "log", [long, tiny, short], kept, blocks=10)
-    assert sum(part.rows.values()) == 3 * (kept.output_rows(640) + kept.output_rows(200))
-    assert {entry.block for entry in part.entries} == set(range(10))
-    for i, layout in enumerate(part.layouts):
-        direct = np.vstack([kept.apply(raw_rows(model, segment)[i]) for segment in (long, short)])[:, [*layout.columns, -1]]
-        norm = np.linalg.norm(direct, axis=0) + 1e-300
-        R = part.factor(layout.group)
-        np.testing.assert_allclose((R / norm).T @ (R / norm), (direct / norm).T @ (direct / norm), atol=1e-11)
-
-
 def test_logs_that_give_nothing_are_refused(model: DynamicModel) -> None:
     segment = make_segment(model, 30)
     with pytest.raises(LogError, match=r"log: no torque or current in the log; name the effort columns"):
@@ -98,11 +82,6 @@ def test_logs_that_give_nothing_are_refused(model: DynamicModel) -> None:
         accumulate(model, "log", [segment], RowFilter(10))
     with pytest.raises(EstimationError, match="shorter than the filter"):
         accumulate(model, "log", [], RowFilter(10))
-
-
-def test_wrong_filters_are_refused() -> None:
-    with pytest.raises(ModelError, match="invalid row filter"):
-        RowFilter(0)
 
 
 def test_memory_does_not_hold_the_regressor(model: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,25 +121,6 @@ def test_logs_of_different_rates_are_one_problem(model: DynamicModel) -> None:
         assert both.residual_squares(theta, group) < 2e-2 * both.effort_squares(group)
 
 
-def test_unequal_conditioning_is_never_merged(model: DynamicModel) -> None:
-    one = prepare_logs([recording(model, "one", 200.0, 1)], model.robot, model.drive, SignalConfig(cutoff=8.0, decimate=20.0))
-    two = prepare_logs([recording(model, "two", 200.0, 2)], model.robot, model.drive, SignalConfig(cutoff=9.0, decimate=20.0))
-    with pytest.raises(FingerprintError):
-        build_statistics(model, one).merged(build_statistics(model, two))
-
-
-def test_no_log_is_refused(model: DynamicModel) -> None:
-    with pytest.raises(EstimationError, match="no log"):
-        build_statistics(model, [])
-
-
-def test_progress_counts_the_logs(model: DynamicModel) -> None:
-    seen: list[tuple[str, int, int]] = []
-    logs = prepare_logs([recording(model, f"run{k}", 200.0, k) for k in range(3)], model.robot, model.drive, SignalConfig())
-    build_statistics(model, logs, progress=lambda *given: seen.append(given))
-    assert [(done, total) for _, done, total in seen] == [(1, 3), (2, 3), (3, 3)]
-
-
 # ---- Rows that are kept from one model to the next are those that are made anew ----
 
 SIMPLE, MANY = ["viscous", "coulomb"], ["viscous", "stribeck", "load_coulomb", "presliding"]
@@ -196,55 +156,15 @@ def assert_same_factors(
 
 
 @pytest.mark.parametrize("most", [12_000_000, 20_000])  # the latter is room for the columns of one model, not for all terms
-@pytest.mark.parametrize("factor", [1, 4])
-@pytest.mark.parametrize("coupled", [False, True])
-def test_kept_columns_make_the_same_factors(
-    robot: Robot, factor: int, coupled: bool, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kept_columns_make_the_same_factors(robot: Robot, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "MOST", rows._Kept.held + most)
     segments = [piece(robot, 700, 0), piece(robot, 30, 1), piece(robot, 400, 2, repeats=3)]
-    drive = Drive.build(3, reduction=[[10, 0, 0], [0, 20, 0], [0, 5, 30]]) if coupled else None
+    drive = Drive.build(3, reduction=[[10, 0, 0], [0, 20, 0], [0, 5, 30]])
     rng = np.random.default_rng(3)
     for friction in (SIMPLE, MANY, MANY, SIMPLE):  # another reference each time
         model = DynamicModel(robot, friction=friction, drive=drive).with_reference(rng.normal(size=30))
-        assert_same_factors(model, segments, RowFilter(factor), monkeypatch)
+        assert_same_factors(model, segments, RowFilter(4), monkeypatch)
     assert rows._Kept.held <= rows.MOST
 
 
-def test_columns_are_kept_for_a_motion_and_let_go_of_with_it(robot: Robot) -> None:
-    before, segment = rows._Kept.held, piece(robot, 500, 0)
-    model, row_filter = DynamicModel(robot, friction=SIMPLE), RowFilter(1)
-    accumulate(model, "run", [segment], row_filter)
-    assert (held := rows._Kept.held) > before
-    weighted = replace(segment, weights=np.full((500, robot.n), 0.5))
-    accumulate(model, "run", [weighted], row_filter)
-    assert rows._Kept.held == held
-    accumulate(model, "run", [replace(segment, v=2 * segment.v)], row_filter)
-    assert rows._Kept.held > held
-    del segment, weighted
-    gc.collect()
-    assert rows._Kept.held <= before
-
-
 # ---- Samples of conditioned logs, on which the physics of the logs is examined ----
-
-
-def segment(length: int, seed: int) -> Segment:
-    q, v, a, tau = np.random.default_rng(seed).standard_normal((4, length, 2))
-    return Segment(f"log{seed}", 0.0, 100.0, q, v, a, tau)
-
-
-def test_no_block_holds_the_only_motion_of_a_joint() -> None:
-    """Joints that move one after the other give blocks that are spread over the log, others contiguous ones."""
-    whole = segment(600, 0)
-    v = np.repeat(np.eye(2)[[0, 0, 1, 0]], 150, axis=0) * whole.v
-    take = motion_samples.sampler([([Segment("log", 0.0, 100.0, whole.q, v, whole.a, whole.tau)], 5.0)], blocks=4)
-    assert take is not None
-    found = take(0.0)
-    assert (np.diff(found.block) < 0).any()
-    for block in np.unique(found.block):
-        outside = np.sum(found.v[found.block != block] ** 2, axis=0) / np.sum(found.v**2, axis=0)
-        assert (outside > 0.3).all()
-    usual = motion_samples.sampler([([whole], 5.0)])
-    assert usual is not None
-    assert (np.diff(usual(0.0).block) >= 0).all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -10,14 +9,12 @@ import numpy as np
 import pytest
 from conftest import arm_urdf, inertials, rnea
 from logs import fourier
-from test_periods import wave
 
 from urdf_ident.estimation.friction_selection.candidates import WideModel, chosen_by_data, every_law, wide_model
-from urdf_ident.estimation.friction_selection.joint_search import DISTINCT, LEAST_GAIN, JointSearch
 from urdf_ident.estimation.friction_selection.reference_torque import converge
-from urdf_ident.estimation.friction_selection.selection import Selected, _turns, kept_without_gain, select_friction
+from urdf_ident.estimation.friction_selection.selection import Selected, select_friction
 from urdf_ident.estimation.friction_selection.sub_models import SubModels
-from urdf_ident.friction import SIGN_WIDTH, Coulomb, Trained
+from urdf_ident.friction import SIGN_WIDTH, Coulomb
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -26,7 +23,7 @@ from urdf_ident.model.trained import WIDEST, WIDEST_SLIDING, with_limited_widths
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.files.load import load
-from urdf_ident.samples import SLOW, Segment, distinct_reversals, reversals, typical_reversals
+from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
@@ -159,101 +156,6 @@ def test_sub_models_equal_whole_refits(sub_models, more: list[str]) -> None:
     np.testing.assert_allclose(focus.errors([at, at[:1], ()])[:, 0], expected.sum(axis=1), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("names", "kept"),
-    [(("coulomb", "cubic"), {"viscous", "offset"}), (("coulomb", "viscous"), {"offset"}), (("asymmetric",), set())],
-)
-def test_viscous_friction_and_bias_stay_beside_the_laws_that_replace_them(
-    sub_models, names: tuple[str, ...], kept: set[str]
-) -> None:
-    wide = sub_models[0]
-    state = [{law.key: law for law in laws if law.key[0] in names} for laws in wide.candidates]
-    found = [(law.applied.axis, law.key[0]) for law in kept_without_gain(wide, state)]
-    assert sorted(found) == sorted((axis, name) for axis in range(len(state)) for name in kept)
-
-
-class TwoUnequalFolds:
-    """Held-out errors of a joint with and without its dry friction: it explains nearly all of one fold, half of the other."""
-
-    without, with_it = (np.array([44e3, 72e3]), np.array([116e3, 115e3])), (np.array([6e3, 22e3]), np.array([67e3, 69e3]))
-
-    def error(self, chosen) -> tuple[np.ndarray, np.ndarray]:
-        own, whole = self.with_it if chosen else self.without
-        return whole, own
-
-    def errors(self, options) -> np.ndarray:
-        return np.array([self.error(chosen)[0] for chosen in options]).reshape(len(options), 2).T
-
-    def distinct(self, chosen, added) -> tuple[np.ndarray, np.ndarray]:
-        return np.ones(len(added)), np.ones(len(added))
-
-    def estimates(self, chosen) -> tuple[np.ndarray, np.ndarray]:
-        return np.ones(len(chosen)), np.zeros((len(chosen), len(chosen)))
-
-
-def test_a_circle_of_the_search_ends_with_the_lowest_error(sub_models) -> None:
-    """The loss of a law, measured against the small error with it, scatters so much that it is not significant."""
-    law = next(law for law in sub_models[0].candidates[0] if law.key == ("dahl", "joint"))
-    search = JointSearch(TwoUnequalFolds(), [law])
-    present = {law.key: law}
-    for old, new in (({}, present), (present, {})):
-        (gain,), (error,) = search.gains(old, [new])
-        assert gain > search.needed(old, new, error)
-    assert search.run({}) == search.run(present) == present
-    _, gain, _, reason = search.verdict(present, law.key)
-    assert gain == pytest.approx(search.verdict({}, law.key)[1])
-    assert gain > 0
-    assert reason == "missed when it is left out"
-
-
-class HardlyDetermined:
-    """Estimates of dry friction and of a Stribeck law that the data hardly determine, and their standard errors."""
-
-    def __init__(self, coulomb: float, stribeck: float) -> None:
-        self.theta, self.error = np.array([coulomb, stribeck]), np.array([0.1 * coulomb, 1.2 * stribeck])
-
-    def estimates(self, chosen) -> tuple[np.ndarray, np.ndarray]:
-        return self.theta[list(chosen)], np.diag(self.error[list(chosen)])
-
-
-@pytest.mark.parametrize(
-    ("coulomb", "stribeck", "refused"),
-    [(0.1, 50.0, True), (0.1, 0.35, True), (0.1, 0.15, False), (0.3, 0.35, False), (5.0, 0.35, False)],
-)
-def test_friction_far_above_the_measured_torque_or_that_at_high_speed_is_impossible(
-    sub_models, coulomb: float, stribeck: float, refused: bool
-) -> None:
-    """Its peak is between the speeds of the samples, so that held-out data say nothing against it."""
-    every = sub_models[0].candidates[0]
-    laws = {law.key: law for law in every if law.key in {("coulomb", "joint"), ("stribeck", "joint")}}
-    laws = {key: laws[key] for key in sorted(laws)}
-    trained = {"joint": Trained(-1.2, 1.2, 0.5)}
-    search = JointSearch(HardlyDetermined(coulomb, stribeck), list(laws.values()), trained=trained)
-    assert search.violations(laws) == ([("stribeck", "joint")] if refused else [])
-
-
-def test_friction_of_a_chance_negative_sign_is_possible(sub_models) -> None:
-    """Of a joint without friction, the estimate at the highest speed is as often negative; no law is responsible for that."""
-    laws = {law.key: law for law in sub_models[0].candidates[0] if law.key in {("coulomb", "joint"), ("stribeck", "joint")}}
-    estimates = HardlyDetermined(0.05, 0.01)
-    estimates.theta = -estimates.theta
-    estimates.error[:] = 0.1
-    search = JointSearch(estimates, list(laws.values()), trained={"joint": Trained(-1.2, 1.2, 0.5)})
-    assert search.violations(laws) == []
-
-
-def test_a_column_that_is_there_twice_is_told_from_nothing(sub_models) -> None:
-    wide, _, _, columns, sub = sub_models
-    k = next(k for k, c in enumerate(columns) if wide.model.term_of(c).name == "coulomb")
-    focus = sub.focus([], [k, k], [0])
-    share, _ = focus.distinct((0,), [1])
-    assert share[0] < 1e-4 < DISTINCT
-    np.testing.assert_allclose(focus.error((0, 1)), focus.error((0,)), rtol=1e-9)
-    theta, root = focus.estimates((0, 1))
-    assert np.isfinite(theta).all()
-    assert (np.linalg.norm(root, axis=1) > 1e3 * np.abs(theta)).any()
-
-
 # -- choice --------------------------------------------------------------------------------------------------------------
 
 
@@ -287,21 +189,6 @@ def test_nothing_is_lost_against_the_true_structure(robot: Robot, runs: list[Pre
         errors.append(score(runs[4], predict(found.model, theta, runs[4]), robot.joints, 6.0).mean_rmse)
     assert errors[0] <= 1.02 * errors[1]
     assert errors[0] < 0.8 * errors[2]
-
-
-def test_every_law_of_every_joint_is_in_the_table(chosen: Selected) -> None:
-    trials = chosen.as_dict()["trials"]
-    names = {trial["term"] for trial in trials}
-    assert len(trials) == 3 * len(names) == 36
-    for trial in trials:
-        axis = chosen.model.robot.index(trial["joint"])
-        assert trial["chosen"] == (trial["term"] in laws_of(chosen.model, axis))
-        if trial["reason"].startswith("kept without a gain"):
-            assert trial["chosen"]
-            assert trial["term"] in ("offset", "viscous")
-        elif trial["chosen"]:
-            assert trial["gain"] > max(0.01, trial["std_error"])
-            assert trial["reason"] == "missed when it is left out"
 
 
 def test_a_coupled_motor_gets_its_own_friction() -> None:
@@ -383,65 +270,6 @@ def test_joints_that_hardly_turn_back_fall_back_and_say_why(robot: Robot) -> Non
     assert "viscous, Coulomb and offset are used" in found.notes[0]
 
 
-def test_a_joint_that_turns_back_twice_gets_no_law_with_parameters_for_each_direction(robot: Robot) -> None:
-    """Eight parameters need more reversals: in a short log, those of one direction are what noise makes of them."""
-    found = {}
-    for periods in (1.0, 4.0):
-        t = np.arange(0, 6.0 * periods, 0.005)
-        w = 2 * np.pi / 6.0 * np.array([1.0, 1.3, 0.8])
-        q, v, a = 0.8 * np.sin(w * t[:, None]), 0.8 * w * np.cos(w * t[:, None]), -0.8 * w**2 * np.sin(w * t[:, None])
-        log = with_torque(robot, [(t, q, v, a)], [{"viscous": 3.0, "coulomb": 2.0}] * 3, 0.005)[0]
-        back = np.where(v < 0, 3.0 * v * np.abs(v) + 2.0 * v**3, 0.0)
-        chosen = choose(DynamicModel(robot), prepared(DynamicModel(robot), [replace(log, effort=log.effort + back)]))
-        found[periods] = [trial for trial in chosen.trials if trial.term == "asymmetric"]
-    assert any(trial.chosen for trial in found[4.0])
-    assert {trial.reason for trial in found[1.0]} == {"the joint reverses too rarely for so many parameters"}
-
-
-def test_reversals_are_counted_and_trembling_at_rest_is_not() -> None:
-    t = np.linspace(0, 1, 1001)
-    v = np.column_stack([np.sin(6 * np.pi * t), np.ones_like(t), np.where(t < 0.5, 1.0, 1e-3 * np.sin(900 * t))])
-    np.testing.assert_array_equal(reversals(v), [5, 0, 0])
-    halves = np.split(np.column_stack([v, np.cos(4 * np.pi * t), np.zeros_like(t)]), [500])
-    assert typical_reversals(halves, np.zeros(5, dtype=bool)) == 2.25  # 5, 0, 0 and 4; what stands still does not count
-    assert typical_reversals([np.zeros((5, 2))], np.zeros(2, dtype=bool)) == 0.0
-
-
-def test_reversals_of_a_repeated_motion_count_once() -> None:
-    t = np.linspace(0, 40, 4001)
-    again, rich = (2 * np.pi * np.outer(t, rates) for rates in ([0.2, 0.3], [0.2, 0.2 * np.sqrt(2)]))
-    np.testing.assert_array_equal(reversals(np.cos(again)), [16, 24])
-    np.testing.assert_array_equal(distinct_reversals(np.sin(again), np.cos(again)), [4, 6])  # they repeat after 10 s
-    assert np.all(distinct_reversals(np.sin(rich), np.cos(rich)) > 0.7 * reversals(np.cos(rich)))
-
-
-def test_a_joint_that_rests_between_two_moves_turns_back_all_the_same() -> None:
-    bell = np.sin(np.linspace(0, np.pi, 101))
-    pieces = [np.column_stack([way * bell, bell]) for way in (1.0, -1.0, -1.0, 1.0)]
-    motion = [Segment("run", 2.0 * k, 100.0, v, v, v) for k, v in enumerate(pieces)]
-    np.testing.assert_array_equal(_turns(motion, [("run",)], np.eye(2), np.zeros(2, dtype=bool)), [2, 0])
-
-
-def test_a_motor_whose_joints_undo_each_other_tells_no_laws_apart() -> None:
-    """The same sine on both joints of a coupled pair: the second motor stands, whatever its joint does."""
-    t = np.arange(1000) / 100
-    same, other = (np.column_stack([np.cos(t), 0.98 * np.cos(rate * t)]) for rate in (1.0, 1.7))
-    coupled = np.array([[1.0, 0.0], [-1.0, 1.0]])
-    for v, free in ((same, [3, 0]), (other, [3, 5])):
-        motion = [Segment("run", 0.0, 100.0, np.zeros_like(v), v, np.zeros_like(v))]
-        np.testing.assert_array_equal(_turns(motion, [("run",)], coupled, np.zeros(2, dtype=bool)), free)
-
-
-def test_laws_of_many_columns_must_gain_more(sub_models) -> None:
-    laws = {law.key: law for law in sub_models[0].candidates[0] if law.key[0] in ("asymmetric", "stribeck", "sublinear")}
-    few, other, many = ({key: law} for key, law in sorted(laws.items(), key=lambda pair: (len(pair[1].at), pair[0])))
-    search = JointSearch(TwoUnequalFolds(), list(laws.values()))
-    assert search.needed({}, few, 0.1) == search.needed(few, other, 0.1) == pytest.approx(0.1)
-    assert search.needed({}, many, 0.1) == pytest.approx(0.1 * np.sqrt(8))
-    assert search.needed(many, {}, 0.1) == pytest.approx(-0.1 * np.sqrt(8))
-    assert search.needed({}, many, 0.0) == LEAST_GAIN
-
-
 def test_a_motor_that_moves_two_joints_begins_with_friction_of_its_own() -> None:
     robot = Robot.from_urdf(arm_urdf("zyx"))
     A = np.diag([30.0, 40.0, 20.0])
@@ -454,20 +282,6 @@ def test_a_motor_that_moves_two_joints_begins_with_friction_of_its_own() -> None
     assert motors == {("viscous", 2), ("coulomb", 2)}
     listed = DynamicModel(robot, drive=Drive.build(3, reduction=A), friction=["viscous"])
     assert all(item.term.name == "rotor_inertia" for item in listed.terms if item.side == "motor")
-
-
-def test_periods_count_as_the_motion_that_they_were(robot: Robot) -> None:
-    """A short motion made often is no short log; its held-out error is that of the torque, not of weighted rows."""
-    t = np.arange(3000) / 100.0
-    q, v, a = (2.0 * x for x in wave(t, 5.0, 1))
-    (log,) = with_torque(robot, [(t, q, v, a)], TRUTH, 0.03)
-    model = DynamicModel(robot)
-    (run,) = prepared(model, [log])
-    assert run.segments[0].repeats == 6
-    found = choose(model, [run])
-    assert "load_coulomb" in laws_of(found.model, 1)
-    assert (found.after < 0.7 * found.before)[1]
-    assert (found.after < 0.03 * log.effort.std(axis=0)).all()
 
 
 def test_a_joint_that_never_reverses_gets_no_law_that_needs_a_reversal(robot: Robot) -> None:
@@ -483,15 +297,6 @@ def test_a_joint_that_never_reverses_gets_no_law_that_needs_a_reversal(robot: Ro
     found = choose(model, prepared(model, logs))
     assert laws_of(found.model, 2) - {"rotor_inertia"} == {"viscous", "coulomb", "offset"}
     assert np.isfinite(found.after).all()
-
-
-def test_parts_in_time_where_there_is_one_log(robot: Robot) -> None:
-    model = DynamicModel(robot)
-    found = choose(model, prepared(model, make_logs(robot, TRUTH, 1, seconds=40.0)))
-    assert len(found.folds) == 5
-    assert all("[" in fold for fold in found.folds)
-    assert "blocks of time" in found.notes[0]
-    assert laws_of(found.model, 0) >= {"coulomb", "cubic"}
 
 
 def test_automatic_friction_goes_through_identify_and_the_file(robot: Robot, tmp_path) -> None:
@@ -521,16 +326,6 @@ def test_a_short_log_does_not_take_out_the_friction_of_every_drive() -> None:
 
 
 # -- slow joints -----------------------------------------------------------------------------------------------------------
-
-
-def test_joints_that_slide_are_compared_with_their_like() -> None:
-    """A slide of 10 mm/s turns back beside a wrist of 5 rad/s; beside a slide of 5 m/s it stands still."""
-    t = np.linspace(0, 1, 1001)
-    v = np.column_stack([0.01 * np.sin(6 * np.pi * t), 5 * np.cos(4 * np.pi * t)])
-    assert typical_reversals([v], np.array([True, False])) == 4.5
-    assert typical_reversals([v], np.array([True, True])) == 4.0
-    motion = [Segment("run", 0.0, 1000.0, v, v, v)]
-    np.testing.assert_array_equal(_turns(motion, [("run",)], np.eye(2), np.array([True, False])), [5, 4])
 
 
 def test_dry_friction_begins_within_the_speeds_of_slow_joints() -> None:
@@ -563,17 +358,6 @@ def test_dry_friction_that_builds_up_as_a_joint_creeps_is_not_viscous() -> None:
     assert found.torque(rest, fast, rest)[0] - found.torque(rest, rest, rest)[0] == pytest.approx(1.5 + 0.15, rel=0.3)
 
 
-def test_dry_friction_of_a_joint_that_hardly_ever_moves_is_as_wide_as_its_motion_allows() -> None:
-    """Joints jogged one after the other: the 95 % quantile of a speed is rounding, whose sign was taken for friction."""
-    robot, rng = Robot.from_urdf(arm_urdf("zyx", fixed_tip=False)), np.random.default_rng(0)
-    v = rng.uniform(-1.0, 1.0, (4000, 3))
-    v[:, 0] *= 1e-14
-    v[2000:2100, 0] = 0.8 * np.sin(np.pi * np.arange(100) / 50)
-    found = with_limited_widths(DynamicModel(robot), [Segment("run", 0.0, 100.0, v, v, v)])
-    widths = [item.term.width for item in found.terms if isinstance(item.term, Coulomb)]
-    assert widths == [pytest.approx(WIDEST * SLOW * 0.8), SIGN_WIDTH, SIGN_WIDTH]
-
-
 def test_a_stage_of_millimetres_with_a_fast_wrist_shows_the_friction_of_its_slides() -> None:
     """A slide that is slow in m/s was taken for one that stands still, and its dry friction for viscous: errors of 30 %."""
     text = arm_urdf("xz", fixed_tip=False).replace('type="revolute"', 'type="prismatic"', 1)
@@ -598,29 +382,3 @@ def test_a_stage_of_millimetres_with_a_fast_wrist_shows_the_friction_of_its_slid
 
 
 # ---- Which laws and shapes come into question: as fast as the axes moved ----
-
-
-def shapes_tried(speed: float, axis: int = 1) -> dict[tuple[str, str], list[float]]:
-    """Law and shape → the values that are tried where the axes reach a speed [rad/s]."""
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    t = np.arange(0.0, 20.0, 0.01)[:, None]
-    rate = np.array([1.0, 1.3, 1.7])
-    q, v, a = speed / rate * np.sin(rate * t), speed * np.cos(rate * t), -speed * rate * np.sin(rate * t)
-    motion = Segment("log", 0.0, 100.0, q, v, a, np.ones_like(q))
-    found: dict[tuple[str, str], set[float]] = {}
-    for candidate in every_candidate(DynamicModel(robot), [motion]).candidates[axis]:
-        for name in candidate.law.shapes:
-            found.setdefault((candidate.key[0], name), set()).add(getattr(candidate.law, name))
-    return {key: sorted(values) for key, values in found.items()}
-
-
-def test_shapes_follow_the_speeds_of_the_motion() -> None:
-    slow, fast = shapes_tried(0.2), shapes_tried(2.0)
-    key = ("stribeck", "velocity")
-    np.testing.assert_allclose(fast[key], 10 * np.array(slow[key]), rtol=1e-9)
-    assert 0.01 < fast[key][0] / 2.0 < fast[key][-1] / 2.0 < 1.0
-    assert max(slow["coulomb", "width"]) < 0.2
-
-
-def test_no_law_is_tried_on_an_axis_that_rests() -> None:
-    assert shapes_tried(0.0) == {}

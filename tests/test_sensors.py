@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.logs.recording import Recording
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.settings import Noise, Sensors
-from urdf_ident.simulation.simulated_log import draw, measure, quantise
+from urdf_ident.simulation.simulated_log import draw, measure
 
 RATE = 1000.0
 
@@ -37,12 +36,6 @@ def test_perfect_sensors_show_the_truth() -> None:
     np.testing.assert_array_equal(log.velocity, TRUTH.v)
     np.testing.assert_array_equal(log.effort, TRUTH.tau)
     np.testing.assert_array_equal(log.time, TRUTH.time)
-
-
-def test_switching_one_thing_on_leaves_the_rest_alone() -> None:
-    plain = seen(7, torque_noise=Noise(sigma=0.5))
-    more = seen(7, torque_noise=Noise(sigma=0.5), position_noise=Noise(sigma=1e-3), velocity_noise=Noise(sigma=0.1))
-    np.testing.assert_array_equal(plain.effort, more.effort)
 
 
 def test_encoder_counts_a_revolution_or_a_metre() -> None:
@@ -73,18 +66,6 @@ def test_coloured_noise_has_its_sigma_and_its_correlation(rho: float) -> None:
     assert abs(np.corrcoef(innovations[1:, 0], innovations[:-1, 0])[0, 1]) < 0.01
     many = [draw(Noise(sigma=1.0, correlation=rho), np.zeros((3, 1)), np.random.default_rng(k))[0, 0] for k in range(2000)]
     assert np.std(many) == pytest.approx(1.0, rel=0.06)  # stationary from the first sample on
-
-
-def test_ripple_turns_with_the_joint() -> None:
-    ripple = seen(ripple=[0.0, 1.5], ripple_cycles=12).effort - TRUTH.tau
-    np.testing.assert_array_equal(ripple[:, 0], 0)
-    np.testing.assert_allclose(ripple[:, 1], 1.5 * np.sin(12 * TRUTH.q[:, 1]), atol=1e-12)
-
-
-def test_torque_comes_in_steps() -> None:
-    tau = seen(torque_step=[0.25, 1.0]).effort
-    np.testing.assert_array_equal(quantise(tau, [0.25, 1.0]), tau)
-    assert np.abs(tau - TRUTH.tau).max(axis=0) == pytest.approx([0.125, 0.5], rel=0.01)
 
 
 def test_a_delayed_log_is_the_past() -> None:
@@ -129,18 +110,3 @@ def test_velocity_may_be_differences_or_absent() -> None:
 def test_impossible_sensors_are_refused(settings: dict) -> None:
     with pytest.raises(ValidationError):
         Sensors(**settings)
-
-
-@pytest.mark.parametrize("settings", [{}, {"sigma": 1.0, "snr": 3.0}, {"sigma": -1.0}, {"sigma": 1.0, "correlation": 1.0}])
-def test_impossible_noise_is_refused(settings: dict) -> None:
-    with pytest.raises(ValidationError):
-        Noise(**settings)
-
-
-def test_arrays_must_fit_the_joints() -> None:
-    with pytest.raises(ShapeError):
-        seen(counts=[1, 2, 3])
-    with pytest.raises(ShapeError):
-        seen(torque_noise=Noise(sigma=[1.0, 1.0, 1.0]))
-    with pytest.raises(ModelError, match="no torque"):
-        measure(Segment("x", 0.0, 1.0, TRUTH.q, TRUTH.v, TRUTH.a), ("a", "b"), Sensors(), 0)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from logs import fourier
-from motion_samples import A, make_segment, robot_3r
 from scipy.optimize import minimize_scalar
 from test_friction_family import SIZE, TRUTHS, make_log, prepare, smooth
 
@@ -25,10 +23,8 @@ from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment
 from urdf_ident.signals.prepare import PreparedLog
-from urdf_ident.statistics.accumulate import accumulate, build_statistics
+from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import RowFilter
-from urdf_ident.statistics.statistic import StatisticSet
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -110,33 +106,7 @@ def test_shapes_of_several_laws_and_a_load_at_once(robot: Robot) -> None:
         assert report.value == pytest.approx({"width": 0.05, "velocity": 0.3}[report.shape], rel=0.2)
 
 
-def test_a_free_shape_on_a_coupled_motor() -> None:
-    law = {"term": "coulomb", "width": 8.0}
-    drive = Drive.build(3, reduction=A)
-    truth_model = DynamicModel(robot_3r(), drive=drive, friction=["viscous"], motor_friction={"j3": [law]})
-    segment = make_segment(truth_model, 1500, sigma=np.array([0.01, 1e-5, 1e-5]))
-    model = DynamicModel(robot_3r(), drive=drive, friction=["viscous"], motor_friction={"j3": [{**law, "width": "auto"}]})
-
-    def build(any_model: DynamicModel, **options: Any) -> StatisticSet:
-        return accumulate(any_model, "log", [segment], RowFilter(1), **options)
-
-    found = fit_shapes(model, build, [segment])
-    (report,) = found.reports
-    assert report.start == pytest.approx(0.02 * 32)  # a default of the joint, on a motor that turns 32 times as fast
-    assert report.value == pytest.approx(8.0, rel=0.05)
-    assert report.unit == "rad/s"
-    assert report.bounds[1] == pytest.approx(0.5 * np.abs(segment.v @ A[2]).max())
-
-
 # -- not found ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("law", [{"term": "stribeck", "velocity": "auto"}, {"term": "presliding", "width": "auto"}])
-def test_shapes_of_a_law_that_is_not_there_are_reported_as_undetermined(robot: Robot, law: dict) -> None:
-    logs = prepare(robot, [make_log(robot, TRUTHS["coulomb"][1], seed, noise=0.05) for seed in (1, 2)])
-    found = find(robot, ["viscous", "coulomb", law], logs)
-    assert not any(report.determined for report in found.reports)
-    assert all("the data do not determine it; give a number, or leave" in note for note in found.notes)
 
 
 def test_a_shape_at_its_bound_is_reported(robot: Robot) -> None:
@@ -150,17 +120,6 @@ def test_a_shape_at_its_bound_is_reported(robot: Robot) -> None:
     assert {report.at_bound for report in found.reports} == {"lower"}
     assert all("at the lower bound of its search" in note for note in found.notes)
     assert all(report.value < 0.007 for report in found.reports)
-
-
-def test_without_free_shapes_nothing_is_done(robot: Robot) -> None:
-    model = DynamicModel(robot, friction=["viscous", "stribeck"])
-
-    def never(_: DynamicModel) -> StatisticSet:
-        raise AssertionError("a pass over the data")
-
-    found = fit_shapes(model, never, [])
-    assert found.model is model
-    assert found.notes == ()
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------
@@ -183,14 +142,6 @@ def test_a_threshold_outside_the_speeds_of_the_logs_is_refused(robot: Robot) -> 
         ModelError, match=r"got 0\.2 rad/s, expected less than .* the top speed; lower it, or write threshold: auto"
     ):
         check_excited(slow, [motion(robot, 0.01)])
-
-
-def test_a_threshold_of_a_motor_is_compared_with_the_motors_speed() -> None:
-    robot, law = robot_3r(), {"term": "asymmetric", "threshold": 20.0}
-    model = DynamicModel(robot, drive=Drive.build(3, reduction=A), friction="none", motor_friction={"j3": [law]})
-    check_excited(model, [motion(robot)])  # 20 rad/s at the motor, about 1 rad/s at the joint
-    with pytest.raises(ModelError, match="outside the speeds"):
-        check_excited(model, [motion(robot, 0.1)])
 
 
 def test_what_cannot_be_searched_is_refused(robot: Robot) -> None:

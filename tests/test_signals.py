@@ -12,14 +12,12 @@ import scipy.interpolate
 import scipy.signal
 from conftest import arm_urdf
 from emps_protocol import matlab_decimate
-from real_ur10e import columns_given, read_logs
 
 from urdf_ident.errors import LogError, ProjectError
 from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
 from urdf_ident.project import parse_project
-from urdf_ident.signals import filters, resample
 from urdf_ident.signals.condition import Conditioned, condition, resolve
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.filters import differentiate, estimate_cutoff, lowpass, lowpass_gain
@@ -79,20 +77,6 @@ def test_lowpass_equals_filtfilt_with_matlab_padding() -> None:
     np.testing.assert_allclose(lowpass(x, 1000.0, 100.0, order=4, padlen=12), expected, rtol=1e-9, atol=1e-9)
 
 
-def test_lowpass_leaves_constants_and_short_or_slow_signals_alone() -> None:
-    np.testing.assert_allclose(lowpass(np.full((50, 2), 3.0), 100.0, 5.0), 3.0, rtol=1e-12)
-    x = np.arange(7.0) ** 2
-    np.testing.assert_array_equal(lowpass(x, 100.0, 50.0), x)
-    assert lowpass(x, 100.0, 1.0).shape == (7,)
-    with pytest.raises(LogError, match="must be positive"):
-        lowpass(x, 100.0, 0.0)
-
-
-def test_a_cutoff_that_leaves_no_filter_is_refused() -> None:
-    with pytest.raises(LogError, match=r"too low for this rate, got 1e-10 Hz, expected about 0.0001 Hz"):
-        lowpass(np.random.default_rng(0).normal(size=50), 100.0, 1e-10)
-
-
 def test_differences_are_exact_for_polynomials_and_converge() -> None:
     t = np.linspace(0, 2, 41)
     rate = 20.0
@@ -106,26 +90,7 @@ def test_differences_are_exact_for_polynomials_and_converge() -> None:
     assert errors[0] / errors[1] == pytest.approx(2**6, rel=0.1)
 
 
-def test_differences_of_few_samples() -> None:
-    np.testing.assert_allclose(differentiate(np.array([[1.0, 0.0], [2.0, 4.0]]), 10.0), [[10, 40], [10, 40]])
-    np.testing.assert_allclose(differentiate(np.arange(5.0) ** 2, 1.0), 2 * np.arange(5.0), atol=1e-12)
-    with pytest.raises(LogError, match="cannot differentiate"):
-        differentiate(np.ones(1), 10.0)
-
-
 # ---- the cut-off ---------------------------------------------------------------------------------
-
-
-def test_cutoff_falls_with_noise_and_stays_above_the_motion() -> None:
-    t = np.arange(0, 20, 0.002)
-    rng = np.random.default_rng(0)
-    white = rng.standard_normal((len(t), 2))
-    choices = [estimate_cutoff([motion(t) + noise * white], 500.0) for noise in (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)]
-    cutoffs = [choice.cutoff for choice in choices]
-    assert cutoffs == sorted(cutoffs, reverse=True)
-    assert all(choice.motion_end > 1.5 for choice in choices)  # the highest tone is inside, at every noise
-    assert cutoffs[0] < 100
-    assert cutoffs[-1] < 8
 
 
 @pytest.mark.parametrize("noise", [4e-4, 0.001229, 0.001335, 4e-3])
@@ -156,21 +121,6 @@ def test_steps_of_an_encoder_at_a_steady_speed_are_not_taken_for_motion(rate: fl
     assert cutoff < 0.6 * unknown
 
 
-@pytest.mark.parametrize(("rate", "seconds"), [(500.0, 4.0), (800.0, 2.5), (100.0, 6.0)])
-def test_chance_in_the_spectrum_of_a_short_log_is_not_taken_for_motion(rate: float, seconds: float) -> None:
-    """Late time stamps give all joints the same errors, so that more joints do not make the spectrum of the noise smoother."""
-
-    def choose(seed: int) -> float:
-        rng, t = np.random.default_rng(seed), np.arange(0, seconds, 1 / rate)
-        taken = t - 1e-3 * np.abs(rng.standard_normal(len(t)))
-        way = np.clip((taken[:, None] - [0.2, 1.5, 2.8]) / 1.1, 0.0, 1.0)
-        return estimate_cutoff([(way**3 * (10 - 15 * way + 6 * way**2)) @ rng.uniform(-1, 1, (3, 6))], rate).cutoff
-
-    chosen = [choose(seed) for seed in range(40)]
-    assert np.percentile(chosen, 90) < 18
-    assert min(chosen) > 3  # 96 % of the acceleration of a move is below 2 Hz
-
-
 def test_cutoff_is_near_the_best_one_for_acceleration() -> None:
     t = np.arange(0, 20, 0.004)
     for noise in (1e-5, 1e-4, 1e-3):
@@ -184,29 +134,6 @@ def test_cutoff_is_near_the_best_one_for_acceleration() -> None:
         chosen = error(estimate_cutoff([q], 250.0).cutoff)
         assert chosen < max(5 * best, 1e-3 * motion(t, 2).std())
         assert chosen < 0.1 * motion(t, 2).std()
-
-
-def test_cutoff_does_not_depend_on_units_or_order_of_joints() -> None:
-    t = np.arange(0, 20, 0.004)
-    q = motion(t) + 1e-4 * np.random.default_rng(2).standard_normal((len(t), 2))
-    first = estimate_cutoff([q], 250.0)
-    assert estimate_cutoff([q[:, ::-1] * np.array([1000, 1e-3])], 250.0).cutoff == pytest.approx(first.cutoff)
-    assert estimate_cutoff([q[:2500], q[2500:]], 250.0).cutoff == pytest.approx(first.cutoff, rel=0.3)
-
-
-def test_cutoff_of_a_clean_log_is_bounded_and_explained() -> None:
-    t = np.arange(0, 20, 0.01)
-    smooth = np.sin(2 * np.pi * 0.2 * t)[:, None]
-    choice = estimate_cutoff([smooth], 100.0)
-    assert choice.cutoff <= 20.0
-    assert "Hz" in choice.why
-
-
-def test_valley_between_two_tones_is_not_taken_for_the_end_of_the_motion() -> None:
-    t = np.arange(0, 40, 0.004)
-    q = (np.sin(2 * np.pi * 0.1 * t) + 0.02 * np.sin(2 * np.pi * 4 * t))[:, None]
-    q = q + 1e-5 * np.random.default_rng(3).standard_normal(q.shape)
-    assert estimate_cutoff([q], 250.0).motion_end > 4
 
 
 @pytest.mark.parametrize("kind", ["chirp", "bursts", "band"])
@@ -225,25 +152,6 @@ def test_motion_without_slow_parts_is_not_taken_for_noise(kind: str, lowest: flo
     cutoff = estimate_cutoff([q + 1e-5 * rng.standard_normal(q.shape)], rate).cutoff
     exact, kept = (differentiate(differentiate(x, rate), rate)[100:-100] for x in (q, lowpass(q, rate, cutoff)))
     assert np.linalg.norm(kept - exact) < 0.1 * np.linalg.norm(exact)
-
-
-@pytest.mark.parametrize(("size", "noise"), [(0.01, 1e-3), (0.3, 1e-3)])
-def test_noise_above_a_slow_motion_is_not_taken_for_motion(size: float, noise: float) -> None:
-    """Of a motion slower than a window of the spectrum, the spectrum has only the noise."""
-    t = np.arange(0, 40, 0.01)
-    q = size * np.sin(2 * np.pi * 0.05 * t)[:, None] + noise * np.random.default_rng(6).standard_normal((len(t), 1))
-    assert estimate_cutoff([q], 100.0).cutoff < 2.0
-
-
-def test_plateau_left_by_tracking_errors_belongs_to_the_motion() -> None:
-    """Its lowest point can be anywhere; the noise begins where the acceleration rises with frequency."""
-    rate, ends, rng = 250.0, 6.0, np.random.default_rng(4)
-    frequency = np.fft.rfftfreq(10_000, 1 / rate)[1:]
-    motion = np.where(frequency < 1.2, (1.2 / np.maximum(frequency, 0.2)) ** 5, (frequency / 1.2) ** 0.4)
-    noise = ends**2 * np.sqrt(rng.chisquare(2, (3, 5000)) / 2)
-    spectrum = (motion / (1 + (frequency / 8) ** 4) / frequency**2) + 1j * noise / ends**4
-    q = np.fft.irfft(np.pad(spectrum * np.exp(2j * np.pi * rng.random((3, 5000))), ((0, 0), (1, 0))), axis=1).T
-    assert 5 < estimate_cutoff([q], rate).motion_end < 9
 
 
 def moves(poses: Array, seconds: tuple[float, ...], stop: float, rate: float) -> tuple[Array, Array]:
@@ -283,18 +191,6 @@ def test_moves_with_stops_keep_their_accelerations(joints: str, seconds: tuple[f
     log = Recording("log", ("a", "b", "c"), np.arange(len(q)) / rate, q, effort=np.zeros_like(q))
     best = min(error(cutoff) for cutoff in np.geomspace(1, 25, 15))
     assert error(float(resolve([log]).cutoff)) < best + 0.08
-
-
-def test_motion_at_the_very_end_of_a_long_log_has_a_cutoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long logs are taken in parts, the last of which may be shorter than a window of the spectrum."""
-    q, _ = moves(np.random.default_rng(8).uniform(-1, 1, (3, 2)), (1.0,), 0.4, 125.0)
-    q = q + 3e-5 * np.random.default_rng(9).standard_normal(q.shape)
-    rest = q[:1] + 3e-5 * np.random.default_rng(10).standard_normal((4125, 2))
-    moving = np.arange(len(rest) + len(q)) >= len(rest)
-    assert len(moving) % 2000 < 500  # parts of 2000 samples and windows of 500
-    whole = estimate_cutoff([np.concatenate([rest, q])], 125.0, [moving]).cutoff
-    monkeypatch.setattr(filters, "LONG", 700)
-    assert estimate_cutoff([np.concatenate([rest, q])], 125.0, [moving]).cutoff == pytest.approx(whole, rel=0.2)
 
 
 def test_long_standstill_does_not_change_the_cutoff(robot: Robot) -> None:
@@ -338,22 +234,6 @@ def test_even_log_is_recovered(robot: Robot) -> None:
         condition(make_log(np.arange(0, 20, 0.004)), robot, SignalConfig(cutoff=125.0))
     few = condition(make_log(np.arange(0, 20, 0.004)), robot, SignalConfig(cutoff=2.0))
     assert few.decimate_rate >= 40.0  # friction that reverses is no slower than in a fast motion
-
-
-@pytest.mark.parametrize("jitter", [0.0, 0.2])
-def test_a_log_in_pieces_is_the_whole_log(robot: Robot, monkeypatch: pytest.MonkeyPatch, jitter: float) -> None:
-    t = np.arange(6000) / 200.0 + jitter / 200.0 * np.random.default_rng(0).uniform(-1, 1, 6000)
-    log = make_log(t, noise=1e-5)
-    config = SignalConfig(cutoff=8.0, periodic="off")
-    (whole,) = condition(log, robot, config).segments
-    monkeypatch.setattr(filters, "LONG", 700)
-    monkeypatch.setattr(resample, "LONG", 700)
-    (pieces,) = condition(log, robot, config).segments
-    assert np.array_equal(pieces.tau, whole.tau)
-    for name in ("q", "v", "a"):
-        exact, found = getattr(whole, name), getattr(pieces, name)
-        assert not np.array_equal(found, exact)  # it was made in pieces
-        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-9 * np.abs(exact).max())
 
 
 def test_noisy_log_with_defaults(robot: Robot) -> None:
@@ -443,19 +323,6 @@ def test_joints_that_are_jogged_one_after_the_other_keep_short_motions(robot: Ro
     assert "shorter" not in result.why["rest"]
 
 
-def test_filter_start_is_left_out_where_the_log_starts_in_motion(robot: Robot) -> None:
-    result = condition(make_log(np.arange(0, 20, 0.004)), robot, SignalConfig(cutoff=5.0))
-    assert result.segments[0].start >= 2 / 5.0
-    assert result.segments[0].time[-1] <= 20 - 2 / 5.0
-
-
-def test_slow_motion_counts_as_motion(robot: Robot) -> None:
-    t = np.arange(0, 60, 0.01)
-    q = 0.1 * np.sin(2 * np.pi * 0.02 * t)[:, None] * np.ones(2)  # at most 0.0126 rad/s
-    result = condition(Recording("slow", ("a", "b"), t, q + 1e-6, effort=q), robot, SignalConfig(cutoff=2.0))
-    assert sum(len(segment) for segment in result.segments) > 0.7 * len(t)
-
-
 def test_log_at_rest_is_refused(robot: Robot) -> None:
     t = np.arange(0, 10, 0.004)
     still = Recording("still", ("a", "b"), t, np.full((len(t), 2), 0.3), effort=torque(t))
@@ -507,33 +374,9 @@ def test_rows_rate_and_their_lowpass(robot: Robot) -> None:
     assert every.why["decimate"].startswith("every sample is an equation (250 Hz):")
 
 
-def test_motor_side_is_conditioned_with_the_same_filter(robot: Robot) -> None:
-    t = np.arange(0, 20, 0.004)
-    log = replace(make_log(t), motor_position=motion(t) + 0.01 * np.sin(2 * np.pi * t)[:, None])
-    segment = condition(log, robot, SignalConfig(cutoff=15.0)).segments[0]
-    expected = 0.01 * (2 * np.pi) ** 2 * -np.sin(2 * np.pi * segment.time)
-    np.testing.assert_allclose((segment.am - segment.a)[20:-20], (expected[:, None] * np.ones(2))[20:-20], atol=5e-3)
-    assert make_log(t).motor_position is None
-    assert condition(make_log(t), robot, SignalConfig(cutoff=15.0)).segments[0].qm is None
-
-
 def test_log_without_efforts(robot: Robot) -> None:
     log = replace(make_log(np.cumsum(np.tile([0.004, 0.005], 2000))), effort=None)
     assert condition(log, robot).segments[0].tau is None
-
-
-def test_one_choice_for_several_logs(robot: Robot) -> None:
-    t = np.arange(0, 20, 0.004)
-    logs = [make_log(t, noise=noise, seed=k, name=f"log{k}") for k, noise in enumerate((1e-6, 1e-5, 1e-4))]
-    wishes = [condition(log, robot).cutoff for log in logs]
-    common = resolve(logs)
-    assert common.cutoff == pytest.approx(sorted(wishes)[1])
-    assert common.decimate >= 2.5 * sorted(wishes)[1]
-    assert common.velocity in ("logged", "differentiated")
-    assert "median over 3 logs" in condition(logs[0], robot, common).why["cutoff"]
-    assert resolve(logs, SignalConfig(cutoff=6.0)).cutoff == 6.0
-    with pytest.raises(LogError, match="no log"):
-        resolve([])
 
 
 @pytest.mark.parametrize(
@@ -560,18 +403,6 @@ def test_real_emps_published_protocol_to_the_printed_digits(data: Path) -> None:
     residual = rows[:, 4] - rows[:, :4] @ beta
     np.testing.assert_array_equal(np.round(beta, 4), [95.1089, 203.5034, 20.3935, -3.1648])
     assert round(100 * np.linalg.norm(residual) / np.linalg.norm(rows[:, 4]), 3) == 4.083
-
-
-def test_real_ur10e_choices(data: Path) -> None:
-    model, recordings = read_logs(data, columns_given())
-    robot, logs = model.robot, [assess(log, model.robot).recording for log in recordings]
-    choice = resolve(logs)
-    assert 5 < choice.cutoff < 10
-    for log in logs:
-        result = condition(log, robot, choice)
-        assert len(result.segments) == 1  # the jog at the start and the standstill after it are left out
-        assert result.rate == pytest.approx(94, abs=1)
-        assert np.abs(result.segments[0].v[0]).max() < 0.15
 
 
 def test_real_panda_choices(data: Path) -> None:
@@ -607,9 +438,3 @@ def test_a_joint_that_stands_still_is_held_and_one_that_creeps_is_not() -> None:
     v = np.concatenate([part.v for part in condition(Recording("s", stage.joints, t, q, effort=np.cos(q)), stage).segments])
     assert np.ptp(v[:, 0]) == pytest.approx(0.0072, rel=0.05)
     assert not v[:, 1].any()
-
-
-@pytest.mark.parametrize("rate", [199.95, 200.0, 200.05])
-def test_logs_of_clocks_that_hardly_differ_have_equally_many_samples_per_row(robot: Robot, rate: float) -> None:
-    made = condition(make_log(np.arange(4000) / rate), robot, SignalConfig(cutoff=8.0, decimate=50.002))
-    assert made.factor == 4

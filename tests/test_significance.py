@@ -11,7 +11,7 @@ from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 from urdf_ident.estimation.friction_selection.selection import Selected, Trial
-from urdf_ident.estimation.friction_selection.significance import supplements, without_chance
+from urdf_ident.estimation.friction_selection.significance import without_chance
 from urdf_ident.friction import friction_term
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
@@ -80,26 +80,6 @@ def test_significant_laws_stay_and_nothing_is_estimated_again(sign: float) -> No
     assert judged(unsearched, {(0, "stribeck"): 0.0}) is unsearched
 
 
-def test_of_two_laws_that_resemble_each_other_one_stays() -> None:
-    found = selected(("viscous", "coulomb", "stribeck", "sublinear"), ("viscous", "coulomb"))
-    t = {(0, "stribeck"): -1.0, (0, "sublinear"): -1.2}
-    assert laws(judged(found, t))[0] == ["coulomb", "viscous"]
-    assert laws(judged(found, t, alike=-0.95))[0] == ["coulomb", "sublinear", "viscous"]
-
-
-def test_laws_with_few_degrees_of_freedom_take_no_certain_one_with_them() -> None:
-    found = selected(("viscous", "coulomb", "stribeck", "cubic", "presliding"), ("viscous", "coulomb"))
-    known = fit(found, {(0, "stribeck"): 0.5, (0, "cubic"): 0.3, (0, "presliding"): 90.0})
-    few = replace(known, error_dof=np.full(len(known.base), 2.0))  # fewer than the three laws
-    assert laws(without_chance(found, few, SIMPLE))[0] == ["coulomb", "presliding", "viscous"]
-
-
-def test_friction_of_every_drive_returns_where_no_other_law_stands_for_it() -> None:
-    found = selected(("coulomb", "sublinear", "cubic"), ("presliding", "sublinear", "cubic"))
-    fewer = judged(found, {(0, "sublinear"): 1.0, (1, "cubic"): 1.0})
-    assert laws(fewer) == [["coulomb", "cubic", "viscous"], ["presliding", "sublinear"]]
-
-
 def test_a_law_that_the_data_do_not_identify_is_omitted() -> None:
     found = selected(("viscous", "coulomb", "stribeck"), ("viscous", "coulomb"))
     blind = fit(found, {(0, "stribeck"): 1e6})
@@ -107,10 +87,3 @@ def test_a_law_that_the_data_do_not_identify_is_omitted() -> None:
     seen = np.array(blind.seen)
     seen[row] = False
     assert laws(without_chance(found, replace(blind, seen=seen), SIMPLE))[0] == ["coulomb", "viscous"]
-
-
-def test_laws_beside_viscous_and_coulomb_friction_are_supplements() -> None:
-    found = selected(("viscous", "coulomb", "stribeck", "load_coulomb", "offset"), ("coulomb", "sublinear", "presliding"))
-    names = [found.model.names[k] for k in supplements(found)]
-    assert names == ["Fs_j1", "Fl_j1", "Fp_j2"]  # sublinear friction replaces viscous friction at j2
-    assert not supplements(replace(found, trials=()))

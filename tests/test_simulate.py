@@ -13,12 +13,11 @@ from urdf_ident.errors import ModelError, SimulationError
 from urdf_ident.friction import Coulomb
 from urdf_ident.model.bundled import robot_names, robot_path, truth_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.compose import ramped
 from urdf_ident.motion.fourier import FourierTrajectory, random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.pipeline.experiment import simulate as simulate_experiment
-from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity, PositionReference
+from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.settings import Noise, Sensors
@@ -54,16 +53,6 @@ def test_every_row_satisfies_the_equations_of_motion(log: SimulatedLog) -> None:
     for k in range(0, len(truth), 13):
         needed = inverse_dynamics(plant, truth.q[k], truth.v[k], truth.a[k]) + log.friction[k]
         np.testing.assert_allclose(truth.tau[k], needed, atol=1e-8)
-
-
-def test_velocity_and_acceleration_belong_to_the_position(log: SimulatedLog) -> None:
-    (q, v, a), h = (log.truth.q, log.truth.v, log.truth.a), 1e-3
-    state = np.where((v == 0) & (a != 0), 2, np.sign(v))  # 2: breaks away at this sample
-    quiet = (state[1:] == state[:-1]).all(axis=1)[:, None]
-    way = h / 2 * (v[1:] + v[:-1]) + h**2 / 12 * (a[:-1] - a[1:])  # exact to fourth order
-    np.testing.assert_allclose((np.diff(q, axis=0) - way) * quiet, 0, atol=2e-9)
-    np.testing.assert_allclose((np.diff(v, axis=0) - h / 2 * (a[1:] + a[:-1])) * quiet, 0, atol=5e-6)
-    assert quiet.mean() > 0.9
 
 
 def test_the_log_is_what_a_user_would_have(log: SimulatedLog, tmp_path: Path) -> None:
@@ -120,26 +109,6 @@ def test_tuned_gains_give_the_bandwidth_they_promise() -> None:
     np.testing.assert_allclose(swing.q[:, 0], 0.12 + 0.01 * np.cos(4 * np.pi * swing.time), atol=1e-8)
 
 
-def test_held_torque_rows_satisfy_the_equations_too() -> None:
-    _, plant, rotor = real()
-    run = simulate(plant, PDGravity.tuned(UR, bandwidth=4.0, rotor=rotor), motion(UR, 2.0, span=0.5), control_rate=500.0)
-    truth = run.truth
-    assert (np.diff(truth.tau[1:], axis=0)[::2] != 0).any()
-    for k in range(0, len(truth), 11):
-        needed = inverse_dynamics(plant, truth.q[k], truth.v[k], truth.a[k]) + run.friction[k]
-        np.testing.assert_allclose(truth.tau[k], needed, atol=1e-8)
-    assert run.tracking_error.max() < 0.05
-
-
-def test_a_sampled_controller_feels_its_encoders() -> None:
-    _, plant, rotor = real()
-    arguments = (plant, PDGravity.tuned(UR, bandwidth=4.0, rotor=rotor), motion(UR, 0.5, span=0.05))
-    fine = simulate(*arguments, control_rate=1000.0, sensors=Sensors(counts=2**22))
-    coarse = simulate(*arguments, control_rate=1000.0, sensors=Sensors(counts=2**13))
-    noise = [np.abs(np.diff(run.truth.tau, n=2, axis=0)).mean() for run in (fine, coarse)]
-    assert noise[1] > 10 * noise[0]
-
-
 @pytest.mark.parametrize("name", [name for name in robot_names() if name != "szabo_3r"])
 def test_every_bundled_robot_runs_with_its_truth(name: str) -> None:
     robot, plant, rotor = real(name)
@@ -147,12 +116,6 @@ def test_every_bundled_robot_runs_with_its_truth(name: str) -> None:
     assert run.tracking_error.max() < 0.1
     assert np.isfinite(run.recording.effort).all()
     assert run.recording.effort_unit == ("N" if name == "emps" else "N·m")
-
-
-def test_the_rod_arm_runs_away_from_its_singular_pose() -> None:
-    robot, plant, _ = real("szabo_3r")
-    run = simulate(plant, PDGravity.tuned(robot, bandwidth=5.0), motion(robot, 2.0, start=[0, 1.2, 0.8], span=0.5))
-    assert run.tracking_error.max() < 0.05
 
 
 def test_a_diverging_controller_is_reported_with_time_and_joint() -> None:
@@ -184,30 +147,6 @@ def test_impossible_rates_are_refused(settings: dict) -> None:
 def test_impossible_gains_are_refused(build) -> None:
     with pytest.raises((ModelError, ValueError)):
         build()
-
-
-def test_progress_is_told() -> None:
-    told: list[float] = []
-    trajectory = ramped(motion(UR, 0.5, span=0.02), np.zeros(6), 0.25)
-    simulate(RigidPlant.create(UR, rotor_inertia=ROTOR), ComputedTorque(UR, rotor=ROTOR), trajectory, progress=told.append)
-    assert told == sorted(told)
-    assert 90 <= len(told) <= 110
-    assert told[-1] == pytest.approx(1.0, abs=0.02)
-
-
-def test_a_light_axis_between_two_poses_is_not_overlooked() -> None:
-    """The first axis of a planar arm that passes straight above it is light for a few milliseconds."""
-    from urdf_ident.simulation.step import _poles_along
-
-    robot = Robot.from_urdf(robot_path("szabo_3r"))
-    plant, controller = RigidPlant.create(robot), PDGravity.tuned(robot)
-    passing = motion(robot, 6.0, seed=1)
-    instants = np.linspace(0.0, passing.duration, 4001)
-    dense = [
-        np.abs(np.linalg.eigvals(np.linalg.solve(plant.mass(q), np.diag(controller.kd)))).max()
-        for q in passing.evaluate(instants)[0]
-    ]
-    assert _poles_along(plant, controller.kd, passing)[1].max() >= 0.98 * max(dense)
 
 
 def test_laws_of_the_users_own_are_simulated_as_they_are() -> None:
@@ -245,14 +184,6 @@ def test_a_link_too_light_for_its_joint_has_an_assumed_rotor(damping: float, off
         simulate(bare, controller, course, rate=500.0, substeps=needed_substeps(bare, controller, course, 500.0, 2))
 
 
-@pytest.mark.parametrize("name", [name for name in robot_names() if name != "szabo_3r"])
-def test_bundled_robots_need_no_assumed_rotors(name: str) -> None:
-    truth = urdf_truth(real(name)[0])
-    assert not truth.rotor.any()
-    frictionless = not any(joint.damping or joint.friction for joint in real(name)[0].description.joints.values())
-    assert ["no joint friction" in note for note in truth.notes] == [True] * frictionless
-
-
 # ---- The integration step follows from the closed loop's fastest pole ----
 
 
@@ -262,22 +193,6 @@ def loop(damping: float):
     inertia = float(pin.crba(robot.model, robot.model.createData(), np.zeros(1))[0, 0])
     controller = PD(np.array([100.0 * inertia]), np.array([damping * inertia]))
     return plant, controller, random_fourier(Limits.from_robot(robot), 2.0, 2, 0, fill=0.3)
-
-
-def test_steps_are_one_over_the_fastest_pole() -> None:
-    plant, controller, motion = loop(5000.0)
-    assert needed_substeps(plant, controller, motion, 500.0, 2) == 10
-    assert needed_substeps(plant, PositionReference(controller), motion, 500.0, 2) == 10
-    assert needed_substeps(plant, loop(50.0)[1], motion, 500.0, 2) == 2
-    assert needed_substeps(plant, ComputedTorque(plant.robot), motion, 500.0, 2) == 2
-
-
-def test_a_loop_that_a_fixed_step_cannot_follow_is_followed() -> None:
-    plant, controller, motion = loop(5000.0)
-    with pytest.raises(SimulationError, match="simulation"):
-        simulate(plant, controller, motion, rate=500.0, substeps=2)
-    steps = needed_substeps(plant, controller, motion, 500.0, 2)
-    assert simulate(plant, controller, motion, rate=500.0, substeps=steps).tracking_error.max() < 0.1
 
 
 def test_a_loop_beyond_any_step_names_the_key() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from conftest import arm_urdf
@@ -11,8 +9,6 @@ from logs import Truth, fourier, torques
 
 from urdf_ident.faults.interpretation import Interpretation
 from urdf_ident.faults.log_group import LogGroup
-from urdf_ident.faults.motion_samples import MotionSamples, WholeMotion, sampler
-from urdf_ident.faults.repeated_motion import first_shown
 from urdf_ident.faults.thinned_logs import Logs
 from urdf_ident.faults.trials import Trials
 from urdf_ident.judgements.judgement import Judgement
@@ -21,7 +17,6 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline import examine
 from urdf_ident.pipeline.examine import examine_logs
-from urdf_ident.samples import Segment
 from urdf_ident.signals import prepare
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
@@ -57,34 +52,10 @@ def moves_with_sticking_friction(seed: int, moving: int = ARM.n) -> Recording:
     )
 
 
-def cycles(seed: int) -> list[tuple[list[Segment], float]]:
-    """The same moves five times, conditioned."""
-    made = condition(moves_with_sticking_friction(seed), ARM)
-    return [([replace(part, start=part.start + 20.0 * k) for k in range(5) for part in made.segments], made.cutoff)]
-
-
 @pytest.mark.parametrize("seed", [0, 3])
 def test_friction_that_reverses_over_some_travel_is_neither_contact_nor_drift(seed: int) -> None:
     (report,) = examine_logs([moves_with_sticking_friction(seed)], ARM, Drive.build(ARM.n), SignalConfig())
     assert [item.id for item in report.findings if item.severity != "info" and item.id in ("contact", "effort-drift")] == []
-
-
-def test_repetitions_of_a_motion_are_held_out_together() -> None:
-    sampled = sampler(cycles(0))
-    assert sampled is not None
-    found = sampled(0.0).by_motion()
-    first = found.time < 20.0
-    assert set(found.block[~first]) <= set(found.block[first])
-    assert len(set(found.block)) == BLOCKS
-    made = condition(moves_with_sticking_friction(0), ARM)
-    alone = sampler([(made.segments, made.cutoff)])
-    assert alone is not None
-    assert alone(0.0).by_motion() is alone(0.0)
-    q, v = (np.concatenate([getattr(part, name)[::10] for part in made.segments]) for name in "qv")
-    twice = first_shown(np.vstack([q, q + 0.01 * np.ptp(q, axis=0)]), np.vstack([v, v]))
-    assert (np.abs(twice[len(q) :] - np.arange(len(q))) <= 1).mean() > 0.9
-    backwards = first_shown(np.vstack([q, q]), np.vstack([v, -v]))
-    assert (backwards == np.arange(2 * len(q))).mean() > 0.9  # all but the rests
 
 
 def test_a_joint_that_creeps_within_its_friction_is_no_evidence() -> None:
@@ -106,19 +77,6 @@ def test_a_joint_that_creeps_within_its_friction_is_no_evidence() -> None:
     assert samples.glides[samples.log == 1, :3].mean() > 0.9
     assert alone.moves.tolist() == [True, True, True, False]
     assert not Trials(alone).evidence(Interpretation.as_logged(ARM.n)).regression.gram[:, 3].any()
-
-
-def test_noise_of_a_joint_that_moves_for_a_moment_is_no_motion() -> None:
-    """As of joints that are jogged one after the other, the last one only begun: it moves for less than 1 % of the time."""
-    rng = np.random.default_rng(2)
-    v = np.column_stack([np.sin(np.arange(500) / 30), 1e-3 * rng.standard_normal(500)])
-    v[-4:, 1] = 0.3
-    rows, travels = np.zeros_like(v), np.ones(v.shape, dtype=bool)
-    block = np.arange(500) // 50
-    whole, signs, time = WholeMotion((), np.eye(2)), np.zeros((500, 2, 2)), np.arange(500) / 50
-    samples = MotionSamples(rows, v, rows, rows, signs, block, 0 * block, time, travels, whole)
-    assert np.flatnonzero(samples.glides[:, 1]).tolist() == [496, 497, 498, 499]
-    assert samples.glides[:, 0].mean() > 0.95
 
 
 def test_logs_are_inspected_as_they_are_identified(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,6 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.model.trained import STRAIGHT, outside, trained_speeds
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate
-from urdf_ident.result.dynamics.friction_curves import friction_curves
 from urdf_ident.result.identification import Identification
 from urdf_ident.result.text.summary import details
 from urdf_ident.simulation.friction_truth import FrictionTruth
@@ -182,26 +181,6 @@ def test_the_spring_that_balances_a_vertical_slide_is_found() -> None:
     assert ident.cross_validation["relative"] < 0.01
 
 
-@pytest.mark.parametrize(("stiffness", "found"), [(8.0, True), (0.4, False)])
-def test_a_spring_that_resembles_gravity_must_explain_most_of_what_remains(robot: Robot, stiffness: float, found: bool) -> None:
-    """The weight takes up most of the torque of a spring on the arm: its stiffness rests on the rest of it."""
-    ident = springy(robot, Spring.of([0.0, stiffness], [0.0, 0.0]), 0.35, 1)
-    assert springs_of(ident) == ({"ks_lift": pytest.approx(stiffness, rel=0.1)} if found else {})
-    trial = next(t for t in ident.selection["trials"] if (t["joint"], t["term"]) == ("lift", "spring"))
-    assert found or ("explains less than half" in trial["reason"] and 2 * trial["std_error"] < trial["gain"] < 0.5)
-
-
-def test_of_two_springs_that_gain_the_better_one_is_chosen(robot: Robot) -> None:
-    ident = springy(robot, Balancer.of([5.0, 0.0], [-4.0, 0.0]), 0.6, 2)
-    assert springs_of(ident) == {"Gs_turn": pytest.approx(5.0, rel=0.02), "Gc_turn": pytest.approx(-4.0, rel=0.02)}
-
-
-def test_what_looks_like_gravity_is_said(ident: Identification) -> None:
-    trial = next(t for t in ident.selection["trials"] if (t["joint"], t["term"]) == ("lift", "balancer"))
-    assert not trial["chosen"]
-    assert "gravity" in trial["reason"]
-
-
 def test_a_result_knows_how_fast_it_was_trained(ident: Identification) -> None:
     low, high = trained_speeds(ident.model)[1]
     assert low < 0 < high
@@ -217,9 +196,3 @@ def test_a_result_knows_how_fast_it_was_trained(ident: Identification) -> None:
     entry = validate(ident, [Recording("fast", ident.model.robot.joints, t / 3, q, effort=tau)], force=True)
     assert set(entry.entries[0]["beyond_trained"]) == {"turn", "lift"}
     assert "friction is extrapolated there" in entry.summary()
-
-
-def test_a_spring_is_no_friction(ident: Identification) -> None:
-    curve = next(curve for curve in friction_curves(ident) if curve.joint == "turn")
-    at = np.interp(1.0, curve.speed, curve.torque)
-    assert at == pytest.approx(1.0 + 1.5, rel=0.05)

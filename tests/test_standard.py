@@ -11,14 +11,11 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, make_log, torques
-from scipy.stats import norm, t
 
 from urdf_ident.comparison.simpler_models import compare_simpler_models
-from urdf_ident.consistency import standard
 from urdf_ident.consistency.first_fit import completed_prior
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, Folds, consistent_parameters
-from urdf_ident.errors import EstimationError
 from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -31,7 +28,7 @@ from urdf_ident.result.identification import Identification
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.choice import chosen, relative_gains, standard_error, worse
+from urdf_ident.statistics.choice import chosen, worse
 from urdf_ident.statistics.fit import fit_base, usual_weight
 from urdf_ident.statistics.folds import folds_of
 
@@ -61,15 +58,6 @@ def choose(case, monkeypatch, curve, *, contradicted: bool = True, floor: float 
     return choice.weight, choice.as_dict()
 
 
-@pytest.mark.parametrize("best", WEIGHTS)
-def test_the_search_walks_to_the_best_weight(case, monkeypatch, best: float) -> None:
-    weight, record = choose(case, monkeypatch, lambda w: np.full(5, 1.0 + abs(np.log(w / best))))
-    assert weight == best
-    assert record["weight_choice"].startswith("held-out error over 5 folds is smallest")
-    if best == USUAL_WEIGHT:  # a neighbour on each side is enough
-        assert [entry["weight"] for entry in record["weights_tried"]] == [3.0, 10.0, 30.0]
-
-
 @pytest.mark.parametrize("noise", [0.0, 0.3, 3.0])
 def test_the_weight_is_the_nearest_to_the_usual_one_that_is_not_worse_than_the_best(case, monkeypatch, noise: float) -> None:
     rng = np.random.default_rng(0)
@@ -82,14 +70,6 @@ def test_the_weight_is_the_nearest_to_the_usual_one_that_is_not_worse_than_the_b
     low, high = sorted((weight, USUAL_WEIGHT))
     assert all(worse(errors[best], errors[w]) for w in tried if low < w < high or w == USUAL_WEIGHT != weight)
     assert ("not significantly worse" in record["weight_choice"]) == (weight != best)
-
-
-def test_a_doubtful_weight_stays_between_the_best_and_the_usual_one(case, monkeypatch) -> None:
-    """The usual weight is surely worse than 1000, weight 3 only doubtfully: it is further from the best all the same."""
-    errors = {w: 50.0 + 0.1 * abs(np.log(w / 1000.0)) * np.ones(5) for w in WEIGHTS}
-    errors[3.0] = 50.1 + np.array([3.0, -2.0, 1.0, -3.0, 1.0])
-    assert not worse(errors[1000.0], errors[3.0])
-    assert choose(case, monkeypatch, errors.__getitem__)[0] == 1000.0
 
 
 @pytest.mark.parametrize("direction", [1.0, -1.0])
@@ -148,18 +128,6 @@ def test_the_variance_of_held_out_torque_is_that_of_parameters_drawn_from_prior_
     assert entry["least_squares"] == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-6)
 
 
-def test_parameters_without_each_fold_are_those_of_the_cross_validation(case) -> None:
-    found = consistent_parameters(case.statistics, case.fit, case.prior, case.model.parameters)
-    assert found.without_folds is not None
-    split = folds_of(case.statistics)
-    factors = [split.left_out(fold).stacked(case.fit.weights) for fold in split.logs]
-    problem = LmiProblem(case.prior, case.model.parameters)
-    got, weight = found.without_folds(), found.solver["weight"]
-    expected = [problem.solve(R[:, :-1], R[:, -1], weight).theta for R in factors]
-    assert list(got) == list(split.logs)
-    np.testing.assert_allclose(list(got.values()), expected, atol=1e-3 * np.abs(case.prior.theta0).max())
-
-
 def test_the_weight_is_the_factor_by_which_nominal_variances_are_too_small(case) -> None:
     nominal = np.linalg.inv((R := case.statistics.stacked(case.fit.weights, case.fit.base.independent)[:, :-1]).T @ R)
     found = {
@@ -182,16 +150,6 @@ def test_joints_that_hardly_turn_back_ask_for_a_larger_weight(case, reversals: f
     assert found.solver["weight"] == max(USUAL_WEIGHT, least)
     assert ("the joints hardly reverse" in found.solver["weight_choice"]) == (least > 0)
     assert {entry["weight"] for entry in found.solver["weights_tried"]} == {USUAL_WEIGHT, max(USUAL_WEIGHT, least)}
-
-
-def test_a_log_too_short_to_hold_out_gets_the_usual_weight(case, monkeypatch) -> None:
-    def too_short(_: object) -> None:
-        raise EstimationError("too short")
-
-    monkeypatch.setattr(standard, "folds_of", too_short)
-    found = consistent_parameters(case.statistics, case.fit, case.prior, case.model.parameters)
-    assert found.solver["weight"] == USUAL_WEIGHT
-    assert "too short" in found.solver["weight_choice"]
 
 
 def test_rotors_that_the_torque_does_not_contain_are_named(tmp_path: Path) -> None:
@@ -225,33 +183,6 @@ def test_a_steady_gain_is_taken_and_one_in_a_single_fold_is_not() -> None:
     assert chosen(np.stack([SIMPLEST, 0.99 * SIMPLEST])) == 1
     assert chosen(np.stack([SIMPLEST, 1.01 * SIMPLEST, 0.9 * SIMPLEST, 0.99 * SIMPLEST])) == 2
     assert chosen(np.stack([0.9 * SIMPLEST, SIMPLEST]), simplest=1) == 0
-
-
-def test_units_and_sizes_of_groups_do_not_matter() -> None:
-    other = SIMPLEST * [0.8, 1.1]
-    gains = relative_gains(SIMPLEST, other)
-    np.testing.assert_allclose(gains, relative_gains(SIMPLEST * [1e6, 1e-6], other * [1e6, 1e-6]))
-    assert gains.mean() == pytest.approx(0.5 * (0.2 - 0.1))
-
-
-def test_a_group_without_error_decides_nothing() -> None:
-    still = SIMPLEST * [1.0, 0.0]
-    np.testing.assert_allclose(relative_gains(still, 0.9 * still).mean(), 0.1)
-    assert chosen(np.zeros((2, 4, 2))) == 0
-
-
-def test_the_error_of_a_mean_is_students() -> None:
-    gains = np.array([0.1, 0.3, 0.2, 0.05, 0.4])
-    factor = t.isf(norm.sf(1.0), df=4)
-    assert standard_error(gains) == pytest.approx(factor * gains.std(ddof=1) / np.sqrt(5))
-    assert np.isinf(standard_error(gains[:1]))
-
-
-def test_worse_is_the_paired_difference_beyond_its_error() -> None:
-    hard = np.array([1.0, 50.0, 3.0, 20.0, 8.0])  # what makes a fold hard makes it hard for both
-    assert worse(hard, hard + [0.5, 0.4, 0.6, 0.5, 0.45])
-    assert not worse(hard, hard + [0.5, -0.3, 0.2, -0.4, 0.3])
-    assert not worse(hard, hard)
 
 
 # ---- Simpler models: their made another way, and what is said where one of them is better ----
@@ -308,11 +239,6 @@ def test_a_worse_export_is_told(taken: tuple[Identification, tuple]) -> None:
     assert "better" in found["text"]
     assert "least squares with simple friction in the mean" in found["text"]
     assert found["text"].endswith("because of the prior or of l2: mass at its limit")
-
-
-def test_nothing_to_hold_out(taken: tuple[Identification, tuple]) -> None:
-    _, (model, statistics, fit, theta0, _, limits) = taken
-    assert compare_simpler_models(model, statistics, fit, theta0, {}, limits) == {}
 
 
 def test_it_is_written_and_printed(taken: tuple[Identification, tuple], tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from urdf_ident.project import parse_project
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_log
 from urdf_ident.torque_constants.gains import resolve_gain, torque_constants
-from urdf_ident.torque_constants.targets import Targets, ratio_at_rest
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -83,22 +82,6 @@ def test_constants_at_rest_and_of_a_motor_twin(robot: Robot) -> None:
     assert "at rest: j2 12" in found.describe()
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_few_digits_are_worth_what_is_said(robot: Robot, seed: int) -> None:
-    found = torque_constants([controller_log(robot, digits=2, seed=seed)], DIRECT)
-    assert (np.abs(found.gain / K - 1) < 3 * found.relative_error).all()
-    assert (found.relative_error[1:] > 1e-5).all()
-
-
-def test_one_repaired_sample_does_not_hide_the_coarseness_of_a_target() -> None:
-    """The error at rest is mostly that of the rounded current."""
-    current = np.round(np.random.default_rng(3).uniform(1.0, 2.0, (400, 1)) / 0.1) * 0.1
-    log = Targets("log", np.arange(400.0), np.zeros((400, 1)), 12.0 * current, current, np.ones(400, dtype=bool))
-    repaired = current.copy()
-    repaired[7] += 0.004
-    assert ratio_at_rest(replace(log, current=repaired), 0).error == pytest.approx(ratio_at_rest(log, 0).error, rel=0.05)
-
-
 @pytest.mark.parametrize("lead", [-0.004, 0.0, 0.003])
 def test_a_joint_without_load_at_rest_or_twin_is_found_in_motion(robot: Robot, lead: float) -> None:
     gain = np.array([4.0, 12.0, 12.0])
@@ -114,14 +97,6 @@ def test_without_standstill_everything_is_found_in_motion(robot: Robot) -> None:
     found = torque_constants([moving], DIRECT)
     np.testing.assert_allclose(found.gain, K, rtol=0.02)
     assert not any(text.startswith("at rest") for text in found.origin)
-
-
-def test_rows_that_cannot_be_read_do_no_harm(robot: Robot) -> None:
-    log = controller_log(robot)
-    target, time = np.array(log.effort_target), np.array(log.time)
-    target[5], target[700, 1], time[40], time[41] = np.nan, 1e300, time[39], time[38]
-    found = torque_constants([replace(log, effort_target=target, time=time)], DIRECT)
-    np.testing.assert_allclose(found.gain, K, rtol=5e-4)
 
 
 def test_motor_side_constants_are_per_motor(robot: Robot) -> None:

@@ -7,14 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from estimation_samples import as_log, problem_of
+from estimation_samples import as_log
 from motion_samples import make_segment, robot_3r, truth
 
 from urdf_ident.errors import EstimationError
-from urdf_ident.estimation.estimators.method import choose_weighting, refine
 from urdf_ident.estimation.estimators.total_least_squares import (
     fit_total_least_squares,
-    high_frequency_noise,
     noisy_columns,
     total_least_squares,
 )
@@ -72,14 +70,6 @@ def test_columns_without_noise_and_all_noise_in_the_torque() -> None:
         total_least_squares(A, np.zeros((1, 4)))
 
 
-def test_noise_of_positions_is_read_beside_the_motion() -> None:
-    rng, t = np.random.default_rng(3), np.arange(8000) / 400.0
-    motion = np.column_stack([np.sin(2 * t), 1.5 * np.cos(3 * t)])
-    noise = high_frequency_noise(motion + rng.normal(size=motion.shape) * [1e-3, 4e-4], 400.0, 8.0)
-    np.testing.assert_allclose(noise, [1e-3, 4e-4], rtol=0.05)
-    assert high_frequency_noise(motion, 400.0, 8.0).max() < 1e-7
-
-
 SIGMA = 2e-3  # [rad]
 
 
@@ -116,19 +106,3 @@ def test_least_squares_is_biased_and_total_least_squares_is_not() -> None:
     wrong = [np.sqrt(np.mean((np.array(some) - exact) ** 2, axis=0)) / np.abs(exact) for some in (least, total)]
     assert np.median(wrong[1]) < np.median(wrong[0])
     assert 0.4 < np.median(np.mean(spread, axis=0) / size) < 2.5
-
-
-def test_the_method_hands_on_its_own_estimate() -> None:
-    """What follows reads factors: weighted least squares on them is the estimate; exact positions change nothing."""
-    model = DynamicModel(robot_3r(), friction=["viscous", "offset"])
-    base, log = model.base(), shaken(model, 1)
-    found = refine(choose_weighting(model, [log], "tls"), problem_of(model, log))
-    assert found.fit.method == "tls"
-    assert "noise of the positions" in found.describe()
-    again = fit_base(found.statistics, base, weights=found.fit.row_weights)
-    np.testing.assert_allclose(again.params, found.fit.params, rtol=1e-7, atol=1e-9)
-    exact = as_log(make_segment(model, 800, sigma=0.2))
-    factors = build_statistics(model, [exact])
-    plain = fit_base(factors, base)
-    still, _, _ = fit_total_least_squares(factors, plain, noisy_columns(model, [exact], base)[1])
-    assert (np.abs(still.params - plain.params) < 0.01 * plain.bse).all()

@@ -67,28 +67,6 @@ def test_a_long_log_keeps_its_worst_stretch(model: DynamicModel, theta: np.ndarr
     assert found.urdf == pytest.approx(0.0)
 
 
-def test_pieces_are_told_by_gaps(model: DynamicModel, theta: np.ndarray) -> None:
-    two = SimpleNamespace(
-        name="log", segments=(*prepared(model, theta, 3.0).segments, *prepared(model, theta, 2.0, start=10.0).segments)
-    )
-    found = traced(two)
-    assert [found.time[piece][0] for piece in found.pieces()] == pytest.approx([0.0, 10.0])
-
-
-def test_memory_of_a_slow_and_of_a_white_error(model: DynamicModel, theta: np.ndarray) -> None:
-    log = prepared(model, theta, 40.0)
-    rng = np.random.default_rng(0)
-    slow = np.sin(2 * np.pi * 0.5 * log.segments[0].time)
-    found = traced(log, np.column_stack([rng.standard_normal(len(slow)), slow]))
-    assert found.memory[0] == pytest.approx(1.0)
-    beyond = found.lag > 0.3
-    assert np.abs(found.memory[beyond, 0]).max() < 0.25
-    assert found.memory[np.argmin(np.abs(found.lag - 1.0)), 1] == pytest.approx(np.cos(np.pi), abs=0.15)
-    assert found.frequency[np.argmax(found.spectrum[:, 1])] == pytest.approx(0.5, rel=0.2)
-    white = found.spectrum[(found.frequency > 5) & (found.frequency < 60), 0]
-    assert white == pytest.approx(np.sqrt(2 / RATE), rel=0.35)  # unit variance over RATE/2 hertz
-
-
 def test_speeds_show_the_friction(model: DynamicModel, theta: np.ndarray) -> None:
     found = speed_profile(model, theta, [prepared(model, theta, 20.0)], 20.0)
     assert found.count.shape == (2, BINS)

@@ -23,7 +23,7 @@ from urdf_ident.motion.fourier import FourierTrajectory, modified_fourier, rando
 from urdf_ident.motion.limits import Limits, check_limits
 from urdf_ident.motion.point_to_point import trapezoidal
 from urdf_ident.motion.splines import b_spline_at_rest
-from urdf_ident.motion.trajectory import PiecewisePolynomial, Trajectory, sampled
+from urdf_ident.motion.trajectory import PiecewisePolynomial, sampled
 
 JOINTS = ("a", "b")
 UR = Robot.from_urdf(robot_path("ur10e"))
@@ -137,14 +137,6 @@ def test_trapezoidal_reaches_its_points_within_its_limits(seed: int, velocity: f
     assert np.abs(via - points[1]).max(axis=1).min() < 1e-9
 
 
-def test_trapezoidal_moves_are_synchronised() -> None:
-    trajectory = moves(2, dwell=0.0)
-    q, (start, end) = trajectory.evaluate([0.3])[0][0], np.random.default_rng(2).uniform(-2, 2, (4, 2))[:2]
-    part = (q - start) / (end - start)
-    assert 0 < part[0] < 1
-    np.testing.assert_allclose(part[0], part[1], rtol=1e-12)
-
-
 def test_ramp_starts_and_ends_at_rest_at_home() -> None:
     trajectory = ramped(fourier(5), [0.2, -0.4], 2.0)
     assert trajectory.duration == pytest.approx(9.0)
@@ -157,14 +149,6 @@ def test_ramp_starts_and_ends_at_rest_at_home() -> None:
         for x, y in zip(before, after, strict=True):
             np.testing.assert_allclose(x, y, atol=1e-6)
     np.testing.assert_array_equal(trajectory.evaluate([4.0])[0], fourier(5).evaluate([2.0])[0])
-
-
-def test_repeating_repeats_and_refuses_what_does_not_close() -> None:
-    trajectory = RepeatedTrajectory(modified(), 3)
-    np.testing.assert_allclose(trajectory.evaluate([1.0])[0], trajectory.evaluate([11.0])[0], atol=1e-12)
-    open_ended = fourier(duration=3.0)
-    with pytest.raises(LimitError, match="does not end where it starts: the position jumps"):
-        RepeatedTrajectory(open_ended, 2)
 
 
 def test_random_fourier_stays_inside_the_limits_for_every_seed() -> None:
@@ -202,22 +186,6 @@ def test_joint_names_with_commas_survive_the_round_trip(tmp_path: Path) -> None:
     np.testing.assert_allclose(read_trajectory(path, robot).evaluate(t)[0], motion.evaluate(t)[0], atol=1e-6)
     np.testing.assert_allclose(read_recording(path, robot).position[0], motion.evaluate([0.0])[0][0], atol=1e-9)
     assert why_recorded(path, read_trajectory(path, robot)) == ""
-
-
-def test_positions_alone_are_enough_to_read(tmp_path: Path) -> None:
-    trajectory = random_fourier(Limits.from_robot(UR), 4.0, 3, 1)
-    time = trajectory.times(200)
-    q = trajectory.evaluate(time)[0]
-    path = tmp_path / "positions.csv"
-    rows = [",".join(["t", *(f"q_{joint}" for joint in UR.joints)])]
-    rows += [",".join(f"{x:.12g}" for x in (t, *row)) for t, row in zip(time, q, strict=True)]
-    path.write_text("\n".join(rows), encoding="utf-8")
-    back = read_trajectory(path, UR)
-    np.testing.assert_allclose(back.evaluate(time)[1], trajectory.evaluate(time)[1], atol=1e-5)
-    stops = path.read_text(encoding="utf-8").split("\n")
-    moving = ",".join(f"v_{joint}" for joint in UR.joints)
-    path.write_text("\n".join([f"{stops[0]},{moving}", *(f"{row},0,0,0,0,0,0" for row in stops[1:])]), encoding="utf-8")
-    np.testing.assert_array_equal(read_trajectory(path, UR).evaluate(time[:-1])[1], 0.0)  # every point is a stop
 
 
 def _times(text: str, column: int, factor: float) -> str:
@@ -309,12 +277,6 @@ def test_nonsense_is_refused(build, error: type[Exception]) -> None:
         build()
 
 
-def test_trajectories_do_not_share_their_arrays() -> None:
-    trajectory: Trajectory = fourier()
-    with pytest.raises(ValueError, match="read-only"):
-        trajectory.a[0, 0] = 1.0  # type: ignore[attr-defined]
-
-
 # ---- Circles: the frame is really on the path, q, v and a belong together, the unreachable is refused ----
 
 START = np.array([0.2, -1.2, 1.6, -1.9, -1.5, 0.3])
@@ -362,19 +324,6 @@ def test_velocity_is_the_one_the_jacobian_asks_for(round_trip: CartesianTrajecto
         np.testing.assert_allclose(jacobian @ v[k], [*wanted, 0, 0, 0], atol=2e-5)
     slope = (round_trip.evaluate(time + h)[1] - round_trip.evaluate(time - h)[1]) / (2 * h)
     np.testing.assert_allclose(a, slope, atol=1e-6)
-
-
-def test_three_joints_follow_a_position() -> None:
-    robot = Robot.from_urdf(robot_path("szabo_3r"))
-    trajectory = circle(robot, "tool", [0.3, -0.6, 1.2], radius=0.05, speed=0.2, orientation="free", turns=2)
-    place = [pose.translation for pose in poses(robot, "tool", trajectory.evaluate([0.7, 1.9])[0])]
-    np.testing.assert_allclose(place, [trajectory.path(0.7), trajectory.path(1.9)], atol=1e-6)
-
-
-def test_a_short_path_is_all_ramp() -> None:
-    trajectory = circle(UR, "tool0", START, radius=0.1, speed=0.5, turns=0.1, ramp=0.5)  # 63 mm, an eighth of a second
-    place = np.array([p.translation for p in poses(UR, "tool0", trajectory.evaluate([0.0, trajectory.duration])[0])])
-    assert np.linalg.norm(place[1] - place[0]) == pytest.approx(2 * 0.1 * np.sin(0.1 * np.pi), abs=1e-8)
 
 
 def test_the_unreachable_is_refused_with_time_and_place() -> None:

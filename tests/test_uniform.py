@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -69,32 +68,6 @@ def test_a_shape_has_the_moments_of_points_in_it(kind: str, tag: str) -> None:
     expected = volume * points.T @ points / len(points)
     (found,) = uniform_bodies(Robot.from_urdf(arm([kind], tag=tag)))
     np.testing.assert_allclose(pseudo_inertia(found), expected, rtol=0.05, atol=0.005 * volume)
-
-
-def stl_box(path: Path, low: Array, high: Array, missing: int = 0) -> None:
-    """A box as twelve triangles, without some of them."""
-    corner = np.array([[(low, high)[i >> k & 1][k] for k in range(3)] for i in range(8)])
-    faces = [(0, 2, 3), (0, 3, 1), (4, 5, 7), (4, 7, 6), (0, 1, 5), (0, 5, 4), (2, 6, 7), (2, 7, 3), (0, 4, 6), (0, 6, 2)]
-    faces = [*faces, (1, 3, 7), (1, 7, 5)][missing:]
-    body = b"".join(struct.pack("<12fH", 0, 0, 0, *corner[list(face)].ravel(), 0) for face in faces)
-    path.write_bytes(b"\0" * 80 + struct.pack("<I", len(faces)) + body)
-
-
-@pytest.mark.parametrize("missing", [0, 5])
-def test_a_mesh_is_solid_and_one_that_is_not_closed_is_its_box(tmp_path: Path, missing: int) -> None:
-    low, high = np.array([-0.05, -0.1, 0.0]), np.array([0.05, 0.1, 0.4])
-    stl_box(tmp_path / "box.stl", low, high, missing)
-    urdf = tmp_path / "arm.urdf"
-    urdf.write_text(arm(['<mesh filename="box.stl" scale="1 2 1"/>']))
-    (found,) = uniform_bodies(Robot.from_urdf(urdf))
-    (expected,) = uniform_bodies(Robot.from_urdf(arm(['<box size="0.1 0.4 0.4"/>']).replace("0.02 0.01 0.15", "0 0 0")))
-    assert found[0] == pytest.approx(expected[0], rel=1e-4)
-    assert np.linalg.eigvalsh(pseudo_inertia(found))[0] > 0
-
-
-def test_a_body_without_geometry_reaches_to_the_next_joint() -> None:
-    bodies = uniform_bodies(Robot.from_urdf(arm(["", BOX])))
-    np.testing.assert_allclose(bodies[0, 1:4] / bodies[0, 0], np.array([0.03, 0, 0.3]) / 2, atol=1e-12)
 
 
 @pytest.mark.parametrize("stated", ["none", "one", "ones"])

@@ -24,21 +24,17 @@ from conftest import arm_urdf, page_data
 
 from urdf_ident.errors import LogError, ModelError, OutputError
 from urdf_ident.logs.columns.layout import LogLayout, SideSection
-from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.drive import Drive
-from urdf_ident.model.geometry import along, collision_shapes, link_capsules, reach, robot_shapes, tip_point
-from urdf_ident.model.inertia import from_com, transform
+from urdf_ident.model.geometry import robot_shapes
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
-from urdf_ident.viz.kinematics import body_poses, transform_points, upright
-from urdf_ident.viz.motion import MAX_FRAMES, frame_times, positions_at
+from urdf_ident.viz.kinematics import transform_points, upright
+from urdf_ident.viz.motion import frame_times, positions_at
 from urdf_ident.viz.player import Server
-from urdf_ident.viz.scene import ellipsoid
-from urdf_ident.viz.trail import SIDES, tube
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -124,26 +120,6 @@ def test_links_are_where_the_urdf_says(name: str) -> None:
                 np.testing.assert_allclose(shown, wanted, atol=2e-6, err_msg=f"{link}, frame {frame}")
 
 
-def test_tip_is_the_tool() -> None:
-    robot = Robot.from_urdf(arm_urdf("zyy"))
-    q = np.array([[0.4, -0.3, 0.9]])
-    tip = body_poses(robot, robot_shapes(robot)[0], q).tip[0]
-    truth = chained(arm_urdf("zyy"), dict(zip(robot.joints, q[0], strict=True)))["tool"]
-    np.testing.assert_allclose(tip, truth[:3, 3], atol=1e-12)
-
-
-def test_tip_without_a_tool_frame_is_the_far_end_of_the_last_link() -> None:
-    urdf = (
-        '<robot name="r"><link name="b"/><link name="l"><visual><origin xyz="0.3 0 0"/><geometry><box size="0.6 0.1 0.1"/>'
-        '</geometry></visual></link><joint name="j" type="continuous"><parent link="b"/><child link="l"/><axis xyz="0 0 1"/>'
-        "</joint></robot>"
-    )
-    robot = Robot.from_urdf(urdf)
-    joint, point = tip_point(robot, robot_shapes(robot)[0])
-    assert joint == 1
-    np.testing.assert_allclose(point, [0.6, 0, 0])
-
-
 @pytest.mark.parametrize("gravity", [(0, 0, -9.81), (0, 0, 9.81), (9.81, 0, 0), (1.0, -2.0, 3.0), (0, 0, 0)])
 def test_gravity_points_down_in_the_picture(gravity: tuple[float, float, float]) -> None:
     base = upright(Robot.from_urdf(arm_urdf("zy"), gravity=gravity))
@@ -195,13 +171,6 @@ def test_broken_geometry_is_left_out_and_said() -> None:
     assert "link l" in notes[0]
 
 
-def test_collision_shapes_stand_in_for_missing_visuals() -> None:
-    shapes, _ = robot_shapes(
-        Robot.from_urdf(visual_robot('<collision><geometry><sphere radius="0.3"/></geometry></collision>'))
-    )
-    assert [(shape.kind, shape.size) for shape in shapes] == [("sphere", (0.3,))]
-
-
 @pytest.mark.parametrize("urdf", [arm_urdf("zyyxyx"), arm_urdf("zx", kind="prismatic"), arm_urdf("zyy", fixed_tip=False)])
 def test_capsules_connect_the_joints(urdf: str) -> None:
     robot = Robot.from_urdf(urdf)
@@ -225,38 +194,6 @@ def test_capsules_connect_the_joints(urdf: str) -> None:
         np.testing.assert_allclose(shape.placement[:3, 2], axis, atol=1e-12)
 
 
-def test_robot_in_one_point_still_has_a_size() -> None:
-    urdf = arm_urdf("z", fixed_tip=False).replace('xyz="0.03 0.02 0.4"', 'xyz="0 0 0"')
-    robot = Robot.from_urdf(urdf)
-    assert reach(robot) == 0.5
-    assert link_capsules(robot)
-
-
-def test_ellipsoid_has_the_inertia_that_it_stands_for() -> None:
-    axes, mass = np.array([0.3, 0.2, 0.05]), 4.0
-    inertia = mass / 5 * np.diag([axes[1] ** 2 + axes[2] ** 2, axes[0] ** 2 + axes[2] ** 2, axes[0] ** 2 + axes[1] ** 2])
-    rotation, shift = along(np.array([0.6, 0.0, 0.8]), np.zeros(3))[:3, :3], np.array([0.1, -0.2, 0.3])
-    theta = transform(from_com(mass, np.zeros(3), inertia), rotation, shift)
-    found = ellipsoid(theta)
-    np.testing.assert_allclose(found[:3, 3], shift, atol=1e-12)
-    truth = rotation @ np.diag(axes**2) @ rotation.T  # the ball's image under A is {x: xᵀ (A Aᵀ)⁻¹ x ≤ 1}
-    np.testing.assert_allclose(found[:3, :3] @ found[:3, :3].T, truth, atol=1e-12)
-    assert np.linalg.det(found[:3, :3]) > 0
-    assert np.isfinite(ellipsoid(np.array([1.0, 0, 0, 0, 1, 0, 0, 0, 0, 0]))).all()  # impossible, drawn all the same
-
-
-def test_tube_keeps_its_radius_and_survives_standstill() -> None:
-    t = np.linspace(0, 3, 60)
-    path = np.column_stack([np.cos(t), np.sin(t), 0.3 * t])
-    path = np.concatenate([path[:20], np.repeat(path[20:21], 5, axis=0), path[20:]])
-    vertices, faces = tube(path, 0.01)
-    assert np.isfinite(vertices).all()
-    np.testing.assert_allclose(np.linalg.norm(vertices.reshape(-1, SIDES, 3) - path[:, None], axis=2), 0.01, rtol=1e-9)
-    assert faces.min() == 0
-    assert faces.max() == len(vertices) - 1
-    assert faces.shape == ((len(path) - 1) * SIDES * 2, 3)
-
-
 # ---------------------------------------------------------------- meshes
 
 
@@ -266,14 +203,6 @@ def box_stl(edge: float = 0.1) -> bytes:
     triangles = [t for a, b, c, d in quads for t in ((a, b, c), (a, c, d))]
     body = b"".join(struct.pack("<12fH", 0, 0, 0, *corners[list(t)].ravel(), 0) for t in triangles)
     return b"\0" * 80 + struct.pack("<I", len(triangles)) + body
-
-
-def test_a_missing_mesh_that_is_drawn_and_solid_is_said_once() -> None:
-    geometry = '<geometry><mesh filename="package://nowhere/a.stl"/></geometry>'
-    robot = Robot.from_urdf(visual_robot(f"<visual>{geometry}</visual><collision>{geometry}</collision>"))
-    (drawn,) = robot_shapes(robot)[1]
-    assert "capsules stand in; give the package" in drawn
-    assert drawn in collision_shapes(robot)[1]
 
 
 def mesh_robot(folder: Path, filename: str) -> Robot:
@@ -331,18 +260,6 @@ def write_csv(path: Path, header: str, table: np.ndarray) -> Path:
     return path
 
 
-def test_trajectory_file_ignores_the_layout_of_logs(tmp_path: Path) -> None:
-    robot = Robot.from_urdf(arm_urdf("zy"))
-    t = np.arange(50) / 100
-    table = np.column_stack([t, np.cos(t), np.sin(t)])
-    path = write_csv(tmp_path / "trajectory.csv", "t,q_j2,q_j1", table)
-    layout = LogLayout(columns={"time": 3, "position": [7, 8]}, units={"position": "deg"})
-    motion = motion_from(path, robot, layout)
-    np.testing.assert_allclose(motion.position, np.column_stack([np.sin(t), np.cos(t)]), atol=1e-8)
-    np.testing.assert_allclose(motion.time, t, atol=1e-8)
-    assert motion.name == "trajectory"
-
-
 def test_log_follows_the_layout_and_the_gears(tmp_path: Path) -> None:
     robot = Robot.from_urdf(arm_urdf("zy"))
     t = np.arange(40) / 100
@@ -379,42 +296,9 @@ def test_motions_of_the_wrong_robot_are_refused(tmp_path: Path) -> None:
         motion_from(write_csv(tmp_path / "a.csv", "t,q_j1", np.eye(2)), robot)
 
 
-def test_trajectories_and_recordings_are_motions() -> None:
-    robot = Robot.from_urdf(arm_urdf("zy"))
-    trajectory = FourierTrajectory(("j2", "j1"), 2.0, np.array([0.1, 0.5]), np.ones((2, 1)), np.zeros((2, 1)))
-    motion = as_motion(trajectory, robot)
-    truth = trajectory.evaluate(motion.time)[0][:, ::-1]
-    np.testing.assert_allclose(motion.position, truth)
-    assert motion.time[-1] == 2.0
-    recording = Recording("log", robot.joints, motion.time, truth, effort=np.ones_like(truth), effort_unit="A")
-    np.testing.assert_array_equal(as_motion(recording, robot).position, truth)
-
-
 def frames(motion: Motion, robot: Robot) -> tuple[float, np.ndarray]:
     rate, times = frame_times(motion)
     return rate, positions_at(motion, robot, times)
-
-
-def test_frames_keep_the_time() -> None:
-    robot = Robot.from_urdf(arm_urdf("z"))
-    t = np.linspace(5.0, 7.5, 2501)
-    rate, q = frames(Motion("m", t, np.sin(t)[:, None]), robot)
-    assert 30 <= rate < 31
-    np.testing.assert_allclose((len(q) - 1) / rate, 2.5)
-    np.testing.assert_allclose(q[:, 0], np.sin(np.linspace(5.0, 7.5, len(q))), atol=1e-6)
-    long = Motion("hours", np.array([0.0, 3600.0]), np.array([[0.0], [1.0]]))
-    rate, q = frames(long, robot)
-    assert len(q) == MAX_FRAMES + 1
-    np.testing.assert_allclose((len(q) - 1) / rate, 3600.0)
-
-
-def test_full_turns_of_a_continuous_joint_are_followed() -> None:
-    robot = Robot.from_urdf(arm_urdf("z", kind="continuous"))
-    t = np.arange(0, 4, 0.05)
-    angle = 3.0 * t
-    wrapped = (angle + np.pi) % (2 * np.pi) - np.pi
-    _, q = frames(Motion("turns", t, wrapped[:, None]), robot)
-    np.testing.assert_allclose(np.diff(q[:, 0]), 3.0 * t[-1] / (len(q) - 1), atol=1e-9)
 
 
 def test_leaving_the_limits_is_said() -> None:
@@ -478,15 +362,6 @@ def test_second_robot_is_matched_by_joint_name() -> None:
         player_page(second, waves(second), first)
 
 
-def test_robots_that_move_alike_show_what_they_weigh() -> None:
-    first = Robot.from_urdf(arm_urdf("zyy"))
-    heavier = Robot.from_urdf(arm_urdf("zyy").replace('mass value="8.0"', 'mass value="9.0"'))
-    layers = {layer["label"]: layer["on"] for layer in page_data(player_page(first, waves(first), heavier)[0])["layers"]}
-    assert layers == {"trail": True, "other": True, "inertia": True}
-    alone = {layer["label"]: layer["on"] for layer in page_data(player_page(first, waves(first))[0])["layers"]}
-    assert alone == {"trail": True, "inertia": False}
-
-
 # ---------------------------------------------------------------- the live view
 
 
@@ -528,16 +403,6 @@ def test_port_in_use_names_the_remedies() -> None:
         assert isinstance(caught.value, OSError)
     with pytest.raises(OutputError, match="cannot be opened"):
         Server("page", 70000)
-
-
-def test_next_free_port_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Server("one") as one, Server("two") as two:
-        assert one.url != two.url
-        first = int(one.url.split(":")[2].split("/")[0])
-        monkeypatch.setattr("urdf_ident.viz.player.FIRST_PORT", first)
-        monkeypatch.setattr("urdf_ident.viz.player.PORTS", 1)
-        with pytest.raises(OutputError, match="all in use"):
-            Server("three")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to another process here")
