@@ -188,7 +188,27 @@ def _cluster(address: str) -> Iterator[_Map]:
         raise MissingExtraError("--scheduler needs dask", remedy="pip install 'urdf-ident[cluster]'") from error
     _check_scheduler(address)
     with Client(address, timeout=_PATIENCE, set_as_default=False, direct_to_workers=True) as client:
-        _check_workers(client, address)
+        # refuses workers with other versions, which would compute other numbers
+        try:
+            versions = client.run(computing, callback_timeout=_FIRST)
+        except TimeoutError as error:
+            raise SchedulerError(
+                "a worker does not answer",
+                where=address,
+                got=f"nothing in {_FIRST:.0f} s",
+                remedy="the scheduler's list of workers shows when each reported last; end those that do not",
+            ) from error
+        except Exception as error:  # the package is missing, or a version without this function
+            raise SchedulerError(
+                "a worker lacks this version of urdf-ident",
+                where=address,
+                got=str(error)[:200],
+                remedy="install the same version in the environment of every worker",
+            ) from error
+        if not versions:
+            raise SchedulerError("the scheduler has no workers", where=address, remedy=f"start some: `dask worker {address}`")
+        for worker, theirs in sorted(versions.items()):
+            _check_versions(computing(), theirs, worker)
 
         def mapped(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
             name, content = _SentFunction(function).sent
@@ -297,30 +317,6 @@ def _check_scheduler(address: str) -> None:
             got=answer,
             remedy="start one with `dask scheduler`, and workers with `dask worker tcp://HOST:PORT`",
         ) from cause
-
-
-def _check_workers(client: Any, address: str) -> None:
-    """Refuses workers with other versions, which would compute other numbers."""
-    try:
-        versions = client.run(computing, callback_timeout=_FIRST)
-    except TimeoutError as error:
-        raise SchedulerError(
-            "a worker does not answer",
-            where=address,
-            got=f"nothing in {_FIRST:.0f} s",
-            remedy="the scheduler's list of workers shows when each reported last; end those that do not",
-        ) from error
-    except Exception as error:  # the package is missing, or a version without this function
-        raise SchedulerError(
-            "a worker lacks this version of urdf-ident",
-            where=address,
-            got=str(error)[:200],
-            remedy="install the same version in the environment of every worker",
-        ) from error
-    if not versions:
-        raise SchedulerError("the scheduler has no workers", where=address, remedy=f"start some: `dask worker {address}`")
-    for worker, theirs in sorted(versions.items()):
-        _check_versions(computing(), theirs, worker)
 
 
 def _check_versions(own: Mapping[str, str], theirs: Mapping[str, str], worker: str) -> None:

@@ -161,7 +161,9 @@ class _Writer:
         """Places a body at its joint, and adds the joint unless it is fixed or locked."""
         name, kind = node.get("name"), node.get("type")
         position, rotation = _origin(node)
-        axis = _unit(_numbers(node, "axis", "xyz", "1 0 0"))
+        axis = _numbers(node, "axis", "xyz", "1 0 0")
+        length = float(np.linalg.norm(axis))
+        axis = axis / length if length > 0 else np.array([1.0, 0.0, 0.0])
         value = self.robot.locked.get(name, 0.0)
         if kind == "prismatic":
             position = position + rotation @ axis * value
@@ -217,11 +219,6 @@ def _origin(node: Node) -> tuple[Array, Array]:
 def _numbers(node: Node, tag: str, key: str, default: str) -> Array:
     elements = node.all(tag)
     return np.array([float(word) for word in (elements[0].get(key, default) if elements else default).split()])
-
-
-def _unit(axis: Array) -> Array:
-    length = float(np.linalg.norm(axis))
-    return axis / length if length > 0 else np.array([1.0, 0.0, 0.0])
 
 
 def _quaternion(rotation: Array) -> Array:

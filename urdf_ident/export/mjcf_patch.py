@@ -44,8 +44,31 @@ def patched_mjcf(
     _, inertials, notes = exported_links(robot, theta, repair=True)
     dynamics, clipped = joint_values(robot, **joints)
     _, model = compiled_mjcf(source)
-    bodies, values = _bodies(model, inertials, source), _joints(model, dynamics)
-    files = _files(source)
+    held, _ = names_of(model)
+    bodies: dict[str, Array] = {}  # those whose parameters change: ten in the body's frame
+    for i, name in enumerate(held):
+        if name not in inertials:
+            continue
+        last = int(model.body_jntadr[i] + model.body_jntnum[i]) - 1
+        anchor = model.jnt_pos[last] if model.body_jntnum[i] else np.zeros(3)
+        ten = transform(inertials[name], np.eye(3), anchor)
+        before = _compiled(model, i)
+        if not np.allclose(ten, before, rtol=_SAME, atol=_SAME * np.abs(before).max()):
+            bodies[name] = ten
+    if lost := sorted(name for name, ten in inertials.items() if name not in held and ten.any()):
+        raise ModelError(
+            f"MJCF cannot hold the bodies between joints of one body: {abbreviated(lost)}",
+            where=str(source),
+            remedy="give each joint a <body> of its own",
+        )
+    values = _joints(model, dynamics)
+    files: dict[Path, str] = {}  # the model and the files that it includes, whose names are relative to the model
+    waiting = [source]
+    while waiting:
+        file = waiting.pop()
+        if file not in files:
+            files[file] = read_text(file, "MJCF")
+            waiting += [source.parent / node.get("file") for node in _all(Splicer(files[file], str(file)).root, "include")]
     places = {file: _named(Splicer(text, str(file)).root) for file, text in files.items()}
     names = [("body", name) for name in bodies] + [("joint", name) for name, _ in values]
     for tag, name in names:
@@ -63,7 +86,12 @@ def patched_mjcf(
     splicer = Splicer(files[holder], str(holder))
     found = _named(splicer.root)
     for name, ten in bodies.items():
-        _set_inertial(splicer, found["body", name], ten)
+        body = found["body", name]
+        line = "<inertial " + " ".join(f'{key}="{value}"' for key, value in inertial_attributes(ten).items()) + "/>"
+        if inertial := body.all("inertial"):
+            splicer.replace(inertial[0], line)
+        else:  # it was computed from the geometry
+            splicer.append(body, [(0, line)])
     for (name, key), value in values.items():
         splicer.set(found["joint", name], key, number(value))
     for compiler in splicer.root.all("compiler"):
@@ -76,28 +104,6 @@ def patched_mjcf(
         kept = f"{source.name} includes {holder.name}, which holds the bodies: the file written replaces {holder.name}"
         return text, (*notes, *clipped, kept)
     return _moved(text, source.parent, folder), (*notes, *clipped)
-
-
-def _bodies(model: Any, inertials: Mapping[str, Array], source: Path) -> dict[str, Array]:
-    """Ten parameters in the body's frame, of bodies whose parameters change."""
-    names, _ = names_of(model)
-    changed = {}
-    for i, name in enumerate(names):
-        if name not in inertials:
-            continue
-        last = int(model.body_jntadr[i] + model.body_jntnum[i]) - 1
-        anchor = model.jnt_pos[last] if model.body_jntnum[i] else np.zeros(3)
-        ten = transform(inertials[name], np.eye(3), anchor)
-        before = _compiled(model, i)
-        if not np.allclose(ten, before, rtol=_SAME, atol=_SAME * np.abs(before).max()):
-            changed[name] = ten
-    if lost := sorted(name for name, ten in inertials.items() if name not in names and ten.any()):
-        raise ModelError(
-            f"MJCF cannot hold the bodies between joints of one body: {abbreviated(lost)}",
-            where=str(source),
-            remedy="give each joint a <body> of its own",
-        )
-    return changed
 
 
 def _joints(model: Any, dynamics: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
@@ -118,18 +124,6 @@ def _compiled(model: Any, i: int) -> Array:
     return from_com(model.body_mass[i], model.body_ipos[i], (rotation * model.body_inertia[i]) @ rotation.T)
 
 
-def _files(source: Path) -> dict[Path, str]:
-    """The texts of a model and of the files that it includes, by path; names of files are relative to the model."""
-    files: dict[Path, str] = {}
-    waiting = [source]
-    while waiting:
-        file = waiting.pop()
-        if file not in files:
-            files[file] = read_text(file, "MJCF")
-            waiting += [source.parent / node.get("file") for node in _all(Splicer(files[file], str(file)).root, "include")]
-    return files
-
-
 def _all(node: Node, tag: str) -> list[Node]:
     return [node] * (node.tag == tag) + [below for child in node.children for below in _all(child, tag)]
 
@@ -142,14 +136,6 @@ def _named(root: Node) -> dict[tuple[str, str], Node]:
             for node in _all(world, tag):
                 named.setdefault((tag, node.get("name")), []).append(node)
     return {key: nodes[0] for key, nodes in named.items() if len(nodes) == 1}
-
-
-def _set_inertial(splicer: Splicer, body: Node, ten: Array) -> None:
-    line = "<inertial " + " ".join(f'{key}="{value}"' for key, value in inertial_attributes(ten).items()) + "/>"
-    if inertial := body.all("inertial"):
-        splicer.replace(inertial[0], line)
-    else:  # it was computed from the geometry
-        splicer.append(body, [(0, line)])
 
 
 def _moved(text: str, old: Path, new: Path) -> str:

@@ -46,7 +46,27 @@ def sdf_text(urdf: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
         name = str(link.get("name"))
         if name == "world" or name in frames:
             continue
-        _link(model, link, mover.get(name), notes)
+        joint = mover.get(name)
+        out = ET.SubElement(model, "link", name=str(link.get("name")))
+        if joint is not None:
+            _pose(out, None, str(joint.get("name")))
+        inertial, stated = ET.SubElement(out, "inertial"), link.find("inertial")
+        inertia = None if stated is None or _mass(link) == 0 else stated.find("inertia")
+        if inertia is None and joint is not None:
+            notes.append(f"link '{link.get('name')}' has no mass; SDFormat needs one, and got {_LEAST[0]} kg")
+        if stated is not None and inertia is not None:
+            _pose(inertial, stated.find("origin"))
+        mass = None if inertia is None else link.find("inertial/mass")
+        _text(inertial, "mass", _LEAST[0] if mass is None else mass.get("value"))
+        matrix = ET.SubElement(inertial, "inertia")
+        for key in _MOMENTS:
+            least = _LEAST[1] if key[1] == key[2] else "0"
+            _text(matrix, key, least if inertia is None else inertia.get(key) or "0")
+        for kind in ("visual", "collision"):
+            for k, shape in enumerate(link.findall(kind)):
+                element = ET.SubElement(out, kind, name=shape.get("name") or f"{link.get('name')}_{kind}_{k}")
+                _pose(element, shape.find("origin"))
+                _geometry(element, shape.find("geometry"))
         if name not in mover:
             fixed = ET.SubElement(model, "joint", name=f"{name}_to_world", type="fixed")  # SDFormat fixes a root by a joint
             _text(fixed, "parent", "world")
@@ -78,29 +98,6 @@ def _pose(parent: ET.Element, origin: ET.Element | None, relative: str | None = 
 def _text(parent: ET.Element, tag: str, value: str | None) -> None:
     if value is not None:
         ET.SubElement(parent, tag).text = value
-
-
-def _link(model: ET.Element, link: ET.Element, joint: ET.Element | None, notes: list[str]) -> None:
-    out = ET.SubElement(model, "link", name=str(link.get("name")))
-    if joint is not None:
-        _pose(out, None, str(joint.get("name")))
-    inertial, stated = ET.SubElement(out, "inertial"), link.find("inertial")
-    inertia = None if stated is None or _mass(link) == 0 else stated.find("inertia")
-    if inertia is None and joint is not None:
-        notes.append(f"link '{link.get('name')}' has no mass; SDFormat needs one, and got {_LEAST[0]} kg")
-    if stated is not None and inertia is not None:
-        _pose(inertial, stated.find("origin"))
-    mass = None if inertia is None else link.find("inertial/mass")
-    _text(inertial, "mass", _LEAST[0] if mass is None else mass.get("value"))
-    matrix = ET.SubElement(inertial, "inertia")
-    for key in _MOMENTS:
-        least = _LEAST[1] if key[1] == key[2] else "0"
-        _text(matrix, key, least if inertia is None else inertia.get(key) or "0")
-    for kind in ("visual", "collision"):
-        for k, shape in enumerate(link.findall(kind)):
-            element = ET.SubElement(out, kind, name=shape.get("name") or f"{link.get('name')}_{kind}_{k}")
-            _pose(element, shape.find("origin"))
-            _geometry(element, shape.find("geometry"))
 
 
 def _geometry(owner: ET.Element, geometry: ET.Element | None) -> None:

@@ -204,9 +204,17 @@ def _share(body: Body, theta: Array, pieces: list[_Piece]) -> tuple[dict[str, Ar
     if plausible and margins(_in_link(carrier, remainder)).relative >= MARGIN and acceptable(_in_link(carrier, remainder)):
         inertials = {piece.link.name: _quoted(piece, piece.pseudo) for piece in others}
         return {**inertials, carrier.link.name: _in_link(carrier, remainder)}, []
-    shares = _large_enough(
-        pieces, _thick_enough(pieces, total, transported(total, np.array([piece.pseudo for piece in pieces])))
-    )
+    shares = _thick_enough(pieces, total, transported(total, np.array([piece.pseudo for piece in pieces])))
+    # the heaviest link gives inertia to links whose inertia engines would treat as zero; the sum is unchanged
+    raised = shares.copy()
+    heaviest = int(np.argmax(shares[:, 3, 3]))
+    for k, piece in enumerate(pieces):
+        if k != heaviest:
+            theta = _in_link(piece, shares[k])
+            more = 0.5 * float((repaired_theta(theta) - theta)[[4, 6, 9]].max()) * np.diag([1.0, 1.0, 1.0, 0.0])
+            raised[k] += more
+            raised[heaviest] -= more
+    shares = raised
     names = abbreviated([f"'{piece.link.name}'" for piece in pieces])
     note = f"body '{body.name}': its change does not fit into link '{carrier.link.name}' alone and is shared by {names}"
     return {piece.link.name: _in_link(piece, share) for piece, share in zip(pieces, shares, strict=True)}, [note]
@@ -221,19 +229,6 @@ def _thick_enough(pieces: list[_Piece], total: Array, shares: Array) -> Array:
         if all(margins(_in_link(piece, share)).relative >= MARGIN for piece, share in zip(pieces, mixed, strict=True)):
             return mixed
     return copies
-
-
-def _large_enough(pieces: list[_Piece], shares: Array) -> Array:
-    """Transfers inertia from the heaviest link to links whose inertia engines would treat as zero; the sum is unchanged."""
-    raised = shares.copy()
-    heaviest = int(np.argmax(shares[:, 3, 3]))
-    for k, piece in enumerate(pieces):
-        if k != heaviest:
-            theta = _in_link(piece, shares[k])
-            more = 0.5 * float((repaired_theta(theta) - theta)[[4, 6, 9]].max()) * np.diag([1.0, 1.0, 1.0, 0.0])
-            raised[k] += more
-            raised[heaviest] -= more
-    return raised
 
 
 def _quoted(piece: _Piece, pseudo: Array) -> Array:

@@ -30,7 +30,10 @@ _FACES, _LEAST_VOLUME = 200_000, 1e-13
 def mjcf_violations(text: str) -> tuple[str, ...]:
     """Violations of MuJoCo's rules in a model written by this package."""
     root = ElementTree.fromstring(text)
-    faults = [f"{kind} '{name}' exists twice" for kind, name in _duplicates(root)]
+    named = Counter(
+        (element.tag, element.get("name", "")) for element in root.iter() if element.get("name") and element.tag != "mujoco"
+    )
+    faults = [f"{kind} '{name}' exists twice" for (kind, name), count in named.items() if count > 1]
     for element in root.iter():
         for key, value in element.attrib.items():
             if key not in _WORDS and not finite_numbers(value):
@@ -106,13 +109,6 @@ def _has_mass(body: ElementTree.Element) -> bool:
     if inertial is not None and float(inertial.get("mass", "0")) >= _LEAST:
         return True
     return any(child.find("joint") is None and _has_mass(child) for child in body.findall("body"))
-
-
-def _duplicates(root: ElementTree.Element) -> list[tuple[str, str]]:
-    named = Counter(
-        (element.tag, element.get("name", "")) for element in root.iter() if element.get("name") and element.tag != "mujoco"
-    )
-    return [key for key, count in named.items() if count > 1]
 
 
 def finite_numbers(text: str) -> bool:

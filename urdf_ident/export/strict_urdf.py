@@ -75,7 +75,15 @@ def violations(text: str, where: str = "URDF") -> tuple[Violation, ...]:
     return tuple(
         violation
         for violation in rejected
-        if not any(_holds(other.node, violation.node) for other in rejected if id(other.node) in inside)
+        if not any(
+            (
+                other.node is not violation.node
+                and other.node.start <= violation.node.start
+                and violation.node.end <= other.node.end
+            )
+            for other in rejected
+            if id(other.node) in inside
+        )
     )
 
 
@@ -128,7 +136,3 @@ def _positive(text: str, count: int, signed: bool = False) -> bool:
     except ValueError:
         return False
     return len(values) == count and all(0 < (abs(value) if signed else value) < float("inf") for value in values)
-
-
-def _holds(outer: Node, inner: Node) -> bool:
-    return outer is not inner and outer.start <= inner.start and inner.end <= outer.end

@@ -209,18 +209,14 @@ def _set_inertial(splicer: Splicer, link: Node, theta: Array, where: str) -> Non
         rotation = rotation_from_rpy([float(word) for word in origin.get("rpy", "0 0 0").split() or "000"])
         inertia = rotation.T @ inertia @ rotation
     _set_numbers(splicer, weight, "value", [float(mass)], 0.0)
-    _set_com(splicer, inertial, origin, com)
-    for key, row, column in _INERTIA:
-        _set_numbers(splicer, matrix, key, [inertia[row, column]], noise)
-
-
-def _set_com(splicer: Splicer, inertial: Node, origin: Node | None, com: Array) -> None:
     if origin is not None and origin.get("xyz").strip():
         _set_numbers(splicer, origin, "xyz", com, 8 * _EPS * np.abs(com).max())
     elif com.any() and origin is not None:
         splicer.set(origin, "xyz", " ".join(map(number, com)))
     elif com.any():
         splicer.prepend(inertial, f'<origin xyz="{" ".join(map(number, com))}" rpy="0 0 0"/>')
+    for key, row, column in _INERTIA:
+        _set_numbers(splicer, matrix, key, [inertia[row, column]], noise)
 
 
 def _set_numbers(splicer: Splicer, node: Node, key: str, values: Array | list[float], noise: float) -> None:

@@ -42,7 +42,20 @@ def parse_yaml(text: str, where: str, error: type[UrdfIdentError], what: str = "
 
     try:
         data = yaml.load(text, Loader=_yaml_loader())
-        _count(data)
+        # refuses a document whose aliases expand to too many values or refer to themselves
+        known: dict[int, float] = {}
+
+        def weigh(entry: Any) -> float:
+            if not isinstance(entry, (dict, list, tuple, set)):
+                return 1.0
+            if id(entry) not in known:
+                known[id(entry)] = math.inf  # stays infinite if the entry contains itself
+                inside = [*entry.keys(), *entry.values()] if isinstance(entry, dict) else list(entry)
+                known[id(entry)] = 1.0 + sum(map(weigh, inside))
+            return known[id(entry)]
+
+        if weigh(data) > sizes.MOST_VALUES:
+            raise _Refused(f"more than {sizes.MOST_VALUES} values when its aliases are written out")
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         line = f"{where}, line {mark.line + 1}" if mark else where
@@ -155,23 +168,6 @@ def _yaml_loader() -> type[Any]:
     Loader.add_constructor("tag:yaml.org,2002:int", integer)
     Loader.add_constructor("tag:yaml.org,2002:float", real)
     return Loader
-
-
-def _count(data: Any) -> None:
-    """Refuses a document whose aliases expand to too many values or refer to themselves."""
-    known: dict[int, float] = {}
-
-    def weigh(entry: Any) -> float:
-        if not isinstance(entry, (dict, list, tuple, set)):
-            return 1.0
-        if id(entry) not in known:
-            known[id(entry)] = math.inf  # stays infinite if the entry contains itself
-            inside = [*entry.keys(), *entry.values()] if isinstance(entry, dict) else list(entry)
-            known[id(entry)] = 1.0 + sum(map(weigh, inside))
-        return known[id(entry)]
-
-    if weigh(data) > sizes.MOST_VALUES:
-        raise _Refused(f"more than {sizes.MOST_VALUES} values when its aliases are written out")
 
 
 def _no_number(name: str) -> NoReturn:

@@ -65,7 +65,12 @@ class FileSet:
             read_write.on_step("stage")
             with _locked(self.folder):
                 _finish(self.folder, self.last)
-                _remove_abandoned(self.folder)
+                # removes unfinished sets whose writer has ended, so that no process holds their lock
+                for path in self.folder.glob(f"{_UNFINISHED}*"):
+                    handle = _hold(path, wait=False)
+                    if handle is not None:
+                        shutil.rmtree(path, ignore_errors=True)
+                        os.close(handle)
                 self._stage = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
                 self._lock = _hold(self._stage)
         except OSError as error:
@@ -138,15 +143,6 @@ def _finish(folder: Path, last: str) -> None:
 
 def _files_below(folder: Path) -> list[Path]:
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Removes unfinished sets whose writer has ended, so that no process holds their lock."""
-    for path in folder.glob(f"{_UNFINISHED}*"):
-        handle = _hold(path, wait=False)
-        if handle is not None:
-            shutil.rmtree(path, ignore_errors=True)
-            os.close(handle)
 
 
 @contextmanager

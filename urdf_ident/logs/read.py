@@ -50,33 +50,28 @@ def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayo
     layout = layout or LogLayout()
     source = log_source(source, layout)
     with local_files(source.files) as near:
-        return _read(replace(source, files=near), robot, layout)
-
-
-def _read(source: LogSource, robot: Robot, layout: LogLayout) -> Recording:
-    """Reads a log whose files are on this machine."""
-    files = dict(source.files)
-    stamps = {path: stamp(path) for path in files.values()}
-    main = files.get("", files.get("position", source.files[0][1]))
-    held: dict[str, list[str]] = {main: []}  # file → the quantities that it may contain; the file of the positions first
-    for quantity in NAMES if "" in files else ("time", *NAMES):
-        held.setdefault(files.get(quantity, main), []).append(quantity)
-    tables = [(open_table(path, robot, layout.topic, layout.joints), quantities) for path, quantities in held.items()]
-    stamps = {**{path: stamp(path) for table, _ in tables for path in table.files}, **stamps}
-    with ThreadPoolExecutor(1) as beside:  # hashing a long log takes as long as reading it
-        hashing = beside.submit(lambda: [table.sha256() for table, _ in tables])
-        recording = Recording(**recording_fields(tables, robot, layout, source.name, source.path))
-        hashes = hashing.result()
-    changed = [path for path, before in stamps.items() if stamp(path) != before]
-    if changed:
-        raise LogError(
-            "the log changed while it was read",
-            where=changed[0],
-            got=f"{len(recording)} rows so far",
-            remedy="wait until it is written, or read a copy",
-        )
-    digest = hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
-    return replace(recording, sha256=digest)
+        files = dict(near)
+        stamps = {path: stamp(path) for path in files.values()}
+        main = files.get("", files.get("position", near[0][1]))
+        held: dict[str, list[str]] = {main: []}  # file → the quantities that it may contain; the file of the positions first
+        for quantity in NAMES if "" in files else ("time", *NAMES):
+            held.setdefault(files.get(quantity, main), []).append(quantity)
+        tables = [(open_table(path, robot, layout.topic, layout.joints), quantities) for path, quantities in held.items()]
+        stamps = {**{path: stamp(path) for table, _ in tables for path in table.files}, **stamps}
+        with ThreadPoolExecutor(1) as beside:  # hashing a long log takes as long as reading it
+            hashing = beside.submit(lambda: [table.sha256() for table, _ in tables])
+            recording = Recording(**recording_fields(tables, robot, layout, source.name, source.path))
+            hashes = hashing.result()
+        changed = [path for path, before in stamps.items() if stamp(path) != before]
+        if changed:
+            raise LogError(
+                "the log changed while it was read",
+                where=changed[0],
+                got=f"{len(recording)} rows so far",
+                remedy="wait until it is written, or read a copy",
+            )
+        digest = hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+        return replace(recording, sha256=digest)
 
 
 def read_recordings(

@@ -76,8 +76,28 @@ def expand_logs(
         unique.setdefault(tuple(str(Path(file).resolve()) for _, file in files_of[path]), path)
     paths = list(unique.values())
     if not copies:
-        _refuse_copies(paths, files_of)
-    named = zip(_names(paths), paths, strict=True)
+        # only files of equal size are read
+        files_on_disk = {path: [Path(file) for _, file in files_of[path]] for path in paths}
+        whole = [path for path in paths if all(file.is_file() for file in files_on_disk[path])]
+        for group in grouped((tuple(file.stat().st_size for file in files_on_disk[path]), path) for path in whole).values():
+            seen: dict[tuple[str, ...], str] = {}
+            for path in group if len(group) > 1 else ():
+                digest = tuple(file_hash(file) for _, file in files_of[path])
+                if digest in seen:
+                    raise LogError(
+                        "the same log is given twice",
+                        where=path,
+                        got=f"the content of {seen[digest]}",
+                        remedy="remove one: a log counted twice makes its errors look too small",
+                    )
+                seen[digest] = path
+    # short names, made unique by prefixing the folder (or the whole path)
+    names = [_short(path) for path in paths]
+    numbers = {path: f"{shown(path)} ({k + 1})" for k, path in enumerate(paths)}  # addresses that differ in their query
+    for longer in (lambda p: f"{Path(shown(p)).parent.name}/{_short(p)}", shown, lambda p: numbers[p]):
+        twice = Counter(names)
+        names = [longer(path) if twice[name] > 1 else name for name, path in zip(names, paths, strict=True)]
+    named = zip(names, paths, strict=True)
     return [LogSource(printable(name), printable(shown(path)), files_of[path]) for name, path in named]
 
 
@@ -209,24 +229,6 @@ def _is_glob(argument: str) -> bool:
     return any(mark in argument for mark in "*?[")
 
 
-def _refuse_copies(paths: list[str], files_of: dict[str, Files]) -> None:
-    """Refuses files of the same content; only files of equal size are read."""
-    files_on_disk = {path: [Path(file) for _, file in files_of[path]] for path in paths}
-    whole = [path for path in paths if all(file.is_file() for file in files_on_disk[path])]
-    for group in grouped((tuple(file.stat().st_size for file in files_on_disk[path]), path) for path in whole).values():
-        seen: dict[tuple[str, ...], str] = {}
-        for path in group if len(group) > 1 else ():
-            digest = tuple(file_hash(file) for _, file in files_of[path])
-            if digest in seen:
-                raise LogError(
-                    "the same log is given twice",
-                    where=path,
-                    got=f"the content of {seen[digest]}",
-                    remedy="remove one: a log counted twice makes its errors look too small",
-                )
-            seen[digest] = path
-
-
 def shown(path: str) -> str:
     """Returns a path as it is, and an address without user, password, query and fragment."""
     return plain(path) if is_address(path) else path
@@ -236,13 +238,3 @@ def _short(path: str) -> str:
     """Name of a log without suffixes."""
     name = Path(file_name(path) if is_address(path) else path)
     return Path(name.stem).stem if name.suffix.lower() in PACKED else name.stem
-
-
-def _names(paths: list[str]) -> list[str]:
-    """Short names, made unique by prefixing the folder (or the whole path)."""
-    names = [_short(path) for path in paths]
-    numbers = {path: f"{shown(path)} ({k + 1})" for k, path in enumerate(paths)}  # addresses that differ in their query
-    for longer in (lambda p: f"{Path(shown(p)).parent.name}/{_short(p)}", shown, lambda p: numbers[p]):
-        twice = Counter(names)
-        names = [longer(path) if twice[name] > 1 else name for name, path in zip(names, paths, strict=True)]
-    return names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,28 +31,72 @@ _VERDICT_WORDS = {
 def content(ident: Identification) -> dict[str, Any]:
     """Returns the content of the report without the figures."""
     view = overview(ident)
+    # drive and units with which the numbers were computed
+    drive, log = ident.model.drive, ident.project.log
+    gains = ", ".join(f"{joint} {gain:.5g}" for joint, gain in zip(ident.model.robot.joints, drive.gain, strict=True))
+    units = ", ".join(f"{name}: {unit if isinstance(unit, str) else ' '.join(unit)}" for name, unit in log.units.items())
+    ratios = ", ".join(f"{joint} {ratio:.5g}" for joint, ratio in zip(ident.model.robot.joints, drive.ratio, strict=True))
+    fit, levels = ident.fit, [row.verdict for row in ident.parameters]
+    logs, left = len(ident.inputs), f", {len(ident.left_out)} left out" if ident.left_out else ""
+    used = {parameter.symbol for parameter in ident.model.parameters}
+    laws = ((", ".join(s for s in law.symbols if s in used), law.name) for law in FRICTION.values())
+    # findings about the logs, most severe first
+    left_out = [(("left out", str(log["why"])), str(log["name"])) for log in ident.left_out]
+    of_logs = [((finding.severity, finding.line()), log) for log, findings in ident.findings for finding in findings]
+    rows = [
+        {"log": ", ".join(dict.fromkeys(logs)), "severity": severity, "words": words}
+        for (severity, words), logs in grouped([*left_out, *of_logs]).items()
+    ]
+    order = {"left out": 0, "refused": 1, "warning": 2}
     return {
         "ident": ident,
         "view": view,
         "reasons": [reason for reason in ident.verdict.judgements[1:] if reason.level != "good"],
-        "facts": _facts(ident),
+        "facts": [
+            ("logs", f"{logs} for the fit, {len(ident.validation)} held out{left}"),
+            ("equations", f"{fit.rows:,} at {number(float(ident.signals.get('decimate', 0.0)))} Hz".replace(",", " ")),
+            ("cut-off", f"{number(float(ident.signals.get('cutoff', 0.0)))} Hz"),
+            ("parameters", f"{len(ident.theta)} standard, {len(fit.base)} base"),
+            ("not identified", f"{levels.count(LOST)} of {len(levels)}, {levels.count(COMBINATION)} only in combination"),
+            ("condition number", number(fit.condition, 3)),
+            ("estimator", fit.method.upper()),
+        ],
         "errors": _errors(ident),
         "crossed": {} if ident.validation else view.errors,
         "changes": _changes(ident),
-        "bodies": _bodies(ident),
+        "bodies": [
+            {
+                "name": entry.body,
+                "mass": with_error(ident.bodies[k, 0], ident.posterior_std[10 * k]),
+                "verdict": ident.verdicts[10 * k].level,
+                "mass_before": ident.prior_bodies[k, 0],
+                "guessed": bool(ident.prior.guessed[k]),
+                "com": _com(ident.bodies[k]),
+                "com_before": _com(ident.prior_bodies[k]),
+                "share": ident.bodies_from_data[k].mean(),
+                "eigenvalue": entry.margins.min_eigenvalue,
+                "consistent": entry.consistent,
+                "words": entry.words,
+            }
+            for k, entry in enumerate(ident.consistency.per_body)
+        ],
         "solutions": solutions(ident, ident.model.robot),
         "tolerances": [abs(tolerance) for tolerance in TABLE_TOLERANCES],
         "solver": [ident.solver[name] for name in ("method", "name", "status") if name in ident.solver],
-        "symbols": _symbols(ident),
+        "symbols": ("; ".join(f"{symbols}: {name}" for symbols, name in laws if symbols and symbols != name) or "none"),
         "verdicts": _verdicts(ident),
         "motions": missing_motions(ident.verdicts),
-        "findings": _findings(ident),
+        "findings": sorted(rows, key=lambda row: order.get(row["severity"], 3)),
         "choices": [
             *ident.signals.get("why", ()),
             *ident.solver.get("notes", ()),
             f"standard errors: {ident.fit.covariance_kind}",
         ],
-        "origin": _origin(ident),
+        "origin": [
+            ("torque or force per unit of effort", f"{gains} ({drive.gain_origin})"),
+            *([("gear ratios", ratios)] if (drive.ratio != 1).any() else []),
+            ("units of the logs", units or "SI (rad or m, s, N·m or N)"),
+        ],
         "versions": versions(),
     }
 
@@ -68,33 +111,6 @@ def number(value: float, digits: int = 4) -> str:
     if not np.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "–"
     return (f"{value:.{digits}g}" if digits else f"{round(value)}").replace("-", "−")
-
-
-def _origin(ident: Identification) -> list[tuple[str, str]]:
-    """Drive and units with which the numbers were computed."""
-    drive, log = ident.model.drive, ident.project.log
-    gains = ", ".join(f"{joint} {gain:.5g}" for joint, gain in zip(ident.model.robot.joints, drive.gain, strict=True))
-    units = ", ".join(f"{name}: {unit if isinstance(unit, str) else ' '.join(unit)}" for name, unit in log.units.items())
-    ratios = ", ".join(f"{joint} {ratio:.5g}" for joint, ratio in zip(ident.model.robot.joints, drive.ratio, strict=True))
-    return [
-        ("torque or force per unit of effort", f"{gains} ({drive.gain_origin})"),
-        *([("gear ratios", ratios)] if (drive.ratio != 1).any() else []),
-        ("units of the logs", units or "SI (rad or m, s, N·m or N)"),
-    ]
-
-
-def _facts(ident: Identification) -> list[tuple[str, str]]:
-    fit, levels = ident.fit, [row.verdict for row in ident.parameters]
-    logs, left = len(ident.inputs), f", {len(ident.left_out)} left out" if ident.left_out else ""
-    return [
-        ("logs", f"{logs} for the fit, {len(ident.validation)} held out{left}"),
-        ("equations", f"{fit.rows:,} at {number(float(ident.signals.get('decimate', 0.0)))} Hz".replace(",", " ")),
-        ("cut-off", f"{number(float(ident.signals.get('cutoff', 0.0)))} Hz"),
-        ("parameters", f"{len(ident.theta)} standard, {len(fit.base)} base"),
-        ("not identified", f"{levels.count(LOST)} of {len(levels)}, {levels.count(COMBINATION)} only in combination"),
-        ("condition number", number(fit.condition, 3)),
-        ("estimator", fit.method.upper()),
-    ]
 
 
 def _changes(ident: Identification) -> dict[str, Any] | None:
@@ -143,50 +159,12 @@ def _errors(ident: Identification) -> list[dict[str, Any]]:
     return rows
 
 
-def _bodies(ident: Identification) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": entry.body,
-            "mass": with_error(ident.bodies[k, 0], ident.posterior_std[10 * k]),
-            "verdict": ident.verdicts[10 * k].level,
-            "mass_before": ident.prior_bodies[k, 0],
-            "guessed": bool(ident.prior.guessed[k]),
-            "com": _com(ident.bodies[k]),
-            "com_before": _com(ident.prior_bodies[k]),
-            "share": ident.bodies_from_data[k].mean(),
-            "eigenvalue": entry.margins.min_eigenvalue,
-            "consistent": entry.consistent,
-            "words": entry.words,
-        }
-        for k, entry in enumerate(ident.consistency.per_body)
-    ]
-
-
 def _com(theta: Array) -> str:
     if theta[0] <= 0:
         return "–"
     return ", ".join(f"{round(1000 * x, 1) + 0.0:.1f}".replace("-", "−") for x in to_com(theta)[1])
 
 
-def _symbols(ident: Identification) -> str:
-    """The symbols of the friction laws in the result, each with the law's name in project files."""
-    used = {parameter.symbol for parameter in ident.model.parameters}
-    laws = ((", ".join(s for s in law.symbols if s in used), law.name) for law in FRICTION.values())
-    return "; ".join(f"{symbols}: {name}" for symbols, name in laws if symbols and symbols != name) or "none"
-
-
 def _verdicts(ident: Identification) -> list[tuple[str, int, str]]:
     levels = [row.verdict for row in ident.parameters]
     return [(level, levels.count(level), meaning) for level, meaning in _VERDICT_WORDS.items()]
-
-
-def _findings(ident: Identification) -> list[Mapping[str, str]]:
-    """Findings about the logs, most severe first; one that several logs share is listed once."""
-    left_out = [(("left out", str(log["why"])), str(log["name"])) for log in ident.left_out]
-    of_logs = [((finding.severity, finding.line()), log) for log, findings in ident.findings for finding in findings]
-    rows = [
-        {"log": ", ".join(dict.fromkeys(logs)), "severity": severity, "words": words}
-        for (severity, words), logs in grouped([*left_out, *of_logs]).items()
-    ]
-    order = {"left out": 0, "refused": 1, "warning": 2}
-    return sorted(rows, key=lambda row: order.get(row["severity"], 3))

@@ -26,15 +26,15 @@ def rendered(name: str, paths: CommandPaths | None = None, **values: Any) -> str
     environment = Environment(
         loader=FunctionLoader(_text), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(number=number, code=lambda text: _code((paths or CommandPaths()).fill(text)))
+
+    def code(text: str) -> str:  # HTML, to be marked as safe
+        html = re.sub(r"`([^`]+)`", r"<code>\1</code>", markup((paths or CommandPaths()).fill(text)))
+        return html.replace(" -&gt; ", " → ")
+
+    environment.filters.update(number=number, code=code)
     script = _text("sort.js")
     return environment.get_template(name).render(**values, script=script, policy=page_policy([script]))
 
 
 def _text(file: str) -> str:
     return files(__package__).joinpath(file).read_text(encoding="utf-8")
-
-
-def _code(text: str) -> str:
-    """Converts text to HTML (to be marked as safe), with backquoted parts as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", markup(text)).replace(" -&gt; ", " → ")

@@ -98,7 +98,16 @@ def average(
     path = fourier_derivatives(q, seconds, harmonics)
     tau, deviation, noise, outliers = None, np.zeros((repetition.count, samples, q.shape[1])), np.zeros(q.shape[1]), 0
     if piece.tau is not None:
-        tau, deviation, outliers = _mean_of_periods(periods_of(piece.tau, repetition))
+        # mean over periods without outliers, samples far from the median over periods at their phase
+        x = periods_of(piece.tau, repetition)
+        apart = x - np.median(x, axis=0)
+        off = [np.abs(apart[..., j][apart[..., j] != 0.0]) for j in range(x.shape[2])]  # of an odd count, one is the median
+        level = np.array([np.median(part) if len(part) else 0.0 for part in off])
+        kept = np.abs(apart) <= FAR * level / _QUARTILE
+        kept |= ~kept.any(axis=0)
+        tau, outliers = np.where(kept, x, 0.0).sum(axis=0) / kept.sum(axis=0), int((~kept).sum())
+        deviation = np.where(kept, x - tau, 0.0)
+        deviation[np.abs(deviation) < ROUNDING * np.abs(tau).max(axis=0)] = 0.0
         noise = np.sqrt(np.sum(deviation**2, axis=(0, 1)) / ((repetition.count - 1) * samples))
     external = None if piece.external is None else periods_of(piece.external, repetition).mean(axis=0)
     tiled = {
@@ -107,26 +116,6 @@ def average(
     }
     segment = Segment(log, begin + (1 - around) * seconds, samples / seconds, **tiled, repeats=repetition.count)  # type: ignore[arg-type]
     return segment, Averaged(seconds, repetition.count, begin, harmonics, missing, deviation, noise, outliers)
-
-
-def _mean_of_periods(x: Array) -> tuple[Array, Array, int]:
-    """Mean over periods without outliers (samples far from the median over periods at their phase).
-
-    Args:
-        x: Shape (count, K, n), any unit.
-
-    Returns:
-        The mean, shape (K, n); the deviation of each period, shape (count, K, n), 0 for outliers; the number of outliers.
-    """
-    apart = x - np.median(x, axis=0)
-    off = [np.abs(apart[..., j][apart[..., j] != 0.0]) for j in range(x.shape[2])]  # for an odd count one is the median itself
-    level = np.array([np.median(part) if len(part) else 0.0 for part in off])
-    kept = np.abs(apart) <= FAR * level / _QUARTILE
-    kept |= ~kept.any(axis=0)
-    mean = np.where(kept, x, 0.0).sum(axis=0) / kept.sum(axis=0)
-    deviation = np.where(kept, x - mean, 0.0)
-    deviation[np.abs(deviation) < ROUNDING * np.abs(mean).max(axis=0)] = 0.0
-    return mean, deviation, int((~kept).sum())
 
 
 def choose_harmonics(q: Array, scatter: Array, reach: int) -> tuple[int, float]:

@@ -164,7 +164,15 @@ def _device_clock(time: Array, position: Array, *, bursts: bool) -> DeviceClock 
     if bursts:
         slow = np.where(intervals > 3 * np.percentile(intervals, 99), intervals, period)
     elif (count[fast] > 0).mean() > _ONCE:
-        fast = _shown_as_well(fast, np.where(count <= 3, energy, 0.0), shown / period - count)
+        # adds slower motion to the fast one as long as it shows whole periods
+        energy = np.where(count <= 3, energy, 0.0)
+        least = np.mean(energy)
+        while least > _SLOWEST * energy.mean():
+            least /= 2
+            slower = (energy > least) & ~fast
+            if slower.any() and np.std((shown / period - count)[slower]) > _WHOLE:
+                break
+            fast = fast | slower
         count = np.where(fast, count, 1 + _lost_while_slow(time / _slope(time, count, fast), count, fast))
         period = _slope(time, count, np.ones(len(count), dtype=bool))
         slow = count * period
@@ -172,23 +180,6 @@ def _device_clock(time: Array, position: Array, *, bursts: bool) -> DeviceClock 
     if np.abs(repaired - time).max() > max(10 * period, 0.01 * (time[-1] - time[0])):
         return None
     return DeviceClock(repaired, period, before, after, int(np.maximum(count - 1, 0)[fast].sum()))
-
-
-def _shown_as_well(fast: BoolArray, energy: Array, off: Array) -> BoolArray:
-    """Adds slower motion to the fast one as long as it shows whole periods.
-
-    Args:
-        energy: Square of the speed, shape (N - 1,), any unit.
-        off: Deviations of the intervals shown by the motion from whole periods, shape (N - 1,) [periods].
-    """
-    least = np.mean(energy)
-    while least > _SLOWEST * energy.mean():
-        least /= 2
-        slower = (energy > least) & ~fast
-        if slower.any() and np.std(off[slower]) > _WHOLE:
-            break
-        fast = fast | slower
-    return fast
 
 
 def _slope(time: Array, count: Array, fast: BoolArray) -> float:

@@ -22,7 +22,7 @@ from ..model.robot import Robot
 from ..samples import Segment
 from ..units import percent
 from .averaging import Averaged, average
-from .clock import GAP_PERIODS, GAP_SECONDS, Clock
+from .clock import GAP_PERIODS, GAP_SECONDS
 from .config import FEWEST_PERIODS, SignalConfig
 from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, attenuation, differentiate, estimate_cutoff, lowpass, prediction_cutoff
 from .periods import LIKENESS, SAID, Repetition, find_repetition
@@ -112,7 +112,10 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         f"{ROWS_PER_CUTOFF:g} times the cut-off or {FEWEST_ROWS:g} Hz, as friction reverses faster than the filtered motion"
     )
     why_rows += f": {reason if automatic else 'as configured'}"
-    why = {"rate": _rate_words(clock), "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity}
+    how = "as logged" if clock.even else f"resampled from a clock that varies by {percent(100 * clock.jitter)} % of a period"
+    if len(clock.gaps):
+        how += f"; split at {len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s"
+    why = {"rate": f"{clock.rate:.5g} Hz, {how}", "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity}
     repetition, averaged = _repetition(pieces, config, recording.name), None
     if repetition is not None:
         around = max(1, math.ceil(HALF_WIDTH * factor / round(repetition.length)))
@@ -245,19 +248,6 @@ def _row_rate(cutoff: float) -> float:
     return max(ROWS_PER_CUTOFF * cutoff, FEWEST_ROWS)
 
 
-def _rate_words(clock: Clock) -> str:
-    how = "as logged" if clock.even else f"resampled from a clock that varies by {percent(100 * clock.jitter)} % of a period"
-    why = f"{clock.rate:.5g} Hz, {how}"
-    if len(clock.gaps):
-        why += f"; split at {len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s"
-    return why
-
-
-def _white_share(q: Array) -> Array:
-    """Share of white noise in the variance of each position: half the mean square successive difference (von Neumann 1941)."""
-    return np.asarray(0.5 * np.mean(np.diff(q, axis=0) ** 2, axis=0) / positive(q.var(axis=0)))
-
-
 def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, recording: Recording) -> tuple[CutoffChoice, str]:
     if config.cutoff != "auto":
         cutoff = float(config.cutoff)
@@ -283,7 +273,9 @@ def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, recor
         raise no_motion(positions, rate, config, recording.name)
     moved = [q[moves] for q, moves in zip(positions, moving, strict=True) if moves.any()]
     travel = np.max([np.ptp(q, axis=0) for q in moved], axis=0)
-    movers = (travel > 1e-3 * travel.max()) & (np.min([_white_share(q) for q in moved], axis=0) < _MOSTLY_WHITE)
+    # half the mean square successive difference is the white noise in the variance (von Neumann 1941)
+    white = np.min([0.5 * np.mean(np.diff(q, axis=0) ** 2, axis=0) / positive(q.var(axis=0)) for q in moved], axis=0)
+    movers = (travel > 1e-3 * travel.max()) & (white < _MOSTLY_WHITE)
     movers = movers if movers.any() else np.ones_like(movers)
     choice = estimate_cutoff([q[:, movers] for q in positions], rate, moving, counts_of(recording.position)[movers])
     if config.scale != 1.0:

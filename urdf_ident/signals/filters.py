@@ -219,14 +219,33 @@ def estimate_cutoff(
     """
     moving = moving or [np.ones(len(q), bool) for q in pieces]
     steps = np.zeros(pieces[0].shape[1]) if steps is None else steps
-    spectrum, ceiling = _acceleration_spectrum(pieces, rate, moving, steps), HIGHEST * rate
-    frequency, density = spectrum.frequency, spectrum.density
-    step = frequency[1] - frequency[0]
-    motion_end = _motion_end(spectrum, rate)
+    longest = max(len(piece) for piece, moves in zip(pieces, moving, strict=True) if moves[1:-1].any())
+    window = int(min(longest - 2, max(64, 4 * rate)))
+    step = max(LONG, 4 * window)
+    parts = [
+        (piece[begin:end], moves[begin + 1 : end - 1])
+        for piece, moves in zip(pieces, moving, strict=True)
+        # a rest that is shorter than a window belongs to the part before it
+        for begin, end in pairwise([*range(0, max(len(piece) - window - 1, 1), step), len(piece)])
+    ]
+    long = [(part, moves) for part, moves in parts if len(part) - 2 >= window and moves.any()]
+    spectra = [_weighted_welch(np.diff(part, 2, axis=0) * rate**2, rate, window, moves) for part, moves in long]
+    counts = [moves.sum() for _, moves in long]
+    power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=counts)
+    # geometric mean of normalised spectra: every joint has the same weight
+    total = np.maximum(power.sum(axis=0), np.finfo(float).tiny)
+    frequency = spectra[0][0][1:]
+    within = (power / (rate**4 * _twice_differenced(frequency, rate)[:, None])).sum(axis=0) * frequency[0]
+    variance = np.average([part.var(axis=0) for part, _ in long], axis=0, weights=counts)
+    slow = np.maximum(variance - within, 0.0) / frequency[0]
+    means = [np.exp(np.log(positive(x / total)).mean(axis=-1)) for x in (power, slow, steps**2 / (6.0 * rate))]
+    density, windows, ceiling = means[0], max(1.0, sum(counts) / window), HIGHEST * rate
+    motion_end = _motion_end(_AccelerationSpectrum(frequency, density, float(means[1]), float(means[2]), windows), rate)
     below = frequency <= motion_end
     floor = float(np.interp(motion_end, frequency, density))
-    motion_power = float(density[below].sum() * step)
-    noise = floor * motion_end + np.cumsum(np.where(below, 0.0, density)) * step
+    width = frequency[1] - frequency[0]
+    motion_power = float(density[below].sum() * width)
+    noise = floor * motion_end + np.cumsum(np.where(below, 0.0, density)) * width
     allowed = frequency[(noise <= NOISE_SHARE * motion_power) & (frequency >= motion_end)]
     noise_limit = float(allowed[-1]) if len(allowed) else motion_end
     cutoff = min(max(motion_end, min(noise_limit, HEADROOM * motion_end)), ceiling)
@@ -257,7 +276,14 @@ def attenuation(pieces: list[Array], rate: float, cutoff: float, order: int = OR
         Fraction of the acceleration below the cut-off or ``band``, shape (n,); 0 for joints at rest or at constant speed, and
         where the acceleration is partly noise.
     """
-    frequency, density = _mean_spectrum([np.diff(piece, 2, axis=0) for piece in pieces], rate)
+    from scipy.signal import welch
+
+    pieces = [np.diff(piece, 2, axis=0) for piece in pieces]
+    window = int(min(max(len(piece) for piece in pieces), max(64, 4 * rate)))
+    long = [piece for piece in pieces if len(piece) >= window]
+    spectra = [welch(piece, rate, nperseg=window, detrend=False, axis=0) for piece in long]
+    frequency = spectra[0][0]
+    density = np.average([density for _, density in spectra], axis=0, weights=[len(piece) for piece in long])
     position = density / _twice_differenced(frequency, rate)[:, None]
     noise = _WHITE * np.median(position[frequency > rate / 4], axis=0)
     below = frequency <= max(cutoff, band)
@@ -273,16 +299,6 @@ def attenuation(pieces: list[Array], rate: float, cutoff: float, order: int = OR
 def _twice_differenced(frequency: Array, rate: float) -> Array:
     """Power of the second differences of a signal over its own; not zero."""
     return np.asarray(np.maximum(2.0 * np.sin(np.pi * frequency / rate), 1e-9) ** 4)
-
-
-def _mean_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array]:
-    """Frequencies [Hz] and mean power density of the longer pieces, shape (F, n)."""
-    from scipy.signal import welch
-
-    window = int(min(max(len(piece) for piece in pieces), max(64, 4 * rate)))
-    long = [piece for piece in pieces if len(piece) >= window]
-    spectra = [welch(piece, rate, nperseg=window, detrend=False, axis=0) for piece in long]
-    return spectra[0][0], np.average([density for _, density in spectra], axis=0, weights=[len(piece) for piece in long])
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,30 +318,6 @@ class _AccelerationSpectrum:
     slow: float
     quantised: float
     windows: float
-
-
-def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolArray], steps: Array) -> _AccelerationSpectrum:
-    longest = max(len(piece) for piece, moves in zip(pieces, moving, strict=True) if moves[1:-1].any())
-    window = int(min(longest - 2, max(64, 4 * rate)))
-    step = max(LONG, 4 * window)
-    parts = [
-        (piece[begin:end], moves[begin + 1 : end - 1])
-        for piece, moves in zip(pieces, moving, strict=True)
-        # a rest that is shorter than a window belongs to the part before it
-        for begin, end in pairwise([*range(0, max(len(piece) - window - 1, 1), step), len(piece)])
-    ]
-    long = [(part, moves) for part, moves in parts if len(part) - 2 >= window and moves.any()]
-    spectra = [_weighted_welch(np.diff(part, 2, axis=0) * rate**2, rate, window, moves) for part, moves in long]
-    counts = [moves.sum() for _, moves in long]
-    power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=counts)
-    # geometric mean of normalised spectra: every joint has the same weight
-    total = np.maximum(power.sum(axis=0), np.finfo(float).tiny)
-    frequency = spectra[0][0][1:]
-    within = (power / (rate**4 * _twice_differenced(frequency, rate)[:, None])).sum(axis=0) * frequency[0]
-    variance = np.average([part.var(axis=0) for part, _ in long], axis=0, weights=counts)
-    slow = np.maximum(variance - within, 0.0) / frequency[0]
-    means = [np.exp(np.log(positive(x / total)).mean(axis=-1)) for x in (power, slow, steps**2 / (6.0 * rate))]
-    return _AccelerationSpectrum(frequency, means[0], float(means[1]), float(means[2]), max(1.0, sum(counts) / window))
 
 
 def _weighted_welch(x: Array, rate: float, length: int, weights: BoolArray) -> tuple[Array, Array]:
@@ -356,7 +348,11 @@ def _motion_end(spectrum: _AccelerationSpectrum, rate: float) -> float:
     """
     inside = spectrum.frequency <= HIGHEST * rate
     frequency = spectrum.frequency[inside]
-    smooth, values = _third_octaves(frequency, spectrum.density[inside])
+    # geometric running mean over a third of an octave around each frequency, and the number of values in each
+    total = np.concatenate([[0.0], np.cumsum(np.log(spectrum.density[inside]))])
+    begin = np.searchsorted(frequency, frequency * 2 ** (-1 / 6))
+    values = np.searchsorted(frequency, frequency * 2 ** (1 / 6), side="right").astype(float) - begin
+    smooth = np.exp((total[begin + values.astype(int)] - total[begin]) / values)
     chance = np.where(values < _LOBES, 1.0, np.exp(_CHANCE * np.sqrt(2 * np.pi**2 / 6 * _HANN / (values * spectrum.windows))))
     position = smooth / (rate**4 * _twice_differenced(frequency, rate))
     largest_above = np.maximum.accumulate(position[::-1])[::-1]
@@ -389,12 +385,3 @@ _ROUNDING = 10.0
 #: Factor on the noise that is subtracted from the spectrum of the positions: the median of few averaged spectra is up to a
 #: fifth below their mean.
 _WHITE = 1.25
-
-
-def _third_octaves(frequency: Array, density: Array) -> tuple[Array, Array]:
-    """Geometric running mean over a third of an octave around each frequency, and the number of values in each."""
-    total = np.concatenate([[0.0], np.cumsum(np.log(density))])
-    begin = np.searchsorted(frequency, frequency * 2 ** (-1 / 6))
-    end = np.searchsorted(frequency, frequency * 2 ** (1 / 6), side="right")
-    values = (end - begin).astype(float)
-    return np.exp((total[end] - total[begin]) / values), values

@@ -100,9 +100,21 @@ def _promising(x: Array, longest: int) -> list[int]:
 def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition | None:
     """The repetition with approximately this lag, if there is one."""
     stretch = (0, len(x))
-    period = _nearby(x, int(lag))
-    if period is None:
+    # the integer lag nearby with the smallest median difference (ramps at the ends would affect the mean)
+    lag = int(lag)
+    reach = max(3, round(NEARBY * lag))
+    index = np.arange(0, len(x) - min(lag + reach, len(x) - 2), max(1, len(x) // INSTANTS))
+
+    def best(begin: int, end: int, step: int) -> tuple[float, int]:
+        lags = np.arange(max(1, begin), min(end, len(x) - 2) + 1, step)
+        return min((float(np.median(((x[index + k] - x[index]) ** 2).max(axis=1))), int(k)) for k in lags)
+
+    step = max(1, int(np.sqrt(reach)))  # coarse search first: differences grow steadily away from the period
+    rough = best(lag - reach, lag + reach, step)[1]
+    unlike, nearest = best(rough - step, min(rough + step, lag + reach), 1)
+    if unlike >= UNLIKE:  # more than half a sample of lag error can explain
         return None
+    period = float(nearest)
     lag = period
     for _ in range(ROUNDS):
         lag = _refined(x, lag, stretch)
@@ -147,24 +159,6 @@ def deviations(x: Array, repetition: Repetition) -> Array:
     """
     cut = periods_of(x, repetition)
     return np.asarray(cut - cut.mean(axis=0))
-
-
-def _nearby(x: Array, lag: int) -> float | None:
-    """The integer lag near a candidate with the smallest median difference (ramps at the ends would affect the mean).
-
-    None if the difference is larger than half a sample of lag error can explain.
-    """
-    reach = max(3, round(NEARBY * lag))
-    index = np.arange(0, len(x) - min(lag + reach, len(x) - 2), max(1, len(x) // INSTANTS))
-
-    def best(begin: int, end: int, step: int) -> tuple[float, int]:
-        lags = np.arange(max(1, begin), min(end, len(x) - 2) + 1, step)
-        return min((float(np.median(((x[index + k] - x[index]) ** 2).max(axis=1))), int(k)) for k in lags)
-
-    step = max(1, int(np.sqrt(reach)))  # coarse search first: differences grow steadily away from the period
-    rough = best(lag - reach, lag + reach, step)[1]
-    unlike, nearest = best(rough - step, min(rough + step, lag + reach), 1)
-    return float(nearest) if unlike < UNLIKE else None
 
 
 def _alike(x: Array, lag: float, likeness: float) -> tuple[int, int] | None:

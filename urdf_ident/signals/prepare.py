@@ -132,7 +132,18 @@ def prepare_logs(
     names = [recording.name for recording in recordings]
     if len(set(names)) != len(names):
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
-    _refuse_copies(recordings)
+    # refuses logs with the same motion and efforts, even in another file format or with other white space
+    alike: dict[tuple[int, float], list[Recording]] = {}
+    copies: list[LogError | None] = []
+    for late in recordings:
+        few = late.position[::100]
+        earlier = alike.setdefault((len(late), float(np.sum(few, where=~np.isnan(few)))), [])
+        same = next((early for early in earlier if _equal(early, late)), None)
+        words = "remove one: a log counted twice makes its errors look too small"
+        got = None if same is None else f"the content of {same.name}"
+        copies.append(None if got is None else LogError("the same log is given twice", where=late.where, got=got, remedy=words))
+        earlier.append(late)
+    all_usable(recordings, copies)
     reports = assessed(recordings, robot, drive, config)
     refused = [[finding for finding in report.findings if finding.severity == "refused"] for report in reports]
     refusals = [
@@ -234,21 +245,6 @@ def in_band(log: PreparedLog, config: SignalConfig) -> PreparedLog:
     motion = behind(log.conditioned, log.report.recording, log.robot, config, cutoff)
     conditioned = replace(log.conditioned, segments=motion, cutoff=cutoff)
     return replace(log, conditioned=without_payload(conditioned, log.name, log.robot, log.payload))
-
-
-def _refuse_copies(recordings: Sequence[Recording]) -> None:
-    """Refuses logs with the same motion and efforts, even in another file format or with other white space."""
-    alike: dict[tuple[int, float], list[Recording]] = {}
-    copies: list[LogError | None] = []
-    for late in recordings:
-        few = late.position[::100]
-        earlier = alike.setdefault((len(late), float(np.sum(few, where=~np.isnan(few)))), [])
-        same = next((early for early in earlier if _equal(early, late)), None)
-        words = "remove one: a log counted twice makes its errors look too small"
-        got = None if same is None else f"the content of {same.name}"
-        copies.append(None if got is None else LogError("the same log is given twice", where=late.where, got=got, remedy=words))
-        earlier.append(late)
-    all_usable(recordings, copies)
 
 
 def _equal(one: Recording, other: Recording) -> bool:

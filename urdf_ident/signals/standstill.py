@@ -72,7 +72,13 @@ def cut_rest(
             begin, end = max(begin, min(edge, len(segment) // 10)), min(end, len(segment) - min(edge, len(segment) // 10))
             if end - begin >= 10:
                 motions.append(segment.slice(begin, end))
-    least = _least_length(motions, config.shortest * rate, edge)
+    # Short motions are left out (a jog before the excitation) unless they are a relevant part of what some joint has done, as
+    # where joints are jogged one after the other: then longer than the low-pass's response to a disturbance is enough.
+    least = min(config.shortest * rate, 0.5 * max((len(segment) for segment in motions), default=0))
+    travel = np.array([np.abs(segment.v).mean(axis=0) * len(segment) for segment in motions])
+    short = np.array([len(segment) < least for segment in motions], dtype=bool)
+    lost = bool(len(motions)) and bool((travel[short].sum(axis=0) > MOST_LOST * travel.sum(axis=0)).any())
+    least = min(least, edge) if lost else least
     kept = [segment for segment in motions if len(segment) >= least]
     if not kept:
         raise no_motion([piece.q for piece in pieces], rate, config, name)
@@ -100,20 +106,6 @@ def no_motion(positions: Sequence[Array], rate: float, config: SignalConfig, nam
         expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
         remedy="record a motion that moves every joint; if it did, correct `log: {units: {position: ..., time: ...}}`",
     )
-
-
-def _least_length(motions: list[Segment], usual: float, memory: float) -> float:
-    """Number of samples of the shortest motion that is used.
-
-    Short motions are left out (a jog before the excitation) unless they are a relevant part of what some joint has done: where
-    joints are jogged one after the other, or tools move from pose to pose, all of it. They are then only required to be longer
-    than the response of the low-pass to a single disturbance.
-    """
-    least = min(usual, 0.5 * max((len(segment) for segment in motions), default=0))
-    travel = np.array([np.abs(segment.v).mean(axis=0) * len(segment) for segment in motions])
-    short = np.array([len(segment) < least for segment in motions], dtype=bool)
-    lost = bool(len(motions)) and bool((travel[short].sum(axis=0) > MOST_LOST * travel.sum(axis=0)).any())
-    return min(least, memory) if lost else least
 
 
 def rest_speeds(speeds: list[Array], config: SignalConfig) -> Array:

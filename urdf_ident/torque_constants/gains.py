@@ -95,33 +95,16 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
     for joint, still, moved in zip(joints, ratios, moving, strict=True):
         where = [f"at rest in {log.name}" for log in signals] + ["in motion"]
         _check_constant(joint, signals[0].name, zip([*still, moved], where, strict=True))
-    return _with_twins(joints, rest, moving)
-
-
-def _check_constant(joint: str, log: str, estimates: Iterable[tuple[Estimate, str]]) -> None:
-    """Refuses a ratio that is not constant: different at rest and in motion, or between logs."""
-    known = [(estimate.value, where) for estimate, where in estimates if estimate.error < 0.2 * CONSTANT]
-    for value, where in known:
-        if abs(value - known[0][0]) > CONSTANT * abs(known[0][0]):
-            raise LogError(
-                f"target torque over target current of {joint} is no constant",
-                where=log,
-                got=f"{known[0][0]:.5g} {known[0][1]}, {value:.5g} {where}",
-                remedy="check the columns effort_target and torque_target, or give drive.gain",
-            )
-
-
-def _with_twins(joints: tuple[str, ...], rest: Sequence[Estimate], moving: Sequence[Estimate]) -> TorqueConstants:
-    """Keeps joints known at rest; the others use the constant of a twin if there is one, else their own."""
+    # joints known at rest keep that constant; the others use the constant of a twin if there is one, else their own
     best, origins = list(rest), ["at rest"] * len(joints)
-    for j, (still, moved) in enumerate(zip(rest, moving, strict=True)):
-        if still.known or not np.isfinite(moved.error):
+    for j, (at_rest_only, moved) in enumerate(zip(rest, moving, strict=True)):
+        if at_rest_only.known or not np.isfinite(moved.error):
             continue
-        weights = np.array([still.error, moved.error]) ** -2.0
+        weights = np.array([at_rest_only.error, moved.error]) ** -2.0
         if weights[0] < 0.01 * weights[1]:
             best[j], origins[j] = moved, "by regression in motion"
         else:
-            value = float(weights @ np.nan_to_num([still.value, moved.value]) / weights.sum())
+            value = float(weights @ np.nan_to_num([at_rest_only.value, moved.value]) / weights.sum())
             best[j] = Estimate(value, float(weights.sum() ** -0.5))
             origins[j] = "at rest and by regression in motion"
     for joint, estimate in zip(joints, best, strict=True):
@@ -142,3 +125,16 @@ def _with_twins(joints: tuple[str, ...], rest: Sequence[Estimate], moving: Seque
             gain[j], error[j] = float(np.copysign(best[model].value, estimate.value)), best[model].error
             origin[j] = f"motor twin of {joints[model]} ({origins[model]}; own value agrees within {percent(100 * reach)} %)"
     return TorqueConstants(joints, np.array(gain), np.array(error), tuple(origin))
+
+
+def _check_constant(joint: str, log: str, estimates: Iterable[tuple[Estimate, str]]) -> None:
+    """Refuses a ratio that is not constant: different at rest and in motion, or between logs."""
+    known = [(estimate.value, where) for estimate, where in estimates if estimate.error < 0.2 * CONSTANT]
+    for value, where in known:
+        if abs(value - known[0][0]) > CONSTANT * abs(known[0][0]):
+            raise LogError(
+                f"target torque over target current of {joint} is no constant",
+                where=log,
+                got=f"{known[0][0]:.5g} {known[0][1]}, {value:.5g} {where}",
+                remedy="check the columns effort_target and torque_target, or give drive.gain",
+            )

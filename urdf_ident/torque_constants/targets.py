@@ -112,18 +112,12 @@ class Targets:
             v = np.asarray(drive.joint_rate(v))
         if log.effort_side == "motor":  # friction depends on motor speed, here scaled to that of a joint
             v = drive.motor_rate(v) / np.abs(drive.reduction).max(axis=1)
-        return cls(log.name, log.time, v, torque, current, _resting(log.time, q))
+        # at rest no joint moves within a window on both sides, which excludes starts and stops
+        from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
-
-def _resting(time: Array, q: Array) -> BoolArray:
-    """Samples at which no joint moves within a window on both sides, which excludes starts and stops."""
-    from scipy.ndimage import maximum_filter1d, minimum_filter1d
-
-    half = max(2, round(0.5 * _REST_WINDOW / float(np.median(np.diff(time)))))
-    travel = maximum_filter1d(q, 2 * half + 1, axis=0, mode="nearest") - minimum_filter1d(
-        q, 2 * half + 1, axis=0, mode="nearest"
-    )
-    return np.asarray((travel < _REST_TRAVEL).all(axis=1))
+        window = 2 * max(2, round(0.5 * _REST_WINDOW / float(np.median(np.diff(log.time))))) + 1
+        travel = maximum_filter1d(q, window, axis=0, mode="nearest") - minimum_filter1d(q, window, axis=0, mode="nearest")
+        return cls(log.name, log.time, v, torque, current, np.asarray((travel < _REST_TRAVEL).all(axis=1)))
 
 
 def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
@@ -174,7 +168,9 @@ def ratio_at_rest(log: Targets, j: int) -> Estimate:
     if used.sum() < FEWEST or not y[used].any():
         return NOTHING
     x, y = x[used], y[used]
-    slope = _weighted_median(y / x, np.abs(x))
+    order = np.argsort(y / x)
+    running = np.cumsum(np.abs(x)[order])
+    slope = float((y / x)[order][np.searchsorted(running, 0.5 * running[-1])])  # weighted median
     step = resolution(log.current[:, j])
     blur = abs(slope) * step + resolution(log.torque[:, j])
     for _ in range(5):
@@ -187,12 +183,6 @@ def ratio_at_rest(log: Targets, j: int) -> Estimate:
     share = np.unique(np.round(x[inside] / step) if step > 0 else x[inside], return_counts=True)[1] / inside.sum()
     rounding = 0.5 * blur * np.sqrt(float(share @ share))
     return Estimate(slope, float(np.hypot(scatter, rounding)) / positive(size))
-
-
-def _weighted_median(values: Array, weights: Array) -> float:
-    order = np.argsort(values)
-    running = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(running, 0.5 * running[-1])])
 
 
 def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Estimate]:
@@ -266,19 +256,14 @@ def _by_lead(signals: Sequence[Targets], j: int) -> Array:
     weight = np.ones(len(torque))
     for row, lead in enumerate(_LEADS):
         v = np.concatenate([np.interp(log.time[rows] + lead, log.time, log.velocity[:, j]) for log, rows in samples])
-        by_lead[row], weight = _inverse_slope(torque, _speed_functions(v), current, weight)
+        u, friction = np.abs(v), []  # piecewise linear functions of speed in each direction, shape (functions, N)
+        knots = np.quantile(u, 0.995) * np.linspace(0, 1, _KNOTS + 2)[1:-1]
+        for side in (v > 0, v < 0):
+            if side.sum() >= FEWEST:
+                friction += [side.astype(float), side * u]
+                friction += [side * np.maximum(u - knot, 0.0) for knot in knots if (u[side] > knot).sum() >= FEWEST]
+        by_lead[row], weight = _inverse_slope(torque, np.array(friction).reshape(-1, len(v)), current, weight)
     return by_lead
-
-
-def _speed_functions(v: Array) -> Array:
-    """Piecewise linear functions of speed in each direction, shape (functions, N)."""
-    u, rows = np.abs(v), []
-    knots = np.quantile(u, 0.995) * np.linspace(0, 1, _KNOTS + 2)[1:-1]
-    for side in (v > 0, v < 0):
-        if side.sum() >= FEWEST:
-            rows += [side.astype(float), side * u]
-            rows += [side * np.maximum(u - knot, 0.0) for knot in knots if (u[side] > knot).sum() >= FEWEST]
-    return np.array(rows).reshape(-1, len(v))
 
 
 def _inverse_slope(x: Array, others: Array, y: Array, weight: Array) -> tuple[tuple[float, float, float], Array]:

@@ -36,7 +36,27 @@ def stage_commands(points: Array, foot: Array, base: Array) -> list[Command]:
     commands: list[Command] = [
         {"type": "set_property", "path": path, "property": "visible", "value": False} for path in _DEFAULTS
     ]
-    commands += [*_floor(spot, 4.5 * size, size), *_lights(centre, size), _axes(base, 0.26 * size)]
+    # a warm key light that casts shadows, a cool fill light, and sky light
+    box = 1.3 * size
+    view = {"left": -box, "right": box, "top": box, "bottom": -box, "near": 0.1 * size, "far": 9 * size, "zoom": 1}
+    camera = {"uuid": "shadow camera", "type": "OrthographicCamera", **view}
+    shadow = {"bias": -0.0004, "radius": 5, "mapSize": [2048, 2048], "camera": camera}
+    key, fill, sky = (SceneObject(f"/stage/{name} light") for name in ("key", "fill", "sky"))
+    place = placed_at(centre + size * np.array([2.0, -1.6, 3.6]))
+    key.child("DirectionalLight", place, color=0xFFF4E6, intensity=1.22, castShadow=True, shadow=shadow)
+    fill.child("DirectionalLight", placed_at(centre + size * np.array([-3.0, 1.5, 1.2])), color=0xCFE2FF, intensity=0.35)
+    sky.child("HemisphereLight", placed_at([0.0, 0.0, 1.0]), color=0xF4F8FF, groundColor=0x9A9488, intensity=0.6)
+    length = 0.26 * size  # of the axes of the robot's base frame: red x, green y, blue z
+    node = SceneObject("/stage/axes")
+    turns = np.array([[[0, 1, 0], [-1, 0, 0], [0, 0, 1]], np.eye(3), [[1, 0, 0], [0, 0, -1], [0, 1, 0]]], dtype=float)
+    for axis, colour in enumerate(((0.85, 0.22, 0.20), (0.20, 0.65, 0.30), (0.16, 0.40, 0.85))):
+        matrix = placed_at(length / 2 * np.eye(3)[axis], turns[axis])
+        radius = 0.014 * length
+        rod = node.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=length)
+        node.child(
+            "Mesh", base @ matrix, geometry=rod, material=node.material(type="MeshBasicMaterial", color=hexadecimal(colour))
+        )
+    commands += [*_floor(spot, 4.5 * size, size), key.command(), fill.command(), sky.command(), node.command()]
     if standing and foot[2] - level > 0.05 * size:
         column = SceneObject("/stage/column")
         height = float(foot[2] - level)
@@ -84,31 +104,3 @@ def _floor(spot: Array, radius: float, size: float) -> list[Command]:
         node.child(kind, geometry=geometry, material=shade, renderOrder=order, receiveShadow=name == "shadow")
         commands.append(node.command())
     return commands
-
-
-def _lights(centre: Array, size: float) -> list[Command]:
-    """A warm key light that casts shadows, a cool fill light, and sky light."""
-    box = 1.3 * size
-    view = {"left": -box, "right": box, "top": box, "bottom": -box, "near": 0.1 * size, "far": 9 * size, "zoom": 1}
-    camera = {"uuid": "shadow camera", "type": "OrthographicCamera", **view}
-    shadow = {"bias": -0.0004, "radius": 5, "mapSize": [2048, 2048], "camera": camera}
-    key, fill, sky = (SceneObject(f"/stage/{name} light") for name in ("key", "fill", "sky"))
-    place = placed_at(centre + size * np.array([2.0, -1.6, 3.6]))
-    key.child("DirectionalLight", place, color=0xFFF4E6, intensity=1.22, castShadow=True, shadow=shadow)
-    fill.child("DirectionalLight", placed_at(centre + size * np.array([-3.0, 1.5, 1.2])), color=0xCFE2FF, intensity=0.35)
-    sky.child("HemisphereLight", placed_at([0.0, 0.0, 1.0]), color=0xF4F8FF, groundColor=0x9A9488, intensity=0.6)
-    return [key.command(), fill.command(), sky.command()]
-
-
-def _axes(base: Array, length: float) -> Command:
-    """The robot's base frame: red x, green y, blue z."""
-    node = SceneObject("/stage/axes")
-    turns = np.array([[[0, 1, 0], [-1, 0, 0], [0, 0, 1]], np.eye(3), [[1, 0, 0], [0, 0, -1], [0, 1, 0]]], dtype=float)
-    for axis, colour in enumerate(((0.85, 0.22, 0.20), (0.20, 0.65, 0.30), (0.16, 0.40, 0.85))):
-        matrix = placed_at(length / 2 * np.eye(3)[axis], turns[axis])
-        radius = 0.014 * length
-        rod = node.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=length)
-        node.child(
-            "Mesh", base @ matrix, geometry=rod, material=node.material(type="MeshBasicMaterial", color=hexadecimal(colour))
-        )
-    return node.command()

@@ -36,7 +36,18 @@ def motion_texts(
     check_known("kind of robot", target, TARGETS, ModelError)
     limits.require("position", "velocity")
     check_limits(trajectory, limits).require()
-    _require_rest(trajectory, limits)
+    # checks that the motion begins and ends at rest, as the robot does
+    _, v, _ = trajectory.evaluate(np.array([0.0, trajectory.duration]))
+    share = np.abs(v) / limits.velocity
+    if share.max() > 0.01:
+        row, j = np.unravel_index(int(np.argmax(share)), share.shape)
+        raise LimitError(
+            f"the motion does not {'begin' if row == 0 else 'end'} at rest",
+            where=f"joint '{trajectory.joints[j]}'",
+            got=f"{v[row, j]:.4g}",
+            expected=f"at most {0.01 * limits.velocity[j]:.4g}",
+            remedy="design it with `urdf-ident design`, which begins and ends at rest",
+        )
     if bool(limits.prismatic.any()) and target != "ros2_control":
         raise ModelError(f"{target} drives revolute joints only", got="a prismatic joint", remedy="--for ros2_control")
     plan = Plan(robot.name, trajectory, tuple(robot.order), limits, require_clearance(trajectory, collisions))
@@ -72,18 +83,3 @@ def export_motion(
     """
     texts = motion_texts(trajectory, robot, limits or Limits.from_robot(robot), target, collisions)
     return [write_text(Path(folder) / name, text) for name, text in texts.items()]
-
-
-def _require_rest(trajectory: Trajectory, limits: Limits) -> None:
-    """Checks that the motion begins and ends at rest, as the robot does."""
-    _, v, _ = trajectory.evaluate(np.array([0.0, trajectory.duration]))
-    share = np.abs(v) / limits.velocity
-    if share.max() > 0.01:
-        row, j = np.unravel_index(int(np.argmax(share)), share.shape)
-        raise LimitError(
-            f"the motion does not {'begin' if row == 0 else 'end'} at rest",
-            where=f"joint '{trajectory.joints[j]}'",
-            got=f"{v[row, j]:.4g}",
-            expected=f"at most {0.01 * limits.velocity[j]:.4g}",
-            remedy="design it with `urdf-ident design`, which begins and ends at rest",
-        )

@@ -117,7 +117,13 @@ def read_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str], w
             current = column is not None and (column.is_current or bare[k].startswith("tau_"))
             if not current:
                 parsed[k] = None
-    chosen, columns = _chosen(parsed), dict[tuple[str, str], int]()
+    # word and path for each quantity: measurements before targets, then the first word, then the path with most columns
+    counts = Counter((column.quantity, column.word, column.path) for column in parsed if column is not None)
+    ranked = sorted(
+        counts, key=lambda group: (holds_targets(group[2]), NAMES[group[0]].patterns.index(group[1]), -counts[group])
+    )
+    chosen = {key: (word, path) for key, word, path in reversed(ranked)}
+    columns = dict[tuple[str, str], int]()
     for k, (name, column) in enumerate(zip(bare, parsed, strict=True)):
         meaning = exact.get(name)
         if meaning is None and column is not None and chosen[column.quantity] == (column.word, column.path):
@@ -239,12 +245,3 @@ def _parse(name: str, joints: Mapping[str, str]) -> _ColumnName | None:
         if match:
             return _ColumnName(key, match[1] or match[2], word, "")
     return None
-
-
-def _chosen(parsed: Sequence[_ColumnName | None]) -> dict[str, tuple[str, str]]:
-    """Word and path for each quantity: measurements before targets, then the first word, then the path with most columns."""
-    counts = Counter((column.quantity, column.word, column.path) for column in parsed if column is not None)
-    ranked = sorted(
-        counts, key=lambda group: (holds_targets(group[2]), NAMES[group[0]].patterns.index(group[1]), -counts[group])
-    )
-    return {key: (word, path) for key, word, path in reversed(ranked)}

@@ -103,7 +103,43 @@ def episodes(folder: str | Path) -> list[Episode]:
     root, info = Path(folder), _info(folder)
     template = str(info.get("data_path") or "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet")
     if "file_index" in template or str(info.get("codebase_version", "")).startswith("v3"):
-        return _of_version_3(root, template)
+        # episodes of version 3, which stores many per file, with their row ranges in meta/episodes
+        index = sorted((root / "meta" / "episodes").rglob("*.parquet"))
+        if not index:
+            raise LogError(
+                "the data set has no list of episodes",
+                where=str(root),
+                expected="meta/episodes/**/*.parquet",
+                remedy="fetch its data files (git lfs pull)",
+            )
+        wanted = ("episode_index", "data/chunk_index", "data/file_index", "dataset_from_index", "dataset_to_index")
+        rows: list[tuple[int, ...]] = []
+        for file in index:
+            with decoding(file, "list of episodes", "parquet"):
+                import pyarrow.parquet as pq
+
+                read = pq.read_table(_of_dataset(file, root), columns=list(wanted), partitioning=None)
+                missing = [name for name in wanted if name not in read.column_names]
+                if missing:
+                    raise LogError(
+                        "the list of episodes lacks a column",
+                        where=str(file),
+                        got=", ".join(read.column_names[:8]),
+                        expected=missing[0],
+                    )
+                rows += zip(*(read.column(name).to_pylist() for name in wanted), strict=True)
+        if not rows or any(not isinstance(value, int) for row in rows for value in row):
+            raise LogError("the list of episodes is empty or holds gaps", where=str(root / "meta/episodes"))
+        rows.sort()
+        begins: dict[tuple[int, int], int] = {}
+        for _, chunk, number, begin, _ in rows:
+            begins[chunk, number] = min(begin, begins.get((chunk, number), begin))
+        listed = []
+        for episode, chunk, number, begin, end in rows:
+            numbers = {"chunk_index": chunk, "file_index": number, "episode_index": episode, "episode_chunk": chunk}
+            first = begins[chunk, number]
+            listed.append(Episode(episode, str(_inside(root, template, numbers)), (begin - first, end - first)))
+        return listed
     total, size = _whole(info, "total_episodes", folder), _whole(info, "chunks_size", folder, 1000) or 1000
     if total > _MOST_EPISODES:
         raise LogError(
@@ -145,14 +181,31 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
             where=str(folder),
             expected=f"one of {len(by_number)}, from {min(by_number)} to {max(by_number)}",
         )
-    episode, names = by_number[number], _names(_info(folder))
-    table = open_parquet(_of_dataset(Path(episode.file), Path(folder)), "parquet", names=names)
+    # field → column names of its elements in the default spelling, for features of a known quantity
+    names_of: dict[str, Sequence[str]] = {}
+    features = _info(folder).get("features")
+    for feature, about in features.items() if isinstance(features, dict) else ():
+        prefix = _quantity(feature.rsplit(".", 1)[-1]) if feature == "action" or feature.startswith("observation") else ""
+        if not isinstance(about, dict) or about.get("dtype") in ("video", "image", "string") or not prefix:
+            continue
+        names, shape = about.get("names"), about.get("shape")
+        if isinstance(names, dict) and len(names) == 1 and isinstance(next(iter(names.values())), list):
+            (names,) = names.values()  # {"motors": [...]} of version 2
+        if isinstance(names, dict) and all(isinstance(place, int) for place in names.values()):
+            names = sorted(names, key=names.__getitem__)  # {"joint_1.pos": 0, ...}
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            count = shape[0] if isinstance(shape, list) and len(shape) == 1 and isinstance(shape[0], int) else 0
+            names = [str(k) for k in range(count)] if 1 < count <= 512 else []
+        if names:
+            names_of[feature] = [_spelled(name, prefix) for name in names]
+    episode = by_number[number]
+    table = open_parquet(_of_dataset(Path(episode.file), Path(folder)), "parquet", names=names_of)
     path = episode_path(folder, number)
     header = tuple("t" if name == "timestamp" else name for name in table.header)
     notes = list(table.notes)
     if not any(name.startswith(("tau", "current")) for name in header):
-        features = ", ".join(name for name in names if name.startswith(("observation", "action")))
-        notes.append(f"the data set logs no effort (features: {features or 'none known'})")
+        known = ", ".join(name for name in names_of if name.startswith(("observation", "action")))
+        notes.append(f"the data set logs no effort (features: {known or 'none known'})")
     return replace(table, path=path, names=header, spelled=None, rows=episode.rows, notes=tuple(notes))
 
 
@@ -205,67 +258,6 @@ def _of_dataset(path: Path, root: Path) -> Path:
             remedy="fetch its data files (git lfs pull), or copy what links lead to into the data set",
         )
     return file
-
-
-def _of_version_3(root: Path, template: str) -> list[Episode]:
-    """Episodes of version 3, which stores many per file, with their row ranges in meta/episodes."""
-    index = sorted((root / "meta" / "episodes").rglob("*.parquet"))
-    if not index:
-        raise LogError(
-            "the data set has no list of episodes",
-            where=str(root),
-            expected="meta/episodes/**/*.parquet",
-            remedy="fetch its data files (git lfs pull)",
-        )
-    wanted = ("episode_index", "data/chunk_index", "data/file_index", "dataset_from_index", "dataset_to_index")
-    rows: list[tuple[int, ...]] = []
-    for file in index:
-        with decoding(file, "list of episodes", "parquet"):
-            import pyarrow.parquet as pq
-
-            read = pq.read_table(_of_dataset(file, root), columns=list(wanted), partitioning=None)
-            missing = [name for name in wanted if name not in read.column_names]
-            if missing:
-                raise LogError(
-                    "the list of episodes lacks a column",
-                    where=str(file),
-                    got=", ".join(read.column_names[:8]),
-                    expected=missing[0],
-                )
-            rows += zip(*(read.column(name).to_pylist() for name in wanted), strict=True)
-    if not rows or any(not isinstance(value, int) for row in rows for value in row):
-        raise LogError("the list of episodes is empty or holds gaps", where=str(root / "meta/episodes"))
-    rows.sort()
-    begins: dict[tuple[int, int], int] = {}
-    for _, chunk, number, begin, _ in rows:
-        begins[chunk, number] = min(begin, begins.get((chunk, number), begin))
-    listed = []
-    for episode, chunk, number, begin, end in rows:
-        numbers = {"chunk_index": chunk, "file_index": number, "episode_index": episode, "episode_chunk": chunk}
-        first = begins[chunk, number]
-        listed.append(Episode(episode, str(_inside(root, template, numbers)), (begin - first, end - first)))
-    return listed
-
-
-def _names(info: Mapping[str, Any]) -> dict[str, Sequence[str]]:
-    """Field → column names of its elements in the default spelling, for features of a known quantity."""
-    names_of: dict[str, Sequence[str]] = {}
-    features = info.get("features")
-    for feature, about in features.items() if isinstance(features, dict) else ():
-        prefix = _quantity(feature.rsplit(".", 1)[-1]) if feature == "action" or feature.startswith("observation") else ""
-        if not isinstance(about, dict) or about.get("dtype") in ("video", "image", "string") or not prefix:
-            continue
-        names, shape = about.get("names"), about.get("shape")
-        if isinstance(names, dict) and len(names) == 1 and isinstance(next(iter(names.values())), list):
-            (names,) = names.values()  # {"motors": [...]} of version 2
-        if isinstance(names, dict) and all(isinstance(place, int) for place in names.values()):
-            names = sorted(names, key=names.__getitem__)  # {"joint_1.pos": 0, ...}
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            count = shape[0] if isinstance(shape, list) and len(shape) == 1 and isinstance(shape[0], int) else 0
-            names = [str(k) for k in range(count)] if 1 < count <= 512 else []
-        if names:
-            names_of[feature] = [_spelled(name, prefix) for name in names]
-    return names_of
 
 
 def _quantity(word: str) -> str:

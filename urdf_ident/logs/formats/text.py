@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -183,7 +183,32 @@ def open_text(path: str | Path) -> TextTable:
         MissingFileError: The file does not exist or cannot be read.
         LogError: It is empty, has only a header, or is not a table.
     """
-    lines, comments = _first_lines(path)
+    # data lines and comments at the beginning of the file, at least two data lines if it has them
+    lines: list[str] = []
+    comments: list[str] = []
+    size, blank = 0, True
+    for block in line_blocks(path):
+        size, blank = size + len(block), blank and not block.strip()
+        for line in text_lines(decode(block, path)):
+            if line.lstrip().startswith("#"):
+                comments += [] if lines else [line.lstrip()]
+            elif line.strip():
+                lines.append(line)
+        if len(lines) > 1 or size > _LONGEST_HEAD:
+            break
+    if blank:
+        raise LogError("the log is empty", where=str(path), got=f"{size} bytes", remedy="check the recording, or remove it")
+    if not lines:
+        raise LogError("the log holds no rows", where=str(path), remedy="check the recording, or remove the file")
+    for beginning, kind, remedy in (
+        ("version https://git-lfs", "a pointer of Git LFS, not the log itself", "fetch it: `git lfs pull`"),
+        ("<", "a web page or XML", "download the log itself, or export it as CSV"),
+        ("{", "JSON", "export the log as CSV"),
+        ("[{", "JSON", "export the log as CSV"),
+    ):
+        if lines[0].lstrip().startswith(beginning):
+            start = lines[0].strip()[:40]
+            raise LogError(f"this is {kind}", where=str(path), got=start, expected="a table of numbers", remedy=remedy)
     delimiter = find_delimiter(lines[len(lines) // 2 :][:100])
     decimal_comma = decimal_commas([cell for line in lines[1:20] or lines for cell in bare_cells(line, delimiter)])
     width = Counter(len(split_line(line, delimiter)) for line in lines[:1000]).most_common(1)[0][0]
@@ -222,43 +247,13 @@ def open_text(path: str | Path) -> TextTable:
         decimal_comma=decimal_comma,
         before=end,
         stamps=frozenset(k for k, cells in enumerate(columns) if are_stamps(cells[:5])),
-        points=frozenset(k for k, cells in enumerate(columns) if decimal_comma and _has_points(cells)),
+        points=frozenset(
+            k
+            for k, cells in enumerate(columns)
+            if decimal_comma
+            and any("." in cell and np.isfinite(number(cell)) and not is_grouped(cell, decimal_comma=True) for cell in cells)
+        ),
     )
-
-
-def _has_points(cells: Iterable[str]) -> bool:
-    """Whether a column of a file with decimal commas has points that do not divide groups of three digits."""
-    return any("." in cell and np.isfinite(number(cell)) and not is_grouped(cell, decimal_comma=True) for cell in cells)
-
-
-def _first_lines(path: str | Path) -> tuple[list[str], list[str]]:
-    """Data lines and comments at the beginning of the file, at least two data lines if it has them."""
-    lines: list[str] = []
-    comments: list[str] = []
-    size, blank = 0, True
-    for block in line_blocks(path):
-        size, blank = size + len(block), blank and not block.strip()
-        for line in text_lines(decode(block, path)):
-            if line.lstrip().startswith("#"):
-                comments += [] if lines else [line.lstrip()]
-            elif line.strip():
-                lines.append(line)
-        if len(lines) > 1 or size > _LONGEST_HEAD:
-            break
-    if blank:
-        raise LogError("the log is empty", where=str(path), got=f"{size} bytes", remedy="check the recording, or remove it")
-    if not lines:
-        raise LogError("the log holds no rows", where=str(path), remedy="check the recording, or remove the file")
-    for beginning, kind, remedy in (
-        ("version https://git-lfs", "a pointer of Git LFS, not the log itself", "fetch it: `git lfs pull`"),
-        ("<", "a web page or XML", "download the log itself, or export it as CSV"),
-        ("{", "JSON", "export the log as CSV"),
-        ("[{", "JSON", "export the log as CSV"),
-    ):
-        if lines[0].lstrip().startswith(beginning):
-            start = lines[0].strip()[:40]
-            raise LogError(f"this is {kind}", where=str(path), got=start, expected="a table of numbers", remedy=remedy)
-    return lines, comments
 
 
 def _header(lines: Sequence[str], delimiter: str | None, decimal_comma: bool, width: int) -> tuple[int, int]:

@@ -218,7 +218,18 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
                 text = h5py.check_string_dtype(kind) is not None
                 if (kind.kind == "S" or text) and 0 < dataset.size <= _WIDEST:
                     variables[name] = np.asarray(dataset.asstr()[()], dtype=str)
-                variables = _joint_attributes(name, dataset) | variables
+                # joint names in an attribute of a data set or of its group
+                lists: dict[str, Any] = {}
+                for owner in (dataset, dataset.parent):
+                    for key in (key for key in owner.attrs if JOINT_COLUMN.fullmatch(key)):
+                        value = np.atleast_1d(np.asarray(owner.attrs[key]))
+                        if value.ndim == 1 and 0 < value.size <= _WIDEST and value.dtype.kind in "OSU":
+                            texts = [
+                                text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+                                for text in value.tolist()
+                            ]
+                            lists.setdefault(f"{name.rpartition('/')[0]}/{key}".lstrip("/"), np.asarray(texts))
+                variables = lists | variables
                 numeric = [field for field in fields or () if kind[field].base.kind in "fiub"]
                 if not (numeric or kind.kind in "fiub") or dataset.size < 2 or dataset.ndim > 2:
                     continue
@@ -232,18 +243,6 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
                     units[name] = unit
     notes = (f"links to other files not followed: {', '.join(outside)}",) if outside else ()
     return table_of_variables(path, variables, notes, group, units)
-
-
-def _joint_attributes(name: str, dataset: Any) -> dict[str, Any]:
-    """Joint names in an attribute of a data set or of its group."""
-    lists: dict[str, Any] = {}
-    for owner in (dataset, dataset.parent):
-        for key in (key for key in owner.attrs if JOINT_COLUMN.fullmatch(key)):
-            value = np.atleast_1d(np.asarray(owner.attrs[key]))
-            if value.ndim == 1 and 0 < value.size <= _WIDEST and value.dtype.kind in "OSU":
-                texts = [text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text) for text in value.tolist()]
-                lists.setdefault(f"{name.rpartition('/')[0]}/{key}".lstrip("/"), np.asarray(texts))
-    return lists
 
 
 def _datasets(root: Any, outside: list[str]) -> list[tuple[str, Any]]:

@@ -167,7 +167,14 @@ def check_computed(state: Examination) -> None:
     inner = slice(len(time) // 20, -(len(time) // 20))  # without the transients of the filter
     fast = np.array([(x - lowpass(x, rate, _ABOVE * rate))[inner] for x in (stated, effort, q, v)])
     left = np.array([orthogonal_part(x[:2].T, x[2:].T, _DEPENDENT) for x in np.moveaxis(fast, -1, 0)])
-    share, error = _shares(left[..., 0].T, left[..., 1].T)
+    # share of the stated in the measured effort, and its standard error: medians over the parts of the rows, shape (alive,)
+    count = left.shape[1] // _OF_A_PART
+    stated, measured = (left[:, : count * _OF_A_PART, k].T.reshape(count, _OF_A_PART, -1) for k in (0, 1))
+    size = np.sum(stated**2, axis=1)
+    alive = (size > 0).all(axis=0)
+    shares = np.sum(stated * measured, axis=1)[:, alive] / size[:, alive]
+    share = np.median(shares, axis=0)
+    error = _OF_MEDIAN * np.median(np.abs(shares - share), axis=0) / np.sqrt(count)
     known = (error > 0) & (error < _SHARE_ERROR)
     if known.sum() < 2:
         return
@@ -180,14 +187,3 @@ def check_computed(state: Examination) -> None:
             f"about {100 * mean:.0f} % of the efforts are the URDF's torque at the logged positions, their noise included: "
             "computed, not measured",
         )
-
-
-def _shares(stated: Array, measured: Array) -> tuple[Array, Array]:
-    """Share of one signal in another, and its standard error, by joint: medians over the parts of the rows, shape (alive,)."""
-    count = len(stated) // _OF_A_PART
-    stated, measured = (x[: count * _OF_A_PART].reshape(count, _OF_A_PART, -1) for x in (stated, measured))
-    size = np.sum(stated**2, axis=1)
-    alive = (size > 0).all(axis=0)
-    shares = np.sum(stated * measured, axis=1)[:, alive] / size[:, alive]
-    share = np.median(shares, axis=0)
-    return share, _OF_MEDIAN * np.median(np.abs(shares - share), axis=0) / np.sqrt(count)

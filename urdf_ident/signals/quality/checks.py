@@ -49,24 +49,15 @@ def check_effort(state: Examination) -> None:
             state.add(Id.EFFORT_CONSTANT, f"the effort {value}", joint=state.robot.joints[j])
     if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
         limits = state.robot.limit("effort")
-        allowed = _allowed_efforts(state.robot, limits, _poses(recording))
+        weights = np.abs(gravity_torques(state.robot, _poses(recording))).max(axis=0)
+        placeholder = np.isin(limits, limits[weights > limits])  # what the URDF's own weights exceed is no limit
+        largest = np.array([weights[state.robot.prismatic == kind].max() for kind in state.robot.prismatic])
+        allowed = np.where(placeholder, np.maximum(limits, largest), limits)
         for j in np.flatnonzero(np.quantile(np.abs(recording.effort), 0.99, axis=0) > 2 * allowed):
             reached, unit = np.abs(recording.effort[:, j]).max(), joint_units(state.robot.prismatic[j])["torque"]
             limit = "the URDF allows" if allowed[j] == limits[j] else "the largest weight in the URDF is"
             words = f"the effort reaches {reached:.4g} {unit}, {limit} {allowed[j]:.4g}"
             state.add(Id.EFFORT_BEYOND_LIMIT, words, joint=state.robot.joints[j])
-
-
-def _allowed_efforts(robot: Robot, limits: Array, poses: Array) -> Array:
-    """Effort limits, shape (n,) [N·m or N]; limits that the URDF's own weights exceed, and equal ones, are placeholders.
-
-    Returns:
-        The largest weight of a joint of the same type instead of a placeholder.
-    """
-    weights = np.abs(gravity_torques(robot, poses)).max(axis=0)
-    placeholder = np.isin(limits, limits[weights > limits])
-    largest = np.array([weights[robot.prismatic == kind].max() for kind in robot.prismatic])
-    return np.where(placeholder, np.maximum(limits, largest), limits)
 
 
 def check_locked(state: Examination) -> None:

@@ -10,8 +10,7 @@ import numpy as np
 from ...grouping import runs
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Remedy
-from ...linalg import BoolArray, positive, rms
-from ...logs.recording import Recording
+from ...linalg import positive, rms
 from ...units import percent
 from ..clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
 from ..resolution import counts_of, usual_size
@@ -115,7 +114,18 @@ def repair_clock(state: Examination) -> None:
         if in_bursts(state.recording.time, state.recording.position):
             _refuse_bursts(state, float(np.median(intervals)), float(intervals.mean()))
             return
-        repeated = _repeated_samples(state.recording)
+        # rows equal to the previous one in every signal although the robot moves
+        same = np.ones(len(state.recording) - 1, dtype=bool)
+        for _, array in state.recording.signals():
+            same &= (array[1:] == array[:-1]).all(axis=1)
+        repeated = np.concatenate([[False], same])
+        for begin, end in runs(repeated):  # rows begin … end - 1 repeat row begin - 1
+            after = min(end, len(state.recording) - 1)
+            before = max(begin - 2, 0)
+            elapsed = state.recording.time[after] - state.recording.time[before]
+            speed = np.abs(state.recording.position[after] - state.recording.position[before]).max() / max(elapsed, 1e-12)
+            if speed < 0.02 or end == len(state.recording):
+                repeated[begin:end] = False
     state.drop(repeated, Id.SAMPLES_REPEATED, "repeat the sample before them while the robot moves", limit=0.5)
     equal = np.concatenate([[False], np.diff(state.recording.time) <= 0])
     state.drop(equal, Id.STAMPS_REPEATED, "have the same time as the row before them", limit=0.5)
@@ -208,19 +218,3 @@ def set_forward(state: Examination) -> None:
         remedy="log the device's own time stamps; these only count rows, and the number of missing ones is an estimate",
         severity="warning",
     )
-
-
-def _repeated_samples(recording: Recording) -> BoolArray:
-    """Rows equal to the previous one in every signal although the robot moves."""
-    same = np.ones(len(recording) - 1, dtype=bool)
-    for _, array in recording.signals():
-        same &= (array[1:] == array[:-1]).all(axis=1)
-    repeated = np.concatenate([[False], same])
-    for begin, end in runs(repeated):  # rows begin … end - 1 repeat row begin - 1
-        after = min(end, len(recording) - 1)
-        before = max(begin - 2, 0)
-        elapsed = recording.time[after] - recording.time[before]
-        speed = np.abs(recording.position[after] - recording.position[before]).max() / max(elapsed, 1e-12)
-        if speed < 0.02 or end == len(recording):
-            repeated[begin:end] = False
-    return repeated

@@ -74,7 +74,13 @@ def drop_frozen(state: Examination) -> None:
             held = [(begin, end) for begin, end in _constant_runs(effort, least) if np.ptp(x[begin:end]) > moved]
             channels.append(("effort", effort, held))
         for what, values, held in channels:
-            for begin, end in _without_coarse_steps(values, held):
+            step = count_of(values) if held else 0.0
+            # a coarse resolution ends a run with a step of one resolution; a frozen channel jumps when it resumes
+            coarse = {run for run in held if run[1] < len(values) and abs(values[run[1]] - values[run[1] - 1]) < 1.5 * step}
+            longest = max((end - begin for begin, end in coarse), default=0)
+            for begin, end in held:
+                if (begin, end) in coarse or (end == len(values) and end - begin <= longest):
+                    continue
                 frozen[begin:end] = True
                 words = f"the {what} freezes for {end - begin} rows in the middle of a motion; left out"
                 state.add(Id.CHANNEL_FROZEN, words, joint=joint, at=[begin])
@@ -83,18 +89,6 @@ def drop_frozen(state: Examination) -> None:
         state.add(Id.FROZEN_TOO_LONG, f"{100 * share:.3g} % of the log is frozen")
     elif share > 0:
         state.recording = recording.take(~frozen)
-
-
-def _without_coarse_steps(x: Array, held: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The runs of equal samples without those due to a coarse resolution, which end with a step of one resolution.
-
-    A frozen channel jumps when it resumes. A run at the end of a log, whose next value is unknown, must be longer than all runs
-    that a coarse resolution explains.
-    """
-    step = count_of(x) if held else 0.0
-    coarse = {(begin, end) for begin, end in held if end < len(x) and abs(x[end] - x[end - 1]) < 1.5 * step}
-    longest = max((end - begin for begin, end in coarse), default=0)
-    return [(begin, end) for begin, end in held if (begin, end) not in coarse and (end < len(x) or end - begin > longest)]
 
 
 def _constant_runs(x: Array, shortest: int) -> list[tuple[int, int]]:

@@ -105,7 +105,25 @@ def repair(state: Examination) -> None:
         clean = array
         for k in range(array.shape[1]):
             joint = joints[k] if array.shape[1] == len(joints) and not name.startswith("wrench") else None
-            bad = _bad_values(state, name, array[:, k], joint)
+            x = array[:, k].copy()
+            bad = np.isinf(x) | (np.abs(x) > IMPOSSIBLE)
+            if bad.any():
+                reached = float(np.abs(x[bad]).max())
+                words = f"{int(bad.sum())} value(s) of {name} are impossible (up to {reached:.3g}); left out"
+                state.add(Id.VALUES_IMPOSSIBLE, words, joint=joint, at=np.flatnonzero(bad))
+                x[bad] = np.nan
+            if name in _SPIKE:
+                least = _RESOLUTION.get(name, 1e-9)
+                stuck = (_sentinel_runs if name.endswith("position") else _sentinels)(x, least)
+                if stuck.any():
+                    words = f"{int(stuck.sum())} value(s) of {name} are exactly {x[stuck][0]:.6g} between others; left out"
+                    state.add(Id.VALUES_SENTINEL, words, joint=joint, at=np.flatnonzero(stuck))
+                    x[stuck] = np.nan
+                spikes = _spikes(x, _SPIKE[name], least)
+                if spikes.any():
+                    words = f"{int(spikes.sum())} spike(s) of {name} left out"
+                    state.add(Id.VALUES_SPIKE, words, joint=joint, at=np.flatnonzero(spikes))
+                bad |= stuck | spikes
             if bad.any():
                 clean = array.copy() if clean is array else clean  # a good signal is not copied
                 clean[bad, k] = np.nan
@@ -133,30 +151,6 @@ def repair(state: Examination) -> None:
     state.recording = replace(recording, wrenches=known, **own)
     if not state.stopped:
         state.drop(bad_rows, Id.VALUES_MISSING, "have a missing or impossible position or effort")
-
-
-def _bad_values(state: Examination, name: str, channel: Array, joint: str | None) -> BoolArray:
-    """Which values of a channel are impossible, shape (N,); adds a finding for each kind."""
-    x = channel.copy()
-    bad = np.isinf(x) | (np.abs(x) > IMPOSSIBLE)
-    if bad.any():
-        words = f"{int(bad.sum())} value(s) of {name} are impossible (up to {float(np.abs(x[bad]).max()):.3g}); left out"
-        state.add(Id.VALUES_IMPOSSIBLE, words, joint=joint, at=np.flatnonzero(bad))
-        x[bad] = np.nan
-    if name in _SPIKE:
-        least = _RESOLUTION.get(name, 1e-9)
-        stuck = (_sentinel_runs if name.endswith("position") else _sentinels)(x, least)
-        if stuck.any():
-            words = f"{int(stuck.sum())} value(s) of {name} are exactly {x[stuck][0]:.6g} between others; left out"
-            state.add(Id.VALUES_SENTINEL, words, joint=joint, at=np.flatnonzero(stuck))
-            x[stuck] = np.nan
-        spikes = _spikes(x, _SPIKE[name], least)
-        if spikes.any():
-            state.add(
-                Id.VALUES_SPIKE, f"{int(spikes.sum())} spike(s) of {name} left out", joint=joint, at=np.flatnonzero(spikes)
-            )
-        bad |= stuck | spikes
-    return bad
 
 
 def _sentinels(x: Array, least: float = 1e-9, rows: IntArray | None = None) -> BoolArray:
