@@ -10,7 +10,7 @@ import numpy as np
 from ..samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS, reversals
 from ..signals.quality.hidden_delays import DELAY
 from .case import Case
-from .delay import find_delays
+from .delay import find_delay
 from .evidence import DOUBTFUL, EXACT, FEWEST
 from .hypotheses import Step, search
 from .interpretation import Interpretation
@@ -97,7 +97,7 @@ def _without_excluded_delay(found: Explanations) -> Sequence[Step]:
     """
     group, steps = found.group, found.steps
     late = next((k for k, step in enumerate(steps) if step.found.id == DELAY and not step.found.joints), None)
-    delay = None if late is None else find_delays(group.robot, group.logs, group.reduction)[0]
+    delay = None if late is None else find_delay(group.robot, group.logs, group.reduction)
     excluded = late is not None and delay is not None and delay.excludes(steps[late].found.interpretation.delay)
     return steps[:late] if excluded else steps
 

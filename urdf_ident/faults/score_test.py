@@ -16,7 +16,7 @@ import numpy as np
 from ..linalg import Array, IntArray, lstsq, orthogonal_part, rms
 from ..samples import turns
 from .case import Case
-from .evidence import CALIBRATED, DOUBTFUL, EXACT, MATERIAL, RIVAL, remaining_doubt
+from .evidence import CALIBRATED, EXACT, MATERIAL, RIVAL, remaining_doubt
 from .kinds.catalogue import faults
 from .kinds.changes import changes
 from .kinds.kind import FaultFamily
@@ -34,8 +34,6 @@ _MATTERS = 0.5
 _BLOCKS, _FEWEST, _MOST = 45, 5, 0.6
 #: Number of significant scores whose gains are computed.
 _CLOSE = 30
-#: Number of faults whose held-out gains are computed.
-_HELD_OUT = 6
 #: Part of a column's square that the model must leave for its size to be determined.
 _DETERMINED = 1e-5
 #: Number of faults that are searched for, one after the other.
@@ -117,7 +115,7 @@ class Fault:
         """Whether it matters for the model, beyond calibration errors; a change beyond what unmodelled friction may change."""
         # friction that the model lacks changes a joint's torque by a material part, in either direction
         least = 2 * MATERIAL if self.family.change else 0.0 if self.family.id.entry.geometric else CALIBRATED
-        return self.gain > DOUBTFUL and self.matters > _MATTERS and self.share > least
+        return self.matters > _MATTERS and self.share > least
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,16 +152,13 @@ def find_faults(at: LinearizedCase, null: NullModel, logs: Logs) -> list[Fault]:
     """
     out = list[Fault]()
     lasting, temporary = list(faults(at, logs)), list(changes(at))
-    windows, found, rest = _windows(at), np.empty((len(at.samples), at.n, 0)), at.case
+    windows, found = _windows(at), np.empty((len(at.samples), at.n, 0))
     for _ in range(_ROUNDS):
-        before = Trials(rest).as_logged
         # what a delay or a filter leaves varies with the motion, as a change does; and what a change leaves is another
         some = [] if any(item.family.elsewhere or item.family.change for item in out) else temporary
         promising = _significant(at, null, lasting, some, windows, LEVEL)[:_CLOSE]
         tested = [_fault(at, null, item, t, chance, rank) for rank, chance, item, t in promising]
         tested = sorted((item for item in tested if item.material), key=lambda item: -item.rank)
-        # a change has no held-out blocks like those in which it acts
-        tested = [item for item in tested[:_HELD_OUT] if item.family.change or held_out_gain(rest, before, item) > DOUBTFUL]
         if not tested:
             break
         best = tested[0]
@@ -173,7 +168,7 @@ def find_faults(at: LinearizedCase, null: NullModel, logs: Logs) -> list[Fault]:
             break
         guard = [best.family.guard] if best.family.guard.size else []
         columns = [*guard, best.family.columns] if best.when == ALWAYS else [best.effect[:, :, None]]
-        found, rest = np.concatenate([found, *columns], axis=2), rest.with_more(best.effect)
+        found = np.concatenate([found, *columns], axis=2)
         null = NullModel.of(at, found)
     return out
 

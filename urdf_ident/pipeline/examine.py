@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..errors import LogError, UrdfIdentError
 from ..faults.contradictions import moved_alike, physics_findings
-from ..faults.delay import Delay, delay_findings, unreported
+from ..faults.delay import Delay, find_delay
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array
@@ -65,9 +65,9 @@ def examine_logs(
         return [report.with_findings((*report.findings, judgement)) for report in reports]
     logs = [log.with_findings(suspecting_payload(payload, log.report.findings)) for log in usable.values()]
     logs = with_contradictions(logs, robot, config, drive.reduction)
-    delay, relative = estimated_delays(logs, robot, drive.reduction)
-    common = () if delay is None else delay.findings()
-    for k, log in zip(usable, with_delays(logs, common, relative), strict=True):
+    delay = estimated_delay(logs, robot, drive.reduction)
+    found = () if delay is None else (*delay.findings(), *delay.filter_findings())
+    for k, log in zip(usable, with_delays(logs, found), strict=True):
         reports[k] = log.report.with_findings(_taken_out(judged, config) for judged in log.report.findings)
     return reports
 
@@ -129,30 +129,21 @@ def _at_rate(judged: Judgement, rate: float) -> Judgement:
     return replace(judged, remedy=replace(judged.remedy, settings=settings))
 
 
-def estimated_delays(
-    logs: Sequence[PreparedLog], robot: Robot, reduction: Array | None
-) -> tuple[Delay | None, list[tuple[Judgement, ...]]]:
-    """Estimates the delays of the efforts (:func:`.delay_findings`); none from logs that contradict physics in another way.
+def estimated_delay(logs: Sequence[PreparedLog], robot: Robot, reduction: Array | None) -> Delay | None:
+    """Estimates the delay of the efforts (:func:`.find_delay`); None from logs that contradict physics in another way.
 
     Args:
         reduction: Matrix from joint to motor velocities, shape (n, n), or None if every motor drives one joint.
     """
     if any(finding.severity == "refused" for log in logs for finding in log.report.findings):
-        return None, [() for _ in logs]
-    return delay_findings(robot, [(log.examined.segments, log.examined.band) for log in logs], reduction)
+        return None
+    return find_delay(robot, [(log.examined.segments, log.examined.band) for log in logs], reduction)
 
 
-def with_delays(
-    logs: Sequence[PreparedLog], common: Sequence[Judgement], relative: Sequence[Sequence[Judgement]]
-) -> list[PreparedLog]:
-    """Adds delays that no other finding covers.
-
-    Args:
-        common: The findings on the delay of all efforts.
-        relative: For each log, those of :func:`estimated_delays` on single joints and logs.
-    """
-    new = [unreported((*common, *judgements), log.report.findings) for log, judgements in zip(logs, relative, strict=True)]
-    return _with_findings(logs, new)
+def with_delays(logs: Sequence[PreparedLog], found: Sequence[Judgement]) -> list[PreparedLog]:
+    """Adds findings of the delay of all efforts that no other finding of a log covers."""
+    reported = [{(item.id, item.joint) for item in log.report.findings} for log in logs]
+    return _with_findings(logs, [[item for item in found if (item.id, item.joint) not in own] for own in reported])
 
 
 def _with_findings(logs: Sequence[PreparedLog], findings: Sequence[Sequence[Judgement]]) -> list[PreparedLog]:

@@ -19,7 +19,7 @@ from ..result.record import Record
 from ..samples import Segment
 from ..signals.config import SignalConfig
 from ..signals.prepare import PreparedLog, prepare_log, prepare_logs
-from .examine import estimated_delays, refuse_contradictions, with_contradictions, with_delays
+from .examine import estimated_delay, refuse_contradictions, with_contradictions, with_delays
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Proj
         return prepared
 
     prepared, delay_entry = conditioned(config), dict[str, Any]()
-    delay, relative = estimated_delays(prepared, robot, reduction) if model.is_rigid else (None, [])
+    delay = estimated_delay(prepared, robot, reduction) if model.is_rigid else None
     if delay is not None:
         compensated = 0.0 if config.delay == "auto" else float(config.delay)
         common = delay.findings()
@@ -95,7 +95,7 @@ def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Proj
             compensated = delay.seconds
             prepared = conditioned(replace(config, delay=compensated))
             common = () if delay.inside else common  # it may be longer than what was taken out
-        prepared = with_delays(prepared, common, relative)
+        prepared = with_delays(prepared, (*common, *delay.filter_findings()))
         why = delay.describe() + (f"; {1e3 * compensated:.3g} ms were taken out" if compensated else "")
         delay_entry = {**delay.as_dict(), "compensated": compensated, "why": why}
     trained = Range.of([segment for log in prepared for segment in log.segments])

@@ -13,7 +13,6 @@ from ...linalg import Array
 from ...model.robot import Robot
 from ...samples import one_way
 from ...units import percent
-from ..delay import relative_delay
 from ..evidence import DOUBTFUL, MATERIAL
 from ..interpretation import Interpretation
 from .kind import FaultFamily, FaultKind, Hypothesis, Linear, Reading, Statement, both
@@ -69,14 +68,20 @@ class EffortDelay(FaultKind):
         return Remedy(f"{{settings}} takes it out; {self.id.entry.remedy}", {"signals.delay": "auto"})
 
     def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        rates = linear.efforts[:, 1]
-        yield FaultFamily(self.id, (), rates[:, :, None], elsewhere=True)
+        # that of the effort shows a short delay best, that of bodies one in which dry friction reverses
+        rates, of_bodies = linear.efforts[:, 1], np.sum([*linear.late.values()], axis=0)
+        yield FaultFamily(self.id, (), of_bodies[:, :, None], elsewhere=True)
+        yield FaultFamily(self.id, (), of_bodies[:, :, None], lasting=False)
         for j in linear.at.moving:
-            yield FaultFamily(self.id, (j,), linear.at.in_row(j, rates[:, j]), sense=1)
+            for rate in (rates, of_bodies):
+                yield FaultFamily(self.id, (j,), linear.at.in_row(j, rate[:, j]), sense=1)
 
     def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Statement:
-        stated = relative_delay(size, robot.joints[family.joints[0]])
-        return Statement(stated.message, stated.remedy or Remedy(), size)
+        whose, others = ("the effort of this joint", "joints") if family.joints else ("the efforts of this log", "logs")
+        verb = ("lag" if size > 0 else "lead") + ("s" if family.joints else "")
+        words = f"{whose} {verb} the motion by {1e3 * abs(size):.3g} ms compared with the other {others}"
+        remedy = "check filter, rate and clock of this channel (`signals.delay` shifts all channels alike)"
+        return Statement(words, Remedy(remedy), size)
 
 
 class EffortBandwidth(FaultKind):

@@ -140,7 +140,6 @@ class PositionLate(FaultKind):
     def families(self, linear: Linear) -> Iterator[FaultFamily]:
         for j, late in linear.late.items():
             yield FaultFamily(self.id, (j,), late[:, :, None], linear.at.in_row(j, late[:, j]), unit=-1.0)
-        yield FaultFamily(self.id, (), np.sum([*linear.late.values()], axis=0)[:, :, None], elsewhere=True)
 
     def shown(self, size: float, unit: str = "rad") -> str:
         return f"{1e3 * abs(size):.2g} ms {'later' if size > 0 else 'earlier'}"
