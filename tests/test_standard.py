@@ -54,8 +54,7 @@ def choose(case, monkeypatch, curve, *, contradicted: bool = True, floor: float 
     monkeypatch.setattr(Folds, "errors", lambda _, weight: curve(weight))
     folds = Folds.of(LmiProblem(case.prior, case.model.parameters), case.statistics, case.fit)
     assert folds is not None
-    choice = folds.choose(lambda _: USUAL_WEIGHT, floor, contradicted)
-    return choice.weight, choice.as_dict()
+    return folds.choose(lambda _: USUAL_WEIGHT, floor, contradicted)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3, 3.0])

@@ -82,7 +82,28 @@ class ConicForm:
         Raises:
             SolverError: The solver is not installed, or does not know the cones.
         """
-        y, duals, status = _by_clarabel(self) if solver is None else _by_cvxpy(self, solver)
+        if solver is None:
+            import clarabel
+            from scipy.sparse import diags
+
+            kinds = {
+                "zero": clarabel.ZeroConeT,
+                "nonnegative": clarabel.NonnegativeConeT,
+                "psd": clarabel.PSDTriangleConeT,
+                "exponential": lambda _: clarabel.ExponentialConeT(),
+            }
+            settings = clarabel.DefaultSettings()
+            settings.verbose, settings.max_threads = False, 1
+            settings.chordal_decomposition_enable = False  # blocks of 4×4 and 8×8 are not worth decomposing
+            cones = [kinds[kind](order) for kind, order in self.cones]
+            quadratic, constant = diags(self.quadratic).tocsc(), np.concatenate(self.constant)
+            answer = clarabel.DefaultSolver(quadratic, self.linear, -self.matrix, constant, cones, settings).solve()
+            names = {"Solved": "optimal", "PrimalInfeasible": "infeasible", "DualInfeasible": "unbounded"}
+            status = names.get(str(answer.status), str(answer.status))
+            y: Array | None = np.asarray(answer.x, dtype=float)
+            duals = np.split(np.asarray(answer.z, dtype=float), np.cumsum([len(rows) for rows in self.constant])[:-1])
+        else:
+            y, duals, status = _by_cvxpy(self, solver)
         usable = y is not None and bool(np.isfinite(y).all()) and status not in ("infeasible", "unbounded")
         return y if usable else None, duals, status
 
@@ -108,8 +129,20 @@ def minimise(objective: LmiObjective, solver: str | None = None) -> tuple[Point 
     form.add("zero", b, scale * objective.b, (-scale * objective.A, np.arange(p)), (np.eye(b), np.arange(p, p + b)))
     _constrain(form, feasible)
     if entropic:
-        for i in range(n):
-            _entropy(form, feasible, i, p + b + 14 * i)
+        rows, columns, _ = _triangle(4)  # of Zᵀ
+        arrow, relative, constant = np.zeros((8, 8, 10)), np.zeros((8, 8, 10)), np.zeros((8, 8, 1))
+        arrow[4 + columns, rows, np.arange(10)] = arrow[rows, 4 + columns, np.arange(10)] = 1.0
+        diagonal = np.flatnonzero(rows == columns)
+        arrow[np.arange(4), np.arange(4), diagonal] = 1.0
+        constant[4:, 4:, 0] = np.eye(4)
+        for i, first in enumerate(range(p + b, p + b + 14 * n, 14)):  # scale (tr Q − log det Q) by Z and its logarithms
+            scale, body = feasible.entropy_scale[i], 10 * i + np.arange(10)
+            relative[4:, 4:] = feasible.linear[i]
+            form.add("psd", 8, _packed(constant)[:, 0], (_packed(relative), body), (_packed(arrow), first + np.arange(10)))
+            for logarithm, entry in enumerate(first + diagonal, first + 10):
+                form.add_logarithm(logarithm, 0.0, np.ones(1), np.array([entry]))
+                form.linear[logarithm] = -scale
+            form.linear[body] += scale * np.einsum("aak->k", feasible.linear[i])
         for k, i in enumerate(weighed.tolist(), p + b + 14 * n):
             body = 10 * i + np.arange(10)
             form.add_logarithm(k, 1.0, feasible.mass[i], body)
@@ -165,28 +198,7 @@ def mass_range(feasible: Feasible) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def _by_clarabel(form: ConicForm) -> tuple[Array, Sequence[Array], str]:
-    import clarabel
-    from scipy.sparse import diags
-
-    kinds = {
-        "zero": clarabel.ZeroConeT,
-        "nonnegative": clarabel.NonnegativeConeT,
-        "psd": clarabel.PSDTriangleConeT,
-        "exponential": lambda _: clarabel.ExponentialConeT(),
-    }
-    settings = clarabel.DefaultSettings()
-    settings.verbose, settings.max_threads = False, 1
-    settings.chordal_decomposition_enable = False  # blocks of 4×4 and 8×8 are not worth decomposing
-    cones = [kinds[kind](order) for kind, order in form.cones]
-    quadratic, constant = diags(form.quadratic).tocsc(), np.concatenate(form.constant)
-    answer = clarabel.DefaultSolver(quadratic, form.linear, -form.matrix, constant, cones, settings).solve()
-    names = {"Solved": "optimal", "PrimalInfeasible": "infeasible", "DualInfeasible": "unbounded"}
-    duals = np.split(np.asarray(answer.z, dtype=float), np.cumsum([len(rows) for rows in form.constant])[:-1])
-    return np.asarray(answer.x, dtype=float), duals, names.get(str(answer.status), str(answer.status))
-
-
-def _by_cvxpy(form: ConicForm, solver: str) -> tuple[Array | None, Sequence[Array], str]:
+def _by_cvxpy(form: ConicForm, solver: str) -> tuple[Array | None, list[Array], str]:
     import cvxpy as cp
 
     if solver.upper() not in cp.installed_solvers():
@@ -243,23 +255,6 @@ def _constrain(form: ConicForm, feasible: Feasible, slack: int | None = None) ->
     less = [] if slack is None else [(-_packed(np.eye(4)[:, :, None]), np.array([slack]))]
     for body, constant in zip(feasible.body, feasible.constant, strict=True):
         form.add("psd", 4, _packed(constant[:, :, None])[:, 0], (_packed(feasible.linear[body]), x[10 * body :][:10]), *less)
-
-
-def _entropy(form: ConicForm, feasible: Feasible, i: int, first: int) -> None:
-    """Adds ``scale (tr Q − log det Q)`` of body i; ``first`` is the first of its 14 variables: Z by columns, then log Z_kk."""
-    scale, body = feasible.entropy_scale[i], 10 * i + np.arange(10)
-    rows, columns, _ = _triangle(4)  # of Zᵀ
-    arrow, relative, constant = np.zeros((8, 8, 10)), np.zeros((8, 8, 10)), np.zeros((8, 8, 1))
-    k = np.arange(10)
-    arrow[4 + columns, rows, k] = arrow[rows, 4 + columns, k] = 1.0
-    diagonal = np.flatnonzero(rows == columns)
-    arrow[np.arange(4), np.arange(4), diagonal] = 1.0
-    relative[4:, 4:], constant[4:, 4:, 0] = feasible.linear[i], np.eye(4)
-    form.add("psd", 8, _packed(constant)[:, 0], (_packed(relative), body), (_packed(arrow), first + k))
-    for logarithm, entry in enumerate(first + diagonal, first + 10):
-        form.add_logarithm(logarithm, 0.0, np.ones(1), np.array([entry]))
-        form.linear[logarithm] = -scale
-    form.linear[body] += scale * np.einsum("aak->k", feasible.linear[i])
 
 
 def _triangle(order: int) -> tuple[IntArray, IntArray, Array]:

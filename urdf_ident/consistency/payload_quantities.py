@@ -6,16 +6,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..consistency.single_body import most_likely_body
 from ..estimation.estimators.payload import PayloadFit
-from ..linalg import Array
-from ..model.inertia import to_com
+from ..linalg import Array, positive
+from ..model.inertia import BODY_PARAMETERS, BODY_UNITS, from_com, to_com
+from ..model.parameters import Parameter
+from ..model.prior import Prior, metric_root
 from ..samples import ReadOnly
+from .constraints import LmiOptions
+from .lmi import LmiProblem
+from .repair import repaired_theta
 
 #: Coverage of the intervals.
 _COVERAGE = 0.95
 #: Indices of the mass and the moments of inertia, which are never negative.
 _BOUNDED = [0, 4, 7, 9]
+#: Prior standard deviation of the compact body's scale, a fraction, and weight of that prior: it holds what data leave free.
+_LOOSE, _WEIGHT = 0.5, 1e-4
+#: Density of the compact body [kg/m³], its least mass [kg], and its least radius [m].
+_DENSITY, _LEAST_MASS, _LEAST_GYRATION = 2000.0, 1e-3, 1e-3
+#: Largest distance of its centre of mass from the link's origin [m].
+_FARTHEST = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +57,10 @@ def payload_quantities(fit: PayloadFit) -> Quantities:
 
     nearest = most_likely_body(fit.params, fit.precision)
     value, raw = _quantities(nearest), _quantities(fit.params)
-    slopes = _slopes(fit.params if fit.params[0] > 0 else nearest)
+    at = fit.params if fit.params[0] > 0 else nearest
+    size = max(float(np.sqrt(np.abs(at[4:]).max() / abs(at[0]))), 1e-2)
+    steps = 1e-6 * abs(at[0]) * np.array([1.0, *[size] * 3, *[size**2] * 6])
+    slopes = np.array([_quantities(at + row) - _quantities(at - row) for row in np.diag(steps)]).T / (2.0 * steps)
     error = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slopes, fit.covariance, slopes), 0.0))
     undetermined = np.asarray((np.abs(slopes[:, ~fit.seen]) > 0).any(axis=1))
     if not fit.massive:  # then centre of mass and inertia are undefined
@@ -73,9 +86,25 @@ def _quantities(theta: Array) -> Array:
     return np.concatenate([[float(mass)], com, inertia[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]])
 
 
-def _slopes(theta: Array) -> Array:
-    """Derivatives of :func:`_quantities` with respect to the ten parameters, shape (10, 10)."""
-    reach = max(float(np.sqrt(np.abs(theta[4:]).max() / abs(theta[0]))), 1e-2)
-    steps = 1e-6 * abs(theta[0]) * np.array([1.0, *[reach] * 3, *[reach**2] * 6])
-    moved = [(_quantities(theta + row) - _quantities(theta - row)) for row in np.diag(steps)]
-    return np.asarray(np.array(moved).T / (2.0 * steps))
+def most_likely_body(estimate: Array, information: Array) -> Array:
+    """The physically consistent body that fits best, ``min ‖F (π − estimate)‖``.
+
+    Directions without information stay near a ball with the estimate's mass and centre of mass, or with the least mass at the
+    origin if the mass is not positive.
+
+    Args:
+        estimate: Unconstrained estimate, shape (10,) [kg, kg·m, kg·m²].
+        information: F, a factor of the inverse covariance, shape (k, 10); zero along unidentifiable directions.
+
+    Returns:
+        Shape (10,), with the margin that every engine accepts.
+    """
+    mass = max(float(estimate[0]), _LEAST_MASS)
+    com = estimate[1:4] / mass if estimate[0] > _LEAST_MASS else np.zeros(3)
+    com *= min(1.0, _FARTHEST / positive(float(np.linalg.norm(com))))  # near zero mass the centre is undetermined
+    radius = max(float(np.cbrt(3.0 * mass / (4.0 * np.pi * _DENSITY))), _LEAST_GYRATION)
+    ball = np.asarray(from_com(mass, com, 0.4 * mass * radius**2 * np.eye(3)))
+    parameters = [Parameter(name, name, "body", unit) for name, unit in zip(BODY_PARAMETERS, BODY_UNITS, strict=True)]
+    prior = Prior(ball, metric_root(ball, _LOOSE), ("guess",) * 10, (), ball[None], np.array([_LOOSE]))
+    problem = LmiProblem(prior, parameters, LmiOptions("euclid", mass_factor=None))
+    return np.asarray(repaired_theta(problem.solve(information, information @ estimate, _WEIGHT).theta))

@@ -44,8 +44,21 @@ def reconciled_prior(model: DynamicModel, prior: Prior, statistics: StatisticSet
         return np.asarray((value > 0) & far)
 
     doubted = contradicted(fit.params[alone], fit.bse[alone])
-    if doubted.any():
-        doubted &= np.all([contradicted(value[alone], error[alone]) for value, error in _without_each(statistics, fit)], axis=0)
+    if not doubted.any():
+        return prior
+    without = [statistics.without(logs) for logs in motions(statistics)]
+    if len(without) == 1:
+        try:
+            split = folds_of(statistics)
+        except EstimationError:  # too short to be divided
+            return prior
+        without = [split.left_out(fold) for fold in split.logs]
+    factors = [rows.stacked(fit.weights, fit.base.independent) for rows in (statistics, *without)]
+    nominal, *errors = (standard_errors(factor[:, :-1]) for factor in factors)
+    larger, known = np.ones(len(nominal)), fit.seen & np.isfinite(nominal)  # the fit's errors over nominal ones
+    larger[known] = fit.bse[known] / positive(nominal[known])
+    for factor, error in zip(factors[1:], errors, strict=True):
+        doubted &= contradicted(solve(factor, fit.rows, fit.params).estimate[alone], (larger * error)[alone])
     if not doubted.any():
         return prior
     root, freed = prior.root.copy(), columns[doubted]
@@ -53,24 +66,3 @@ def reconciled_prior(model: DynamicModel, prior: Prior, statistics: StatisticSet
     joints = ", ".join(model.parameters[k].owner for k in freed)
     note = f"rotor inertia of {joints}: far above or below what the bodies suggest, taken from the data alone"
     return replace(prior, root=root, notes=(*prior.notes, note))
-
-
-def _without_each(statistics: StatisticSet, fit: Fit) -> list[tuple[Array, Array]]:
-    """Base parameters without each motion or part in time, and their errors, as much above nominal ones as those of the fit.
-
-    Returns:
-        Shape (b,) each; infinite errors if the data are too short to be divided.
-    """
-    without = [statistics.without(logs) for logs in motions(statistics)]
-    if len(without) == 1:
-        try:
-            split = folds_of(statistics)
-        except EstimationError:
-            return [(fit.params, np.full(len(fit.params), np.inf))]
-        without = [split.left_out(fold) for fold in split.logs]
-    factors = [rows.stacked(fit.weights, fit.base.independent) for rows in (statistics, *without)]
-    nominal, *errors = (standard_errors(factor[:, :-1]) for factor in factors)
-    larger, known = np.ones(len(nominal)), fit.seen & np.isfinite(nominal)
-    larger[known] = fit.bse[known] / positive(nominal[known])
-    values = [solve(factor, fit.rows, fit.params).estimate for factor in factors[1:]]
-    return [(value, larger * error) for value, error in zip(values, errors, strict=True)]
