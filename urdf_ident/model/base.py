@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -209,37 +208,6 @@ class BaseParameters(ReadOnly):
         return "\n".join(lines)
 
 
-class Split(NamedTuple):
-    """The independent columns of a matrix, and the others as combinations of them.
-
-    Attributes:
-        independent, dependent: Indices of columns, shapes (b,) and (d,).
-        K: Coefficients of the dependent columns in the independent ones, shape (b, d).
-        accepted: Smallest distance of an independent column.
-        rejected: Distances of the dependent columns, shape (d,).
-    """
-
-    independent: IntArray
-    dependent: IntArray
-    K: Array
-    accepted: float
-    rejected: Array
-
-
-def _split(columns: Array, tolerance: float) -> Split:
-    """Splits columns by QR: one is independent if its distance from the span of those before exceeds the tolerance.
-
-    Args:
-        columns: Columns of about unit norm, shape (k, m).
-        tolerance: Distance up to which a column is dependent.
-    """
-    free, distances, basis = independent_columns(columns, tolerance)
-    independent, dependent = np.flatnonzero(free), np.flatnonzero(~free)
-    left, right = basis.T @ columns[:, independent], basis.T @ columns[:, dependent]
-    K = np.asarray(np.linalg.solve(left, right)) if len(independent) else np.zeros((0, len(dependent)))
-    return Split(independent, dependent, K, float(distances[free].min(initial=np.inf)), distances[~free])
-
-
 def reduce_factor(
     R: Array,
     names: Sequence[str],
@@ -267,17 +235,26 @@ def reduce_factor(
     zero = (norms <= ZERO_FLOOR * norms.max(initial=0.0)) | (norms <= tolerance * sizes)
     scaled = R / np.where(sizes > 0, sizes, 1.0)
     places = np.array([j for j in (range(R.shape[1]) if order is None else order) if not zero[j]], dtype=np.intp)
-    split = _split(scaled[:, places], tolerance)
-    first, rest = places[split.independent], places[split.dependent]
-    largest = max(float(split.rejected.max(initial=0.0)), float(np.finfo(float).eps))
-    K = np.where(np.abs(split.K) > max(_COEFFICIENT * largest, 1e-11), split.K, 0.0)
-    left = K.any(axis=0)
-    zero[rest[~left]] = True
-    rest, rejected = rest[left], split.rejected[left]
-    K = K[:, left] * sizes[rest] / sizes[first][:, None]
+    free, distances, basis = independent_columns(scaled[:, places], tolerance)
+    first, rest = places[free], places[~free]
+    left, right = basis.T @ scaled[:, first], basis.T @ scaled[:, rest]
+    K = np.asarray(np.linalg.solve(left, right)) if len(first) else np.zeros((0, len(rest)))
+    rejected = distances[~free]
+    largest = max(float(rejected.max(initial=0.0)), float(np.finfo(float).eps))
+    K = np.where(np.abs(K) > max(_COEFFICIENT * largest, 1e-11), K, 0.0)
+    combined = K.any(axis=0)
+    zero[rest[~combined]] = True
+    rest, rejected = rest[combined], rejected[combined]
+    K = K[:, combined] * sizes[rest] / sizes[first][:, None]
     # zero columns above double rounding count as ill-conditioned
     rounded = np.flatnonzero(zero & (np.linalg.norm(scaled, axis=0) > BLUR))
     doubtful = np.union1d(rest[rejected > BLUR], rounded) if len(rounded) else rest[rejected > BLUR]
     return BaseParameters(
-        tuple(names), first, rest, np.flatnonzero(zero), K, split.accepted / largest, doubtful.astype(np.intp)
+        tuple(names),
+        first,
+        rest,
+        np.flatnonzero(zero),
+        K,
+        float(distances[free].min(initial=np.inf)) / largest,
+        doubtful.astype(np.intp),
     )

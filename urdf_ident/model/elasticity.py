@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError, check_known
-from ..friction import AxisMotion, Term, friction_by_joint
+from ..friction import AxisMotion, friction_by_joint
 from ..linalg import Array, IntArray
 from ..samples import Segment
 from .drive import Drive
@@ -156,7 +156,15 @@ class ElasticModel(DynamicModel):
     @cached_property
     def _owned(self) -> dict[str, IntArray]:
         """Term columns by kind, as indices after the inertial ones: ``rotor``, ``friction``, ``spring``."""
-        kinds = [_kind(applied.term) for applied in self.terms for _ in applied.term.symbols]
+        kinds = [
+            "rotor"
+            if isinstance(applied.term, RotorInertia)
+            else "spring"
+            if isinstance(applied.term, SPRING_TERMS)
+            else "friction"
+            for applied in self.terms
+            for _ in applied.term.symbols
+        ]
         return {kind: np.flatnonzero([k == kind for k in kinds]) for kind in ("rotor", "friction", "spring")}
 
     @cached_property
@@ -340,9 +348,3 @@ def motor_side(segment: Segment) -> tuple[Array, Array, Array]:
             remedy="log them as qm_<joint> (before the gear), or set model.elastic: false",
         )
     return segment.qm, segment.vm, segment.am
-
-
-def _kind(term: Term) -> str:
-    if isinstance(term, RotorInertia):
-        return "rotor"
-    return "spring" if isinstance(term, SPRING_TERMS) else "friction"

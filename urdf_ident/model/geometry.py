@@ -167,7 +167,13 @@ def capsules_between_joints(robot: Robot, radius: float, *, least: float) -> lis
         radius: [m].
         least: Length below which there is none [m].
     """
-    ends = _link_ends(robot, _joint_placements(robot))
+    joints, places = robot.description.joints.values(), _joint_placements(robot)
+    ends = [(joint.parent, places[joint.name][:3, 3]) for joint in joints]
+    parents = {joint.parent for joint in joints}
+    for joint in joints:
+        theta = robot.description.links[joint.child].theta
+        if joint.child not in parents and theta is not None and theta[0] > 0:  # an empty last link is only a frame
+            ends.append((joint.child, 2.0 * theta[1:4] / theta[0]))
     return [segment(link, np.zeros(3), end, radius) for link, end in ends if np.linalg.norm(end) > least]
 
 
@@ -321,18 +327,6 @@ def tip_point(robot: Robot, shapes: Sequence[Visual]) -> tuple[int, Array]:
     end = np.zeros(3)
     end[axis] = max(points[:, axis], key=abs) if abs(middle[axis]) > 1e-6 else 0.0
     return joint, end
-
-
-def _link_ends(robot: Robot, places: dict[str, Array]) -> list[tuple[str, Array]]:
-    """Returns (link, position of each joint on it, in its frame); for a last link, twice its centre of mass."""
-    joints = robot.description.joints.values()
-    ends = [(joint.parent, places[joint.name][:3, 3]) for joint in joints]
-    parents = {joint.parent for joint in joints}
-    for joint in joints:
-        theta = robot.description.links[joint.child].theta
-        if joint.child not in parents and theta is not None and theta[0] > 0:  # an empty last link is only a frame
-            ends.append((joint.child, 2.0 * theta[1:4] / theta[0]))
-    return ends
 
 
 def _joint_placements(robot: Robot) -> dict[str, Array]:

@@ -63,7 +63,17 @@ def choose_joints(
     Raises:
         ModelError: A name is unknown, a joint type is unsupported, a joint mimics another one, or nothing moves.
     """
-    _require_supported(description, where)
+    for described in description.joints.values():
+        if described.type not in (*MOVING_TYPES, "fixed"):
+            lower = described.type.lower()
+            meant = f"did you mean '{lower}'?" if lower in (*MOVING_TYPES, "fixed") else ""
+            raise ModelError(
+                f"joint '{described.name}' has an unsupported type",
+                where=where,
+                got=described.type,
+                expected=" | ".join(MOVING_TYPES),
+                remedy=meant or "make it fixed, or split it into single joints",
+            )
     moving = {name: joint for name, joint in description.joints.items() if joint.type in MOVING_TYPES}
     for key, names in (("robot.joints", joints or ()), ("robot.lock", lock)):
         for name in names:
@@ -76,7 +86,10 @@ def choose_joints(
         counts = Counter([*joints, *lock])
         if twice := sorted(name for name, count in counts.items() if count > 1):
             raise ModelError("a joint is named twice in robot.joints and robot.lock", where=where, got=", ".join(twice))
-    coupled = _coupled(moving, locked) if mimic == "lock" and joints is None else []
+    coupled: list[str] = []  # joints that mimic others and are not locked, and those that they mimic
+    if mimic == "lock" and joints is None:
+        mimics = {name: joint for name, joint in moving.items() if joint.mimic is not None and name not in locked}
+        coupled = [name for name in moving if name in mimics or any(joint.mimic == name for joint in mimics.values())]
     alone = bool(coupled) and all(name in locked or name in coupled for name in moving)
     notes = ["coupled joints (mimic) are identified with the joints they mimic, as nothing else moves"] if alone else []
     if coupled and not alone:
@@ -102,21 +115,6 @@ def choose_joints(
     return Choice(locked, order, followers, tuple(notes))
 
 
-def _require_supported(description: Description, where: str) -> None:
-    for joint in description.joints.values():
-        if joint.type not in (*MOVING_TYPES, "fixed"):
-            lower = joint.type.lower()
-            raise ModelError(
-                f"joint '{joint.name}' has an unsupported type",
-                where=where,
-                got=joint.type,
-                expected=" | ".join(MOVING_TYPES),
-                remedy=f"did you mean '{lower}'?"
-                if lower in (*MOVING_TYPES, "fixed")
-                else "make it fixed, or split it into single joints",
-            )
-
-
 def _followers(moving: Mapping[str, Joint], named: Collection[str], where: str) -> dict[str, Follower]:
     """The joints that mimic others, except named ones, each with the joint at the start of its chain.
 
@@ -140,12 +138,6 @@ def _followers(moving: Mapping[str, Joint], named: Collection[str], where: str) 
             chain.append(joint.mimic)
         followers[name] = Follower(chain[-1], multiplier, offset)
     return followers
-
-
-def _coupled(moving: Mapping[str, Joint], locked: Collection[str]) -> list[str]:
-    """Joints that mimic others and are not locked, and those that they mimic."""
-    mimics = {name: joint for name, joint in moving.items() if joint.mimic is not None and name not in locked}
-    return [name for name in moving if name in mimics or any(joint.mimic == name for joint in mimics.values())]
 
 
 def _lock_coupled(moving: Mapping[str, Joint], locked: dict[str, float], coupled: Iterable[str]) -> str:

@@ -209,11 +209,29 @@ def inertial_prior(
         guesses = solid * (known / solid[~unknown, 0].sum() if known > 0 else _DENSITY)
     theta, spread, origin, notes, stds = [], [], [], [], []
     for i, body in enumerate(robot.bodies):
-        length = _length(robot, i)
-        word, note = "guess", f"has {why[i]} in the URDF: its geometry at uniform density"
-        repaired = nearest_physical(guesses[i], _FLOOR)
-        if not unknown[i]:
-            repaired, word, note = _repair(lumped[i], _FLOOR, length)
+        # its size: from its joint to the next ones, or to its lumped links
+        steps = [step for step, parent in zip(robot.offsets, robot.parents, strict=True) if parent == i]
+        steps += [np.linalg.norm(link.translation) for link in body.links]
+        if max(steps) < 1e-3:  # a wrist with intersecting axes, or a tip: use the offset of its own joint
+            steps.append(robot.offsets[i])
+        typical = 0.5 * float(robot.offsets.mean()) if robot.offsets.max() > 1e-3 else 0.1
+        length = float(max(steps)) if max(steps) >= 1e-3 else typical
+        margin = margins(lumped[i])
+        if unknown[i]:
+            word, note = "guess", f"has {why[i]} in the URDF: its geometry at uniform density"
+            repaired = nearest_physical(guesses[i], _FLOOR)
+        elif margin.relative >= _THINNEST:
+            repaired, word, note = lumped[i], "urdf", ""
+        else:
+            repaired, word = nearest_physical(lumped[i], _FLOOR, least_gyration=0.1 * length), "repaired"
+            if margin.min_eigenvalue < 0:
+                reason = f"has a negative inertia about its centre of mass ({margin.min_eigenvalue:.3g} kg·m²)"
+            elif margin.triangle < 0:
+                reason = f"breaks the triangle inequality by {-2 * margin.triangle:.3g} kg·m²"
+            else:
+                reason = "has no thickness (singular inertia)"
+            change = float(np.abs(repaired - lumped[i])[4:].max())
+            note = f"{reason}: principal moments raised, largest change {change:.3g} kg·m²"
         theta.append(repaired)
         mass, com, inertia = to_com(repaired)
         moments, axes = second_moments(inertia)
@@ -325,16 +343,6 @@ def _link_theta(robot: Robot, body: Body, k: int) -> Array:
     return np.zeros(10) if theta is None else transform(theta, link.rotation, link.translation)
 
 
-def _length(robot: Robot, i: int) -> float:
-    """Returns the size of a body [m]: the distance from its joint to the next ones, or to its lumped links."""
-    reach = [step for step, parent in zip(robot.offsets, robot.parents, strict=True) if parent == i]
-    reach += [np.linalg.norm(link.translation) for link in robot.bodies[i].links]
-    if max(reach) < 1e-3:  # a wrist with intersecting axes, or a tip: use the offset of its own joint
-        reach.append(robot.offsets[i])
-    typical = 0.5 * float(robot.offsets.mean()) if robot.offsets.max() > 1e-3 else 0.1
-    return float(max(reach)) if max(reach) >= 1e-3 else typical
-
-
 def _unknown(robot: Robot, lumped: Array) -> tuple[BoolArray, list[str]]:
     """Bodies whose inertials the URDF does not state, shape (n_bodies,), and what it states instead.
 
@@ -352,19 +360,3 @@ def _unknown(robot: Robot, lumped: Array) -> tuple[BoolArray, list[str]]:
     placeholder = np.array([not any(told(link.name) for link in body.links) for body in robot.bodies])
     why = ["no mass" if none else "the same inertial as all others, a placeholder," for none in massless]
     return massless | placeholder, why
-
-
-def _repair(theta: Array, floor: float, length: float) -> tuple[Array, str, str]:
-    """Makes one body physically consistent; returns parameters, origin, and a description of the change (or "")."""
-    margin = margins(theta)
-    if margin.relative >= _THINNEST:
-        return theta, "urdf", ""
-    repaired = nearest_physical(theta, floor, least_gyration=0.1 * length)
-    if margin.min_eigenvalue < 0:
-        reason = f"has a negative inertia about its centre of mass ({margin.min_eigenvalue:.3g} kg·m²)"
-    elif margin.triangle < 0:
-        reason = f"breaks the triangle inequality by {-2 * margin.triangle:.3g} kg·m²"
-    else:
-        reason = "has no thickness (singular inertia)"
-    change = float(np.abs(repaired - theta)[4:].max())
-    return repaired, "repaired", f"{reason}: principal moments raised, largest change {change:.3g} kg·m²"

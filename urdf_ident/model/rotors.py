@@ -35,25 +35,8 @@ def rotor_coupling(robot: Robot, ratio: Array, q: Array, v: Array, a: Array, vm:
     n, count = robot.n, len(q)
     for name, array in (("v", v), ("a", a), ("vm", vm), ("am", am)):
         check_shape(name, np.shape(array), (count, n))
-    omega, alpha, jacobian = _turning(robot, q, v, a)
-    link, motor = np.zeros((count, n, n)), np.zeros((count, n))
-    for k, body in enumerate(robot.parents):
-        if body < 0:  # mounted on the base: no coupling
-            continue
-        z = robot.placements[k, :3, :3] @ robot.axes[k]
-        spin = omega[body] @ z + ratio[k] * vm[:, k]
-        moment = (alpha[body] @ z + ratio[k] * am[:, k])[:, None] * z + spin[:, None] * np.cross(omega[body], z)
-        link[:, :, k] = np.einsum("nxj,nx->nj", jacobian[body], moment) / ratio[k] ** 2
-        motor[:, k] = alpha[body] @ z / ratio[k]
-    return link, motor
-
-
-def _turning(robot: Robot, q: Array, v: Array, a: Array) -> tuple[list[Array], list[Array], list[Array]]:
-    """Returns angular velocity (N, 3), acceleration (N, 3) and Jacobian (N, 3, n) of each body in its own frame."""
-    count, n = q.shape
-    omega: list[Array] = []
-    alpha: list[Array] = []
-    jacobian: list[Array] = []
+    # angular velocity (N, 3), acceleration (N, 3) and Jacobian (N, 3, n) of each body in its own frame
+    omega, alpha, jacobian = list[Array](), list[Array](), list[Array]()
     for j, (parent, axis) in enumerate(zip(robot.parents, robot.axes, strict=True)):
         turns = not robot.prismatic[j]
         back = np.broadcast_to(robot.placements[j, :3, :3].T, (count, 3, 3))
@@ -73,4 +56,13 @@ def _turning(robot: Robot, q: Array, v: Array, a: Array) -> tuple[list[Array], l
         omega.append(w)
         alpha.append(dw)
         jacobian.append(J)
-    return omega, alpha, jacobian
+    link, motor = np.zeros((count, n, n)), np.zeros((count, n))
+    for k, body in enumerate(robot.parents):
+        if body < 0:  # mounted on the base: no coupling
+            continue
+        z = robot.placements[k, :3, :3] @ robot.axes[k]
+        spin = omega[body] @ z + ratio[k] * vm[:, k]
+        moment = (alpha[body] @ z + ratio[k] * am[:, k])[:, None] * z + spin[:, None] * np.cross(omega[body], z)
+        link[:, :, k] = np.einsum("nxj,nx->nj", jacobian[body], moment) / ratio[k] ** 2
+        motor[:, k] = alpha[body] @ z / ratio[k]
+    return link, motor

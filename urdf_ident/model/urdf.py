@@ -376,9 +376,25 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
         ends[end] = str(node.get("link"))
     limit, dynamics, mimic = element.find("limit"), element.find("dynamics"), element.find("mimic")
     _vector(element.find("origin"), "xyz", here)
-    if kind != "fixed":
-        _check_axis(element.find("axis"), here)
-    limits = {} if limit is None else _limits(limit, kind, here)
+    axis = element.find("axis")  # absent: (1, 0, 0); readers accept an empty one, with which a joint moves nothing
+    if kind != "fixed" and axis is not None and not (axis.get("xyz") and np.linalg.norm(_vector(axis, "xyz", here)) > 1e-6):
+        raise UrdfError(
+            "the axis has no direction", where=here, got=repr(axis.get("xyz")), expected='<axis xyz="…"/> of length 1'
+        )
+    stated = [] if limit is None else [key for key in ("lower", "upper", "velocity", "effort") if limit.get(key) is not None]
+    limits = {} if limit is None else {key: _number(limit, key, here, finite=False) for key in stated}
+    if kind in ("revolute", "prismatic") and ("lower" in limits or "upper" in limits):
+        limits = {"lower": 0.0, "upper": 0.0} | limits  # one that is not written is 0 (URDF specification, joint)
+        lower, upper = limits["lower"], limits["upper"]
+        if absent := [key for key in ("lower", "upper") if key not in stated] if lower > upper else []:
+            raise UrdfError(
+                "the lower limit is above the upper",
+                where=here,
+                got=f"{lower:g} > {upper:g}",
+                remedy=f"write '{absent[0]}', which is 0 if it is absent",
+            )
+        if lower > upper or (lower <= -_UNLIMITED and upper >= _UNLIMITED):  # the first is Bullet's way to write no limits
+            del limits["lower"], limits["upper"]
     if limit is None and kind in ("revolute", "prismatic"):
         raise UrdfError(
             f"{kind} joint without <limit>", where=here, remedy='add <limit lower="…" upper="…" velocity="…" effort="…"/>'
@@ -397,35 +413,6 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
         mimic_offset=_optional(mimic, "offset", here),
         armature=_optional(dynamics, "armature", here),
     )
-
-
-def _limits(limit: ElementTree.Element, kind: str, here: str) -> dict[str, float]:
-    """The limits that are stated; of two position limits, one that is not written is 0 (URDF specification, joint)."""
-    keys = [key for key in ("lower", "upper", "velocity", "effort") if limit.get(key) is not None]
-    limits = {key: _number(limit, key, here, finite=False) for key in keys}
-    if kind in ("revolute", "prismatic") and ("lower" in limits or "upper" in limits):
-        limits = {"lower": 0.0, "upper": 0.0} | limits
-        lower, upper = limits["lower"], limits["upper"]
-        if absent := [key for key in ("lower", "upper") if key not in keys] if lower > upper else []:
-            raise UrdfError(
-                "the lower limit is above the upper",
-                where=here,
-                got=f"{lower:g} > {upper:g}",
-                remedy=f"write '{absent[0]}', which is 0 if it is absent",
-            )
-        if lower > upper or (lower <= -_UNLIMITED and upper >= _UNLIMITED):  # the first is Bullet's way to write no limits
-            del limits["lower"], limits["upper"]
-    return limits
-
-
-def _check_axis(axis: ElementTree.Element | None, here: str) -> None:
-    """Raises an error for an axis of length zero, with which a joint moves nothing; readers accept ``<axis/>`` as one."""
-    if axis is None:
-        return  # (1, 0, 0)
-    if axis.get("xyz") is None or not np.linalg.norm(_vector(axis, "xyz", here)) > 1e-6:
-        raise UrdfError(
-            "the axis has no direction", where=here, got=repr(axis.get("xyz")), expected='<axis xyz="…"/> of length 1'
-        )
 
 
 def _number(element: ElementTree.Element, key: str, here: str, *, finite: bool = True) -> float:
