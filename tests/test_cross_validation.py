@@ -26,7 +26,7 @@ from urdf_ident.statistics.folds import (
 )
 from urdf_ident.statistics.motions import motions
 from urdf_ident.statistics.rows import RowFilter
-from urdf_ident.statistics.statistic import StatisticSet
+from urdf_ident.statistics.statistic import StatisticSet, merge_all
 
 MODEL = coupled_model()
 BASE = MODEL.base()
@@ -54,7 +54,7 @@ def as_set(model: DynamicModel, logs: dict[str, Segment], row_filter: RowFilter 
     total = None
     for name, segment in logs.items():
         part = accumulate(model, name, [segment], row_filter or RowFilter(1))
-        total = part if total is None else total.merged(part)
+        total = part if total is None else merge_all([total, part])
     return total
 
 

@@ -31,7 +31,7 @@ from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import TIME_FOLDS
 from urdf_ident.statistics.rows import RowFilter
-from urdf_ident.statistics.statistic import StatisticSet
+from urdf_ident.statistics.statistic import StatisticSet, merge_all
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -64,7 +64,7 @@ def build(model: DynamicModel, segments: dict[str, Segment], blocks: int | None 
     total = None
     for name, segment in segments.items():
         part = accumulate(model, name, [segment], RowFilter(1), blocks=blocks or 32)
-        total = part if total is None else total.merged(part)
+        total = part if total is None else merge_all([total, part])
     return total
 
 

@@ -14,7 +14,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.entries import Layout, Statistic
 from urdf_ident.statistics.rows import RowFilter
-from urdf_ident.statistics.statistic import Repetitions, StatisticSet
+from urdf_ident.statistics.statistic import Repetitions, StatisticSet, merge_all
 
 NONE = RowFilter(1)
 LOGS = ("one", "two", "three")
@@ -36,7 +36,7 @@ def whole(model: DynamicModel) -> StatisticSet:
         accumulate(model, log, [make_segment(model, 500 + 37 * k, log=log, seed=k, sigma=0.3)], NONE, blocks=7)
         for k, log in enumerate(LOGS)
     ]
-    return sets[0].merged(sets[1]).merged(sets[2])
+    return merge_all(sets)
 
 
 def gram(x: np.ndarray) -> np.ndarray:
@@ -77,10 +77,10 @@ def test_unequal_sets_are_never_merged(model: DynamicModel, whole: StatisticSet)
     other_model = accumulate(DynamicModel(robot_3r(), drive=model.drive), "four", [segment], NONE)
     for other in (other_filter, other_model):
         with pytest.raises(FingerprintError, match="different models or conditionings"):
-            whole.merged(other)
+            merge_all([whole, other])
     with pytest.raises(FingerprintError, match="log 'one' is in both"):
-        whole.merged(whole.only(["one"]))
-    assert whole.merged(accumulate(model, "four", [segment], NONE)).logs == (*LOGS, "four")
+        merge_all([whole, whole.only(["one"])])
+    assert merge_all([whole, accumulate(model, "four", [segment], NONE)]).logs == (*LOGS, "four")
 
 
 def test_factors_are_read_only_and_travel_between_processes(whole: StatisticSet) -> None:

@@ -9,8 +9,6 @@ and Stone, "Classification and Regression Trees", 1984), which Student's t enlar
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from ..linalg import Array, positive
@@ -29,16 +27,10 @@ def standard_error(gains: Array) -> Array:
     """
     if len(gains) < 2:
         return np.full(gains.shape[1:], np.inf)
-    apart = gains - np.add.reduce(gains) / len(gains)
-    return np.asarray(_one_sigma(len(gains) - 1) * np.sqrt(np.add.reduce(apart**2) / ((len(gains) - 1) * len(gains))))
-
-
-@lru_cache
-def _one_sigma(dof: int) -> float:
-    """The quantile of Student's t that is one standard error of the normal distribution; 1 for many degrees of freedom."""
     from scipy.special import ndtr, stdtrit
 
-    return float(stdtrit(dof, ndtr(1.0)))
+    apart, dof = gains - np.add.reduce(gains) / len(gains), len(gains) - 1
+    return np.asarray(stdtrit(dof, ndtr(1.0)) * np.sqrt(np.add.reduce(apart**2) / (dof * len(gains))))
 
 
 def worse(simplest: Array, other: Array) -> bool:

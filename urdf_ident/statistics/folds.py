@@ -118,7 +118,12 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
     """
     moves, blocks = motions(statistics), _blocks(statistics)
     if _whole(statistics, moves, blocks):
-        return {(log, block): name for name, logs in _groups(moves) for log in logs for block in blocks[log]}
+        count = min(len(moves), MOTION_FOLDS)
+        edges = [k * len(moves) // count for k in range(count + 1)]
+        groups = [moves[begin:end] for begin, end in pairwise(edges)]
+        names = [f"{some[0][0]} to {some[-1][0]}" if len(some) > 1 else group_name(some[0]) for some in groups]
+        pairs = [(name, log) for name, some in zip(names, groups, strict=True) for logs in some for log in logs]
+        return {(log, block): name for name, log in pairs for block in blocks[log]}
     k = min(TIME_FOLDS, *(len(blocks_of_log) for blocks_of_log in blocks.values())) if blocks else 0
     if k < 2:
         raise EstimationError("one log that is too short to be cut into folds", remedy="record longer, or more logs")
@@ -126,7 +131,14 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
     for log, (begin, end) in (place for logs in moves for place in spans(statistics, logs).items()):
         for i, block in enumerate(blocks[log]):
             fold[log, block] = int(round(k * (begin + (end - begin) * i / len(blocks[log])), 9))  # before rounding errors
-    if any(entry.repeats > 1 for entry in statistics.entries) or _column_in_one_fold(statistics, fold):
+    lone = False  # whether some column is zero, or nearly so, outside one fold
+    for layout in statistics.layouts:
+        squares = np.zeros((max(fold.values()) + 1, layout.width))
+        for entry in statistics.of_group.get(layout.group, ()):
+            squares[fold[entry.log, entry.block]] += np.sum(entry.R**2, axis=0)
+        total = squares.sum(axis=0)
+        lone |= bool((total - squares.max(axis=0) < LEAST_OUTSIDE * total).any())
+    if lone or any(entry.repeats > 1 for entry in statistics.entries):
         fold = {(log, block): i % k for log, blocks_of_log in blocks.items() for i, block in enumerate(blocks_of_log)}
     name = group_name(statistics.logs) if len(moves) == 1 else "all logs"
     return {at: f"{name}[{part + 1}/{k}]" for at, part in fold.items()}
@@ -150,21 +162,6 @@ def _whole(statistics: StatisticSet, logs_of_motions: Sequence[tuple[str, ...]],
 def _blocks(statistics: StatisticSet) -> dict[str, list[int]]:
     """The time blocks of every log, in order."""
     return grouped(sorted({(entry.log, entry.block) for entry in statistics.entries}))
-
-
-def _groups(logs_of_motions: Sequence[tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
-    """Name and logs of each fold of whole motions."""
-    if len(logs_of_motions) <= MOTION_FOLDS:
-        return [(group_name(logs), logs) for logs in logs_of_motions]
-    edges = [k * len(logs_of_motions) // MOTION_FOLDS for k in range(MOTION_FOLDS + 1)]
-    groups = [logs_of_motions[begin:end] for begin, end in pairwise(edges)]
-    return [
-        (
-            f"{group[0][0]} to {group[-1][0]}" if len(group) > 1 else group_name(group[0]),
-            tuple(log for logs in group for log in logs),
-        )
-        for group in groups
-    ]
 
 
 def group_name(logs: Sequence[str]) -> str:
@@ -206,19 +203,6 @@ def independent_stretches(statistics: StatisticSet) -> tuple[tuple[tuple[str, in
                 merged[k * count // len(stretches_of_log)] += stretch
         stretches += [stretch for stretch in merged if stretch]
     return tuple(stretches)
-
-
-def _column_in_one_fold(statistics: StatisticSet, fold: Mapping[tuple[str, int], int]) -> bool:
-    """Whether some column is zero, or nearly so, outside one fold."""
-    for layout in statistics.layouts:
-        squares = np.zeros((max(fold.values()) + 1, layout.width))
-        for entry in statistics.entries:
-            if entry.group == layout.group:
-                squares[fold[entry.log, entry.block]] += np.sum(entry.R**2, axis=0)
-        total = squares.sum(axis=0)
-        if (total - squares.max(axis=0) < LEAST_OUTSIDE * total).any():
-            return True
-    return False
 
 
 #: Called with the name of a fold; returns its factors and the parameters estimated from all other folds, shape (p,).

@@ -114,8 +114,13 @@ class StatisticSet:
                 for entry in self.of_group.get(layout.group, ()):
                     factors_of[entry.log].append(entry.factor)
                 parts = [layout.merged(factors) if factors else np.zeros((0, layout.width)) for factors in factors_of.values()]
-                for each, factor in zip(factors_of, _all_but_one(layout, parts), strict=True):
-                    if len(factor):
+                before, after = [parts[0][:0]], [parts[0][:0]]  # merged from all parts before each, and after each
+                for part in parts[:-1]:
+                    before.append(layout.merged([before[-1], part]))
+                for part in parts[:0:-1]:
+                    after.append(layout.merged([after[-1], part]))
+                for each, early, late in zip(factors_of, before, reversed(after), strict=True):
+                    if len(factor := layout.merged([early, late])):
                         self._rest[each]._factors[layout.group] = factor
         return self._rest[log]
 
@@ -127,17 +132,6 @@ class StatisticSet:
         if log not in self._alone:  # cached, since folds are scored many times
             self._alone[log] = self.select(lambda entry: entry.log == log)
         return self._alone[log]
-
-    def merged(self, other: StatisticSet) -> StatisticSet:
-        """Merges two sets.
-
-        Args:
-            other: Statistics of other logs, from the same model and conditioning.
-
-        Raises:
-            FingerprintError: They belong to different models or conditionings, or share a log's name.
-        """
-        return merge_all([self, other])
 
     def compressed(self) -> StatisticSet:
         """Merges the blocks of each log and group into one factor, which is faster if blocks are not needed.
@@ -285,13 +279,3 @@ def merge_all(sets: Sequence[StatisticSet]) -> StatisticSet:
             raise FingerprintError(f"log '{sorted(both)[0]}' is in both sets", remedy="give each log once")
         known.update(statistics.logs)
     return replace(first, entries=tuple(entry for statistics in sets for entry in statistics.entries), repetitions=None)
-
-
-def _all_but_one(layout: Layout, parts: Sequence[Array]) -> list[Array]:
-    """For each part the merged factor of all others: that of the parts before it merged with that of the parts after it."""
-    before, after = [parts[0][:0]], [parts[0][:0]]
-    for part in parts[:-1]:
-        before.append(layout.merged([before[-1], part]))
-    for part in parts[:0:-1]:
-        after.append(layout.merged([after[-1], part]))
-    return [layout.merged([early, late]) for early, late in zip(before, reversed(after), strict=True)]

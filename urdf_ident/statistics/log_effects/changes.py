@@ -145,7 +145,8 @@ class FrictionChanges(ReadOnly):
 
     def lines(self) -> list[str]:
         """Returns one line per parameter: mean, spread, and each log's deviation with its error."""
-        names = "  ".join(f"{_short(log):>17}" for log in self.logs) if self.known else ""
+        short = (log if len(log) <= 17 else "…" + log[-16:] for log in self.logs)
+        names = "  ".join(f"{log:>17}" for log in short) if self.known else ""
         lines = [f"  {'friction between logs':<32} {'mean':>10}   {'next log':>10}   {'spread':>10}   {names}".rstrip()]
         for k, name in enumerate(self.parameters):
             spread = f"{self.spread[k]:>10.3g}" if self.known else f"{'not known':>10}"
@@ -166,17 +167,9 @@ class FrictionChanges(ReadOnly):
             speed: Usual speeds of the joints, shape (n,) [rad/s or m/s].
             load: Their usual loads, shape (n,) [N·m or N].
         """
-        notes = self._absurd(speed, load) + self._bodies()
-        if not self.known:
-            notes.append("friction between logs: unknown from a single log; record another one on another day")
-        notes += self._drifting()
-        return notes
-
-    def _absurd(self, speed: Array, load: Array) -> list[str]:
-        """Notes friction that differs by more than is plausible for one robot, and between which logs.
-
-        A spread that the logs cannot show, as of a joint that moves in one of them, is a guess and no such difference.
-        """
+        notes = []
+        # friction that differs by more than is plausible for one robot, and between which logs; a spread that the logs cannot
+        # show, as of a joint that moves in one of them, is a guess and no such difference
         mean, spread = self.torque(speed, load)
         size, of_joint = self._sizes(speed, load)
         total, error = (self.deviation * size) @ of_joint, np.sqrt((self.deviation_error * size) ** 2 @ of_joint)
@@ -185,50 +178,40 @@ class FrictionChanges(ReadOnly):
         sure = total[most, at] - total[least, at] > _SURE * np.hypot(error[most, at], error[least, at])
         ratio = np.where(sure & (mean > 0), spread / np.where(mean > 0, mean, 1.0), 0.0)
         j = int(np.argmax(ratio))
-        if ratio[j] < _ABSURD:
-            return []
-        total, first = total[:, j], int(np.flatnonzero(of_joint[:, j])[0])
-        more = ", ".join(log for log, x in zip(self.logs, total, strict=True) if x > 0)
-        less = ", ".join(log for log, x in zip(self.logs, total, strict=True) if x <= 0)
-        return [
-            f"friction differs by {100 * ratio[j]:.0f} % of its mean from log to log ({self.parameters[first]}), more than "
-            f"temperature and wear do: logs of two robots? more in {more}; less in {less}"
-        ]
-
-    def _bodies(self) -> list[str]:
-        """Notes payloads that only some logs carry."""
-        if self.carried is None:
-            return []
-        notes = []
-        for k, name in enumerate(self.carriers):
-            if not name.startswith("m_"):
+        if ratio[j] >= _ABSURD:
+            first = int(np.flatnonzero(of_joint[:, j])[0])
+            more, less = (
+                ", ".join(log for log, x in zip(self.logs, total[:, j], strict=True) if (x > 0) == above)
+                for above in (True, False)
+            )
+            notes.append(
+                f"friction differs by {100 * ratio[j]:.0f} % of its mean from log to log ({self.parameters[first]}), more than "
+                f"temperature and wear do: logs of two robots? more in {more}; less in {less}"
+            )
+        for k, name in enumerate(self.carriers):  # payloads that only some logs carry
+            if self.carried is None or not name.startswith("m_"):
                 continue
             mass = self.carried[:, k]
             middle = 0.5 * (mass.max() + mass.min())
-            more = [log for log, m in zip(self.logs, mass, strict=True) if m > middle]
-            less = [log for log in self.logs if log not in more]
+            loaded = [log for log, m in zip(self.logs, mass, strict=True) if m > middle]
+            others = [log for log in self.logs if log not in loaded]
             difference = float(mass[mass > middle].mean() - mass[mass <= middle].mean())
             notes.append(
-                f"{', '.join(more)}: about {difference:.2g} kg more on '{name[2:]}' than in {', '.join(less)}; a body that "
+                f"{', '.join(loaded)}: about {difference:.2g} kg more on '{name[2:]}' than in {', '.join(others)}; a body that "
                 "comes and goes is no friction: name it and its logs in `payload`, or identify the logs apart"
             )
-        return notes
-
-    def _drifting(self) -> list[str]:
+        if not self.known:
+            notes.append("friction between logs: unknown from a single log; record another one on another day")
         with np.errstate(divide="ignore", invalid="ignore"):
             sure = np.abs(self.drift) / self.drift_error
         sure[(np.abs(self.drift) < _WORTH * np.abs(self.mean)) | ~np.isfinite(sure)] = 0.0
-        log, k = np.unravel_index(int(np.argmax(sure)), sure.shape)
-        if sure[log, k] < _SURE:
-            return []
-        change = 100 * self.drift[log, k] / abs(self.mean[k])
-        more = int((sure >= _SURE).sum()) - 1
-        others = f"; {more} more such changes" if more else ""
-        return [
-            f"friction drifts within a log: {self.parameters[k]} by {change:+.0f} % from the first to the last third of "
-            f"{self.logs[log]}{others}"
-        ]
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 17 else "…" + name[-16:]
+        row, worst = np.unravel_index(int(np.argmax(sure)), sure.shape)
+        if sure[row, worst] >= _SURE:
+            change = 100 * self.drift[row, worst] / abs(self.mean[worst])
+            further = int((sure >= _SURE).sum()) - 1
+            also = f"; {further} more such changes" if further else ""
+            notes.append(
+                f"friction drifts within a log: {self.parameters[worst]} by {change:+.0f} % from the first to the last third "
+                f"of {self.logs[row]}{also}"
+            )
+        return notes

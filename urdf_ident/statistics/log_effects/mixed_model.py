@@ -17,8 +17,8 @@ the mass and not in the spread of friction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import compress, pairwise
 
 import numpy as np
@@ -74,6 +74,8 @@ def friction_changes(
     Raises:
         EstimationError: No friction parameter that may change is identifiable, or ``carried`` is not significant.
     """
+    from scipy.linalg import cho_solve, cholesky
+
     place = {int(index): row for row, index in enumerate(fit.base.independent)}
     every = varying(model)
     determined = [all(c in place and fit.seen[place[c]] for c in part.columns) for part in every]
@@ -84,25 +86,49 @@ def friction_changes(
     first, q = np.array([place[part.columns[0]] for part in parts]), len(parts)
     known = None if covariates is None else np.asarray(covariates, dtype=float)[:, determined]
     weights, part_weights = _effective_weights(rows)
-    whole, inside = _squares(rows, statistics.logs, weights, part_weights)
+    # Gram matrices of all columns per log, and of the columns ``Z | y`` with all columns per log and part
+    width = rows.r + rows.q + 1
+    whole = np.empty((len(statistics.logs), width, width))  # large with many logs
+    inside = np.empty((len(statistics.logs), PARTS, width, rows.q + 1))
+    for k, log in enumerate(statistics.logs):
+        square, in_parts = rows.squares(log, weights, part_weights)
+        whole[k], inside[k] = square.sum(axis=0), in_parts[:, :, rows.r :]
     size = np.concatenate([np.maximum(np.abs(fit.params[first]), 1e-9), [part.size for part in carried]])
     # parameters that the logs do not separate can be estimated at any value: none alone is larger than all efforts
     efforts = sum(weight**2 * statistics.effort_squares(group) for group, weight in weights.items())
     columns = np.diagonal(whole, axis1=1, axis2=2).sum(axis=0)[rows.r : rows.r + q]
     size[:q] = np.minimum(size[:q], np.sqrt(efforts / positive(columns)))
-    if len(statistics.logs) > 1:
-        logs, without = Moments.of(whole, rows.r), np.full((len(statistics.logs), len(carried)), np.nan)
-        mixed = _mixed(logs, size, None if known is None else np.hstack([known, without]))
-        if carried and _evidence(logs, mixed.spread, size, q) < _SURE:
-            raise EstimationError("no body that some logs carry and others do not")
-        moved = rows.root[first] @ mixed.beta[: rows.r]
-        mean_error = np.linalg.norm(rows.root[first] @ mixed.root[: rows.r], axis=1)
+    unknown, none = np.full(rows.q, np.nan), np.zeros((1, rows.q))
+    slope = slope_error = left = unknown
+    if len(statistics.logs) > 1:  # the spreads by REML, then the mixed-model equations with them
+        logs = Moments.of(whole, rows.r)
+        spread = _spread(logs, size)
+        if carried:  # twice the logarithm of the restricted likelihood ratio of all deviations against those of friction alone
+            alone = replace(logs, xz=logs.xz[:, :, :q], zz=logs.zz[:, :q, :q], zy=logs.zy[:, :q])
+            if criterion(alone, _spread(alone, size[:q]) ** 2)[0] - criterion(logs, spread**2)[0] < _SURE:
+                raise EstimationError("no body that some logs carry and others do not")
+        normal, score, middles = marginal(logs, spread)
+        factor = cholesky(normal)
+        beta = cho_solve((factor, False), score, check_finite=False)
+        root = solve_triangular(factor, np.eye(len(normal)))
+        zpz, zpy, _ = projected(logs, middles, factor, beta)
+        deviation, dof = spread**2 * zpy + 0.0, _spread_dof(logs, spread**2)  # no negative zeros
+        error = np.sqrt(np.maximum(spread**2 - spread**4 * np.diagonal(zpz, axis1=1, axis2=2), 0.0))
+        if known is not None:
+            without = np.full((len(logs), len(carried)), np.nan)
+            slope, slope_error, left = _slopes(logs, size, np.hstack([known, without]))
+        moved = rows.root[first] @ beta
+        mean_error = np.linalg.norm(rows.root[first] @ root, axis=1)
     else:  # the spread is unknown
-        unknown, none = np.full(rows.q, np.nan), np.zeros((1, rows.q))
-        mixed = _Mixed(np.zeros(rows.r), np.eye(rows.r), unknown, unknown, none, none, unknown, unknown, unknown)
+        beta, spread, dof, deviation, error = np.zeros(rows.r), unknown, unknown, none, none
         moved, mean_error = np.zeros(q), fit.bse[first]
-    prior = np.where(np.isnan(mixed.spread), _FREE * size, mixed.spread)
-    change, change_error = _within(inside.reshape(-1, *inside.shape[2:]), mixed.beta[: rows.r], prior)
+    # deviations in each part of each log and their errors, shape (logs, parts, q)
+    prior = np.where(np.isnan(spread), _FREE * size, spread)
+    z = slice(rows.r, -1)
+    zz, gap = inside[:, :, z, :-1], inside[:, :, z, -1] - np.einsum("lprq,r->lpq", inside[:, :, : rows.r, :-1], beta)
+    covariance = prior[:, None] * np.linalg.solve(inner(zz, prior), np.broadcast_to(np.diag(prior), zz.shape))
+    change = np.einsum("lpqk,lpk->lpq", covariance, gap)
+    change_error = np.sqrt(np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 0.0))
     return FrictionChanges(
         parameters=tuple(part.name for part in parts),
         axes=np.array([part.axis for part in parts], dtype=np.intp),
@@ -111,67 +137,35 @@ def friction_changes(
         logs=statistics.logs,
         mean=fit.params[first] + moved,
         mean_error=mean_error,
-        spread=mixed.spread[:q],
-        spread_dof=mixed.dof[:q],
-        deviation=mixed.deviation[:, :q],
-        deviation_error=mixed.deviation_error[:, :q],
+        spread=spread[:q],
+        spread_dof=dof[:q],
+        deviation=deviation[:, :q],
+        deviation_error=error[:, :q],
         parts=change[..., :q],
         parts_error=change_error[..., :q],
         noise=np.array([1.0 / weights[group] for group in statistics.groups]),
-        slope=mixed.slope[:q],
-        slope_error=mixed.slope_error[:q],
-        left=mixed.left[:q],
+        slope=slope[:q],
+        slope_error=slope_error[:q],
+        left=left[:q],
         covariate=known,
         seconds=seconds,
         carriers=tuple(part.name for part in carried),
-        carried=mixed.deviation[:, q:] if carried else None,
+        carried=deviation[:, q:] if carried else None,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Mixed:
-    """Solution of the mixed model: fixed effects with a root of their covariance, spreads, deviations, slopes."""
-
-    beta: Array
-    root: Array
-    spread: Array
-    dof: Array
-    deviation: Array
-    deviation_error: Array
-    slope: Array
-    slope_error: Array
-    left: Array
-
-
-def _evidence(logs: Moments, spread: Array, size: Array, q: int) -> float:
-    """Twice the logarithm of the restricted likelihood ratio of all deviations against the first q alone."""
-    alone = replace(logs, xz=logs.xz[:, :, :q], zz=logs.zz[:, :q, :q], zy=logs.zy[:, :q])
-    without = criterion(alone, _spread(alone, size[:q]) ** 2)[0]
-    return without - criterion(logs, spread**2)[0]
-
-
-def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
-    """Estimates the spreads by REML, then solves the mixed-model equations with them."""
-    from scipy.linalg import cho_solve, cholesky
-
-    q = len(size)
-    spread = _spread(logs, size)
-    normal, score, middles = marginal(logs, spread)
-    factor = cholesky(normal)
-    beta = cho_solve((factor, False), score, check_finite=False)
-    root = solve_triangular(factor, np.eye(len(normal)))
-    zpz, zpy, _ = projected(logs, middles, factor, beta)
-    deviation = spread**2 * zpy + 0.0  # no negative zeros
-    error = np.sqrt(np.maximum(spread**2 - spread**4 * np.diagonal(zpz, axis1=1, axis2=2), 0.0))
-    slopes = (np.full(q, np.nan),) * 3 if known is None else _slopes(logs, size, known)
-    return _Mixed(beta, root, spread, _spread_dof(logs, spread**2), deviation, error, *slopes)
 
 
 def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Array]:
     """Slope on the covariate, its error and the remaining spread, shape (q,) each; NaN where the covariate is not usable."""
     from scipy.linalg import cho_solve, cholesky
 
-    r, wide = logs.xx.shape[1], _with_covariates(logs, known)
+    # a column per parameter: its column of Z times the covariate's deviation from the mean over the logs
+    x = np.nan_to_num(known - known.mean(axis=0))
+    cross, r = logs.xz * x[:, None], logs.xx.shape[1]
+    xx = np.block([[logs.xx, cross], [cross.transpose(0, 2, 1), x[:, :, None] * logs.zz * x[:, None]]])
+    idle = r + np.flatnonzero(~x.any(axis=0))  # zero column: 1 on the diagonal keeps the normal matrix regular
+    xx[0, idle, idle] += 1.0
+    xz = np.concatenate([logs.xz, x[:, :, None] * logs.zz], axis=1)
+    wide = replace(logs, xx=xx, xz=xz, xy=np.concatenate([logs.xy, x * logs.zy], axis=1))
     left = _spread(wide, size)
     normal, score, _ = marginal(wide, left)
     factor = cholesky(normal)
@@ -179,19 +173,6 @@ def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Arr
     error = np.linalg.norm(solve_triangular(factor, np.eye(len(normal)))[r:], axis=1)
     used = ~np.isnan(known).any(axis=0) & (np.ptp(np.nan_to_num(known), axis=0) > 0)
     return tuple(np.where(used, each, np.nan) for each in (slope, error, left))  # type: ignore[return-value]
-
-
-def _squares(
-    rows: MixedRows, logs: Sequence[str], weights: Mapping[str, float], part_weights: Mapping[str, float]
-) -> tuple[Array, Array]:
-    """Gram matrices of all columns per log, and of the columns ``Z | y`` with all columns per log and part."""
-    width = rows.r + rows.q + 1
-    whole = np.empty((len(logs), width, width))  # large with many logs
-    inside = np.empty((len(logs), PARTS, width, rows.q + 1))
-    for k, log in enumerate(logs):
-        square, in_parts = rows.squares(log, weights, part_weights)
-        whole[k], inside[k] = square.sum(axis=0), in_parts[:, :, rows.r :]
-    return whole, inside
 
 
 def _effective_weights(rows: MixedRows) -> tuple[dict[str, float], dict[str, float]]:
@@ -266,17 +247,6 @@ def _spread(logs: Moments, size: Array) -> Array:
     return np.asarray(np.sqrt(reml(logs, guess, _spread_dof(logs, size**2) < _FEWEST_DOF)))
 
 
-def _with_covariates(logs: Moments, known: Array) -> Moments:
-    """Adds a column per parameter: its column of Z times the covariate's deviation from the mean over the logs."""
-    x = np.nan_to_num(known - known.mean(axis=0))
-    cross, r = logs.xz * x[:, None], logs.xx.shape[1]
-    xx = np.block([[logs.xx, cross], [cross.transpose(0, 2, 1), x[:, :, None] * logs.zz * x[:, None]]])
-    idle = r + np.flatnonzero(~x.any(axis=0))  # zero column: 1 on the diagonal keeps the normal matrix regular
-    xx[0, idle, idle] += 1.0
-    xz = np.concatenate([logs.xz, x[:, :, None] * logs.zz], axis=1)
-    return replace(logs, xx=xx, xz=xz, xy=np.concatenate([logs.xy, x * logs.zy], axis=1))
-
-
 def _spread_dof(logs: Moments, variance: Array) -> Array:
     """Degrees of freedom of every variance v (Satterthwaite: ``2 v² / var v``), shape (q,); 0 where v is zero."""
     from scipy.linalg import cholesky
@@ -285,18 +255,6 @@ def _spread_dof(logs: Moments, variance: Array) -> Array:
     zpz, _, _ = projected(logs, middles, cholesky(normal), np.zeros(len(normal)))
     information = 0.5 * np.sum(np.square(np.diagonal(zpz, axis1=1, axis2=2)), axis=0) * max(len(logs) - 1, 1) / len(logs)
     return np.asarray(2.0 * variance**2 * information)
-
-
-def _within(squares: Array, beta: Array, prior: Array) -> tuple[Array, Array]:
-    """Deviations in each part of each log and their errors, shape (logs, parts, q), from the columns ``Z | y`` of the Gram
-    matrices of the parts' rows, shape (logs * parts, r + q + 1, q + 1)."""
-    r = len(beta)
-    xz, zz, zy = squares[:, :r, :-1], squares[:, r:-1, :-1], squares[:, r:-1, -1]
-    covariance = prior[:, None] * np.linalg.solve(inner(zz, prior), np.broadcast_to(np.diag(prior), zz.shape))
-    values = np.einsum("lqk,lk->lq", covariance, zy - np.einsum("lrq,r->lq", xz, beta))
-    errors = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0))
-    shape = (-1, PARTS, len(prior))
-    return values.reshape(shape), errors.reshape(shape)
 
 
 def changes_between_logs(
@@ -320,7 +278,13 @@ def changes_between_logs(
     if not plain.known:
         return plain
     total = float(sum(inertia.mass for inertia in list(model.robot.model.inertias)[1:]))
-    bodies = _last_bodies(model, statistics, max(_WORTH * total, 1e-6))
+    # mass and first moments of the bodies without children, where the data have non-zero columns for them
+    length, parents = np.linalg.norm(statistics.stacked()[:, :-1], axis=0), set(model.robot.parents[1:])
+    shown, size, bodies = length > _SEEN * length.max(), max(_WORTH * total, 1e-6), list[Varying]()
+    for body in (body for body in range(len(model.robot.bodies)) if body not in parents):
+        for column in (column for column in range(10 * body, 10 * body + 4) if shown[column]):
+            reach = 1.0 if column == 10 * body else _REACH
+            bodies.append(Varying(model.names[column], body, "body", (column,), size * reach))
     if not bodies:
         return plain
     try:
@@ -333,19 +297,3 @@ def changes_between_logs(
         if with_bodies.carried is not None and (np.ptp(with_bodies.carried[:, mass], axis=0) > _WORTH * total).any()
         else plain
     )
-
-
-def _last_bodies(model: DynamicModel, statistics: StatisticSet, size: float) -> list[Varying]:
-    """Mass and first moments of the bodies without children, where the data have non-zero columns for them."""
-    parents = set(model.robot.parents[1:])
-    length = np.linalg.norm(statistics.stacked()[:, :-1], axis=0)
-    shown = set(np.flatnonzero(length > _SEEN * length.max()).tolist())
-    last = []
-    for body in range(len(model.robot.bodies)):
-        if body in parents:
-            continue
-        for k in range(4):
-            column = 10 * body + k
-            if column in shown:
-                last.append(Varying(model.names[column], body, "body", (column,), size * (1.0 if k == 0 else _REACH)))
-    return last
