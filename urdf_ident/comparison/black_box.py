@@ -99,16 +99,27 @@ def compare_black_box(
                 without[name][j] += np.sum((y[judge] - booster.predict(shuffled)) ** 2)
     explained = 1.0 - np.sqrt(after / divisors(before))
     carried = [max(without, key=lambda name: float(without[name][j])) for j in range(model.n)]
-    entry = {
-        "joints": list(model.robot.joints),
-        "rmse": np.sqrt(before / len(fold)).tolist(),
-        "with_black_box": np.sqrt(after / len(fold)).tolist(),
+    variable = [name if share > NAMED else None for name, share in zip(carried, explained, strict=True)]
+    rmse, least, joints = np.sqrt(before / len(fold)).tolist(), np.sqrt(after / len(fold)).tolist(), list(model.robot.joints)
+    shares = [f"{joint} {max(0.0, 100 * share):.0f} %" for joint, share in zip(joints, explained, strict=True)]
+    lacks = "the model lacks something that depends on"
+    return {
+        "joints": joints,
+        "rmse": rmse,
+        "with_black_box": least,
         "explained": explained.tolist(),
-        "variable": [name if share > NAMED else None for name, share in zip(carried, explained, strict=True)],
+        "variable": variable,
         "folds": [held.folds[k] for k in present],
         "band": band,
+        "text": [
+            f"gradient boosting on the residual lowers the held-out error by: {', '.join(shares)}",
+            *(
+                f"{joint}: {lacks} {name}: {error:.3g} would fall to {with_it:.3g}"
+                for joint, name, error, with_it in zip(joints, variable, rmse, least, strict=True)
+                if name is not None
+            ),
+        ],
     }
-    return {**entry, "text": _text(entry)}
 
 
 def _variables(log: PreparedLog, segment: Segment, predicted: Array) -> Mapping[str, Array]:
@@ -133,18 +144,3 @@ def _variables(log: PreparedLog, segment: Segment, predicted: Array) -> Mapping[
         columns = np.asarray(recording.temperature).T
         known["temperature"] = np.column_stack([np.interp(segment.time, recording.time, column) for column in columns])
     return known
-
-
-def _text(entry: Mapping[str, Any]) -> list[str]:
-    """The comparison in words: a line for all joints, and one for each joint whose residual a variable carries."""
-    shares = [
-        f"{joint} {max(0.0, 100 * share):.0f} %" for joint, share in zip(entry["joints"], entry["explained"], strict=True)
-    ]
-    lines = [f"gradient boosting on the residual lowers the held-out error by: {', '.join(shares)}"]
-    columns = (entry["joints"], entry["variable"], entry["rmse"], entry["with_black_box"])
-    for joint, variable, error, least in zip(*columns, strict=True):
-        if variable is not None:
-            lines.append(
-                f"{joint}: the model lacks something that depends on {variable}: {error:.3g} would fall to {least:.3g}"
-            )
-    return lines

@@ -15,7 +15,6 @@ import numpy as np
 
 from ..errors import EstimationError
 from ..linalg import Array, BoolArray
-from ..model.robot import Robot
 from ..result.fleet import Fleet, Pooled
 from ..result.identification import Identification
 from ..statistics.fleet import FEWEST, deviations, random_effects
@@ -60,7 +59,12 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     difference, deviation, chances = np.zeros((3, *value.shape))
     for others, family in zip(from_others, families, strict=True):
         difference[:, family], deviation[:, family], chances[:, family] = others.difference, others.std_error, others.chance
-    robot, carriers = idents[0].model.robot, carriers_of(idents[0].model.robot)
+    robot = idents[0].model.robot
+    carriers: dict[str, list[str]] = {body.name: [] for body in robot.bodies}  # whose base parameters contain a body
+    for joint, moved in zip(robot.joints, robot.subtrees, strict=True):
+        carrier = robot.bodies[moved[0]].name
+        for body in (robot.bodies[k].name for k in moved):
+            carriers[body] += [joint, *([carrier] if carrier != body else [])]
     between = [random_effects(value[~odd, k], error[~odd, k]) for k, odd in enumerate(outlying.T)]
     tests = [value.shape[0] * int(family.sum()) for family in families]
     pooled = tuple(
@@ -99,13 +103,3 @@ def outliers(value: Array, error: Array, level: float) -> BoolArray:
         if chance[at] >= level / (chance.size - removed.sum()):
             return removed
         removed[at] = True
-
-
-def carriers_of(robot: Robot) -> dict[str, list[str]]:
-    """Body → the joints, and the other bodies, whose base parameters contain it."""
-    carriers: dict[str, list[str]] = {body.name: [] for body in robot.bodies}
-    for joint, moved in zip(robot.joints, robot.subtrees, strict=True):
-        carrier = robot.bodies[moved[0]].name
-        for body in (robot.bodies[k].name for k in moved):
-            carriers[body] += [joint, *([carrier] if carrier != body else [])]
-    return carriers

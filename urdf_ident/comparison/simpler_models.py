@@ -81,25 +81,20 @@ def compare_simpler_models(
     export, lost = squares["exported"], list[dict[str, Any]]()
     for name in NAMES:
         other = squares[name]
-        joints = [split.groups[k] for k in groups if worse(other[:, k], export[:, k])]
+        beaten = [split.groups[k] for k in groups if worse(other[:, k], export[:, k])]
         gains = relative_gains(other[:, groups], export[:, groups])
         mean = worse(gains, np.zeros(len(gains)))
-        if joints or mean:
-            limited = any(worse(squares["fit"][:, k], export[:, k]) for k in groups if split.groups[k] in joints)
-            lost.append({"model": name, "groups": joints, "mean": mean, "cause": "constraints" if limited else "laws"})
+        if beaten or mean:
+            limited = any(worse(squares["fit"][:, k], export[:, k]) for k in groups if split.groups[k] in beaten)
+            lost.append({"model": name, "groups": beaten, "mean": mean, "cause": "constraints" if limited else "laws"})
     errors = {name: rms(np.sqrt(values), 0)[groups] for name, values in squares.items()}
     entry = {"folds": list(split.logs), "groups": [split.groups[k] for k in groups], "rmse": errors, "worse": lost}
-    return {**entry, "text": _text(lost, limits)}
-
-
-def _text(lost: list[dict[str, Any]], limits: tuple[str, ...]) -> str:
-    """The comparison in one line."""
-    better = []
+    text, better = f"on held-out parts of the data no better prediction by {', '.join(NAMES.values())}", list[str]()
     for mean in (True, False):
         for one in (one for one in lost if one["mean"] is mean):
             joints = ", ".join(group.partition(":")[2] for group in one["groups"])
             better.append(NAMES[one["model"]] + (" in the mean" if mean else "") + (f" ({joints})" if joints else ""))
-    if not better:
-        return f"on held-out parts of the data no better prediction by {', '.join(NAMES.values())}"
-    cause = "the prior" if any(one["cause"] == "constraints" for one in lost) else "the chosen friction laws"
-    return f"on held-out parts of the data better: {'; '.join(better)}; because of {' or of '.join((cause, *limits))}"
+    if better:
+        cause = "the prior" if any(one["cause"] == "constraints" for one in lost) else "the chosen friction laws"
+        text = f"on held-out parts of the data better: {'; '.join(better)}; because of {' or of '.join((cause, *limits))}"
+    return {**entry, "text": text}

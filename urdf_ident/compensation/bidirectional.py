@@ -57,8 +57,13 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
             where=where,
             remedy="drive the bidirectional experiment (`design` with excitation.family: sweeps)",
         )
-    levels = _levels(runs)
-    both = [(speed, level) for speed, level in levels if len({run.speed > 0 for run in level}) == 2]
+    levels: list[list[_Run]] = []  # runs of one speed, slowest first
+    for run in sorted(runs, key=lambda run: abs(run.speed)):
+        if levels and abs(run.speed) <= abs(levels[-1][0].speed) * (1 + _SAME):
+            levels[-1].append(run)
+        else:
+            levels.append([run])
+    both = [level for level in levels if len({run.speed > 0 for run in level}) == 2]
     if not both:
         direction = "forwards" if runs[0].speed > 0 else "backwards"
         raise LogError(
@@ -70,7 +75,8 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
             expected="every speed forwards and backwards over the same path",
             remedy="drive the same path back",
         )
-    rows = [(speed, *halves) for speed, level in both if (halves := _both_directions(level)) is not None]
+    mean = [float(np.mean([abs(run.speed) for run in level])) for level in both]
+    rows = [(v, *halves) for v, level in zip(mean, both, strict=True) if (halves := _both_directions(level)) is not None]
     if not rows:
         raise LogError("the paths there and back do not overlap", where=where, remedy="drive the same path back")
     speed = np.array([row[0] for row in rows])
@@ -105,18 +111,6 @@ def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
         if (last - first) / segment.rate >= 0.1 and last - first >= 10 and held:
             steady_runs.append(_Run(segment.q[span, j], tau[span], float(np.mean(v[span]))))
     return steady_runs
-
-
-def _levels(runs: Sequence[_Run]) -> list[tuple[float, list[_Run]]]:
-    """Runs grouped by their speed, slowest first."""
-    ordered = sorted(runs, key=lambda run: abs(run.speed))
-    groups: list[list[_Run]] = []
-    for run in ordered:
-        if groups and abs(run.speed) <= abs(groups[-1][0].speed) * (1 + _SAME):
-            groups[-1].append(run)
-        else:
-            groups.append([run])
-    return [(float(np.mean([abs(run.speed) for run in group])), group) for group in groups]
 
 
 def _both_directions(level: Sequence[_Run]) -> tuple[float, float, Array, Array] | None:

@@ -141,36 +141,25 @@ def compare_loops(
     stacked = {name: np.array(folded) for name, folded in errors.items()}
     in_time = f"parts in time of {'one log' if len(logs) == 1 else 'one motion'}"
     what = f"{len(folds)} {in_time if len(pieces) > len(logs) else 'held-out motions'}"
-    laws, (kind, why) = "logs", _residual(stacked, tuple(kinds), what)
+    laws, kind, why = "logs", "none", f"friction and links judged on {what}"
+    if kinds:
+        taken, best, gain, error = _compared(stacked, "none", kinds)
+        why = f"{best} lowers the squared error on {what} by {100 * gain:.3g} ± {percent(100 * error)} %"
+        if taken != best:
+            why += f": not significant, {'used because it was requested' if len(kinds) == 1 else 'not used'}"
+        kind = best if len(kinds) == 1 else taken
     if sweeps:
-        laws, kind, more = _laws(stacked, kind, tuple(kinds))
-        why = f"{why}; {more}"
+        offered = {candidate("sweeps", one): one for one in (kinds if len(kinds) == 1 else ("none", *kinds))}
+        taken, best, _, _ = _compared(stacked, kind, tuple(offered))
+        before, after = (float(rms(stacked[name], 0).mean()) for name in (kind, best))
+        verb, more = ("raises", "are better") if after > before else ("lowers", "are not significantly worse")
+        why += f"; friction from the sweeps {verb} the error from {before:.3g} to {after:.3g}"
+        if taken == best:
+            laws, kind = "sweeps", offered[best]
+        else:
+            why += f": the laws found in the logs {more} and are kept"
     names = tuple(" + ".join(fold) for fold in folds)
     return HeldOutComparison(model.robot.joints, names, np.array(plain), stacked, laws, kind, why)
-
-
-def _residual(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> tuple[str, str]:
-    """The kind of residual to use with the laws of the logs, and the reason."""
-    if not kinds:
-        return "none", f"friction and links judged on {what}"
-    taken, best, gain, error = _compared(errors, "none", kinds)
-    effect = f"{best} lowers the squared error on {what} by {100 * gain:.3g} ± {percent(100 * error)} %"
-    if len(kinds) == 1:
-        return best, effect if taken == best else f"{effect}: not significant, used because it was requested"
-    return taken, effect if taken == best else f"{effect}: not significant, not used"
-
-
-def _laws(errors: Mapping[str, Array], kind: str, kinds: Sequence[str]) -> tuple[str, str, str]:
-    """Source of the friction laws, kind of residual, and the reason; ``kind``: the one chosen with the laws of the logs."""
-    offered = {candidate("sweeps", one): one for one in (kinds if len(kinds) == 1 else ("none", *kinds))}
-    taken, best, _, _ = _compared(errors, kind, tuple(offered))
-    before, after = (float(rms(errors[name], 0).mean()) for name in (kind, best))
-    verb = "raises" if after > before else "lowers"
-    effect = f"friction from the sweeps {verb} the error from {before:.3g} to {after:.3g}"
-    if taken == best:
-        return "sweeps", offered[best], effect
-    more = "are better" if after > before else "are not significantly worse"
-    return "logs", kind, f"{effect}: the laws found in the logs {more} and are kept"
 
 
 def _compared(errors: Mapping[str, Array], simplest: str, others: Sequence[str]) -> tuple[str, str, float, float]:

@@ -97,7 +97,15 @@ def _gains(guesses: Sequence[Array | float], y: Array, splits: Sequence[Split]) 
 
 def _train_grid(z: Array, y: Array, splits: Sequence[Split], like: Experts | None) -> tuple[Experts, Array]:
     """The grid and ridge with the largest gain on held-out stretches, and its gains."""
-    grids = [like] if like is not None else [_grid(z, count) for count in _CENTRES.get(z.shape[1], (3, 4))]
+    grids, (low, high) = [] if like is None else [like], (z.min(axis=0), z.max(axis=0))
+    for count in _CENTRES.get(z.shape[1], (3, 4)) if like is None else ():  # evenly between the extremes (Liu 2023, eq. 26)
+        axes = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
+        centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, z.shape[1])
+        precisions = np.tile(np.diag((_OVERLAP * (high - low) / (count - 1)) ** -2), (len(centres), 1, 1))
+        zero = np.zeros(len(centres))
+        every = Experts(centres, precisions, zero, zero, np.zeros_like(centres), zero)
+        used = every.gates(z).sum(axis=0) > 0.5
+        grids.append(Experts(centres[used], precisions[used], zero[used], zero[used], np.zeros_like(centres[used]), zero[used]))
     best, chosen = np.array([-np.inf]), None
     for grid in grids:
         share = grid.gates(z)
@@ -117,21 +125,6 @@ def _train_grid(z: Array, y: Array, splits: Sequence[Split], like: Experts | Non
     levels = _weights(triangle(np.column_stack([share, y])), ridge)
     variances = (share.T @ (y - share @ levels) ** 2) / positive(share.sum(axis=0))
     return Experts(grid.centres, grid.precisions, grid.logweights, levels, grid.slopes, variances), best
-
-
-def _grid(z: Array, count: int) -> Experts:
-    """Network with centres spaced evenly between the inputs' extremes (Liu 2023, eq. 26), without unused centres."""
-    low, high = z.min(axis=0), z.max(axis=0)
-    axes = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
-    centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, z.shape[1])
-    precision = np.diag((_OVERLAP * (high - low) / (count - 1)) ** -2)
-
-    def network(positions: Array) -> Experts:
-        k = len(positions)
-        zero = np.zeros(k)
-        return Experts(positions, np.tile(precision, (k, 1, 1)), zero, zero, np.zeros_like(positions), zero)
-
-    return network(centres[network(centres).gates(z).sum(axis=0) > 0.5])
 
 
 def _weights(factor: Array, ridge: float) -> Array:
@@ -174,11 +167,23 @@ def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -
         ) from error
     std = float(np.std(y))
     data = np.column_stack([z, y / std])
-    options = {} if start is None else _start(start, std)
+    d, options = z.shape[1], dict[str, Array]()
+    if start is not None:  # weights, means and precisions of a similar mixture
+        inner, slopes = np.linalg.inv(start.precisions), start.slopes / std
+        covariance = np.empty((len(start), d + 1, d + 1))
+        covariance[:, :d, :d] = inner
+        covariance[:, :d, d] = covariance[:, d, :d] = np.einsum("kij,kj->ki", inner, slopes)
+        covariance[:, d, d] = start.variances / std**2 + np.einsum("ki,kij,kj->k", slopes, inner, slopes)
+        weights = np.exp(start.logweights + 0.5 * np.linalg.slogdet(inner)[1])
+        precisions = np.linalg.inv(covariance)
+        options = {
+            "weights_init": weights / weights.sum(),
+            "means_init": np.column_stack([start.centres, start.levels / std]),
+            "precisions_init": (precisions + precisions.transpose(0, 2, 1)) / 2,
+        }
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # still a valid density, cross-validated like any other
         mixture = GaussianMixture(count, reg_covar=_LEAST_WIDTH**2, random_state=seed, max_iter=200, **options).fit(data)
-    d = z.shape[1]
     mean, covariance = mixture.means_, mixture.covariances_
     inner, cross = covariance[:, :d, :d], covariance[:, :d, d]
     slopes = np.linalg.solve(inner, cross[..., None])[..., 0]
@@ -186,20 +191,3 @@ def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -
     variances = covariance[:, d, d] - np.einsum("kd,kd->k", cross, slopes)
     experts = Experts(mean[:, :d].copy(), np.linalg.inv(inner), logweights, mean[:, d] * std, slopes * std, variances * std**2)
     return experts, float(mixture.bic(data))
-
-
-def _start(experts: Experts, std: float) -> dict[str, Array]:
-    """Initial weights, means and precisions for EM from a similar mixture."""
-    inner = np.linalg.inv(experts.precisions)
-    slopes, d = experts.slopes / std, experts.centres.shape[1]
-    covariance = np.empty((len(experts), d + 1, d + 1))
-    covariance[:, :d, :d] = inner
-    covariance[:, :d, d] = covariance[:, d, :d] = np.einsum("kij,kj->ki", inner, slopes)
-    covariance[:, d, d] = experts.variances / std**2 + np.einsum("ki,kij,kj->k", slopes, inner, slopes)
-    weights = np.exp(experts.logweights + 0.5 * np.linalg.slogdet(inner)[1])
-    precisions = np.linalg.inv(covariance)
-    return {
-        "weights_init": weights / weights.sum(),
-        "means_init": np.column_stack([experts.centres, experts.levels / std]),
-        "precisions_init": (precisions + precisions.transpose(0, 2, 1)) / 2,
-    }

@@ -8,6 +8,7 @@ all laws of a kind are one vector operation over all joints, with zeros for join
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -100,10 +101,30 @@ class _Friction:
     def __init__(self, laws: Sequence[Friction]) -> None:
         self.laws = laws
         self._lasting = [each for each in laws if each.law.memory]
-        self._alike = [
-            (limits, [each.law.basis for each in alike], np.vstack([each.values for each in alike]), _tangents(limits, alike))
-            for limits, alike in _by_limits(laws)
-        ]
+        self._alike: list[tuple[Array, list[Any], Array, Array]] = []
+        if not (passing := [each for each in laws if not each.law.memory]):
+            return
+        # by lowest and highest trained velocity and the multiple up to which tangents are used, shape (3, n) each; those of an
+        # axis without the law are the narrowest of other laws
+        limits = []
+        for each in passing:
+            trained = (-np.inf, np.inf, np.inf) if each.law.trained is None else (*each.law.trained, each.law.straight)
+            limits.append(np.array([np.broadcast_to(x, each.values[0].shape) for x in trained]))
+        narrowest = [np.max([x[0] for x in limits], axis=0), *(np.min([x[k] for x in limits], axis=0) for k in (1, 2))]
+        own = [np.where(np.any(each.values, axis=0), x, narrowest) for each, x in zip(passing, limits, strict=True)]
+        for which in grouped((x.tobytes(), k) for k, x in enumerate(own)).values():
+            alike, edges = [passing[k] for k in which], own[which[0]]
+            # slopes of the torque at the lowest and highest trained velocity: without load, and per torque of the gears
+            slopes = np.zeros((2, *edges[:2].shape))
+            for side, edge in enumerate(edges[:2]):
+                known = np.isfinite(edge)
+                at, step = np.where(known, edge, 0.0), TANGENT_STEP * np.where(known, np.abs(edge), 1.0)
+                ends = [Sliding(at + s * step, np.ones_like(at), q=np.zeros_like(at), inside=True) for s in (1.0, -1.0)]
+                for each in alike:
+                    change = (each.torque(ends[0]) - each.torque(ends[1])) / (2 * step)
+                    slopes[int(each.law.loaded), side] += np.where(known, change, 0.0)
+            bases, values = [each.law.basis for each in alike], np.vstack([each.values for each in alike])
+            self._alike.append((edges, bases, values, slopes))
 
     def __call__(self, q: Array, v: Array, load: Array | None) -> Array:
         """Returns the torque, shape (n,), of positions, velocities and the torque that the gears transmit, shape (n,)."""
@@ -122,39 +143,6 @@ class _Friction:
             motion = Sliding(inside, load, inside=True, q=q)
             total += (values * [column for basis in bases for column in basis(motion)]).sum(axis=0)
         return total
-
-
-def _by_limits(laws: Sequence[Friction]) -> list[tuple[Array, list[Friction]]]:
-    """Laws without memory by their lowest and highest trained velocity and the multiple up to which tangents are used,
-    shape (3, n); those of an axis without the law are the narrowest of other laws."""
-    passing = [each for each in laws if not each.law.memory]
-    limits = []
-    for each in passing:
-        trained = (-np.inf, np.inf, np.inf) if each.law.trained is None else (*each.law.trained, each.law.straight)
-        limits.append(np.array([np.broadcast_to(x, each.values[0].shape) for x in trained]))
-    if not limits:
-        return []
-    narrowest = np.array([np.max([x[0] for x in limits], axis=0), *(np.min([x[k] for x in limits], axis=0) for k in (1, 2))])
-    own = [np.where(np.any(each.values, axis=0), x, narrowest) for each, x in zip(passing, limits, strict=True)]
-    alike = grouped((x.tobytes(), k) for k, x in enumerate(own))
-    return [(own[which[0]], [passing[k] for k in which]) for which in alike.values()]
-
-
-def _tangents(limits: Array, laws: Sequence[Friction]) -> Array:
-    """Slopes of the torque at the lowest and highest trained velocity: without load, and per torque of the gears.
-
-    Returns:
-        Shape (2, 2, n); 0 where the speeds are not limited.
-    """
-    slopes = np.zeros((2, *limits[:2].shape))
-    for side, edge in enumerate(limits[:2]):
-        at = np.where(np.isfinite(edge), edge, 0.0)
-        step = TANGENT_STEP * np.where(np.isfinite(edge), np.abs(edge), 1.0)
-        above, below = (Sliding(at + sign * step, np.ones_like(at), q=np.zeros_like(at), inside=True) for sign in (1.0, -1.0))
-        for each in laws:
-            change = np.where(np.isfinite(edge), (each.torque(above) - each.torque(below)) / (2 * step), 0.0)
-            slopes[int(each.law.loaded), side] += change
-    return slopes
 
 
 class _Rigid:
