@@ -69,7 +69,15 @@ class UrdfCheck:
         path = Path(self.path)
         fix = f"urdf-ident check {shlex.quote(str(path))} --fix {shlex.quote(f'{path.stem}_fixed.urdf')}"
         if self.findings:
-            lines += _inertial_lines(self.findings)
+            # links and bodies with the same problem and correction together; a body that is nothing but its link once
+            alike = grouped(((entry["level"], tuple(entry["problems"]), entry["correction"]), entry) for entry in self.findings)
+            for (level, problems, correction), same in alike.items():
+                links, bodies = ([entry["name"] for entry in same if entry["kind"] == kind] for kind in ("link", "body"))
+                named = (("link", "links", links), ("body", "bodies", [name for name in bodies if name not in links]))
+                subjects = [
+                    f"{one if len(some) == 1 else several} {', '.join(map(repr, some))}" for one, several, some in named if some
+                ]
+                lines += [f"  {level.upper()} {' and '.join(subjects)}: {'; '.join(problems)}", f"    {correction}"]
             lines.append(f"  `{fix}` writes a repaired copy")
         else:
             lines.append("  all inertial parameters are physically consistent")
@@ -97,20 +105,6 @@ class UrdfCheck:
         return "\n".join(lines)
 
     __str__ = summary
-
-
-def _inertial_lines(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Links and bodies with the same problem and correction together; a body that is nothing but its link is not repeated."""
-    alike = grouped(((finding["level"], tuple(finding["problems"]), finding["correction"]), finding) for finding in findings)
-    lines = []
-    for (level, problems, correction), same in alike.items():
-        links, bodies = ([finding["name"] for finding in same if finding["kind"] == kind] for kind in ("link", "body"))
-        named = (("link", "links", links), ("body", "bodies", [name for name in bodies if name not in links]))
-        subjects = [
-            f"{one if len(some) == 1 else several} {', '.join(map(repr, some))}" for one, several, some in named if some
-        ]
-        lines += [f"  {level.upper()} {' and '.join(subjects)}: {'; '.join(problems)}", f"    {correction}"]
-    return lines
 
 
 def _identifiable_lines(structure: Mapping[str, Any]) -> list[str]:

@@ -38,7 +38,8 @@ _SECTIONS = {
     "model": dict,
     "state": dict,
 }
-#: What an entry of ``inputs`` holds.
+#: What an entry of ``inputs`` holds, and a finding.
+_FINDING = ("id", "severity", "message")
 _INPUT = {"name": str, "rows": int, "used": int, "sha256": str}
 #: Sections that older or smaller results may lack.
 _OPTIONAL: dict[str, type | tuple[type, ...]] = {"prediction": dict, "adaptation": (dict, type(None))}
@@ -95,7 +96,17 @@ def check_result(data: Any, schema: str) -> None:
                 raise _wrong("is missing or of the wrong kind", f"inputs.{k}.{key}", repr(entry.get(key))[:40], wanted.__name__)
     for name in ("inputs", "left_out"):
         for k, entry in enumerate(data.get(name, [])):
-            _check_findings(entry.get("findings", []), f"{name}.{k}.findings")
+            findings, where = entry.get("findings", []), f"{name}.{k}.findings"
+            if not isinstance(findings, list) or not all(
+                isinstance(finding, Mapping) and all(isinstance(finding.get(word), str) for word in _FINDING)
+                for finding in findings
+            ):
+                raise _wrong("is no list of findings", where, expected=f"mappings with {', '.join(_FINDING)}")
+            try:
+                for finding in findings:
+                    Judgement.from_dict(finding)
+            except (TypeError, ValueError) as error:
+                raise _wrong(f"holds an unknown finding: {error}", where) from error
     for name in ("load", "speed"):
         if name in data["signals"]:
             _sized(np.atleast_1d(_numbers(data["signals"][name], f"signals.{name}")), (len(data["joints"]),), f"signals.{name}")
@@ -110,19 +121,6 @@ def check_result(data: Any, schema: str) -> None:
     if data["consistency"].get("consistent") is not False and not (masses > 0).all():
         raise _wrong("a mass is not positive in a result that calls itself consistent", "parameters.standard", masses.min())
     _check_state(data)
-
-
-def _check_findings(findings: Any, where: str) -> None:
-    keys = ("id", "severity", "message")
-    if not isinstance(findings, list) or not all(
-        isinstance(finding, Mapping) and all(isinstance(finding.get(word), str) for word in keys) for finding in findings
-    ):
-        raise _wrong("is no list of findings", where, expected=f"mappings with {', '.join(keys)}")
-    try:
-        for finding in findings:
-            Judgement.from_dict(finding)
-    except (TypeError, ValueError) as error:
-        raise _wrong(f"holds an unknown finding: {error}", where) from error
 
 
 def _check_state(data: Mapping[str, Any]) -> None:

@@ -243,31 +243,22 @@ def _estimates(rows: Sequence[ParameterRow], origin: Array, scale: Array, edge: 
 
 def _bodies(ident: Record, _: object) -> Iterator[Picture]:
     """Ellipsoid of uniform density with the mass, centre of mass and inertia of each body, seen along y and along x."""
+    angle = np.linspace(0.0, 2.0 * np.pi, 73)
     for before, after, body in zip(ident.prior_bodies, ident.bodies, ident.model.robot.bodies, strict=True):
         charts = []
         for a, b, x, y in _VIEWS:
             marks: list[Mark] = [Line([-9, 9, np.nan, 0, 0], [0, 0, np.nan, -9, 9], "soft", width=1.0)]
             for theta, colour, dash, fill in ((before, "urdf", "--", 0.10), (after, "identified", "-", 0.18)):
-                if (outline := _outline(theta, a, b)) is not None:
-                    centre = 1e3 * theta[[1 + a]] / theta[0], 1e3 * theta[[1 + b]] / theta[0]
-                    marks += [Area(*outline, colour, fill), Line(*outline, colour, dash=dash), Dots(*centre, colour)]
+                com = theta[1:4] / positive(theta[0])
+                second = pseudo_inertia(theta)[:3, :3] / positive(theta[0])  # ∫ x xᵀ dm / m about the origin
+                values, vectors = np.linalg.eigh((second - np.outer(com, com))[np.ix_([a, b], [a, b])])
+                if theta[0] > 0 and values.min() > 0:  # physically consistent; ⟨x²⟩ = (semi-axis)²/5
+                    circle = np.stack([np.cos(angle), np.sin(angle)])
+                    u, w = 1e3 * (com[[a, b]][:, None] + vectors @ (np.sqrt(5.0 * values)[:, None] * circle))
+                    marks += [Area(u, w, colour, fill), Line(u, w, colour, dash=dash)]
+                    marks.append(Dots(1e3 * com[[a]], 1e3 * com[[b]], colour))
             charts.append(Chart(marks, body.name if a == 0 else "", f"{x} [mm]", f"{y} [mm]", equal=True))
         yield Picture(f"Inertia ellipsoid of {body.name} in the URDF and as identified", charts)
-
-
-def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
-    """Outline of the ellipsoid in one plane [mm]; None for a body that is not physically consistent."""
-    mass = theta[0]
-    if mass <= 0:
-        return None
-    second = pseudo_inertia(theta)[:3, :3] / mass  # ∫ x xᵀ dm / m about the origin
-    com = theta[1:4] / mass
-    values, vectors = np.linalg.eigh((second - np.outer(com, com))[np.ix_([a, b], [a, b])])
-    if values.min() <= 0:
-        return None
-    angle = np.linspace(0.0, 2.0 * np.pi, 73)
-    points = vectors @ (np.sqrt(5.0 * values)[:, None] * np.stack([np.cos(angle), np.sin(angle)]))  # ⟨x²⟩ = a²/5
-    return 1e3 * (com[a] + points[0]), 1e3 * (com[b] + points[1])
 
 
 #: What is drawn of a result, by name; the series of one log (:class:`.LogTrace`) are drawn by those of :data:`OF_LOG` alone.

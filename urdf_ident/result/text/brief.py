@@ -72,6 +72,16 @@ def overview(ident: Record) -> Overview:
     unknown = ident.prior.guessed
     bodies = [body.name for body, missing in zip(ident.model.robot.bodies, unknown, strict=True) if missing]
     claimed = "masses come from its geometry, only torques and base parameters are claimed"
+    # what the data do not determine; friction and rotor inertia first, because controllers need them
+    rows = parameters(ident)
+    lost = [row for row in rows if row.verdict == LOST]
+    sums = sum(row.verdict == COMBINATION for row in rows)
+    unseen = f"{sums} of {len(rows)} parameters only in combination" if sums else "none"
+    if lost:
+        some = [row.name for row in lost if row.owner in ident.model.robot.joints]
+        some += [row.name for row in lost if row.symbol == "m"]
+        named = f" ({', '.join(some[:3])}{', …' if len(lost) > len(some[:3]) else ''})" if some else ""
+        unseen = f"{len(lost)} of {len(rows)} parameters{named}" + (f", {sums} only in combination with others" if sums else "")
     left, first = len(ident.left_out), "; the first" if len(ident.left_out) > 1 else ""
     names = ", ".join(log["name"] for log in ident.left_out[:3]) + (" …" if left > 3 else "")
     late = float(ident.signals.get("delay", {}).get("compensated", 0.0))
@@ -85,7 +95,7 @@ def overview(ident: Record) -> Overview:
         if bodies
         else "",
         "changed most": ", ".join(changes(ident)) or "no body by a significant amount",
-        "not identified": _unknown(ident),
+        "not identified": unseen,
         "left out": f"{left} of {left + len(ident.inputs)} logs ({names}){first}: {ident.left_out[0]['why']}" if left else "",
     }
     said = {label: words for label, words in notes.items() if words}
@@ -100,10 +110,27 @@ def brief(ident: Record) -> str:
         shown = sorted(shown, key=lambda pair: -pair[1][0])[:_WORST]
     lines = {label: _wrapped(f"  {label}: {words}", 3 if label == "not tested" else 2) for label, words in view.notes.items()}
     first = lines.pop("not tested", [])
-    body = [*first, *_table(view.kind, shown, len(view.errors)), *(line for some in lines.values() for line in some)]
+    table = list[str]()
+    if shown:
+        title = f"{view.kind} error over torque"
+        title += f", worst {len(shown)} of {len(view.errors)} joints" if len(shown) < len(view.errors) else ""
+        names = min(max(max(len(joint) for joint, _ in shown), 20), 44)
+        width, known = max(names, len(title)), not isnan(shown[0][1][1])
+        table.append(f"  {title:<{width}}  {'identified':>10}" + (f"  {'URDF':>8}  {'URDF + friction':>15}" if known else ""))
+        for joint, (identified, urdf, urdf_friction) in shown:
+            name = joint if len(joint) <= names else joint[: names - 1] + "…"
+            rest = f"  {_percent(urdf):>8}  {_percent(urdf_friction):>15}" if known else ""
+            table.append(f"  {name:<{width}}  {_percent(identified):>10}{rest}")
+    body = [*first, *table, *(line for some in lines.values() for line in some)]
     room = LINES - len(body)
     head = _wrapped(f"{ident.model.robot.name}: {view.level.upper()}, {view.cause}", room - 3 * bool(view.remedy), indent="  ")
-    return "\n".join([*head, *(_remedy(view.remedy, room - len(head)) if view.remedy else []), *body])
+    room -= len(head)
+    text, mark, call = view.remedy.partition(": `urdf-ident ")
+    if mark and call.count("`") == 1 and call.endswith("`"):  # a command has its own line, so that it can be copied
+        head += [*_wrapped(f"  to do: {text}:", min(2, room - 1)), f"{_HANGING}urdf-ident {call[:-1]}"]
+    elif view.remedy:
+        head += _wrapped(f"  to do: {view.remedy}", min(3, room))
+    return "\n".join([*head, *body])
 
 
 def joint_errors(ident: Record) -> tuple[str, dict[str, Errors]]:
@@ -123,23 +150,14 @@ def joint_errors(ident: Record) -> tuple[str, dict[str, Errors]]:
         loads = dict(zip(joints, divisors(ident.load).tolist(), strict=True))
         groups = {joint_of(group): float(value) for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)}
         alone = {joint: groups[joint] / loads[joint] for joint in joints if joint in groups}
-    others = fold_errors(ident)
+    others, simpler, cross = dict[str, tuple[float, float]](), ident.simpler_models, ident.cross_validation
+    if simpler and "effort_rms" in cross:  # of the URDF, and of the URDF with friction, on the same folds
+        efforts = dict(zip(cross["groups"], cross["effort_rms"], strict=True))
+        for group, *errors in zip(simpler["groups"], simpler["rmse"]["urdf"], simpler["rmse"]["urdf_friction"], strict=True):
+            if (effort := efforts.get(group, 0.0)) > 0:
+                others[joint_of(group)] = errors[0] / effort, errors[1] / effort
     return "cross-validated" if alone else "", {
         joint: (error, *others.get(joint, (nan, nan))) for joint, error in alone.items()
-    }
-
-
-def fold_errors(ident: Record) -> dict[str, tuple[float, float]]:
-    """Relative torque errors of the URDF, and of the URDF with friction, on the folds of the training logs, by joint."""
-    simpler, cross = ident.simpler_models, ident.cross_validation
-    if not simpler or "effort_rms" not in cross:
-        return {}
-    efforts = dict(zip(cross["groups"], cross["effort_rms"], strict=True))
-    rows = zip(simpler["groups"], simpler["rmse"]["urdf"], simpler["rmse"]["urdf_friction"], strict=True)
-    return {
-        joint_of(group): (urdf / efforts[group], friction / efforts[group])
-        for group, urdf, friction in rows
-        if efforts.get(group, 0.0) > 0
     }
 
 
@@ -175,40 +193,6 @@ def html(ident: Record) -> str:
         lines.append(f"<table><caption>{view.kind} error over torque</caption>{head}{rows}</table>")
     lines += [f"<p>{label}: {markup(words)}</p>" for label, words in view.notes.items()]
     return "".join(lines)
-
-
-def _table(kind: str, errors: list[tuple[str, Errors]], count: int) -> list[str]:
-    if not errors:
-        return []
-    title = f"{kind} error over torque" + (f", worst {len(errors)} of {count} joints" if len(errors) < count else "")
-    names = min(max(max(len(joint) for joint, _ in errors), 20), 44)
-    width, known = max(names, len(title)), not isnan(errors[0][1][1])
-    lines = [f"  {title:<{width}}  {'identified':>10}" + (f"  {'URDF':>8}  {'URDF + friction':>15}" if known else "")]
-    for joint, (identified, urdf, urdf_friction) in errors:
-        name = joint if len(joint) <= names else joint[: names - 1] + "…"
-        rest = f"  {_percent(urdf):>8}  {_percent(urdf_friction):>15}" if known else ""
-        lines.append(f"  {name:<{width}}  {_percent(identified):>10}{rest}")
-    return lines
-
-
-def _unknown(ident: Record) -> str:
-    """Parameters that the data do not determine; friction and rotor inertia first, because controllers need them."""
-    rows = parameters(ident)
-    lost = [row for row in rows if row.verdict == LOST]
-    sums = sum(row.verdict == COMBINATION for row in rows)
-    if not lost:
-        return f"{sums} of {len(rows)} parameters only in combination" if sums else "none"
-    some = [row.name for row in lost if row.owner in ident.model.robot.joints] + [row.name for row in lost if row.symbol == "m"]
-    names = f" ({', '.join(some[:3])}{', …' if len(lost) > len(some[:3]) else ''})" if some else ""
-    return f"{len(lost)} of {len(rows)} parameters{names}" + (f", {sums} only in combination with others" if sums else "")
-
-
-def _remedy(words: str, lines: int) -> list[str]:
-    """The remedy; a command at its end has its own line, which is not wrapped, so that it can be copied."""
-    text, mark, call = words.partition(": `urdf-ident ")
-    if not mark or call.count("`") != 1 or not call.endswith("`"):
-        return _wrapped(f"  to do: {words}", min(3, lines))
-    return [*_wrapped(f"  to do: {text}:", min(2, lines - 1)), f"{_HANGING}urdf-ident {call[:-1]}"]
 
 
 def _wrapped(text: str, lines: int, indent: str = _HANGING) -> list[str]:

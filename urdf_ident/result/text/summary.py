@@ -170,25 +170,18 @@ def _verdicts(ident: Record) -> list[str]:
     counted = ", ".join(f"{levels.count(level)} {level}" for level in (IDENTIFIABLE, WEAK, COMBINATION, LOST))
     wanting = missing_motions(ident.verdicts)
     lines = [f"  of {len(levels)} standard parameters: {counted}"]
-    if ident.essential:
-        lines.append(f"  {_essential(ident.essential, len(ident.fit.base))}")
+    if essential := ident.essential:
+        needed, count, growth = len(essential["names"]), len(ident.fit.base), 100 * (essential["held_out"] - 1)
+        words = f"all {count} base parameters are essential"
+        if needed != count:
+            words = f"{needed} of {count} base parameters are essential: without the others the held-out error changes by "
+            words += f"{'+' if growth > 0 else ''}{percent(growth)} %"
+        lines.append(f"  {words} ({essential['rule']})")
     for motion, names in wanting[:_MOTIONS]:
         lines.append(f"  to identify {abbreviated(names, _NAMED)}: {motion}")
     if len(wanting) > _MOTIONS:
         lines.append(f"  … and {len(wanting) - _MOTIONS} more motions: `advice` in identification.json")
     return lines
-
-
-def _essential(essential: Mapping[str, Any], count: int) -> str:
-    """Number of essential base parameters, and the error from dropping the others."""
-    needed = len(essential["names"])
-    if needed == count:
-        return f"all {count} base parameters are essential ({essential['rule']})"
-    growth = 100 * (essential["held_out"] - 1)
-    return (
-        f"{needed} of {count} base parameters are essential: without the others the held-out error changes by "
-        f"{'+' if growth > 0 else ''}{percent(growth)} % ({essential['rule']})"
-    )
 
 
 def _shortened(lines: list[str], where: str) -> list[str]:

@@ -56,7 +56,20 @@ def held_out_reasons(ident: Record) -> Iterator[Judgement]:
     if scores and not other:
         names = ", ".join(score["log"] for score in scores)
         yield Judgement(Id.HELD_OUT_REPEATS, f"the held-out motion repeats a training motion ({names})")
-    yield from _worse_than_others(ident, scores)
+    # logs on which the URDF, or the URDF with fitted friction, is better
+    worse = [score["log"] for score in scores if mean_error(score) > mean_error(score, "urdf_")]
+    yield from worse_than_urdf(worse)
+    joints: dict[str, str] = {}
+    for joint in (joint for score in scores for joint in score["per_joint"] if joint.get("urdf_rmse") is not None):
+        if joint["relative"] > GOOD_ERROR and joint["rmse"] > LOSS * joint["urdf_rmse"]:
+            share = joint["relative"] * joint["urdf_rmse"] / joint["rmse"]
+            words = f"{joint['joint']} ({100 * joint['relative']:.0f} % of its torque, URDF {100 * share:.0f} %)"
+            joints.setdefault(joint["joint"], words)
+    if joints and not worse:
+        yield Judgement(Id.JOINT_WORSE_THAN_URDF, f"worse than the URDF on {', '.join(joints.values())}")
+    lost = [score["log"] for score in scores if mean_error(score) > LOSS * mean_error(score, "urdf_friction_")]
+    if lost and not worse:
+        yield Judgement(Id.WORSE_THAN_FRICTION, f"worse than the URDF with fitted friction on {', '.join(lost)}")
     yield from _worse_by_limits(ident, scores)
 
 
@@ -134,23 +147,6 @@ def unexplained_joints(errors: Mapping[str, float], poor: bool) -> Iterator[Judg
             joints=tuple(bad),
             size=max(bad.values()),
         )
-
-
-def _worse_than_others(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Judgement]:
-    """Held-out logs on which the URDF, the URDF with fitted friction, or the unconstrained fit is better."""
-    worse = [score["log"] for score in scores if mean_error(score) > mean_error(score, "urdf_")]
-    yield from worse_than_urdf(worse)
-    joints: dict[str, str] = {}
-    for joint in (joint for score in scores for joint in score["per_joint"] if joint.get("urdf_rmse") is not None):
-        if joint["relative"] > GOOD_ERROR and joint["rmse"] > LOSS * joint["urdf_rmse"]:
-            share = joint["relative"] * joint["urdf_rmse"] / joint["rmse"]
-            words = f"{joint['joint']} ({100 * joint['relative']:.0f} % of its torque, URDF {100 * share:.0f} %)"
-            joints.setdefault(joint["joint"], words)
-    if joints and not worse:
-        yield Judgement(Id.JOINT_WORSE_THAN_URDF, f"worse than the URDF on {', '.join(joints.values())}")
-    lost = [score["log"] for score in scores if mean_error(score) > LOSS * mean_error(score, "urdf_friction_")]
-    if lost and not worse:
-        yield Judgement(Id.WORSE_THAN_FRICTION, f"worse than the URDF with fitted friction on {', '.join(lost)}")
 
 
 def _worse_by_limits(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Judgement]:
