@@ -25,7 +25,7 @@ from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, parse_project
 from urdf_ident.result.identification import Identification
 from urdf_ident.samples import Segment
-from urdf_ident.simulation.elastic.from_model import elastic_plant
+from urdf_ident.simulation.elastic.from_truth import elastic_plant
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.rows import RowFilter
 

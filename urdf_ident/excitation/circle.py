@@ -5,7 +5,6 @@ The start pose is the first of many random ones from which the circle is feasibl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -14,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError
-from ..linalg import Array, one_each, positive
+from ..linalg import one_each, positive
 from ..model.dynamic_model import DynamicModel
-from ..model.robot import Robot
 from ..motion.cartesian import circle, translations
 from ..motion.collision.clearance import require_clearance
 from ..motion.collision.collisions import Collisions
@@ -81,9 +79,31 @@ def design_circle(
     drawn = np.random.default_rng(seed).uniform(-0.6, 0.6, (TRIED, robot.n))
     random = [limits.middle + np.minimum(limits.half_range, np.pi) * x for x in drawn]
     poses = random if start is None else [one_each("start", start, robot.n)]
-    normal = _normal(robot, frame, random[:PLANES], normal)
+    # the plane: the given one, or that of a planar arm
+    jacobians = np.array([translations(robot, frame, pose) for pose in random[:PLANES]])
+    size = positive(float(np.linalg.norm(jacobians, axis=(1, 2)).max()))
+    if not (np.linalg.matrix_rank(jacobians, tol=FLAT * size) > 1).any():
+        others = "name one with more joints before it in excitation.circle.frame, or take another family (points, spline)"
+        raise LimitError(
+            "this frame cannot move on a circle",
+            where=f"frame '{frame}'",
+            got="one direction of motion in every pose",
+            expected="at least two",
+            remedy=others,
+        )
+    _, singular, axes = np.linalg.svd(np.vstack(list(np.swapaxes(jacobians, 1, 2))))
+    flat, plane = singular[2] <= FLAT * size, axes[2] * np.sign(axes[2][int(np.argmax(np.abs(axes[2])))])
+    normal = np.asarray((plane if flat else (0.0, 0.0, 1.0)) if normal is None else normal, dtype=float)
+    if flat and np.linalg.norm(np.cross(normal, plane)) > 1e-6 * np.linalg.norm(normal):
+        raise LimitError(
+            "the frame of this planar arm stays in another plane",
+            where=f"frame '{frame}'",
+            got=f"normal {normal.tolist()}",
+            expected=str((np.round(plane, 6) + 0.0).tolist()),
+            remedy="leave excitation.circle.normal out",
+        )
     speeds, torque, last = SPEEDS if speed is None else (speed,), prior_torque(robot), None
-    make = partial(circle, robot, frame, radius=radius, normal=normal, orientation=how)
+    make = partial(circle, robot, frame, radius=radius, normal=plane if flat else normal, orientation=how)
     for fast, pose in product(speeds, poses[: max(1, round(budget / len(speeds) / _COST))]):
         try:
             if len(poses) > 1:
@@ -110,32 +130,3 @@ def design_circle(
         at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
         notes = (*notes, f"starts at {at}")
     return DesignedMotion(trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=notes)
-
-
-def _normal(robot: Robot, frame: str, poses: Sequence[Array], given: ArrayLike | None) -> ArrayLike:
-    """Returns the normal of a feasible plane; raises an error if there is none, or for a wrong one of a planar arm."""
-    jacobians = np.array([translations(robot, frame, pose) for pose in poses])
-    size = positive(float(np.linalg.norm(jacobians, axis=(1, 2)).max()))
-    if not (np.linalg.matrix_rank(jacobians, tol=FLAT * size) > 1).any():
-        others = "name one with more joints before it in excitation.circle.frame, or take another family (points, spline)"
-        raise LimitError(
-            "this frame cannot move on a circle",
-            where=f"frame '{frame}'",
-            got="one direction of motion in every pose",
-            expected="at least two",
-            remedy=others,
-        )
-    _, singular, axes = np.linalg.svd(np.vstack(list(np.swapaxes(jacobians, 1, 2))))
-    if singular[2] > FLAT * size:
-        return (0.0, 0.0, 1.0) if given is None else given
-    plane: Array = np.asarray(axes[2] * np.sign(axes[2][int(np.argmax(np.abs(axes[2])))]))
-    asked: Array = plane if given is None else np.asarray(given, dtype=float)
-    if np.linalg.norm(np.cross(asked, plane)) > 1e-6 * np.linalg.norm(asked):
-        raise LimitError(
-            "the frame of this planar arm stays in another plane",
-            where=f"frame '{frame}'",
-            got=f"normal {asked.tolist()}",
-            expected=str((np.round(plane, 6) + 0.0).tolist()),
-            remedy="leave excitation.circle.normal out",
-        )
-    return plane

@@ -244,23 +244,15 @@ class Family:
         return limits.random_pose(rng, POSE_RANGE * limits.half_range) if self.start is None else self.start
 
     def random_swing(self, rng: np.random.Generator, n: int) -> Array:
-        """Returns random unknowns of a motion about zero, of unit size, shape (d, n)."""
-        scale = self.swing_scale(n)
-        moving = scale[:, 0] > 0
-        X = np.zeros_like(scale)
-        X[moving] = rng.standard_normal((int(moving.sum()), n)) * scale[moving]
+        """Returns random unknowns of a motion about zero, of unit size, shape (d, n); 0 for those of its centre."""
+        first = self._free_pose + int(self.name == "fourier")  # the first coefficient of a Fourier series is its centre
+        scale = np.ones(self.unknowns - first)
+        if self.name not in ENDING_ELSEWHERE:
+            order = np.arange(1, len(scale) // 2 + 1)
+            scale = 1.0 / np.sqrt(np.concatenate([order, order]))
+        X = np.zeros((self.unknowns, n))
+        X[first:] = rng.standard_normal((len(scale), n)) * scale[:, None]
         return X
-
-    def swing_scale(self, n: int) -> Array:
-        """Returns the standard deviations of the unknowns of a random motion, shape (d, n); 0 for those of its centre."""
-        scale = np.zeros((self.unknowns, n))
-        if self.name in ENDING_ELSEWHERE:
-            scale[self._free_pose :] = 1.0
-            return scale
-        centred = int(self.name == "fourier")  # its first coefficient is the centre
-        order = np.arange(1, self.harmonics + centred)
-        scale[self._free_pose + centred :] = 1.0 / np.sqrt(np.concatenate([order, order]))[:, None]
-        return scale
 
     def grid(self, time: Array) -> Grid:
         """Returns the family on given instants of one period with ramps; time of shape (N,) [s]."""

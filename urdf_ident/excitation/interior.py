@@ -189,7 +189,17 @@ def minimise(
             dual = np.where(finite, mu / safe - multipliers - multipliers / safe * np.where(finite, change, 0.0), 0.0)
             multipliers = np.maximum(multipliers + length * dual, 0.0)
             moved, near = length * step, new.push
-            _update(B, moved, (new.gradient if near is None else new.gradient - near.gradient) - smooth)
+            # damped BFGS update (Powell)
+            s = moved.T.reshape(-1)
+            y = ((new.gradient if near is None else new.gradient - near.gradient) - smooth).T.reshape(-1)
+            Bs = B @ s
+            sBs, sy = float(s @ Bs), float(s @ y)
+            if sBs > 0.0:
+                if sy < 0.2 * sBs:
+                    share = 0.8 * sBs / (sBs - sy)
+                    y = share * y + (1.0 - share) * Bs
+                    sy = float(s @ y)
+                B += np.outer(y, y) / sy - np.outer(Bs, Bs) / sBs
             X = X + moved
             slack = limits.slack(X)
             multipliers = np.where(finite, np.clip(multipliers, 0.1 * mu / slack, 10.0 * mu / slack), 0.0)
@@ -205,17 +215,3 @@ def _longest(slack: Array, change: Array, part: float) -> float:
     """Returns the largest step length, at most 1, that uses a part of every slack."""
     toward = change < 0
     return float(min(1.0, part * (slack[toward] / -change[toward]).min())) if toward.any() else 1.0
-
-
-def _update(B: Array, step: Array, difference: Array) -> None:
-    """Applies a damped BFGS update (Powell) in place."""
-    s, y = step.T.reshape(-1), difference.T.reshape(-1)
-    Bs = B @ s
-    sBs, sy = float(s @ Bs), float(s @ y)
-    if sBs <= 0.0:
-        return
-    if sy < 0.2 * sBs:
-        share = 0.8 * sBs / (sBs - sy)
-        y = share * y + (1.0 - share) * Bs
-        sy = float(s @ y)
-    B += np.outer(y, y) / sy - np.outer(Bs, Bs) / sBs

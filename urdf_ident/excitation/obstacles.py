@@ -17,7 +17,7 @@ import numpy as np
 from ..linalg import Array
 from ..motion.collision.clearance import Clearance, SpeedBounds, check_clearance
 from ..motion.collision.collisions import Collisions
-from ..motion.collision.pruning import CONSTANT
+from ..motion.collision.find import CONSTANT
 from ..motion.limits import Limits
 from .family import Family
 from .interior import Push
@@ -100,7 +100,11 @@ class Obstacles:
         q = self.grid.bases[0] @ X + self.grid.constant[0]
         self._bound -= np.abs(q - self._last) @ self._arms
         self._last = q
-        reach, every = self._reach(weight)
+        # the range of the barrier, zero where distances are only checked; with a wide one, neighbouring instants are redundant
+        part = 0.0 if weight <= 0 else float(np.clip(np.log(weight / WEIGHTS[0]) / np.log(WEIGHTS[1] / WEIGHTS[0]), 0.0, 1.0))
+        wide = RANGE * (FIRST_RANGE / RANGE) ** part
+        reach = np.clip(RANGE_SHARE * self._usual, min(RANGE, wide), wide) if weight > 0 else np.zeros(len(self._least))
+        every = 1 + round(part * (EVERY - 1))
         watched = (np.arange(len(q)) % every == 0) | (np.arange(len(q)) >= self._even)
         spans = np.where(watched[:, None], reach, np.minimum(reach, RANGE))
         rows, pairs = np.nonzero(self._bound < self._least + spans)
@@ -128,15 +132,6 @@ class Obstacles:
         approach = (by_distance[:, :, None] * basis[instants][:, None, :]).reshape(len(s), -1)
         curvature = share * (-2 * np.log(s) + 4 * (1 - s) / s + ((1 - s) / s) ** 2) / span**2
         return -share * float(((1 - s) ** 2 * np.log(s)).sum()), Push(gradient, approach, curvature, s * span)
-
-    def _reach(self, weight: float) -> tuple[Array, int]:
-        """Returns the barrier range of each pair, shape (P,) [m], zero if distances are only checked, and the stride of its
-        instants: with a wide range, neighbouring instants are redundant."""
-        if weight <= 0:
-            return np.zeros(len(self._least)), 1
-        part = float(np.clip(np.log(weight / WEIGHTS[0]) / np.log(WEIGHTS[1] / WEIGHTS[0]), 0.0, 1.0))
-        wide = RANGE * (FIRST_RANGE / RANGE) ** part
-        return np.clip(RANGE_SHARE * self._usual, min(RANGE, wide), wide), 1 + round(part * (EVERY - 1))
 
     def is_clear(self, X: Array) -> bool:
         """Certifies all distances of a motion, also between instants; adds instants to the grid near violations.

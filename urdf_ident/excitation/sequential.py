@@ -199,7 +199,22 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
     typical = 1.0 / column_scale("columns", PlannedRows(planned, base, noise), limits)
     sizes = {planned.names[k]: size for k, size in zip(base.independent, typical, strict=True)}
     level = dict(zip(model.robot.joints, 1.0 / noise, strict=True))
-    unknowns = model.base().independent
+    unknowns, changes, warming = model.base().independent, fit.changes, ""
+    if changes is not None and not changes.known:
+        warming = (
+            "friction's spread from log to log is not known from one log: record this motion as a second one, best the first "
+            "cold and the second after a warm-up"
+        )
+    elif changes is not None:
+        mean, spread = changes.torque(after.speed, after.load)
+        share = np.where(mean > 0, spread / np.where(mean > 0, mean, 1.0), 0.0)
+        worst, count = int(np.argmax(share)), int((share > NOTABLE).sum())
+        if count:
+            warming = (
+                f"friction differs from log to log on {count} of {model.n} joints, most on {model.robot.joints[worst]} "
+                f"({100 * share[worst]:.0f} %), and no motion lowers that: repeat this one as a warm-up cycle until friction "
+                "settles, or record two logs, one cold and one warm"
+            )
     return Forecast(
         duration=trajectory.duration,
         labels=fit.base.labels,
@@ -215,30 +230,7 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
         standard_before=Posterior(old, known, after.prior_weight).std,
         standard_after=Posterior(triangle(old, new), known, after.prior_weight).std,
         kind=fit.covariance_kind,
-        warming=_warming_words(after),
-    )
-
-
-def _warming_words(after: EarlierResult) -> str:
-    """Returns advice on friction that differs from log to log, which no motion improves; "" if it hardly does."""
-    changes, n = after.fit.changes, after.model.n
-    if changes is None:
-        return ""
-    if not changes.known:
-        return (
-            "friction's spread from log to log is not known from one log: record this motion as a second one, best the first "
-            "cold and the second after a warm-up"
-        )
-    mean, spread = changes.torque(after.speed, after.load)
-    share = np.where(mean > 0, spread / np.where(mean > 0, mean, 1.0), 0.0)
-    variable = np.flatnonzero(share > NOTABLE)
-    if not len(variable):
-        return ""
-    worst = int(np.argmax(share))
-    return (
-        f"friction differs from log to log on {len(variable)} of {n} joints, most on {after.model.robot.joints[worst]} "
-        f"({100 * share[worst]:.0f} %), and no motion lowers that: repeat this one as a warm-up cycle until friction settles, "
-        "or record two logs, one cold and one warm"
+        warming=warming,
     )
 
 

@@ -78,13 +78,28 @@ def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
     given = set(columns)
     with np.errstate(all="ignore"):  # overflow is checked below
         if len(columns) < 3:
-            columns = {**_derivatives(time, columns["q"]), **columns}
+            from scipy.interpolate import make_interp_spline
+
+            spline = make_interp_spline(time, columns["q"], k=5)
+            columns = {"v": spline(time, nu=1), "a": spline(time, nu=2), **columns}
         trajectory = sampled(robot.joints, time - time[0], columns["q"], columns["v"], columns["a"])
     if not np.isfinite(trajectory.coefficients).all():
         raise LogError("the motion is too fast for any number", where=where, remedy="check the units of t and of the positions")
     for lower, upper in (("q", "v"), ("v", "a")):
-        if upper in given:
-            _check_derivative(robot.joints, time, columns[lower], columns[upper], f"{lower}_", f"{upper}_", where)
+        if upper not in given:
+            continue
+        x, rate = columns[lower], columns[upper]  # the integral of rates matches the signal; all-zero rates (stop points) pass
+        total = np.vstack([np.zeros(robot.n), np.cumsum(np.diff(time)[:, None] * (rate[1:] + rate[:-1]) / 2, axis=0)])
+        size = np.maximum(x.std(axis=0), total.std(axis=0))
+        wrong = (total - x).std(axis=0) > np.maximum(MOST_APART * size, AT_REST * size.max(initial=0.0))
+        for j in np.flatnonzero(wrong & rate.any(axis=0)):
+            raise LogError(
+                f"column '{upper}_{robot.joints[j]}' is not the derivative of '{lower}_{robot.joints[j]}'",
+                where=where,
+                got=f"a change of {np.ptp(total[:, j]):.3g} over the motion",
+                expected=f"{np.ptp(x[:, j]):.3g}",
+                remedy=f"correct its unit, or remove the {upper}_ columns: they are made from the positions then",
+            )
     return trajectory
 
 
@@ -112,30 +127,6 @@ def why_recorded(path: str | Path, trajectory: PiecewisePolynomial) -> str:
     return (
         f"the acceleration of '{trajectory.joints[rough[0]]}' jumps from row to row, as that of noisy or rounded positions does"
     )
-
-
-def _check_derivative(
-    joints: tuple[str, ...], time: Array, x: Array, rate: Array, name: str, rate_name: str, where: str
-) -> None:
-    """Raises an error if the integral of the rates does not match the signal; all-zero rates (stop points) pass."""
-    total = np.vstack([np.zeros(x.shape[1]), np.cumsum(np.diff(time)[:, None] * (rate[1:] + rate[:-1]) / 2, axis=0)])
-    size = np.maximum(x.std(axis=0), total.std(axis=0))
-    wrong = (total - x).std(axis=0) > np.maximum(MOST_APART * size, AT_REST * size.max(initial=0.0))
-    for j in np.flatnonzero(wrong & rate.any(axis=0)):
-        raise LogError(
-            f"column '{rate_name}{joints[j]}' is not the derivative of '{name}{joints[j]}'",
-            where=where,
-            got=f"a change of {np.ptp(total[:, j]):.3g} over the motion",
-            expected=f"{np.ptp(x[:, j]):.3g}",
-            remedy=f"correct its unit, or remove the {rate_name} columns: they are made from the positions then",
-        )
-
-
-def _derivatives(time: Array, q: Array) -> dict[str, Array]:
-    from scipy.interpolate import make_interp_spline
-
-    spline = make_interp_spline(time, q, k=5)
-    return {"v": spline(time, nu=1), "a": spline(time, nu=2)}
 
 
 def _header(line: str) -> list[str]:

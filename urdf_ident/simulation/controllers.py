@@ -109,7 +109,7 @@ class PID(PD):
 
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """PD plus ``ki ∫(q_r − q)``, shape (n,) [N·m or N]."""
-        return np.asarray(self.kp * (reference.q - q) + self.kd * (reference.v - v) + self.ki * state)
+        return np.asarray(super().torque(reference, q, v, state) + self.ki * state)
 
     def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """The position error, shape (n,) [rad or m]."""

@@ -138,6 +138,13 @@ def measure(
         velocity = None
     elif sensors.velocity_noise is not None:
         velocity = v + draw(sensors.velocity_noise, truth.v, streams["velocity"])
+    turned: Array | None = None  # positions from the motor encoders, before the gear
+    if ratio is not None and truth.qm is not None and truth.vm is not None and truth.am is not None:
+        qm, _ = _at(truth, truth.qm, truth.vm, truth.am, time - sensors.delay)
+        if sensors.position_noise is not None:
+            qm = qm + draw(sensors.position_noise, truth.qm, streams["motor"])
+        counts = sensors.counts if sensors.motor_counts is None else sensors.motor_counts
+        turned = qm * ratio if counts is None else quantise(qm * ratio, 2 * np.pi / np.asarray(counts))
     return Recording(
         truth.log,
         joints,
@@ -146,7 +153,7 @@ def measure(
         velocity=velocity,
         effort=tau,
         effort_unit=joint_units(bool(np.all(slides)))["torque"],
-        motor_position=_motors(truth, sensors, time, ratio, streams["motor"]),
+        motor_position=turned,
     )
 
 
@@ -175,18 +182,6 @@ def quantise(signal: Array, step: ArrayLike) -> Array:
         step: Size of a step, shape (n,) or a number, in the signal's unit.
     """
     return np.asarray(np.rint(signal / np.asarray(step)) * np.asarray(step))
-
-
-def _motors(truth: Segment, sensors: Sensors, time: Array, ratio: Array | None, rng: np.random.Generator) -> Array | None:
-    """Positions from the motor encoders, before the gear, shape (N, n) [rad]; None without motor encoders."""
-    if ratio is None or truth.qm is None or truth.vm is None or truth.am is None:
-        return None
-    qm, _ = _at(truth, truth.qm, truth.vm, truth.am, time - sensors.delay)
-    if sensors.position_noise is not None:
-        qm = qm + draw(sensors.position_noise, truth.qm, rng)
-    turned = qm * ratio
-    counts = sensors.counts if sensors.motor_counts is None else sensors.motor_counts
-    return turned if counts is None else quantise(turned, 2 * np.pi / np.asarray(counts))
 
 
 def _at(truth: Segment, q: Array, v: Array, a: Array, time: Array) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ import numpy as np
 from ..linalg import Array, IntArray
 from ..model.geometry import Colour, along
 from ..motion.collision.collisions import Collisions
-from ..motion.collision.pruning import CONSTANT
+from ..motion.collision.find import CONSTANT
 from ..samples import ReadOnly
 from .scene import add_shape, plain
 from .three import Command, SceneObject, buffers, float32, hexadecimal

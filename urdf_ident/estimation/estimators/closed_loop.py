@@ -20,7 +20,7 @@ from ...motion.limits import Limits
 from ...motion.trajectory import Trajectory, sampled
 from ...samples import Segment
 from ...signals.prepare import PreparedLog
-from ...simulation.elastic.from_model import elastic_plant
+from ...simulation.elastic.from_truth import elastic_plant
 from ...simulation.elastic.log import motor_law, simulate_elastic
 from ...simulation.elastic.plant import ElasticPlant
 from ...simulation.plant import RigidPlant

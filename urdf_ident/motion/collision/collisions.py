@@ -172,7 +172,14 @@ class Collisions:
         out[links] = apart - radius[first[links]] - radius[second[links]]
         for k in np.unique(second[objects]).tolist():
             beside = objects[second[objects] == k]
-            out[beside] = _to_object(middle(beside, first[beside]), self.solids[k]) - radius[first[beside]]
+            points, there = middle(beside, first[beside]), self.solids[k]
+            if np.isinf(there.radius):  # a plane
+                lower = points @ there.geometry.n - there.geometry.d
+            else:
+                beyond = np.abs((points - there.centre) @ there.placement[:3, :3]) - there.half
+                outside = np.maximum(beyond, 0.0)
+                lower = np.sqrt(np.einsum("mi,mi->m", outside, outside)) + np.minimum(beyond.max(axis=1), 0.0)
+            out[beside] = lower - radius[first[beside]]
         tool = np.flatnonzero(second < 0)
         if len(tool):
             out[tool] = self._tool_margin(poses.points(self.tool[0], self.tool[1][None])[rows[tool], 0])[0]  # type: ignore[index]
@@ -198,7 +205,11 @@ class Collisions:
         first, second = coal.Transform3s(), coal.Transform3s()
         tool = self._of_pairs[pairs, 1] < 0
         for m in np.flatnonzero(tool).tolist():
-            distance[m], near[:, m] = self._tool_distance(poses, int(rows[m]))
+            body, local = self.tool  # type: ignore[misc]
+            point = poses.rotation[rows[m], body] @ local + poses.origin[rows[m], body]
+            margin, face = self._tool_margin(point[None])
+            normal = self.world.root[:3, :3].T[:, int(face[0]) % 3] * (1.0 if face[0] < 3 else -1.0)
+            distance[m], near[:, m] = margin[0], (point, point - margin[0] * normal)
         solid = np.flatnonzero(~tool)
         placed = (self._placed(poses, rows[solid], self._of_pairs[pairs[solid], k]) for k in (0, 1))
         measures: dict[int, Any] = {}
@@ -272,19 +283,3 @@ class Collisions:
         margin = np.concatenate([there - box.lower, box.upper - there], axis=1)
         face = np.argmin(margin, axis=1)
         return margin[np.arange(len(margin)), face], face
-
-    def _tool_distance(self, poses: Poses, row: int) -> tuple[float, Array]:
-        body, local = self.tool  # type: ignore[misc]
-        point = poses.rotation[row, body] @ local + poses.origin[row, body]
-        margin, face = self._tool_margin(point[None])
-        normal = self.world.root[:3, :3].T[:, int(face[0]) % 3] * (1.0 if face[0] < 3 else -1.0)
-        return float(margin[0]), np.array([point, point - margin[0] * normal])
-
-
-def _to_object(points: Array, there: Solid) -> Array:
-    """Returns lower bounds of the distances of points, shape (M, 3), from an object; shape (M,) [m]."""
-    if np.isinf(there.radius):
-        return np.asarray(points @ there.geometry.n - there.geometry.d)
-    beyond = np.abs((points - there.centre) @ there.placement[:3, :3]) - there.half
-    outside = np.maximum(beyond, 0.0)
-    return np.asarray(np.sqrt(np.einsum("mi,mi->m", outside, outside)) + np.minimum(beyond.max(axis=1), 0.0))

@@ -145,7 +145,22 @@ def parse_world(data: Any, where: str = "world file") -> World:
     clearance = None if data.get("clearance") is None else float(_numbers(data["clearance"], 1, where, "clearance")[0])
     if clearance is not None and clearance <= 0:
         raise ProjectError("the clearance must be positive", where=where, got=clearance, expected="metres")
-    return World(tuple(shapes), tuple(planes), base, clearance, _tool(data, where), _allowed(data, where))
+    tool, entry = None, data.get("tool")
+    if entry is not None:
+        _check_keys(entry, ("frame", "box"), where, "tool")
+        if not isinstance(entry.get("frame"), str) or not isinstance(entry.get("box"), list) or len(entry["box"]) != 2:
+            expected = "tool: {frame: NAME, box: [[x, y, z], [x, y, z]]}"
+            raise ProjectError("'tool' needs a frame and a box", where=where, got=entry, expected=expected)
+        lower, upper = (_numbers(corner, 3, where, "tool.box") for corner in entry["box"])
+        if not (upper > lower).all():
+            expected = "least, then largest corner"
+            raise ProjectError("the box of the tool has no inside", where=where, got=entry["box"], expected=expected)
+        tool = ToolBox(entry["frame"], lower, upper)
+    pairs = data.get("allow") or []
+    if not isinstance(pairs, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
+        raise ProjectError("'allow' is not a list of pairs", where=where, got=pairs, expected="[[link, object], …]")
+    allowed = tuple((str(first), str(second)) for first, second in pairs)
+    return World(tuple(shapes), tuple(planes), base, clearance, tool, allowed)
 
 
 def _object(name: str, entry: Any, where: str) -> Visual | Plane:
@@ -189,33 +204,6 @@ def _object(name: str, entry: Any, where: str) -> Visual | Plane:
     if not (size > 0).all():
         raise ProjectError(f"{owner}: every size must be positive", where=where, got=size.tolist())
     return Visual(name, kind, tuple(size.tolist()), placement)
-
-
-def _tool(data: Mapping[str, Any], where: str) -> ToolBox | None:
-    entry = data.get("tool")
-    if entry is None:
-        return None
-    _check_keys(entry, ("frame", "box"), where, "tool")
-    if not isinstance(entry.get("frame"), str) or not isinstance(entry.get("box"), list) or len(entry["box"]) != 2:
-        raise ProjectError(
-            "'tool' needs a frame and a box",
-            where=where,
-            got=entry,
-            expected="tool: {frame: NAME, box: [[x, y, z], [x, y, z]]}",
-        )
-    lower, upper = (_numbers(corner, 3, where, "tool.box") for corner in entry["box"])
-    if not (upper > lower).all():
-        raise ProjectError(
-            "the box of the tool has no inside", where=where, got=entry["box"], expected="least, then largest corner"
-        )
-    return ToolBox(entry["frame"], lower, upper)
-
-
-def _allowed(data: Mapping[str, Any], where: str) -> tuple[tuple[str, str], ...]:
-    pairs = data.get("allow") or []
-    if not isinstance(pairs, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
-        raise ProjectError("'allow' is not a list of pairs", where=where, got=pairs, expected="[[link, object], …]")
-    return tuple((str(first), str(second)) for first, second in pairs)
 
 
 def _placement(entry: Mapping[str, Any], where: str, owner: str) -> Array:
