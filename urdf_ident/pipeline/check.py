@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..consistency.plausibility import implausible_values
 from ..consistency.repair import assess_bodies, assess_links
 from ..estimation.elastic import stiffest_springs
 from ..estimation.uncertainty.identifiability import structural_verdicts
 from ..export.strict_urdf import violations
-from ..model.base import ALONE, COMBINED, NEVER, BaseParameters
+from ..model.base import ALONE, COMBINED, NEVER
 from ..model.dynamic_model import DynamicModel
 from ..result.urdf_check import UrdfCheck
 
@@ -27,6 +25,8 @@ def check(model: DynamicModel) -> UrdfCheck:
     limits = {key: robot.limit(key) for key in ("lower", "upper", "velocity", "effort")}
     links, bodies = assess_links(robot.description), assess_bodies(robot)
     inertials = [("link", *link) for link in links.items()] + [("body", *body) for body in bodies.items()]
+    kinds = list(zip(model.names, base.kinds, strict=True))
+    of_kind = {wanted: [name for name, kind in kinds if kind == wanted] for wanted in (ALONE, COMBINED, NEVER)}
     return UrdfCheck(
         robot=robot.name,
         path=robot.path,
@@ -58,26 +58,20 @@ def check(model: DynamicModel) -> UrdfCheck:
             if assessment.level != "ok"
         ],
         doubts=implausible_values(robot),
-        identifiable=_identifiability(model, base),
+        identifiable={
+            "parameters": len(model.names),
+            "inertial": model.n_inertial,
+            "base": len(base),
+            "rank_gap": base.rank_gap,
+            "alone": of_kind[ALONE],
+            "in_combination": of_kind[COMBINED],
+            "never": of_kind[NEVER],
+            "combinations": [base.combination(row) for row in range(len(base))],
+            "blurred": [model.names[k] for k in base.ill_conditioned],
+            "verdicts": [
+                {"name": verdict.parameter, **verdict.as_dict(), "motion": verdict.motion}
+                for verdict in structural_verdicts(model, base)
+            ],
+        },
         springs=stiffest_springs(model),
     )
-
-
-def _identifiability(model: DynamicModel, base: BaseParameters) -> dict[str, Any]:
-    """What the structure of the robot makes identifiable, as plain data."""
-    kinds = list(zip(model.names, base.kinds, strict=True))
-    return {
-        "parameters": len(model.names),
-        "inertial": model.n_inertial,
-        "base": len(base),
-        "rank_gap": base.rank_gap,
-        "alone": [name for name, kind in kinds if kind == ALONE],
-        "in_combination": [name for name, kind in kinds if kind == COMBINED],
-        "never": [name for name, kind in kinds if kind == NEVER],
-        "combinations": [base.combination(row) for row in range(len(base))],
-        "blurred": [model.names[k] for k in base.ill_conditioned],
-        "verdicts": [
-            {"name": verdict.parameter, **verdict.as_dict(), "motion": verdict.motion}
-            for verdict in structural_verdicts(model, base)
-        ],
-    }

@@ -27,7 +27,7 @@ from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
-from ..project import Project, parse_project
+from ..project import parse_project
 from ..result.files.exports import write_all
 from ..result.identification import Identification
 from ..result.text.lines import table
@@ -55,7 +55,28 @@ class Demo:
 
     def summary(self) -> str:
         """Errors side by side, then true and estimated values."""
-        return "\n".join([*_errors(self.ident), "", *_truths(self.ident, self.truth), "", *self.notes])
+        ident, truth, model, urdf = self.ident, self.truth, self.ident.model, self.ident.urdf_theta
+        score = ident.validation[0]  # mean errors on the held-out log; those of each joint are in the summary of the result
+        named = {"wrong URDF": "urdf_", "wrong URDF + fitted friction": "urdf_friction_", "identified": ""}
+        means = ", ".join(f"{word} {score[f'{key}mean_rmse']:.3f}" for word, key in named.items())
+        ratio = score["urdf_mean_rmse"] / score["mean_rmse"]
+        masses = range(0, model.n_inertial, 10)
+        rows = [[model.names[k] + " [kg]", f"{truth[k]:.3f}", f"{urdf[k]:.3f}", f"{ident.theta[k]:.3f}"] for k in masses]
+        rows += [
+            [f"{parameter.name} [{parameter.unit}]", f"{truth[k]:.3f}", "-", f"{ident.theta[k]:.3f}"]
+            for symbol in ("Fv", "Fc", "Ia")
+            for k, parameter in enumerate(model.parameters)
+            if parameter.symbol == symbol
+        ]
+        inside = np.abs(ident.fit.params - ident.fit.base.of(truth)) <= 3 * ident.fit.bse
+        lines = [
+            f"  held-out mean RMSE [N·m]: {means}: {ratio:.1f} times smaller than the wrong URDF's",
+            "",
+            *table(["parameter", "truth", "wrong URDF", "identified"], rows),
+            "  single masses are only partly determined by joint torques (`from data` in report.html); base parameters are:",
+            f"  {int(inside.sum())} of {len(inside)} base parameters within three standard errors of the truth",
+        ]
+        return "\n".join([*lines, "", *self.notes])
 
 
 def demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float], None] | None = None) -> Demo:
@@ -75,8 +96,19 @@ def demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float], Non
     folder, report = check_writable(out), progress or (lambda _step, _done: None)
     true_robot = Robot.from_urdf(robot_path(ROBOT))
     wrong = write_text(folder / "wrong.urdf", _wrong_urdf(true_robot, seed))
-    project = _project(true_robot)
-    plant = _true_plant(true_robot)
+    effort = np.minimum(true_robot.limit("effort"), 1e3)
+    sensors: dict[str, Any] = {
+        "counts": 65536.0,
+        "torque_noise": {"sigma": (0.005 * effort).tolist(), "correlation": 0.9},
+        "torque_step": (effort / 2048).tolist(),
+    }
+    controller = {"type": "pd_gravity", "bandwidth": 8.0, "rate": 500.0}
+    simulation = {"rate": 250.0, "step": 2e-3, "sensors": sensors, "controller": controller}
+    project = parse_project({"model": {"friction": ["viscous", "coulomb", "offset"]}, "simulation": simulation})
+    known = read_truth(truth_path(ROBOT), true_robot)
+    coulomb = next(each for each in known.friction.joint if isinstance(each.law, Coulomb))
+    laws = *known.friction.joint, Stribeck.of(0.2 * coulomb.values[0], velocity=0.05)
+    plant = RigidPlant.create(true_robot, rotor_inertia=known.rotor, friction=FrictionTruth(true_robot.n, laws))
     logs = []
     for k in range(LOGS + 1):
         name = f"log_{k + 1}" if k < LOGS else "held_out"
@@ -120,56 +152,3 @@ def true_theta(ident: Identification, robot: Robot, plant: RigidPlant) -> Array:
         if parameter.symbol in values:
             theta[k] = values[parameter.symbol][robot.index(parameter.owner)]
     return theta
-
-
-def _true_plant(robot: Robot) -> RigidPlant:
-    known = read_truth(truth_path(ROBOT), robot)
-    coulomb = next(each for each in known.friction.joint if isinstance(each.law, Coulomb))
-    friction = FrictionTruth(robot.n, (*known.friction.joint, Stribeck.of(0.2 * coulomb.values[0], velocity=0.05)))
-    return RigidPlant.create(robot, rotor_inertia=known.rotor, friction=friction)
-
-
-def _project(robot: Robot) -> Project:
-    effort = np.minimum(robot.limit("effort"), 1e3)
-    sensors: dict[str, Any] = {
-        "counts": 65536.0,
-        "torque_noise": {"sigma": (0.005 * effort).tolist(), "correlation": 0.9},
-        "torque_step": (effort / 2048).tolist(),
-    }
-    controller = {"type": "pd_gravity", "bandwidth": 8.0, "rate": 500.0}
-    return parse_project(
-        {
-            "model": {"friction": ["viscous", "coulomb", "offset"]},
-            "simulation": {"rate": 250.0, "step": 2e-3, "sensors": sensors, "controller": controller},
-        }
-    )
-
-
-def _errors(ident: Identification) -> list[str]:
-    """Mean errors on the held-out log; those of each joint are in the summary."""
-    score = ident.validation[0]
-    names = ("urdf_mean_rmse", "urdf_friction_mean_rmse", "mean_rmse")
-    words = ("wrong URDF", "wrong URDF + fitted friction", "identified")
-    means = [f"{word} {score[name]:.3f}" for word, name in zip(words, names, strict=True)]
-    ratio = score["urdf_mean_rmse"] / score["mean_rmse"]
-    return [f"  held-out mean RMSE [N·m]: {', '.join(means)}: {ratio:.1f} times smaller than the wrong URDF's"]
-
-
-def _truths(ident: Identification, truth: Array) -> list[str]:
-    model, urdf = ident.model, ident.urdf_theta
-    masses = range(0, model.n_inertial, 10)
-    rows = [[model.names[k] + " [kg]", f"{truth[k]:.3f}", f"{urdf[k]:.3f}", f"{ident.theta[k]:.3f}"] for k in masses]
-    rows += [
-        [f"{parameter.name} [{parameter.unit}]", f"{truth[k]:.3f}", "-", f"{ident.theta[k]:.3f}"]
-        for symbol in ("Fv", "Fc", "Ia")
-        for k, parameter in enumerate(model.parameters)
-        if parameter.symbol == symbol
-    ]
-    base, error = ident.fit.base, ident.fit.bse
-    inside = np.abs(ident.fit.params - base.of(truth)) <= 3 * error
-    lines = table(["parameter", "truth", "wrong URDF", "identified"], rows)
-    return [
-        *lines,
-        "  single masses are only partly determined by joint torques (`from data` in report.html); base parameters are:",
-        f"  {int(inside.sum())} of {len(base)} base parameters within three standard errors of the truth",
-    ]

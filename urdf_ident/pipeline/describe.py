@@ -163,43 +163,33 @@ def project_text(description: LogDescription | None, project: Project, robot: Ro
         "lock": dict(robot.locked),
     }
     why: dict[str, str] = {}
-    if description is not None:
-        _merge(data, why, description)
+    if description is not None:  # what was recognised; known settings take precedence
+        layout = dict(data.get("log", {}))
+        columns = {key: _plain(known.value) for key, known in description.columns.items() if key not in description.named}
+        units = {
+            key: _plain(known.value) for key, known in description.units.items() if key not in dict(layout.get("units", {}))
+        }
+        for key, recognised in (("columns", columns), ("units", units)):  # named columns are found by their names
+            if recognised:
+                layout[key] = {**recognised, **layout.get(key, {})}
+        if description.rate is not None and "rate" not in layout:
+            layout["rate"] = description.rate.value
+        if layout:
+            data["log"] = layout
+        if description.gravity is not None and "gravity" not in data["robot"]:
+            data["robot"]["gravity"] = description.gravity.value
+        if description.gain is not None and "gain" not in data.get("drive", {}):
+            data["drive"] = {**data.get("drive", {}), "gain": description.gain.value}
+        every = {"log.rate": description.rate, "robot.gravity": description.gravity, "drive.gain": description.gain}
+        every |= {f"log.columns.{key}": value for key, value in description.columns.items()}
+        every |= {f"log.units.{key}": value for key, value in description.units.items()}
+        why.update({key: value.why for key, value in every.items() if value is not None})
     lines = [_INTRODUCTION.format(log=printable(log))]
     lines += [f"# Note: {printable(note)}.\n" for note in (description.notes if description is not None else ())]
     for section in ("robot", "drive", "log", *(key for key in data if key not in ("robot", "drive", "log"))):
         if section in data:
             lines += [f"{section}:\n", *_lines(data[section], section, why, 1)]
     return "".join(lines)
-
-
-def _merge(data: dict[str, Any], why: dict[str, str], description: LogDescription) -> None:
-    """Merges what was recognised into the known settings, which take precedence."""
-    log = dict(data.get("log", {}))
-    unnamed = {key: _plain(recognised.value) for key, recognised in description.columns.items() if key not in description.named}
-    if unnamed:  # named columns are found by their names
-        log["columns"] = {**unnamed, **log.get("columns", {})}
-    units = {
-        key: _plain(recognised.value) for key, recognised in description.units.items() if key not in dict(log.get("units", {}))
-    }
-    if units:
-        log["units"] = {**units, **log.get("units", {})}
-    if description.rate is not None and "rate" not in log:
-        log["rate"] = description.rate.value
-    if log:
-        data["log"] = log
-    if description.gravity is not None and "gravity" not in data["robot"]:
-        data["robot"]["gravity"] = description.gravity.value
-    if description.gain is not None and "gain" not in data.get("drive", {}):
-        data["drive"] = {**data.get("drive", {}), "gain": description.gain.value}
-    every: dict[str, Recognised | None] = {
-        "log.rate": description.rate,
-        "robot.gravity": description.gravity,
-        "drive.gain": description.gain,
-    }
-    every |= {f"log.columns.{key}": value for key, value in description.columns.items()}
-    every |= {f"log.units.{key}": value for key, value in description.units.items()}
-    why.update({key: value.why for key, value in every.items() if value is not None})
 
 
 def _plain(value: object) -> object:

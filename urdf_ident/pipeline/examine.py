@@ -58,7 +58,20 @@ def examine_logs(
     """
     require_effect(recordings, drive, motors_used=motors_used)
     reports = assessed(recordings, robot, drive, config, as_logged=unknown is not None)
-    usable = _usable(recordings, reports, robot, config, payload)
+    # the accepted logs, conditioned alike; those that cannot be conditioned get a finding
+    kept, usable = [k for k, report in enumerate(reports) if report.verdict.level != "poor"], dict[int, PreparedLog]()
+    while kept and not usable:
+        try:
+            made = conditioned_logs([recordings[k] for k in kept], [reports[k] for k in kept], robot, config, payload)
+            usable = dict(zip(kept, made, strict=True))
+            for k, log in usable.items():
+                reports[k] = log.report
+        except LogError as error:
+            for k in tuple(kept):
+                if why := error.logs.get(recordings[k].name):
+                    refused = Judgement(Id.NOT_USABLE, why.fact, Remedy(why.remedy or ""))
+                    reports[k] = reports[k].with_findings((*reports[k].findings, refused))
+                    kept.remove(k)
     if unknown is not None:
         message = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
         judgement = Judgement(Id.CONSTANTS_UNKNOWN, message, Remedy(unknown.remedy or ""))
@@ -70,31 +83,6 @@ def examine_logs(
     for k, log in zip(usable, with_delays(logs, found), strict=True):
         reports[k] = log.report.with_findings(_taken_out(judged, config) for judged in log.report.findings)
     return reports
-
-
-def _usable(
-    recordings: Sequence[Recording],
-    reports: list[QualityReport],
-    robot: Robot,
-    config: SignalConfig,
-    payload: Payload | None,
-) -> dict[int, PreparedLog]:
-    """The accepted logs, conditioned alike; in ``reports``, those that cannot be conditioned get a finding."""
-    usable = [k for k, report in enumerate(reports) if report.verdict.level != "poor"]
-    while usable:
-        try:
-            logs = conditioned_logs([recordings[k] for k in usable], [reports[k] for k in usable], robot, config, payload)
-        except LogError as error:
-            for k in tuple(usable):
-                if why := error.logs.get(recordings[k].name):
-                    refused = Judgement(Id.NOT_USABLE, why.fact, Remedy(why.remedy or ""))
-                    reports[k] = reports[k].with_findings((*reports[k].findings, refused))
-                    usable.remove(k)
-        else:
-            for k, log in zip(usable, logs, strict=True):
-                reports[k] = log.report
-            return dict(zip(usable, logs, strict=True))
-    return {}
 
 
 def with_contradictions(

@@ -18,7 +18,6 @@ from ..project import Project, load_project
 from ..result.files.exports import write_all
 from ..result.files.load import load
 from ..result.fleet import Fleet
-from ..result.identification import Identification
 from ..statistics.fleet import FEWEST
 from .identify import identify
 
@@ -81,9 +80,15 @@ def fleet(
     done = each(partial(_identified, urdf, project, folder, force, skip_bad_logs, out), list(robots.items()))
     failed = {name: why for name, why in zip(robots, done, strict=True) if why is not None}
     results = {name: load(out / name / "identification.json") for name in robots if name not in failed}
-    for name, why in _copies(results).items():
-        failed[name] = why
-        del results[name]
+    owners: dict[str, str] = {}
+    for name in list(results):  # copies of a log of another robot would make the spread of the fleet too small
+        logs = {str(entry["sha256"]): str(entry["name"]) for entry in results[name].inputs if entry.get("sha256")}
+        shared = next((digest for digest in logs if digest in owners), None)
+        if shared is None:
+            owners.update(dict.fromkeys(logs, name))
+        else:
+            failed[name] = f"its log {logs[shared]} is also a log of {owners[shared]}; give every robot its own logs"
+            del results[name]
     if len(results) < FEWEST:
         raise EstimationError(
             "fewer than two robots could be identified",
@@ -108,17 +113,3 @@ def _identified(
     except UrdfIdentError as error:
         return str(error)
     return None
-
-
-def _copies(results: Mapping[str, Identification]) -> dict[str, str]:
-    """Robots with a log of another robot, and which: as copies of it they would make the spread of the fleet too small."""
-    owners: dict[str, str] = {}
-    copies: dict[str, str] = {}
-    for name, result in results.items():
-        logs = {str(entry["sha256"]): str(entry["name"]) for entry in result.inputs if entry.get("sha256")}
-        shared = next((digest for digest in logs if digest in owners), None)
-        if shared is None:
-            owners.update(dict.fromkeys(logs, name))
-        else:
-            copies[name] = f"its log {logs[shared]} is also a log of {owners[shared]}; give every robot its own logs"
-    return copies

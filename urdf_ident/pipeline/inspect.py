@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import EstimationError, LogError, UrdfIdentError
+from ..errors import EstimationError, LogError
 from ..estimation.estimators.payload_gains import resolve_drive, without_constants
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut
-from ..model.drive import Drive
-from ..model.payload import Payload
 from ..model.robot import Robot
 from ..parallel import one_thread
 from ..project import Project
@@ -38,7 +36,14 @@ def inspect(
     """
     project = project or Project()
     payload = project.build_payload(robot)
-    drive, unknown = _resolved_drive(project, robot, logs, payload)
+    drive, unknown = project.build_drive(robot), None
+    if payload is None:
+        drive = resolve_gain(drive, logs)
+    else:
+        try:
+            drive = resolve_drive(project.build_model(robot), logs, payload, project.signal_config())
+        except (EstimationError, LogError) as error:  # too few kinds of logs, or an unusable one: still inspected
+            drive, unknown = without_constants(drive), error
     motors_used = project.model.elastic is not None or project.compensation.residual != "none"
     reports = examine_logs(
         logs, robot, drive, project.signal_config(), payload=payload, unknown=unknown, motors_used=motors_used
@@ -54,16 +59,3 @@ def inspect(
     ]
     unread = [{"log": log.name, "acceptable": False, "findings": [log.as_finding()]} for log in unreadable]
     return Inspection((*read, *unread))
-
-
-def _resolved_drive(
-    project: Project, robot: Robot, logs: Sequence[Recording], payload: Payload | None
-) -> tuple[Drive, UrdfIdentError | None]:
-    """The drive with its torque constants; with constants of 1 and the reason if they cannot be determined."""
-    drive = project.build_drive(robot)
-    if payload is None:
-        return resolve_gain(drive, logs), None
-    try:
-        return resolve_drive(project.build_model(robot), logs, payload, project.signal_config()), None
-    except (EstimationError, LogError) as error:  # too few kinds of logs, or an unusable one: still inspected
-        return without_constants(drive), error

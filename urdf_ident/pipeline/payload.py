@@ -74,7 +74,18 @@ def payload(
         QualityError: A log is refused.
         EstimationError: The result has no covariance, or the payload differs between the logs.
     """
-    _check(ident, logs, method, refit)
+    if not ident.model.is_rigid:
+        raise ModelError("a payload needs a model with rigid joints", got="springs", remedy="identify without model.elastic")
+    check_known("method", method, ("auto", *METHODS), EstimationError)
+    check_known("choice of friction to refit", refit, ("auto", *REFIT), EstimationError)
+    if not logs:
+        raise LogError("no loaded log was given", remedy="name at least one")
+    require_covariance(ident)
+    refuse_trained({str(entry.get("sha256", "")): str(entry.get("name")) for entry in ident.inputs}, logs, *_LEARNT)
+    joints = ident.model.robot.joints
+    if other := next((log for log in logs if tuple(log.joints) != tuple(joints)), None):
+        got, expected = ", ".join(other.joints), ", ".join(joints)
+        raise LogError("the log is of another robot", where=other.name, got=got, expected=expected)
     robot, project, link = ident.model.robot, ident.project, link or default_link(ident.model.robot)
     body, place = moving_link(robot, link)
     stated = ident.model.drive.gain_error
@@ -130,25 +141,6 @@ def payload(
         sigma=dict(fit.sigma),
         verdict=payload_verdict(fit, quantities, ratios, elsewhere),
     )
-
-
-def _check(ident: Identification, logs: Sequence[Recording], method: str, refit: str) -> None:
-    if not ident.model.is_rigid:
-        raise ModelError("a payload needs a model with rigid joints", got="springs", remedy="identify without model.elastic")
-    check_known("method", method, ("auto", *METHODS), EstimationError)
-    check_known("choice of friction to refit", refit, ("auto", *REFIT), EstimationError)
-    if not logs:
-        raise LogError("no loaded log was given", remedy="name at least one")
-    require_covariance(ident)
-    refuse_trained({str(entry.get("sha256", "")): str(entry.get("name")) for entry in ident.inputs}, logs, *_LEARNT)
-    for log in logs:
-        if tuple(log.joints) != tuple(ident.model.robot.joints):
-            raise LogError(
-                "the log is of another robot",
-                where=log.name,
-                got=", ".join(log.joints),
-                expected=", ".join(ident.model.robot.joints),
-            )
 
 
 def check_loaded(robot: Robot, training: Sequence[Recording], loaded: Sequence[Recording], link: str | None = None) -> None:

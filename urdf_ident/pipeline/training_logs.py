@@ -99,7 +99,23 @@ def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Proj
         why = delay.describe() + (f"; {1e3 * compensated:.3g} ms were taken out" if compensated else "")
         delay_entry = {**delay.as_dict(), "compensated": compensated, "why": why}
     trained = Range.of([segment for log in prepared for segment in log.segments])
-    return TrainingLogs(model, prepared, _signals(prepared, trained, delay_entry), trained)
+    first = prepared[0].conditioned
+    averaged = [log for log in prepared[1:] if log.conditioned.averaged]
+    signals = {
+        "rate": first.rate,
+        "cutoff": first.cutoff,
+        "decimate": first.decimate_rate,
+        "velocity": {log.name: log.conditioned.velocity_source for log in prepared},
+        "speed": trained.speed,
+        "load": trained.load,
+        "why": [
+            *(f"{key}: {text}" for key, text in dict(first.why).items()),
+            *(f"periodic: {log.name}: {log.conditioned.why['periodic']}" for log in averaged),
+            *([f"delay: {delay_entry['why']}"] if delay_entry else []),
+        ],
+        **({"delay": delay_entry} if delay_entry else {}),
+    }
+    return TrainingLogs(model, prepared, signals, trained)
 
 
 def further_logs(
@@ -124,22 +140,3 @@ def held_out_logs(ident: Record, recordings: Sequence[Recording], force: bool) -
     """Conditions further logs as the training logs of a result were (:func:`further_logs`)."""
     project = ident.project
     return further_logs(recordings, ident.model, project, project.further_config(ident.signals), force)
-
-
-def _signals(logs: Sequence[PreparedLog], trained: Range, delay: Mapping[str, Any]) -> dict[str, Any]:
-    first = logs[0].conditioned
-    periods = [f"periodic: {log.name}: {log.conditioned.why['periodic']}" for log in logs[1:] if log.conditioned.averaged]
-    return {
-        "rate": first.rate,
-        "cutoff": first.cutoff,
-        "decimate": first.decimate_rate,
-        "velocity": {log.name: log.conditioned.velocity_source for log in logs},
-        "speed": trained.speed,
-        "load": trained.load,
-        "why": [
-            *(f"{key}: {text}" for key, text in dict(first.why).items()),
-            *periods,
-            *([f"delay: {delay['why']}"] if delay else []),
-        ],
-        **({"delay": delay} if delay else {}),
-    }

@@ -13,7 +13,6 @@ from ..estimation.estimators.resting import weigh_alike
 from ..estimation.uncertainty.uncovered_friction import seen_speeds
 from ..linalg import Array, rms
 from ..logs.recording import Recording, excerpts
-from ..model.dynamic_model import DynamicModel
 from ..model.trained import outside
 from ..parallel import one_thread
 from ..result.dynamics.adaptation import chosen_settings
@@ -114,9 +113,16 @@ def score_logs(
         entry["trained_on"] = bool(recording.sha256) and recording.sha256 in training
         if repeats and log.name in repeats:
             entry["repeats"] = repeats[log.name]
-        entry["beyond_trained"] = _beyond(model, log)
-        if model.is_rigid and ident.prediction:
-            for joint, share in zip(entry["per_joint"], _interval_coverage(ident, log), strict=True):
+        faster = np.vstack([outside(model, part.v) for part in log.segments]).mean(axis=0)  # than friction was observed
+        shares = zip(model.robot.joints, faster.tolist(), strict=True)
+        entry["beyond_trained"] = {joint: share for joint, share in shares if share > _FASTER}
+        if model.is_rigid and ident.prediction:  # share of the torques that their 95 % prediction intervals hold
+            thin, held = max(1, sum(map(len, log.segments)) // _INTERVALS), []
+            for part in log.segments:
+                error = lowpass(part.total - model.effort_along(ident.theta, part), part.rate, ident.prediction_band)[::thin]
+                ends = prediction_reach(ident, part.q[::thin], part.v[::thin], part.a[::thin])
+                held.append((ends[..., 0] <= error) & (error <= ends[..., 1]))
+            for joint, share in zip(entry["per_joint"], np.vstack(held).mean(axis=0).tolist(), strict=True):
                 joint["held"] = share
         traces.append(trace)
         if not model.is_rigid:
@@ -130,22 +136,6 @@ def score_logs(
     others = [float(entry["relative"]) for entry in ident.validation if not entry.get("trained_on")]
     expected = max(others, default=ident.cross_validated)  # the error of the identification on its own held-out data
     return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), expected, repeats is not None, set_apart)
-
-
-def _interval_coverage(ident: Identification, log: PreparedLog) -> list[float]:
-    """Share of the torques of each joint that their 95 % prediction intervals hold."""
-    thin, held = max(1, sum(map(len, log.segments)) // _INTERVALS), []
-    for part in log.segments:
-        error = lowpass(part.total - ident.model.effort_along(ident.theta, part), part.rate, ident.prediction_band)[::thin]
-        ends = prediction_reach(ident, part.q[::thin], part.v[::thin], part.a[::thin])
-        held.append((ends[..., 0] <= error) & (error <= ends[..., 1]))
-    return [float(share) for share in np.vstack(held).mean(axis=0)]
-
-
-def _beyond(model: DynamicModel, log: PreparedLog) -> dict[str, float]:
-    """Joint → share of samples above the speeds at which friction was observed, where large enough to report."""
-    faster = np.vstack([outside(model, part.v) for part in log.segments]).mean(axis=0)
-    return {joint: float(x) for joint, x in zip(model.robot.joints, faster, strict=True) if x > _FASTER}
 
 
 def with_held_out(
