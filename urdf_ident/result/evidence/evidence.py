@@ -226,15 +226,12 @@ def measure_evidence(
     fastest, stated = np.abs(model.torque(both, q, v * np.clip(ratio, 1.0, None), a)).max(axis=0).T
     limited = np.flatnonzero(np.isfinite(limits.torque) & (limits.torque > 0))
     gravity, gravity_errors, constant = _gravity(model, theta, prior, q)
-    # friction and offset at its largest up to the trained speed: that of a Stribeck law is far below it
-    bare, zero, ends = without_inertia(model, theta), np.zeros((2, model.n)), np.vstack([trained.speed, -trained.speed])
-    resisting = np.max([np.abs(model.torque(bare, zero, share * ends, zero)) for share in FRACTIONS], axis=(0, 1))
     return Evidence(
         uncertainty=uncertain(prior.without_first_fit, 1.0),
         seen=seen,
         gravity=gravity,
         peak={joints[j]: float(fastest[j] / max(limits.torque[j], stated[j])) for j in limited},
-        friction=dict(zip(joints, (resisting / divisors(trained.torque)).tolist(), strict=True)),
+        friction=_friction(model, theta, trained),
         masses=masses,
         departures=deviating,
         folds_repeat=folds_repeat,
@@ -291,6 +288,16 @@ def _gravity(model: DynamicModel, theta: Array, prior: Prior, q: Array) -> tuple
     weight, least = np.abs(theirs.mean(axis=0)), _CONSTANT * prior.theta0[: model.n_inertial : 10].sum()
     constant = robot.prismatic & (weight > least) & (np.ptp(theirs, axis=0) < _CONSTANT * weight)
     return ratios, errors, {robot.joints[j] for j in np.flatnonzero(constant)}
+
+
+def _friction(model: DynamicModel, theta: Array, trained: Range) -> dict[str, float]:
+    """Largest friction and offset up to the trained speed, both directions, relative to the largest measured torque.
+
+    The largest may be far below the trained speed: that of a Stribeck law is.
+    """
+    bare, zero, fastest = without_inertia(model, theta), np.zeros((2, model.n)), np.vstack([trained.speed, -trained.speed])
+    tau = np.max([np.abs(model.torque(bare, zero, share * fastest, zero)) for share in FRACTIONS], axis=(0, 1))
+    return dict(zip(model.robot.joints, (tau / divisors(trained.torque)).tolist(), strict=True))
 
 
 def _scales(
