@@ -191,20 +191,6 @@ def test_online_is_what_validation_scores_and_goes_on_from_a_file(
         again.adaptive(rate=50.0, state=other.as_dict())
 
 
-def test_a_payload_that_comes_and_goes_is_not_friction(ident: Identification, robot: Robot) -> None:
-    plain, loaded = (log_of(robot, "next", 60, np.zeros(3), payload) for payload in (0.0, 1.5))
-    t, q, v, a = fourier(robot.n, 20.0, 100.0, 60)
-    free, carrying = ident.adaptive(memory=30.0), ident.adaptive(memory=30.0)
-    worst = np.zeros(3)
-    for k in range(len(t)):
-        free.update(q[k], v[k], a[k], plain.effort[k])
-        carrying.update(q[k], v[k], a[k], loaded.effort[k])
-        worst = np.maximum(worst, np.abs((carrying.deviation - free.deviation)[:, 0]))
-    torque = np.abs(loaded.effort - plain.effort).max(axis=0)
-    assert (torque[1:] > 3.0).all()
-    assert (worst < 0.15 * np.maximum(torque, 3.0)).all()
-
-
 def test_a_comparison_tells_temperature_from_wear(ident: Identification, robot: Robot) -> None:
     model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
     for change, words, changed in ((0.5, "within the spread", False), (4.0, "beyond the spread", True)):

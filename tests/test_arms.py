@@ -90,19 +90,3 @@ def test_a_sensor_of_a_gantry_that_saturates_is_named(arms: ModuleType, seed: in
     for logs, expected in ((sound, []), ([saturated(log) for log in sound], ["effort-saturates"])):
         reports = examine_logs(logs, one.robot, one.drive, parse_project({}).signal_config())
         assert [item.id for item in reports[0].findings if item.severity == "warning"] == expected
-
-
-def test_noise_about_small_friction_of_a_slow_joint_is_no_lost_sign(arms: ModuleType) -> None:
-    """Friction and an offset never brake it; this sound log was refused."""
-    one = arms.arm(363)
-    log = one.log("run", arms.wander(one, rng := np.random.default_rng([13, 363, 1]), 30.0, 0.2), rng)
-    (report,) = examine_logs([log], one.robot, one.drive, parse_project({}).signal_config())
-    assert not [item for item in report.findings if item.severity == "refused"]
-
-
-def test_a_first_order_tells_no_large_scale_of_positions(arms: ModuleType) -> None:
-    """Positions of one joint were told to be too small by 62 % in this sound log of a small motion."""
-    one, rng = arms.arm(5006), np.random.default_rng([19, 5006])
-    logs = [arms.training(one, kind, rng) for kind in ("rich", "eight", "four", "flat")][-1]
-    (report,) = examine_logs(logs, one.robot, one.drive, parse_project({}).signal_config())
-    assert not [item.id for item in report.findings if item.severity != "info"]

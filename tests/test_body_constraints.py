@@ -6,12 +6,12 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from urdf_ident.consistency.constraints import body_boxes, ellipsoids_around, lmi_options
+from urdf_ident.consistency.constraints import body_boxes, lmi_options
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.model.bundled import robot_names, robot_path
-from urdf_ident.model.inertia import from_com, pseudo_inertia, to_com
+from urdf_ident.model.inertia import from_com, to_com
 from urdf_ident.model.parameters import inertial_parameters
-from urdf_ident.model.prior import fixed_children, inertial_prior
+from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
 
 INERTIAL = (
@@ -98,19 +98,6 @@ def test_a_body_with_matter_that_is_not_drawn_has_no_box():
     assert np.isfinite(body_boxes(Robot.from_urdf(frame))[0][1]).all()
 
 
-def test_ellipsoids_hold_everything_inside_the_boxes():
-    """Any density inside a box passes the ellipsoid's test; one that is spread wider than the ellipsoid fails."""
-    boxes, rng = body_boxes(arm()), np.random.default_rng(1)
-    for low, high, Q in zip(*boxes, ellipsoids_around(*boxes), strict=True):
-        for _ in range(50):
-            points = low + (high - low) * rng.choice([0.0, 1.0], (5, 3))
-            body = sum(from_com(m, point, np.zeros((3, 3))) for m, point in zip(rng.uniform(0.1, 1, 5), points, strict=True))
-            assert np.einsum("ab,ab->", Q, pseudo_inertia(body)) >= -1e-12
-        wide = 0.5 * (low + high) + 1.01 * np.sqrt(3) * 0.5 * (high - low) * [[1, 0, 0], [-1, 0, 0]]
-        body = sum(from_com(1.0, point, np.zeros((3, 3))) for point in wide)
-        assert np.einsum("ab,ab->", Q, pseudo_inertia(body)) < 0
-
-
 def test_geometry_that_contradicts_the_urdf_is_not_believed():
     robot = arm(com="0 0 0.9")  # the box ends at about 0.3 m
     options, notes = lmi_options(robot, inertial_prior(robot), ellipsoids=True)
@@ -120,16 +107,6 @@ def test_geometry_that_contradicts_the_urdf_is_not_believed():
     assert len(notes) == 2
     assert "centre of mass is outside its geometry" in notes[0]
     assert "'upper'" in notes[0]
-
-
-def test_settings_are_handed_on():
-    robot = arm()
-    prior = inertial_prior(robot)
-    options, notes = lmi_options(robot, prior, distance="euclid", total_mass=4.0, com_in_box=False, keep_children=True)
-    assert (options.distance, options.total_mass, options.com_lower, options.ellipsoids) == ("euclid", 4.0, None, None)
-    np.testing.assert_array_equal(options.children, fixed_children(robot))
-    assert notes == ()
-    assert lmi_options(robot, prior)[0].children is None
 
 
 def test_a_centre_of_mass_that_the_data_want_outside_stays_in_the_geometry():

@@ -121,16 +121,6 @@ def test_a_body_of_many_links_fits_a_line() -> None:
     assert max(map(len, lines[:9])) < 120
 
 
-def test_links_with_the_same_problem_are_in_one_line_and_bodies_do_not_repeat_their_links() -> None:
-    """Published URDFs without inertials had two lines for each link and two for each body."""
-    bare = re.sub(r"<inertial>.*?</inertial>", "", arm_urdf("zyy"), flags=re.DOTALL)
-    found = check(DynamicModel(Robot.from_urdf(bare)))
-    assert len(found.findings) > 3  # in JSON each has its own
-    impossible = [line for line in found.summary().splitlines() if "IMPOSSIBLE" in line]
-    names = ", ".join(f"'{body['name']}'" for body in found.bodies)
-    assert impossible == [f"  IMPOSSIBLE links {names}: no mass, although a joint moves it"]
-
-
 def test_inertias_and_centres_of_mass_in_millimetres_are_doubted() -> None:
     inertias = sound = arm_urdf("zyyx")
     for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"):

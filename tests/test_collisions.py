@@ -152,16 +152,6 @@ def test_missing_geometry_becomes_capsules_and_is_said() -> None:
     np.testing.assert_allclose(tip, straight.origin[0, 2], atol=1e-9)  # the capsule reaches to the next joint
 
 
-def test_missing_and_broken_meshes_become_capsules(tmp_path: Path) -> None:
-    text = bundled("ur10e").urdf.replace('<cylinder radius="0.055" length="0.6127"/>', '<mesh filename="nowhere.stl"/>')
-    path = tmp_path / "r.urdf"
-    path.write_text(text.replace('<cylinder radius="0.044" length="0.57155"/>', '<box size="0.1 zero 0.2"/>'))
-    _, notes = collision_shapes(Robot.from_urdf(path))
-    assert "upper_arm_link, forearm_link" in notes[0]
-    assert "nowhere.stl" in notes[1]
-    assert "forearm_link" in notes[2]
-
-
 def test_a_mesh_link_is_its_hull(tmp_path: Path) -> None:
     corners = [(x, y, z) for x in (0.0, 0.2) for y in (-0.1, 0.1) for z in (-0.05, 0.05)]
     lines = [f"v {x} {y} {z}" for x, y, z in corners]

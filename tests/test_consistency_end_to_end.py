@@ -196,12 +196,6 @@ def test_a_tool_that_the_urdf_does_not_know_is_named_with_its_mass() -> None:
     assert said == pytest.approx(tool, rel=0.4)
 
 
-def test_without_the_limit_nothing_is_held() -> None:
-    found = constrained(3.0 * BODIES[-1, 0], mass_factor=None, com_in_box=False)
-    assert "limit" not in notes(found)
-    assert "the URDF lacks" not in notes(found)
-
-
 def test_a_true_urdf_gives_no_word() -> None:
     found = notes(constrained(0.0))
     assert "limit" not in found

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 import pytest
-from commands import run
 from conftest import arm_urdf, rnea
-from logs import Truth, fourier, torques, write_csv
+from logs import Truth, fourier, torques
 from scipy.ndimage import gaussian_filter1d
 
 from urdf_ident.errors import QualityError
-from urdf_ident.faults.regression import solved
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.linalg import Array
@@ -162,19 +158,6 @@ def test_a_position_that_counts_the_joint_before_in_is_named() -> None:
     assert f"{ARM.joints[joint]} is its own minus that of {ARM.joints[joint - 1]}" in found.message
 
 
-def test_joints_that_are_moved_alike_do_not_count_each_other_in() -> None:
-    """One way, with friction that varies along the way: without the equal motion, no effort of one joint would be left."""
-    gantry, t = Robot.from_urdf(arm_urdf("xyz", kind="prismatic")), np.arange(1600) / 100
-    alike = 0.3 * np.sin(np.pi * (t / 16 - 0.5))
-    q = np.column_stack([alike, alike, 0.2 * np.cos(0.4 * t)])
-    v = np.gradient(q, t, axis=0)
-    effort = torques(gantry, Truth.of(3), q, v, np.gradient(v, t, axis=0))
-    effort += 0.5 * effort.std(axis=0) * np.sin(25 * q + np.arange(3)) * np.tanh(v / 0.003)
-    effort += 0.01 * effort.std(axis=0) * np.random.default_rng(0).standard_normal(effort.shape)
-    found = doubts(Recording("log", gantry.joints, t, q, effort=effort), gantry)
-    assert "position-coupled" not in {item.id for item in found}
-
-
 def test_columns_that_are_all_shifted_are_named_in_their_order() -> None:
     log, order = log_of(ARM, seed=1), np.roll(np.arange(4), 1)
     (found,) = doubts(replace(log, position=log.position[:, order], effort=log.effort[:, order]))
@@ -191,13 +174,6 @@ def test_short_logs_at_a_low_rate_are_examined_together() -> None:
         reports = examine_logs(some, robot, Drive.build(robot.n), SignalConfig())
         found = [{(item.id, item.joint) for item in report.findings if item.severity == "refused"} for report in reports]
         assert found == expected
-
-
-def test_reversed_efforts_are_found_without_friction() -> None:
-    zero = np.zeros(4)
-    recording = log_of(ARM, truth=Truth(zero, zero, zero, zero))
-    (found,) = doubts(replace(recording, effort=-recording.effort))
-    assert found.id == "effort-sign"
 
 
 def _hose(robot: Robot, q: Array, place: Array, stiffness: float) -> Array:
@@ -296,19 +272,17 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
     assert named.severity == ("refused" if id == "effort-without-gravity" and size is None else "warning")
 
 
-@pytest.mark.parametrize(("unit", "factor"), [("rad", np.pi / 180), ("m", 1e-3)])
-def test_positions_in_another_unit_than_described_are_named(unit: str, factor: float) -> None:
-    """Radians described as degrees were a wrong gear of one joint, and POOR."""
+def test_positions_in_another_unit_than_described_are_named() -> None:
+    """A slide in metres that is described as millimetres."""
     text = arm_urdf("xzyx").replace('"2.6"', '"6.2"').replace('"-2.6"', '"-6.2"')
-    if unit == "m":
-        text = text.replace('<joint name="j1" type="revolute">', '<joint name="j1" type="prismatic">')
+    text = text.replace('<joint name="j1" type="revolute">', '<joint name="j1" type="prismatic">')
     robot = Robot.from_urdf(text)
     recording = log_of(robot, seed=1)
-    position = np.where(robot.prismatic == (unit == "m"), factor, 1.0) * recording.position
+    position = np.where(robot.prismatic, 1e-3, 1.0) * recording.position
     report = examine_logs([replace(recording, position=position)], robot, Drive.build(robot.n), SignalConfig())[0]
     found = [item for item in report.findings if item.severity == "refused"]
     assert [item.id for item in found] == ["position-unit"]
-    assert f"position: {unit}" in str(found[0].remedy)
+    assert "position: m" in str(found[0].remedy)
 
 
 def test_a_small_motion_is_not_taken_for_another_unit() -> None:
@@ -406,22 +380,18 @@ def test_positions_that_are_wrong_by_a_large_factor_are_named() -> None:
     assert found.size == pytest.approx(ratio - 1, abs=0.05)
 
 
-def test_efforts_in_another_unit_are_doubted_and_efforts_without_gravity_refused() -> None:
+def test_efforts_in_another_unit_are_doubted() -> None:
     recording = log_of(ARM)
     (found,) = doubts(replace(recording, effort=1e-3 * recording.effort))
     assert (found.id, found.severity) == ("effort-scale", "warning")
     assert found.size == pytest.approx(1e-3, rel=0.3)
     assert found.remedy is not None
     assert list(found.remedy.settings["drive.gain"]["multiply"].values()) == pytest.approx([1e3] * ARM.n, rel=0.3)
-    model, data = ARM.model, ARM.model.createData()
-    weight = np.array([pin.computeGeneralizedGravity(model, data, q) for q in ARM.configuration(recording.position)])
-    (found,) = doubts(replace(recording, effort=recording.effort - weight))
-    assert (found.id, found.severity) == ("effort-without-gravity", "refused")
 
 
 def test_friction_of_a_motor_that_turns_with_two_joints_raises_no_doubt() -> None:
     """Its friction reverses where neither joint does."""
-    recording, A = log_of(ARM, noise=0.01), np.eye(ARM.n)
+    recording, A = log_of(ARM, noise=0.01, seconds=10.0), np.eye(ARM.n)
     A[3, 2] = 1.0
     rate = np.gradient(recording.position, recording.time, axis=0) @ A.T
     effort = np.asarray(recording.effort) + np.outer(4.0 * np.tanh(rate[:, 3] / 0.02) + 3.0 * rate[:, 3], A[3])
@@ -700,42 +670,6 @@ def test_units_of_mixed_joints_are_all_named() -> None:
     assert "Ia [kg·m² or kg]  Fv [N·m·s/rad or N·s/m]  Fc [N·m or N]" in ident.summary(verbose=True)
 
 
-def test_inspect_says_which_joint(tmp_path: Path) -> None:
-    recording = log_of(ARM)
-    position = np.array(recording.position)
-    position[:, 2] = 0.1
-    log = write_csv(tmp_path / "log.csv", ARM.joints, recording.time, position, recording.effort * [1, -1, 1, 1])
-    (tmp_path / "arm.urdf").write_text(URDF, encoding="utf-8")
-    inspected = ["inspect", log, "--robot", tmp_path / "arm.urdf"]
-    shown = run(*inspected)
-    assert shown.returncode == 1
-    assert "warning  j3: the joint does not move" in shown.stdout
-    assert "the effort of j2 has the wrong sign" in shown.stdout
-    listed = json.loads(run(*inspected, "--json").stdout)
-    assert {item["joint"] for item in listed[0]["findings"] if item["severity"] == "refused"} == {"j2"}
-    refused = run("identify", tmp_path / "arm.urdf", log, "-o", tmp_path / "out", "--json")
-    assert refused.returncode == 1
-    told = json.loads(refused.stdout)
-    assert told["verdict"] is None
-    assert "the effort of j2 has the wrong sign" in told["refused"]["message"]
-    assert {item["id"] for item in told["findings"] if item["severity"] == "refused"} == {"effort-sign"}
-
-
-def test_a_column_that_one_fold_does_not_see_is_no_singular_matrix() -> None:
-    """Joints that move one after the other: what a fold lacks differs from zero by rounding only."""
-    rng = np.random.default_rng(4)
-    found = []
-    for k in range(60):
-        A = rng.standard_normal((50, 5))  # two inertial columns, two of friction, the effort
-        A[:, 0] *= 1e-13 if k % 2 else 0.0
-        A[:, 0] += 1e-12 * A[:, 2] if k % 3 else 0.0
-        found.append(A.T @ A)
-    gram = np.array(found)[:, None]
-    x = solved(gram, np.full(60, 50.0), 2, np.ones((1, 1, 1)), np.ones(1))
-    assert np.isfinite(x).all()
-    assert np.abs(x[:, 0, 0]).max() < 10.0
-
-
 @pytest.mark.parametrize(("speed", "severity"), [(1.0, "refused"), (0.15, "warning")])
 def test_only_a_motion_that_turns_back_refuses_a_log(speed: float, severity: str) -> None:
     """A reversed effort is named either way; ten seconds of a slow motion are one way for most joints."""
@@ -923,11 +857,10 @@ def test_a_log_of_the_motor_side_without_gear_ratios_is_told() -> None:
     assert "gears-missing" not in told(motor, Drive.build(ARM.n, reduction=ratios)) | told(log, Drive.build(ARM.n))
 
 
-@pytest.mark.parametrize(("mass", "refused"), [(3.0, False), (8.0, True)])
-def test_a_log_that_differs_in_everything_is_named_alone(mass: float, refused: bool) -> None:
+def test_a_log_that_differs_in_everything_is_named_alone() -> None:
     """Its efforts were computed from a heavier URDF without friction, which may differ from log to log in sound robots."""
     logs = [replace(log_of(ARM, seed=k, seconds=9.0), name=f"run{k}", sha256=f"{k}") for k in range(3)]
-    heavy = Robot.from_urdf(URDF.replace('<mass value="2.0"/>', f'<mass value="{mass}"/>'))
+    heavy = Robot.from_urdf(URDF.replace('<mass value="2.0"/>', '<mass value="8.0"/>'))
     nothing = Truth(*np.zeros((4, ARM.n)))
     computed = log_of(heavy, seed=1, seconds=9.0, truth=nothing, noise=0.01)
     reports = examine_logs([logs[0], replace(computed, name="run1"), logs[2]], ARM, Drive.build(ARM.n), SignalConfig())
@@ -936,9 +869,7 @@ def test_a_log_that_differs_in_everything_is_named_alone(mass: float, refused: b
     assert "log-differs" in told[1]
     finding = next(x for x in reports[1].findings if x.id == "log-differs")
     joint = finding.joint
-    assert finding.severity == ("refused" if refused else "warning")
-    if not refused:
-        return
+    assert finding.severity == "refused"
     ready = prepare_logs([logs[0], replace(computed, name="run1"), logs[2]], ARM, Drive.build(ARM.n), SignalConfig())
     with pytest.raises(QualityError, match=f"run1: .*{joint}"):  # "most on this joint" alone would not tell which
         refuse_contradictions(with_contradictions(ready, ARM, SignalConfig(), None))

@@ -12,7 +12,6 @@ from conftest import arm_urdf
 from urdf_ident.errors import ModelError
 from urdf_ident.excitation.criteria import (
     SPECTRAL,
-    BlockCriterion,
     condition_number,
     criterion_value,
 )
@@ -26,7 +25,6 @@ from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.rigid_bodies import regressor
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.statistics.least_squares import ols
@@ -123,32 +121,6 @@ def test_only_d_is_blind_to_units() -> None:
     assert before == pytest.approx(after, abs=1e-10)
     before, after = (criterion_value("cond", one * k) - criterion_value("cond", two * k) for k in (1.0, units))
     assert before != pytest.approx(after, abs=1e-3)
-
-
-def test_block_criterion_is_the_papers_sum() -> None:
-    """Liu 2023, eq. 15-16: parts of acceleration, velocity and gravity, each with the columns that it can show."""
-    model = DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction="none", rotor_inertia=False)
-    function, X = objective(model, "block")
-    criterion = function.criterion
-    assert isinstance(criterion, BlockCriterion)
-    assert criterion.weights.sum() == pytest.approx(1.0)
-    assert (criterion.weights > 0).all()
-    q, v, a = function.grid.motion(X)
-    base, noise = model.base(), function.rows.noise
-    still = np.zeros_like(v)
-
-    def weighted(*motion: Array) -> Array:
-        Y = regressor(model.robot, *motion)[:, :, base.independent] / noise[:, None]
-        return Y.reshape(-1, len(base))
-
-    rest = weighted(q, still, still)
-    parts = (weighted(q, still, a) - rest, weighted(q, v, still) - rest, rest)
-    np.testing.assert_allclose(sum(parts), weighted(q, v, a), atol=1e-9)
-    total = np.linalg.cond(weighted(q, v, a))
-    for part, columns, weight in zip(parts, criterion.columns, criterion.weights, strict=True):
-        assert np.linalg.matrix_rank(part) == len(columns)
-        total += weight * np.linalg.cond(part[:, columns])
-    assert np.exp(function(X, 0.0)[0]) == pytest.approx(total, rel=1e-8)
 
 
 def test_terms_that_live_in_reversals_are_left_out_and_signs_softened() -> None:

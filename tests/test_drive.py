@@ -19,7 +19,6 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, load_project, parse_project
 from urdf_ident.result.identification import Identification
-from urdf_ident.samples import Segment
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -82,23 +81,6 @@ def test_friction_asked_for_on_the_motor_side_is_never_dropped() -> None:
     assert sum(parameter.symbol.startswith("Fv") for parameter in model.parameters) == 1
     other = coupled_model(friction=["viscous"], motor_friction={"j1": ["coulomb"]})
     assert sum(parameter.symbol.startswith("Fc") for parameter in other.parameters) == 1
-
-
-def test_actuator_rows_are_the_joint_rows_through_the_inverse_transpose() -> None:
-    model = coupled_model(motor_friction=MOTOR)
-    assert [group.name for group in model.groups] == ["joint:j1", "actuator:j2", "actuator:j3"]
-    theta = np.random.default_rng(0).normal(size=len(model.parameters))
-    q, v, a = states()
-    tau = model.torque(theta, q, v, a)
-    expected = tau.copy()
-    expected[:, 1:] = np.linalg.solve(BLOCK[1:, 1:].T, tau[:, 1:].T).T
-    segment = Segment("s", 0.0, 100.0, q, v, a)
-    (_, blocks), *_ = model.row_blocks(segment)
-    rows = np.column_stack([block @ theta[group.columns] for group, block in zip(model.groups, blocks, strict=True)])
-    np.testing.assert_allclose(rows, expected, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(model.row_targets(tau), expected, rtol=1e-10, atol=1e-12)
-    # a motor's own friction does not show in the other motor's row
-    assert model.names.index("Fvm_j3") not in model.groups[1].columns
 
 
 @pytest.mark.parametrize(
@@ -229,22 +211,6 @@ def test_parameters_of_a_coupled_drive_are_found(result: Identification) -> None
         (2, "viscous"),
         (2, "coulomb"),
     }
-
-
-def test_rows_are_the_actuators_and_scores_the_joints(result: Identification, folder: Path) -> None:
-    assert set(result.fit.sigma) == {"joint:j1", "actuator:j2", "actuator:j3"}
-    _, robot, _ = from_files(folder)
-    _, _, current = motor_signals(robot, 0, noise=0.0)
-    scale = 0.02 * np.sqrt(np.mean((current * GAIN) ** 2, axis=0))
-    # what the low-pass leaves of white noise at the motors
-    for group, j in (("actuator:j2", 1), ("actuator:j3", 2)):
-        assert 0.1 * scale[j] < result.fit.sigma[group] < 1.0 * scale[j]
-    (held_out,) = result.validation
-    assert [joint["joint"] for joint in held_out["per_joint"]] == list(JOINTS)
-    _, q, v, a = fourier(3, 20.0, RATE, 2)
-    size = np.sqrt(np.mean(torque(robot, q, v, a) ** 2, axis=0))
-    np.testing.assert_allclose([joint["rms_torque"] for joint in held_out["per_joint"]], size, rtol=0.02)
-    assert all(joint["relative"] < 0.03 for joint in held_out["per_joint"])
 
 
 def test_the_same_motion_logged_at_the_joints_gives_the_same_robot(result: Identification, folder: Path) -> None:

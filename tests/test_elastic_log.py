@@ -184,15 +184,6 @@ def test_swapped_encoders_are_found_by_the_gear(logs, tmp_path: Path) -> None:
         identified(swapped(logs[0]), tmp_path, PROJECT)
 
 
-def test_swapped_encoders_after_the_gear_are_found_by_the_sign_of_the_work(logs, tmp_path: Path) -> None:
-    direct = {"drive": {"reduction": [1, 1]}, "model": {"elastic": True}}
-    log = {name: column / GEAR[int(name[-1]) - 1] if name.startswith("qm_") else column for name, column in logs[0].items()}
-    assert identified(log, tmp_path, direct).term_values("K")["joint_1"] == pytest.approx(K[0], rel=0.05)
-    with pytest.raises(LogError, match=r"encoders are swapped.*the spring gives work") as caught:
-        identified(swapped(log), tmp_path, direct)
-    assert "\n" not in str(caught.value)
-
-
 def test_check_says_which_stiffness_could_be_shown() -> None:
     step = 2e-5
     project = parse_project({**PROJECT, "model": {"elastic": {"encoder_step": step}}})

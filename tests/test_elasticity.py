@@ -195,24 +195,6 @@ def test_exact_signals_give_every_identifiable_parameter(name: str, damping: boo
     np.testing.assert_allclose(fit.params, base.of(truth_of(model)), rtol=1e-7, atol=1e-7)
 
 
-def test_known_wrenches_on_the_links_are_the_target_of_link_rows() -> None:
-    rng = np.random.default_rng(5)
-    for rows in ("motor", "sum"):
-        model = model_of("spatial", rows=rows)
-        segment = exact_segment("spatial", external=True)
-        base = model.base()
-        statistics = accumulate(model, "exact", [segment], RowFilter(1))
-        fit = fit_base(statistics, base)
-        expected = base.of(truth_of(model))
-        np.testing.assert_allclose(fit.params, expected, rtol=1e-8, atol=1e-8)
-        converged = fit_base(compliance_form(statistics, model, base), base)
-        np.testing.assert_allclose(converged.params, expected, rtol=1e-8, atol=1e-8)
-    assert np.abs(segment.external).max() > 1.0
-    blind = Segment(**{**vars(segment), "external": rng.normal(0, 20, segment.q.shape)})
-    wrong = fit_base(accumulate(model, "exact", [blind], RowFilter(1)), base)
-    assert np.abs(wrong.params / expected - 1).max() > 0.01
-
-
 def noisy(name: str, model: ElasticModel, noise: float) -> StatisticSet:
     """Exact rows whose deflections are read with independent noise at each motor [rad after the gear]."""
     exact, rng = exact_segment(name, 4000, damping=model.damping), np.random.default_rng(1 if name == "wrist" else 8)
@@ -243,23 +225,6 @@ def test_noise_on_the_deflection_shrinks_plain_stiffness_but_not_in_compliance_f
         assert low < 0.9 * exact
         assert high == pytest.approx(exact, rel=0.01 if name == "spatial" else 0.02)
         assert low / high == pytest.approx(1 / (1 + (noise / 0.01) ** 2), rel=0.05)
-
-
-def test_reduced_model_is_exact_for_rotors_that_links_do_not_turn() -> None:
-    """Spong's assumption holds where gears are so high that a rotor's own spin is all that counts."""
-    robot = robot_of("spatial")
-    ratio = [1e6, 1e6, 1e6]
-    plant = ElasticPlant(robot, stiffness=K, rotor_inertia=IA, ratio=ratio)
-    model = ElasticModel(robot, drive=Drive.build(3, reduction=ratio), friction="none", coupling="reduced", preload=False)
-    motion = random_motion(robot, 5)
-    theta = truth_of(model)
-    total = model.balance(theta, motion)[2]
-    for k in range(5):
-        x, v = np.r_[motion.q[k], motion.qm[k]], np.r_[motion.v[k], motion.vm[k]]
-        turn = plant.acceleration(x, v, np.zeros(3))
-        free = replace(motion.slice(k, k + 1), a=turn[None, :3], am=turn[None, 3:])
-        left = model.balance(theta, free)
-        assert max(np.abs(left[0]).max(), np.abs(left[1]).max()) < 1e-4 * np.abs(total).max()
 
 
 @pytest.mark.parametrize(

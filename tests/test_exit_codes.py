@@ -118,20 +118,6 @@ def test_a_closed_standard_output_is_no_error(cell: Path, tmp_path: Path, sound:
         ).returncode in (0, 2)
 
 
-def test_a_reader_that_leaves_does_not_change_the_verdict(
-    cell: Path, tmp_path: Path, sound: subprocess.CompletedProcess[str]
-) -> None:
-    """`| head` ends before the results are written; they are written all the same."""
-    command = [sys.executable, "-m", "urdf_ident", *IDENTIFY, "-o", str(tmp_path / "out")]
-    with subprocess.Popen(command, cwd=cell, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        process.stdout.close()
-        assert process.stderr is not None
-        process.stderr.read()
-    assert process.returncode == sound.returncode
-    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES | {"report.html"}
-
-
 @pytest.mark.parametrize("section", ["motor", "friction"])
 @pytest.mark.parametrize("value", [5, 1.5, "text", [1], True])
 def test_a_section_of_a_truth_file_that_is_no_mapping_is_one_line(section: str, value: object, tmp_path: Path) -> None:

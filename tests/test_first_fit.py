@@ -51,15 +51,6 @@ def ident(request: pytest.FixtureRequest) -> tuple[Robot, Identification]:
     return robot, identify(DynamicModel(robot, friction=friction), resting(robot, request.param))
 
 
-def test_a_joint_that_never_moved_gets_no_rotor_and_no_friction_from_the_others(ident: tuple[Robot, Identification]) -> None:
-    _, found = ident
-    value = dict(zip(found.model.names, found.theta, strict=True))
-    assert value["Ia_j1"] == pytest.approx(0.1, abs=0.05)
-    assert value["Ia_j3"] < 0.02
-    assert value.get("Fv_j3", 0.0) < 0.1
-    assert value.get("Fc_j3", 0.0) < 0.2
-
-
 def test_when_it_moves_it_is_not_predicted_worse_than_by_the_urdf(ident: tuple[Robot, Identification]) -> None:
     robot, found = ident
     t, q, v, a = fourier(3, 15.0, 200.0, 8)

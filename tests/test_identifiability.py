@@ -25,16 +25,12 @@ from urdf_ident.estimation.uncertainty.identifiability import (
     verdicts,
 )
 from urdf_ident.estimation.uncertainty.simple_motions import SECONDS, simple_motions
-from urdf_ident.excitation.sequential import forecast
-from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.point_to_point import trapezoidal
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import build_statistics
@@ -144,32 +140,6 @@ def resting(tmp_path_factory: pytest.TempPathFactory) -> Path:
         q = q + 1e-5 * rng.standard_normal(q.shape)
         write_csv(folder / f"log{seed}.csv", robot.joints, t, q, tau + 0.05 * tau.std(axis=0) * rng.standard_normal(tau.shape))
     return folder
-
-
-@pytest.mark.parametrize("step", [0.0, 1e-5])
-@pytest.mark.filterwarnings("error")
-def test_a_first_joint_that_stands_still_exactly_or_but_for_its_encoder(step: float) -> None:
-    """Unseen, not estimated from rounding; the other joints as well as ever, and a next motion can be judged."""
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    t, q, v, a = fourier(3, 10.0, 100.0, 1)
-    q[:, 0], v[:, 0], a[:, 0] = 0.3, 0.0, 0.0
-    rng = np.random.default_rng(2)
-    tau = torques(robot, Truth.of(3), q, v, a) + 0.05 * rng.standard_normal(q.shape)
-    log = Recording("log", robot.joints, t, q + step * rng.standard_normal(q.shape), effort=tau)
-    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
-    ident = identify(model, [log])
-    theta, known = dict(zip(model.names, ident.theta, strict=True)), Truth.of(3)
-    for k in (1, 2):
-        assert theta[f"Fv_j{k + 1}"] == pytest.approx(known.viscous[k], rel=0.1)
-    assert max(abs(theta[f"{symbol}_j1"]) for symbol in ("Ia", "Fv", "Fc")) < 100.0
-    labels = ident.fit.base.labels
-    assert not any(ident.fit.seen[labels.index(f"{symbol}_j1")] for symbol in ("Fv", "Fc"))
-    assert ident.fit.bse[np.isfinite(ident.fit.bse)].max() < 1e3
-    points = np.outer([0.0, -0.5, 0.5, -0.5, 0.0], [0, 1, 0])
-    elbow = trapezoidal(robot.joints, points, np.full(3, 0.5), np.full(3, 2.0), np.full(3, 20.0), 0.3)
-    told = forecast(ident, elbow)
-    assert not np.isfinite(told.after[labels.index("Fv_j1")])
-    assert "nan" not in told.summary()
 
 
 def test_a_joint_that_never_moves_from_the_command_line(resting: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from emps_protocol import matlab_rows
-from estimation_samples import as_log, problem_of, stacked, with_sign_of
+from estimation_samples import as_log, stacked, with_sign_of
 from motion_samples import coupled_model, make_segment, truth
 from scipy.io import loadmat
 
@@ -16,7 +16,6 @@ from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators.instrumental import (
     InstrumentalFit,
     fit_instrumental,
-    instrumental_variables,
     instrumented,
     with_simulated,
 )
@@ -113,86 +112,3 @@ def test_what_is_missing_is_said(model: DynamicModel) -> None:
 
 
 CUT, RATE = 49, 1000.0
-
-
-class Emps:
-    """The benchmark's axis: published protocol, its own controller, simulation of its reference."""
-
-    def __init__(self, folder: Path) -> None:
-        table = loadmat(folder / "emps" / "DATA_EMPS.mat")
-        gain, self.kp, self.kv = (float(table[key].item()) for key in ("gtau", "kp", "kv"))
-        self.gain, self.force = gain, gain * table["vir"].reshape(-1, 1)
-        self.q, self.reference = table["qm"].reshape(-1, 1), table["qg"].reshape(-1)
-        self.robot = Robot.from_urdf(robot_path("emps"))
-        self.model = DynamicModel(self.robot, friction=[Viscous(), Coulomb(width=0), Offset()], rotor_inertia=False)
-
-    def segment(self, q: np.ndarray, simulated: Segment | None = None) -> Segment:
-        q = lowpass(q, RATE, 100.0, order=4, padlen=12)
-        v = np.gradient(q, 1 / RATE, axis=0)
-        a = np.gradient(v, 1 / RATE, axis=0)
-        return Segment("emps", 0.0, RATE, q[CUT:], v[CUT:], a[CUT:], self.force[CUT:], simulated=simulated)
-
-    def least_squares(self, q: np.ndarray) -> np.ndarray:
-        with matlab_rows():
-            rows = accumulate(self.model, "emps", [self.segment(q)], RowFilter(10))
-        return fit_base(rows, self.model.base(), method="ols").params
-
-    def simulated(self, params: np.ndarray) -> Segment:
-        """The closed loop of the benchmark with these parameters: force = gain·kv (kp (reference − q) − v)."""
-        mass, viscous, dry, offset = (np.array([x]) for x in params)
-        ten = np.array([mass[0], 0, 0, 0, 1, 0, 1, 0, 0, 1.0])
-        friction = FrictionTruth(1, (Viscous.of(viscous), Coulomb.of(dry), Offset.of(offset)))
-
-        class Loop(PD):
-            def torque(self, reference, q, v, state):
-                return np.asarray(self.kp * (reference.q - q) - self.kd * v)
-
-        gain = np.array([self.gain * self.kv])
-        speed = np.gradient(self.reference, 1 / RATE)
-        shape = (self.reference, speed, np.gradient(speed, 1 / RATE))
-        track = sampled(self.robot.joints, np.arange(len(speed)) / RATE, *(x[:, None] for x in shape))
-        plant = RigidPlant.create(self.robot, theta=ten, friction=friction)
-        clean = simulate(plant, Loop(gain * self.kp, gain), track, rate=RATE, start=(self.q[0], np.zeros(1))).truth
-        return Segment("emps", 0.0, RATE, clean.q[CUT:], clean.v[CUT:], clean.a[CUT:])
-
-    def by_instruments(self, q: np.ndarray, simulated: Segment) -> InstrumentalFit:
-        with matlab_rows():
-            rows = accumulate(self.model, "emps", [self.segment(q, simulated)], RowFilter(10), rows=instrumented(self.model))
-        return fit_instrumental(rows, self.model.base(), method="ols")
-
-    def noisy(self, seed: int) -> np.ndarray:
-        return self.q + 20e-6 * np.random.default_rng(seed).normal(size=self.q.shape)
-
-
-@pytest.fixture(scope="module")
-def emps(data: Path) -> Emps:
-    return Emps(data)
-
-
-def test_emps_with_position_noise(emps: Emps) -> None:
-    """20 µm of white noise: least squares loses 16 % of the mass, instruments lose nothing."""
-    published = emps.least_squares(emps.q)
-    biased = [emps.least_squares(emps.noisy(seed)) for seed in range(20)]
-    simulated = emps.simulated(biased[0])  # from the biased estimate: the loop hardly cares
-    found = [emps.by_instruments(emps.noisy(seed), simulated) for seed in range(20)]
-    least = np.mean(biased, axis=0) / published - 1
-    assert least[0] == pytest.approx(-0.16, abs=0.01)
-    by_instruments = np.mean([fit.fit.params for fit in found], axis=0) / published - 1
-    assert np.abs(by_instruments[:3]).max() < 0.005
-    assert all(fit.test.rejected for fit in found)
-
-
-def test_simulating_with_the_result_settles(model: DynamicModel) -> None:
-    """The simulated motion of a plant that hardly depends on its parameters: the second round confirms the first."""
-    segment = noisy_columns(model, 2.0, 4)
-    log = as_log(replace(segment, simulated=None))
-    calls = []
-
-    def simulator(params: np.ndarray) -> list[Recording]:
-        calls.append(params)
-        clean = segment.simulated
-        return [Recording("clean", ("j0", "j1", "j2"), clean.time, clean.q, velocity=clean.v, acceleration=clean.a)]
-
-    found = instrumental_variables(problem_of(model, log, loop=lambda: simulator))
-    assert found.details["rounds"] == len(calls) == 2
-    np.testing.assert_allclose(calls[1], found.fit.params, rtol=1e-9, atol=1e-12)

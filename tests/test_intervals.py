@@ -8,17 +8,15 @@ from types import ModuleType
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import arm_urdf, load_script
+from conftest import load_script
 from estimation_samples import coloured, result
 from motion_samples import coupled_model, make_segment, robot_3r, truth
-from scipy import stats
 
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.linalg import Array
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.robot import Robot
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -59,22 +57,6 @@ def test_mass_matrix_is_crba_with_rotors() -> None:
     np.testing.assert_allclose(ends, np.swapaxes(ends, 0, 1), atol=1e-9)
     wide = ident.mass_matrix_interval(q, alpha=0.01)
     assert (np.diff(wide) >= np.diff(ends)).all()
-
-
-def test_an_interval_of_one_parameter_is_conf_int() -> None:
-    """A sliding carriage at unit acceleration and no speed: torque = mass + offset, by hand."""
-    model = DynamicModel(Robot.from_urdf(arm_urdf("x", fixed_tip=False, kind="prismatic")), friction=LAWS, rotor_inertia=False)
-    ident = result(model, make_segment(model, 300, sigma=0.2))
-    row = ident.fit.base.labels.index("m_l1")
-    np.testing.assert_allclose(ident.mass_matrix_interval(np.zeros(1))[0, 0], ident.fit.conf_int()[row], rtol=1e-9)
-    other = ident.fit.base.labels.index("offset_j1")
-    both = ident.torque_interval([0.0], [0.0], [1.0])
-    covariance = ident.fit.covariance
-    slope = float(
-        ident.model.torque(np.eye(len(model.names))[:, model.names.index("m_l1")], *np.array([[0.0], [0.0], [1.0]]))[0]
-    )
-    spread = np.sqrt(slope**2 * covariance[row, row] + covariance[other, other] + 2 * slope * covariance[row, other])
-    assert np.diff(both[0])[0] == pytest.approx(2 * stats.t.ppf(0.975, ident.fit.dof) * spread, rel=1e-9)
 
 
 def test_infinite_where_the_data_say_nothing() -> None:
@@ -150,13 +132,3 @@ def test_automatic_intervals_hold_the_truth_where_textbook_ones_do_not(benchmark
     assert np.mean(held["model"]) < textbook + 0.15
     assert 0.90 <= np.mean(held["auto"]) <= 0.995  # 100 runs: 95 and 97 %; parameters of one run err together
     assert np.mean(held["auto"], axis=0).min() >= 0.5
-
-
-def test_truth_of_the_benchmark_is_the_plant(benchmark, arm, motion) -> None:
-    """The true base parameters reproduce the simulated torque, or coverage would mean nothing."""
-    model, base = arm.model, arm.model.base()
-    theta = np.zeros(len(model.names))
-    theta[base.independent] = arm.truth
-    part = motion.slice(0, 300)
-    predicted = model.torque(theta, part.q, part.v, part.a)
-    np.testing.assert_allclose(predicted, part.tau, atol=1e-6)

@@ -138,17 +138,6 @@ def test_ur_controller_columns_are_currents_with_their_targets(tmp_path: Path, r
     np.testing.assert_array_equal(log.position_target[0], [1, 2, 3])
 
 
-def test_units_in_the_header_are_used_and_the_project_file_beats_them(tmp_path: Path, robot: Robot) -> None:
-    path = tmp_path / "run.csv"
-    path.write_text("time_ms," + ",".join(f"q_{j} [deg]" for j in NAMES) + "\n0,0,90,180\n10,0,90,180\n")
-    log = read_recording(path, robot)
-    np.testing.assert_allclose(log.position[0], [0, np.pi / 2, np.pi])
-    np.testing.assert_allclose(log.time, [0, 0.01])
-    log = read_recording(path, robot, LogLayout(units={"position": "rad", "time": "s"}))
-    np.testing.assert_allclose(log.position[0], [0, 90, 180])
-    np.testing.assert_allclose(log.time, [0, 10])
-
-
 # ---- joint names -------------------------------------------------------------------------------------
 
 
@@ -305,36 +294,6 @@ def test_hdf5_links_to_other_files_are_not_followed(tmp_path: Path, robot: Robot
     assert any("not followed: tau" in note for note in log.notes)
 
 
-def test_hdf5_units_in_attributes_and_what_is_no_series(tmp_path: Path, robot: Robot) -> None:
-    h5py = pytest.importorskip("h5py")
-    t, q, v, tau = samples()
-    with h5py.File(tmp_path / "run.h5", "w") as file:
-        for key, values, unit in (("t", 1e3 * t, "ms"), ("q", np.degrees(q), "degrees"), ("tau", 1e3 * tau, b"mNm")):
-            file[f"run/{key}"] = values
-            file[f"run/{key}"].attrs["units"] = unit
-        file["run/dq"], file["run/picture"], file["none"] = v, np.zeros((2000, 1000)), h5py.Empty("f8")
-        file["round"] = h5py.SoftLink("/round")
-    for layout in (LogLayout(), LogLayout(topic="run")):
-        check(read_recording(tmp_path / "run.h5", robot, layout))
-    with h5py.File(tmp_path / "run.h5", "r+") as file:
-        file["run/tau"].attrs["units"] = "furlong"
-    with pytest.raises(LogError, match=r"unknown unit.*'furlong'"):
-        read_recording(tmp_path / "run.h5", robot)
-
-
-def test_times_of_day_in_parquet(tmp_path: Path, robot: Robot) -> None:
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    columns = default_columns()
-    for unit, type_ in ((1e3, pa.time32("ms")), (1e6, pa.time64("us"))):
-        clock = pa.array(np.round(unit * (columns["t"] + 3600)).astype(np.int64)).cast(
-            pa.int32() if pa.types.is_time32(type_) else pa.int64()
-        )
-        pq.write_table(pa.table({**columns, "t": clock.cast(type_)}), tmp_path / "run.parquet")
-        check(read_recording(tmp_path / "run.parquet", robot))
-
-
 def test_arrays_and_frames(tmp_path: Path, robot: Robot) -> None:
     t, q, v, tau = samples()
     check(Recording.from_arrays(t, q, tau, velocity=v, joints=robot))
@@ -420,14 +379,6 @@ def test_bags_of_every_kind(tmp_path: Path, robot: Robot, kind: str) -> None:
         read_recording(broken, robot)
 
 
-def test_the_recording_time_is_used_where_stamps_run_backwards(tmp_path: Path, robot: Robot) -> None:
-    t, q, v, tau = samples()
-    publisher = ("/joint_states", list(NAMES), t, {"q": q, "v": v, "tau": tau})
-    log = read_recording(write_bag(tmp_path, "mcap", [publisher], restart=t[len(t) // 2]), robot)
-    check(log)
-    assert any("run backwards" in note for note in log.notes)
-
-
 def test_topic_with_effort_is_chosen_and_can_be_overridden(tmp_path: Path, robot: Robot) -> None:
     t, q, v, tau = samples()
     path = write_bag(
@@ -489,13 +440,6 @@ def test_a_second_publisher_of_all_joints_is_named_and_left_out(tmp_path: Path, 
     (note,) = (note for note in log.notes if "several publishers" in note)
     assert f"({len(late)} messages), is left out" in note
     assert ("stands still" in note) == (second != "moving")
-
-
-def test_a_robot_that_returns_to_a_pose_is_one_publisher(tmp_path: Path, robot: Robot) -> None:
-    t = np.arange(3000) * 0.01
-    q = np.round(np.clip(np.sin(t)[:, None] * [1.0, 0.8, 0.6], -0.5, 0.5), 3)  # rests exactly at both ends
-    log = read_recording(write_bag(tmp_path, "sqlite3", [("/joint_states", list(NAMES), t, {"q": q, "tau": 1 + q})]), robot)
-    assert len(log) == len(t)
 
 
 def test_messages_without_names_ask_for_their_order_and_take_it(tmp_path: Path, robot: Robot) -> None:

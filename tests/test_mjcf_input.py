@@ -122,15 +122,6 @@ def test_limits_dynamics_and_geometry_are_the_compiled_ones(cell: Path) -> None:
     np.testing.assert_allclose(mesh.corners().max(axis=0), [0.2, 0.2, 0.4], atol=1e-7)
 
 
-def test_an_equality_of_joints_is_a_mimic_joint(tmp_path: Path) -> None:
-    finger = '<body name="{0}"><joint name="{0}" type="slide" range="0 0.04"/><geom size="0.01"/></body>'
-    hand = f'<body name="hand"><joint name="turn"/><geom size="0.1"/>{finger.format("left")}{finger.format("right")}</body>'
-    equality = '<equality><joint joint1="right" joint2="left" polycoef="0.01 0.5 0 0 0"/></equality>'
-    robot = Robot.from_urdf(f"<mujoco><worldbody>{hand}</worldbody>{equality}</mujoco>")
-    assert robot.joints == ("turn",)
-    assert robot.locked == pytest.approx({"left": 0.02, "right": 0.02})
-
-
 @pytest.mark.parametrize("name", ["arm.xml", "scene.xml"])
 def test_a_patch_changes_the_asked_numbers_alone(cell: Path, name: str) -> None:
     robot = Robot.from_urdf(cell / name)
@@ -262,15 +253,3 @@ def test_what_a_patch_cannot_do_is_said(cell: Path) -> None:
 def test_without_mujoco_the_extra_is_named(cell: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert_refused(run("check", cell / "arm.xml"), 2, r"arm\.xml", r"pip install 'urdf-ident\[mujoco\]'")
-
-
-def test_an_inactive_equality_couples_nothing_and_legs_on_a_floating_base_are_refused(tmp_path: Path) -> None:
-    joints = '<body><joint name="a"/><geom size="0.1"/><body><joint name="b" axis="0 1 0"/><geom size="0.1"/></body></body>'
-    equality = '<equality><joint joint1="b" joint2="a" active="false"/></equality>'
-    path = tmp_path / "model.xml"
-    path.write_text(f"<mujoco><worldbody>{joints}</worldbody>{equality}</mujoco>", encoding="utf-8")
-    assert Robot.from_urdf(path).joints == ("a", "b")
-    path.write_text(
-        f"<mujoco><worldbody><body><freejoint/><geom size='0.1'/>{joints}</body></worldbody></mujoco>", encoding="utf-8"
-    )
-    assert_refused(run("check", path), 2, "model.xml", "no joint moves on a fixed base")

@@ -101,44 +101,6 @@ def test_links_keep_their_distance_unless_told_otherwise() -> None:
     assert design_excitation(without, 8.0, **quick).clearance is None  # type: ignore[arg-type]
 
 
-def test_the_barrier_and_its_gradient() -> None:
-    model, collisions = arm()
-    limits, _ = usable_limits(Limits.from_robot(model.robot), None)
-    family = Family("fourier", limits.joints, 6.0, 3, ramp=1.0)
-    obstacles, fresh = (Obstacles(collisions, family, limits) for _ in range(2))
-    rng = np.random.default_rng(0)
-    rest = family.rest(np.array([0.0, -1.5, 0.8, 0.0, 0.0, 0.0]))
-    for size in (0.5**k for k in range(12)):
-        X = rest + size * family.random_swing(np.random.default_rng(3), 6)
-        if np.isfinite(obstacles(X, 1.0)[0]):
-            break
-    lowest = collisions.distances(family.trajectory(X).evaluate(obstacles.grid.time)[0]).min()
-    assert lowest > 0.015
-    value, remembered = obstacles(X, 1.0)
-    assert value > 0.0
-    again, push = fresh(X, 1.0)
-    assert again == pytest.approx(value, rel=1e-9)  # what is remembered changes nothing
-    assert push is not None
-    assert remembered is not None
-    np.testing.assert_allclose(push.gradient, remembered.gradient, rtol=1e-9, atol=1e-9 * np.abs(push.gradient).max())
-    errors, slopes = [], []
-    assert np.linalg.eigvalsh(push.hessian).min() > -1e-9 * np.linalg.norm(push.hessian)
-    for _ in range(8):
-        direction, step = rng.standard_normal(X.shape), 3e-4  # distances are exact to about a micrometre
-        ends = [obstacles(X + sign * step * direction, 1.0)[0] for sign in (1, -1)]
-        slope = (ends[0] - ends[1]) / (2 * step)
-        if np.isfinite(slope):
-            slopes.append((slope, float((push.gradient * direction).sum())))
-        there = fresh(X + step * direction, 1.0)[1]
-        if there is not None and len(there.slack) == len(push.slack):
-            moved = push.approach @ direction.T.reshape(-1) * step
-            errors.append(np.median(np.abs(there.slack - push.slack - moved)) / np.median(np.abs(moved)))
-    assert len(slopes) > 4
-    measured, expected = np.array(slopes).T
-    assert np.linalg.norm(measured - expected) < 0.1 * np.linalg.norm(expected)
-    assert np.median(errors) < 0.1  # the slack of each distance changes as it is said to
-
-
 def test_start_in_collision_is_refused() -> None:
     model, collisions = arm()
     with pytest.raises(LimitError, match=r"table.*the start pose is (in collision|too close)"):

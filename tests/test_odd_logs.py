@@ -151,15 +151,6 @@ def test_points_that_divide_thousands_are_not_read_as_decimal_points(tmp_path: P
         read_recording(tmp_path / "run.csv", robot)
 
 
-def test_decimal_points_beside_decimal_commas_are_read(tmp_path: Path, robot: Robot) -> None:
-    """A clock of another program, with points and three digits, in a table with decimal commas."""
-    lines = [line.split(";") for line in rows(";", ",")]
-    lines = [[f"{0.98 + 0.01 * k:.3f}", *line[1:]] for k, line in enumerate(lines)]
-    (tmp_path / "run.csv").write_text("\n".join([HEADER.replace(",", ";"), *map(";".join, lines)]))
-    log = read_recording(tmp_path / "run.csv", robot)
-    np.testing.assert_allclose(log.time - log.time[0], 0.01 * np.arange(ROWS), atol=1e-9)
-
-
 @pytest.mark.parametrize("exchanged", [False, True])
 def test_a_second_header_must_be_the_first(tmp_path: Path, robot: Robot, exchanged: bool) -> None:
     """Two joined logs: the same header again is left out; with other units or another order the rows below are not the same."""
@@ -206,13 +197,6 @@ def test_names_of_joints_in_the_project_file_win_over_equal_names_in_the_log(tmp
     check(read_recording(tmp_path / "run.csv", robot, LogLayout(joints={"j3": "elbow"})))
     (tmp_path / "run.csv").write_text("\n".join([HEADER, *rows()]))
     check(read_recording(tmp_path / "run.csv", robot, LogLayout(joints={"j3": "elbow"})))  # another log has this name
-
-
-@pytest.mark.parametrize("joints", [{"j1": "j2"}, {"j1": "j2", "j2": "j2"}])
-def test_one_joint_of_the_log_is_not_taken_twice(tmp_path: Path, robot: Robot, joints: dict[str, str]) -> None:
-    (tmp_path / "run.csv").write_text("\n".join([HEADER, *rows()]))
-    with pytest.raises(LogError, match=r"'j2' of the log is given for several joints of the robot, got j\d, j\d"):
-        read_recording(tmp_path / "run.csv", robot, LogLayout(joints=joints))
 
 
 def test_the_command_that_infers_columns_names_the_files_for_a_shell(tmp_path: Path) -> None:
@@ -287,21 +271,6 @@ def test_columns_that_name_the_joints_of_numbered_ones(tmp_path: Path, robot: Ro
     path.write_text("\n".join([",".join(names), *lines]).replace(texts, ",".join(NAMES), 1))
     with pytest.raises(LogError, match=r"joints change their order.*j1 and j3.*record a bag"):
         read_recording(path, robot)
-
-
-def test_texts_that_name_no_joints_are_no_order(tmp_path: Path, robot: Robot) -> None:
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as parquet
-
-    path = tmp_path / "run.csv"
-    path.write_text("\n".join([f"name,{HEADER}", *(f"part {k % 3},{row}" for k, row in enumerate(rows()))]))
-    check(read_recording(path, robot))
-    names = [[f"part {k % 3}"] for k in range(ROWS)]
-    parquet.write_table(pa.table({**default_columns(), "names": names}), tmp_path / "run.parquet")
-    check(read_recording(tmp_path / "run.parquet", robot))
-    alone = Robot.from_urdf(arm_urdf("z"))
-    path.write_text("\n".join(["name,t,q1,tau1", *(f"arm,{0.01 * k:g},1,2" for k in range(9))]))
-    assert read_recording(path, alone).position.shape == (9, 1)
 
 
 def test_lists_of_joints_beside_arrays(tmp_path: Path, robot: Robot) -> None:
@@ -403,22 +372,6 @@ def test_what_was_asked_for_is_not_taken_for_a_measurement(tmp_path: Path, robot
         ("/joint_states", list(NAMES), t, {"q": q, "v": v, "tau": tau}),
     ]
     check(read_recording(write_bag(tmp_path, "mcap", publishers), robot))
-
-
-def test_some_messages_of_all_joints_among_those_of_several_publishers(tmp_path: Path, robot: Robot) -> None:
-    t = np.arange(200) * 0.01
-
-    def motion(time: np.ndarray, joints: list[int]) -> dict[str, np.ndarray]:
-        return {key: np.stack([np.sin(time + k + s) for k in joints], axis=1) for s, key in enumerate(("q", "v", "tau"))}
-
-    publishers = [
-        ("/joint_states", ["j3", "j1"], t, motion(t, [2, 0])),
-        ("/joint_states", ["j2"], t + 0.004, motion(t + 0.004, [1])),
-        ("/joint_states", list(NAMES), t[5:7] + 0.001, motion(t[5:7] + 0.001, [0, 1, 2])),
-    ]
-    log = read_recording(write_bag(tmp_path, "mcap", publishers), robot)
-    assert len(log) > 190
-    np.testing.assert_allclose(log.position, np.stack([np.sin(log.time + k) for k in range(3)], axis=1), atol=2e-4)
 
 
 @pytest.mark.parametrize("kind", ["stands", "whole seconds", "repeated"])

@@ -104,12 +104,6 @@ def test_franka_gets_the_motion_at_one_kilohertz(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_pages_say_what_to_check(six: Robot) -> None:
-    page = motion_texts(motion(six), six, Limits.from_robot(six), "urscript")["README.txt"]
-    for word in ("Before pressing start", "emergency stop", "rad", "dry run", "j6"):
-        assert word in page
-
-
 def test_what_cannot_be_driven_safely_is_refused(six: Robot) -> None:
     trajectory, limits = motion(six), Limits.from_robot(six)
     with pytest.raises(LimitError, match="velocity limit is unknown"):

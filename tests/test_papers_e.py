@@ -60,22 +60,6 @@ def test_each_criterion_is_best_at_what_it_asks_for(found: dict[str, Any]) -> No
         assert item.block < 0.5 * printed.block
 
 
-def test_both_tell_the_parameters_better_than_the_printed_motion(found: dict[str, Any]) -> None:
-    """On our arm; Liu 2023's is not described, so its 189.4 and 162.2 are only beside ours."""
-    printed = found["printed"][0]
-    for item in (*found["cond"], *found["block"]):
-        assert item.scaled < printed.scaled
-        assert item.torque < printed.torque
-        assert item.error < printed.error
-
-
-def test_the_weights_by_column_variance_favour_the_smallest_condition_number(found: dict[str, Any]) -> None:
-    """As the paper computes them, against its sentence that larger condition numbers get heavier weights."""
-    assert found["judge"].criterion.weights[2] > 0.9  # gravity
-    for item in (*found["cond"], *found["block"], *found["printed"]):
-        assert item.parts[2] < min(item.parts[:2])
-
-
 def test_block_value_is_the_papers_sum(found: dict[str, Any]) -> None:
     weights = found["judge"].criterion.weights
     for item in (found["cond"][0], found["printed"][0]):

@@ -25,7 +25,7 @@ from logs import make_log
 
 import urdf_ident
 from urdf_ident import parallel
-from urdf_ident.errors import LogError, MissingFileError, SchedulerError
+from urdf_ident.errors import MissingFileError, SchedulerError
 from urdf_ident.logs.read import read_recordings
 from urdf_ident.model.robot import Robot
 
@@ -49,12 +49,6 @@ def slowly(folder: str, k: int) -> np.ndarray:
     return np.random.default_rng(k).normal(size=4)
 
 
-def fails(x: float) -> float:
-    if x == 3:
-        raise LogError("a bad log", where=f"run{x}", remedy="leave it out")
-    return x
-
-
 def kills_its_process(folder: str, k: int) -> int:
     """Once only."""
     mark = Path(folder, "killed")
@@ -62,10 +56,6 @@ def kills_its_process(folder: str, k: int) -> int:
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return k
-
-
-def nested(x: int) -> list[tuple[float, int]]:
-    return [*parallel.each(square, [x, -x, x]), (x, os.getpid())]
 
 
 @pytest.fixture(scope="module")
@@ -80,18 +70,6 @@ def test_results_come_in_order_with_every_count() -> None:
     assert [value for value, _ in together] == [value for value, _ in parallel.each(square, range(20))]
     assert os.getpid() not in {pid for _, pid in together}
     assert counts == list(range(1, 21))
-
-
-def test_an_error_of_a_worker_is_that_of_the_log() -> None:
-    with parallel.workers(2), pytest.raises(LogError, match=r"run3.*a bad log.*leave it out") as caught:
-        parallel.each(fails, range(6))
-    assert caught.value.remedy == "leave it out"
-
-
-def test_work_inside_a_process_is_done_there() -> None:
-    with parallel.workers(2):
-        for results in parallel.each(nested, [2, 3]):
-            assert len({pid for _, pid in results}) == 1
 
 
 def test_a_process_that_is_ended_from_outside_is_one_line(tmp_path: Path) -> None:

@@ -104,19 +104,6 @@ def test_gain_errors_are_mass_errors(ident: Identification, robot: Robot, body: 
     assert unsure.std_error[0] > exact.std_error[0]
 
 
-def test_friction_of_the_loaded_log_alone(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
-    """A warm joint and an offset that has moved do not become mass."""
-    log = made(robot, "loaded", 1, body)
-    v = np.gradient(log.position, log.time, axis=0)
-    log = replace(log, effort=log.effort - 0.8 * np.tanh(v / 0.02) + np.array([0.0, 0.5, 0.0, 0.0]))
-    found = payload(ident, [log])
-    assert found.friction
-    assert any("friction of the loaded logs" in note for note in found.notes)
-    assert abs(found.mass / MASS - 1) < 0.02
-    change, error = found.friction["Fc_j2"]
-    assert abs(change + 0.8) < 4 * error
-
-
 def test_a_log_without_a_load_is_said(ident: Identification, robot: Robot) -> None:
     found = payload(ident, [made(robot, "nothing", 3)])
     assert found.interval[0, 0] == 0
@@ -311,11 +298,3 @@ def test_the_body_is_found_with_its_mass_and_its_logs(loaded: tuple[FrictionChan
     assert mass[[1, 3]].mean() - mass[[0, 2]].mean() == pytest.approx(2.0, rel=0.1)
     (note,) = [note for note in found.notes(np.ones(3), np.zeros(3)) if "comes and goes" in note]
     assert note.startswith("run1, run3: about 2 kg more on 'l3' than in run0, run2")
-
-
-def test_friction_keeps_what_warming_did(loaded: tuple[FrictionChanges, FrictionChanges]) -> None:
-    found, swallowed = loaded
-    truth = np.outer(0.2 * (1.5 - np.arange(4)) / 4, FRICTION.ravel())  # about the mean of the four logs
-    error, without = (np.sqrt(np.mean((x.deviation - truth) ** 2)) for x in (found, swallowed))
-    assert error < 0.05
-    assert error < 0.6 * without

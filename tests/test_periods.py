@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.errors import EstimationError, LogError, ProjectError
+from urdf_ident.errors import EstimationError, LogError
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.noise import lack_of_fit, scatter_sigma
 from urdf_ident.logs.recording import Recording
@@ -104,23 +104,6 @@ def test_harmonics_are_as_many_as_the_motion_has(noise: float) -> None:
     found = fourier_derivatives(mean, PERIOD, number)
     for exact, held in zip((q, v, a), found, strict=True):
         np.testing.assert_allclose(held, exact, atol=1e-9 + 5 * noise * np.abs(exact).max() / np.abs(q).max())
-
-
-def test_a_closed_loop_gets_the_harmonics_whose_acceleration_is_best() -> None:
-    """A loop that adds harmonics for ever, k⁻⁴, and encoder steps that repeat: within 20 % of the best choice there is."""
-    rng, t, order = np.random.default_rng(3), np.arange(400) / RATE, np.arange(1, 120)
-    angle = np.outer(t, 2 * np.pi * order / PERIOD)
-    size, phase = rng.uniform(0.5, 1.0, (119, 2)) / order[:, None] ** 4.0, rng.uniform(0, 2 * np.pi, (119, 2))
-    q = np.stack([np.sin(angle + phase[:, j]) @ size[:, j] for j in range(2)], axis=1)
-    a = np.stack([-np.sin(angle + phase[:, j]) @ (size[:, j] * (2 * np.pi * order / PERIOD) ** 2) for j in range(2)], axis=1)
-    step = 2 * np.pi / 20000
-    periods = np.round((q + 1e-4 * rng.standard_normal((5, *q.shape))) / step) * step
-    mean = periods.mean(axis=0)
-    errors = [np.std(fourier_derivatives(mean, PERIOD, k)[2] - a) for k in range(1, 81)]
-    number, share = choose_harmonics(mean, periods - mean, 80)
-    assert errors[number - 1] < 1.2 * min(errors)
-    true = np.mean(np.var(fourier_derivatives(mean, PERIOD, number)[2] - a, axis=0) / a.var(axis=0))
-    assert true / 3 < share < 3 * true  # told without the truth
 
 
 @pytest.fixture(scope="module")
@@ -230,13 +213,6 @@ def test_whole_periods_that_are_asked_for_must_be_there(model: DynamicModel) -> 
     assert prepared(model, record(model, 2, 0)).conditioned.averaged is None  # two periods: only when asked
     assert prepared(model, record(model, 2, 0), "on").conditioned.averaged is not None
     assert prepared(model, record(model, 5, 0), "off").conditioned.averaged is None
-
-
-def test_the_switch_of_the_project_file() -> None:
-    assert parse_project({"signals": {"periodic": True}}).signals.periodic == "on"  # YAML 1.1 reads on as true
-    assert parse_project({"signals": {"periodic": "off"}}).signal_config().periodic == "off"
-    with pytest.raises(ProjectError, match=r"signals\.periodic.*auto"):
-        parse_project({"signals": {"periodic": 3}})
 
 
 def test_a_real_axis_with_encoder_noise(data: Path) -> None:

@@ -229,28 +229,6 @@ def test_load_dependent_friction_follows_the_transmitted_torque(coefficient: flo
     np.testing.assert_allclose(inverse_dynamics(plant, q, v, now.a) + now.friction, tau, atol=1e-8)
 
 
-def test_coupled_motors_that_stick_hold_all_joints_exactly() -> None:
-    """No joint has friction of its own, and no motor turns with one joint alone."""
-    turn = np.eye(6) + 0.5 * np.eye(6, k=1) + 0.5 * np.eye(6, k=-1)
-    friction = FrictionTruth(6, motor=(Coulomb.of(np.full(6, 400.0)),), reduction=turn)
-    plant, calls = RigidPlant.create(UR, friction=friction), []
-
-    def law(_t, _q, _v, state):
-        calls.append(1)
-        return np.zeros(6), state
-
-    solver = StickSlip(plant, law, np.full(6, 0.3), 0.1 * turn[0], NOTHING)
-    for k in range(400):
-        if k == 200:
-            assert (solver.w == 0).all()
-            stopped, before = solver.x, len(calls)
-        solver.step(k * 1e-3, 1e-3)
-    np.testing.assert_array_equal(solver.x, stopped)
-    assert len(calls) - before <= 201
-    now = solver.rates(0.4)
-    np.testing.assert_allclose(now.friction, -plant.bias(solver.x, solver.w), atol=1e-9)
-
-
 def test_bristles_close_a_hysteresis_loop() -> None:
     law = lambda t, q, v, state: (np.array([-40000.0 * (q[0] - 0.002 * np.sin(4 * t)) - 4000.0 * v[0]]), state)  # noqa: E731
     t, q, _, friction, _ = run(sled(Dahl.of(20.0, width=2e-4)), law, 0.0, 0.0, 3.2, step=5e-4)

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import arm_urdf
 
 from urdf_ident.errors import LogError, MissingFileError, ProjectError, UnitError, UrdfIdentError
 from urdf_ident.logs import read
 from urdf_ident.logs.columns.layout import SideSection
-from urdf_ident.logs.formats.choice import open_table
 from urdf_ident.logs.read import LogLayout, expand_logs, read_readable, read_recording, read_recordings
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
@@ -245,10 +243,6 @@ def test_a_column_that_is_there_twice_is_read_by_its_number_or_if_it_is_not_used
     assert read_recording(path, robot).time[1] == 1.0
 
 
-def test_numbered_columns_are_noted_with_their_order(tmp_path: Path, robot: Robot) -> None:
-    assert "zeta, alpha, slide" in read_recording(write(tmp_path, "t,q1,q2,q3\n0,1,2,3\n0,1,2,3\n"), robot).notes[0]
-
-
 @pytest.mark.parametrize(
     "header",
     [
@@ -266,12 +260,6 @@ def test_every_column_may_tell_its_own_unit(tmp_path: Path, robot: Robot, header
     np.testing.assert_allclose(log.position[:, places], [[np.pi / 2, 1.0, 0.25], [np.pi, 2.0, 0.5]])
     np.testing.assert_allclose(log.effort[:, places], [[5.0, 7.0, 20.0], [6.0, 8.0, 30.0]])
     assert log.effort_unit == "N·m"
-
-
-def test_a_joint_whose_name_ends_like_a_unit_keeps_it(tmp_path: Path) -> None:
-    robot = Robot.from_urdf(arm_urdf("zy").replace('"j1"', '"pan_deg"').replace('"j2"', '"tilt_rad"'))
-    log = read_recording(write(tmp_path, "t,pan_deg/position,tilt_rad/position\n0,1,2\n1,1,2\n"), robot)
-    np.testing.assert_array_equal(log.position[0], [1.0, 2.0])
 
 
 def test_a_rate_counts_instead_of_the_headers_clock_and_both_are_said(tmp_path: Path, robot: Robot) -> None:
@@ -322,13 +310,6 @@ def test_split_logs_from_any_argument(tmp_path: Path, how: str) -> None:
     assert dict(found[0].files)["effort"].endswith("run1_curr.csv")
 
 
-def test_split_log_with_parts_of_different_length(tmp_path: Path, robot: Robot) -> None:
-    make_split(tmp_path, "run1")
-    np.savetxt(tmp_path / "run1_curr.csv", np.ones((4, 3)), delimiter=",")
-    with pytest.raises(LogError, match=r"differ in length.*got 4 rows.*expected 5"):
-        read_recording(tmp_path / "run1", robot, split_layout())
-
-
 def test_split_log_with_a_missing_part(tmp_path: Path) -> None:
     make_split(tmp_path, "run1")
     (tmp_path / "run1_curr.csv").unlink()
@@ -350,14 +331,6 @@ def test_same_content_twice_names_both(tmp_path: Path) -> None:
     write(tmp_path, table(), "second.csv")
     with pytest.raises(LogError, match=r"second\.csv.*given twice.*first\.csv"):
         expand_logs([tmp_path])
-
-
-def test_equal_names_in_two_folders_get_different_names(tmp_path: Path) -> None:
-    for folder in ("monday", "tuesday"):
-        (tmp_path / folder).mkdir()
-        write(tmp_path / folder, f"t\n{folder}\n")
-    names = [source.name for source in expand_logs([tmp_path / "monday", tmp_path / "tuesday"])]
-    assert names == ["monday/run", "tuesday/run"]
 
 
 def test_missing_arguments_say_what_is_there(tmp_path: Path) -> None:
@@ -440,23 +413,3 @@ def test_bad_rows_survive_as_nan_with_their_row_number(tmp_path: Path, robot: Ro
     np.testing.assert_array_equal(np.isnan(log.position[39]), [False, False, True])
     assert log.position[49, 2] == 1e300
     assert np.isfinite(np.delete(log.position, [9, 19, 29, 39], axis=0)).all()
-
-
-def test_row_cut_inside_its_last_number_is_found_by_its_unused_columns(tmp_path: Path, robot: Robot) -> None:
-    lines = table(10, header="t,q_zeta,q_alpha,q_slide,note").replace("\n", ",5\n").splitlines()
-    lines[0] = "t,q_zeta,q_alpha,q_slide,note"
-    lines[4] = lines[4].split(",5")[0][:-1]  # "103" became "10": a number, but not the one that was measured
-    log = read_recording(write(tmp_path, "\n".join(lines)), robot)
-    assert np.isnan(log.position[3]).all()
-    assert np.isfinite(np.delete(log.position, 3, axis=0)).all()
-
-
-def test_a_broken_row_among_hundred_thousand_is_the_only_one_without_values(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    values = np.round(rng.standard_normal((100_000, 20)), 6)
-    lines = [",".join(map(str, row)) for row in values.tolist()]
-    lines[777] = "broken"
-    path = write(tmp_path, "\n".join(lines))
-    read = open_table(path).read(range(20))
-    np.testing.assert_array_equal(np.delete(read, 777, axis=0), np.delete(values, 777, axis=0))
-    assert np.isnan(read[777]).all()

@@ -78,11 +78,6 @@ def test_headerless_blocks(tmp_path: Path) -> None:
     assert project.drive.gain is None
 
 
-def test_interleaved_columns_of_seven_axes(tmp_path: Path) -> None:
-    robot, s = simulated("zyzyzyx", seed=1)
-    check(written(tmp_path, s["t"], s["q"], s["v"], s["tau"], interleaved=True), robot, s)
-
-
 def test_degrees_milliseconds_and_milliamperes(tmp_path: Path) -> None:
     robot, s = simulated(seed=2)
     gain = np.array([9.0, 11.0, 10.0, 8.0, 12.0, 10.0])  # N·m per A
@@ -161,12 +156,6 @@ def test_hundredths_of_the_range_of_motion_are_recognised(tmp_path: Path, kind: 
     assert "limits of the URDF" in found.units["position"].why
 
 
-def test_robot_on_a_wall(tmp_path: Path) -> None:
-    robot, s = simulated(gravity=WALL, seed=3)
-    project = check(written(tmp_path, s["t"], s["q"], s["v"], s["tau"]), robot, s)
-    np.testing.assert_allclose(project.robot.gravity, WALL, atol=1.0)
-
-
 def test_upside_down_is_told_from_reversed_efforts(tmp_path: Path) -> None:
     robot, s = simulated(gravity=(0.0, 0.0, 9.81), seed=4)
     project = check(written(tmp_path, s["t"], s["q"], s["v"], s["tau"]), robot, s)
@@ -176,19 +165,6 @@ def test_upside_down_is_told_from_reversed_efforts(tmp_path: Path) -> None:
     project = check(written(tmp_path, s["t"], s["q"], s["v"], s["tau"]), robot, s)
     assert project.robot.gravity == DOWN
     assert np.array(project.drive.gain)[1:3].tolist() == [-1.0, -1.0]
-
-
-def test_no_velocities_and_no_clock(tmp_path: Path) -> None:
-    robot, s = simulated(seed=5)
-    del s["v"]
-    check(written(tmp_path, s["t"], s["q"], s["tau"]), robot, s)
-    robot, s = simulated(seed=5)
-    path = tmp_path / "bare.csv"
-    np.savetxt(path, np.hstack([s["q"], s["v"], s["tau"]]), delimiter=",", fmt="%.9g")
-    found = recognise(open_table(path), robot, LogLayout())
-    assert found.rate is not None
-    assert float(str(found.rate.value)) == pytest.approx(100.0, rel=0.02)
-    assert found.rate.why.startswith("likely")
 
 
 @pytest.mark.parametrize(("axes", "seed", "speed"), [("zyyxyx", 1, 2.0), ("zyyx", 2, 3.0), ("zyyxyx", 4, 3.0)])
@@ -264,17 +240,6 @@ def test_real_headerless_logs(data: Path) -> None:
         assert found.gain is not None
         assert found.gain.value == "auto"
         assert found.gravity is None
-
-
-def test_real_bench_with_names_of_its_own(data: Path) -> None:
-    robot = Robot.from_urdf(Path(__file__).parents[1] / "robots/emps.urdf")
-    found = recognise(open_table(data / "emps/DATA_EMPS.mat"), robot, LogLayout())
-    assert {key: said.value for key, said in found.columns.items()} == {
-        "time": "t",
-        "position": ("qm",),
-        "position_target": ("qg",),
-        "effort": ("vir",),
-    }
 
 
 def test_names_of_logs_and_columns_stay_in_their_comments() -> None:

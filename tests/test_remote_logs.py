@@ -177,14 +177,6 @@ def web(store: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         server.shutdown()
 
 
-def test_half_a_log_is_never_used(store: Path, web: str) -> None:
-    whole = read_recording(store / "run0.csv", ROBOT)
-    assert read_recording(f"{web}/200/run0.csv", ROBOT).sha256 == whole.sha256
-    for how in ("half", "cut"):  # with and without the length in the answer itself
-        with pytest.raises(MissingFileError, match=f"{how}/run0.csv: the log cannot be read .*connection"):
-            read_recording(f"{web}/{how}/run0.csv", ROBOT)
-
-
 @pytest.mark.parametrize(
     ("how", "said"),
     [

@@ -76,16 +76,6 @@ def test_noise_alone_is_not_learnt() -> None:
         assert not found.torque(**wandering(1)).any()
 
 
-def test_a_motion_that_repeats_itself_does_not_fool_the_judge() -> None:
-    """A torque that goes with the time in the loop, driven again and again: copying the last time round is no prediction."""
-    angle = 2 * np.pi * np.arange(1500) / 125
-    sine, cosine = np.column_stack([np.sin(angle), np.cos(angle)]), np.column_stack([np.cos(angle), -np.sin(angle)])
-    torque = np.random.default_rng(0).standard_normal((25, 2)).repeat(5, axis=0)[np.arange(1500) % 125]
-    for kind in KINDS:
-        found = fit_residual({"deformation": sine, "deformation_rate": cosine}, torque, JOINTS, kind=kind)
-        assert max(found.explained.values()) < 0.05
-
-
 def test_it_is_zero_outside_the_training_hull(residual: Residual) -> None:
     for far in ([5e-2, 0.0], [0.0, 1.0], [-5e-2, -1.0]):
         torque = residual.torque(deformation=np.full(2, far[0]), deformation_rate=np.full(2, far[1]))
@@ -100,13 +90,6 @@ def test_it_is_reloaded_to_the_last_bit(residual: Residual) -> None:
     assert np.array_equal(kept.torque(**inputs), again.torque(**inputs))
     motion = np.random.default_rng(0).standard_normal((3, 1500, 2))
     assert np.array_equal(kept.read(*motion, *inputs.values()), again.read(*motion, *inputs.values()))
-
-
-def test_missing_deformation_is_an_error(residual: Residual) -> None:
-    with pytest.raises(EstimationError, match=r"'deformation' was asked for.*log both encoders"):
-        fit_residual({"position": np.zeros((500, 2))}, np.zeros((500, 2)), JOINTS)
-    with pytest.raises(ModelError, match="the residual needs 'deformation_rate'"):
-        residual.torque(deformation=np.zeros(2))
 
 
 def test_wrong_use_is_named() -> None:

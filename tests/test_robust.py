@@ -11,7 +11,6 @@ from conftest import arm_urdf
 from estimation_samples import as_log, problem_of, stacked
 from motion_samples import coupled_model, make_segment, truth
 
-from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators import robust
 from urdf_ident.estimation.estimators.robust import LOSSES
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
@@ -79,12 +78,3 @@ def test_good_data_give_what_least_squares_give_and_say_so() -> None:
     np.testing.assert_allclose(list(found.details["scale"].values()), list(plain.sigma.values()), rtol=0.1)
     assert found.fit.method == "irls (tukey)"
     assert np.isfinite(with_covariance(found.fit, found.statistics, "jackknife").bse).all()
-
-
-def test_unknown_loss_and_exact_data_are_refused(single: DynamicModel) -> None:
-    log = as_log(make_segment(single, 300, sigma=0.1))
-    with pytest.raises(EstimationError, match="did you mean 'huber'"):
-        robust.robust(problem_of(single, log, loss="hubber"))
-    at_rest = as_log(replace(log.segments[0], tau=0 * log.segments[0].tau))
-    with pytest.raises(EstimationError, match="exactly zero"):
-        robust.robust(problem_of(single, at_rest))

@@ -30,14 +30,6 @@ def seen(seed: int = 0, **settings) -> Recording:
     return measure(TRUTH, ("a", "b"), Sensors(**{"velocity": "measured", **settings}), seed)
 
 
-def test_perfect_sensors_show_the_truth() -> None:
-    log = seen()
-    np.testing.assert_array_equal(log.position, TRUTH.q)
-    np.testing.assert_array_equal(log.velocity, TRUTH.v)
-    np.testing.assert_array_equal(log.effort, TRUTH.tau)
-    np.testing.assert_array_equal(log.time, TRUTH.time)
-
-
 def test_encoder_counts_a_revolution_or_a_metre() -> None:
     q = seen(counts=[4096, 1000]).position
     counts = q / (2 * np.pi) * np.array([4096, 1000])
@@ -87,13 +79,6 @@ def test_jitter_moves_the_samples_and_the_clock_may_know() -> None:
     np.testing.assert_array_equal(blind.time, TRUTH.time)
     np.testing.assert_array_equal(blind.position, known.position)
     assert np.abs(blind.position - TRUTH.q).max() > 1e-4
-
-
-def test_velocity_may_be_differences_or_absent() -> None:
-    assert seen(velocity="none").velocity is None
-    log = seen(velocity="differentiated", counts=10_000)
-    np.testing.assert_allclose(log.velocity[1:], np.diff(log.position, axis=0) * RATE)
-    assert (log.velocity - TRUTH.v).std() == pytest.approx(np.sqrt(2 / 12) * 2 * np.pi / 10_000 * RATE, rel=0.2)
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,9 @@ from urdf_ident.logs.read import read_recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.files import read_trajectory
-from urdf_ident.motion.trajectory import sampled
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
-from urdf_ident.signals.prepare import prepare_log
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -66,13 +63,6 @@ def test_errors_of_both_logs_together_are_those_of_the_closed_form(first: Identi
     noise = np.vstack([colour @ rng.standard_normal((40, 20000)), factor * rng.standard_normal((25, 20000))])
     scatter = np.linalg.lstsq(np.vstack([old, new]), noise, rcond=None)[0].std(axis=1)
     np.testing.assert_allclose(joint_errors(fit, old, new), scatter, rtol=0.03)
-
-
-def test_unseen_parameters_are_known_once_the_motion_shows_them(first: Identification) -> None:
-    old, new = np.diag([1.0, 1.0, 0.0, 0.0]), np.diag([0.0, 1.0, 2.0, 0.0])
-    seen = np.array([True, True, False, False])
-    fit = replace(first.fit, params=np.zeros(4), covariance=np.diag([4.0, 4.0, 0.0, 0.0]), seen=seen)
-    np.testing.assert_allclose(joint_errors(fit, old, new), [2.0, np.sqrt(2.0), 1.0, np.inf])
 
 
 def test_the_forecast_is_what_the_next_log_then_tells(work: Path, first: Identification) -> None:
@@ -164,26 +154,3 @@ def test_no_offer_without_limits(work: Path) -> None:
     assert "next:" not in text
     with pytest.raises(LimitError, match="velocity"):
         in_process("design", work / "endless.urdf", "--after", work / "out2" / "identification.json", "-o", work / "no.csv")
-
-
-def test_forecast_of_a_real_log(data: Path) -> None:
-    """One log of a real arm, and the motion of another: predicted and found standard errors, though the model lacks much."""
-    project = parse_project(
-        {
-            "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
-            "log": {
-                "columns": {"time": 0, "position": list(range(1, 7)), "effort": list(range(13, 19))},
-                "units": {"effort": "A"},
-            },
-            "model": {"friction": ["viscous", "coulomb", "offset"]},
-        }
-    )
-    robot = project.build_robot(data / "ur10e" / "ur10e.urdf")
-    model = project.build_model(robot)
-    names = ("ur-20_02_05-20sec_12harm.csv", "ur-20_02_06-20sec_5harm.csv")
-    one, two = (read_recording(data / "ur10e" / name, robot, project.log) for name in names)
-    (motion,) = prepare_log(two, robot, model.drive, project.signal_config()).segments
-    time = np.arange(len(motion)) / motion.rate
-    told = forecast(identify(model, [one], project=project), sampled(robot.joints, time, motion.q, motion.v, motion.a))
-    ratio = told.after / identify(model, [one, two], project=project).fit.bse
-    assert 0.75 < np.median(ratio) < 1.33

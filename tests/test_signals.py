@@ -193,20 +193,6 @@ def test_moves_with_stops_keep_their_accelerations(joints: str, seconds: tuple[f
     assert error(float(resolve([log]).cutoff)) < best + 0.08
 
 
-def test_long_standstill_does_not_change_the_cutoff(robot: Robot) -> None:
-    logs = []
-    for seed in range(4):
-        q, _ = moves(np.random.default_rng(seed).uniform(-1, 1, (9, 2)), (1.5,), 0.4, 125.0)
-        rest = np.repeat(q[-1:], 9000, axis=0)
-        noise = np.random.default_rng(seed + 1)
-        for parts in ([q], [q, rest], [rest + q[:1] - q[-1:], q]):
-            x = np.concatenate(parts)
-            x = x + 3e-5 * noise.standard_normal(x.shape)
-            logs.append(Recording("log", ("a", "b"), np.arange(len(x)) / 125.0, x, effort=np.zeros_like(x)))
-    cutoffs = np.reshape([float(resolve([log]).cutoff) for log in logs], (4, 3)).mean(axis=0)
-    assert cutoffs[1:] == pytest.approx([cutoffs[0]] * 2, rel=0.1)
-
-
 # ---- conditioning --------------------------------------------------------------------------------
 
 
@@ -268,16 +254,6 @@ def test_gaps_split_and_no_segment_spans_one(robot: Robot) -> None:
     assert "split at 1 pause" in result.why["rate"]
 
 
-def test_a_joint_that_creeps_under_load_is_at_rest(robot: Robot) -> None:
-    """A held joint yields by some mrad: viscous friction of such a "motion" would be thousands of N·m·s/rad."""
-    t = np.arange(0, 20, 0.004)
-    for size, held in ((2e-3, True), (0.05, False)):
-        q = motion(t)
-        q[:, 1] = 0.4 + size * (t / 20 + np.sin(0.3 * t))
-        (segment,) = condition(Recording("log", ("a", "b"), t, q, effort=torque(t)), robot).segments
-        assert bool(np.all(segment.v[:, 1] == 0)) == held
-
-
 @pytest.mark.parametrize("noise", [2e-4, 1e-3])
 def test_noise_of_a_joint_at_rest_is_no_motion(robot: Robot, noise: float) -> None:
     """Its encoder noise, alone in its position, must not raise the cut-off: accelerations of all joints would be noise."""
@@ -309,18 +285,6 @@ def test_rest_and_jogs_are_left_out(robot: Robot) -> None:
     whole = condition(log, robot, SignalConfig(cutoff=10.0, rest_time=60.0))
     assert whole.segments[0].time[0] < 1.2
     np.testing.assert_allclose(whole.segments[0].tau, torque(whole.segments[0].time), atol=1e-9)
-
-
-def test_joints_that_are_jogged_one_after_the_other_keep_short_motions(robot: Robot) -> None:
-    """Joint a goes there and back in 3 s each, joint b in 0.5 s each: all that is known of b is in short motions."""
-    t = np.arange(0, 20, 0.004)
-    q = np.zeros((len(t), 2))
-    for joint, begin, seconds, way in ((0, 1.0, 3.0, 1), (0, 6.0, 3.0, -1), (1, 11.0, 0.5, 1), (1, 14.0, 0.5, -1)):
-        q[:, joint] += 0.3 * way * (1 - np.cos(np.pi * np.clip((t - begin) / seconds, 0, 1)))
-    q += 1e-6 * np.random.default_rng(4).standard_normal(q.shape)
-    result = condition(Recording("log", ("a", "b"), t, q, effort=torque(t)), robot, SignalConfig(cutoff=10.0))
-    assert [segment.start for segment in result.segments] == pytest.approx([1.0, 6.0, 11.0, 14.0], abs=0.2)
-    assert "shorter" not in result.why["rest"]
 
 
 def test_log_at_rest_is_refused(robot: Robot) -> None:

@@ -13,7 +13,7 @@ from urdf_ident.errors import ModelError, SimulationError
 from urdf_ident.friction import Coulomb
 from urdf_ident.model.bundled import robot_names, robot_path, truth_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.fourier import FourierTrajectory, random_fourier
+from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.pipeline.experiment import simulate as simulate_experiment
@@ -80,33 +80,6 @@ def test_computed_torque_with_the_right_model_follows_exactly() -> None:
     assert exact.tracking_error.max() < 1e-8
     wrong = simulate(plant, ComputedTorque(UR, 5.0, rotor=0.5 * ROTOR), trajectory)
     assert wrong.tracking_error.max() > 1e-4
-
-
-def test_gravity_compensation_and_integral_remove_the_sag() -> None:
-    plant = RigidPlant.create(UR, rotor_inertia=ROTOR)
-    still = FourierTrajectory(UR.joints, 4.0, np.full(6, 0.3), np.zeros((6, 1)), np.zeros((6, 1)))
-    settings = {"bandwidth": 3.0, "rotor": ROTOR}
-    end = {}
-    for name, controller in {
-        "pd": PD.tuned(UR, **settings),
-        "gravity": PDGravity.tuned(UR, **settings),
-        "pid": PID.tuned(UR, **settings),
-    }.items():
-        run = simulate(plant, controller, still, rate=250.0)
-        end[name] = np.abs(run.truth.q[-1] - 0.3).max()
-    assert end["pd"] > 5e-3
-    assert end["gravity"] < 1e-6
-    assert end["pid"] < end["pd"] / 50
-
-
-def test_tuned_gains_give_the_bandwidth_they_promise() -> None:
-    sled = Robot.from_urdf(robot_path("emps"))
-    controller = PD.tuned(sled, bandwidth=2.0, damping=0.0)
-    assert np.sqrt(controller.kp[0] / 95.1089) == pytest.approx(2 * np.pi * 2.0)
-    start = (np.array([0.13]), np.array([0.0]))
-    still = FourierTrajectory(sled.joints, 1.0, np.full(1, 0.12), np.zeros((1, 1)), np.zeros((1, 1)))
-    swing = simulate(RigidPlant.create(sled), controller, still, start=start).truth
-    np.testing.assert_allclose(swing.q[:, 0], 0.12 + 0.01 * np.cos(4 * np.pi * swing.time), atol=1e-8)
 
 
 @pytest.mark.parametrize("name", [name for name in robot_names() if name != "szabo_3r"])

@@ -121,34 +121,6 @@ def test_the_search_finds_the_spring_and_invents_none(ident: Identification, pla
     assert (np.sqrt(np.mean(error**2, axis=0)) < 0.02 * np.sqrt(np.mean(truth**2, axis=0))).all()
 
 
-def test_the_inspection_takes_the_spring_for_a_spring(ident: Identification) -> None:
-    found = {item["id"]: item for entry in ident.inputs for item in entry["findings"] if item["severity"] != "info"}
-    assert "gravity-direction" not in found
-    assert found["spring"]["joint"] == "turn"
-    assert found["spring"]["severity"] == "warning"
-
-
-@pytest.mark.parametrize(("stiffness", "noise", "reason"), [(0.02, 0.002, "less than 2 %"), (0.1, 0.25, "less than half")])
-def test_a_spring_that_matters_little_is_not_claimed(robot: Robot, stiffness: float, noise: float, reason: str) -> None:
-    """One per cent of the torque in clean logs, or less than half of what remains, both told beyond doubt.
-
-    More likely is what friction or the clock lack; as a spring it would grow beyond the positions of the data.
-    """
-    laws = (Coulomb.of(1.0), Viscous.of(1.5), Spring.of([stiffness, 0.0], [0.0, 0.0]))
-    plant = RigidPlant.create(robot, friction=FrictionTruth(2, laws), rotor_inertia=[0.1, 0.1])
-    rng = np.random.default_rng(0)
-    logs = []
-    for name in ("one", "two"):
-        t, *motion = wander(8.0, rng)
-        tau = torque(plant, *motion) + noise * rng.standard_normal((len(t), 2))
-        logs.append(Recording(name, robot.joints, t, motion[0], effort=tau, sha256=name))
-    found = identify(DynamicModel(robot), logs, force=True)
-    trial = next(t for t in found.selection["trials"] if (t["joint"], t["term"]) == ("turn", "spring"))
-    assert trial["gain"] > 2 * trial["std_error"]
-    assert not trial["chosen"]
-    assert reason in trial["reason"]
-
-
 def springy(robot: Robot, spring: Spring | Balancer, scale: float, seed: int) -> Identification:
     """Model from three logs of a robot with this spring, in a motion of this size."""
     n, rng, logs = robot.n, np.random.default_rng(seed), []

@@ -20,7 +20,7 @@ from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.viz import as_motion, player_page
 from urdf_ident.viz.motion import frame_times, positions_at
-from urdf_ident.viz.surroundings import MOMENTS, nearest_things, world_commands
+from urdf_ident.viz.surroundings import world_commands
 
 OBJECTS = {"post": ("cylinder", [0.06, 1.4], [0.5, 0.5, 0.7]), "ball": ("sphere", [0.12], [-0.6, 0.3, 0.6])}
 WORLD = {
@@ -76,22 +76,6 @@ def test_the_world_is_drawn_where_the_robot_meets_it() -> None:
     np.testing.assert_allclose(place[:3, 3], (base @ ball.placement)[:3, 3], atol=1e-12)
 
 
-def test_nothing_watched_and_long_motions() -> None:
-    robot = Robot.from_urdf(robot_path("szabo_3r"))
-    rng = np.random.default_rng(0)
-    collisions = find_collisions(robot)
-    near = nearest_things(collisions, rng.uniform(-1, 1, (2 * MOMENTS + 5, 3)))
-    assert near is not None
-    assert near.step == 3
-    assert len(near.distance) == len(near.ends) == -(-(2 * MOMENTS + 5) // 3)
-    everything = [(a, b) for a in robot.description.links for b in robot.description.links if a != b]
-    nothing = find_collisions(robot, allow=everything)
-    assert nearest_things(nothing, np.zeros((4, 3))) is None
-    motion = as_motion(random_fourier(Limits.from_robot(robot), 3.0), robot)
-    assert page_data(player_page(robot, motion, collisions=nothing)[0])["nearest"] is None
-    assert page_data(player_page(robot, motion)[0])["nearest"] is None
-
-
 def test_the_command_shows_the_world_of_the_project(tmp_path) -> None:  # type: ignore[no-untyped-def]
     robot = Robot.from_urdf(robot_path("szabo_3r"))
     (tmp_path / "cell.yaml").write_text("objects: {crate: {box: [0.2, 0.2, 0.2], xyz: [0.4, 0.4, 0.4]}}")
@@ -104,23 +88,3 @@ def test_the_command_shows_the_world_of_the_project(tmp_path) -> None:  # type: 
     assert re.search(r"note: (closest|too close|collision): ", result.output)
     data = page_data(page.read_text())
     assert any(b"/world/crate" in base64.b64decode(command) for command in data["commands"])
-
-
-def test_touching_stand_ins_is_no_collision_of_a_motion_that_was_measured() -> None:
-    """Links without geometry get stand-ins: only pairs with one lose their demand, and only where the motion was measured."""
-    text = re.sub(r"<collision>.*?</collision>", "", robot_path("szabo_3r").read_text(), flags=re.DOTALL)
-    bare = Robot.from_urdf(text)
-    collisions = find_collisions(bare, parse_world(WORLD))
-    q = np.random.default_rng(3).uniform(-2, 2, (200, 3))
-    planned, measured = nearest_things(collisions, q), nearest_things(collisions, q, measured=True)
-    assert planned is not None
-    assert measured is not None
-    assert np.isfinite(planned.required).all()
-    stood = {solid.name for solid in collisions.solids if solid.assumed}
-    assert stood == {"link_1", "link_2", "link_3"}  # those with mass
-    assert [bool(set(names) & stood) for names in measured.names] == np.isneginf(measured.required).tolist()
-    assert "no collision" in measured.note(25.0)
-    assert "no collision" not in planned.note(25.0)
-    full = nearest_things(find_collisions(Robot.from_urdf(robot_path("szabo_3r"))), q, measured=True)
-    assert full is not None
-    assert np.isfinite(full.required).all()  # the URDF's own shapes still count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,14 +59,6 @@ def test_sweeps_keep_their_distance_and_go_both_ways(name: str) -> None:
             assert there > 0.3 * speed
     assert "8 speeds" not in found.summary()
     assert "mm at" in found.summary()
-
-
-def test_without_the_way_around_it_would_collide() -> None:
-    home = np.array([0.0, 1.3, 0.0])  # low over the table
-    _, collisions, found = experiment("szabo_3r", home=home)
-    free = bidirectional_experiment(Limits.from_robot(collisions.robot), count=4, cruise=0.6, home=home)
-    assert collisions.distances(free.trajectory.evaluate(free.trajectory.times(20.0))[0]).min() < 0
-    assert max(found.speeds["joint_2"]) > 0.2 * max(free.speeds["joint_2"])  # and it is not timid
 
 
 def test_friction_comes_back_from_sweeps_beside_things() -> None:
@@ -132,12 +123,6 @@ def test_poses_and_sweeps_with_little_torque() -> None:
         bidirectional_experiment(weak, torque=torque)
 
 
-def test_poses_of_a_gantry_weigh_within_the_constant_of_its_slide() -> None:
-    """Weight is the same in all poses; the error was infinite, though `payload --static` finds the mass."""
-    found = design_poses(DynamicModel(Robot.from_urdf(arm_urdf("xz", kind="prismatic"))))
-    assert 1.0 / 9.81 < found.information["mass [kg]"] < 1.2 / 9.81
-
-
 def test_poses_that_cannot_be_held_or_are_too_close_are_named() -> None:
     robot = Robot.from_urdf(robot_path("generic_6axis"))
     limits = Limits.from_robot(robot)
@@ -151,17 +136,3 @@ def test_poses_that_cannot_be_held_or_are_too_close_are_named() -> None:
         LimitError, match=r"link_\d and cage: two solids are closer than 0\.01 m.*of 200 poses.*`allow` this pair"
     ):
         design_poses(DynamicModel(robot), collisions=find_collisions(robot, cage, prune=False))
-
-
-def test_joints_that_do_not_carry_the_body_rest() -> None:
-    """A second, shorter arm stays where it is, away from the first one, and so does its friction."""
-    other = re.sub(r'(name|link)="(\w+)"', r'\1="other_\2"', "\n".join(arm_urdf("zy", fixed_tip=False).splitlines()[1:]))
-    mount = '<joint name="mount" type="fixed"><parent link="base"/><child link="other_base"/><origin xyz="0 0.5 0"/></joint>'
-    robot = Robot.from_urdf(arm_urdf("zyx").replace("</robot>", mount + other))
-    still = [j for j, joint in enumerate(robot.joints) if joint.startswith("other_")]
-    assert len(still) == 2
-    limits = replace(Limits.from_robot(robot), velocity=np.full(robot.n, 1.0))
-    found = design_poses(DynamicModel(robot), limits=limits, collisions=find_collisions(robot))
-    q = found.trajectory.evaluate(found.trajectory.times(20.0))[0]
-    assert np.ptp(q[:, still]) == 0.0
-    assert np.ptp(np.delete(q, still, axis=1), axis=0).min() > 0.5

@@ -46,26 +46,11 @@ def test_links_are_read_as_pinocchio_reads_them() -> None:
         np.testing.assert_allclose(description.links[f"l{k}"].theta, expected, rtol=1e-13, atol=1e-15)
 
 
-def test_joints_are_read_as_written() -> None:
-    joint = '<limit lower="-1.5" upper="2" velocity="3" effort="4"/><dynamics damping="0.5"/><mimic joint="other"/>'
-    hinge = parse_urdf(urdf(joint=joint)).joints["hinge"]
-    assert (hinge.parent, hinge.child, hinge.type, hinge.mimic) == ("base", "tip", "revolute", "other")
-    assert hinge.limits == {"lower": -1.5, "upper": 2.0, "velocity": 3.0, "effort": 4.0}
-    assert (hinge.damping, hinge.friction) == (0.5, 0.0)
-
-
 def test_limits_of_speed_and_effort_that_are_missing_are_not_known() -> None:
     text, notes = canonical_urdf(urdf(joint='<limit lower="-1" upper="1"/>'))
     assert '<limit lower="-1" upper="1" effort="0" velocity="0"/>' in text
     assert "taken as not known (0): joint 'hinge' effort, joint 'hinge' velocity" in notes[0]
     pin.buildModelFromXML(text)
-
-
-def test_unlimited_effort_may_be_infinite() -> None:
-    assert (
-        parse_urdf(urdf(joint='<limit lower="-1" upper="1" effort="inf" velocity="1"/>')).joints["hinge"].limits["effort"]
-        == np.inf
-    )
 
 
 @pytest.mark.parametrize(
@@ -91,17 +76,6 @@ def test_pinocchio_reads_the_number_that_is_read_here(spelling: str) -> None:
     assert robot.description.links["tip"].theta[0] == 8.393
     assert robot.model.inertias[1].mass == pytest.approx(8.393)
     assert (len(robot.notes) > 0) == (spelling != spelling.rstrip() or spelling[0] == "\n")
-
-
-def test_vectors_broken_over_lines_are_read_by_both() -> None:
-    text = urdf(INERTIAL.replace(MASS, '<origin xyz="0\n 0\t0.25" rpy="0 0\n0"/>' + MASS), joint=LIMIT)
-    robot = Robot.from_urdf(text)
-    np.testing.assert_allclose(robot.model.inertias[1].lever, [0, 0, 0.25])
-
-
-def test_a_sound_text_is_not_changed() -> None:
-    text = urdf(INERTIAL, joint=LIMIT)
-    assert canonical_urdf(text) == (text, ())
 
 
 @pytest.mark.parametrize("before", ["\n", "  \r\n", "\ufeff\n"])

@@ -28,8 +28,6 @@ from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.geometry import robot_shapes
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collision.find import find_collisions
-from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
 from urdf_ident.viz.kinematics import transform_points, upright
@@ -169,29 +167,6 @@ def test_broken_geometry_is_left_out_and_said() -> None:
     assert [shape.kind for shape in shapes] == ["sphere"]
     assert len(notes) == 1
     assert "link l" in notes[0]
-
-
-@pytest.mark.parametrize("urdf", [arm_urdf("zyyxyx"), arm_urdf("zx", kind="prismatic"), arm_urdf("zyy", fixed_tip=False)])
-def test_capsules_connect_the_joints(urdf: str) -> None:
-    robot = Robot.from_urdf(urdf)
-    shapes, notes = robot_shapes(robot)
-    assert notes == ()
-    root = ElementTree.fromstring(urdf)
-    for joint in root.findall("joint"):
-        origin = np.array([float(x) for x in joint.find("origin").get("xyz").split()])
-        parent = joint.find("parent").get("link")
-        ends = [
-            shape.placement[:3, 3] + sign * shape.placement[:3, 2] * shape.size[1] / 2
-            for shape in shapes
-            for sign in (-1, 1)
-            if shape.kind == "capsule" and shape.link == parent
-        ]
-        assert min(np.linalg.norm(end - origin) for end in ends) < 1e-12, joint.get("name")
-    markers = [shape for shape in shapes if shape.link in {f"l{k}" for k in range(1, robot.n + 1)} and shape.kind != "capsule"]
-    assert len(markers) == robot.n
-    for shape in markers:
-        axis = [float(x) for x in root.find(f"joint[@name='j{shape.link[1:]}']/axis").get("xyz").split()]
-        np.testing.assert_allclose(shape.placement[:3, 2], axis, atol=1e-12)
 
 
 # ---------------------------------------------------------------- meshes
@@ -512,31 +487,6 @@ def test_browser_shows_robots_and_moves_them(browse, tmp_path: Path) -> None:
         assert (image.sum(axis=2) < 600).mean() > 0.01, page
     before = shown[pages.index("szabo_3r.html#t=1.7")]
     assert (np.abs(before - later).max(axis=2) > 40).mean() > 0.01
-
-
-def test_browser_says_the_joint_positions_of_the_moment(browse, tmp_path: Path) -> None:
-    robot = Robot.from_urdf(arm_urdf("zyy"))
-    motion = waves(robot)
-    play(robot, motion, html=tmp_path / "page.html")
-    document, _ = browse(tmp_path / "page.html", "--dump-dom", at=1.25)
-    shown = dict(re.findall(r"<td[^>]*>(j\d)</td><td>([-\d.]+)°</td>", document))
-    wanted = np.rad2deg([np.interp(1.25, motion.time, column) for column in motion.position.T])
-    np.testing.assert_allclose([float(shown[joint]) for joint in robot.joints], wanted, atol=0.11)
-    assert re.search(r"1\.25 <span>/ 4\.00 s", document)
-
-
-def test_browser_writes_the_distance_beside_the_line(browse, tmp_path: Path) -> None:
-    robot = Robot.from_urdf(robot_path("szabo_3r"))
-    world = parse_world({"objects": {"ball": {"sphere": 0.05, "xyz": [0.0, 0.0, 1.45]}}})
-    collisions = find_collisions(robot, world)
-    time = np.linspace(0.0, 2.0, 61)
-    lift = np.column_stack([0 * time, 0.3 * (1 - time), 0 * time])  # upright, under the ball, at 1 s
-    play(robot, (time, lift), collisions=collisions, html=tmp_path / "page.html")
-    document, _ = browse(tmp_path / "page.html", "--dump-dom", at=1.0)
-    shown = re.search(r'<div id="nearest"[^>]*>link_3 – ball: ([\d.]+) mm</div>', document)
-    assert shown, re.search(r'<div id="nearest".{0,200}', document)
-    wanted = collisions.distances(np.zeros(3)).min()
-    assert float(shown[1]) == pytest.approx(1000 * wanted, abs=0.2)
 
 
 def test_browser_plays_pauses_and_loops_at_real_speed(browse, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from urdf_ident.errors import MissingFileError, ModelError, ProjectError
 from urdf_ident.model.bundled import robot_path
@@ -127,14 +126,3 @@ def test_an_object_may_not_be_called_like_a_link() -> None:
 def test_no_file() -> None:
     with pytest.raises(MissingFileError, match="world file not found"):
         read_world("nowhere.yaml")
-
-
-def test_a_surface_in_the_world_is_no_hull(tmp_path: Path) -> None:
-    """Two walls in one mesh file: the robot may stand between them, which the hull would fill."""
-    walls = [f"v {x} {y} {z}" for x in (-1.5, 1.5) for y, z in ((-2, -2), (2, -2), (0, 3))]
-    (tmp_path / "walls.obj").write_text("\n".join([*walls, "f 1 2 3", "f 4 5 6", ""]))
-    path = tmp_path / "world.yaml"
-    path.write_text(yaml.safe_dump({"objects": {"walls": {"mesh": "walls.obj"}}}))
-    robot = Robot.from_urdf(robot_path("ur10e"))
-    distance = find_collisions(robot, read_world(path)).distances(np.zeros(6))[0]
-    assert distance.min() > 0.0
