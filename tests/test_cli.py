@@ -100,13 +100,6 @@ def changed_table(work: Path, tmp_path: Path, change) -> Path:
     return path
 
 
-@pytest.fixture
-def out(tmp_path: Path):
-    folder = tmp_path / "out"
-    yield folder
-    assert not folder.exists() or not list(folder.iterdir()), "something was half-written"
-
-
 def test_a_log_given_twice_and_another_urdf_in_the_project_are_noted(work: Path, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("robot: {urdf: other.urdf}\n")
     result = run("inspect", *[work / "log0.csv"] * 2, "--robot", work / "arm.urdf", "-c", tmp_path / "p.yaml")

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from emps_protocol import matlab_rows
 from estimation_samples import as_log, stacked, with_sign_of
 from motion_samples import coupled_model, make_segment, truth
-from scipy.io import loadmat
 
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators.instrumental import (
-    InstrumentalFit,
     fit_instrumental,
     instrumented,
     with_simulated,
 )
-from urdf_ident.friction import Coulomb, Offset, Viscous
 from urdf_ident.logs.recording import Recording
-from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.trajectory import sampled
 from urdf_ident.samples import Segment
-from urdf_ident.signals.filters import lowpass
-from urdf_ident.simulation.controllers import PD
-from urdf_ident.simulation.friction_truth import FrictionTruth
-from urdf_ident.simulation.plant import RigidPlant
-from urdf_ident.simulation.simulate import simulate
-from urdf_ident.statistics.accumulate import accumulate, build_statistics
-from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.rows import RowFilter
+from urdf_ident.statistics.accumulate import build_statistics
 
 
 @pytest.fixture(scope="module")
