@@ -11,8 +11,16 @@ import numpy as np
 from ..comparison.quantities import require_covariance
 from ..consistency.payload_quantities import payload_quantities
 from ..errors import EstimationError, LogError, ModelError, check_known
-from ..estimation.estimators.payload import METHODS, REFIT, PayloadProblem, estimate_payload, with_usual_gears
-from ..estimation.estimators.payload_choice import changed_friction, preferred_estimate, refuse_different_bodies
+from ..estimation.estimators.payload import (
+    METHODS,
+    REFIT,
+    PayloadProblem,
+    changed_friction,
+    estimate_payload,
+    preferred_estimate,
+    refuse_different_bodies,
+    with_usual_gears,
+)
 from ..estimation.estimators.resting import weigh_rests
 from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
 from ..judgements.judgement import Judgement

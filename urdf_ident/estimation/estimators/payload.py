@@ -5,7 +5,7 @@ Load-dependent friction increases with the body's torque: its columns are those 
 torque is linear in π except for the sign of the load, which is found by iteration. There are two estimates from the same rows:
 β fixed at that of the unloaded model (``held``), or estimated again from both (``joint``), where the unloaded logs are
 represented by the triangular factor stored in a result. Friction in the loaded logs may differ from that in the unloaded ones
-(a warm robot, an offset), which is covered by copies of its columns.
+(a warm robot, an offset), which is covered by copies of its columns; they are estimated again if any parameter has changed.
 
 The error of π has three sources, kept separate: noise of the loaded logs, β of the unloaded ones, and the torque constants (a
 constant that is 1 % too large gives a mass that is 1 % too large).
@@ -16,21 +16,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ...errors import EstimationError
-from ...linalg import Array, BoolArray, orthogonal_part, positive
+from ...linalg import Array, BoolArray, IntArray, orthogonal_part, positive
+from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
+from ...model.inertia import BODY_PARAMETERS
+from ...model.rigid_bodies import rigid_torque
+from ...model.row_groups import RowGroup
 from ...samples import ReadOnly
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, group_sigma
-from ...statistics.least_squares import Solution, solve
-from ...statistics.statistic import StatisticSet
-from ..uncertainty.covariance import Covariance, covariance_at
-from .loaded_model import LoadedModel, with_load
+from ...statistics.least_squares import solve
+from ..friction_selection.load_slopes import LoadSlopes
+from ..uncertainty.covariance import FEWEST_STRETCHES, FitData, automatic, jackknife, textbook
 
 METHODS = ("held", "joint")
 #: Friction that may be estimated again for the loaded logs: symbols of the terms.
@@ -42,6 +44,76 @@ _CONVERGED, _SURE, _ROUNDS = 1e-6, 1e-2, 10
 _SHARE, _SHARE_ERROR = 0.125, 0.07
 #: Number of updates of the row groups' weights.
 _WEIGHTINGS = 3
+#: Significance level of the test whether friction has changed.
+_LEVEL = 0.05
+#: Logs disagree on the mass below this p-value if the difference also exceeds this share of the mass.
+_CHANCE, _DIFFERENT = 1e-3, 0.03
+#: The joint estimate is preferred if the standard error of its mass is at most this share of the other's.
+_BETTER = 0.9
+
+
+class LoadedModel(LoadSlopes):
+    """A model with additional columns: the ten of an unknown body, and copies of friction columns for the loaded logs.
+
+    Args:
+        model: The unloaded robot's model, its load-dependent terms evaluated at the loaded torque.
+        theta: Parameters of the unloaded robot, shape (p,), for the increase of friction with the load.
+        body: Index of the moving body that carries the unknown one.
+        placement: ``theta_body = placement @ theta_link``, shape (10, 10).
+        copies: Indices into theta of the copied columns.
+    """
+
+    def __init__(self, model: DynamicModel, theta: Array, body: int, placement: Array, copies: Sequence[int] = ()) -> None:
+        super().__init__(model, theta, np.arange(10 * body, 10 * body + 10, dtype=np.intp))
+        self.placement, self.copies = placement, tuple(copies)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters of the unloaded robot, of the body, and of the copies."""
+        body = tuple(f"payload_{name}" for name in BODY_PARAMETERS)
+        return (*self.model.names, *body, *(f"loaded_{self.model.names[k]}" for k in self.copies))
+
+    def added_to(self, group: RowGroup) -> IntArray:
+        """Returns the indices of the body's columns in the rows of the joints that carry it, and of the copies of others'."""
+        copied = [k in group.columns for k in self.copies]
+        return np.asarray(self.added[[*[self._carries(group)] * 10, *copied]])
+
+    def beside(self, group: RowGroup, columns: Array, slopes: Array) -> Array:
+        """Returns the body's columns, its load on the gears included, and the copies, shape (N, added)."""
+        body = [(columns[:, np.searchsorted(group.columns, self.columns)] + slopes) @ self.placement] * self._carries(group)
+        return np.hstack([columns[:, :0], *body, *(columns[:, group.columns == k] for k in self.copies)])
+
+    def _carries(self, group: RowGroup) -> bool:
+        return bool(np.isin(self.columns, group.columns).all())
+
+    def extended(self, base: BaseParameters) -> BaseParameters:
+        """Returns the base parameters of the unloaded robot, and after them the added ones, which are all independent."""
+        nothing = np.zeros(0, dtype=np.intp)
+        columns = np.concatenate([base.independent, self.added]).astype(np.intp)
+        return BaseParameters(self.names, columns, nothing, nothing, np.zeros((len(columns), 0)), base.rank_gap)
+
+    def with_load(self, log: PreparedLog, params: Array) -> PreparedLog:
+        """Returns the log with the body's load on its gears, and the friction torque linearized around the current estimate.
+
+        ``S(v)|τ|`` is not linear in the body; with its slope in the columns, the slope's value at the current body is
+        subtracted.
+
+        Args:
+            params: Current estimate of the body, shape (10,).
+        """
+        model, segments = self.model, []
+        if not model.loaded:
+            return log
+        body = np.zeros(model.n_inertial)
+        body[self.columns] = self.placement @ params
+        robot = np.zeros_like(body) if model.reference_theta is None else model.reference_theta
+        for segment in log.segments:
+            carried, rest = (rigid_torque(model.robot, x, segment.q, segment.v, segment.a) for x in (body, robot))
+            external = np.zeros(segment.q.shape) if segment.external is None else segment.external
+            heavy = replace(segment, reference_torque=rest - external)
+            grown = sum((f * (carried @ axis))[:, None] * weights for weights, axis, f in self.factors(heavy))
+            segments.append(replace(heavy, external=external + grown))
+        return log.with_segments(segments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +133,7 @@ class PayloadFit(ReadOnly):
         changes: Copied friction column → its change in the loaded logs, and the standard error.
         sigma: Row group → standard deviation of the residual [unit of torque].
         covariance_kind: How ``noise`` was estimated.
-        rounds: Iterations until the sign of the load converged.
-        converged: Whether it converged.
+        converged: Whether the sign of the load converged.
     """
 
     method: str
@@ -78,7 +149,6 @@ class PayloadFit(ReadOnly):
     sigma: Mapping[str, float]
     rows: int
     covariance_kind: str
-    rounds: int = 1
     converged: bool = True
 
     @property
@@ -216,151 +286,143 @@ def estimate_payload(
     Raises:
         EstimationError: The body affects no joint torque, or there are too few rows.
     """
-    params = np.zeros(10)
-    copies = problem.copied(refit)
-    for round_ in range(1, _ROUNDS + 1):
+    fit, params, copies, held = problem.fit, np.zeros(10), problem.copied(refit), method == "held"
+    b, known = len(fit.base), problem.factor[:, fit.base.independent]  # the data of the unloaded robot
+    body = slice(b, b + 10)
+    for _ in range(_ROUNDS):
+        # The rows are linear in the body for a given sign of the load.
         loaded = problem.loaded(params, copies)
-        shifted = [with_load(loaded, log, params) for log in logs]
-        work = _Solved(problem, loaded, shifted, method)
-        before, params = params, work.params
-        change = float(np.linalg.norm(work.information @ (params - before)))
-        converged = change <= max(_CONVERGED * float(np.linalg.norm(work.information @ params)), _SURE)
-        if not loaded.model.loaded or converged:
-            return work.finished(round_, True)
-    return work.finished(_ROUNDS, False)
-
-
-class _Solved:
-    """Solution of one linear problem, with its errors."""
-
-    def __init__(self, problem: PayloadProblem, loaded: LoadedModel, logs: Sequence[PreparedLog], method: str) -> None:
-        self.problem, self.loaded, self.logs, self.method = problem, loaded, logs, method
-        self.statistics: StatisticSet = build_statistics(loaded, logs)  # type: ignore[arg-type]
-        self.base, self.b = loaded.extended(problem.fit.base), len(problem.fit.base)
-        rows = sum(self.statistics.rows.values())
-        if rows <= len(self.base) - self.b:
+        shifted = [loaded.with_load(log, params) for log in logs]
+        statistics, base = build_statistics(loaded, shifted), loaded.extended(fit.base)  # type: ignore[arg-type]
+        rows, unknown = sum(statistics.rows.values()), len(base) - b
+        if rows <= unknown:
             raise EstimationError(
-                "too few rows for an unknown body",
-                got=rows,
-                expected=f"> {len(self.base) - self.b}",
-                remedy="record a longer log",
+                "too few rows for an unknown body", got=rows, expected=f"> {unknown}", remedy="record a longer log"
             )
-        self.weights = dict(problem.fit.row_weights or problem.fit.weights)
-        for _ in range(_WEIGHTINGS):
-            self.solution = self._solve(rows)
-            self.sigma = group_sigma(self.statistics, self.base, self.solution, self.weights)
-            self.weights = {group: 1.0 / value for group, value in self.sigma.items()}
-        self.solution = self._solve(rows)
-        if not np.linalg.norm(self._factor()[:, self.b : self.b + 10]) > 0:
+        weights = dict(fit.row_weights or fit.weights)
+        for turn in range(_WEIGHTINGS + 1):
+            factor = statistics.stacked(weights, base.independent)
+            if held:
+                rest = np.column_stack([factor[:, b:-1], factor[:, -1] - factor[:, :b] @ fit.params])
+                solution = solve(rest, rows)
+                solution = replace(
+                    solution,
+                    estimate=np.concatenate([fit.params, solution.estimate]),
+                    root=np.vstack([np.zeros((b, solution.root.shape[1])), solution.root]),
+                    seen=np.concatenate([np.zeros(b, dtype=bool), solution.seen]),
+                )
+            else:
+                unloaded = np.hstack([known, np.zeros((len(known), unknown)), (known @ fit.params)[:, None]])
+                start = np.concatenate([fit.params, np.zeros(unknown)])
+                solution = solve(np.vstack([factor, unloaded]), rows + fit.rows, start)
+            if turn < _WEIGHTINGS:
+                sigma = group_sigma(statistics, base, solution, weights)
+                weights = {group: 1.0 / value for group, value in sigma.items()}
+        if not np.linalg.norm(factor[:, body]) > 0:
             raise EstimationError("no joint torque shows a body on this link", remedy="choose a link that moves")
+        stacked = factor if held else np.vstack([factor, unloaded])
+        others = stacked[:, b + 10 : -1] if held else np.delete(stacked[:, :-1], np.arange(b, b + 10), axis=1)
+        information = stacked[:, body] if not others.shape[1] else orthogonal_part(stacked[:, body], others)
+        before, params = params, np.array(solution.estimate[body])
+        change = float(np.linalg.norm(information @ (params - before)))
+        converged = change <= max(_CONVERGED * float(np.linalg.norm(information @ params)), _SURE)
+        if not loaded.model.loaded or converged:
+            converged = True
+            break
+    # Errors from the noise of the loaded logs, with autocorrelation,
+    root, covariance = solution.root, solution.root @ solution.root.T
+    together = Fit(
+        base,
+        solution.estimate,
+        covariance,
+        solution.seen,
+        sigma,
+        solution.rows,
+        solution.dof,
+        solution.condition,
+        "wls",
+        "independent residuals",
+        row_weights=weights,
+    )
+    data = FitData(together, statistics, loaded, shifted, solution)  # type: ignore[arg-type]
+    kind = automatic if held else jackknife if len(data.units) >= FEWEST_STRETCHES else textbook
+    noise = kind(data)
+    # from the errors of the unloaded robot's parameters,
+    sure = np.flatnonzero(fit.seen)
+    response = (
+        root @ (root[:b].T @ (known.T @ known[:, sure]))
+        if not held
+        else -root @ (root.T @ (factor[:, :-1].T @ factor[:, sure]))
+    )
+    of_robot = response @ fit.covariance[np.ix_(sure, sure)] @ response.T
+    # and from those of the torque constants, which scale the body's torque on their joints.
+    of_gains, alone = np.zeros((len(base), len(base))), np.zeros(len(base))
+    alone[body] = params
+    for group, error in zip(loaded.groups, problem.gain_error, strict=True):
+        if error > 0:
+            own = statistics.stacked({name: weights[name] * (name == group.name) for name in weights}, base.independent)[:, :-1]
+            move = root @ (root.T @ (own.T @ (own @ alone)))
+            of_gains += error**2 * np.outer(move, move)
+    errors = np.sqrt(np.maximum(np.diag(noise.matrix + of_robot + of_gains), 0.0))
+    changes = {problem.model.names[k]: (float(solution.estimate[i]), float(errors[i])) for i, k in enumerate(copies, b + 10)}
+    return PayloadFit(
+        method,
+        params,
+        noise.matrix[body, body],
+        of_robot[body, body],
+        of_gains[body, body],
+        solution.seen[body],
+        np.array(np.broadcast_to(noise.dof, (len(base),))[body]),
+        float(np.min(fit.dofs)),
+        np.asarray(np.linalg.qr(information, mode="r")),
+        changes,
+        sigma,
+        solution.rows,
+        noise.kind,
+        converged,
+    )
 
-    def _factor(self) -> Array:
-        return self.statistics.stacked(self.weights, self.base.independent)
 
-    def _rows(self) -> Array:
-        """Factor of the loaded logs, and below it of the unloaded ones if they are estimated together."""
-        factor, fit = self._factor(), self.problem.fit
-        if self.method == "held":
-            return factor
-        known = self.problem.factor[:, fit.base.independent]
-        unloaded = np.zeros((len(known), factor.shape[1]))
-        unloaded[:, : self.b], unloaded[:, -1] = known, known @ fit.params
-        return np.vstack([factor, unloaded])
+def changed_friction(problem: PayloadProblem, logs: Sequence[PreparedLog]) -> str:
+    """Which friction to estimate again: all of it if any parameter has changed significantly (Bonferroni), else "none"."""
+    from scipy.special import ndtr
 
-    def _solve(self, rows: int) -> Solution:
-        """Solves for all parameters, those of the unloaded robot fixed or with the information of the unloaded logs."""
-        factor, fit = self._rows(), self.problem.fit
-        if self.method == "joint":
-            return solve(factor, rows + fit.rows, np.concatenate([fit.params, np.zeros(len(self.base) - self.b)]))
-        rest = np.column_stack([factor[:, self.b : -1], factor[:, -1] - factor[:, : self.b] @ fit.params])
-        solution = solve(rest, rows)
-        root = np.vstack([np.zeros((self.b, solution.root.shape[1])), solution.root])
-        seen = np.concatenate([np.zeros(self.b, dtype=bool), solution.seen])
-        return replace(solution, estimate=np.concatenate([fit.params, solution.estimate]), root=root, seen=seen)
+    trial = estimate_payload(problem, logs, refit="friction")
+    p_values = [2.0 * ndtr(-abs(change) / positive(error)) for change, error in trial.changes.values()]
+    return "friction" if any(p < _LEVEL / len(p_values) for p in p_values) else "none"
 
-    @property
-    def params(self) -> Array:
-        """Parameters of the body, shape (10,)."""
-        return np.array(self.solution.estimate[self.b : self.b + 10])
 
-    @cached_property
-    def information(self) -> Array:
-        """Factor of the information on the ten parameters, with all other estimated parameters projected out."""
-        robot, body, copies, _ = np.split(self._rows(), [self.b, self.b + 10, len(self.base)], axis=1)
-        others = np.hstack([robot, copies]) if self.method == "joint" else copies
-        return np.asarray(np.linalg.qr(orthogonal_part(body, others) if others.shape[1] else body, mode="r"))
+def preferred_estimate(problem: PayloadProblem, logs: Sequence[PreparedLog], method: str, refit: str) -> PayloadFit:
+    """The estimate by one method, or with "auto" the more precise one.
 
-    def finished(self, rounds: int, converged: bool) -> PayloadFit:
-        """Returns the estimate with its errors."""
-        noise, model, gains = self._noise(), self._unloaded(), self._gains()
-        part = slice(self.b, self.b + 10)
-        total = noise.matrix + model + gains
-        errors = np.sqrt(np.maximum(np.diag(total), 0.0))
-        names = [self.problem.model.names[k] for k in self.loaded.copies]
-        at = range(self.b + 10, len(self.base))
-        changes = {name: (float(self.solution.estimate[k]), float(errors[k])) for name, k in zip(names, at, strict=True)}
-        dof = np.broadcast_to(noise.dof, (len(self.base),))[part]
-        unloaded_dof = float(np.min(self.problem.fit.dofs))
-        cut = (part, part)
-        return PayloadFit(
-            self.method,
-            self.params,
-            noise.matrix[cut],
-            model[cut],
-            gains[cut],
-            self.solution.seen[part],
-            np.array(dof),
-            unloaded_dof,
-            self.information,
-            changes,
-            self.sigma,
-            self.solution.rows,
-            noise.kind,
-            rounds,
-            converged,
-        )
+    Args:
+        method: A key of :data:`.METHODS`, or "auto".
+        refit: A key of :data:`.REFIT`.
+    """
+    if method != "auto":
+        return estimate_payload(problem, logs, method=method, refit=refit)
+    held, joint = (estimate_payload(problem, logs, method=name, refit=refit) for name in ("held", "joint"))
+    return joint if joint.bse[0] < _BETTER * held.bse[0] else held
 
-    def _noise(self) -> Covariance:
-        """Covariance due to the noise of the loaded logs, with autocorrelation."""
-        extra: dict[str, Any] = {"covariance_kind": "independent residuals", "row_weights": self.weights}
-        fit = Fit(
-            self.base,
-            self.solution.estimate,
-            self.solution.root @ self.solution.root.T,
-            self.solution.seen,
-            self.sigma,
-            self.solution.rows,
-            self.solution.dof,
-            self.solution.condition,
-            "wls",
-            **extra,
-        )
-        held = self.method == "held"
-        return covariance_at(fit, self.statistics, self.solution, model=self.loaded, logs=self.logs, complete=held)  # type: ignore[arg-type]
 
-    def _unloaded(self) -> Array:
-        """Covariance due to the errors of the unloaded robot's parameters."""
-        fit, root = self.problem.fit, self.solution.root
-        known = np.flatnonzero(fit.seen)
-        covariance = fit.covariance[np.ix_(known, known)]
-        if self.method == "joint":
-            factor = self.problem.factor[:, fit.base.independent]
-            response = root @ (root[: self.b].T @ (factor.T @ factor[:, known]))
-        else:
-            factor = self._factor()
-            response = -root @ (root.T @ (factor[:, :-1].T @ factor[:, known]))
-        return np.asarray(response @ covariance @ response.T)
+def refuse_different_bodies(problem: PayloadProblem, logs: Sequence[PreparedLog], refit: str) -> None:
+    """Refuses logs with different payloads.
 
-    def _gains(self) -> Array:
-        """Covariance due to the errors of the torque constants, which scale the body's torque on their joints."""
-        root, out = self.solution.root, np.zeros((len(self.base), len(self.base)))
-        body = np.zeros(len(self.base))
-        body[self.b : self.b + 10] = self.params
-        for group, error in zip(self.loaded.groups, self.problem.gain_error, strict=True):
-            if error > 0:
-                only = replace(self.statistics, layouts=(self.statistics.layout(group.name),))
-                only = only.select(lambda entry, name=group.name: entry.group == name)  # type: ignore[misc]
-                rows = only.stacked(self.weights, self.base.independent)[:, :-1]
-                move = root @ (root.T @ (rows.T @ (rows @ body)))
-                out += error**2 * np.outer(move, move)
-        return out
+    Args:
+        refit: A key of :data:`.REFIT`.
+
+    Raises:
+        EstimationError: The masses differ significantly, and by more than :data:`_DIFFERENT`.
+    """
+    from scipy.special import chdtrc
+
+    if len(logs) < 2:
+        return
+    fits = [estimate_payload(problem, [log], refit=refit) for log in logs]
+    mass = np.array([fit.params[0] for fit in fits])
+    variance = np.array([fit.noise[0, 0] for fit in fits])
+    mean = float(np.sum(mass / variance) / np.sum(1.0 / variance))
+    chi_square = float(np.sum((mass - mean) ** 2 / variance))
+    if chdtrc(len(logs) - 1, chi_square) < _CHANCE and np.ptp(mass) > _DIFFERENT * abs(mean):
+        masses = ", ".join(f"{log.name} {m:.4g} ± {np.sqrt(v):.2g} kg" for log, m, v in zip(logs, mass, variance, strict=True))
+        raise EstimationError("these logs do not carry the same body", got=masses, remedy="one call a payload")

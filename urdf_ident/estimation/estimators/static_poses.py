@@ -29,8 +29,7 @@ from ...signals.quality.report import assess
 from ...signals.resample import even_pieces
 from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution, solve
-from .loaded_model import LoadedModel
-from .payload import PayloadFit, PayloadProblem
+from .payload import LoadedModel, PayloadFit, PayloadProblem
 
 #: A pose: all joints slower than this [rad/s or m/s] for at least this time [s]; time omitted at its ends [s].
 STILL, DWELL, EDGE = 4e-3, 0.5, 0.15
@@ -150,11 +149,11 @@ def _rows(problem: PayloadProblem, loaded: LoadedModel, poses: StaticPoses) -> _
         stack = np.vstack([block[g] for block in blocks])
         known, body = np.zeros((len(poses), len(base))), np.zeros((len(poses), 10))
         for column, index in enumerate(group.columns):
-            if index < loaded.p:
+            if index < len(place):
                 if place[index] >= 0:
                     known[:, place[index]] = stack[:, column]
             else:
-                body[:, index - loaded.p] = stack[:, column]
+                body[:, index - len(place)] = stack[:, column]
         out.known.append(known)
         out.body.append(body)
         out.friction.append(poses.direction * level * group.mix)

@@ -12,21 +12,22 @@ covariance at a fixed torque into that of the fixed point.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
-from ...linalg import Array, scaled_lstsq
+from ...linalg import Array, IntArray, scaled_lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import Prior
-from ...model.rigid_bodies import row_columns
+from ...model.rigid_bodies import CHUNK, row_columns
+from ...model.row_groups import Compact, RowGroup
 from ...samples import Segment
 from ...signals.prepare import PreparedLog
-from ...statistics.accumulate import FactorAccumulator
+from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit
-from ...statistics.rows import RowFilter, filtered_rows
 from .reference_torque import rigid_slopes
 
 
@@ -57,22 +58,10 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], pr
     base, seen = fit.base, np.flatnonzero(fit.seen)
     slopes = rigid_slopes(base, model.n_inertial, prior)
     moved = np.flatnonzero(slopes.any(axis=1))
-    rows, weights = LoadSlopes(model, base.embedded(fit.params), moved), fit.row_weights or fit.weights
-    place = np.full(len(model.parameters), -1)
-    place[base.independent[seen]] = np.arange(len(seen))
-    accumulator = FactorAccumulator(len(seen) + len(moved))
-    for log in logs:
-        row_filter = RowFilter(log.conditioned.factor)
-        for segment in log.segments:
-            pieces = filtered_rows(rows, segment, row_filter) if row_filter.output_rows(len(segment)) else ()  # type: ignore[arg-type]
-            for _, blocks in pieces:
-                for group, block in zip(model.groups, blocks, strict=True):
-                    full, target = np.zeros((len(block), accumulator.width)), place[group.columns]
-                    full[:, target[target >= 0]] = block[:, : len(group.columns)][:, target >= 0]
-                    full[:, len(seen) :] = block[:, len(group.columns) : -1]
-                    accumulator.add(weights[group.name] * full)
-    factor = accumulator.factor()
-    W, D = factor[:, : len(seen)], factor[:, len(seen) :] @ slopes[np.ix_(moved, seen)]
+    sloped = LoadSlopes(model, base.embedded(fit.params), moved)
+    statistics = build_statistics(sloped, logs, blocks=1)  # type: ignore[arg-type]
+    factor = statistics.stacked(fit.row_weights or fit.weights, np.concatenate([base.independent[seen], sloped.added]))
+    W, D = factor[:, : len(seen)], factor[:, len(seen) : -1] @ slopes[np.ix_(moved, seen)]
     response = np.eye(len(base))
     response[np.ix_(seen, seen)] = np.linalg.inv(np.eye(len(seen)) + scaled_lstsq(W, D))
     return response
@@ -81,23 +70,71 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], pr
 class LoadSlopes:
     """A model whose rows have, after its own columns, the derivatives of its load-dependent torque.
 
+    It implements only the part of the model interface that statistics and covariances use.
+
     Args:
         model: The model, with the reference torque.
         theta: Its parameters, shape (p,).
-        columns: Indices of the inertial parameters for the derivatives.
+        columns: Indices of the inertial parameters for the derivatives, shape (k,).
     """
 
-    def __init__(self, model: DynamicModel, theta: Array, columns: Any) -> None:
-        self.model, self.theta, self.columns = model, theta, columns
+    is_rigid = True
 
-    def row_blocks(self, segment: Segment, chunk: int, *, torque: bool = False) -> Iterator[tuple[slice, list[Array]]]:
-        """Yields the model's rows with the derivatives appended.
+    def __init__(self, model: DynamicModel, theta: Array, columns: IntArray) -> None:
+        self.model, self.theta, self.columns, self.n = model, theta, columns, model.n
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters, those of the added columns last."""
+        return (*self.model.names, *(f"load of {self.model.names[k]}" for k in self.columns))
+
+    @property
+    def added(self) -> IntArray:
+        """Indices of the parameters of the added columns."""
+        return np.arange(len(self.model.names), len(self.names), dtype=np.intp)
+
+    def added_to(self, group: RowGroup) -> IntArray:
+        """Returns the indices of the added columns of a row group of the model."""
+        return self.added
+
+    @cached_property
+    def groups(self) -> tuple[RowGroup, ...]:
+        """The model's row groups with the added columns."""
+        return tuple(
+            replace(
+                group,
+                columns=np.concatenate([group.columns, self.added_to(group)]),
+                scale=np.concatenate([group.scale, np.ones(len(self.added_to(group)))]),
+            )
+            for group in self.model.groups
+        )
+
+    @cached_property
+    def compact(self) -> tuple[Compact, ...]:
+        """The trivial compact form of every row group, with all columns."""
+        widths = [len(group.columns) for group in self.groups]
+        return tuple(Compact(np.arange(width, dtype=np.intp), np.eye(width)) for width in widths)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything that determines the columns."""
+        words = f"{self.model.fingerprint} {self.names} {self.theta.tobytes().hex()}"
+        return hashlib.sha256(words.encode()).hexdigest()[:16]
+
+    def row_targets(self, tau: Array, external: Array | None = None) -> Array:
+        """See :meth:`.DynamicModel.row_targets`."""
+        return self.model.row_targets(tau, external)
+
+    def row_blocks(
+        self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False, torque: bool = False
+    ) -> Iterator[tuple[slice, list[Array]]]:
+        """See :meth:`.DynamicModel.row_blocks`.
 
         Args:
             torque: Whether the measured torque is appended as the last column.
 
         Yields:
-            The slice of samples, and per row group its columns and the derivatives.
+            The slice of samples, and per row group its columns and the added ones.
         """
         model, segment = self.model, self.model.with_reference_torque(segment)
         slopes = self.factors(segment)
@@ -110,8 +147,15 @@ class LoadSlopes:
                     share = float(group.mix @ weights_of_joints)
                     if share:
                         own[g] += share * factor[part] * rows
-            ends = [len(group.columns) for group in model.groups]
-            yield part, [np.hstack([x[:, :end], extra.T, x[:, end:]]) for x, extra, end in zip(blocks, own, ends, strict=True)]
+            rows_of_groups = []
+            for group, block, slope in zip(model.groups, blocks, own, strict=True):
+                columns, measured = np.split(block, [len(group.columns)], axis=1)
+                rows_of_groups.append(np.hstack([columns, self.beside(group, columns, slope.T), measured]))
+            yield part, rows_of_groups
+
+    def beside(self, group: RowGroup, columns: Array, slopes: Array) -> Array:
+        """Returns the added columns of a row group from its own and the derivatives, shape (N, added)."""
+        return slopes
 
     def factors(self, segment: Segment) -> list[tuple[Array, Array, Array]]:
         """Returns, per load-dependent term, its distribution over joints (n,), the weights of the torque that it depends on

@@ -178,22 +178,6 @@ def with_covariance(
     return replace(fit, covariance=covariance.matrix, covariance_kind=covariance.kind, error_dof=dof)
 
 
-def covariance_at(
-    fit: Fit, statistics: StatisticSet, solution: Solution, *, model: DynamicModel, logs: Sequence[PreparedLog], complete: bool
-) -> Covariance:
-    """Returns the "auto" covariance of an estimate that depends on more than these rows, or on only some columns.
-
-    Args:
-        solution: Its root is the sensitivity of the estimate to the rows; zero rows belong to parameters without any.
-        complete: Whether these rows alone determine the estimate; if not, only the jackknife over stretches is used.
-
-    Returns:
-        The part of the covariance due to the noise of these rows.
-    """
-    data = FitData(fit, statistics, model, logs, solution)
-    return automatic(data) if complete else jackknife(data) if len(data.units) >= FEWEST_STRETCHES else textbook(data)
-
-
 def textbook(data: FitData) -> Covariance:
     """Independent residuals."""
     return Covariance(data.fit.covariance, data.fit.covariance_kind, data.fit.dof)

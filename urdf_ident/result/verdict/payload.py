@@ -161,8 +161,8 @@ def known_quantities(
         factor = np.zeros((0, 10))
         for _, blocks in loaded.row_blocks(replace(motion.states, reference_torque=None), chunk=STATES):
             for group, block in zip(loaded.groups, blocks, strict=True):
-                if loaded.p in group.columns:
-                    begin = int(np.flatnonzero(group.columns == loaded.p)[0])
+                if loaded.added[0] in group.columns:
+                    begin = int(np.flatnonzero(group.columns == loaded.added[0])[0])
                     factor = triangle(factor, block[:, begin : begin + 10] * weights[group.name])
         informed = np.vstack([fit.precision, factor * np.sqrt(SECONDS * rate / STATES)])
         trials.append((motion.words, np.linalg.norm(body.slopes @ np.linalg.pinv(informed, rcond=1e-8), axis=1)))
