@@ -19,12 +19,13 @@ from urdf_ident.estimation.uncertainty.identifiability import (
     COMBINATION,
     IDENTIFIABLE,
     LOST,
+    SECONDS,
     Identifiability,
+    simple_motions,
     sizes,
     structural_verdicts,
     verdicts,
 )
-from urdf_ident.estimation.uncertainty.simple_motions import SECONDS, simple_motions
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel

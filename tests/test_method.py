@@ -21,7 +21,7 @@ from urdf_ident.estimation.estimators.estimator import Estimated, EstimatorInput
 from urdf_ident.estimation.estimators.full_covariance import generalized_least_squares
 from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
 from urdf_ident.estimation.estimators.method import ESTIMATORS, METHODS, choose_weighting
-from urdf_ident.estimation.estimators.outliers import find_outliers
+from urdf_ident.estimation.estimators.robust import find_outliers
 from urdf_ident.linalg import Array
 from urdf_ident.logs.read import read_recording
 from urdf_ident.model.drive import Drive

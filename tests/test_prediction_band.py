@@ -12,8 +12,7 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
 from urdf_ident.errors import LogError, QualityError
-from urdf_ident.estimation.uncertainty.prediction import HeldOutParameters
-from urdf_ident.estimation.uncertainty.prediction_band import choose_prediction_band
+from urdf_ident.estimation.uncertainty.prediction import HeldOutParameters, choose_prediction_band
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot

@@ -11,9 +11,9 @@ from conftest import arm_urdf, inertials, rnea
 from logs import fourier
 
 from urdf_ident.estimation.friction_selection.candidates import WideModel, chosen_by_data, every_law, wide_model
+from urdf_ident.estimation.friction_selection.joint_search import SubModels
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, select_friction
-from urdf_ident.estimation.friction_selection.sub_models import SubModels
 from urdf_ident.friction import SIGN_WIDTH, Coulomb
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive

@@ -109,6 +109,7 @@ def moments(trained: Trained, speeds: int) -> tuple[tuple[float, float, bool], .
     )
 
 
+@lru_cache(maxsize=1024)
 def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
     """Returns the columns of one law in the constraints of its axis, shape (len(moments), len(symbols))."""
     v, load, slope = (np.array(column) for column in zip(*moments(trained, speeds), strict=True))
@@ -117,6 +118,7 @@ def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
     return np.asarray(np.where(slope[:, None], (here - before) / (_STEP * v[:, None]), np.sign(v)[:, None] * here))
 
 
+@lru_cache(maxsize=1024)
 def _is_odd(law: Law, speed: float) -> bool:
     """Whether a law is the same in both directions, so that the data of one tell the friction of the other."""
     motion = Sliding(speed * np.array([1.0, -1.0]), np.ones(2), np.array([1.0, -1.0]))

@@ -17,8 +17,7 @@ from ...logs.recording import Recording
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...motion.limits import Limits
-from ...motion.trajectory import Trajectory, sampled
-from ...samples import Segment
+from ...motion.trajectory import sampled
 from ...signals.prepare import PreparedLog
 from ...simulation.elastic.from_truth import elastic_plant
 from ...simulation.elastic.log import motor_law, simulate_elastic
@@ -80,32 +79,46 @@ class ClosedLoop:
         Raises:
             EstimationError: The controller diverges, or the simulated motion differs from that of the log.
         """
-        plant = self._plant(self.plausible(params))
+        model, theta = self.model, self.plausible(params)
+        if isinstance(model, ElasticModel):
+            try:
+                plant: RigidPlant | ElasticPlant = elastic_plant(model, theta)
+            except SimulationError as error:
+                raise EstimationError(
+                    "the identified robot cannot be simulated",
+                    where=error.where,
+                    got=f"{error.what}: {error.got}",
+                    remedy="list the joint in elastic: {rigid: [...]}, record more acceleration, or use method wls",
+                ) from error
+        else:
+            rotor, friction = rotors_and_friction(model, theta)
+            plant = RigidPlant.create(model.robot, theta=theta[: model.n_inertial], rotor_inertia=rotor, friction=friction)
         return [self._simulated(plant, log) for log in self.logs]
 
-    def _plant(self, theta: Array) -> RigidPlant | ElasticPlant:
-        model = self.model
-        if not isinstance(model, ElasticModel):
-            rotor, friction = rotors_and_friction(model, theta)
-            return RigidPlant.create(model.robot, theta=theta[: model.n_inertial], rotor_inertia=rotor, friction=friction)
-        try:
-            return elastic_plant(model, theta)
-        except SimulationError as error:
-            raise EstimationError(
-                "the identified robot cannot be simulated",
-                where=error.where,
-                got=f"{error.what}: {error.got}",
-                remedy="list the joint in elastic: {rigid: [...]}, record more acceleration, or use method wls",
-            ) from error
-
     def _simulated(self, plant: RigidPlant | ElasticPlant, log: PreparedLog) -> Recording:
-        robot, recording, rate = self.model.robot, log.report.recording, log.conditioned.rate
+        robot, recording, rate, settings = self.model.robot, log.report.recording, log.conditioned.rate, self.settings
         time = recording.time - recording.time[0]
         target = np.asarray(recording.position_target)
         speed = np.gradient(target, time, axis=0)
         reference = sampled(robot.joints, time, target, speed, np.gradient(speed, time, axis=0))
+        inf, no = np.full(robot.n, np.inf), np.zeros(robot.n, dtype=bool)
+        limits = Limits(robot.joints, -inf, inf, inf, inf, inf, no, no)  # the logged motion was executed on the robot
         try:
-            clean = self._run(plant, reference, recording.position[0], rate)
+            if isinstance(plant, ElasticPlant):  # starts on the reference, as measured noise would excite its springs
+                law = motor_law(settings.controller, plant, robot, reference)
+                step = max(settings.step, min(1.0 / rate, LONGEST))
+                clean = simulate_elastic(plant, law, reference, rate=rate, step=step, limits=limits).truth
+            else:
+                clean = simulate(
+                    plant,
+                    settings.controller.build(robot, np.diag(plant.rotor).copy()),
+                    reference,
+                    rate=rate,
+                    substeps=max(1, int(np.ceil(1.0 / (rate * settings.step) - 1e-9))),
+                    control_rate=settings.controller.rate,
+                    limits=limits,
+                    start=(recording.position[0], reference.evaluate([0.0])[1][0]),
+                ).truth
         except SimulationError as error:
             raise EstimationError(
                 "the controller does not keep the simulated robot on the log's reference",
@@ -114,7 +127,9 @@ class ClosedLoop:
                 remedy="check simulation.controller: type, bandwidth [Hz] or kp and kd, rate",
             ) from error
         at = recording.time[0] + clean.time
-        apart, measured = _differences(log, at, clean.q)
+        measured = np.vstack([segment.q for segment in log.segments])
+        instants = np.concatenate([segment.time for segment in log.segments])
+        apart = measured - np.column_stack([np.interp(instants, at, column) for column in clean.q.T])
         share = rms(apart, 0) / positive(measured.std(axis=0))
         moving = measured.std(axis=0) > 1e-3 * measured.std(axis=0).max()
         worst = int(np.argmax(np.where(moving, share, 0.0)))
@@ -128,36 +143,3 @@ class ClosedLoop:
             )
         seen = Recording(log.name, robot.joints, at, clean.q, velocity=clean.v, acceleration=clean.a)
         return replace(seen, motor_position=clean.qm, motor_velocity=clean.vm)
-
-    def _run(self, plant: RigidPlant | ElasticPlant, reference: Trajectory, start: Array, rate: float) -> Segment:
-        """The motion without noise; elastic joints start on the reference, as measured noise would excite their springs."""
-        settings, limits = self.settings, _unlimited(reference.joints)
-        if isinstance(plant, ElasticPlant):
-            law = motor_law(settings.controller, plant, self.model.robot, reference)
-            step = max(settings.step, min(1.0 / rate, LONGEST))
-            return simulate_elastic(plant, law, reference, rate=rate, step=step, limits=limits).truth
-        controller = settings.controller.build(self.model.robot, np.diag(plant.rotor).copy())
-        return simulate(
-            plant,
-            controller,
-            reference,
-            rate=rate,
-            substeps=max(1, int(np.ceil(1.0 / (rate * settings.step) - 1e-9))),
-            control_rate=settings.controller.rate,
-            limits=limits,
-            start=(start, reference.evaluate([0.0])[1][0]),
-        ).truth
-
-
-def _differences(log: PreparedLog, time: Array, q: Array) -> tuple[Array, Array]:
-    """Measured minus simulated positions in the segments of the log, and the measured ones, shape (N, n) each."""
-    measured = np.vstack([segment.q for segment in log.segments])
-    at = np.concatenate([segment.time for segment in log.segments])
-    return measured - np.column_stack([np.interp(at, time, column) for column in q.T]), measured
-
-
-def _unlimited(joints: tuple[str, ...]) -> Limits:
-    """Limits that allow any motion, since the logged one was executed on the robot."""
-    n = len(joints)
-    inf, no = np.full(n, np.inf), np.zeros(n, dtype=bool)
-    return Limits(joints, -inf, inf, inf, inf, inf, no, no)

@@ -15,7 +15,7 @@ One triangular factor of ``[Z | W | tau]`` per block and row group suffices: aft
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -45,8 +45,8 @@ from .estimator import Estimated, EstimatorInput
 SMOOTH = ("rotor_inertia", "viscous", "offset", "cubic", *(term.name for term in SPRING_TERMS))
 #: Significance level of the test for bias of least squares.
 LEVEL = 0.01
-#: Maximum number of simulations; converged if no parameter changes by more than this share of its standard error.
-ROUNDS, CONVERGED = 8, 0.05
+#: Maximum number of simulations for instruments and for DIDIM; converged if no parameter changes by this share of its error.
+ROUNDS, DIDIM_ROUNDS, CONVERGED = 8, 12, 0.05
 
 
 @dataclass(frozen=True)
@@ -188,10 +188,21 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
     if not all(layout.instruments for layout in statistics.layouts):
         raise EstimationError("the statistics hold no instruments", remedy="build them with a noise-free simulated motion")
     least = fit_base(statistics, base, method=method)
-    factor = _stacked(statistics.entries, statistics, base, least.row_weights)
     b, rows = len(base), sum(statistics.rows.values())
-    Z, W, y = factor[:, :b], factor[:b, b : 2 * b], factor[:b, -1]
-    if len(factor) < b or np.linalg.matrix_rank(unit_columns(Z[:b])) < b or np.linalg.matrix_rank(unit_columns(W)) < b:
+
+    def stacked(entries: Sequence[Statistic]) -> Array:
+        """Weighted factor of ``[Z | W | tau]`` on the independent columns."""
+        blocks = []
+        for entry in entries:
+            layout = statistics.layout(entry.group)
+            places = base.place[layout.columns]
+            place = np.concatenate([base.place[list(layout.instruments)], np.where(places < 0, -1, b + places), [2 * b]])
+            blocks.append(placed(entry.R[:, : layout.width], place, 2 * b + 1) * least.row_weights[entry.group])
+        return triangle(*blocks)
+
+    factor = stacked(statistics.entries)
+    Z, W, y = factor[:b, :b], factor[:b, b : 2 * b], factor[:b, -1]
+    if len(factor) < b or any(np.linalg.matrix_rank(unit_columns(square)) < b for square in (Z, W)):
         raise EstimationError(
             "the simulated motion does not excite every parameter",
             got=f"{int(least.seen.sum())} of {b} seen by least squares",
@@ -199,21 +210,30 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
         )
     params = np.asarray(np.linalg.solve(W, y), dtype=float)
     residual = factor[:, -1] - factor[:, b : 2 * b] @ params
-    variance = float(residual @ residual) / (rows - b)
     inverse = np.asarray(np.linalg.inv(W), dtype=float)
-    textbook = variance * inverse @ inverse.T
-    jackknife, units = _jackknife(statistics, base, least.row_weights, params, Z[:b], inverse)
-    inflation = 1.0
-    if units >= 4:
-        inflation = max(1.0, float(np.median(np.diag(jackknife) / np.diag(textbook))))
+    covariance, inflation = float(residual @ residual) / (rows - b) * inverse @ inverse.T, 1.0
+    kind, units, dof = "model-based (IV)", statistics.stretches, None
+    if len(units) >= 4:
+        # jackknife over stretches u of time, from (ZᵀW − Z_uᵀW_u)⁻¹ Z_uᵀ e_u in the coordinates of R_z
+        moves = []
+        for unit in units:
+            part = stacked([entry for entry in statistics.entries if (entry.log, entry.block) in unit])
+            of_unit = solve_triangular(Z, part[:, :b].T, transposed=True)
+            share = of_unit @ part[:, b : 2 * b] @ inverse  # independent of the parameters' units
+            score = of_unit @ (part[:, -1] - part[:, b : 2 * b] @ params)
+            moves.append(inverse @ lstsq(np.eye(b) - share, score, rcond=1e-3)[0])
+        jackknife = (len(units) - 1) / len(units) * np.array(moves).T @ np.array(moves)
+        inflation = max(1.0, float(np.median(np.diag(jackknife) / np.diag(covariance))))
+        covariance, kind = jackknife, f"jackknife over {len(units)} blocks of time"
+        dof = np.full(b, len(units) - 1.0)
     fit = replace(
         least,
         params=params,
-        covariance=jackknife if units >= 4 else textbook,
+        covariance=covariance,
         method="iv",
         seen=np.ones(b, dtype=bool),
-        covariance_kind=f"jackknife over {units} blocks of time" if units >= 4 else "model-based (IV)",
-        error_dof=np.full(b, units - 1.0) if units >= 4 else None,
+        covariance_kind=kind,
+        error_dof=dof,
     )
     return InstrumentalFit(fit, least, _hausman(factor, b, rows, inflation))
 
@@ -245,11 +265,23 @@ def instrumental_variables(problem: EstimatorInput) -> Estimated:
     largest = fit.distance(plain.params)
     test = {**vars(hausman), "rejected": hausman.rejected, "largest": largest, "words": hausman.describe()}
     size = f"; it moves by up to {largest:.2g} standard errors" if hausman.rejected else ""
+
+    def errors(kind: str) -> Fit:
+        if kind == "model":
+            return fit
+        errors_of = partial(with_covariance, problem.least_squares, problem.statistics, model=problem.model, logs=problem.logs)
+        try:
+            return inflated_like(fit, errors_of(kind), errors_of("jackknife"))
+        except EstimationError:  # the logs are too short to be cut into blocks
+            if kind != "auto":  # explicitly requested
+                raise
+            return fit
+
     return Estimated(
         fit,
         problem.statistics.shifted(base.embedded(fit.params - plain.params)),
         f"as configured; {hausman.describe()}{size}",
-        errors=partial(_with_errors, fit, problem),
+        errors=errors,
         simulated=True,
         details={"rounds": turn, "hausman": test, "least_squares": least_squares.params.tolist()},
         refit=lambda part: fit_instrumental(part, base).fit,
@@ -257,16 +289,40 @@ def instrumental_variables(problem: EstimatorInput) -> Estimated:
     )
 
 
-def _with_errors(fit: Fit, problem: EstimatorInput, kind: str) -> Fit:
-    if kind == "model":
-        return fit
-    least = partial(with_covariance, problem.least_squares, problem.statistics, model=problem.model, logs=problem.logs)
-    try:
-        return inflated_like(fit, least(kind), least("jackknife"))
-    except EstimationError:  # the logs are too short to be cut into blocks
-        if kind != "auto":  # explicitly requested
-            raise
-        return fit
+def didim(problem: EstimatorInput) -> Estimated:
+    """Direct and inverse dynamic identification model: torque measured, motion simulated (Gautier, Janot, Vandanjon 2013).
+
+    No position is differentiated: the closed loop is simulated with the current estimate, and the measured torque is regressed
+    on the columns of the simulated motion, in turn until the estimate converges. This is a Gauss-Newton method for the error
+    between measured and simulated torque, because under feedback the simulated motion hardly depends on the parameters. Noise
+    on the positions does not enter the columns and causes no bias.
+
+    Raises:
+        EstimationError: It does not converge, or the simulation does not cover the logs.
+    """
+    simulator, refit, params = problem.simulator("didim"), problem.refit(), problem.least_squares.params
+    for turn in range(1, DIDIM_ROUNDS + 1):
+        clean = []  # the logs with the simulated motion in place of the measured one, and the same torque
+        for log, motion in zip(problem.logs, simulator(params), strict=True):
+            pairs = [(segment, segment.simulated) for segment in with_simulated(log, motion).segments]
+            clean.append(
+                log.with_segments(
+                    replace(segment, q=simulated.q, v=simulated.v, a=simulated.a, simulated=None, before=None)
+                    for segment, simulated in pairs
+                    if simulated is not None
+                )
+            )
+        statistics = build_statistics(problem.model, clean)
+        fit = refit(statistics)
+        if fit.distance(params) < CONVERGED:
+            estimate, details = replace(fit, method="didim"), {"rounds": turn}
+            return Estimated(estimate, statistics, simulated=True, logs=clean, details=details, refit=refit, solved=statistics)
+        params = fit.params
+    raise EstimationError(
+        "simulation and estimate do not converge",
+        got=f"{DIDIM_ROUNDS} simulations",
+        remedy="check simulation.controller, or use method iv or wls",
+    )
 
 
 def inflated_like(fit: Fit, least: Fit, stretches: Fit) -> Fit:
@@ -291,34 +347,6 @@ def inflated_like(fit: Fit, least: Fit, stretches: Fit) -> Fit:
     return replace(fit, covariance=fit.covariance * np.outer(scale, scale), covariance_kind=kind)
 
 
-def _stacked(
-    entries: Sequence[Statistic], statistics: StatisticSet, base: BaseParameters, weights: Mapping[str, float]
-) -> Array:
-    """Weighted factor of ``[Z | W | tau]`` on the independent columns."""
-    b, blocks = len(base), []
-    for entry in entries:
-        layout = statistics.layout(entry.group)
-        places = base.place[layout.columns]
-        place = np.concatenate([base.place[list(layout.instruments)], np.where(places < 0, -1, b + places), [2 * b]])
-        blocks.append(placed(entry.R[:, : layout.width], place, 2 * b + 1) * weights[entry.group])
-    return triangle(*blocks)
-
-
-def _jackknife(
-    statistics: StatisticSet, base: BaseParameters, weights: Mapping[str, float], params: Array, R: Array, inverse: Array
-) -> tuple[Array, int]:
-    """Jackknife covariance over stretches of time, from ``(ZᵀW − Z_uᵀW_u)⁻¹ Z_uᵀ e_u`` in the coordinates of R_z."""
-    b, moves = len(base), []
-    for unit in statistics.stretches:
-        part = _stacked([e for e in statistics.entries if (e.log, e.block) in unit], statistics, base, weights)
-        Z = solve_triangular(R, part[:, :b].T, transposed=True).T
-        share = Z.T @ part[:, b : 2 * b] @ inverse  # independent of the parameters' units
-        score = Z.T @ (part[:, -1] - part[:, b : 2 * b] @ params)
-        moves.append(-inverse @ lstsq(np.eye(b) - share, score, rcond=1e-3)[0])
-    count = len(statistics.stretches)
-    return np.asarray((count - 1) / count * np.array(moves).T @ np.array(moves)), count
-
-
 def _hausman(factor: Array, b: int, rows: int, inflation: float) -> HausmanTest:
     """F-test of the part of W outside the span of the instruments in the regression of tau on W."""
     inside, outside = factor[:b, b:-1], factor[b:, b:-1]
@@ -329,17 +357,10 @@ def _hausman(factor: Array, b: int, rows: int, inflation: float) -> HausmanTest:
     live = np.linalg.norm(V, axis=0) > 1e-7 * scale
     if not live.any():
         return HausmanTest(0.0, (0, rows - b), 1.0, inflation)
-    y = factor[:, -1]
-    plain = _rss(W / scale, y)
-    augmented = np.hstack([W / scale, (V / scale)[:, live]])
-    full, extra = _rss(augmented, y), int(live.sum())
-    free = rows - b - extra
-    value = max(0.0, (plain - full) / extra / positive(full / free)) / inflation
+    extra = int(live.sum())
+    free, augmented = rows - b - extra, np.hstack([W / scale, (V / scale)[:, live]])
+    plain, full = (np.sum(orthogonal_part(factor[:, -1], X, rcond=1e-12) ** 2) for X in (augmented[:, :b], augmented))
+    value = max(0.0, float((plain - full) / extra / positive(full / free))) / inflation
     from scipy.special import fdtrc
 
     return HausmanTest(value, (extra, free), float(fdtrc(extra, free, value)), inflation)
-
-
-def _rss(X: Array, y: Array) -> float:
-    residual = orthogonal_part(y, X, rcond=1e-12)
-    return float(residual @ residual)

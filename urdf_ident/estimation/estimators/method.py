@@ -23,12 +23,10 @@ from ..friction_selection.load_slopes import with_load_slopes
 from ..friction_selection.reference_torque import ConvergedFit, cross_validate_converged
 from ..uncertainty.covariance import with_covariance
 from ..uncertainty.noise import repetition_count, scatter_sigma
-from .didim import didim
 from .estimator import Estimated, Estimator, EstimatorInput
 from .full_covariance import generalized_least_squares
-from .instrumental import instrumental_variables
-from .outliers import find_outliers
-from .robust import robust
+from .instrumental import didim, instrumental_variables
+from .robust import find_outliers, robust
 from .total_least_squares import total_least_squares_estimate
 
 #: A significant bias below this many standard errors does not justify the larger variance of instrumental variables.

@@ -1,4 +1,4 @@
-"""Robust estimation by iteratively re-weighted least squares (IRLS), with a refit in every iteration.
+"""Robust estimation by iteratively re-weighted least squares (IRLS), with a refit in every iteration, where outliers dominate.
 
 Outliers occur in single samples of the torque, and the row filter would spread each over a dozen rows. Residuals are therefore
 evaluated, and weights assigned, at the log's full rate; the weighted samples then pass through the row filter together with
@@ -8,18 +8,24 @@ M-estimate (Huber 1964; Beaton and Tukey 1974), with the median absolute residua
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
 from statistics import NormalDist
 
 import numpy as np
 
 from ...errors import EstimationError, check_known
-from ...linalg import Array
+from ...linalg import Array, positive
 from ...model.dynamic_model import DynamicModel
+from ...model.row_groups import joint_of
+from ...parallel import each
+from ...samples import columns, fast_speed, moving, turns
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import SIGMA_FLOOR, Fit
+from ...units import percent
 from .estimator import Estimated, EstimatorInput
 
 #: Tuning constants for an efficiency of 95 % with Gaussian noise.
@@ -29,6 +35,17 @@ HUBER, TUKEY = 1.345, 4.685
 ROUNDS, CONVERGED = 50, 1e-2
 #: The median absolute residual of Gaussian noise over its standard deviation.
 MAD = NormalDist().inv_cdf(0.75)
+#: A sample is an outlier if it differs from its neighbours by this many robust standard deviations of the residual.
+FAR = 10.0
+#: Lower limit of that standard deviation, as a share of the torque's root mean square, since a model may be exact.
+LEAST = 1e-3
+#: Number of neighbours, the sample itself included, whose median it is compared with.
+NEIGHBOURS = 5
+#: Outliers matter if they cause more than this share of a row group's squared residual: they alone then increase standard
+#: errors by more than a factor of √2.
+POWER = 0.5
+#: Samples below this share of a joint's fast speed are near a reversal.
+_SWIFT = 0.2
 
 
 def huber(u: Array) -> Array:
@@ -75,8 +92,14 @@ def robust(problem: EstimatorInput, converged: float = CONVERGED) -> Estimated:
     for step in dict.fromkeys(("huber", loss)):
         for _ in range(ROUNDS):
             residuals = {log.name: sample_residuals(model, fit, log) for log in logs}
-            scale = _scales(model, residuals)
-            scales = np.array(list(scale.values()))
+            together = np.concatenate([part for parts in residuals.values() for part in parts])
+            largest = np.abs(together).max(axis=0)
+            without_effort = largest < SIGMA_FLOOR * largest.max()  # has no scale, as in statistics.fit.group_sigma
+            scales = np.where(without_effort, 1.0, robust_scale(together))
+            if not (scales > 0).all():
+                group = model.groups[int(np.argmin(scales))].name
+                raise EstimationError("more than half of the residuals are exactly zero", where=group, remedy="use method wls")
+            scale = dict(zip((group.name for group in model.groups), scales.tolist(), strict=True))
             weights = {name: [LOSSES[step](e / scales) for e in parts] for name, parts in residuals.items()}
             statistics = build_statistics(model, logs, weights=weights)
             before, done = fit, done + 1
@@ -129,12 +152,75 @@ def robust_scale(residuals: Array) -> Array:
     return np.asarray(np.median(np.abs(residuals), axis=0) / MAD)
 
 
-def _scales(model: DynamicModel, residuals: Mapping[str, list[Array]]) -> dict[str, float]:
-    together = np.concatenate([part for parts in residuals.values() for part in parts])
-    largest = np.abs(together).max(axis=0)
-    without_effort = largest < SIGMA_FLOOR * largest.max()  # has no scale, as in statistics.fit.group_sigma
-    scales = np.where(without_effort, 1.0, robust_scale(together))
-    if not (scales > 0).all():
-        group = model.groups[int(np.argmin(scales))].name
-        raise EstimationError("more than half of the residuals are exactly zero", where=group, remedy="use method wls")
-    return {group.name: float(s) for group, s in zip(model.groups, scales, strict=True)}
+@dataclass(frozen=True)
+class Outliers:
+    """Outliers of some logs.
+
+    Attributes:
+        share: Share of outliers in its samples away from reversals.
+        power: Their share of the squared residual there.
+    """
+
+    group: str
+    share: float
+    power: float
+
+    @property
+    def dominate(self) -> bool:
+        """Whether least squares would be dominated by them."""
+        return self.power > POWER
+
+    def describe(self) -> str:
+        """Returns the outliers in one sentence."""
+        joint = joint_of(self.group)
+        return (
+            f"{percent(100 * self.share)} % of the torque samples of {joint} are outliers, more than {FAR:g} times the usual "
+            f"error away, with {100 * self.power:.3g} % of its squared residual"
+        )
+
+
+def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) -> Outliers:
+    """Counts outliers at the logs' full rate.
+
+    Args:
+        fit: Any estimate; least squares is good enough, because outliers differ from their neighbours.
+
+    Raises:
+        LogError: A log has no torque.
+    """
+    residuals_of = [pair for of_log in each(partial(_residuals, model, fit), logs) for pair in of_log]
+    parts, apart = ([pair[k] for pair in residuals_of] for k in (0, 1))
+    segments = [segment for log in logs for segment in log.segments]
+    squares = sum(np.sum(model.row_targets(segment.measured, segment.external) ** 2, axis=0) for segment in segments)
+    torques = np.sqrt(squares / sum(map(len, segments)))
+    # samples at which no joint reverses within NEIGHBOURS: one that breaks loose shakes the others
+    steady = np.ones(sum(map(len, segments)), dtype=bool)
+    speeds = columns([segment.v for segment in segments])
+    moves = moving(np.array([fast_speed(speed) for speed in speeds]), model.robot.prismatic)
+    for speed in compress(columns([segment.v for segment in segments]), moves):
+        for before, after in turns(speed).T:
+            steady[max(0, before - NEIGHBOURS) : after + NEIGHBOURS + 1] = False
+    of_groups = []
+    for group, residuals, away, torque in zip(model.groups, columns(parts), columns(apart), torques, strict=True):
+        # neither the joint nor a motor that drives it is near a reversal
+        drives = np.vstack([np.eye(model.n)[group.joint], model.drive.reduction[model.drive.reduction[:, group.joint] != 0]])
+        swift = steady
+        for drive in np.unique(drives, axis=0):  # one at a time, as arrays of many logs are large
+            rate = np.concatenate([segment.v @ drive for segment in segments])
+            np.abs(rate, out=rate)
+            swift = swift & (rate >= _SWIFT * fast_speed(rate))
+        outlying = np.abs(away[swift]) > FAR * positive(max(float(robust_scale(residuals)), LEAST * torque))
+        squares = residuals[swift] ** 2
+        power = (squares * outlying).sum() / positive(squares.sum())
+        of_groups.append(Outliers(group.name, float(outlying.mean()) if len(outlying) else 0.0, float(power)))
+    return max(of_groups, key=lambda outliers: outliers.power)
+
+
+def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Array, Array]]:
+    """Residuals of each segment of a log, and their differences from the median of their neighbours, shape (N, groups) each."""
+    from scipy.ndimage import median_filter
+
+    return [
+        (residuals, residuals - median_filter(residuals, (NEIGHBOURS, 1), mode="nearest"))
+        for residuals in sample_residuals(model, fit, log)
+    ]

@@ -22,7 +22,6 @@ from ...errors import EstimationError, check_shape
 from ...linalg import Array, block_diagonal, positive, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...samples import Segment
 from ...signals.filters import differentiate, lowpass
 from ...signals.prepare import PreparedLog
 from ...statistics.entries import placed
@@ -97,7 +96,16 @@ def noisy_columns(
         levels.append(q)
         row_filter = RowFilter(conditioned.factor)
         for segment in log.segments:
-            moved = _with_noise(segment, q, v, conditioned.cutoff, rng)
+            # the segment with noise of this size, conditioned like the signals; √M smaller for a mean of M periods
+            less = rng.standard_normal(segment.q.shape) / np.sqrt(segment.repeats)
+            place = lowpass(q * less, segment.rate, conditioned.cutoff)
+            if v is None:
+                speed = differentiate(place, segment.rate)
+            else:
+                less = rng.standard_normal(segment.q.shape) / np.sqrt(segment.repeats)
+                speed = lowpass(v * less, segment.rate, conditioned.cutoff)
+            turned = segment.a + differentiate(speed, segment.rate)
+            moved = replace(segment, q=segment.q + place, v=segment.v + speed, a=turned)
             pairs = zip(filtered_rows(model, segment, row_filter), filtered_rows(model, moved, row_filter), strict=True)
             for (_, exact), (_, noisy) in pairs:
                 for group, first, second in zip(model.groups, exact, noisy, strict=True):
@@ -126,14 +134,6 @@ def high_frequency_noise(signal: Array, rate: float, cutoff: float) -> Array:
     high = signal - lowpass(signal, rate, edge)
     inner = high[len(high) // 20 : len(high) - len(high) // 20]  # without the filter's transients
     return np.asarray(np.sqrt(np.mean(inner**2, axis=0) / share))
-
-
-def _with_noise(segment: Segment, q: Array, v: Array | None, cutoff: float, rng: np.random.Generator) -> Segment:
-    """The segment with added noise of the given size, conditioned like the signals; √M smaller for a mean of M periods."""
-    shape, rate, less = segment.q.shape, segment.rate, 1.0 / np.sqrt(segment.repeats)
-    place = lowpass(less * q * rng.standard_normal(shape), rate, cutoff)
-    speed = differentiate(place, rate) if v is None else lowpass(less * v * rng.standard_normal(shape), rate, cutoff)
-    return replace(segment, q=segment.q + place, v=segment.v + speed, a=segment.a + differentiate(speed, rate))
 
 
 def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: Mapping[str, Array]) -> tuple[Fit, Array, int]:
@@ -165,7 +165,8 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: Mapping[s
             of_torque = max(value**2 - float(params @ C @ params), TORQUE_SHARE * value**2)
             columns += rows[group] / value**2 * C[np.ix_(seen, seen)]
             torque += rows[group] * of_torque / value**2
-        root = block_diagonal(_root(columns), np.atleast_2d(np.sqrt(torque)))
+        values, vectors = np.linalg.eigh(columns)
+        root = block_diagonal(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T, np.atleast_2d(np.sqrt(torque)))
         before = params.copy()
         params[seen] = total_least_squares(kept, root)
         share, theta = sum(rows.values()) / max(fit.dof, 1.0), base.embedded(params)
@@ -173,9 +174,10 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: Mapping[s
             square = statistics.residual_squares(theta, group) / max(rows[group], 1) * share
             sigma[group] = max(float(np.sqrt(square)), 1e-6 * value)
         if (np.abs(params - before)[seen] <= CONVERGED * fit.bse[seen]).all():
-            X = kept[:, :-1]
-            inside = np.linalg.solve(X.T @ X - columns, X.T @ X) if _positive(X.T @ X - columns) else np.eye(len(seen))
-            transform[np.ix_(seen, seen)] = inside
+            normal = kept[:, :-1].T @ kept[:, :-1]
+            scale = np.sqrt(positive(np.diag(normal - columns)))
+            if np.linalg.eigvalsh((normal - columns) / np.outer(scale, scale))[0] > 1e-9:
+                transform[np.ix_(seen, seen)] = np.linalg.solve(normal - columns, normal)
             return replace(fit, params=params, sigma=sigma, row_weights=weights, method="tls"), transform, turn
     raise EstimationError(
         "total least squares does not converge",
@@ -203,14 +205,3 @@ def total_least_squares_estimate(problem: EstimatorInput) -> Estimated:
         solved=statistics,
         transform=transform,
     )
-
-
-def _root(square: Array) -> Array:
-    """S with SᵀS equal to a positive semidefinite matrix."""
-    values, vectors = np.linalg.eigh(square)
-    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
-
-
-def _positive(square: Array) -> bool:
-    scale = np.sqrt(positive(np.diag(square)))
-    return bool(np.linalg.eigvalsh(square / np.outer(scale, scale))[0] > 1e-9)

@@ -1,23 +1,32 @@
-"""Forward and backward steps to the friction laws of one joint, given those of all others.
+"""Forward and backward steps to the friction laws of one joint, given those of all others, by held-out errors.
 
 A step adds a law, exchanges one, or removes one; of those that gain what they need (:meth:`JointSearch.needed`) and are
 physically possible, the one with the largest gain is made. Gains are mean relative reductions of the joint's held-out squared
 error. More columns must gain more than the error of that gain, fewer must not lose as much.
+
+All errors come from one set of factors. Columns of every sub-model (bodies and rotors) are eliminated once per fold by QR. What
+remains are the second moments of the candidate columns and the torque, in which a sub-model is a small square system: the laws
+of other joints are eliminated as well (Schur complement), and all alternatives at one joint are solved together, folds and
+alternatives stacked. Moments square the condition number, but of few columns scaled to unit norm, of which a share of at least
+:data:`DISTINCT` is independent of the others. A ridge of :data:`RIDGE` leaves a column that depends on the others without
+effect, and changes the estimate of an independent one by at most ``RIDGE / DISTINCT²`` (2.5e-9) of itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
 import numpy as np
 
-from ...friction import MOST_FRICTION, Law, Trained, law_rows, moments
-from ...linalg import Array, positive
+from ...friction import MOST_FRICTION, Offset, Trained, law_rows, moments
+from ...grouping import grouped
+from ...linalg import Array, IntArray, lstsq, orthogonal_part, positive
 from ...statistics.choice import standard_error
-from .candidates import OF_EVERY_DRIVE, REPLACES, Candidate, Key, Laws
-from .sub_models import Columns, Focus
+from ...statistics.entries import placed
+from ...statistics.statistic import StatisticSet
+from .candidates import OF_EVERY_DRIVE, REPLACES, Candidate, Key, Laws, WideModel
 
 #: A law must lower its joint's held-out squared error by this fraction, another shape of the same law by the second one.
 LEAST_GAIN, LEAST_SHAPE_GAIN = 0.01, 1e-4
@@ -37,6 +46,214 @@ MOST_LOST = 0.5
 MOST_AT_LOW_SPEED = 3.0
 #: Number of speeds per direction at which friction must be dissipative; share of the largest value that counts as rounding.
 _SPEEDS, _ROUNDING = 8, 1e-9
+#: Ridge of the sub-models, a share of each column's square; relative tolerance for the rank of the common columns in a fold.
+RIDGE, _CUT = 1e-12, 1e-9
+
+#: Positions of some columns among the candidates.
+Columns = tuple[int, ...]
+
+
+def projected(factor: Array, c: int) -> tuple[Array, Array]:
+    """Eliminates the first columns of a triangular factor from the others.
+
+    Args:
+        factor: Shape (m, c + k).
+        c: Number of columns to eliminate.
+
+    Returns:
+        Their coefficients in each other column, shape (c, k), and what these columns leave of them, shape (m, k).
+    """
+    fixed, free = factor[:c, :c], factor[:c, c:]
+    scale = positive(np.linalg.norm(fixed, axis=0))
+    follow = lstsq(fixed / scale, free, rcond=_CUT)[0] / scale[:, None]
+    return follow, np.vstack([free - fixed @ follow, factor[c:, c:]])
+
+
+class SubModels:
+    """Sub-models of a set of factors in all folds.
+
+    Args:
+        statistics: Factors of the data; each "log" is one fold.
+        weights: Row group → weight, about one over its residual's standard deviation [1/unit of torque].
+        common: Indices into theta of the columns of every sub-model, shape (c,).
+        candidates: Indices into theta of the columns to choose from, shape (k,).
+        prior_rows: Rows added to the training data of every fold, ``[common | value]``, shape (r, c + 1): prior knowledge of
+            the common parameters.
+    """
+
+    def __init__(
+        self,
+        statistics: StatisticSet,
+        weights: Mapping[str, float],
+        common: IntArray,
+        candidates: IntArray,
+        prior_rows: Array | None = None,
+    ) -> None:
+        order, c = np.concatenate([common, candidates]).astype(np.intp), len(common)
+        known = np.zeros((0 if prior_rows is None else len(prior_rows), len(order) + 1))
+        if prior_rows is not None:
+            known[:, :c], known[:, -1] = prior_rows[:, :-1], prior_rows[:, -1]
+        parts = (*map(statistics.left_out, statistics.logs), statistics)  # training data of each fold, and all data
+        factors = [part.stacked(weights, order, known) for part in parts]
+        self.folds = [statistics.only([fold]) for fold in statistics.logs]
+        self.weights, self.order, self.c, self.rows = weights, order, c, float(sum(statistics.rows.values()))
+        self.norms = np.append(positive(np.min([np.linalg.norm(R[:, c:-1], axis=0) for R in factors], axis=0)), 1.0)
+        self.follow, rest = zip(*(projected(factor, c) for factor in factors), strict=True)
+        self.train = np.array([R.T @ R for R in (rows / self.norms for rows in rest)])
+        self.held = self._held_moments(range(len(statistics.layouts)), np.arange(len(candidates) + 1))
+
+    def _held_moments(self, groups: Iterable[int], index: IntArray) -> Array:
+        """Moments of the held-out rows of some row groups, what follows the columns subtracted, shape (folds, k, k).
+
+        Args:
+            index: Positions among ``[candidates | torque]``, shape (k,).
+        """
+        place, width = np.full(self.folds[0].p + 1, -1), len(self.order) + 1
+        place[self.order], place[-1] = np.arange(width - 1), width - 1
+        moments = np.zeros((len(self.folds), len(index), len(index)))
+        for part, follow, out in zip(self.folds, self.follow, moments, strict=False):
+            for layout in (part.layouts[g] for g in groups):
+                if part.rows[layout.group]:
+                    R = self.weights[layout.group] * part.factor(layout.group)[:, len(layout.instruments) :]
+                    H = placed(R, place[np.append(layout.columns, part.p)], width)
+                    rows = (H[:, self.c + index] - H[:, : self.c] @ follow[:, index]) / self.norms[index]
+                    out += rows.T @ rows
+        return moments
+
+    def squares(self, chosen: Sequence[int]) -> Array:
+        """Returns the squared whitened error of every fold and row group with some candidates, shape (folds, groups).
+
+        Args:
+            chosen: Positions of these among the candidates, shape (k,).
+        """
+        index, k = np.array([*chosen, len(self.norms) - 1], dtype=np.intp), len(chosen)
+        moments = self.train[:-1][:, index[:, None], index]
+        theta = np.linalg.solve(moments[:, :k, :k] + RIDGE * np.eye(k), moments[:, :k, k:])
+        error = np.concatenate([-theta, np.ones((len(moments), 1, 1))], axis=1)
+        held = (self._held_moments([g], index) for g in range(len(self.folds[0].layouts)))
+        return np.column_stack([(error.transpose(0, 2, 1) @ moments_of_group @ error)[:, 0, 0] for moments_of_group in held])
+
+    def focus(self, others: Sequence[int], candidates: Sequence[int], own: Sequence[int] | IntArray) -> Focus:
+        """Returns the sub-models of one joint.
+
+        Args:
+            others: Positions (among the candidates) of the laws of other joints, shape (o,).
+            candidates: Positions of the joint's candidates, shape (k,); numbered from 0 in the result.
+            own: Row groups of the joint, shape (g,).
+        """
+        index, o = np.array([*others, *candidates, len(self.norms) - 1], dtype=np.intp), len(others)
+        train, whole = (moments[:, index[:, None], index] for moments in (self.train, self.held))
+        train[:, range(len(index) - 1), range(len(index) - 1)] += RIDGE
+        follow = np.linalg.solve(train[:, :o, :o], train[:, :o, o:])
+        turn = np.concatenate([-follow, np.broadcast_to(np.eye(len(index) - o), (len(train), *[len(index) - o] * 2))], axis=1)
+        held, mine = (turn[:-1].transpose(0, 2, 1) @ x @ turn[:-1] for x in (whole, self._held_moments(own, index)))
+        reduced = train[:, o:, o:] - train[:, o:, :o] @ follow
+        return Focus(reduced, held, mine, self.norms[index[o:]], self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Focus:
+    """Sub-models in the candidates of one joint; columns are chosen by their positions.
+
+    Attributes:
+        train: Moments of the training data ``[candidates | torque]`` of each fold, and last of all data, with the ridge, shape
+            (folds + 1, k + 1, k + 1).
+        held: Moments of the held-out rows, what follows the candidates subtracted, shape (folds, k + 1, k + 1).
+        own: Their part in the joint's own row groups, same shape.
+        norms: Norms of the original columns, by which the candidates are divided, shape (k + 1,).
+        rows: Number of rows of all data.
+    """
+
+    train: Array
+    held: Array
+    own: Array
+    norms: Array
+    rows: float
+    _known: dict[Columns, Array] = field(default_factory=dict)
+
+    def error(self, chosen: Columns) -> tuple[Array, Array]:
+        """Returns the squared whitened error of some columns, and its part in the joint's own rows, shape (folds,) each."""
+        return self.errors([chosen])[:, 0], self._errors([chosen], self.own)[0]
+
+    def errors(self, options: Sequence[Columns]) -> Array:
+        """Returns the squared whitened errors of several choices of columns.
+
+        Returns:
+            Shape (folds, options); about the number of rows if the weights are correct.
+        """
+        new = [option for option in dict.fromkeys(options) if option not in self._known]
+        for some in grouped((len(option), option) for option in new).values():
+            self._known.update(zip(some, self._errors(some, self.held), strict=True))
+        return np.array([self._known[option] for option in options]).reshape(len(options), len(self.held)).T
+
+    def _errors(self, options: Sequence[Columns], held: Array) -> Array:
+        """Errors of choices of as many columns each, by the moments of some held-out rows, shape (options, folds)."""
+        index = np.array(options, dtype=np.intp)
+        right, below = index[:, None, :], index[:, :, None]
+        theta = np.linalg.solve(self.train[:-1, below, right], self.train[:-1, index, -1:])
+        explained = theta * (2.0 * held[:, index, -1:] - held[:, below, right] @ theta)
+        return np.asarray(held[:, -1:, -1] - explained.sum(axis=(2, 3))).T
+
+    def distinct(self, chosen: Columns, added: Sequence[int]) -> tuple[Array, Array]:
+        """Returns the part of each added column that is independent of common and chosen ones, minimum over training sets.
+
+        Returns:
+            Share of its norm, 0 to 1, and the whitened norm (one over the standard error that its parameter would have,
+            in units of the parameter); shape (a,) each.
+        """
+        index, tried = np.array(chosen, dtype=np.intp), np.array(added, dtype=np.intp)
+        moments, mixed = (self.train[:-1, index[:, None], some] for some in (index, tried))
+        square = self.train[:-1, tried, tried] - np.sum(mixed * np.linalg.solve(moments, mixed), axis=1)
+        share = np.sqrt(np.maximum(square, 0.0).min(axis=0))
+        return share, share * self.norms[tried]
+
+    def estimates(self, chosen: Columns) -> tuple[Array, Array]:
+        """Returns the parameters from all data, shape (k,), and a root B of their covariance ``B Bᵀ``, shape (k, k).
+
+        A linearly dependent column has a parameter of zero with a very large error.
+        """
+        index = np.array(chosen, dtype=np.intp)
+        moments, right = self.train[-1][np.ix_(index, index)], self.train[-1, index, -1]
+        root = np.linalg.inv(np.linalg.cholesky(moments)).T
+        theta = root @ (root.T @ right)
+        left = max(float(self.train[-1, -1, -1] - right @ theta), 0.0)
+        sigma = np.sqrt(left / max(self.rows - len(index), 1.0))
+        return theta / self.norms[index], sigma * root / self.norms[index][:, None]
+
+
+def visible_springs(wide: WideModel, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> dict[Key, Array]:
+    """Returns the springs among a joint's candidates whose varying torque the bodies and an offset cannot explain.
+
+    A spring's constant torque is that of an offset, which a joint has anyway, and which on a vertical slide is the weight. The
+    columns of a balancer are nearly collinear in a small motion: their weakest combination is decisive, of which more than
+    :data:`.DISTINCT` must be independent.
+
+    Args:
+        weights: Row group → weight [1/unit of torque].
+
+    Returns:
+        Matrix M per spring, shape (r, k), such that for parameters x ``‖M x‖`` is the standard deviation of the spring's torque
+        over the root mean square of the joint's torque.
+    """
+    laws = wide.candidates[axis]
+    offset = next((wide.columns[list(law.at)] for law in laws if law.key == (Offset.name, "joint")), None)
+    springs = {law.key: wide.columns[list(law.at)] for law in laws if law.law.conservative and offset is not None}
+    alone = {layout.group: float(layout.joint == axis) for layout in statistics.layouts}
+    visible = {}
+    for key, columns in springs.items():
+        rigid, own = np.split(
+            statistics.stacked(weights, np.concatenate([wide.common, offset, columns]))[:, :-1], [-len(columns)], axis=1
+        )
+        varying = orthogonal_part(own, rigid[:, -1:], _CUT)
+        moved = np.linalg.norm(varying, axis=0) > _CUT * np.linalg.norm(own, axis=0)
+        if not moved.any():
+            continue
+        apart = orthogonal_part(own[:, moved], rigid, _CUT) / np.linalg.norm(varying[:, moved], axis=0)
+        if np.linalg.svd(apart, compute_uv=False)[-1] >= DISTINCT:
+            factor = statistics.stacked(alone, np.concatenate([offset, columns]))
+            effort = positive(float(np.linalg.norm(factor[:, -1])))
+            visible[key] = orthogonal_part(factor[:, 1:-1], factor[:, :1]) / effort
+    return visible
 
 
 class JointSearch:
@@ -233,12 +450,12 @@ class JointSearch:
         given, sliding = self.trained[side], [law.law for law in laws.values() if law.applied.side == side]
         if not sliding:
             return None
-        ranges = [_known_range(law, given) for law in sliding]
+        ranges = [given.of([law]) for law in sliding]
         trained = given if given in ranges else ranges[0]  # both directions alike only where all laws are
         speed, _, slope = np.array(moments(trained, _SPEEDS)).T
         nothing = np.zeros(len(speed))[:, None]
         blocks = {
-            key: _friction(law.law, trained) if law.applied.side == side else nothing.repeat(len(law.at), axis=1)
+            key: law_rows(law.law, trained, _SPEEDS) if law.applied.side == side else nothing.repeat(len(law.at), axis=1)
             for key, law in laws.items()
         }
         torques = {key: block @ values[key] for key, block in blocks.items()}
@@ -284,13 +501,3 @@ class JointSearch:
         elif spring and gain > max(LEAST_GAIN, SURE_SPRING * error):
             reason = "explains less than half of what remains"
         return options[k], gain, error, reason
-
-
-@lru_cache(maxsize=1024)
-def _known_range(law: Law, trained: Trained) -> Trained:
-    return trained.of([law])
-
-
-@lru_cache(maxsize=1024)
-def _friction(law: Law, trained: Trained) -> Array:
-    return law_rows(law, trained, _SPEEDS)

@@ -32,8 +32,8 @@ from ...samples import Segment
 from ...statistics.fit import fit_base
 from ...units import percent
 from .candidates import wide_model
+from .joint_search import projected
 from .reference_torque import Build, converge
-from .sub_models import projected
 
 #: Trials of a shape per pass, and passes per shape of a law.
 TRIALS, PASSES = 9, 4

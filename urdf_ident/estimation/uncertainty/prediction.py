@@ -1,4 +1,4 @@
-"""Prediction intervals of the torque, from quantiles of held-out residuals.
+"""Errors of predicted torque on motion that took no part in the estimate: prediction intervals, and the best low-pass.
 
 The covariance of the parameters includes neither model errors nor sensor noise; on real arms most measured samples are outside
 the interval due to the parameters alone. The residual itself is therefore used: every fold (:func:`.folds.folds_of`) is
@@ -19,12 +19,19 @@ Outside the data four terms are added: the posterior variance of the parameters 
 beyond the trained speed, assumed proportional to it, and the uncertainty of friction there (:func:`unseen_friction`): no
 held-out sample contains the friction of a direction, or of speeds, that the logs lack, and the parameters' variance is valid
 for the selected laws only.
+
+The low-pass of the *fit* follows the spectrum (:func:`.filters.estimate_cutoff`): noise of the accelerations would bias
+inertias towards zero, so it passes hardly any. A *prediction* may use more of the motion, although it is noisy, or less, where
+efforts are logged with a smaller bandwidth than positions. Every log is predicted behind a multiple of the cut-off of its own
+spectrum, because motion and noise differ between logs. The multiple is chosen: parameters estimated without each fold predict
+it behind each candidate, and measured and predicted torque are compared in the band of scores, which depends on no candidate.
+It is 1 unless another one is better beyond the error of the paired difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -38,11 +45,13 @@ from ...model.posterior import Posterior
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...parallel import each
 from ...samples import ReadOnly, Segment, columns
-from ...signals.filters import lowpass, score_band
-from ...signals.prepare import PreparedLog
-from ...statistics.entries import Statistic
+from ...signals.config import SignalConfig
+from ...signals.filters import lowpass, prediction_cutoff, score_band
+from ...signals.prepare import PreparedLog, in_band
+from ...statistics.choice import chosen, relative_gains
 from ...statistics.folds import fold_labels, folds_of
 from ...statistics.statistic import StatisticSet
+from ...units import percent
 from .uncovered_friction import seen_speeds
 
 #: Levels whose quantiles are stored; others are interpolated.
@@ -170,8 +179,11 @@ def held_out_residual(
         edges.append(np.maximum.accumulate([*(x * fast for x in _REVERSAL), half, most]))
         top.append(fastest)
         kind, every = _classes(edges[-1], speed, turn, band), np.quantile(own, LEVELS)
-        table = [own[kind == k] for k in range(len(edges[-1]) + 1)]  # a class with few samples has those of all samples
-        quantiles.append([_quantiles(some) if len(some) >= _FEWEST else every for some in table])
+        table = [every] * (len(edges[-1]) + 1)  # a class with few samples has those of all samples
+        for k in range(len(table)):
+            if len(some := own[kind == k]) >= _FEWEST:  # as for one more sample
+                table[k] = np.quantile(some, np.minimum(np.array(LEVELS) * (1 + 1 / len(some)), 1.0))
+        quantiles.append(table)
     residual = HeldOutResidual(
         band,
         np.array(edges),
@@ -243,8 +255,14 @@ def held_out_parameters(
 
     theta = np.column_stack([known[fold] if fold in known else alone(fold) for fold in folds])
     group = max(statistics.groups, key=lambda name: statistics.rows[name])
-    owner = tuple(_owners(statistics.of_log[log.name][group], labels, folds, log) for log in logs)
-    return HeldOutParameters(theta, folds, owner, len(labels))
+    owners = []
+    for log in logs:  # each block, in order of time, has the same share of the samples as of the rows
+        own = statistics.of_log[log.name][group]
+        ends, count = np.cumsum([entry.rows for entry in own]), sum(len(part) for part in log.segments)
+        begins = np.ceil(ends * (count / ends[-1]) - 0.5).astype(np.intp)  # the first sample whose middle is beyond a block
+        index = np.array([folds.index(labels[log.name, entry.block]) for entry in own], dtype=np.int32)
+        owners.append(np.repeat(index, np.diff([0, *begins[:-1], count])))
+    return HeldOutParameters(theta, folds, tuple(owners), len(labels))
 
 
 def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Segment], NDArray[np.int32]]) -> tuple[Array, ...]:
@@ -265,25 +283,110 @@ def _samples_of(model: DynamicModel, band: float, count: int, part: Segment) -> 
     return lowpass(part.total, part.rate, band), rows
 
 
-def _owners(
-    own: Sequence[Statistic], labels: Mapping[tuple[str, int], str], folds: Sequence[str], log: PreparedLog
-) -> NDArray[np.int32]:
-    """Index of the fold of every sample: each block, in order of time, has the same share of the samples as of the rows."""
-    ends = np.cumsum([entry.rows for entry in own])
-    count = sum(len(part) for part in log.segments)
-    begins = np.ceil(ends * (count / ends[-1]) - 0.5).astype(np.intp)  # the first sample whose middle is beyond a block
-    index = np.array([folds.index(labels[log.name, entry.block]) for entry in own], dtype=np.int32)
-    return np.repeat(index, np.diff([0, *begins[:-1], count]))
-
-
-def _quantiles(errors: Array) -> Array:
-    """Quantiles as for one more sample, so that a class with few samples has wide intervals, shape (levels,)."""
-    return np.asarray(np.quantile(errors, np.minimum(np.array(LEVELS) * (1 + 1 / len(errors)), 1.0)))
-
-
 def _classes(edges: Array, speed: Array, turn: Array, band: float) -> NDArray[np.int8]:
     """Class of every sample of a joint, 0 at a reversal, from the sizes of its velocity and acceleration, shape (N,)."""
     kind = np.searchsorted(edges, speed, side="right").astype(np.int8)  # small type, as these are large for many logs
     for k, periods in reversed(list(enumerate(_TURNING))):
         kind = np.where(speed * band < periods * turn, np.minimum(kind, k), kind)
     return kind
+
+
+def choose_prediction_band(
+    model: DynamicModel,
+    logs: Sequence[PreparedLog],
+    held: HeldOutParameters,
+    config: SignalConfig,
+    *,
+    compared: float | None = None,
+) -> dict[str, Any]:
+    """Chooses the low-pass of the positions for predictions.
+
+    Candidates are octaves from the cut-off of the spectrum, as long as they lower the error, and half octaves beside the best.
+
+    Args:
+        config: The conditioning of the logs, with an automatic low-pass of the positions.
+        compared: Low-pass of the compared torques [Hz]; None: that of scores.
+
+    Returns:
+        The entry ``signals.prediction`` of identification.json: the multiple of the cut-off of each log's spectrum; all that
+        were tried, ascending, and their held-out errors, RMS over folds, mean over joints [N·m or N]; the names of the folds,
+        the low-pass of the compared torques [Hz], and the reason for the choice.
+    """
+    rates = [log.conditioned.rate for log in logs]
+    band = score_band(min(rates)) if compared is None else compared
+    counts = np.sum([np.bincount(owner, minlength=len(held.folds)) for owner in held.owner], axis=0)
+    squares: dict[float, Array] = {}
+    seen = set[tuple[float, ...]]()
+
+    def best_of(octaves: Sequence[float]) -> float:
+        """Adds candidates, apart from those that differ in no log from an earlier one; returns the one of the least error."""
+        new, tasks = list[float](), list[tuple[float, ...]]()
+        for x in octaves:
+            cutoffs = tuple(prediction_cutoff(log.spectrum, 2.0**x, log.conditioned.rate) for log in logs)
+            if cutoffs not in seen:
+                seen.add(cutoffs)
+                new.append(x)
+                tasks.append(cutoffs)
+        if new:
+            owned = list(zip(logs, held.owner, zip(*tasks, strict=True), strict=True))
+            errors = each(partial(_squares, model, held.theta, band, config), owned)
+            squares.update(zip(new, np.sum(errors, axis=0) / np.maximum(counts, 1)[:, None], strict=True))
+        return max(squares, key=lambda x: float(relative_gains(squares[0.0], squares[x]).mean()))
+
+    best = best_of((0.0, -1.0, 1.0))
+    while best in (min(squares), max(squares)) and best != (best := best_of((best + np.sign(best),))):
+        pass
+    best_of((best - 0.5, best + 0.5))
+    tried = sorted(squares)
+    errors_of_tried = np.array([squares[x] for x in tried])
+    best, plain = chosen(errors_of_tried, tried.index(0.0)), tried.index(0.0)
+    mean, scale = np.sqrt(errors_of_tried.mean(axis=1)).mean(axis=1), 2.0 ** tried[best]
+    parts = f"{len(held.folds)} held-out parts"
+    why = f"that of each log's spectrum: no other is better on {parts} by more than its error"
+    if best != plain:
+        gain = percent(100 * (1 - float(mean[best] / mean[plain])))
+        why = f"{scale:.3g} times that of each log's spectrum: {gain} % better on {parts}"
+    scales = 2.0 ** np.array(tried)
+    return {"scale": scale, "scales": scales, "mean_rmse": mean, "folds": list(held.folds), "compared": band, "why": why}
+
+
+def in_all_periods(held: HeldOutParameters, averaged: Sequence[PreparedLog], whole: Sequence[PreparedLog]) -> HeldOutParameters:
+    """Assigns every sample of logs with all of their periods to the fold of its phase.
+
+    Args:
+        held: Parameters estimated without each fold of the averaged logs.
+        averaged: The logs of the fit; those without averaged periods are the same in ``whole``.
+        whole: The logs with all of their motion.
+    """
+    owners = list[NDArray[np.int32]]()
+    for log, unaveraged, owner in zip(averaged, whole, held.owner, strict=True):
+        if (period := log.conditioned.averaged) is not None:
+            known, phases = (
+                np.concatenate([(part.time - period.start) % period.seconds for part in one.segments])
+                for one in (log, unaveraged)
+            )
+            order = np.argsort(known)
+            owner = owner[order[np.searchsorted(known[order], phases).clip(max=len(known) - 1)]]
+        owners.append(owner)
+    return replace(held, owner=tuple(owners))
+
+
+def _squares(
+    model: DynamicModel,
+    theta: Array,
+    band: float,
+    config: SignalConfig,
+    log: tuple[PreparedLog, NDArray[np.int32], Sequence[float]],
+) -> Array:
+    """Summed squared errors of one log behind each cut-off, shape (cutoffs, folds, n)."""
+    prepared, owner, cutoffs = log
+    squares = np.zeros((len(cutoffs), theta.shape[1], model.n))
+    for k, cutoff in enumerate(cutoffs):
+        begin = 0
+        for part in in_band(prepared, replace(config, cutoff=cutoff)).segments:
+            of = owner[begin : begin + len(part)]
+            begin += len(part)
+            error = lowpass(part.total - model.torque_by_sample(theta, of, part), part.rate, band) ** 2
+            for fold in np.unique(of):
+                squares[k, fold] += error[of == fold].sum(axis=0)
+    return squares

@@ -11,8 +11,7 @@ import numpy as np
 from ...consistency.payload_quantities import Quantities
 from ...errors import EstimationError
 from ...estimation.estimators.payload import PayloadFit, PayloadProblem
-from ...estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
-from ...estimation.uncertainty.simple_motions import SECONDS, STATES, simple_motions
+from ...estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, SECONDS, STATES, WEAK, simple_motions
 from ...judgements.catalogue import Id, Severity
 from ...judgements.judgement import Judgement, Remedy
 from ...judgements.verdict import Verdict
