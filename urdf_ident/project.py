@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import add, mul
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -236,7 +237,23 @@ class Project(Section):
             for part in path:
                 section = section.setdefault(part, {})
             how = next(iter(value), None) if isinstance(value, Mapping) and len(value) == 1 else None
-            section[name] = _changed(key, section.get(name), how, value[how], robot) if how in ("multiply", "add") else value
+            if how not in ("multiply", "add"):
+                section[name] = value
+                continue
+            present, by = section.get(name), value[how]
+            change, neutral = (mul, 1.0) if how == "multiply" else (add, 0.0)
+            if isinstance(by, Mapping):  # of single joints: the value becomes a list of all
+                every = (
+                    list(present) if isinstance(present, list | tuple) else [neutral if present is None else present] * robot.n
+                )
+                for joint, size in by.items():
+                    at = robot.order.index(joint)
+                    every[at] = change(every[at], size)
+                section[name] = every
+            elif present is None:
+                raise ProjectError(f"'{key}' is not given, so that it cannot be changed", remedy="give its value")
+            else:
+                section[name] = change(present, by)
         return parse_project(data)
 
     def build_payload(self, robot: Robot) -> Payload | None:
@@ -310,20 +327,6 @@ class Project(Section):
         if "prediction" in signals:
             return replace(config, cutoff="auto", scale=float(signals["prediction"]["scale"]))
         return config
-
-
-def _changed(key: str, present: Any, how: str, by: Any, robot: Robot) -> Any:
-    """A value, or the list of all joints' values, after a multiplication or addition."""
-    if not isinstance(by, Mapping):
-        if present is None:
-            raise ProjectError(f"'{key}' is not given, so that it cannot be changed", remedy="give its value")
-        return present * by if how == "multiply" else present + by
-    neutral = 1.0 if how == "multiply" else 0.0
-    every = list(present) if isinstance(present, list | tuple) else [neutral if present is None else present] * robot.n
-    for joint, change in by.items():
-        at = robot.order.index(joint)
-        every[at] = every[at] * change if how == "multiply" else every[at] + change
-    return every
 
 
 def load_project(path: str | Path | None, lock: Mapping[str, float] | None = None) -> tuple[Project, Path]:

@@ -44,7 +44,7 @@ def patched_mjcf(
     _, inertials, notes = exported_links(robot, theta, repair=True)
     dynamics, clipped = joint_values(robot, **joints)
     _, model = compiled_mjcf(source)
-    held, _ = names_of(model)
+    held, held_joints = names_of(model)
     bodies: dict[str, Array] = {}  # those whose parameters change: ten in the body's frame
     for i, name in enumerate(held):
         if name not in inertials:
@@ -61,7 +61,12 @@ def patched_mjcf(
             where=str(source),
             remedy="give each joint a <body> of its own",
         )
-    values = _joints(model, dynamics)
+    values: dict[tuple[str, str], float] = {}  # those that change, by joint and attribute
+    for name, attributes in dynamics.items():
+        for key, value in attributes.items():
+            old = float(np.ravel(getattr(model, f"dof_{key}")[model.jnt_dofadr[held_joints.index(name)]])[0])
+            if abs(value - old) > _SAME * max(value, old):
+                values[name, key] = value
     files: dict[Path, str] = {}  # the model and the files that it includes, whose names are relative to the model
     waiting = [source]
     while waiting:
@@ -104,18 +109,6 @@ def patched_mjcf(
         kept = f"{source.name} includes {holder.name}, which holds the bodies: the file written replaces {holder.name}"
         return text, (*notes, *clipped, kept)
     return _moved(text, source.parent, folder), (*notes, *clipped)
-
-
-def _joints(model: Any, dynamics: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
-    """Values by joint and attribute, where they change."""
-    _, names = names_of(model)
-    changed = {}
-    for name, values in dynamics.items():
-        for key, value in values.items():
-            before = float(np.ravel(getattr(model, f"dof_{key}")[model.jnt_dofadr[names.index(name)]])[0])
-            if abs(value - before) > _SAME * max(value, before):
-                changed[name, key] = value
-    return changed
 
 
 def _compiled(model: Any, i: int) -> Array:

@@ -11,14 +11,7 @@ from xml.etree import ElementTree as ET
 from ..errors import UrdfError
 from ..model.urdf import read_xml
 
-_TYPES = {
-    "revolute": "revolute",
-    "continuous": "revolute",
-    "prismatic": "prismatic",
-    "fixed": "fixed",
-    "floating": "",
-    "planar": "",
-}
+_TYPES = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "fixed"}
 #: Mass and inertia of a massless link that cannot become a frame [kg, kg·m²]; SDFormat's default would be 1 kg.
 _LEAST = ("1e-6", "1e-9")
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
@@ -66,7 +59,15 @@ def sdf_text(urdf: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
             for k, shape in enumerate(link.findall(kind)):
                 element = ET.SubElement(out, kind, name=shape.get("name") or f"{link.get('name')}_{kind}_{k}")
                 _pose(element, shape.find("origin"))
-                _geometry(element, shape.find("geometry"))
+                geometry, form = ET.SubElement(element, "geometry"), shape.find("geometry/*")
+                if form is None:
+                    ET.SubElement(geometry, "empty")
+                    continue
+                same = ET.SubElement(geometry, form.tag)
+                if form.tag == "mesh":
+                    _text(same, "uri", (form.get("filename") or "").replace("package://", "model://", 1))
+                for key in ("scale",) if form.tag == "mesh" else ("size", "radius", "length"):
+                    _text(same, key, form.get(key))
         if name not in mover:
             fixed = ET.SubElement(model, "joint", name=f"{name}_to_world", type="fixed")  # SDFormat fixes a root by a joint
             _text(fixed, "parent", "world")
@@ -100,26 +101,10 @@ def _text(parent: ET.Element, tag: str, value: str | None) -> None:
         ET.SubElement(parent, tag).text = value
 
 
-def _geometry(owner: ET.Element, geometry: ET.Element | None) -> None:
-    out = ET.SubElement(owner, "geometry")
-    shape = None if geometry is None or not len(geometry) else geometry[0]
-    if shape is None:
-        ET.SubElement(out, "empty")
-        return
-    if shape.tag == "mesh":
-        mesh = ET.SubElement(out, "mesh")
-        _text(mesh, "uri", (shape.get("filename") or "").replace("package://", "model://", 1))
-        _text(mesh, "scale", shape.get("scale"))
-        return
-    same = ET.SubElement(out, shape.tag)
-    for key in ("size", "radius", "length"):
-        _text(same, key, shape.get(key))
-
-
 def _joint(model: ET.Element, joint: ET.Element, frame: bool, where: str, notes: list[str]) -> None:
     name, kind = str(joint.get("name")), str(joint.get("type"))
     parent, child = (_name(joint, end, where) for end in ("parent", "child"))
-    if not _TYPES.get(kind):
+    if kind not in _TYPES:
         raise UrdfError(f"joint type '{kind}' has no counterpart in SDFormat", where=f"{where}, joint '{name}'")
     if frame:
         _pose(ET.SubElement(model, "frame", name=child, attached_to=parent), joint.find("origin"))

@@ -56,8 +56,13 @@ def exported_links(robot: Robot, theta: Array, repair: bool = False) -> tuple[Ar
     """
     values, notes = physical_bodies(robot, shaped("theta", theta, (robot.n_inertial,)), repair)
     links, more = split_bodies(robot, values)
-    still, moved = _unmoved_links(robot)
-    return values, {**still, **links}, (*notes, *more, *moved)
+    # links that no joint moves are not identified, but engines would reject inconsistent ones
+    moving, repaired, rest = {link.name for body in robot.bodies for link in body.links}, dict[str, Array](), []
+    for name, link in robot.description.links.items():
+        if name not in moving and link.theta is not None and link.theta.any() and not acceptable(link.theta):
+            repaired[name] = repaired_theta(link.theta)
+            rest.append(f"link '{name}' does not move, but is not physically consistent as the URDF states it: repaired")
+    return values, {**repaired, **links}, (*notes, *more, *rest)
 
 
 def joint_values(robot: Robot, **tables: Mapping[str, float] | None) -> tuple[dict[str, dict[str, float]], tuple[str, ...]]:
@@ -148,17 +153,6 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
     return bodies.reshape(-1), tuple(notes)
 
 
-def _unmoved_links(robot: Robot) -> tuple[dict[str, Array], list[str]]:
-    """Repairs inconsistent links that no joint moves: they are not identified, but engines would reject them."""
-    moving = {link.name for body in robot.bodies for link in body.links}
-    repaired, notes = {}, []
-    for name, link in robot.description.links.items():
-        if name not in moving and link.theta is not None and link.theta.any() and not acceptable(link.theta):
-            repaired[name] = repaired_theta(link.theta)
-            notes.append(f"link '{name}' does not move, but is not physically consistent as the URDF states it: repaired")
-    return repaired, notes
-
-
 def _pieces(robot: Robot, body: Body, theta: Array) -> tuple[list[_Piece], list[str]]:
     """The body's links with mass, carrier first, with the URDF's parameters (repaired if necessary)."""
     pieces, notes = [], []
@@ -204,31 +198,23 @@ def _share(body: Body, theta: Array, pieces: list[_Piece]) -> tuple[dict[str, Ar
     if plausible and margins(_in_link(carrier, remainder)).relative >= MARGIN and acceptable(_in_link(carrier, remainder)):
         inertials = {piece.link.name: _quoted(piece, piece.pseudo) for piece in others}
         return {**inertials, carrier.link.name: _in_link(carrier, remainder)}, []
-    shares = _thick_enough(pieces, total, transported(total, np.array([piece.pseudo for piece in pieces])))
+    moved = transported(total, np.array([piece.pseudo for piece in pieces]))
+    copies: Array = (moved[:, 3, 3] / total[3, 3])[:, None, None] * total
+    for share_of_copy in (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0):  # of the whole body, while a link is too thin for engines
+        shares: Array = (1.0 - share_of_copy) * moved + share_of_copy * copies
+        if all(margins(_in_link(piece, share)).relative >= MARGIN for piece, share in zip(pieces, shares, strict=True)):
+            break
     # the heaviest link gives inertia to links whose inertia engines would treat as zero; the sum is unchanged
-    raised = shares.copy()
     heaviest = int(np.argmax(shares[:, 3, 3]))
     for k, piece in enumerate(pieces):
         if k != heaviest:
             theta = _in_link(piece, shares[k])
             more = 0.5 * float((repaired_theta(theta) - theta)[[4, 6, 9]].max()) * np.diag([1.0, 1.0, 1.0, 0.0])
-            raised[k] += more
-            raised[heaviest] -= more
-    shares = raised
+            shares[k] += more
+            shares[heaviest] -= more
     names = abbreviated([f"'{piece.link.name}'" for piece in pieces])
     note = f"body '{body.name}': its change does not fit into link '{carrier.link.name}' alone and is shared by {names}"
     return {piece.link.name: _in_link(piece, share) for piece, share in zip(pieces, shares, strict=True)}, [note]
-
-
-def _thick_enough(pieces: list[_Piece], total: Array, shares: Array) -> Array:
-    """Mixes scaled copies of the whole body into the links if one is thinner than engines accept."""
-    weights = shares[:, 3, 3] / total[3, 3]
-    copies: Array = weights[:, None, None] * total
-    for share_of_copy in (0.0, 1e-4, 1e-3, 1e-2, 1e-1):
-        mixed: Array = (1.0 - share_of_copy) * shares + share_of_copy * copies
-        if all(margins(_in_link(piece, share)).relative >= MARGIN for piece, share in zip(pieces, mixed, strict=True)):
-            return mixed
-    return copies
 
 
 def _quoted(piece: _Piece, pseudo: Array) -> Array:

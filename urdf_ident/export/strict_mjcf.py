@@ -11,7 +11,6 @@ import importlib.util
 import math
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +49,16 @@ def mjcf_violations(text: str) -> tuple[str, ...]:
         if not np.linalg.norm(_numbers(joint.get("axis", "0 0 1"))) > 1e-10:
             faults.append(f"joint '{joint.get('name')}' has no axis")
     for body in root.iter("body"):
-        faults += _body(body)
+        name, inertial = body.get("name"), body.find("inertial")
+        if inertial is not None:
+            xx, yy, zz, xy, xz, yz = _numbers(inertial.get("fullinertia", ""))
+            small, middle, large = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+            if small < _LEAST_EIGENVALUE:
+                faults.append(f"body '{name}' has a principal inertia of {small:.3g} kg·m²")
+            elif small + middle < large:
+                faults.append(f"body '{name}' breaks the triangle inequality")
+        if body.find("joint") is not None and not _has_mass(body):
+            faults.append(f"body '{name}' moves and weighs nothing")
     return tuple(faults)
 
 
@@ -87,20 +95,6 @@ def readable_mesh(path: Path) -> bool:
         return False
     centre = np.concatenate([a, b, c]).mean(axis=0)
     return float(np.einsum("ij,ij->i", a - centre, np.cross(b - centre, c - centre)).sum()) / 6.0 > _LEAST_VOLUME
-
-
-def _body(body: ElementTree.Element) -> Iterator[str]:
-    name = body.get("name")
-    inertial = body.find("inertial")
-    if inertial is not None:
-        xx, yy, zz, xy, xz, yz = _numbers(inertial.get("fullinertia", ""))
-        small, middle, large = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        if small < _LEAST_EIGENVALUE:
-            yield f"body '{name}' has a principal inertia of {small:.3g} kg·m²"
-        elif small + middle < large:
-            yield f"body '{name}' breaks the triangle inequality"
-    if body.find("joint") is not None and not _has_mass(body):
-        yield f"body '{name}' moves and weighs nothing"
 
 
 def _has_mass(body: ElementTree.Element) -> bool:

@@ -71,18 +71,14 @@ def violations(text: str, where: str = "URDF") -> tuple[Violation, ...]:
                 rejected.append(
                     Violation(owner, f"its joint '{missing[0]}' does not exist" if missing else "it names no joint", node)
                 )
-    inside = {id(violation.node) for violation in rejected}
+    # what lies inside another rejected element goes with it
+    outer = [(violation.node, violation.node.start, violation.node.end) for violation in rejected]
     return tuple(
         violation
         for violation in rejected
         if not any(
-            (
-                other.node is not violation.node
-                and other.node.start <= violation.node.start
-                and violation.node.end <= other.node.end
-            )
-            for other in rejected
-            if id(other.node) in inside
+            node is not violation.node and start <= violation.node.start and violation.node.end <= end
+            for node, start, end in outer
         )
     )
 

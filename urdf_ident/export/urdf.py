@@ -20,7 +20,7 @@ from ..files.splice import Node, Splicer
 from ..linalg import Array
 from ..model.inertia import margins, to_com
 from ..model.robot import Robot
-from ..model.urdf import Description, canonical_urdf, parse_urdf, rotation_from_rpy
+from ..model.urdf import canonical_urdf, parse_urdf, rotation_from_rpy
 from ..quoting import markup
 from .split import exported_links, joint_values
 from .strict_urdf import violations, without_violations
@@ -66,9 +66,37 @@ def corrected_urdf(
             if old is None or not np.array_equal(old, wanted[name]):
                 _set_inertial(splicer, node, wanted[name], f"{where}, link '{name}'")
         elif node.tag == "joint" and node.get("type") and name in joints:
-            _set_dynamics(splicer, node, joints[name], f"{where}, joint '{name}'")
+            place = f"{where}, joint '{name}'"
+            for key, value in joints[name].items():
+                if not (math.isfinite(value) and value >= 0):
+                    expected = "a finite number >= 0"
+                    raise ModelError(f"{key} cannot be written to a URDF", where=place, got=value, expected=expected)
+            stated = node.only("dynamics", place)
+            if stated is not None:
+                for key, value in joints[name].items():
+                    if value != float(stated.get(key, "0")):
+                        splicer.set(stated, key, number(value))
+            elif any(joints[name].values()):
+                entries = " ".join(f'{key}="{number(value)}"' for key, value in joints[name].items())
+                splicer.append(node, [(0, f"<dynamics {entries}/>")])
     result = splicer.text()
-    _verify(parse_urdf(result, where, allow_negative_mass=True), before, wanted, joints, where)
+    # every requested number reads back, and no other number has changed
+    after = parse_urdf(result, where, allow_negative_mass=True)
+    for name, link in after.links.items():
+        old, asked = before.links[name].theta, wanted.get(name)
+        if asked is None or (old is None and not asked.any()):
+            same = (link.theta is None) == (old is None) and (old is None or np.array_equal(link.theta, old))  # type: ignore[arg-type]
+        else:
+            trace = abs(asked[[4, 6, 9]].sum())
+            rounding = 1e-12 * np.repeat([abs(asked[0]), math.sqrt(abs(asked[0]) * trace), trace], (1, 3, 6))
+            same = link.theta is not None and bool((np.abs(link.theta - asked) <= rounding).all())
+        if not same:
+            raise UrdfError(f"link '{name}' does not read back as written", where=where, got=link.theta, expected=asked)
+    for name, joint in after.joints.items():
+        for key in ("damping", "friction"):
+            intended = joints.get(name, {}).get(key, getattr(before.joints[name], key))
+            if getattr(joint, key) != intended:
+                raise UrdfError(f"{key} of joint '{name}' does not read back as written", where=where, expected=intended)
     return result
 
 
@@ -240,50 +268,6 @@ def _inertial_lines(mass: Array, com: Array, inertia: Array) -> list[tuple[int, 
 def number(value: float | Array) -> str:
     """The shortest text that reads back to the same double; never ``-0.0``; value: finite number, or an array of shape ()."""
     return repr(float(value) + 0.0)
-
-
-def _set_dynamics(splicer: Splicer, joint: Node, values: Mapping[str, float], where: str) -> None:
-    for key, value in values.items():
-        if not (math.isfinite(value) and value >= 0):
-            raise ModelError(f"{key} cannot be written to a URDF", where=where, got=value, expected="a finite number >= 0")
-    node = joint.only("dynamics", where)
-    if node is None:
-        if any(values.values()):
-            entries = " ".join(f'{key}="{number(value)}"' for key, value in values.items())
-            splicer.append(joint, [(0, f"<dynamics {entries}/>")])
-        return
-    for key, value in values.items():
-        if value != float(node.get(key, "0")):
-            splicer.set(node, key, number(value))
-
-
-def _verify(
-    after: Description,
-    before: Description,
-    inertials: Mapping[str, Array],
-    joints: Mapping[str, Mapping[str, float]],
-    where: str,
-) -> None:
-    """Checks that every requested number reads back, and that no other number changed."""
-    for name, link in after.links.items():
-        old, wanted = before.links[name].theta, inertials.get(name)
-        if wanted is None or (old is None and not wanted.any()):
-            same = (link.theta is None) == (old is None) and (old is None or np.array_equal(link.theta, old))  # type: ignore[arg-type]
-        else:
-            same = link.theta is not None and bool((np.abs(link.theta - wanted) <= 1e-12 * _scale(wanted)).all())
-        if not same:
-            raise UrdfError(f"link '{name}' does not read back as written", where=where, got=link.theta, expected=wanted)
-    for name, joint in after.joints.items():
-        for key in ("damping", "friction"):
-            expected = joints.get(name, {}).get(key, getattr(before.joints[name], key))
-            if getattr(joint, key) != expected:
-                raise UrdfError(f"{key} of joint '{name}' does not read back as written", where=where, expected=expected)
-
-
-def _scale(theta: Array) -> Array:
-    """Scale of each of the ten numbers for rounding errors."""
-    trace = abs(theta[[4, 6, 9]].sum())
-    return np.repeat([abs(theta[0]), math.sqrt(abs(theta[0]) * trace), trace], (1, 3, 6))
 
 
 def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:

@@ -84,7 +84,7 @@ def content(ident: Identification) -> dict[str, Any]:
         "tolerances": [abs(tolerance) for tolerance in TABLE_TOLERANCES],
         "solver": [ident.solver[name] for name in ("method", "name", "status") if name in ident.solver],
         "symbols": ("; ".join(f"{symbols}: {name}" for symbols, name in laws if symbols and symbols != name) or "none"),
-        "verdicts": _verdicts(ident),
+        "verdicts": [(level, levels.count(level), meaning) for level, meaning in _VERDICT_WORDS.items()],
         "motions": missing_motions(ident.verdicts),
         "findings": sorted(rows, key=lambda row: order.get(row["severity"], 3)),
         "choices": [
@@ -163,8 +163,3 @@ def _com(theta: Array) -> str:
     if theta[0] <= 0:
         return "–"
     return ", ".join(f"{round(1000 * x, 1) + 0.0:.1f}".replace("-", "−") for x in to_com(theta)[1])
-
-
-def _verdicts(ident: Identification) -> list[tuple[str, int, str]]:
-    levels = [row.verdict for row in ident.parameters]
-    return [(level, levels.count(level), meaning) for level, meaning in _VERDICT_WORDS.items()]

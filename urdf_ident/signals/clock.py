@@ -138,12 +138,24 @@ def device_clock(time: Array, position: Array) -> DeviceClock | None:
 
 def _device_clock(time: Array, position: Array, *, bursts: bool) -> DeviceClock | None:
     """The clock of :func:`device_clock`, if the samples arrived in bursts: their mean interval is then the typical one."""
+    from scipy.ndimage import uniform_filter1d
+
     intervals = np.diff(time)
     typical = float(intervals.mean() if bursts else np.median(intervals))
     usual = intervals[intervals < GAP_PERIODS * typical]
     if typical <= 0 or (np.std(usual) < EVEN * typical and not bursts):
         return None
-    speed = _smooth_velocity(time, position, bursts=bursts)
+    # velocity between neighbouring samples, shape (N - 1, n), smoothed so that it does not follow the jitter
+    stamps = time
+    if bursts or intervals.min() < 0.1 * intervals.mean():
+        rows = len(time) / max(int(np.sum(intervals > intervals.mean())), 1)  # of one burst
+        stamps = uniform_filter1d(time, max(25, min(round(3 * rows), len(time) // 4)), mode="nearest")
+        stamps = np.maximum.accumulate(stamps + 1e-9 * np.arange(len(stamps)))
+    rate = (len(time) - 1) / (stamps[-1] - stamps[0])
+    grid = np.linspace(stamps[0], stamps[-1], len(time))
+    even = np.stack([np.interp(grid, stamps, column) for column in position.T], axis=1)
+    velocity = differentiate(lowpass(even, rate, min(rate / 8, max(10.0, rate / 50))), rate)
+    speed = np.stack([np.interp((stamps[1:] + stamps[:-1]) / 2, grid, column) for column in velocity.T], axis=1)
     step = np.diff(position, axis=0)
     scale = 1 / np.maximum(np.sqrt((speed**2).mean(axis=0)), 1e-12)
     energy = ((speed * scale) ** 2).sum(axis=1)
@@ -241,20 +253,3 @@ def in_bursts(time: Array, position: Array) -> bool:
     late = (intervals[1:-1] > intervals.mean()) & (beside > _MOVING * rms(beside))
     longer, later = step[1:-1][late] / beside[late], intervals[1:-1][late] / positive(around[late])
     return bool(late.sum() >= _SEVERAL and np.median(longer) < np.sqrt(np.median(later)))
-
-
-def _smooth_velocity(time: Array, position: Array, *, bursts: bool) -> Array:
-    """Velocity between neighbouring samples, shape (N - 1, n), smoothed so that it does not follow the jitter."""
-    from scipy.ndimage import uniform_filter1d
-
-    stamps, intervals = time, np.diff(time)
-    if bursts or intervals.min() < 0.1 * intervals.mean():
-        rows = len(time) / max(int(np.sum(intervals > intervals.mean())), 1)  # of one burst
-        stamps = uniform_filter1d(time, max(25, min(round(3 * rows), len(time) // 4)), mode="nearest")
-        stamps = np.maximum.accumulate(stamps + 1e-9 * np.arange(len(stamps)))
-    rate = (len(time) - 1) / (stamps[-1] - stamps[0])
-    grid = np.linspace(stamps[0], stamps[-1], len(time))
-    even = np.stack([np.interp(grid, stamps, column) for column in position.T], axis=1)
-    velocity = differentiate(lowpass(even, rate, min(rate / 8, max(10.0, rate / 50))), rate)
-    middle = (stamps[1:] + stamps[:-1]) / 2
-    return np.stack([np.interp(middle, grid, column) for column in velocity.T], axis=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -172,18 +172,18 @@ def differentiate(x: Array, rate: float) -> Array:
     x = np.asarray(x, dtype=float)
     if len(x) < 2:
         raise LogError("cannot differentiate", got=f"{len(x)} samples", expected="two or more")
-    return _in_pieces(partial(_differences, rate=rate), x, 4 * len(_STENCILS[-1]))
 
+    def differences(x: Array) -> Array:
+        out = np.asarray(np.gradient(x, 1 / rate, axis=0, edge_order=2 if len(x) > 2 else 1))
+        for weights in _STENCILS:
+            reach, end = len(weights), len(x) - len(weights)
+            if end <= reach:
+                break
+            inner = sum(w * (x[reach + k : end + k] - x[reach - k : end - k]) for k, w in enumerate(weights, start=1))
+            out[reach:end] = inner * rate
+        return out
 
-def _differences(x: Array, rate: float) -> Array:
-    out = np.asarray(np.gradient(x, 1 / rate, axis=0, edge_order=2 if len(x) > 2 else 1))
-    for weights in _STENCILS:
-        reach, n = len(weights), len(x)
-        if n <= 2 * reach:
-            break
-        inner = sum(w * (x[reach + k : n - reach + k] - x[reach - k : n - reach - k]) for k, w in enumerate(weights, start=1))
-        out[reach : n - reach] = inner * rate
-    return out
+    return _in_pieces(differences, x, 4 * len(_STENCILS[-1]))
 
 
 @dataclass(frozen=True)
@@ -238,9 +238,10 @@ def estimate_cutoff(
     within = (power / (rate**4 * _twice_differenced(frequency, rate)[:, None])).sum(axis=0) * frequency[0]
     variance = np.average([part.var(axis=0) for part, _ in long], axis=0, weights=counts)
     slow = np.maximum(variance - within, 0.0) / frequency[0]
+    # of the accelerations, of the positions below the lowest frequency, and of rounding errors: white, of variance step²/12
     means = [np.exp(np.log(positive(x / total)).mean(axis=-1)) for x in (power, slow, steps**2 / (6.0 * rate))]
     density, windows, ceiling = means[0], max(1.0, sum(counts) / window), HIGHEST * rate
-    motion_end = _motion_end(_AccelerationSpectrum(frequency, density, float(means[1]), float(means[2]), windows), rate)
+    motion_end = _motion_end(frequency, density, float(means[1]), float(means[2]), windows, rate)
     below = frequency <= motion_end
     floor = float(np.interp(motion_end, frequency, density))
     width = frequency[1] - frequency[0]
@@ -301,25 +302,6 @@ def _twice_differenced(frequency: Array, rate: float) -> Array:
     return np.asarray(np.maximum(2.0 * np.sin(np.pi * frequency / rate), 1e-9) ** 4)
 
 
-@dataclass(frozen=True, eq=False)
-class _AccelerationSpectrum:
-    """Geometric means over the joints, each relative to its own power.
-
-    Attributes:
-        frequency: Shape (F,) [Hz].
-        density: Of the accelerations, shape (F,).
-        slow: Of the positions below the lowest frequency.
-        quantised: Of the rounding errors of the positions, as white noise of variance step²/12.
-        windows: Number of windows of motion that do not overlap, at least 1.
-    """
-
-    frequency: Array
-    density: Array
-    slow: float
-    quantised: float
-    windows: float
-
-
 def _weighted_welch(x: Array, rate: float, length: int, weights: BoolArray) -> tuple[Array, Array]:
     """Welch's spectrum in which each window counts as its samples do, and one more window covers the last samples."""
     from scipy.signal import spectrogram
@@ -332,7 +314,7 @@ def _weighted_welch(x: Array, rate: float, length: int, weights: BoolArray) -> t
     return frequency, np.average(power, axis=-1, weights=[weights[begin : begin + length].sum() for begin in begins])
 
 
-def _motion_end(spectrum: _AccelerationSpectrum, rate: float) -> float:
+def _motion_end(frequency: Array, density: Array, slow: float, quantised: float, windows: float, rate: float) -> float:
     """Frequency [Hz] at which the acceleration density turns from the motion's slope to the noise's.
 
     The acceleration of a motion does not rise with frequency, beyond its lobes; noise of positions rises with the fourth
@@ -346,18 +328,18 @@ def _motion_end(spectrum: _AccelerationSpectrum, rate: float) -> float:
     A density of very few values may be small between two lobes of a move; chance does not count there. Rounding errors are
     white only on average: at a steady speed they are lines at multiples of the number of steps per second.
     """
-    inside = spectrum.frequency <= HIGHEST * rate
-    frequency = spectrum.frequency[inside]
+    inside = frequency <= HIGHEST * rate
+    frequency = frequency[inside]
     # geometric running mean over a third of an octave around each frequency, and the number of values in each
-    total = np.concatenate([[0.0], np.cumsum(np.log(spectrum.density[inside]))])
+    total = np.concatenate([[0.0], np.cumsum(np.log(density[inside]))])
     begin = np.searchsorted(frequency, frequency * 2 ** (-1 / 6))
     values = np.searchsorted(frequency, frequency * 2 ** (1 / 6), side="right").astype(float) - begin
     smooth = np.exp((total[begin + values.astype(int)] - total[begin]) / values)
-    chance = np.where(values < _LOBES, 1.0, np.exp(_CHANCE * np.sqrt(2 * np.pi**2 / 6 * _HANN / (values * spectrum.windows))))
+    chance = np.where(values < _LOBES, 1.0, np.exp(_CHANCE * np.sqrt(2 * np.pi**2 / 6 * _HANN / (values * windows))))
     position = smooth / (rate**4 * _twice_differenced(frequency, rate))
     largest_above = np.maximum.accumulate(position[::-1])[::-1]
-    largest = max(spectrum.slow, float(largest_above[0]))  # of a slow motion the spectrum has only the noise
-    beyond = np.maximum(np.minimum(_NOT_RISING * chance * position, _NOT_NOISE * largest), _ROUNDING * spectrum.quantised)
+    largest = max(slow, float(largest_above[0]))  # of a slow motion the spectrum has only the noise
+    beyond = np.maximum(np.minimum(_NOT_RISING * chance * position, _NOT_NOISE * largest), _ROUNDING * quantised)
     within = np.flatnonzero(largest_above > beyond)
     first = min(int(within[-1]) + 1 if len(within) else 0, len(position) - 1)
     frequency, smooth = frequency[first:], smooth[first:]

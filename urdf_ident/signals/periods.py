@@ -114,8 +114,7 @@ def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition 
     unlike, nearest = best(rough - step, min(rough + step, lag + reach), 1)
     if unlike >= UNLIKE:  # more than half a sample of lag error can explain
         return None
-    period = float(nearest)
-    lag = period
+    lag = float(nearest)
     for _ in range(ROUNDS):
         lag = _refined(x, lag, stretch)
         longest = _alike(x, lag, likeness)
@@ -127,9 +126,8 @@ def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition 
     if count < fewest:
         return None
     repetition = Repetition(max(0, int(stretch[0] + (end - stretch[0] - count * lag) / 2)), lag, count)
-    return (
-        repetition if (deviations(x, repetition).var(axis=(0, 1)) < likeness).all() else None
-    )  # all periods must agree, not only neighbours
+    agree = (deviations(x, repetition).var(axis=(0, 1)) < likeness).all()  # all periods, not only neighbours
+    return repetition if agree else None
 
 
 def periods_of(x: Array, repetition: Repetition) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -28,8 +28,6 @@ from .quality.report import QualityReport, assess
 
 #: Part of a joint's acceleration that the low-pass of the positions may take away: half the torque error of a good result.
 _LOST = 0.05
-#: A motion, with findings on what its low-pass takes away or leaves.
-_ConditionedLog = tuple[Conditioned, tuple[Judgement, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +136,14 @@ def prepare_logs(
     for late in recordings:
         few = late.position[::100]
         earlier = alike.setdefault((len(late), float(np.sum(few, where=~np.isnan(few)))), [])
-        same = next((early for early in earlier if _equal(early, late)), None)
+        copy = None
+        for early in earlier:
+            same = np.array_equal(early.position, late.position, equal_nan=True)
+            if early.effort is not None and late.effort is not None:
+                same = same and np.array_equal(early.effort, late.effort, equal_nan=True)
+            copy = early if same and copy is None else copy
         words = "remove one: a log counted twice makes its errors look too small"
-        got = None if same is None else f"the content of {same.name}"
+        got = None if copy is None else f"the content of {copy.name}"
         copies.append(None if got is None else LogError("the same log is given twice", where=late.where, got=got, remedy=words))
         earlier.append(late)
     all_usable(recordings, copies)
@@ -247,13 +250,6 @@ def in_band(log: PreparedLog, config: SignalConfig) -> PreparedLog:
     return replace(log, conditioned=without_payload(conditioned, log.name, log.robot, log.payload))
 
 
-def _equal(one: Recording, other: Recording) -> bool:
-    same = np.array_equal(one.position, other.position, equal_nan=True)
-    if one.effort is None or other.effort is None:
-        return same
-    return same and np.array_equal(one.effort, other.effort, equal_nan=True)
-
-
 def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
     """Adds the joint torques of measured external wrenches, if there are any, once."""
     known = report.recording.external_torque is not None
@@ -261,31 +257,25 @@ def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
     return report if external is None else replace(report, recording=replace(report.recording, external_torque=external))
 
 
-def _condition_one(recording: Recording, robot: Robot, config: SignalConfig, automatic: bool) -> _ConditionedLog:
+def _condition_one(
+    recording: Recording, robot: Robot, config: SignalConfig, automatic: bool
+) -> tuple[Conditioned, list[Judgement]]:
     """One motion, with findings if its low-pass takes away, or leaves unknown, a relevant part of the accelerations."""
-    made = condition(recording, robot, config)
-    return made, (*_bandwidth(made, robot, automatic), *step_findings(recording, made, robot))
-
-
-def _bandwidth(log: Conditioned, robot: Robot, automatic: bool) -> Iterator[Judgement]:
-    """Yields a finding on the joint whose acceleration the low-pass reduces most, if it does by a relevant part.
-
-    Args:
-        automatic: Whether its cut-off was chosen from the logs.
-    """
-    if log.lost is None or log.lost.max() <= _LOST:
-        return
-    j = int(np.argmax(log.lost))
-    words = (
-        f"the low-pass of the positions at {log.cutoff:.3g} Hz takes away {100 * log.lost[j]:.0f} % of the acceleration of "
-        "this joint: its inertia and rotor inertia come out too small"
-    )
-    remedy = Remedy("log at a higher rate or with less noise of the positions, or move more slowly")
-    if not automatic:
-        remedy = Remedy(
-            "raise `signals.cutoff` in the project file, or leave it to the tool: {settings}", {"signals.cutoff": "auto"}
+    log = condition(recording, robot, config)
+    findings = list(step_findings(recording, log, robot))
+    if log.lost is not None and log.lost.max() > _LOST:
+        j = int(np.argmax(log.lost))
+        words = (
+            f"the low-pass of the positions at {log.cutoff:.3g} Hz takes away {100 * log.lost[j]:.0f} % of the acceleration of "
+            "this joint: its inertia and rotor inertia come out too small"
         )
-    yield Judgement(Id.POSITION_BANDWIDTH, words, remedy, joint=robot.joints[j], size=log.cutoff, certainty=0.99)
+        remedy = Remedy("log at a higher rate or with less noise of the positions, or move more slowly")
+        if not automatic:
+            what = "raise `signals.cutoff` in the project file, or leave it to the tool: {settings}"
+            remedy = Remedy(what, {"signals.cutoff": "auto"})
+        reduced = Judgement(Id.POSITION_BANDWIDTH, words, remedy, joint=robot.joints[j], size=log.cutoff, certainty=0.99)
+        findings.insert(0, reduced)
+    return log, findings
 
 
 def refusal(recording: Recording, findings: Sequence[Judgement], refused: Sequence[Judgement]) -> QualityError:

@@ -88,9 +88,7 @@ def _resample(part: Recording, rate: float, even: bool) -> UniformPiece:
         )
     grid, knots = np.arange(time[0], time[-1], 1 / rate), np.flatnonzero(apart)
 
-    def cubic(x: Array | None) -> Array | None:
-        if x is None:
-            return None
+    def cubic(x: Array) -> Array:
         out = np.empty((len(grid), x.shape[1]))
         for begin in range(0, len(grid), LONG):  # distant knots have no influence
             some = grid[begin : begin + LONG]
@@ -99,19 +97,15 @@ def _resample(part: Recording, rate: float, even: bool) -> UniformPiece:
             out[begin : begin + LONG] = CubicSpline(time[near], x[near])(some)
         return out
 
-    def linear(x: Array | None) -> Array | None:
-        if x is None:
-            return None
+    def linear(x: Array) -> Array:
         out = np.empty((len(grid), x.shape[1]))
         for j, column in enumerate(x.T):
             out[:, j] = np.interp(grid, time, column)
         return out
 
-    position = cubic(part.position)
-    if position is None:  # unreachable: positions are always present
-        raise LogError("no positions", where=part.name)
-    effort, external = linear(part.effort), linear(part.external_torque)
-    return UniformPiece(float(time[0]), position, cubic(part.velocity), effort, cubic(part.motor_position), external)
+    velocity, motor = (None if x is None else cubic(x) for x in (part.velocity, part.motor_position))
+    effort, external = (None if x is None else linear(x) for x in (part.effort, part.external_torque))
+    return UniformPiece(float(time[0]), cubic(part.position), velocity, effort, motor, external)
 
 
 def advanced(piece: UniformPiece, rate: float, delay: float, name: str) -> UniformPiece:

@@ -9,7 +9,7 @@ have the same motor (twins), and the more precise value is used for both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -92,9 +92,17 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
     ratios = [[ratio_at_rest(log, j) for log in signals] for j in range(len(joints))]
     rest = list(map(at_rest, ratios))
     moving = in_motion(signals, rest)
+    places = [*(f"at rest in {log.name}" for log in signals), "in motion"]
     for joint, still, moved in zip(joints, ratios, moving, strict=True):
-        where = [f"at rest in {log.name}" for log in signals] + ["in motion"]
-        _check_constant(joint, signals[0].name, zip([*still, moved], where, strict=True))
+        known = [(x.value, at) for x, at in zip([*still, moved], places, strict=True) if x.error < 0.2 * CONSTANT]
+        for value, at in known:
+            if abs(value - known[0][0]) > CONSTANT * abs(known[0][0]):
+                raise LogError(
+                    f"target torque over target current of {joint} is no constant",
+                    where=signals[0].name,
+                    got=f"{known[0][0]:.5g} {known[0][1]}, {value:.5g} {at}",
+                    remedy="check the columns effort_target and torque_target, or give drive.gain",
+                )
     # joints known at rest keep that constant; the others use the constant of a twin if there is one, else their own
     best, origins = list(rest), ["at rest"] * len(joints)
     for j, (at_rest_only, moved) in enumerate(zip(rest, moving, strict=True)):
@@ -125,16 +133,3 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
             gain[j], error[j] = float(np.copysign(best[model].value, estimate.value)), best[model].error
             origin[j] = f"motor twin of {joints[model]} ({origins[model]}; own value agrees within {percent(100 * reach)} %)"
     return TorqueConstants(joints, np.array(gain), np.array(error), tuple(origin))
-
-
-def _check_constant(joint: str, log: str, estimates: Iterable[tuple[Estimate, str]]) -> None:
-    """Refuses a ratio that is not constant: different at rest and in motion, or between logs."""
-    known = [(estimate.value, where) for estimate, where in estimates if estimate.error < 0.2 * CONSTANT]
-    for value, where in known:
-        if abs(value - known[0][0]) > CONSTANT * abs(known[0][0]):
-            raise LogError(
-                f"target torque over target current of {joint} is no constant",
-                where=log,
-                got=f"{known[0][0]:.5g} {known[0][1]}, {value:.5g} {where}",
-                remedy="check the columns effort_target and torque_target, or give drive.gain",
-            )

@@ -8,8 +8,8 @@ reversal has the same effect, for a time that low-passed positions no longer sho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,78 +28,43 @@ DELAY, LATE = Id.EFFORT_DELAY, Id.POSITION_LATE
 Seen = tuple[Array, Sequence[Segment], float]
 
 
-@dataclass(frozen=True)
-class HiddenDelays:
-    """Delays that a log cannot determine.
-
-    Attributes:
-        counts: Joint → time to leave one encoder count after a reversal, the longest of the logs [s]; 0 if positions are not
-            quantised or the joint never reverses.
-        sample: Half the longest time between samples [s].
-        cutoff: Lowest cut-off of the positions [Hz].
-    """
-
-    counts: Mapping[str, float]
-    sample: float
-    cutoff: float
-
-    def why(self, finding: Judgement) -> str:
-        """Describes what hides the delay of a finding; "" if it is not hidden."""
-        if finding.id not in (DELAY, LATE) or finding.size is None:
-            return ""
-        if abs(finding.size) <= self.sample:
-            return f"the times of the samples, which are {2e3 * self.sample:.3g} ms apart"
-        if finding.id == LATE:
-            return ""
-        count = self.counts.get(finding.joint, 0.0) if finding.joint else min(self.counts.values(), default=0.0)
-        if abs(finding.size) <= count:
-            whose = "its encoder" if finding.joint else "the encoders"
-            return f"the counts of {whose}: after turning back it takes {1e3 * count:.3g} ms to leave one"
-        if abs(finding.size) <= _SMOOTHED / (2 * np.pi * self.cutoff):
-            return f"friction that sticks at reversals, which positions low-pass filtered at {self.cutoff:.3g} Hz do not show"
-        return ""
-
-
-def hidden_delays(joints: Sequence[str], logs: Sequence[Seen]) -> HiddenDelays:
-    """Computes the delays hidden by encoder counts, by the sampling interval and by the low-pass of positions.
-
-    Returns:
-        The delays that cannot be determined.
-    """
-    out = dict.fromkeys(joints, 0.0)
-    for positions, segments, _ in logs:
-        for j, joint in enumerate(joints):
-            turning = [np.abs(segment.a[:-1, j][segment.v[:-1, j] * segment.v[1:, j] < 0]) for segment in segments]
-            acceleration = np.concatenate([np.empty(0), *turning])
-            if len(acceleration) and (usual := float(np.median(acceleration))) > 0:
-                out[joint] = max(out[joint], float(np.sqrt(2 * count_of(positions[:, j]) / usual)))
-    half_a_sample = max((0.5 / segment.rate for _, segments, _ in logs for segment in segments), default=0.0)
-    return HiddenDelays(out, half_a_sample, min((cutoff for _, _, cutoff in logs), default=np.inf))
-
-
 def known_delays(
     joints: Sequence[str], logs: Sequence[Seen], findings: Sequence[Sequence[Judgement]]
 ) -> list[tuple[Judgement, ...]]:
-    """Marks hidden delays in the findings of logs; counts are searched only if there is a delay.
+    """Marks hidden delays in the findings of logs: they state what hides them and are no warnings.
 
     Returns:
         The same number of findings in the same order.
     """
     if not any(finding.id in (DELAY, LATE) for own in findings for finding in own):
-        return [tuple(own) for own in findings]
-    hidden = hidden_delays(joints, logs)
-    return [tuple(known_delay(finding, hidden) for finding in own) for own in findings]
+        return [tuple(own) for own in findings]  # without a search for counts
+    # time to leave one encoder count after a reversal [s]; 0 if positions are not quantised or the joint never reverses
+    on_count = dict.fromkeys(joints, 0.0)
+    for positions, segments, _ in logs:
+        for j, joint in enumerate(joints):
+            turning = [np.abs(segment.a[:-1, j][segment.v[:-1, j] * segment.v[1:, j] < 0]) for segment in segments]
+            acceleration = np.concatenate([np.empty(0), *turning])
+            if len(acceleration) and (usual := float(np.median(acceleration))) > 0:
+                on_count[joint] = max(on_count[joint], float(np.sqrt(2 * count_of(positions[:, j]) / usual)))
+    half_a_sample = max((0.5 / segment.rate for _, segments, _ in logs for segment in segments), default=0.0)
+    cutoff = min((cutoff for _, _, cutoff in logs), default=np.inf)
 
+    def marked(finding: Judgement) -> Judgement:
+        if finding.id not in (DELAY, LATE) or finding.size is None:
+            return finding
+        delay = abs(finding.size)
+        count = on_count.get(finding.joint, 0.0) if finding.joint else min(on_count.values(), default=0.0)
+        if delay <= half_a_sample:
+            why = f"the times of the samples, which are {2e3 * half_a_sample:.3g} ms apart"
+        elif finding.id == DELAY and delay <= count:
+            whose = "its encoder" if finding.joint else "the encoders"
+            why = f"the counts of {whose}: after turning back it takes {1e3 * count:.3g} ms to leave one"
+        elif finding.id == DELAY and delay <= _SMOOTHED / (2 * np.pi * cutoff):
+            why = f"friction that sticks at reversals, which positions low-pass filtered at {cutoff:.3g} Hz do not show"
+        else:
+            return finding
+        remedy = Remedy("log positions with more digits, or record faster reversals")
+        words = f"{finding.message}; this is not distinguishable from {why}"
+        return replace(finding, severity="info", message=words, remedy=remedy)
 
-def known_delay(finding: Judgement, hidden: HiddenDelays) -> Judgement:
-    """Downgrades a finding of a hidden delay.
-
-    Returns:
-        The finding; a hidden delay states what hides it and is no warning.
-    """
-    why = hidden.why(finding)
-    if not why:
-        return finding
-    words = f"{finding.message}; this is not distinguishable from {why}"
-    remedy = Remedy("log positions with more digits, or record faster reversals")
-    return replace(finding, severity="info", message=words, remedy=remedy)
+    return [tuple(map(marked, own)) for own in findings]
