@@ -244,7 +244,7 @@ AUDITED = {
             files/fileset.py:_sync files/read_write.py:_open_without_waiting files/read_write.py:read_bytes
             files/read_write.py:read_stream files/read_write.py:read_text logs/formats/choice.py:_kind
             logs/formats/matlab.py:open_matlab logs/formats/parquet.py:_batches logs/formats/parquet.py:_count
-            logs/formats/streams.py:_unpacked logs/formats/variables.py:open_hdf5
+            logs/formats/streams.py:line_blocks logs/formats/variables.py:open_hdf5
             logs/formats/variables.py:open_numpy logs/tables.py:file_hash model/meshes.py:load_mesh
             model/description.py:read_description motion/collision/world.py:read_world
             motion/files.py:read_trajectory motion/files.py:why_recorded pipeline/experiment.py:true_plant

@@ -17,7 +17,7 @@ from ...model.locked_joints import lock_words
 from ...model.robot import Robot
 from ...units import unit_names
 from ..tables import Table, refuse_long
-from .headers import Header, read_header, unknown_unit
+from .headers import UNIT, Header, read_header, without_unit
 from .layout import Column, LogLayout
 from .names import NAMES, WRENCH_AXES
 
@@ -67,7 +67,17 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     columns = {key: _listed(table, robot, layout, key) for key in quantities if key in layout.columns}
     rest = [key for key in quantities if key not in columns]
     header = read_header(table.full_header, robot, layout.joints, table.path)
-    wrenches, notes = _wrenches(table), list[str]()
+    wrenches, notes = dict[str, Columns](), list[str]()
+    for frame in sorted({match[1] for name in names if (match := re.fullmatch(r"wrench_(.+)_[fm][xyz]", name))}):
+        wanted = [f"wrench_{frame}_{axis}" for axis in WRENCH_AXES]
+        if missing := [name for name in wanted if name not in names]:
+            raise LogError(
+                f"the wrench of '{frame}' has no column '{missing[0]}'",
+                where=table.path,
+                expected=", ".join(wanted),
+                remedy="a wrench needs its six columns",
+            )
+        wrenches[frame] = tuple(map(names.index, wanted))
     locked: dict[str, int] = {}
     if rest and names:
         _check_units(table, robot, layout, header, rest)
@@ -90,7 +100,15 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
         notes = [*notes, f"log.rate ({layout.rate:g} Hz) is used instead of the clock in '{names[time]}'"]
         time = None
     assigned = {**columns, **({} if time is None else {"time": (time,)})}
-    _check_shared(table, assigned)
+    owner: dict[int, str] = {}
+    for quantity, column in ((key, column) for key, own in assigned.items() if key != "temperature" for column in own):
+        if (other := owner.setdefault(column, quantity)) != quantity:
+            name = f"column {column}" if table.names is None else f"column '{table.names[column]}'"
+            raise LogError(
+                f"{name} is given for {other} and for {quantity}",
+                where=table.path,
+                remedy="correct `log: {columns: ...}` in the project file: columns are counted from 0",
+            )
     used = {*sum(assigned.values(), ()), *sum(wrenches.values(), ())}
     if names:
         numbers = {column for listed in layout.columns.values() for column in _as_list(listed) if isinstance(column, int)}
@@ -207,9 +225,11 @@ def _too_few(count: int, robot: Robot) -> str:
 
 def _check_units(table: Table, robot: Robot, layout: LogLayout, header: Header, quantities: Sequence[str]) -> None:
     """Refuses columns of positions or efforts whose names end with an unknown unit, unless others hold the same quantity."""
-    bare, units = zip(*map(unknown_unit, table.full_header), strict=True)
+    matches = [None if without_unit(name)[1] else UNIT.search(name) for name in table.full_header]  # `q1 [furlong]`
+    units = ["" if match is None else match[1] for match in matches]
     if not any(units):
         return
+    bare = [UNIT.sub("", name) if unit else name for name, unit in zip(table.full_header, units, strict=True)]
     stripped = read_header(bare, robot, layout.joints, table.path)
     for quantity in {"position", "effort"}.intersection(quantities):
         unitless, known = (
@@ -225,21 +245,6 @@ def _check_units(table: Table, robot: Robot, layout: LogLayout, header: Header, 
                 expected=", ".join(unit_names(quantity)),
                 remedy="correct it, or list the columns by number with their unit: `log: {columns: ..., units: ...}`",
             )
-
-
-def _check_shared(table: Table, assigned: Mapping[str, Columns]) -> None:
-    """Refuses a column that is assigned to two quantities."""
-    owner: dict[int, str] = {}
-    for quantity, columns in assigned.items():
-        for column in columns if quantity != "temperature" else ():
-            other = owner.setdefault(column, quantity)
-            if other != quantity:
-                name = f"column {column}" if table.names is None else f"column '{table.names[column]}'"
-                raise LogError(
-                    f"{name} is given for {other} and for {quantity}",
-                    where=table.path,
-                    remedy="correct `log: {columns: ...}` in the project file: columns are counted from 0",
-                )
 
 
 def _refuse_repeated(table: Table, columns: Sequence[int]) -> None:
@@ -295,19 +300,3 @@ def _locate(table: Table, column: Column, quantity: str) -> int:
             remedy += "; `log.columns` holds for all logs of a command: export those with other columns alike"
         raise LogError(f"no column '{column}'", where=where, remedy=remedy)
     return table.names.index(column)
-
-
-def _wrenches(table: Table) -> dict[str, Columns]:
-    names, columns = table.header, dict[str, Columns]()
-    for frame in sorted({match[1] for name in names if (match := re.fullmatch(r"wrench_(.+)_[fm][xyz]", name))}):
-        wanted = [f"wrench_{frame}_{axis}" for axis in WRENCH_AXES]
-        missing = [name for name in wanted if name not in names]
-        if missing:
-            raise LogError(
-                f"the wrench of '{frame}' has no column '{missing[0]}'",
-                where=table.path,
-                expected=", ".join(wanted),
-                remedy="a wrench needs its six columns",
-            )
-        columns[frame] = tuple(map(names.index, wanted))
-    return columns

@@ -25,7 +25,7 @@ _PATTERNS = [(key, word) for key in sorted(NAMES, key=lambda key: key not in _TA
 _TARGET_WORDS = re.compile(
     r"(?:^|[^a-z])(?:command(?:s|ed)?|cmd|targets?|desired|references?|ref|setpoints?|goals?)(?:[^a-z]|$)", re.IGNORECASE
 )
-_UNIT = re.compile(r"\s*[\[(]\s*([^\]\[()]*[^\]\[()\d\s][^\]\[()]*)\s*[\])]\s*$")
+UNIT = re.compile(r"\s*[\[(]\s*([^\]\[()]*[^\]\[()\d\s][^\]\[()]*)\s*[\])]\s*$")
 #: A unit as the suffix of a name, ``elbow_pos_deg``; single letters are excluded because they often name joints.
 _UNIT_AFTER = re.compile(r"[_ ](deg|degrees|rad|radians|mm|rad/s|deg/s|mm/s|rad_s|deg_s|mm_s|rpm|Nm|mNm|mA)$")
 #: ``Joint 2 Position``, ``torque_axis3``: number and word, or word and number.
@@ -152,19 +152,13 @@ def read_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str], w
 
 def without_unit(name: str) -> tuple[str, str]:
     """Splits ``q1 [deg]`` into ``q1`` and ``deg``; the whole name and "" if it states no known unit."""
-    match = _UNIT.search(name)
+    match = UNIT.search(name)
     if match:
         try:
             return name[: match.start()], parse_unit(match[1]).name
         except UnitError:
             pass
     return name.strip(), ""
-
-
-def unknown_unit(name: str) -> tuple[str, str]:
-    """Splits ``q1 [furlong]`` into ``q1`` and ``furlong``; the whole name and "" if it states no unit, or a known one."""
-    match = _UNIT.search(name)
-    return (name, "") if match is None or without_unit(name)[1] else (name[: match.start()], match[1])
 
 
 def holds_targets(path: str) -> bool:

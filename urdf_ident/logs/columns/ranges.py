@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -43,8 +42,14 @@ def joint_ranges(robot: Robot, log: str | Path) -> tuple[Array, Array, str]:
     file = next((path for place in (folder, folder / "meta") if (path := allowed(place / CALIBRATION, [folder]))), None)
     if file is not None:
         calibration = parse_json(read_text(file, "calibration"), str(file), LogError, "calibration")
-        widths = [_width(calibration, joint, str(file)) for joint in robot.joints]
-        half = np.where(np.isnan(widths), half, widths)
+        for j, joint in enumerate(robot.joints):
+            about = calibration.get(joint) if isinstance(calibration, dict) else None
+            try:
+                half[j] = half[j] if about is None else float(about["range_max"] - about["range_min"]) * np.pi / _STEPS
+            except (TypeError, KeyError) as error:
+                got = json.dumps(about)[:60]
+                where, expected = str(file), "range_min and range_max"
+                raise LogError("not a calibration of LeRobot", where=where, got=got, expected=expected) from error
         origin = f"the calibration {file.name}"
     unknown = [joint for joint, width in zip(robot.joints, half, strict=True) if not np.isfinite(width) or width <= 0]
     if unknown:
@@ -55,15 +60,3 @@ def joint_ranges(robot: Robot, log: str | Path) -> tuple[Array, Array, str]:
             remedy="copy it there, or lock what did not move",
         )
     return half, np.where(np.isfinite(middle), middle, 0.0), origin
-
-
-def _width(calibration: Any, joint: str, where: str) -> float:
-    """Half the calibrated range of a joint [rad]; NaN if it is not in the file."""
-    about = calibration.get(joint) if isinstance(calibration, dict) else None
-    if about is None:
-        return np.nan
-    try:
-        return float(about["range_max"] - about["range_min"]) * np.pi / _STEPS
-    except (TypeError, KeyError) as error:
-        got = json.dumps(about)[:60]
-        raise LogError("not a calibration of LeRobot", where=where, got=got, expected="range_min and range_max") from error

@@ -45,20 +45,12 @@ def sample_of(message: Any) -> Sample | None:
     header = getattr(message, "header", None)
     time = getattr(header, "stamp", None)
     stamp = 0 if time is None else int(time.sec) * 1_000_000_000 + int(time.nanosec)
-    for names, values in _candidates(message):
-        if len(values.get("q", ())) == len(names) > 0:
-            whole = {key: value for key, value in values.items() if len(value) == len(names)}
-            return Sample(stamp, names, whole, str(getattr(header, "frame_id", "")))
-    return None
-
-
-def _candidates(message: Any) -> list[tuple[tuple[str, ...], dict[str, Sequence[float]]]]:
-    """Names and values of each kind of message whose fields this one has."""
+    # names and values of each kind of message whose fields this one has
+    candidates: list[tuple[tuple[str, ...], dict[str, Sequence[float]]]] = []
 
     def has(*fields: str) -> bool:
         return all(hasattr(message, field) for field in fields)
 
-    candidates: list[tuple[tuple[str, ...], dict[str, Sequence[float]]]] = []
     if has("name", "position", "velocity", "effort"):
         names = tuple(message.name) or tuple(f"unnamed_{k + 1}" for k in range(len(message.position)))
         candidates.append((names, {"q": message.position, "v": message.velocity, "tau": message.effort}))
@@ -84,4 +76,8 @@ def _candidates(message: Any) -> list[tuple[tuple[str, ...], dict[str, Sequence[
     if has("q", "dq", "tau_J"):
         values = {prefix: getattr(message, field) for field, prefix in _FRANKA.items() if hasattr(message, field)}
         candidates.append((tuple(str(k + 1) for k in range(len(message.q))), values))
-    return candidates
+    for names, values in candidates:
+        if len(values.get("q", ())) == len(names) > 0:
+            whole = {key: value for key, value in values.items() if len(value) == len(names)}
+            return Sample(stamp, names, whole, str(getattr(header, "frame_id", "")))
+    return None

@@ -19,7 +19,7 @@ import numpy as np
 from ...errors import LogError, UrdfIdentError, nearest
 from ...files.allowed import allowed
 from ...grouping import grouped, runs
-from ...linalg import Array, BoolArray, IntArray
+from ...linalg import Array, IntArray
 from ...model.locked_joints import lock_words
 from ...model.robot import Robot
 from ..columns.headers import holds_targets
@@ -79,7 +79,7 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
         tool = _RECOVERY.get(path.suffix.lower(), "").format(path)
         repair = "record it again" + (f"; of one that was cut short `{tool}` saves what is there" if tool else "")
     with decoding(path, "bag", "ros", repair), _opened(path) as (storage, parse):
-        chosen = _choose(_topics(storage, parse, path, notes), robot, topic, str(path), notes)
+        chosen = _chosen(storage, parse, robot, topic, path, notes)
         samples, stamps = _samples(storage, parse, chosen.connections, notes)
     held = sorted({name for sample in samples for name in sample.names})
     wanted, _ = match_joints(held, robot, joints or {}, str(path))
@@ -170,8 +170,8 @@ def _opened(path: Path) -> Iterator[tuple[Any, Parser]]:
         storage.close()
 
 
-def _topics(storage: Any, parse: Parser, path: Path, notes: list[str]) -> list[_Topic]:
-    """Topics whose messages contain joint positions."""
+def _chosen(storage: Any, parse: Parser, robot: Robot, wanted: str | None, path: Path, notes: list[str]) -> _Topic:
+    """The wanted topic, or the best of those whose messages contain joint positions."""
     topics: dict[str, _Topic] = {}
     unknown = []
     damage: Exception | None = None
@@ -209,34 +209,30 @@ def _topics(storage: Any, parse: Parser, path: Path, notes: list[str]) -> list[_
             expected="sensor_msgs/JointState",
             remedy="record /joint_states" + ("; types without definition need a bag in MCAP" if unknown else ""),
         )
-    return list(topics.values())
-
-
-def _has_effort(sample: Sample) -> bool:
-    effort = np.asarray(sample.values.get("tau", ()), dtype=float)
-    return bool(np.isfinite(effort).any() and effort.any())
-
-
-def _choose(topics: Sequence[_Topic], robot: Robot, wanted: str | None, where: str, notes: list[str]) -> _Topic:
     if wanted is not None:
-        for topic in topics:
-            if topic.name.strip("/") == wanted.strip("/"):
-                return topic
-        remedy = nearest(wanted, [topic.name for topic in topics])
-        raise LogError(f"no topic '{wanted}' with joint states", where=f"{where} (log.topic)", remedy=remedy)
+        named = {name.strip("/"): topic for name, topic in topics.items()}
+        if wanted.strip("/") in named:
+            return named[wanted.strip("/")]
+        remedy = nearest(wanted, list(topics))
+        raise LogError(f"no topic '{wanted}' with joint states", where=f"{path} (log.topic)", remedy=remedy)
 
     def preference(topic: _Topic) -> tuple[int, bool, bool, int]:  # target positions are not measurements
         fits = len(set(robot.joints) & topic.joints) or (len(topic.joints) >= robot.n) * 0.5
         return int(2 * fits), not holds_targets(topic.name), topic.effort, topic.count
 
-    chosen = max(topics, key=preference)
-    others = [f"{topic.name} ({'with' if topic.effort else 'no'} effort)" for topic in topics if topic is not chosen]
+    chosen = max(topics.values(), key=preference)
+    others = [f"{topic.name} ({'with' if topic.effort else 'no'} effort)" for topic in topics.values() if topic is not chosen]
     if others:
         notes.append(
             f"topic {chosen.name} chosen ({'with' if chosen.effort else 'no'} effort); others: {', '.join(others[:5])}; "
             "log.topic overrides"
         )
     return chosen
+
+
+def _has_effort(sample: Sample) -> bool:
+    effort = np.asarray(sample.values.get("tau", ()), dtype=float)
+    return bool(np.isfinite(effort).any() and effort.any())
 
 
 def _samples(storage: Any, parse: Parser, connections: list[Any], notes: list[str]) -> tuple[list[Sample], Array]:
@@ -302,8 +298,16 @@ def _one_publisher(samples: Sequence[Sample], names: Sequence[str], topic: str, 
     forms = [samples[k].form for k in complete]
     kinds = {form: k for k, form in enumerate(dict.fromkeys(forms))}
     source = np.array([kinds[form] for form in forms])
-    if len(kinds) == 1:
-        source = _standing(positions).astype(int)
+    if len(kinds) == 1:  # which messages repeat the one position that recurs between messages of a motion that goes on
+        values, place, counts = np.unique(positions, axis=0, return_inverse=True, return_counts=True)
+        source = (place.ravel() == np.argmax(counts)).astype(int)
+        stretches = [(begin, end) for begin, end in runs(source == 1) if begin > 0 and end < len(source)]
+        if len(stretches) < _RECURS:
+            return every
+        before, after = (positions[[pair[side] - (side == 0) for pair in stretches]] for side in (0, 1))
+        across, away = np.abs(after - before).max(axis=1), np.abs(before - values[np.argmax(counts)]).max(axis=1)
+        if np.mean(across <= 0.5 * away) <= 0.5:
+            return every
     numbers, counts = np.unique(source, return_counts=True)
     if len(numbers) < 2 or np.count_nonzero(np.diff(source)) < counts.min():  # one after the other: it was started again
         return every
@@ -322,27 +326,6 @@ def _one_publisher(samples: Sequence[Sample], names: Sequence[str], topic: str, 
             f"with{'' if effort else 'out'} effort ({count} messages), is left out"
         )
     return np.setdiff1d(every, complete[source != chosen])
-
-
-def _standing(positions: Array) -> BoolArray:
-    """Whether each message repeats the one position that recurs between messages of a motion that goes on without it.
-
-    Args:
-        positions: Shape (N, n).
-
-    Returns:
-        Shape (N,); False everywhere if there is no such position.
-    """
-    values, place, counts = np.unique(positions, axis=0, return_inverse=True, return_counts=True)
-    most = int(np.argmax(counts))
-    same = place.ravel() == most
-    stretches = [(begin, end) for begin, end in runs(same) if begin > 0 and end < len(same)]
-    if len(stretches) < _RECURS:
-        return np.zeros(len(same), dtype=bool)
-    before, after = (positions[[pair[side] - (side == 0) for pair in stretches]] for side in (0, 1))
-    across, away = np.abs(after - before).max(axis=1), np.abs(before - values[most]).max(axis=1)
-    goes_on = across <= 0.5 * away
-    return same if goes_on.mean() > 0.5 else np.zeros(len(same), dtype=bool)
 
 
 def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, notes: list[str]) -> tuple[Array, Signals]:

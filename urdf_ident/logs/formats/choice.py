@@ -59,12 +59,14 @@ def open_table(
         MissingExtraError: A library is not installed.
         LogError: The log is broken, empty or of an unknown format.
     """
-    kind = _kind(path)
-    if kind == "episode":
-        from .lerobot import open_episode, split_episode
+    from .lerobot import is_dataset, open_episode, refuse_part_of_dataset, split_episode
 
-        folder, number = split_episode(path) or (Path(path), 0)
-        return open_episode(folder, number)
+    if (episode := split_episode(path)) is not None:
+        return open_episode(*episode)
+    if Path(path).is_dir() and not is_bag_folder(path):
+        hint = "name one of its episodes (DATASET/episode_000000)" if is_dataset(path) else "name the files in it"
+        raise MissingFileError("log cannot be read (Is a directory)", where=str(path), remedy=hint)
+    kind = "bag" if Path(path).is_dir() else _kind(path)
     if kind == "bag":
         if robot is None:
             raise LogError("a bag is read for a robot, and none is given", where=str(path))
@@ -72,7 +74,6 @@ def open_table(
 
         return open_bag(path, robot, topic, dict(joints or {}))
     if kind in ("parquet", "arrow"):
-        from .lerobot import refuse_part_of_dataset
         from .parquet import open_parquet
 
         table = open_parquet(path, kind)
@@ -88,15 +89,7 @@ def open_table(
 
 
 def _kind(path: str | Path) -> str:
-    from .lerobot import is_dataset, split_episode
-
-    if split_episode(path) is not None:
-        return "episode"
-    if Path(path).is_dir():
-        if is_bag_folder(path):
-            return "bag"
-        hint = "name one of its episodes (DATASET/episode_000000)" if is_dataset(path) else "name the files in it"
-        raise MissingFileError("log cannot be read (Is a directory)", where=str(path), remedy=hint)
+    """The kind of a file, "text" if its beginning and its suffix are of none in the table."""
     with read_stream(path, "log") as stream:
         head = stream.read(512)
         stream.seek(512)

@@ -47,9 +47,16 @@ def open_matlab(path: str | Path, group: str | None = None) -> ArrayTable:
     variables: dict[str, Any] = {}
     with decoding(path, "MATLAB file"):
         if data[126:128] in (b"IM", b"MI"):
-            order = "<" if data[126:128] == b"IM" else ">"
-            for name, value in _variables(path, memoryview(data)[128:], order):
-                _flatten(name, value, variables)
+            order, total = "<" if data[126:128] == b"IM" else ">", 0
+            for kind, payload in _elements(memoryview(data)[128:], order):
+                elements: Iterable[tuple[int, memoryview]] = [(kind, payload)]
+                if kind == _COMPRESSED:
+                    unpacked = zlib.decompressobj().decompress(payload, most_unpacked(len(data)) - total + 1)
+                    total += len(unpacked)
+                    check_unpacked(path, total)
+                    elements = _elements(memoryview(unpacked), order)
+                for content in (content for inner, content in elements if inner == _MATRIX):
+                    _flatten(*_matrix(content, order, 0), variables)
         else:
             from scipy.io import loadmat, matlab
 
@@ -57,19 +64,6 @@ def open_matlab(path: str | Path, group: str | None = None) -> ArrayTable:
                 raise ValueError("neither version 4 nor 5")
             variables = {name: value for name, value in loadmat(str(path)).items() if isinstance(value, np.ndarray)}
     return table_of_variables(path, variables, (), group)
-
-
-def _variables(path: str | Path, data: memoryview, order: str) -> Iterator[tuple[str, Any]]:
-    """Names and values of the variables that are numbers, strings, lists of strings, or structs."""
-    total, most = 0, most_unpacked(len(data))
-    for kind, payload in _elements(data, order):
-        elements: Iterable[tuple[int, memoryview]] = [(kind, payload)]
-        if kind == _COMPRESSED:
-            unpacked = zlib.decompressobj().decompress(payload, most - total + 1)
-            total += len(unpacked)
-            check_unpacked(path, total)
-            elements = _elements(memoryview(unpacked), order)
-        yield from (_matrix(content, order, 0) for inner, content in elements if inner == _MATRIX)
 
 
 def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:

@@ -7,7 +7,6 @@ import codecs
 import gzip
 import lzma
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,7 +26,12 @@ def line_blocks(path: str | Path) -> Iterator[bytes]:
         LogError: It is broken, contains a line that is too long, or unpacks to more than the limit.
     """
     rest, total = b"", 0
-    with _unpacked(path) as stream:
+    with read_stream(path, "log") as packed:
+        head = packed.read(8)
+        packed.seek(0)
+        unpack = next((unpack for magic, unpack in _UNPACKERS.items() if head.startswith(magic)), None)
+        with decoding(path, "compressed log", "parquet"):
+            stream = packed if unpack is None else unpack(packed)
         while True:
             with decoding(path, "compressed log", "parquet"):
                 block = stream.read(_BLOCK)
@@ -66,14 +70,3 @@ _UNPACKERS: dict[bytes, Callable[[BinaryIO], Any]] = {
     codecs.BOM_UTF16_LE: lambda stream: codecs.EncodedFile(stream, "utf-8", "utf-16"),
     codecs.BOM_UTF16_BE: lambda stream: codecs.EncodedFile(stream, "utf-8", "utf-16"),
 }
-
-
-@contextmanager
-def _unpacked(path: str | Path) -> Iterator[Any]:
-    with read_stream(path, "log") as stream:
-        head = stream.read(8)
-        stream.seek(0)
-        unpack = next((unpack for magic, unpack in _UNPACKERS.items() if head.startswith(magic)), None)
-        with decoding(path, "compressed log", "parquet"):
-            unpacked = stream if unpack is None else unpack(stream)
-        yield unpacked

@@ -233,7 +233,12 @@ def _best(
                 factor = half / 100
             q, v, a = (signal[:, columns] * factor for signal in (series.mean, series.slope, series.bend))
             q = q + zero
-            inside = _inside(robot, q)
+            # fraction of the samples within the limits of the URDF, or within two turns for joints without limits
+            lower, upper = robot.limit("lower"), robot.limit("upper")
+            room = 0.05 * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+            lower = np.where(np.isfinite(lower), lower - room, -4 * np.pi)
+            upper = np.where(np.isfinite(upper), upper + room, 4 * np.pi)
+            inside = float(((q >= lower) & (q <= upper)).mean())
             if inside < 0.2 or np.abs(q).max() > 1e4:
                 continue
             motion = CandidateMotion.of(robot, q[few], v[few], a[few])
@@ -251,15 +256,6 @@ def _best(
     same = [candidate for candidate in candidates if candidate.position == best.position and candidate.unit != best.unit]
     other = tuple(candidate.unit for candidate in same if candidate.plausibility > _RIVAL_UNIT * best.plausibility)
     return replace(best, alone=alone, other_units=other)
-
-
-def _inside(robot: Robot, q: Array) -> float:
-    """Fraction of the samples within the limits of the URDF, or within two turns for joints without limits."""
-    lower, upper = robot.limit("lower"), robot.limit("upper")
-    room = 0.05 * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
-    lower = np.where(np.isfinite(lower), lower - room, -4 * np.pi)
-    upper = np.where(np.isfinite(upper), upper + room, 4 * np.pi)
-    return float(((q >= lower) & (q <= upper)).mean())
 
 
 def _positions(
