@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux only"),
 ]
 #: A byte that is no UTF-8, a line break, and what clears a terminal.
-ODD = (os.fsdecode(b"run\xff"), "run\n[x]: y", "run\x1b[2J", "run\u2028x")
+ODD = (os.fsdecode(b"run\xff"), "run\n[x]: y\x1b[2J\u2028x")
 
 
 @pytest.fixture(scope="module")

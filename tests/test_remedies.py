@@ -233,7 +233,6 @@ def test_a_setting_that_the_catalogue_does_not_know_cannot_be_promised() -> None
 #: with the logged velocities.
 MORE = {
     "clock": (Id.TIME_SCALE, Fault(changed(t=lambda t: 1.3 * t), velocity=True, settings={"log.rate": 100.0})),
-    "all at 90": (Id.POSITION_ZERO, Fault(zeros(-90.0, -90.0, -90.0, -90.0))),
     "two": (Id.POSITION_ZERO, Fault(zeros(0.0, 90.0, -50.0, 0.0))),
 }
 
@@ -241,7 +240,8 @@ MORE = {
 def written(folder: Path, log: Log, project: Mapping[str, Any], *, velocity: bool, urdf: str = ARM.urdf) -> Run:
     (folder / "arm.urdf").write_text(urdf)
     path = write_csv(folder / "run.csv", ARM.joints, log["t"], log["q"], log["tau"], log["v"] if velocity else None)
-    return Run(ui.Project.model_validate(project), path)
+    listed = {"model": {"friction": ["viscous", "coulomb", "offset"]}}
+    return Run(ui.Project.model_validate({**listed, **project}), path)
 
 
 @cache
