@@ -72,20 +72,6 @@ def test_the_filter_is_the_dense_gaussian_regression(memory: float, slow: float)
     assert filt.P[0, 0, 0, 0] == pytest.approx(left, rel=1e-8)
 
 
-def test_nothing_is_learnt_at_rest_across_a_reversal_or_from_gaps() -> None:
-    filt = FrictionFilter([settings(memory=5.0)], ROW)
-    run(filt, np.ones(40), np.ones(40))
-    before = filt.x.copy()
-    for residual, v, begin, end in (
-        (9.0, 0.0, 0.0, 0.0),
-        (9.0, 0.3, -0.2, 0.8),
-        (np.nan, 1.0, 1.0, 1.0),
-        (9.0, np.nan, 1.0, 1.0),
-    ):
-        filt.step(*(np.array([x]) for x in (residual, v, begin, end)))
-        np.testing.assert_array_equal(filt.x[..., :2], before[..., :2])
-
-
 def test_contact_is_not_friction() -> None:
     rng = np.random.default_rng(1)
     v = 1.2 * np.sin(2 * np.pi * np.arange(800) * ROW / 5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import subprocess
@@ -12,17 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import assert_refused, run
-from conftest import page_data
 
 from urdf_ident.cli.common import run as in_process
 from urdf_ident.logs.read import read_recording
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.trajectory import table_text
-from urdf_ident.pipeline.validate import torque_error
 from urdf_ident.report.content import content
 from urdf_ident.result.files.load import load
-from urdf_ident.viz import as_motion, player_page
-from urdf_ident.viz.motion import with_torque_error
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -161,41 +155,6 @@ def test_what_is_replaced_is_said_when_it_is(work: Path, tmp_path: Path, capsys:
     assert "is replaced" not in capsys.readouterr().err
     in_process(["identify", str(work / "arm.urdf"), str(work / "log0.csv"), *arguments])
     assert re.search(r"identification.json of 20\d\d-.* is replaced", capsys.readouterr().err)
-
-
-def test_links_take_the_colour_of_the_torque_error(identified: Path, work: Path, tmp_path: Path) -> None:
-    """30 % of the usual torque, added to one joint for three seconds, is what the page shows, there and then."""
-    lines = (work / "log2.csv").read_text().splitlines()
-    names, rows = lines[0].split(","), np.array([line.split(",") for line in lines[1:]], dtype=float)
-    column, time = names.index("tau_j2"), rows[:, names.index("t")]
-    added = 0.3 * np.sqrt(np.mean(rows[:, column] ** 2))
-    disturbed = (time > 5.0) & (time < 8.0)
-    rows[disturbed, column] += added
-    np.savetxt(tmp_path / "log.csv", rows, delimiter=",", header=lines[0], comments="", fmt="%.12g")
-    ident = load(identified / "identification.json")
-    (recording,) = (read_recording(tmp_path / "log.csv", ident.model.robot),)
-    moments, error = torque_error(ident, recording, force=True)
-    inside, outside = (moments > 5.3) & (moments < 7.7), (moments < 4.5) | (moments > 8.5)
-    np.testing.assert_allclose(np.median(error[inside, 1]), 0.3, atol=0.05)
-    assert np.median(error[outside, 1]) < 0.05
-    assert np.median(error[inside][:, [0, 2]]) < 0.05
-    robot = ident.model.robot
-    motion = with_torque_error(as_motion(recording, robot), robot, ident, recording, force=True)
-    data = page_data(player_page(robot, motion)[0])
-    frames = np.frombuffer(base64.b64decode(data["errors"]["table"]), "<f4").reshape(data["frames"], robot.n)
-    at = motion.time[0] + np.arange(data["frames"]) / data["rate"]
-    np.testing.assert_allclose(np.median(frames[(at > 5.3) & (at < 7.7), 1]), np.median(error[inside, 1]), rtol=0.05)
-
-    page = tmp_path / "page.html"
-    shown = run("play", work / "arm.urdf", work / "log2.csv", "--errors", identified / "identification.json", "--html", page)
-    assert shown.returncode == 0, shown.stderr
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None
-    assert json.loads(found[1])["errors"]["largest"] >= 0.05
-    motion_only = tmp_path / "motion.csv"
-    motion_only.write_text(table_text(recording.joints, recording.time, {"q": recording.position}))
-    refused = run("play", work / "arm.urdf", motion_only, "--errors", identified / "identification.json", "--html", page)
-    assert_refused(refused, 2, "holds no efforts", "play a log")
 
 
 INTERRUPTED_IMPORT = """

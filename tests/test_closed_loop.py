@@ -14,7 +14,6 @@ from conftest import arm_urdf
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
 from urdf_ident.linalg import Array
 from urdf_ident.logs.read import read_recording
-from urdf_ident.logs.recording import Recording
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import random_fourier
@@ -164,16 +163,6 @@ def test_errors_asked_for_by_name_are_not_others(folder: Path) -> None:
 
 def replace_method(wanted: Project, method: str) -> Project:
     return parse_project({**wanted.model_dump(exclude_unset=True), "estimation": {"method": method}})
-
-
-def test_targets_are_read_in_their_unit_and_on_their_side(tmp_path: Path) -> None:
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    time = np.arange(50) / 50.0
-    q = np.outer(np.sin(time), [0.3, 0.2, 0.1])
-    write_log(Recording("log", robot.joints, time, q, effort=0 * q, position_target=np.degrees(q)), tmp_path / "log.csv")
-    layout = parse_project({"log": {"units": {"position_target": "deg"}}}).log
-    found = read_recording(tmp_path / "log.csv", robot, layout)
-    np.testing.assert_allclose(found.position_target, q, atol=1e-9)
 
 
 def test_gains_of_a_known_controller() -> None:

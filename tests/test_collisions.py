@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from conftest import arm_urdf
 
 from urdf_ident.errors import LimitError, ModelError
 from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.geometry import collision_shapes, reach
+from urdf_ident.model.geometry import collision_shapes
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.clearance import MEASURED, Clearance, ClearanceReport, check_clearance
 from urdf_ident.motion.collision.collisions import Collisions
@@ -120,21 +119,6 @@ def test_links_that_always_overlap_are_left_out_and_said() -> None:
     assert far.notes == (
         "closer than the clearance in nearly all poses, so not watched: link_4 and link_6 (some of their shapes)",
     )
-
-
-def test_the_clearance_of_a_small_robot_follows_its_size() -> None:
-    """A hand whose fingers are 20 mm apart has no pose with 10 mm of clearance."""
-    text = robot_path("generic_6axis").read_text()
-
-    def shrunk(match: re.Match[str]) -> str:
-        return f'{match[1]}="{" ".join(repr(0.1 * float(number)) for number in match[2].split())}"'
-
-    large, small = (Robot.from_urdf(item) for item in (text, re.sub(r'(xyz|size|radius|length)="([^"]+)"', shrunk, text)))
-    assert set(find_collisions(large).required) == {0.01}
-    found = find_collisions(small)
-    assert found.required[0] == pytest.approx(0.01 * reach(small))
-    assert found.required[0] == pytest.approx(0.1 * 0.01 * reach(large), rel=0.1)
-    assert set(find_collisions(small, parse_world({"clearance": 0.02}), prune=False).required) == {0.02}
 
 
 def test_missing_geometry_becomes_capsules_and_is_said() -> None:

@@ -18,7 +18,6 @@ from urdf_ident.estimation.uncertainty.noise import (
     BandedRows,
     banded_rows,
     fit_noise,
-    row_autocovariance,
 )
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -26,7 +25,6 @@ from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.least_squares import solve
-from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
 pytestmark = pytest.mark.usefixtures("unexamined")
@@ -71,15 +69,6 @@ def test_newey_west_is_that_of_statsmodels(model, base, log, statistics, method:
     scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
     np.testing.assert_allclose(found.covariance / scale, expected / scale, atol=1e-9, rtol=0)
     np.testing.assert_array_equal(found.params, fit.params)
-
-
-@pytest.mark.parametrize("memory", [0.0, 1e-4, 0.03, 2.0])
-@pytest.mark.parametrize("row_filter", [RowFilter(1), RowFilter(4)])
-def test_rows_far_apart_have_the_covariance_of_all_pairs_of_their_samples(memory: float, row_filter: RowFilter) -> None:
-    taps = row_filter.taps()
-    lag = np.arange(40)[:, None, None] * row_filter.factor + np.arange(len(taps))[:, None] - np.arange(len(taps))
-    noise = np.exp(-np.abs(lag) / (100.0 * memory)) if memory else (lag == 0).astype(float)
-    np.testing.assert_allclose(row_autocovariance(40, 100.0, row_filter, memory), taps @ noise @ taps, rtol=1e-9, atol=1e-16)
 
 
 def in_bands(model, logs, statistics, fit) -> BandedRows:

@@ -51,20 +51,6 @@ def test_sound_logs_have_no_delay_and_all_their_bandwidth() -> None:
     assert delay.low - 1e-3 < 0 < delay.high + 1e-3
 
 
-def test_friction_that_reverses_over_some_travel_is_no_delay() -> None:
-    t, q, v, a = fourier(ARM.n, 20.0, 200.0, 1)
-    truth = Truth.of(ARM.n)
-    tau = torques(ARM, replace(truth, coulomb=np.zeros(ARM.n)), q, v, a)
-    state, size = np.zeros_like(q), tau.std(axis=0)
-    for k, step in enumerate(np.diff(q, axis=0)):  # Dahl's model
-        way = np.sign(step)
-        state[k + 1] = way - (way - state[k]) * np.exp(-np.abs(step) / 0.02)
-    tau += 0.5 * size * state + 0.005 * size * np.random.default_rng(1).standard_normal(q.shape)
-    log = ui.Recording("log", ARM.joints, t, q, effort=tau)
-    report = examine_logs([log], ARM, Drive.build(ARM.n), SignalConfig())[0]
-    assert [item.message for item in report.findings if item.id == "effort-delay" and item.severity != "info"] == []
-
-
 @pytest.mark.parametrize(("size", "early", "seed"), [(1.0, 0.1, 1)])
 def test_friction_that_reverses_before_the_velocity_is_no_delay_of_its_joint(size: float, early: float, seed: int) -> None:
     """As in joints that stick: the effort turns over before the joint moves back."""
@@ -163,15 +149,6 @@ def test_filtered_efforts_are_never_good() -> None:
     ident = ui.identify(ui.DynamicModel(ARM, friction=LAWS), logs, held_out=[made(2, band=1.0)])
     assert ident.verdict.level != "good"
     assert "effort-bandwidth" in {reason.id for reason in ident.verdict.judgements}
-
-
-def test_positions_behind_a_filter_without_delay_are_named() -> None:
-    smooth = butter(2, 0.5, fs=200.0, output="sos")
-    logs = [made(seed) for seed in (0, 1)]
-    assert found(*logs).low_pass is None
-    filtered = found(*(replace(log, position=sosfiltfilt(smooth, log.position, axis=0)) for log in logs))
-    assert filtered.low_pass is not None
-    assert filtered.low_pass[0] == "position-bandwidth"
 
 
 def test_a_low_pass_that_smooths_the_motion_is_named() -> None:

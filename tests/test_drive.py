@@ -35,16 +35,6 @@ def states(samples: int = 8) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return tuple(np.random.default_rng(1).normal(size=(3, samples, 3)))  # type: ignore[return-value]
 
 
-def test_coupling_is_seen_and_actuator_rows_are_chosen_there() -> None:
-    drive = Drive.build(3, reduction=BLOCK)
-    assert drive.coupled.tolist() == [False, True, True]
-    mix = drive.row_mix
-    np.testing.assert_array_equal(mix[0], [1, 0, 0])
-    np.testing.assert_allclose(mix[1:, 1:] @ BLOCK[1:, 1:].T, np.eye(2), atol=1e-15)
-    assert not Drive.build(3, reduction=[10, -20, 30]).coupled.any()
-    np.testing.assert_array_equal(Drive.build(3, reduction=[10, -20, 30]).row_mix, np.eye(3))
-
-
 def test_motor_side_rotor_inertia_and_friction() -> None:
     """``Aᵀ diag(A a) Ja`` and ``Aᵀ diag(S(A v)) Fc`` (docs/theory.md §2)."""
     model = coupled_model(friction=["viscous"], motor_friction=MOTOR)
@@ -62,18 +52,6 @@ def test_motor_side_rotor_inertia_and_friction() -> None:
     expected[:, 1] += 45 * torque2 + 32 * torque3 + at["Fc_j2"] * np.tanh(v[:, 1] / 0.5)
     expected[:, 2] += 32 * torque3
     np.testing.assert_allclose(got, expected, rtol=1e-12)
-
-
-def test_a_rotor_inertia_is_named_in_the_lists_of_terms() -> None:
-    """Rotors of the joints beside one of the coupled motor, as Gautier and Venture (2013) declare them."""
-    whole = coupled_model(friction=["viscous"])
-    listed = coupled_model(friction=["rotor_inertia", "viscous"], motor_friction={"j3": ["rotor_inertia"]}, rotor_inertia=False)
-    assert {name for name in listed.names if name.startswith("Ia")} == {"Ia_j1", "Ia_j2", "Ia_j3", "Iam_j3"}
-    assert len(listed.base()) == len(whole.base()) + 1  # motor 2 moves its own joint alone; motor 3 two of them
-    some = coupled_model(friction={"default": [], "j2": [{"term": "rotor_inertia"}]}, rotor_inertia=False)
-    assert [name for name in some.names if name.startswith("Ia")] == ["Ia_j2"]
-    with pytest.raises(ModelError, match="listed twice, got Ia_j1"):
-        coupled_model(friction=["rotor_inertia"])
 
 
 def test_friction_asked_for_on_the_motor_side_is_never_dropped() -> None:

@@ -13,7 +13,6 @@ from motion_samples import make_segment, truth
 
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.friction import Coulomb, Viscous
-from urdf_ident.linalg import shaped
 from urdf_ident.model import rigid_bodies as engine
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -105,15 +104,6 @@ def test_shapes_are_checked(model: DynamicModel) -> None:
         model.torque(theta, q, v[:-1], a)
     with pytest.raises(ShapeError, match="'q'"):
         model.torque(theta, q[:, :5], v[:, :5], a[:, :5])
-
-
-@pytest.mark.parametrize("wrong", [None, "2", 1j, 10**400])
-def test_arrays_of_objects_are_numbers_or_refused(wrong: object) -> None:
-    """An array of objects with a text or nothing in it was converted: to the number that the text reads as, or to NaN."""
-    assert shaped("x", np.array([1, 2.5], dtype=object), (2,)).tolist() == [1.0, 2.5]
-    for values in ([1, wrong], np.array([1, wrong], dtype=object)):
-        with pytest.raises(ShapeError, match="'x' is no number or array of numbers"):
-            shaped("x", values, (2,))
 
 
 def test_a_law_given_twice_is_refused() -> None:

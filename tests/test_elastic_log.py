@@ -172,18 +172,6 @@ def test_a_missing_gear_ratio_is_refused_before_and_after_reading(logs, tmp_path
         identified(logs[0], tmp_path, {**PROJECT, "drive": {"reduction": [100, 80]}})
 
 
-def swapped(log: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    exchanged = dict(log)
-    for joint in ("joint_1", "joint_2"):
-        exchanged[f"q_{joint}"], exchanged[f"qm_{joint}"] = log[f"qm_{joint}"], log[f"q_{joint}"]
-    return exchanged
-
-
-def test_swapped_encoders_are_found_by_the_gear(logs, tmp_path: Path) -> None:
-    with pytest.raises(LogError, match=r"joint_1.*positions are swapped.*0.0099.* times as far"):
-        identified(swapped(logs[0]), tmp_path, PROJECT)
-
-
 def test_check_says_which_stiffness_could_be_shown() -> None:
     step = 2e-5
     project = parse_project({**PROJECT, "model": {"elastic": {"encoder_step": step}}})

@@ -13,7 +13,7 @@ from estimation_samples import as_log, stacked
 from logs import make_log
 from motion_samples import coupled_model, make_segment, robot_3r, truth
 
-from urdf_ident.errors import EstimationError, ProjectError
+from urdf_ident.errors import ProjectError
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.logs.read import read_recording
 from urdf_ident.model.base import BaseParameters
@@ -117,54 +117,6 @@ def test_simulated_tx40_predicts_as_well_with_fewer() -> None:
     logs = [as_log(make_segment(model, 1200, sigma=scale, seed=k, log=f"log {k}"), 2) for k in range(4)]
     full, few = nested(build_statistics(model, logs), model.base())
     assert few <= 1.01 * full
-
-
-def test_a_limit_on_relative_errors_is_backward_elimination(model: DynamicModel) -> None:
-    """Against statsmodels, with errors twice as large as independent rows would give."""
-    base, log = model.base(), as_log(make_segment(model, 600, sigma=np.array([0.2, 0.004, 0.001]), seed=3))
-    statistics = build_statistics(model, [log])
-    fit = fit_base(statistics, base, method="ols")
-    fit = replace(fit, covariance=4 * fit.covariance, covariance_kind="known to be right")
-    X, y = stacked(model, base, log)
-    sizes = []
-    for limit in (20.0, 6.0, 1.5):
-        left = list(range(len(base)))
-        while True:
-            one = sm.OLS(y, X[:, left]).fit(method="qr")
-            relative = 200 * one.bse / np.abs(one.params)
-            if relative.max() <= limit:
-                break
-            del left[int(np.argmax(relative))]
-        found = essential_parameters(statistics, base, fit, rule="relative_std", limit=limit)
-        assert found.kept.tolist() == left
-        assert found.fit.relative_percent[found.kept].max() <= 1.001 * limit
-        sizes.append(len(found))
-    assert sizes[0] > sizes[1] > sizes[2] > 0
-    assert len(essential_parameters(statistics, base, fit, rule="relative_std")) == sizes[1]  # 6 % if nothing is said
-    with pytest.raises(EstimationError, match=r"no parameter is essential.*relative standard error.*at most 1e-09 %.*limit"):
-        essential_parameters(statistics, base, fit, rule="relative_std", limit=1e-9)
-
-
-def test_standard_parameters_from_the_essential_ones_alone(tmp_path: Path) -> None:
-    """Gautier 2013, eq. 32, through the product: all others are the prior's, and what is fitted is the rest of the torque."""
-    robot = robot_3r()
-    logs = [read_recording(make_log(tmp_path / "log.csv", robot, seed=1, seconds=12.0), robot)]
-    laws = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
-    asked = {"estimation": {"essential": {"rule": "relative_std", "limit": 4}}, "consistency": {"method": "essential"}}
-    ident = identify(laws, logs, project=parse_project(asked))
-    base, names = ident.fit.base, ident.essential["names"]
-    kept = [base.labels.index(name) for name in names]
-    moved = base.independent[kept]
-    others = np.setdiff1d(np.arange(len(ident.theta)), moved)
-    np.testing.assert_array_equal(ident.theta[others], ident.prior.theta0[others])
-    assert ident.essential["rule"] == "relative standard errors at most 4 %"
-    assert ident.solver["moved"] == [base.names[k] for k in moved]
-    W, y = ident.factor[:, :-1], ident.factor[:, -1]
-    change = np.linalg.lstsq(W[:, moved], y - W @ ident.prior.theta0, rcond=None)[0]
-    np.testing.assert_allclose(ident.theta[moved] - ident.prior.theta0[moved], change, rtol=1e-6, atol=1e-9)
-    saved = load(ident.save(tmp_path / "essential.json"))
-    np.testing.assert_array_equal(saved.theta, ident.theta)
-    assert f"{len(names)} essential of {len(base)} base parameters fitted" in ident.summary(verbose=True)
 
 
 def test_the_result_names_them(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from conftest import arm_urdf, rnea
+from conftest import rnea
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs import fourier
@@ -16,19 +16,14 @@ from logs import fourier
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.friction_selection.reference_torque import ConvergedFit, converge
 from urdf_ident.friction import (
-    DEFAULT_FRICTION,
     FRICTION,
     AxisMotion,
-    Offset,
-    Viscous,
-    friction_by_joint,
     friction_term,
     play,
 )
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.terms import AppliedTerm, RotorInertia
 from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
@@ -93,21 +88,6 @@ def test_formula(spec: dict, parameters: list, expected: np.ndarray) -> None:
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=40), st.floats(0.01, 1), st.floats(-1, 1))
 def test_play_equals_the_step_by_step_operator(q: list[float], radius: float, start: float) -> None:
     np.testing.assert_array_equal(play(np.array(q), radius, start), slow_play(np.array(q), radius, start))
-
-
-def test_memory_goes_through_what_was_cut_out() -> None:
-    """Standstill after a backward motion is removed; friction still remembers the direction."""
-    q = np.concatenate([np.linspace(0.5, 0, 50), np.zeros(100), np.linspace(0, 0.5, 50)])
-    rows = np.tile(q[:, None], (1, 3))
-    whole = Segment("s", 0.0, 100.0, rows, np.gradient(rows, axis=0), 0 * rows)
-    model = DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction=[{"term": "presliding", "width": 0.2}], rotor_inertia=False)
-    np.testing.assert_array_equal(model.term_columns(whole.slice(150, 200)), model.term_columns(whole)[150:])
-    np.testing.assert_array_equal(model.term_columns(whole.slice(100, 200).slice(50, 90)), model.term_columns(whole)[150:190])
-    assert model.term_columns(whole)[150, 0] == pytest.approx(-1.0)
-    theta = np.random.default_rng(0).normal(size=len(model.parameters))
-    np.testing.assert_allclose(
-        model.torque_along(theta, whole.slice(150, 200)), model.torque_along(theta, whole)[150:], rtol=1e-13
-    )
 
 
 # -- what a user may write ----------------------------------------------------------------------------------------------
@@ -246,29 +226,3 @@ def test_curve_is_found_back(robot: Robot, law: str) -> None:
 
 
 # ---- Friction laws: values, units, and what a user may write ----
-
-SPEEDS = np.array([-3.0, -0.5, -1e-6, 0.0, 1e-6, 0.2])
-MOTION = AxisMotion(q=10 * SPEEDS, v=SPEEDS, a=SPEEDS**2, rate=100.0, reference_torque=3 * SPEEDS)
-
-
-@pytest.mark.parametrize("law", [*FRICTION.values(), RotorInertia], ids=lambda law: law.name)
-def test_every_law_has_a_symbol_a_unit_and_a_sign_per_column(law: type) -> None:
-    term = law()
-    width = term.columns(MOTION).shape[1]
-    assert len(term.symbols) == len(term.nonnegative) == len(term.units(True)) == len(term.units(False)) == width
-    robot = Robot.from_urdf(arm_urdf("zy"))
-    assert AppliedTerm.from_dict(AppliedTerm(term, 0).as_dict(robot), robot).term == term
-
-
-def test_three_ways_to_give_friction_to_joints() -> None:
-    joints = ("a", "b")
-    default = tuple(friction_term(name) for name in DEFAULT_FRICTION)
-    assert friction_by_joint("auto", joints) == {"a": default, "b": default}
-    assert friction_by_joint("none", joints) == {"a": (), "b": ()}
-    assert friction_by_joint(["viscous"], joints) == {"a": (Viscous(),), "b": (Viscous(),)}
-    assert friction_by_joint({"default": ["viscous"], "b": []}, joints) == {"a": (Viscous(),), "b": ()}
-    assert friction_by_joint({"b": ["offset"]}, joints) == {"a": default, "b": (Offset(),)}
-    with pytest.raises(ModelError, match="'c', which is no joint"):
-        friction_by_joint({"c": []}, joints)
-    with pytest.raises(ModelError, match="unknown friction"):
-        friction_by_joint("all", joints)

@@ -16,7 +16,6 @@ from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
 
 from urdf_ident.estimation.uncertainty.identifiability import (
-    COMBINATION,
     IDENTIFIABLE,
     LOST,
     SECONDS,
@@ -35,7 +34,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.fit import Fit, fit_base, fit_ridge
+from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.statistic import StatisticSet
 
 pytestmark = pytest.mark.usefixtures("unexamined")
@@ -111,22 +110,6 @@ def test_the_advised_motion_brings_what_was_promised(model: DynamicModel, still:
         assert abs(better.params[row] - value) < 4 * better.bse[row]
 
 
-def test_identifiable_means_that_the_estimate_is_near(model: DynamicModel) -> None:
-    """Over ten noisy short logs: estimates called identifiable are within their size, nearly always."""
-    base, true = model.base(), model.base().of(truth(model))
-    wrong = total = 0
-    for seed in range(10):
-        statistics, fit = estimate(model, make_segment(model, 120, rate=RATE, seed=seed, sigma=1.0))
-        found = judged(model, statistics, fit)
-        for row, k in enumerate(base.independent):
-            item = found[model.names[k]]
-            if item.level in (IDENTIFIABLE, COMBINATION) and item.error is not None:
-                total += 1
-                wrong += abs(fit.params[row] - true[row]) > 2.5 * fit.bse[row]
-    assert total > 50
-    assert wrong / total < 0.05
-
-
 @pytest.fixture(scope="module")
 def resting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Logs of an arm whose last joint never moves, and its URDF."""
@@ -178,16 +161,6 @@ def test_check_says_it_before_any_data(resting: Path) -> None:
     assert found["Izz_l1"]["with"]
     assert "simplest motion for each inertial parameter" in run("check", resting / "arm.urdf").stdout
     assert_refused(run("check", resting / "nobody.urdf"), 2, "nobody.urdf")
-
-
-def test_a_joint_at_rest_that_only_the_prior_tells_has_a_verdict(model: DynamicModel) -> None:
-    """Ridge sees by the prior what the data do not: no textbook's error to compare with, and still an advice."""
-    statistics, fit = estimate(model, held(model, 1))
-    ridge = fit_ridge(statistics, fit, inertial_prior(model.robot))
-    assert ridge.seen.sum() > fit.seen.sum()
-    found = judged(model, statistics, ridge)
-    assert "j2" in found["Fv_j2"].advice
-    assert found["Fv_j1"].level == IDENTIFIABLE
 
 
 def test_verdicts_of_an_elastic_arm() -> None:

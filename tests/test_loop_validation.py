@@ -16,7 +16,7 @@ from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 import urdf_ident as ui
 from urdf_ident.compensation.loop_validation import compare_loops
 from urdf_ident.compensation.three_loop import three_loop
-from urdf_ident.errors import EstimationError, LogError, ProjectError
+from urdf_ident.errors import LogError, ProjectError
 from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
@@ -56,18 +56,6 @@ def test_errors_are_those_of_logs_that_took_no_part(model: DynamicModel, logs: l
     assert found.rmse("rbf") == pytest.approx(np.sqrt(np.mean(found.errors["rbf"] ** 2, axis=0)))
     assert (found.rmse("rbf") < 0.85 * found.rmse()).all()
     assert json.loads(json.dumps(found.as_dict()))["chosen"] == "rbf"
-
-
-def test_where_nothing_is_to_be_gained_nothing_is_used(robot: Robot, model: DynamicModel) -> None:
-    """An arm that its model describes, with encoders that show a deformation all the same."""
-    rich = DynamicModel(robot, friction=["asymmetric", "offset"], drive=model.drive)
-    logs = prepared(rich, [excitation(robot, seed, loss=False).take(slice(0, 1200)) for seed in (1, 2)])
-    found = compare_loops(rich, logs, [], kinds=["rbf", "gmr"], rounds=1)
-    assert found.chosen == "none"
-    assert "not significant, not used" in found.why
-    asked = compare_loops(rich, logs, [], kinds=["rbf"], rounds=1)
-    assert asked.chosen == "rbf"
-    assert "used because it was requested" in asked.why
 
 
 # -- command line ----------------------------------------------------------------------------------------------------------
@@ -185,17 +173,6 @@ def test_a_residual_on_the_deformation_alone_of_one_log(model: DynamicModel) -> 
     assert "the loops estimate by WLS; IRLS (TUKEY) is not used in them" in ident.summary(verbose=True)
     zero = np.zeros(3)
     assert ident.torque(zero, zero, zero, deformation=zero + 1e-4).shape == (3,)
-
-
-def test_too_short_a_log_keeps_its_rigid_result_and_says_why(model: DynamicModel) -> None:
-    """Left to the data nothing is learnt; what was asked for by name and cannot be learnt is an error."""
-    short = excitation(model.robot, 1).take(slice(0, 600))
-    signals = {"cutoff": 2.0, "decimate": 12.0}
-    ident = ui.identify(model, [short], project=parse_project({"compensation": {"residual": "auto"}, "signals": signals}))
-    assert ident.residual is None
-    assert "not judged on held-out motion, residual none: too few samples for a residual" in ident.summary(verbose=True)
-    with pytest.raises(EstimationError, match="too few samples for a residual"):
-        ui.identify(model, [short], project=parse_project({"compensation": {"residual": "rbf"}, "signals": signals}))
 
 
 def with_sweeps(work: Path, log: str, out: Path) -> subprocess.CompletedProcess[str]:

@@ -16,11 +16,11 @@ from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
 from statsmodels.sandbox.regression.gmm import IV2SLS
 
-from urdf_ident.errors import EstimationError, ProjectError
+from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators.estimator import Estimated, EstimatorInput
 from urdf_ident.estimation.estimators.full_covariance import generalized_least_squares
 from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
-from urdf_ident.estimation.estimators.method import ESTIMATORS, METHODS, choose_weighting
+from urdf_ident.estimation.estimators.method import ESTIMATORS, choose_weighting
 from urdf_ident.estimation.estimators.robust import find_outliers
 from urdf_ident.linalg import Array
 from urdf_ident.logs.read import read_recording
@@ -123,18 +123,6 @@ def test_friction_that_the_model_lacks_is_no_outlier(plain: DynamicModel) -> Non
     found = find_outliers(poor, fit_base(build_statistics(poor, [log]), poor.base()), [log])
     assert found.power < 0.01
     assert choose_weighting(poor, [log]).weights is None
-
-
-def test_few_wild_samples_of_one_joint_are_found(plain: DynamicModel) -> None:
-    segment = make_segment(plain, 1500, sigma=0.05)
-    tau = np.array(segment.tau)
-    tau[::100, 1] += 5.0
-    log = as_log(replace(segment, tau=tau))
-    decision = choose_weighting(plain, [log])
-    assert decision.name == "irls"
-    assert "j2" in decision.why
-    (weights,) = decision.weights["log"]
-    assert (weights[::100, 1] == 0).all()
 
 
 # --- statsmodels ------------------------------------------------------------------------------------------------------
@@ -259,16 +247,6 @@ def test_an_estimator_of_ones_own_is_one_entry(spoilt: Path, monkeypatch: pytest
     np.testing.assert_allclose(found.fit.params, least.fit.params, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.fit.bse, least.fit.bse, rtol=1e-6)
     assert found.cross_validation["mean_rmse"] == pytest.approx(least.cross_validation["mean_rmse"])
-
-
-def test_methods_of_the_project_file_are_those_of_the_estimators() -> None:
-    from typing import get_args
-
-    from urdf_ident.settings import EstimationSection
-
-    assert get_args(EstimationSection.model_fields["method"].annotation) == METHODS
-    with pytest.raises(ProjectError, match=r"estimation\.loss"):
-        parse_project({"estimation": {"loss": "cauchy"}})
 
 
 def test_elastic_joints_have_least_squares_and_instruments_only(plain: DynamicModel) -> None:

@@ -14,9 +14,6 @@ from typer.testing import CliRunner, Result
 from urdf_ident.cli import app
 from urdf_ident.errors import LimitError, ProjectError, UrdfIdentError
 from urdf_ident.excitation.design import design_excitation
-from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.obstacles import Obstacles
-from urdf_ident.excitation.problem import usable_limits
 from urdf_ident.excitation.settings import ExcitationSection
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -26,7 +23,7 @@ from urdf_ident.motion.collision.collisions import Collisions
 from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.files import read_trajectory
-from urdf_ident.motion.limits import Limits, check_limits, prior_torque
+from urdf_ident.motion.limits import check_limits, prior_torque
 from urdf_ident.motion.trajectory import Trajectory
 
 WORLD = parse_world(
@@ -89,18 +86,6 @@ def test_a_design_keeps_its_distance(name: str, options: dict[str, object]) -> N
         assert not check_clearance(free.trajectory, collisions).feasible  # it had to give way
 
 
-def test_links_keep_their_distance_unless_told_otherwise() -> None:
-    """A motion designed in Python must be as safe as one of the command line."""
-    quick = {"harmonics": 3, "budget": 0.5, "starts": 1}
-    with_geometry = DynamicModel(Robot.from_urdf(robot_path("ur10e")))
-    watched = design_excitation(with_geometry, 8.0, **quick).clearance  # type: ignore[arg-type]
-    assert watched is not None
-    assert watched.feasible
-    text = robot_path("zollo_2r").read_text()
-    without = DynamicModel(Robot.from_urdf(text.replace("<collision>", "<ignored>").replace("</collision>", "</ignored>")))
-    assert design_excitation(without, 8.0, **quick).clearance is None  # type: ignore[arg-type]
-
-
 def test_start_in_collision_is_refused() -> None:
     model, collisions = arm()
     with pytest.raises(LimitError, match=r"table.*the start pose is (in collision|too close)"):
@@ -148,37 +133,6 @@ def test_the_project_file_names_the_world(tmp_path: Path) -> None:
         section.build_collisions(robot, tmp_path)
 
 
-def hand() -> str:
-    """A palm and three fingers of two joints that lie in the palm except far from the middle of their range."""
-    box = '<collision>{}<geometry><box size="{}"/></geometry></collision>'
-    mass = '<inertial><mass value="0.1"/><inertia ixx="1e-4" iyy="1e-4" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial>'
-    limit = '<axis xyz="0 1 0"/><limit lower="-1" upper="1.4" velocity="2" effort="9"/>'
-    parts = [f'<link name="palm">{box.format("", "0.4 0.6 0.4")}</link>']
-    for k in range(3):
-        finger = box.format('<origin xyz="-0.2 0 0"/>', "0.3 0.05 0.05")
-        parts += [
-            f'<link name="knuckle{k}">{mass}</link><link name="finger{k}">{mass}{finger}</link>',
-            f'<joint name="a{k}" type="revolute"><parent link="palm"/><child link="knuckle{k}"/>'
-            f'<origin xyz="0.25 {0.2 * k - 0.2} 0"/>{limit}</joint>',
-            f'<joint name="b{k}" type="revolute"><parent link="knuckle{k}"/><child link="finger{k}"/>{limit}</joint>',
-        ]
-    return f'<robot name="hand">{"".join(parts)}</robot>'
-
-
-def test_a_free_pose_is_found_where_hardly_any_is_free() -> None:
-    robot = Robot.from_urdf(hand())
-    collisions = find_collisions(robot)
-    limits, _ = usable_limits(Limits.from_robot(robot), None)
-    family = Family("modified_fourier", robot.joints, 5.0, 3)
-    obstacles, rng = Obstacles(collisions, family, limits), np.random.default_rng(0)
-    drawn = [family.random_pose(rng, limits) for _ in range(400)]
-    assert all(obstacles.violated_pair(pose) for pose in drawn)
-    for pose in drawn[:5]:
-        free = obstacles.freed(pose, limits, rng)
-        assert collisions.distances(free).min() > collisions.required[0]
-        assert (np.abs(free - limits.middle) < limits.half_range).all()
-
-
 # ---- `design` beside things, as its user runs it: what is written keeps its distance, and nothing is written otherwise ----
 
 TABLE = "objects: {table: {box: [2.4, 2.4, 0.04], xyz: [0, 0, -0.05]}}\n"
@@ -206,12 +160,6 @@ def test_what_is_written_keeps_its_distance(tmp_path: Path) -> None:
     nearest = scene.distances(q, [(said[1], said[2])]).min()
     assert scene.distances(q, pairs).min() > 0.03 - 2e-4
     assert nearest == pytest.approx(float(said[3]) / 1000, abs=1.5e-3)
-
-
-def test_off_is_off_and_said(tmp_path: Path) -> None:
-    result = design(tmp_path, robot_path("szabo_3r"), changes="collisions: false")
-    assert result.exit_code == 0, result.output
-    assert "not watched" in result.output
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def script() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def found(script: ModuleType):
-    return script.table(runs=200, seed=2021, noisy_runs=40)
+    return script.table(runs=200, seed=2021, noisy_runs=2)
 
 
 def test_the_papers_frames_do_not_move_on_the_links(script: ModuleType) -> None:

@@ -62,7 +62,7 @@ def test_puma_with_vigorous_motion(script: ModuleType) -> None:
 @pytest.mark.parametrize("filtered", [True, False])
 def test_stiffness_under_noise(script: ModuleType, planar_run, filtered: bool) -> None:
     case = script.planar()
-    for decibel in (70.0, 80.0, 100.0, 200.0):
+    for decibel in (70.0, 100.0):
         found = script.errors_in_variables(case, script.noisy(planar_run, decibel, seed=1, filtered=filtered), static=False)
         assert found.worst_stiffness < 0.01, f"{decibel} dB"
         assert found.mean < 0.01

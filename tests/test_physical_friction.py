@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from logs import fourier
 from scipy.optimize import minimize
 
-from urdf_ident.consistency.first_fit import completed_prior, first_fit
-from urdf_ident.consistency.friction import friction_constraints, loads
+from urdf_ident.consistency.friction import friction_constraints
 from urdf_ident.export.sidecar import write_sidecar
 from urdf_ident.friction import (
     FRICTION,
@@ -25,9 +24,8 @@ from urdf_ident.friction import (
 )
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.trained import outside, with_trained
+from urdf_ident.model.trained import outside
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.identification import Identification
@@ -167,25 +165,3 @@ def test_a_joint_that_never_reverses_has_friction_and_no_bias() -> None:
     joint = ROBOT.joints[0]
     assert found.term_values("Fc")[joint] == pytest.approx(4.0, rel=0.15)
     assert abs(found.term_values("offset")[joint]) < 0.4
-
-
-def test_the_first_fit_is_bounded_by_the_torque() -> None:
-    """Three columns that one slow log cannot tell apart: none explains more than the torque, and friction dissipates."""
-    from urdf_ident.signals.config import SignalConfig
-    from urdf_ident.signals.prepare import prepare_logs
-    from urdf_ident.statistics.accumulate import build_statistics
-    from urdf_ident.statistics.fit import fit_base
-
-    model = DynamicModel(ROBOT, friction=["viscous", "coulomb", "sublinear", "cubic"], rotor_inertia=False)
-    logs = prepare_logs([log(0, grease, speed=0.1, seconds=5.0, noise=4.0)], ROBOT, model.drive, SignalConfig())
-    model = with_trained(model, [part for one in logs for part in one.segments])
-    statistics = build_statistics(model, logs)
-    fit = fit_base(statistics, model.base())
-    wrong = inertial_prior(ROBOT)
-    rows = statistics.stacked(fit.weights)
-    plain = np.linalg.lstsq(rows[:, 30:-1], rows[:, -1] - rows[:, :30] @ wrong.theta0, rcond=None)[0]
-    prior = completed_prior(model, wrong, statistics, fit)
-    values, size = first_fit(model, statistics, fit, range(30, 42), np.concatenate([wrong.theta0, np.zeros(12)]))
-    assert (np.abs(values) < 1.5 * size).all()
-    assert np.abs(plain / size).max() > 2.0, "the case is too easy"
-    assert not friction_constraints(model, loads(model, statistics)).violated(prior.theta0).names

@@ -102,16 +102,6 @@ def test_coupled_rotors_couple_the_joints() -> None:
     assert truth.rotor[4, 5] == pytest.approx(0.0114)
 
 
-def test_a_continuous_joint_can_turn_for_ever() -> None:
-    text = UR.urdf.replace('name="wrist_3_joint" type="revolute"', 'name="wrist_3_joint" type="continuous"')
-    plain, endless = RigidPlant.create(UR), RigidPlant.create(Robot.from_urdf(text))
-    rng = np.random.default_rng(6)
-    q, v, tau = rng.uniform(-1, 1, (3, 6))
-    np.testing.assert_allclose(endless.accelerate(q, v, tau), plain.accelerate(q, v, tau), rtol=1e-9)
-    turned = q + np.array([0, 0, 0, 0, 0, 4 * np.pi])
-    np.testing.assert_allclose(endless.accelerate(turned, v, tau), plain.accelerate(q, v, tau), rtol=1e-9)
-
-
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -270,18 +260,6 @@ def test_impossible_friction_is_refused(build) -> None:
 
 
 # --- truth files ------------------------------------------------------------------------------------------------------
-
-
-def test_puma_s_motor_numbers_arrive_at_the_joints() -> None:
-    robot = Robot.from_urdf(robot_path("puma560"))
-    truth = read_truth(truth_path("puma560"), robot)
-    np.testing.assert_allclose(np.diag(truth.rotor)[0], 200e-6 * 62.6111**2)
-    v = np.zeros(6)
-    v[0] = 0.5  # the gear turns the motor backwards: its minus friction acts
-    w = truth.friction.velocity(v)
-    torque = truth.friction.to_joints(truth.friction.torque(w, np.sign(w), np.zeros(12)))
-    assert torque[0] == pytest.approx(62.6111 * 0.435 + 62.6111**2 * 1.48e-3 * 0.5)
-    np.testing.assert_array_equal(torque[1:], 0)
 
 
 @pytest.mark.parametrize(

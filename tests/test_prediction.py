@@ -14,7 +14,6 @@ from test_selection import make_logs, prepared, with_torque
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.point_to_point import trapezoidal
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project
 from urdf_ident.result.dynamics.speed_range import errors_at_speeds
@@ -55,18 +54,6 @@ def test_the_interval_holds_measured_torque_where_that_of_parameters_does_not(lo
     assert 0.4 < share < 0.68
 
 
-def test_motion_beyond_the_low_pass_is_no_error(robot: Robot) -> None:
-    """Accelerations at 15 Hz, which the low-pass of both torques at 10 Hz takes away."""
-    motions = []
-    for seed in range(3):
-        t, q, v, a = fourier(robot.n, 12.0, 200.0, seed)
-        wave, w = 0.01 * np.sin(2 * np.pi * 15 * t + seed)[:, None], 2 * np.pi * 15
-        motions.append((t, q + wave, v + np.gradient(wave, t, axis=0), a - w**2 * wave))
-    found = identify(DynamicModel(robot, friction=SIMPLE), with_torque(robot, motions, TRUTH, 0.01))
-    assert found.held_out_errors is not None
-    assert found.held_out_errors.max() < 0.05
-
-
 def test_it_widens_beyond_the_trained_speed_and_survives_the_file(ident: Identification, tmp_path) -> None:
     q, a = np.zeros((2, 3)), np.zeros((2, 3))
     top = np.array(ident.prediction["top"])
@@ -97,28 +84,6 @@ def test_logs_of_one_way_joints_hold_reversals_of_another_motion(robot: Robot) -
     assert inside[near].mean() > 0.88
     blind = replace(ident, prediction={**ident.prediction, "seen": None}).torque_prediction_interval(q, v, a)[:, 2]
     assert ((blind[:, 0] <= measured) & (measured <= blind[:, 1]))[near].mean() < 0.8
-
-
-def moves_with_dwells(seed: int, rate: float = 200.0) -> tuple[np.ndarray, ...]:
-    """Gentle moves from pose to pose, with rests: t (N,), q, v, a (N, 3)."""
-    rng = np.random.default_rng(seed)
-    path = trapezoidal(("j1", "j2", "j3"), rng.uniform(-1.2, 1.2, (10, 3)), *np.array([[0.8], [1.0], [4.0]]), dwell=0.6)
-    t = np.arange(int(path.duration * rate)) / rate
-    return t, *path.evaluate(t)
-
-
-def test_logs_of_gentle_moves_with_dwells_hold_reversals_in_faster_motion(robot: Robot) -> None:
-    """Starts and stops from rest are no reversals: the smeared step of friction is larger there than in any held-out sample."""
-    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
-    ident = identify(model, with_torque(robot, [moves_with_dwells(seed) for seed in range(2)], TRUTH, 0.02))
-    t, q, v, a = fourier(3, 20.0, 200.0, 7, amplitude=1.5)
-    (log,) = with_torque(robot, [(t, q, v, a)], TRUTH, 0.02)
-    ends = ident.torque_prediction_interval(q, v, a)
-    measured = lowpass(np.asarray(log.effort), 200.0, ident.prediction_band)
-    inside = (ends[..., 0] <= measured) & (measured <= ends[..., 1])
-    near = np.abs(v) < 0.1 * np.percentile(np.abs(v), 95, axis=0)
-    assert inside[near].mean() > 0.88
-    assert inside.mean() > 0.93
 
 
 def with_rotors(robot: Robot, motion: tuple[np.ndarray, ...], noise: float) -> Recording:
@@ -179,22 +144,6 @@ def test_a_fast_held_out_log_that_is_predicted_well_is_a_test_at_its_speed(robot
     alone = np.array(list(errors_at_speeds(ident, trained).values()))
     assert alone.mean(axis=0)[-1] > 0.15
     assert np.all(errors[:, -1] < alone[:, -1])
-
-
-def test_what_holds_the_parameters_back_from_the_data_is_in_the_intervals(logs: list, ident: Identification) -> None:
-    """A rotor inertia that is exported ten times too large, as a tight prior or a constraint might make it."""
-    k = next(k for k, parameter in enumerate(ident.model.parameters) if parameter.rotor and parameter.owner == "j2")
-    theta = ident.theta.copy()
-    theta[k] *= 10.0
-    moved = replace(ident, theta=theta)
-    (log,) = prepared(ident.model, logs[3:])
-    (part,) = log.segments
-    measured = lowpass(part.tau, part.rate, ident.prediction_band)
-    ends = moved.torque_prediction_interval(part.q, part.v, part.a)
-    assert ((ends[..., 0] <= measured) & (measured <= ends[..., 1])).mean() > 0.95
-    added = moved.torque(part.q, part.v, part.a) - ident.torque(part.q, part.v, part.a)
-    before = np.ptp(ident.torque_prediction_interval(part.q, part.v, part.a), axis=-1) / 2
-    assert np.all(np.ptp(ends, axis=-1) / 2 < before + np.abs(added) + 0.2)
 
 
 def test_friction_that_builds_up_in_time_has_its_state_along_a_motion_and_is_unknown_of_samples(

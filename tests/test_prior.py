@@ -142,16 +142,6 @@ def test_fixed_children_are_what_the_carrier_does_not_hold():
     np.testing.assert_allclose(children[1], transform(tool, rotation, [0.1, 0, 0.2]), atol=1e-12)
 
 
-def test_a_bare_frame_passes_its_change_on_to_the_heaviest_child():
-    rng = np.random.default_rng(8)
-    light, heavy = point_masses(rng, 0.5), point_masses(rng, 5.0)
-    text = serial_urdf([inertial(1.0), ""], [("0 0 0", "0 0 0", inertial_of(light)), ("0 0 0", "0 0 0", inertial_of(heavy))])
-    robot = Robot.from_urdf(text)
-    chosen = carriers(robot)[1]
-    assert robot.bodies[1].links[chosen].name == "t1"
-    np.testing.assert_allclose(fixed_children(robot)[1], light, atol=1e-12)
-
-
 # --------------------------------------------------------------------------------------------------- joint terms
 
 
@@ -163,16 +153,6 @@ def chain():
     for joint in robot.joints:
         terms += [Parameter(f"Fv_{joint}", "Fv", joint, "N·m·s/rad", True), Parameter(f"off_{joint}", "off", joint, "N·m")]
     return inertial_prior(robot), inertial_parameters(robot) + tuple(terms)
-
-
-def test_joint_terms_start_at_the_first_fit(chain):
-    prior, parameters = chain
-    full = with_joint_terms(prior, parameters, [2.0, -0.5, -0.1, 0.3])
-    np.testing.assert_allclose(full.theta0[20:], [2.0, -0.5, 0.0, 0.3])  # viscous friction is never negative
-    assert full.origin[20:] == ("first fit",) * 4
-    assert full.std[20] == pytest.approx(2.0)
-    assert full.std[22] == pytest.approx(np.sqrt(2.0))  # clipped to zero, but not nailed there
-    assert len(full.theta0) == len(parameters)
 
 
 def test_a_term_the_first_fit_cannot_see_is_zero_as_in_the_urdf_and_said(chain):

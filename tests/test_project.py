@@ -102,34 +102,12 @@ def test_no_file_means_all_defaults(tmp_path: Path) -> None:
     assert len(Project().build_model(robot).terms) == 8
 
 
-def test_sections_left_empty_are_defaults(tmp_path: Path) -> None:
-    path = tmp_path / "p.yaml"
-    path.write_text("robot:\n  # urdf: arm.urdf\ndrive:\nlog:\n  side:\nsignals: {cutoff: 5}\n")
-    project, _ = load_project(path)
-    assert project.drive == Project().drive
-    assert project.log.side.position == "joint"
-    assert project.signals.cutoff == 5
-
-
-def test_null_is_no_limit_where_the_key_allows_it() -> None:
-    assert parse_project({"consistency": {"mass_factor": None}}).consistency.mass_factor is None
-    assert parse_project({"consistency": {"mass_std": None}}).consistency.mass_std == 0.3
-    assert parse_project({"consistency": {"total_mass": [5, 10]}}).consistency.total_mass == (5, 10)
-
-
 def test_drive_may_stand_under_log() -> None:
     assert parse_project({"log": {"rate": 10, "drive": {"gain": 2.0}}}) == parse_project(
         {"drive": {"gain": 2.0}, "log": {"rate": 10}}
     )
     with pytest.raises(ProjectError, match="both given"):
         parse_project({"drive": {"gain": 1}, "log": {"drive": {"gain": 2}}})
-
-
-def test_automatic_gain_is_marked() -> None:
-    project = parse_project({"drive": {"gain": "auto"}})
-    drive = project.build_drive(project.build_robot(arm_urdf("zy")))
-    assert drive.gain_origin == "auto"
-    assert drive.gain.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from urdf_ident.signals.clock import device_clock, read_clock
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import assessed
-from urdf_ident.signals.quality.positions import counter_range
 from urdf_ident.signals.quality.report import QualityReport, assess
 from urdf_ident.signals.resample import even_pieces
 from urdf_ident.signals.velocity import match_velocity
@@ -338,17 +337,6 @@ def test_a_counter_that_wraps_within_the_travel_is_joined(robot: Robot, share: f
     assert "position-jump" not in codes(report, "warning")
     difference = report.recording.position[:, 1] - log.position[:, 1]
     np.testing.assert_allclose(difference, difference[0], atol=2e-3 * size)
-
-
-@pytest.mark.parametrize("what", ["slips back", "two poses", "starts again"])
-def test_other_jumps_are_no_range_of_a_counter(what: str) -> None:
-    t = np.arange(2000) / 100
-    x = {
-        "slips back": np.sin(t) + 1.2 * ((t > 7.0) & (t < 13.5)),
-        "two poses": np.where(t % 4 < 2, 0.0, 1.0),
-        "starts again": t - 9.0 * (t > 9.0) - 4.0 * (t > 13.0),
-    }[what]
-    assert counter_range(x) == 0.0
 
 
 # ---- the clock -----------------------------------------------------------------------------------

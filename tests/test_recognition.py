@@ -167,35 +167,11 @@ def test_upside_down_is_told_from_reversed_efforts(tmp_path: Path) -> None:
     assert np.array(project.drive.gain)[1:3].tolist() == [-1.0, -1.0]
 
 
-@pytest.mark.parametrize(("axes", "seed", "speed"), [("zyyxyx", 1, 2.0), ("zyyx", 2, 3.0), ("zyyxyx", 4, 3.0)])
-def test_positions_and_efforts_alone_of_a_fast_motion_are_not_exchanged(
-    axes: str, seed: int, speed: float, tmp_path: Path
-) -> None:
-    robot = Robot.from_urdf(arm_urdf(axes))
-    t, q, v, a = fourier(robot.n, 12.0, 100.0, seed, amplitude=0.4)
-    tau = torques(robot, Truth.of(robot.n), q, speed * v, speed**2 * a)  # inertia dominates, gravity explains little
-    noise = np.random.default_rng(seed).standard_normal(tau.shape)
-    signals = {"t": t[:, None] / speed, "q": q, "tau": 1.4 * tau + 0.02 * tau.std(axis=0) * noise}
-    check(written(tmp_path, signals["t"], signals["q"], signals["tau"]), robot, signals)
-
-
 def test_one_effort_that_counts_backwards_becomes_a_sign_of_the_gain(tmp_path: Path) -> None:
     robot, s = simulated(seed=6)
     s["tau"][:, 1] *= -1
     project = check(written(tmp_path, s["t"], s["q"], s["v"], s["tau"]), robot, s)
     assert project.drive.gain == [1.0, -1.0, 1.0, 1.0, 1.0, 1.0]
-
-
-def test_named_columns_are_left_to_their_names(tmp_path: Path) -> None:
-    robot, s = simulated(seed=7)
-    names = ["t", *(f"{p}_{joint}" for p in ("q", "tau") for joint in robot.joints), *(f"x{k}" for k in range(robot.n))]
-    path = tmp_path / "named.csv"
-    np.savetxt(path, np.hstack([s["t"], s["q"], s["tau"], s["v"]]), delimiter=",", header=",".join(names), comments="")
-    found = recognise(open_table(path), robot, LogLayout())
-    for said in (found.columns["position"], found.columns["effort"], found.units.get("position")):
-        assert said is None or said.why.startswith("certain")
-    text = project_text(found, Project(), robot, tmp_path / "arm.urdf", "named")
-    assert yaml.safe_load(text)["log"]["columns"] == {"velocity": [f"x{k}" for k in range(6)]}
 
 
 def test_noise_is_no_log(tmp_path: Path) -> None:

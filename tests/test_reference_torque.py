@@ -15,7 +15,7 @@ from motion_samples import A, robot_3r
 from real_ur10e import constants_given, read_logs
 
 from urdf_ident.estimation.friction_selection.load_slopes import load_response
-from urdf_ident.estimation.friction_selection.reference_torque import converge, cross_validate_converged
+from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -29,7 +29,6 @@ from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.folds import TIME_FOLDS
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet, merge_all
 
@@ -134,21 +133,6 @@ def test_a_rotor_that_looks_like_a_link_is_no_load() -> None:
         share[prior is not None] = np.array([at[f"Fl_j{k}"] for k in (1, 2, 3)])
     np.testing.assert_allclose(share[True], SHARE, rtol=0.05)
     assert np.abs(share[False] / SHARE - 1.0).max() > 0.2
-
-
-def test_every_fold_finds_its_own_rigid_torque() -> None:
-    segments = make_segments(MODEL, TIME_FOLDS + 1, sigma=1.0)
-    make = partial(build, segments=segments)
-    converged = converge(MODEL, make, ESTIMATE)
-    found = cross_validate_converged(converged)
-    assert found.folds == tuple(segments)
-    for k, name in enumerate(segments):
-        _, theta = by_hand([s for other, s in segments.items() if other != name], 12)
-        s = segments[name]
-        rigid = make_model([]).torque(theta[:30], s.q, s.v, s.a)
-        error = s.tau - MODEL.torque(theta, s.q, s.v, s.a, reference=rigid)
-        np.testing.assert_allclose(found.rmse[k], np.sqrt(np.mean(error**2, axis=0)), rtol=2e-3)
-        np.testing.assert_allclose(found.effort_rms[k], np.sqrt(np.mean(s.tau**2, axis=0)), rtol=1e-9)
 
 
 def test_load_of_a_motor_is_what_its_gear_carries() -> None:

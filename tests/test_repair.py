@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mujoco_oracle import load_urdf
@@ -39,21 +38,6 @@ def test_anything_finite_can_be_repaired(mass: float, com: list[float], six: lis
     if mass > 1e-6:  # mass and centre of mass stay
         assert repaired[0] == pytest.approx(mass, rel=1e-12)
         np.testing.assert_allclose(repaired[1:4], theta[1:4], rtol=1e-9, atol=1e-12)
-
-
-def test_the_change_is_the_least_one() -> None:
-    """A general optimiser over all bodies of that mass and centre of mass finds no nearer one."""
-    theta = from_com(2.0, np.zeros(3), np.diag([0.1, 0.3, 0.9]))  # excess 0.5
-    repaired = repaired_theta(theta)
-    second = pseudo_inertia(theta)[:3, :3]
-
-    def distance(lower: np.ndarray) -> float:
-        factor = np.zeros((3, 3))
-        factor[np.tril_indices(3)] = lower
-        return float(np.linalg.norm(factor @ factor.T - second) ** 2)
-
-    best = min(scipy.optimize.minimize(distance, np.random.default_rng(k).normal(size=6), tol=1e-14).fun for k in range(5))
-    assert np.linalg.norm(pseudo_inertia(repaired)[:3, :3] - second) ** 2 == pytest.approx(best, rel=1e-4)
 
 
 BAD = {
@@ -162,12 +146,6 @@ def test_a_bad_link_inside_a_good_body_is_found() -> None:
     fixed, notes = fix_urdf(text)
     assert len(notes) == 1
     load_urdf(fixed, fuse=False)
-
-
-def test_nan_is_not_repaired() -> None:
-    text = bad_urdf({"good": BAD["good"]}).replace('mass value="1.0"', 'mass value="nan"')
-    with pytest.raises(UrdfError, match="finite"):
-        fix_urdf(text)
 
 
 @pytest.mark.parametrize("file", ["ur10e/ur10e.urdf", "panda/panda.urdf"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -11,7 +10,7 @@ import pinocchio as pin
 import pytest
 from conftest import arm_urdf, inertials
 
-from urdf_ident.errors import LimitError, MissingFileError, ModelError, UrdfError
+from urdf_ident.errors import LimitError, ModelError, UrdfError
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model import rigid_bodies as engine
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -95,21 +94,6 @@ def test_torque_by_joint_name_is_mujocos() -> None:
         data.qpos[place], data.qvel[place], data.qacc[place] = state
         mujoco.mj_inverse(model, data)
         np.testing.assert_allclose(tau, data.qfrc_inverse[place], atol=1e-9)
-
-
-def test_continuous_joints_turn_like_revolute_ones() -> None:
-    turning = Robot.from_urdf(arm_urdf("zyx", kind="continuous"))
-    limited = Robot.from_urdf(arm_urdf("zyx"))
-    assert (turning.model.nq, turning.n) == (6, 3)
-    q, v, a = motion(turning)
-    q[0] += 40 * np.pi  # several turns away
-    np.testing.assert_allclose(engine.regressor(turning, q, v, a), engine.regressor(limited, q, v, a), atol=1e-10)
-    data = turning.model.createData()
-    for k, row in enumerate(turning.configuration(q)):
-        expected = pin.rnea(turning.model, data, row, v[k], a[k])
-        np.testing.assert_allclose(engine.regressor(turning, q, v, a)[k] @ inertials(turning), expected, atol=1e-9)
-    assert np.isinf(turning.limit("lower")).all()
-    assert np.isinf(turning.limit("upper")).all()
 
 
 def test_limits_that_leave_no_room_are_refused_before_logs_are_looked_at() -> None:
@@ -266,14 +250,3 @@ def test_too_many_joints_are_refused_before_anything_is_built() -> None:
     chain = "".join(joint(f"j{k}", f"l{k // 2}", f"l{k + 1}") + link(f"l{k + 1}", 1.0) for k in range(513))
     with pytest.raises(ModelError, match=r"too many joints move.*got 513, expected at most 512.*lock the others"):
         Robot.from_urdf(f'<robot name="long">{link("l0", 1.0)}{chain}</robot>')
-
-
-def test_text_and_file_are_the_same_robot(tmp_path: Path) -> None:
-    path = tmp_path / "tree.urdf"
-    path.write_bytes(TREE.replace("\n", "\r\n").encode())
-    robot = Robot.from_urdf(path)
-    assert robot.urdf == TREE.replace("\n", "\r\n")
-    assert robot.joints == Robot.from_urdf(TREE).joints
-    assert robot.sha256 != Robot.from_urdf(TREE).sha256  # line ends count
-    with pytest.raises(MissingFileError, match=r"no\.urdf"):
-        Robot.from_urdf(tmp_path / "no.urdf")

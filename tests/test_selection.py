@@ -14,12 +14,10 @@ from urdf_ident.estimation.friction_selection.candidates import WideModel, chose
 from urdf_ident.estimation.friction_selection.joint_search import SubModels
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, select_friction
-from urdf_ident.friction import SIGN_WIDTH, Coulomb
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.trained import WIDEST, WIDEST_SLIDING, with_limited_widths
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.files.load import load
@@ -168,12 +166,6 @@ def test_laws_are_found_back(chosen: Selected) -> None:
     assert chosen.folds == tuple(f"all logs[{k}/5]" for k in range(1, 6))
 
 
-def test_shapes_are_found_on_the_grid(chosen: Selected) -> None:
-    shapes = {(item.axis, item.term.name): item.term for item in chosen.model.terms}
-    assert shapes[1, "stribeck"].velocity == pytest.approx(0.15, rel=0.15)
-    assert shapes[2, "dahl"].width == pytest.approx(1e-3, rel=0.3)
-
-
 def test_nothing_is_lost_against_the_true_structure(robot: Robot, runs: list[PreparedLog], chosen: Selected) -> None:
     """On a log that took part in nothing."""
     known = [{"term": "stribeck", "velocity": 0.15}, {"term": "dahl", "width": 1e-3}]
@@ -270,20 +262,6 @@ def test_joints_that_hardly_turn_back_fall_back_and_say_why(robot: Robot) -> Non
     assert "viscous, Coulomb and offset are used" in found.notes[0]
 
 
-def test_a_motor_that_moves_two_joints_begins_with_friction_of_its_own() -> None:
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    A = np.diag([30.0, 40.0, 20.0])
-    A[2, 1] = 20.0
-    model = DynamicModel(robot, drive=Drive.build(3, reduction=A))
-    motors = {(item.term.name, item.axis) for item in model.terms if item.side == "motor"} - {
-        ("rotor_inertia", 1),
-        ("rotor_inertia", 2),
-    }
-    assert motors == {("viscous", 2), ("coulomb", 2)}
-    listed = DynamicModel(robot, drive=Drive.build(3, reduction=A), friction=["viscous"])
-    assert all(item.term.name == "rotor_inertia" for item in listed.terms if item.side == "motor")
-
-
 def test_a_joint_that_never_reverses_gets_no_law_that_needs_a_reversal(robot: Robot) -> None:
     """Its Coulomb friction is one more offset, and no data tell what a law does at speeds where it never was."""
     model, logs = DynamicModel(robot), []
@@ -326,21 +304,6 @@ def test_a_short_log_does_not_take_out_the_friction_of_every_drive() -> None:
 
 
 # -- slow joints -----------------------------------------------------------------------------------------------------------
-
-
-def test_dry_friction_begins_within_the_speeds_of_slow_joints() -> None:
-    turning = arm_urdf("zyx", fixed_tip=False)
-    t = np.arange(2000) / 200
-    v = np.column_stack([0.01 * np.sin(t), 2 * np.sin(t), np.zeros_like(t)])
-    motion = [Segment("run", 0.0, 200.0, v, v, v)]
-    for text, knee in ((turning, WIDEST), (turning.replace('type="revolute"', 'type="prismatic"', 1), WIDEST_SLIDING)):
-        robot = Robot.from_urdf(text)
-        found = with_limited_widths(DynamicModel(robot), motion)
-        width = {item.axis: item.term.width for item in found.terms if isinstance(item.term, Coulomb)}
-        assert width == {0: pytest.approx(knee * np.percentile(np.abs(v[:, 0]), 95)), 1: SIGN_WIDTH, 2: SIGN_WIDTH}
-        assert found.automatic
-    listed = DynamicModel(robot, friction=["coulomb"])
-    assert with_limited_widths(listed, motion) is listed
 
 
 def test_dry_friction_that_builds_up_as_a_joint_creeps_is_not_viscous() -> None:

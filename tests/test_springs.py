@@ -10,15 +10,12 @@ from scipy.signal import lfilter
 from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.errors import ModelError
 from urdf_ident.export.sidecar import write_sidecar
-from urdf_ident.friction import Balancer, Coulomb, Law, Offset, Spring, Viscous, friction_from_mapping
+from urdf_ident.friction import Balancer, Coulomb, Offset, Spring, Viscous, friction_from_mapping
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.trained import STRAIGHT, outside, trained_speeds
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.pipeline.validate import validate
 from urdf_ident.result.identification import Identification
-from urdf_ident.result.text.summary import details
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 
@@ -151,20 +148,3 @@ def test_the_spring_that_balances_a_vertical_slide_is_found() -> None:
     ident = springy(slide, Spring.of(30.0, -25.0), 0.1, 0)
     assert springs_of(ident) == {"ks_z": pytest.approx(30.0, rel=0.01)}
     assert ident.cross_validation["relative"] < 0.01
-
-
-def test_a_result_knows_how_fast_it_was_trained(ident: Identification) -> None:
-    low, high = trained_speeds(ident.model)[1]
-    assert low < 0 < high
-    assert outside(ident.model, np.array([0.0, 1.01 * high])).tolist() == [False, True]
-    assert not outside(ident.model, np.array([0.0, 0.99 * low])).any()
-    assert f"lift {low:.2g} … {high:.2g}" in details(ident)
-    assert "extrapolated linearly (beyond 2 times these speeds" in details(ident)
-    laws = [item.term for item in ident.model.terms if isinstance(item.term, Law) and not item.term.conservative]
-    assert {law.straight for law in laws} == {STRAIGHT}, "laws that the data chose level off far beyond"
-    rng = np.random.default_rng(5)
-    t, q, v, a = wander(6.0, rng)
-    tau = ident.torque(q, 3 * v, 9 * a)
-    entry = validate(ident, [Recording("fast", ident.model.robot.joints, t / 3, q, effort=tau)], force=True)
-    assert set(entry.entries[0]["beyond_trained"]) == {"turn", "lift"}
-    assert "friction is extrapolated there" in entry.summary()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +13,6 @@ from logs import Truth, fourier, make_log, torques
 
 from urdf_ident.comparison.simpler_models import compare_simpler_models
 from urdf_ident.consistency.first_fit import completed_prior
-from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, Folds, consistent_parameters
 from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
@@ -23,12 +21,11 @@ from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.choice import chosen, worse
+from urdf_ident.statistics.choice import chosen
 from urdf_ident.statistics.fit import fit_base, usual_weight
 from urdf_ident.statistics.folds import folds_of
 
@@ -47,28 +44,6 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     fit = fit_base(statistics, model.base())
     prior = completed_prior(model, inertial_prior(robot), statistics, fit)
     return SimpleNamespace(model=model, statistics=statistics, fit=fit, prior=prior)
-
-
-def choose(case, monkeypatch, curve, *, contradicted: bool = True, floor: float = 0.0):
-    """The weight chosen from held-out errors that are given as a function of the weight, and the record."""
-    monkeypatch.setattr(Folds, "errors", lambda _, weight: curve(weight))
-    folds = Folds.of(LmiProblem(case.prior, case.model.parameters), case.statistics, case.fit)
-    assert folds is not None
-    return folds.choose(lambda _: USUAL_WEIGHT, floor, contradicted)
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.3, 3.0])
-def test_the_weight_is_the_nearest_to_the_usual_one_that_is_not_worse_than_the_best(case, monkeypatch, noise: float) -> None:
-    rng = np.random.default_rng(0)
-    hard = 50.0 + 10.0 * rng.standard_normal(5)  # what makes a fold hard makes it hard for all
-    errors = {w: hard + 0.1 * abs(np.log(w / 300.0)) + noise * rng.standard_normal(5) for w in WEIGHTS}
-    weight, record = choose(case, monkeypatch, errors.__getitem__)
-    tried = [entry["weight"] for entry in record["weights_tried"]]
-    best = min(tried, key=lambda w: errors[w].mean())
-    assert not worse(errors[best], errors[weight])
-    low, high = sorted((weight, USUAL_WEIGHT))
-    assert all(worse(errors[best], errors[w]) for w in tried if low < w < high or w == USUAL_WEIGHT != weight)
-    assert ("not significantly worse" in record["weight_choice"]) == (weight != best)
 
 
 @pytest.mark.parametrize("direction", [1.0, -1.0])
@@ -238,10 +213,3 @@ def test_a_worse_export_is_told(taken: tuple[Identification, tuple]) -> None:
     assert "better" in found["text"]
     assert "least squares with simple friction in the mean" in found["text"]
     assert found["text"].endswith("because of the prior or of l2: mass at its limit")
-
-
-def test_it_is_written_and_printed(taken: tuple[Identification, tuple], tmp_path: Path) -> None:
-    ident, _ = taken
-    again = load(ident.save(tmp_path / "a.json"))
-    assert json.loads((tmp_path / "a.json").read_text())["simpler_models"]["text"] == ident.simpler_models["text"]
-    assert f"simpler models: {ident.simpler_models['text']}" in again.summary(verbose=True)

@@ -312,20 +312,6 @@ def test_circle_is_round_at_the_asked_speed(round_trip: CartesianTrajectory) -> 
     assert round_trip.path_error < 1e-6
 
 
-def test_velocity_is_the_one_the_jacobian_asks_for(round_trip: CartesianTrajectory) -> None:
-    time = np.linspace(0.1, round_trip.duration - 0.1, 7)
-    q, v, a = round_trip.evaluate(time)
-    data, h = UR.model.createData(), 1e-5
-    for k, t in enumerate(time):
-        jacobian = pin.computeFrameJacobian(
-            UR.model, data, q[k], UR.model.getFrameId("tool0"), pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
-        )
-        wanted = (round_trip.path(t + h) - round_trip.path(t - h)) / (2 * h)
-        np.testing.assert_allclose(jacobian @ v[k], [*wanted, 0, 0, 0], atol=2e-5)
-    slope = (round_trip.evaluate(time + h)[1] - round_trip.evaluate(time - h)[1]) / (2 * h)
-    np.testing.assert_allclose(a, slope, atol=1e-6)
-
-
 def test_the_unreachable_is_refused_with_time_and_place() -> None:
     with pytest.raises(LimitError, match=r"position \(.*\) m: frame 'tool0' cannot follow the path at t = .* s.*off"):
         circle(UR, "tool0", START, radius=3.0, speed=1.0)

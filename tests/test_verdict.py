@@ -240,17 +240,6 @@ def test_another_gravity_torque_than_the_urdf_s_counts_where_the_scale_is_open(
     assert ("gravity-scale" in {reason.id for reason in verdict.judgements}) == (level == "usable")
 
 
-def test_the_scale_of_a_joint_is_told_by_the_other_joints_alone(ident: ui.Identification) -> None:
-    assert isinstance(ident.evidence, Evidence)
-    assert all(0 < error < 0.1 for error in list(ident.evidence.scales.values())[:-1])
-    robot = ui.Robot.from_urdf(arm_urdf("y"))
-    t, q, v, a = fourier(1, 20.0, 200.0, 0)
-    log = ui.Recording("run", robot.joints, t, q, effort=torques(robot, Truth.of(1), q, v, a) + 1e-3 * np.sin(99 * t)[:, None])
-    alone = ui.identify(ui.DynamicModel(robot, friction=FRICTION), [log]).evidence
-    assert isinstance(alone, Evidence)
-    assert alone.scales["j1"] > 10
-
-
 @pytest.mark.parametrize("factor", [2.5])
 def test_a_factor_on_all_efforts_is_told_by_the_masses_of_the_urdf_unless_the_scale_is_known(
     robot: ui.Robot, logs: list[ui.Recording], factor: float
@@ -264,20 +253,6 @@ def test_a_factor_on_all_efforts_is_told_by_the_masses_of_the_urdf_unless_the_sc
     assert "scale_known" in str(cause.remedy)
     trusted = replace(found, project=ui.Project.model_validate({"drive": {"scale_known": True}}))
     assert not {"mass-scale", "gravity-scale"} & {reason.id for reason in trusted.verdict.judgements}
-
-
-def test_few_masses_far_from_the_urdf_s_are_said_with_their_ratio(ident: ui.Identification) -> None:
-    assert isinstance(ident.evidence, Evidence)
-    gravity = {"j2": 0.7, "j3": 0.8}
-    evidence = replace(ident.evidence, scale=CommonScale(0.66, 0.1), gravity=gravity)
-    cause = replace(ident, evidence=evidence).verdict.cause
-    assert cause is not None
-    assert cause.id == "mass-scale"
-    assert "0.66 ± 0.07" in cause.message
-    # one factor on all efforts cannot reduce the masses and increase the gravity torques
-    evidence = replace(evidence, gravity={"j2": 1.1, "j3": 1.0})
-    assert replace(ident, evidence=evidence).verdict.cause is None
-    assert replace(ident, evidence=replace(evidence, gravity={})).verdict.cause is not None
 
 
 def test_what_the_data_do_not_test_is_in_the_first_lines(ident: ui.Identification) -> None:

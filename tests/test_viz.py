@@ -250,18 +250,6 @@ def test_log_follows_the_layout_and_the_gears(tmp_path: Path) -> None:
     np.testing.assert_allclose(motion.position, q, atol=1e-7)
 
 
-def test_bad_rows_are_left_out_and_counted(tmp_path: Path) -> None:
-    robot = Robot.from_urdf(arm_urdf("z"))
-    table = np.column_stack([np.arange(20) / 10, np.linspace(0, 1, 20)])
-    table[3, 1], table[5, 1], table[9, 0] = np.nan, 1e300, 0.2
-    motion = motion_from(write_csv(tmp_path / "log.csv", "t,q_j1", table), robot)
-    assert len(motion.time) == 17
-    assert (np.diff(motion.time) > 0).all()
-    assert "3 of 20 rows" in motion.notes[0]
-    with pytest.raises(LogError, match="fewer than two rows"):
-        as_motion((np.zeros(5), np.zeros((5, 1))), robot)
-
-
 def test_motions_of_the_wrong_robot_are_refused(tmp_path: Path) -> None:
     robot = Robot.from_urdf(arm_urdf("zy"))
     other = FourierTrajectory(("j1",), 2.0, np.zeros(1), np.ones((1, 1)), np.zeros((1, 1)))
