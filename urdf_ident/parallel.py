@@ -104,16 +104,10 @@ def one_thread() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _take_blas_buffers(_process: int) -> None:
-    """Makes linear algebra allocate its working memory now.
+    """Makes linear algebra allocate its working memory now; ``_process``: this one, so that a forked one calls it again.
 
     OpenBLAS allocates a buffer of 32 MiB when a process first needs one, once for NumPy's copy of the library and once for
-    SciPy's. Where memory is missing it tries again forever, so the same amount is allocated first.
-
-    Args:
-        _process: This process, so that a forked one calls it again.
-
-    Raises:
-        MemoryError: There is not enough memory.
+    SciPy's. Where memory is missing it tries again forever, so the same amount is allocated first (or a MemoryError raised).
     """
     import numpy as np
     from scipy.linalg import lapack
@@ -229,11 +223,7 @@ def _cluster(address: str) -> Iterator[_Map]:
 def _work(asking: Mapping[str, str], name: str, function: bytes, items: bytes) -> list[Any]:
     """Calls a function on a worker of a cluster; the version check is repeated because workers may have joined later.
 
-    Args:
-        asking: Versions of the process that asks.
-        name: Name of the function for :func:`_received`.
-        function: Pickled, like the items, so that the scheduler does not unpickle them.
-        items: Its arguments.
+    Function and items are pickled, so that the scheduler does not unpickle them; ``asking``: versions of the asking process.
     """
     _check_versions(asking, computing(), f"the worker on {gethostname()}")
     with one_thread():
@@ -242,11 +232,7 @@ def _work(asking: Mapping[str, str], name: str, function: bytes, items: bytes) -
 
 
 def _wait(client: Any, futures: Sequence[Any]) -> None:
-    """Waits until all tasks are finished.
-
-    Raises:
-        SchedulerError: No worker has been able to work for a minute.
-    """
+    """Waits until all tasks are finished, or no worker has been able to work for a minute."""
     from distributed import wait
 
     able = monotonic()

@@ -123,8 +123,7 @@ def _result_file(path: Path) -> Path:
 
 
 Result = Annotated[
-    Path,
-    typer.Argument(metavar="OUT/identification.json", callback=_result_file, help="The result that `identify` wrote."),
+    Path, typer.Argument(metavar="OUT/identification.json", callback=_result_file, help="The result that `identify` wrote.")
 ]
 
 

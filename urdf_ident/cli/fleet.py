@@ -9,20 +9,7 @@ import typer
 
 from ..files.folders import check_writable
 from ..files.read_write import check_output
-from .common import (
-    JUDGED_BAD,
-    AsJson,
-    Config,
-    Force,
-    Locks,
-    Packages,
-    SkipBadLogs,
-    Urdf,
-    command,
-    locked,
-    optional_lines,
-    say,
-)
+from .common import JUDGED_BAD, AsJson, Config, Force, Locks, Packages, SkipBadLogs, Urdf, command, locked, optional_lines, say
 from .report import NoReport
 
 

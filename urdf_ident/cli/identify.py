@@ -39,8 +39,7 @@ from .report import NoReport, report_lines, say_file_replaced
 
 
 @command(
-    "identify arm.urdf run1.csv run2.csv --validate run3.csv -o out",
-    "identify arm.urdf 'logs/*.csv' -c project.yaml -v -o out",
+    "identify arm.urdf run1.csv run2.csv --validate run3.csv -o out", "identify arm.urdf 'logs/*.csv' -c project.yaml -v -o out"
 )
 def identify(
     urdf: Urdf,

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from ..result.comparison import Comparison, Trend
 
 
-@command(
-    "payload out/identification.json loaded.csv --link tool0",
-    "payload out/identification.json poses.csv --static",
-)
+@command("payload out/identification.json loaded.csv --link tool0", "payload out/identification.json poses.csv --static")
 def payload(
     result: Result,
     logs: Logs,
@@ -62,10 +59,7 @@ def payload(
         raise typer.Exit(JUDGED_BAD)
 
 
-@command(
-    "compare january/identification.json june/identification.json",
-    "compare arm.urdf out/identification.json",
-)
+@command("compare january/identification.json june/identification.json", "compare arm.urdf out/identification.json")
 def compare(
     results: Annotated[
         list[Path],

@@ -22,8 +22,7 @@ NoReport = Annotated[bool, typer.Option("--no-report", help="Write no report.htm
 def report(
     result: Result,
     logs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="LOG", help="Logs to show instead of those of the result.", show_default=False),
+        list[str] | None, typer.Argument(metavar="LOG", help="Logs to show instead of those of the result.", show_default=False)
     ] = None,
     out: Annotated[
         Path | None,

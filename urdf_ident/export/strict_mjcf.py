@@ -63,11 +63,7 @@ def mjcf_violations(text: str) -> tuple[str, ...]:
 
 
 def mujoco_refusal(text: str) -> str | None:
-    """MuJoCo's error message for a model or URDF in one line; None if it accepts it, or is not installed.
-
-    Args:
-        text: MJCF or URDF, with absolute paths of meshes.
-    """
+    """MuJoCo's error about a model or URDF with absolute paths, in one line; None if it accepts it, or is not installed."""
     if importlib.util.find_spec("mujoco") is None:
         return None
     import mujoco

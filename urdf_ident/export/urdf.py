@@ -271,11 +271,7 @@ def number(value: float | Array) -> str:
 
 
 def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
-    """Repairs inconsistent inertials, removes elements that strict readers reject (:mod:`.strict_urdf`), and nothing else.
-
-    Args:
-        text: The URDF; negative masses are accepted, numbers that are not finite are not.
-    """
+    """Repairs inconsistent inertials (also negative masses), removes elements that strict readers reject, and nothing else."""
     text, rewritten = canonical_urdf(text, where)
     text, repairs = without_violations(text, where)
     assessed = assess_links(parse_urdf(text, where, allow_negative_mass=True))

@@ -116,12 +116,7 @@ class FileSet:
 
 
 def finish(folder: str | Path, last: str) -> None:
-    """Completes the moves of a set whose writer was stopped after the set was complete.
-
-    Args:
-        folder: The folder of the set; nothing is done if no set is waiting or the folder is not writable.
-        last: The file that is moved after all others.
-    """
+    """Completes the moves of a set whose writer was stopped after the set was complete, ``last`` at the end."""
     if (Path(folder) / _COMPLETE).is_dir():
         with suppress(OSError), _locked(Path(folder)):
             _finish(Path(folder), last)

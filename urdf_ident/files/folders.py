@@ -46,22 +46,14 @@ def make_writable(folder: str | Path) -> list[Path]:
 
 
 def make_folder(folder: Path) -> list[Path]:
-    """Creates a folder and its missing parents.
-
-    Returns:
-        The folders that were created, innermost first.
-    """
+    """Creates a folder and its missing parents, and returns those that were created, innermost first."""
     missing = list(takewhile(lambda place: not place.exists(), [folder, *folder.parents]))
     folder.mkdir(parents=True, exist_ok=True)
     return missing
 
 
 def remove_empty(folders: Sequence[Path]) -> None:
-    """Removes folders that nothing was written to.
-
-    Args:
-        folders: The folders, innermost first; those with content stay.
-    """
+    """Removes those folders, innermost first, that nothing was written to."""
     for folder in folders:
         with suppress(OSError):
             folder.rmdir()

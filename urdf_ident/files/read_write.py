@@ -165,11 +165,7 @@ def _read_at_most(stream: BinaryIO, most: int) -> bytes | None:
 
 @contextmanager
 def _readable(path: str | Path, what: str) -> Iterator[None]:
-    """Turns the system's errors into a one-line error that says why a file cannot be read.
-
-    Raises:
-        MissingFileError: The file does not exist or cannot be read.
-    """
+    """Turns the system's errors into a one-line MissingFileError that says why a file cannot be read."""
     try:
         yield
     except MissingFileError:
@@ -182,11 +178,7 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
 
 
 def missing_hint(path: str | Path, names: Iterable[str] | None = None) -> str:
-    """What to do about a file that does not exist: the most similar name in its folder, or which folder is missing.
-
-    Args:
-        names: Names of files in its folder that could be meant; all of them if None.
-    """
+    """What to do about a missing file: the most similar of its folder's ``names`` (all if None), or which folder is missing."""
     folder = Path(path).parent
     if str(path) == "-":
         return "standard input is not read: save it in a file and name that file"
@@ -225,11 +217,7 @@ def read_text(path: str | Path, what: str = "file") -> str:
 
 
 def stamp(path: str | Path) -> tuple[int, ...]:
-    """Device, inode, size and modification time, which change when a file is written or replaced; empty without a file.
-
-    Args:
-        path: A file, or a folder with files; subfolders are ignored.
-    """
+    """Device, inode, size and time of a file, or of the files in a folder, which change when it is written; empty if none."""
     identity: list[int] = []
     with suppress(OSError, ValueError):
         about = os.stat(path)
@@ -272,11 +260,7 @@ def check_output(path: str | Path) -> Path:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Writes a UTF-8 text file atomically.
-
-    Args:
-        text: The content; line ends are kept. Half a character (in a file name that is not UTF-8) becomes its escape.
-    """
+    """Writes a UTF-8 text file atomically; line ends are kept, half a character (of a file name) becomes its escape."""
     return write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 

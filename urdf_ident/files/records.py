@@ -70,11 +70,7 @@ def _value(hint: Any, value: Any) -> Any:
 
 
 def frame(columns: Mapping[str, Sequence[Any]]) -> Any:
-    """Returns a table: a pandas frame indexed by its first column, or a structured array where pandas is not installed.
-
-    Args:
-        columns: Name → values, all of one length.
-    """
+    """Returns a table of columns: a pandas frame indexed by the first, or a structured array if pandas is not installed."""
     try:
         import pandas
     except ImportError:

@@ -63,14 +63,7 @@ class Node:
         return tuple(child for child in self.children if child.tag == tag)
 
     def only(self, tag: str, where: str) -> Node | None:
-        """Returns the only child with a tag.
-
-        Args:
-            where: File, link or joint, for the message.
-
-        Raises:
-            UrdfError: There is more than one.
-        """
+        """Returns the only child with a tag, if any; UrdfError if there are more, with ``where`` (file, link or joint)."""
         nodes = self.all(tag)
         if len(nodes) > 1:
             raise UrdfError(f"<{self.tag}> holds {len(nodes)} <{tag}> elements", where=where, remedy="keep one of them")
@@ -78,11 +71,7 @@ class Node:
 
 
 def outline(text: str, where: str = "URDF") -> Node:
-    """Locates every element of an XML text by its byte in UTF-8.
-
-    Args:
-        text: Well-formed XML without a DOCTYPE (see :func:`urdf_ident.model.urdf.parse_urdf`).
-    """
+    """Locates every element of an XML text by its byte in UTF-8; well-formed XML without a DOCTYPE."""
     source = text.encode("utf-8")
     parser = expat.ParserCreate("utf-8")
     open_tags: list[tuple[str, dict[str, str], int, list[Node]]] = []
@@ -142,11 +131,7 @@ class Splicer:
         self._unit = self._find_unit(self.root) if self._line_end else ""
 
     def set(self, node: Node, name: str, value: str) -> None:
-        """Sets an attribute; a missing one is added after the others, with the same spacing as the last.
-
-        Args:
-            value: Value without characters that need XML escapes.
-        """
+        """Sets an attribute to a value without XML escapes; a missing one is added after the others, with their spacing."""
         if name in node.attributes:
             place = node.attributes[name]
             self._cut(place.start, place.end, value)
@@ -154,11 +139,7 @@ class Splicer:
             self._cut(node.names_end, node.names_end, f"{node.separator}{name}={self._quote}{value}{self._quote}")
 
     def set_words(self, node: Node, name: str, words: Sequence[str | None]) -> None:
-        """Changes some of the white-space separated words of an existing attribute.
-
-        Args:
-            words: One per word in the text; None leaves the word unchanged.
-        """
+        """Changes white-space separated words of an existing attribute: one per word in the text, None leaves it unchanged."""
         place = node.attributes[name]
         spans = list(re.finditer(rb"\S+", self._source[place.start : place.end]))
         if len(spans) != len(words):  # white space as a character reference: rewrite the whole value

@@ -93,11 +93,7 @@ def read_recordings(
 
 
 def read_readable(
-    sources: Sequence[str | Path | LogSource],
-    robot: Robot,
-    layout: LogLayout | None = None,
-    *,
-    skip: bool = True,
+    sources: Sequence[str | Path | LogSource], robot: Robot, layout: LogLayout | None = None, *, skip: bool = True
 ) -> tuple[list[Recording], list[LeftOut]]:
     """Reads several logs and leaves out those that cannot be read.
 

@@ -225,11 +225,7 @@ class Recording:
 
 
 def excerpts(logs: Sequence[Recording], others: Sequence[Recording]) -> dict[str, str]:
-    """Finds logs of which at least half the samples are in another one as well, equal in every digit.
-
-    Returns:
-        Log → the other log.
-    """
+    """Finds logs of which at least half the samples are in another one, equal in every digit: log → the other log."""
     known = {other.name: _marks(other) for other in others}
     excerpt_of = {}
     for log in logs:

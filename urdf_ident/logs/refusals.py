@@ -59,14 +59,7 @@ class LeftOut:
 
 
 def attempts(function: Callable[[Any], R], logs: Iterable[Any]) -> list[R | UrdfIdentError]:
-    """Calls a function with every log, on the available workers, and continues after a refused log.
-
-    Args:
-        function: A module-level function, or a partial of one.
-
-    Returns:
-        The result or the error of each log, in the same order.
-    """
+    """Calls a module-level function, or a partial of one, with every log, on the workers; a refused log gives its error."""
     return each(partial(attempt, function), logs)
 
 
@@ -79,14 +72,10 @@ def attempt(function: Callable[[Any], R], log: Any) -> R | UrdfIdentError:
 
 
 def all_usable(logs: Sequence[Recording | LogSource], results: Sequence[R | UrdfIdentError]) -> list[R]:
-    """Returns the results if no log is refused.
-
-    Args:
-        results: The return value of :func:`attempts`.
+    """Returns the results of :func:`attempts` if no log is refused.
 
     Raises:
-        LogError, MissingFileError: The error of the first refused log; it names the others, and its ``logs`` holds the
-            errors of all.
+        LogError, MissingFileError: The error of the first refused log; it names the others, and its ``logs`` holds all errors.
     """
     errors = {log.name: result for log, result in zip(logs, results, strict=True) if isinstance(result, UrdfIdentError)}
     if errors:
@@ -99,32 +88,12 @@ def all_usable(logs: Sequence[Recording | LogSource], results: Sequence[R | Urdf
 
 
 def each_usable(function: Callable[[Any], R], logs: Sequence[Any]) -> list[R]:
-    """:func:`attempts` followed by :func:`all_usable`, so that an error names all refused logs.
-
-    Args:
-        function: A module-level function, or a partial of one.
-        logs: Its arguments, with a name and a path.
-
-    Returns:
-        The results, in the same order.
-
-    Raises:
-        LogError, MissingFileError: See :func:`all_usable`.
-    """
+    """:func:`attempts` followed by :func:`all_usable`, so that an error names all refused logs."""
     return all_usable(logs, attempts(function, logs))
 
 
 def refuse_trained(training: Mapping[str, str], logs: Sequence[Recording], what: str, remedy: str) -> None:
-    """Refuses logs that a model has been fitted to.
-
-    Args:
-        training: Hash → name of the logs of the fit; logs without a hash are not compared.
-        what: The message.
-        remedy: What to do.
-
-    Raises:
-        LogError: One of the logs is among them.
-    """
+    """Refuses logs that a model has been fitted to, by the hashes (→ names) of these: LogError with message and remedy."""
     for log in logs:
         if log.sha256 and log.sha256 in training:
             raise LogError(what, where=log.where, got=training[log.sha256], remedy=remedy)

@@ -108,15 +108,7 @@ def _logs_of(argument: str | Path, layout: LogLayout) -> dict[str, Files]:
 
 
 def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
-    """The log at one path.
-
-    Args:
-        source: A file, the stem of a split log, or a source already found.
-        layout: Its ``files`` tell whether logs are split.
-
-    Raises:
-        MissingFileError: A file does not exist.
-    """
+    """The log at one path: a file, the stem of a split log (by ``layout.files``), or a source already found."""
     if isinstance(source, LogSource):
         return source
     path = os.path.expanduser(source)

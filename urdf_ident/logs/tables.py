@@ -114,11 +114,7 @@ class ArrayTable(Table):
 
 
 def file_hash(path: str | Path) -> str:
-    """SHA-256 of a file, read in chunks, as 64 hexadecimal digits.
-
-    Raises:
-        MissingFileError: The file cannot be read.
-    """
+    """SHA-256 of a file, read in chunks, as 64 hexadecimal digits."""
     digest = hashlib.sha256()
     with read_stream(path, "log") as stream:
         while block := stream.read(1 << 20):
@@ -127,14 +123,7 @@ def file_hash(path: str | Path) -> str:
 
 
 def check_unpacked(path: str | Path, size: int) -> None:
-    """Refuses a packed log that would fill the memory.
-
-    Args:
-        size: Bytes that it unpacks to, or has unpacked to so far.
-
-    Raises:
-        LogError: They are out of proportion to its size.
-    """
+    """Refuses a packed log that unpacks to more bytes, so far, than are in proportion to its size and fit the memory."""
     most = most_unpacked(Path(path).stat().st_size)
     if size > most:
         raise LogError(
@@ -177,14 +166,7 @@ def decoding(
 
 
 def refuse_long(table: Table) -> None:
-    """Refuses a table with one row per joint or signal instead of one per sample, or with lists in its cells.
-
-    Args:
-        table: A table in which no column of joint positions was found.
-
-    Raises:
-        LogError: The table is of such a kind; the message says how to convert it.
-    """
+    """Refuses a table with a row per joint or signal, or with lists in its cells, and says how to convert it."""
     expected = "a column for every joint and quantity (q_<joint>, tau_<joint>)"
     lists = [k for k, cell in enumerate(table.first) if re.match(r"\s*[\[(].*,", cell)]
     if lists and table.names:

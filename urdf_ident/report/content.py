@@ -102,12 +102,7 @@ def content(ident: Identification) -> dict[str, Any]:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Formats a number for readers.
-
-    Args:
-        value: The number.
-        digits: Significant digits; 0 for a whole number.
-    """
+    """Formats a number for readers; ``digits``: significant ones, 0 for a whole number; value: any unit."""
     if not np.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "–"
     return (f"{value:.{digits}g}" if digits else f"{round(value)}").replace("-", "−")

@@ -14,11 +14,7 @@ from .content import number
 
 
 def rendered(name: str, paths: CommandPaths | None = None, **values: Any) -> str:
-    """Renders a page from its template.
-
-    Args:
-        paths: Files that its commands name; if None, their placeholders remain.
-    """
+    """Renders a page from its template; paths: files that its commands name, or None to keep their placeholders."""
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError as error:

@@ -44,7 +44,6 @@ class Clock:
         rate: Sampling rate without gaps [Hz].
         period: Its inverse [s].
         jitter: Standard deviation of the intervals without gaps, in periods.
-        shortest: Shortest interval [s].
         gaps: Indices k of the pauses between samples k and k + 1, shape (G,).
         even: Whether all stamps between gaps lie on a uniform grid.
     """
@@ -52,7 +51,6 @@ class Clock:
     rate: float
     period: float
     jitter: float
-    shortest: float
     gaps: IntArray
     even: bool
 
@@ -73,18 +71,11 @@ def read_clock(time: Array) -> Clock:
         off = time[begin:end] - (time[begin] + np.arange(end - begin) * period)
         even &= end - begin < 3 or bool(np.abs(off - off.mean()).max() < EVEN * period)
     jitter = float(np.std(usual) / period) if len(usual) else 0.0
-    return Clock(1 / period, period, jitter, float(intervals.min()), gaps, even)
+    return Clock(1 / period, period, jitter, gaps, even)
 
 
 def bounds(count: int, gaps: IntArray) -> list[tuple[int, int]]:
-    """Sample ranges between gaps.
-
-    Args:
-        gaps: Index of the last sample before each gap, shape (G,).
-
-    Returns:
-        Pairs (begin, end), end exclusive.
-    """
+    """Sample ranges (begin, end), end exclusive, between gaps; gaps of shape (G,): index of the last sample before each."""
     return list(pairwise([0, *(int(k) + 1 for k in gaps), count]))
 
 
@@ -208,13 +199,8 @@ def _slope(time: Array, count: Array, fast: BoolArray) -> float:
 def _lost_while_slow(stamps: Array, count: Array, fast: BoolArray) -> Array:
     """Number of samples that are missing in each interval of slow motion or rest, where a log holds each sample once.
 
-    Stamps jitter, and a late one is no missing sample: no more samples are missing in a stretch of slow motion than the stamps
-    before it and after it are further apart in the median.
-
-    Args:
-        stamps: Shape (N,) [periods].
-        count: Periods that each interval of fast motion took, shape (N - 1,).
-        fast: Intervals of fast motion, shape (N - 1,).
+    Stamps [periods] jitter, and a late one is no missing sample: no more samples are missing in a stretch of slow motion than
+    the stamps before it and after it are further apart in the median. count, fast: of the intervals, shape (N - 1,).
     """
     late = stamps - np.concatenate([[0.0], np.cumsum(np.where(fast, count, 1.0))])
     longer = np.where(fast, 0.0, np.diff(stamps) - 1)

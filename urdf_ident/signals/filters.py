@@ -42,14 +42,7 @@ _LOWEST, _UNCHANGED = 1.0, 2.0
 
 
 def score_band(rate: float) -> float:
-    """Default low-pass for comparing torques.
-
-    Args:
-        rate: Samples per second of the log [Hz].
-
-    Returns:
-        :data:`SCORE_BAND`, or less for logs with a low rate [Hz].
-    """
+    """Default low-pass for comparing torques [Hz]: :data:`SCORE_BAND`, or less for logs with a low rate [Hz]."""
     return min(SCORE_BAND, _HIGHEST * rate)
 
 
@@ -142,15 +135,7 @@ def _in_pieces(function: Callable[[Array], Array], x: Array, memory: int) -> Arr
 
 
 def delayed(x: Array, samples: float, rows: slice = slice(None)) -> Array:
-    """Rows of a signal a given number of samples later, by linear interpolation; constant beyond the ends.
-
-    Args:
-        x: Signal, shape (N, m), N ≥ 2.
-        samples: Shift [samples]; positive: later values, negative: earlier ones.
-
-    Returns:
-        The shifted rows.
-    """
+    """Rows of a signal some samples later (or earlier), linearly interpolated, constant beyond the ends; x of shape (N, m)."""
     at = np.clip(np.arange(len(x))[rows] + samples, 0, len(x) - 1)
     low = np.minimum(at.astype(int), len(x) - 2)
     return np.asarray(x[low] + (at - low)[:, None] * (x[low + 1] - x[low]))

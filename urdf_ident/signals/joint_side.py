@@ -15,11 +15,7 @@ from ..model.robot import Robot
 
 
 def joint_side(recording: Recording, drive: Drive) -> Recording:
-    """Converts a recording to the joint side, with efforts as joint torques.
-
-    Returns:
-        Positions, velocities, accelerations and efforts on the joint side [rad, m, N·m, N]; motor positions
-        and velocities after the gear.
+    """Converts a recording to the joint side, with efforts as joint torques [N·m, N] and the motor side after the gear.
 
     Raises:
         LogError: The effort is a current, voltage or fraction and no gain is known.

@@ -217,14 +217,7 @@ def require_motor_positions(
     problem: str = "the log has no motor positions, and the joints are modelled as elastic",
     remedy: str = "log them, or set model.elastic: false",
 ) -> Array:
-    """Motor positions of a log, as logged, shape (N, n).
-
-    Args:
-        problem, remedy: Words of the error.
-
-    Raises:
-        LogError: It has none.
-    """
+    """Motor positions of a log, as logged, shape (N, n); if it has none, a LogError with these words."""
     if recording.motor_position is None:
         raise LogError(problem, where=recording.where, expected=f"qm_{recording.joints[0]}, … before the gear", remedy=remedy)
     return recording.motor_position

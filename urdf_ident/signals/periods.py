@@ -150,11 +150,7 @@ def periods_of(x: Array, repetition: Repetition) -> Array:
 
 
 def deviations(x: Array, repetition: Repetition) -> Array:
-    """Deviation of each period from the mean over periods, shape (count, K, n), as :func:`periods_of`.
-
-    Args:
-        x: Shape (N, n), uniformly sampled.
-    """
+    """Deviation of each period from the mean over periods, shape (count, K, n), as :func:`periods_of`; x of shape (N, n)."""
     cut = periods_of(x, repetition)
     return np.asarray(cut - cut.mean(axis=0))
 

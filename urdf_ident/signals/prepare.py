@@ -304,14 +304,7 @@ def suspecting_payload(payload: Payload | None, findings: Sequence[Judgement]) -
 
 
 def unused(payload: Payload | None, logs: Sequence[PreparedLog]) -> tuple[str, ...]:
-    """Warning about a payload that no log carries, so that a misspelt log name is noticed.
-
-    Args:
-        payload: The payload, or None.
-
-    Returns:
-        One sentence, or an empty tuple.
-    """
+    """Warning about a payload that no log carries, so that a misspelt log name is noticed; empty if there is none."""
     if payload is None or any(payload.on(log.name) for log in logs):
         return ()
     names = ", ".join(log.name for log in logs)

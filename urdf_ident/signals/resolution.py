@@ -15,14 +15,7 @@ _SMALLEST = (0.0, 0.01, 0.05)
 
 
 def resolution(x: Array) -> float:
-    """Returns the typical smallest difference of the values of a signal, evenly quantised or not.
-
-    Args:
-        x: Its samples, shape (N,), any unit.
-
-    Returns:
-        The difference, in the signal's unit; 0 for a constant signal.
-    """
+    """Returns the typical smallest difference of a signal's values, quantised or not; 0 if constant; x of shape (N,)."""
     values = np.unique(x[np.isfinite(x)])
     steps = np.diff(values)
     steps = steps[steps > _ROUNDING * np.abs(values).max(initial=0.0)]
@@ -31,14 +24,7 @@ def resolution(x: Array) -> float:
 
 
 def count_of(x: Array) -> float:
-    """Returns the quantisation step of a signal.
-
-    Args:
-        x: Its samples as recorded, shape (N,).
-
-    Returns:
-        The step, in the signal's unit; 0 if it is not quantised.
-    """
+    """Returns the quantisation step of a signal as recorded, in its unit; 0 if it is not quantised; x of shape (N,)."""
     steps = np.abs(np.diff(x))
     steps = np.sort(steps[steps > _LEAST * steps.sum()])
     for place in _SMALLEST if len(steps) else ():
@@ -49,11 +35,7 @@ def count_of(x: Array) -> float:
 
 
 def counts_of(positions: Array) -> Array:
-    """Returns the quantisation step of each joint's positions, shape (n,) [rad or m]; 0 where they are not quantised.
-
-    Args:
-        positions: As recorded, shape (N, n).
-    """
+    """Returns the quantisation step of each joint, shape (n,) [rad or m], 0 if there is none; positions of shape (N, n)."""
     return np.array([count_of(x) for x in positions.T])
 
 

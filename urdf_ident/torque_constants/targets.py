@@ -63,10 +63,7 @@ class Targets:
 
     @classmethod
     def of(cls, recording: Recording, drive: Drive) -> Targets:
-        """Extracts the targets from a log.
-
-        Args:
-            recording: As read; unusable rows are left out.
+        """Extracts the targets from the usable rows of a log as read.
 
         Raises:
             LogError: A target is missing, or in another unit than the measured effort.
@@ -121,14 +118,7 @@ class Targets:
 
 
 def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
-    """Refuses targets that are constant.
-
-    Args:
-        signals: The logs' targets.
-
-    Raises:
-        LogError: A target is constant in all logs.
-    """
+    """Refuses target currents and torques of a joint that are constant in all logs."""
     for what, key in (("current", "effort_target"), ("torque", "torque_target")):
         arrays = [log.current[:, j] if key == "effort_target" else log.torque[:, j] for log in signals]
         low, high = min(x.min() for x in arrays), max(x.max() for x in arrays)
@@ -142,14 +132,7 @@ def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
 
 
 def at_rest(ratios: Sequence[Estimate]) -> Estimate:
-    """Torque constant at rest, as inverse-variance weighted mean over logs, whose resolutions may differ.
-
-    Args:
-        ratios: Of each log, by :func:`ratio_at_rest`.
-
-    Returns:
-        The constant; an infinite error if the joint carries no torque at rest.
-    """
+    """Torque constant at rest: inverse-variance weighted mean over logs, whose resolutions differ; infinite error if none."""
     value, error = np.array([[ratio.value, ratio.error] for ratio in ratios if np.isfinite(ratio.error)]).reshape(-1, 2).T
     if not len(value):
         return NOTHING
@@ -158,11 +141,7 @@ def at_rest(ratios: Sequence[Estimate]) -> Estimate:
 
 
 def ratio_at_rest(log: Targets, j: int) -> Estimate:
-    """Ratio of the targets at rest in one log: a robust slope, with its error from scatter and resolution.
-
-    Args:
-        log: One log's targets.
-    """
+    """Ratio of the targets at rest in one log: a robust slope, with its error from scatter and resolution."""
     y, x = log.torque[log.resting, j], log.current[log.resting, j]
     used = x != 0
     if used.sum() < FEWEST or not y[used].any():

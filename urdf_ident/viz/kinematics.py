@@ -35,11 +35,7 @@ class BodyPoses:
 
 
 def body_poses(robot: Robot, shapes: Sequence[Visual], position: Array) -> BodyPoses:
-    """Computes the forward kinematics over a motion.
-
-    Args:
-        position: Joint positions, shape (F, n) [rad or m].
-    """
+    """Computes the forward kinematics over a motion; position of shape (F, n) [rad or m]."""
     model, data = robot.model, robot.model.createData()
     base = upright(robot)
     configurations = robot.configuration(position)
@@ -79,8 +75,7 @@ def transform_points(poses: Array, points: Array) -> Array:
     """Transforms points of a body into the world in every frame, shape (F, K, 3) [m].
 
     Args:
-        poses: Shape (F, 7): position and quaternion (x, y, z, w).
-        points: Shape (K, 3) [m], in the body's frame.
+        poses, points: Shape (F, 7): position and quaternion (x, y, z, w); shape (K, 3) [m], in the body's frame.
     """
     from scipy.spatial.transform import Rotation
 
@@ -89,13 +84,10 @@ def transform_points(poses: Array, points: Array) -> Array:
 
 
 def view_direction(extents: Array) -> Array:
-    """Best view direction for a motion: across its widest horizontal direction, slightly from the side and above.
+    """Best view direction, a unit vector: across the widest horizontal direction of a motion, slightly from the side and above.
 
     Args:
         extents: Points around the moving parts, shape (K, 3) [m].
-
-    Returns:
-        Unit vector from the scene to the camera, shape (3,).
     """
     flat = extents[:, :2] - extents[:, :2].mean(axis=0)
     values, vectors = np.linalg.eigh(flat.T @ flat)
@@ -108,11 +100,7 @@ def view_direction(extents: Array) -> Array:
 
 
 def outermost(points: Array) -> Array:
-    """Selects the few outermost points of a cloud, shape (at most 200, 3) [m].
-
-    Args:
-        points: Shape (K, 3) [m].
-    """
+    """Selects the few outermost points of a cloud, shape (at most 200, 3) [m]; points of shape (K, 3) [m]."""
     k, golden = np.arange(200), np.pi * (3 - np.sqrt(5))
     z = 1 - (2 * k + 1) / 200
     around = np.sqrt(1 - z * z)

@@ -115,14 +115,7 @@ def frame_times(motion: Motion) -> tuple[float, Array]:
 
 
 def positions_at(motion: Motion, robot: Robot, times: Array) -> Array:
-    """Samples a motion; after its end it holds its last position.
-
-    Args:
-        times: Since the start of the motion, shape (F,) [s].
-
-    Returns:
-        Positions, shape (F, n) [rad or m].
-    """
+    """Positions, shape (F, n) [rad or m]; after its end a motion holds its last; times of shape (F,) [s] since its start."""
     unwrapped = np.unwrap(motion.position, axis=0) if robot.continuous.any() else motion.position
     position = np.where(robot.continuous, unwrapped, motion.position)
     return np.column_stack([np.interp(motion.time[0] + times, motion.time, column) for column in position.T])

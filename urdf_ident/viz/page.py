@@ -38,11 +38,7 @@ _TRAIL_INDICES = 6 * SIDES  # per trail segment: two triangles per side
 
 
 def player_page(
-    robot: Robot,
-    motion: Motion,
-    other: Robot | None = None,
-    collisions: Collisions | None = None,
-    beside: Motion | None = None,
+    robot: Robot, motion: Motion, other: Robot | None = None, collisions: Collisions | None = None, beside: Motion | None = None
 ) -> tuple[str, tuple[str, ...]]:
     """Returns the self-contained page that plays a motion, and notes on what was left out or replaced.
 

@@ -122,11 +122,7 @@ class Server:
             raise _port_error(self._port, self._error) from self._error
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Waits until the server is closed.
-
-        Args:
-            seconds: Maximum waiting time [s].
-        """
+        """Waits until the server is closed, or for some seconds [s]."""
         if seconds is not None:
             return self._stopped.wait(seconds)
         while not self._stopped.wait(0.5):  # short waits, so that Ctrl-C works on every system

@@ -26,11 +26,7 @@ _LYING = np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])  
 
 
 def robot_commands(robot: Robot, shapes: Sequence[Visual], base: Array, root: str, *, ghost: bool = False) -> list[Command]:
-    """Adds a robot to the scene; the page moves the nodes of its joints.
-
-    Args:
-        base: Placement of its root, shape (4, 4) [m].
-    """
+    """Adds a robot to the scene, whose joints the page moves; base of shape (4, 4) [m]: placement of its root."""
     commands = []
     placements = robot.link_placements
     for link in dict.fromkeys(shape.link for shape in shapes):
@@ -44,11 +40,7 @@ def robot_commands(robot: Robot, shapes: Sequence[Visual], base: Array, root: st
 
 
 def joint_path(robot: Robot, joint: int) -> str:
-    """Name of a joint's node in the scene.
-
-    Args:
-        joint: Its index in :attr:`Robot.tree_joints`, or -1 for the fixed parts.
-    """
+    """Name of a joint's node in the scene; joint: its index in :attr:`Robot.tree_joints`, or -1 for the fixed parts."""
     return "fixed" if joint < 0 else f"joint {plain(robot.tree_joints[joint])}"
 
 
@@ -137,12 +129,7 @@ def _material(colour: Colour, ghost: bool = False) -> Entry:
 
 
 def inertia_commands(robot: Robot, base: Array, root: str, colour: Colour) -> list[Command]:
-    """Adds the solid ellipsoid of uniform density with the mass and inertia of each link that has mass.
-
-    Args:
-        base: Placement of its root, shape (4, 4) [m].
-        colour: Red, green, blue, opacity.
-    """
+    """Adds the solid ellipsoid of uniform density with each link's mass and inertia; base of shape (4, 4) [m]; colour: RGBA."""
     commands = []
     for link, (joint, placement) in robot.link_placements.items():
         known = robot.description.links.get(link)

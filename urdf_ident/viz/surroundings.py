@@ -43,11 +43,7 @@ class Nearest(ReadOnly):
     required: Array
 
     def note(self, rate: float) -> str:
-        """Describes the smallest distance.
-
-        Args:
-            rate: Frames per second [Hz].
-        """
+        """Describes the smallest distance; rate: frames per second [Hz]."""
         required = self.required[self.which]
         m = int(np.argmin(self.distance - required if np.isfinite(required).any() else self.distance))
         first, second = self.names[self.which[m]]
@@ -64,11 +60,7 @@ class Nearest(ReadOnly):
         )
 
     def entry(self, base: Array) -> dict[str, Any]:
-        """The data with which the page places the rod and shows the distance.
-
-        Args:
-            base: Placement of the robot's root in the scene, shape (4, 4) [m].
-        """
+        """The data with which the page places the rod and shows the distance; base of shape (4, 4) [m]: of the robot's root."""
         ends = self.ends @ base[:3, :3].T + base[:3, 3]
         return {
             "step": self.step,
@@ -148,11 +140,7 @@ def world_commands(collisions: Collisions, base: Array, extent: Array) -> tuple[
 
 
 def rod(radius: float) -> Command:
-    """Adds a rod of unit length along y, drawn on top of everything, which the page places between the closest objects.
-
-    Args:
-        radius: [m].
-    """
+    """Adds a rod of unit length along y, radius in m, on top of everything, which the page puts between the closest objects."""
     node = SceneObject("/nearest")
     shape = node.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=1.0, radialSegments=12)
     material = node.material(type="MeshBasicMaterial", color=0xFFFFFF, depthTest=False, transparent=True)

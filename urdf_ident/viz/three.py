@@ -44,11 +44,7 @@ class SceneObject:
         return self._store(self._materials, "material", entry)
 
     def child(self, kind: str, matrix: Array | None = None, **entry: Any) -> None:
-        """Adds a child.
-
-        Args:
-            matrix: Its placement, shape (4, 4) [m]; at the origin if None.
-        """
+        """Adds a child; matrix of shape (4, 4) [m]: its placement, the origin if None."""
         place = {} if matrix is None else {"matrix": flat(matrix)}
         self._store(self._children, "child", {"type": kind, **place, **entry})
 
@@ -70,40 +66,24 @@ class SceneObject:
 
 
 def set_transform(path: str, matrix: Array) -> Command:
-    """Moves a node of the scene.
-
-    Args:
-        matrix: Its placement in its parent, shape (4, 4) [m].
-    """
+    """Moves a node of the scene; matrix of shape (4, 4) [m]: its placement in its parent."""
     return {"type": "set_transform", "path": path, "matrix": flat(matrix)}
 
 
 def flat(matrix: Array) -> list[float]:
-    """Returns a matrix as 16 numbers, in the column-major order of three.js.
-
-    Args:
-        matrix: Shape (4, 4).
-    """
+    """Returns a matrix as 16 numbers, in the column-major order of three.js; matrix of shape (4, 4)."""
     return [float(value) for value in matrix.T.reshape(-1)]
 
 
 def packed(array: Any) -> Any:
-    """Encodes a typed array for Meshcat's viewer.
-
-    Args:
-        array: Any shape, of 8- or 32-bit unsigned integers or 32-bit floats.
-    """
+    """Encodes an array of any shape for Meshcat's viewer: 8- or 32-bit unsigned integers, or 32-bit floats."""
     import umsgpack  # type: ignore[import-untyped]  # as Meshcat does
 
     return umsgpack.Ext(_ARRAYS[array.dtype.name][1], np.ascontiguousarray(array).tobytes())
 
 
 def float32(array: Array) -> str:
-    """Encodes an array as text, in 32-bit floats.
-
-    Args:
-        array: Any shape.
-    """
+    """Encodes an array of any shape as text, in 32-bit floats; array: any shape."""
     return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode("ascii")
 
 
@@ -134,23 +114,12 @@ def buffers(points: Array, *, colours: Array | None = None, faces: Indices | Non
 
 
 def linear(colour: ArrayLike) -> Array:
-    """Converts sRGB to linear light.
-
-    Args:
-        colour: Any shape, 0..1.
-
-    Returns:
-        Same shape, 0..1.
-    """
+    """Converts sRGB to linear light, both 0..1; colour of shape (3,) or any other."""
     value = np.asarray(colour, dtype=float)
     return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
 
 
 def hexadecimal(colour: Sequence[float]) -> int:
-    """Returns a colour in the hexadecimal form of three.js (``0xRRGGBB``), in linear light.
-
-    Args:
-        colour: Red, green, blue, sRGB 0..1.
-    """
+    """Returns a colour (red, green, blue, sRGB 0..1) in the form of three.js, ``0xRRGGBB``, in linear light."""
     red, green, blue = (round(255 * float(value)) for value in linear(colour))
     return (red << 16) | (green << 8) | blue

@@ -52,12 +52,7 @@ def trail_commands(
 
 
 def tip_speed(tip: Array, rate: float) -> Array:
-    """Returns the speed along a path, shape (F,) [m/s].
-
-    Args:
-        tip: Path, shape (F, 3) [m].
-        rate: Frames per second [Hz].
-    """
+    """Returns the speed along a path, shape (F,) [m/s]; tip of shape (F, 3) [m], rate: frames per second [Hz]."""
     return np.asarray(np.linalg.norm(np.gradient(tip, axis=0), axis=1) * rate)
 
 

@@ -112,8 +112,4 @@ def texts(plan: Plan) -> dict[str, str]:
         "@PAUSE@": f"{PAUSE:.1f}",
     }
     program = re.sub("|".join(fields), lambda field: fields[field[0]], _PROGRAM)  # at once: a name may look like a field
-    return {
-        "motion.csv": table_text(plan.order, time, {"q": q}),
-        "follow.cpp": program,
-        "dry_run.sh": _DRY_RUN,
-    }
+    return {"motion.csv": table_text(plan.order, time, {"q": q}), "follow.cpp": program, "dry_run.sh": _DRY_RUN}

@@ -53,11 +53,7 @@ class Plan:
         return [self.trajectory.joints.index(name) for name in self.order]
 
     def require_joints(self, count: int, what: str, remedy: str) -> None:
-        """Raises an error if the robot has another number of joints than its controller.
-
-        Args:
-            remedy: How to come to that number; another target is named as well.
-        """
+        """Raises an error if the robot has another number of joints than its controller; remedy: how to come to that number."""
         if len(self.order) != count:
             raise ModelError(what, got=len(self.order), remedy=f"{remedy} (robot.lock), or take --for ros2_control")
 

@@ -74,14 +74,7 @@ class Header:
 
 
 def read_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str], where: str) -> Header:
-    """Finds out what the names of columns say.
-
-    Args:
-        joints: Robot joint → its name in the log, from the project file.
-
-    Raises:
-        LogError: The joint names match the robot in several ways.
-    """
+    """Finds out what the names of columns say; joints: robot joint → its name in the log, from the project file."""
     if not names:
         return Header()
     bare, units = (list(part) for part in zip(*map(without_unit, names), strict=True))

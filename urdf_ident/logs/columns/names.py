@@ -25,16 +25,14 @@ class Names(NamedTuple):
 #: Quantities of a log in the order they are read → names of their columns.
 NAMES = {
     "position": Names(
-        ("q", "position", "pos"),
-        ("actual_q", "joint_pos(?:itions?)?", "qpos", "positions?", "pos", "q_actual", "q_meas", "q"),
+        ("q", "position", "pos"), ("actual_q", "joint_pos(?:itions?)?", "qpos", "positions?", "pos", "q_actual", "q_meas", "q")
     ),
     "velocity": Names(
         ("v", "velocity", "vel", "dq", "qd"),
         ("actual_qd", "joint_vel(?:ocit(?:y|ies))?", "qvel", "velocit(?:y|ies)", "vel", "dq", "qd", "qdot", "q_dot", "v"),
     ),
     "acceleration": Names(
-        ("a", "acceleration", "acc", "ddq"),
-        ("joint_accelerations?", "accelerations?", "acc", "ddq", "qdd", "qddot", "a"),
+        ("a", "acceleration", "acc", "ddq"), ("joint_accelerations?", "accelerations?", "acc", "ddq", "qdd", "qddot", "a")
     ),
     "effort": Names(
         ("tau", "effort", "torque"),

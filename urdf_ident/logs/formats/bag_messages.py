@@ -34,13 +34,10 @@ class Sample:
 
 
 def sample_of(message: Any) -> Sample | None:
-    """Extracts the joint states of a message.
+    """Extracts the joint states of a message; None if it contains no joint positions.
 
     Supported are ``sensor_msgs/JointState``, controller states (``joint_names`` with ``actual`` or ``feedback``),
     ``control_msgs/DynamicJointState`` and Franka's robot state (``q``, ``dq``, ``tau_J``).
-
-    Returns:
-        The sample; None if the message contains no joint positions.
     """
     header = getattr(message, "header", None)
     time = getattr(header, "stamp", None)

@@ -71,14 +71,7 @@ def episodes_in(file: str | Path) -> list[str]:
 
 
 def refuse_part_of_dataset(fields: Iterable[str], path: str | Path) -> None:
-    """Refuses a data file of a data set without its description, which alone names the joints.
-
-    Args:
-        fields: Its fields.
-
-    Raises:
-        LogError: It has the fields of a data set.
-    """
+    """Refuses a data file with the fields of a data set but without its description, which alone names the joints."""
     names = set(fields)
     if {"episode_index", "frame_index"} <= names and any(name.startswith("observation.") for name in names):
         raise LogError(
@@ -91,13 +84,9 @@ def refuse_part_of_dataset(fields: Iterable[str], path: str | Path) -> None:
 
 
 def episodes(folder: str | Path) -> list[Episode]:
-    """The episodes of a data set.
-
-    Returns:
-        All episodes, sorted by number.
+    """All episodes of a data set, sorted by number.
 
     Raises:
-        MissingExtraError: pyarrow is not installed.
         LogError: The description is broken, or a file is missing or outside of the folder.
     """
     root, info = Path(folder), _info(folder)
@@ -165,15 +154,7 @@ def episodes(folder: str | Path) -> list[Episode]:
 
 
 def open_episode(folder: str | Path, number: int) -> ParquetTable:
-    """Opens one episode.
-
-    Returns:
-        The table, with ``t`` and default column names for known features.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-        LogError: The episode does not exist, or its file is broken.
-    """
+    """Opens one episode of a data set: a table with ``t`` and default column names for known features."""
     by_number = {episode.number: episode for episode in episodes(folder)}
     if number not in by_number:
         raise LogError(
@@ -244,11 +225,7 @@ def _inside(root: Path, template: str, numbers: Mapping[str, int]) -> Path:
 
 
 def _of_dataset(path: Path, root: Path) -> Path:
-    """A file of the data set with its links followed.
-
-    Raises:
-        LogError: It is missing, or a link leads out of the data set (and of the cache that the data set is part of).
-    """
+    """A file of the data set with its links followed; none may lead out of it (or of the cache that it is part of)."""
     cache = [root.resolve().parents[1] / "blobs"] if root.resolve().parent.name == "snapshots" else []
     file = allowed(path, [root, *cache])
     if file is None:

@@ -42,11 +42,7 @@ _DELIMITERS = (";", "\t", ",", "|")
 
 
 def decode(data: bytes, path: str | Path) -> str:
-    """Decodes bytes as UTF-8, or else as Windows-1252.
-
-    Raises:
-        LogError: The bytes are not text.
-    """
+    """Decodes bytes as UTF-8, or else as Windows-1252; LogError if they are not text."""
     with suppress(UnicodeDecodeError):
         if b"\0" not in data:
             return data.decode("utf-8")
@@ -159,11 +155,7 @@ def stamp(cell: str) -> float:
 
 
 def numbers_of(cells: Sequence[object]) -> Array:
-    """Numbers of a text column, shape (N,): numbers, or seconds for dates (see :func:`stamp`); NaN for anything else.
-
-    Args:
-        cells: Its cells; None and everything that is not a string counts as missing.
-    """
+    """Numbers of a text column, shape (N,): numbers, or seconds for dates (see :func:`stamp`); NaN for anything else."""
     texts = [cell if isinstance(cell, str) else "" for cell in cells]
     if are_stamps([text.strip() for text in texts if text.strip()][:5]):
         return np.array([stamp(text) for text in texts])

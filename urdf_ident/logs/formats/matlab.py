@@ -35,14 +35,7 @@ _DEEPEST = 8
 
 
 def open_matlab(path: str | Path, group: str | None = None) -> ArrayTable:
-    """Opens a .mat file of version 4 to 7; structs become ``struct/field``.
-
-    Args:
-        group: Only variables in this group; see :func:`.variables.table_of_variables`.
-
-    Raises:
-        LogError: The file is broken, or unpacks to more than the limit.
-    """
+    """Opens a .mat file of version 4 to 7 (``group`` as in :func:`.table_of_variables`); structs become ``struct/field``."""
     data = read_bytes(path, "log")
     variables: dict[str, Any] = {}
     with decoding(path, "MATLAB file"):

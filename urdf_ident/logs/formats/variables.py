@@ -146,14 +146,7 @@ def _numeric(value: Any) -> NDArray[Any] | None:
 
 
 def open_numpy(path: str | Path, group: str | None = None) -> ArrayTable:
-    """Opens a .npy or .npz file; pickled objects are never loaded.
-
-    Args:
-        group: See :func:`table_of_variables`.
-
-    Raises:
-        LogError: The file is broken, contains objects, or unpacks to more than the limit.
-    """
+    """Opens a .npy or .npz file (``group`` as in :func:`table_of_variables`); pickled objects are never loaded."""
     with decoding(path, "NumPy file"):
         if not zipfile.is_zipfile(path):
             array = np.load(path, allow_pickle=False)
@@ -196,15 +189,7 @@ def _member(archive: zipfile.ZipFile, name: str, path: str | Path) -> NDArray[An
 
 
 def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
-    """Opens an HDF5 file (or a .mat of version 7.3); links to other files and external data are not followed.
-
-    Args:
-        group: See :func:`table_of_variables`.
-
-    Raises:
-        MissingExtraError: h5py is not installed.
-        LogError: The file is broken, or contains more data than the limit.
-    """
+    """Opens an HDF5 file or .mat of version 7.3 (``group`` as in :func:`table_of_variables`); no external data or links."""
     variables: dict[str, Any] = {}
     units: dict[str, str] = {}
     outside: list[str] = []

@@ -107,14 +107,7 @@ def find_efforts(
 
 
 def effort_roles(efforts: Sequence[EffortColumns]) -> dict[str, EffortColumns]:
-    """Tells the measured effort from the controller's target current and target torque, if both were logged.
-
-    Args:
-        efforts: All runs of columns that may be efforts, best first.
-
-    Returns:
-        Quantity → run of columns; empty without efforts.
-    """
+    """Tells the measured effort from the controller's targets: quantity → run of columns, of all runs that fit, best first."""
     if not efforts:
         return {}
     good: list[EffortColumns] = []

@@ -74,11 +74,7 @@ class Match:
 
 
 def match(motion: CandidateMotion, efforts: Array) -> Match:
-    """Regresses every effort column on the torques of every joint.
-
-    Args:
-        efforts: Shape (M, k).
-    """
+    """Regresses every effort column on the torques of every joint; efforts of shape (M, k)."""
     n, k = motion.velocity.shape[1], efforts.shape[1]
     share, partial, whole, inertia, alone = (np.zeros((n, k)) for _ in range(5))
     pull = np.zeros((n, k, 3))

@@ -31,20 +31,13 @@ def check_effort(state: Examination) -> None:
     """Refuses a log without efforts, or with an effort that never changes although its joint moves."""
     recording = state.recording
     if recording.effort is None:
-        state.add(
-            Id.EFFORT_MISSING,
-            "the log holds no efforts (torques, forces or currents)",
-        )
+        state.add(Id.EFFORT_MISSING, "the log holds no efforts (torques, forces or currents)")
         return
     travel = np.ptp(recording.position, axis=0)
     for j in np.flatnonzero(np.ptp(recording.effort, axis=0) == 0):
         value = f"is {recording.effort[0, j]:.4g} throughout"
         if travel[j] > 0.01:
-            state.add(
-                Id.EFFORT_DEAD,
-                f"the joint moves and its effort {value}",
-                joint=state.robot.joints[j],
-            )
+            state.add(Id.EFFORT_DEAD, f"the joint moves and its effort {value}", joint=state.robot.joints[j])
         else:
             state.add(Id.EFFORT_CONSTANT, f"the effort {value}", joint=state.robot.joints[j])
     if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
@@ -193,11 +186,7 @@ def _relative_speed(state: Examination) -> Array:
 
 
 def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:
-    """Computes velocities from the positions of a log.
-
-    Returns:
-        Velocities of each segment between gaps, shape (N, n) [rad/s or m/s], and their rate [Hz].
-    """
+    """Computes velocities of each segment between gaps, shape (N, n) [rad/s or m/s], from positions, and their rate [Hz]."""
     pieces, clock = even_pieces(recording)
     return [smooth_speed(piece, clock.rate) for piece in pieces], clock.rate
 
@@ -231,19 +220,12 @@ def check_motion(state: Examination) -> None:
     for j in np.flatnonzero(moving.mean(axis=0) * len(moving) < 0.1 * rate):
         exact = " (not even by one encoder step)" if np.ptp(state.recording.position[:, j]) == 0 else ""
         state.add(
-            Id.JOINT_AT_REST,
-            f"the joint does not move{exact}: its friction cannot be identified",
-            joint=state.robot.joints[j],
+            Id.JOINT_AT_REST, f"the joint does not move{exact}: its friction cannot be identified", joint=state.robot.joints[j]
         )
 
 
 def _of_smaller_unit(robot: Robot, reached: tuple[Array, Array], threshold: Array) -> str:
-    """What positions that hardly move may be in: m described as mm, or rad described as degrees; empty if neither is plausible.
-
-    Args:
-        reached: See :func:`_reached`.
-        threshold: Least travel that is motion, shape (n,) [rad or m].
-    """
+    """What positions that hardly move may be in: m described as mm, or rad described as degrees; empty if in neither."""
     (low, high), limits = reached, (robot.limit("lower"), robot.limit("upper"))
     for kind, factor, words in (
         (robot.prismatic, 1e3, "m, described as mm"),

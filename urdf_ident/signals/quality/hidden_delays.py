@@ -31,11 +31,7 @@ Seen = tuple[Array, Sequence[Segment], float]
 def known_delays(
     joints: Sequence[str], logs: Sequence[Seen], findings: Sequence[Sequence[Judgement]]
 ) -> list[tuple[Judgement, ...]]:
-    """Marks hidden delays in the findings of logs: they state what hides them and are no warnings.
-
-    Returns:
-        The same number of findings in the same order.
-    """
+    """Marks hidden delays in the findings of logs: they state what hides them and are no warnings."""
     if not any(finding.id in (DELAY, LATE) for own in findings for finding in own):
         return [tuple(own) for own in findings]  # without a search for counts
     # time to leave one encoder count after a reversal [s]; 0 if positions are not quantised or the joint never reverses

@@ -59,11 +59,7 @@ def unwrap(state: Examination) -> None:
 def counter_range(x: Array) -> float:
     """Range of the counter of a position that wraps: it jumps from one end to the other, against the motion and ever as far.
 
-    Args:
-        x: Position of one joint, shape (N,) [rad or m].
-
-    Returns:
-        The range, in the unit of the position; 0 if the position does not wrap at least twice.
+    The range is 0 if the position does not wrap at least twice; x of shape (N,) [rad or m].
     """
     step, span = np.diff(x), np.ptp(x)
     at = np.flatnonzero(np.abs(step) > 0.5 * span)

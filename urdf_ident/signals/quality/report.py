@@ -86,15 +86,7 @@ class QualityReport:
 
 
 def assess(recording: Recording, robot: Robot) -> QualityReport:
-    """Assesses and repairs a log.
-
-    Args:
-        recording: The log as read or converted to the joint side; rows may be bad.
-
-    Returns:
-        The repaired log and all findings. Checks that a refusal makes meaningless (such as a missing clock) are
-        skipped.
-    """
+    """Assesses and repairs a log, as read or on the joint side; a refusal ends the checks that it makes meaningless."""
     state = Examination(recording, robot)
     for note in recording.notes:
         state.add(Id.NOTE, note)

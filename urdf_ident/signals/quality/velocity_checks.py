@@ -118,10 +118,7 @@ def check_velocity(state: Examination) -> None:
             ),
         )
     elif scaled:
-        names, sizes = (
-            ", ".join(robot.joints[j] for j in scaled),
-            ", ".join(f"{match.scale[j]:.4g}" for j in scaled),
-        )
+        names, sizes = (", ".join(robot.joints[j] for j in scaled), ", ".join(f"{match.scale[j]:.4g}" for j in scaled))
         ignore(Id.VELOCITY_SCALE, f"dq/dt of {names} is {sizes} times the logged velocity", by_positions)
     elif match.lag_error > 0.02:
         state.add(Id.VELOCITY_LAG, f"{match.words}; dq/dt is used unless `signals: {{velocity: logged}}` asks for it")
