@@ -14,8 +14,7 @@ from logs import fourier
 from motion_samples import A, robot_3r
 from real_ur10e import constants_given, read_logs
 
-from urdf_ident.estimation.friction_selection.load_slopes import load_response
-from urdf_ident.estimation.friction_selection.reference_torque import converge
+from urdf_ident.estimation.friction_selection.reference_torque import converge, load_response
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel

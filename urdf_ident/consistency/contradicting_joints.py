@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ..errors import EstimationError
+from ..friction import Spring
 from ..friction.laws import Offset
-from ..friction.springs import Spring
 from ..linalg import Array, solve_triangular, triangle
 from ..model.dynamic_model import DynamicModel
 from ..model.inertia import margins

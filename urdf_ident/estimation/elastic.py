@@ -64,7 +64,23 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
     springs = _stiffness_columns(statistics, model)
     if not springs:
         return statistics
-    theta = _start(statistics, base, springs)
+    # WLS with weights from OLS residuals; a stiffness that is not positive is replaced by the inverse regression's
+    plain = fit_base(statistics, base, method="ols")
+    theta = base.embedded(fit_base(statistics, base, weights=plain.weights).params)
+    for group, k in springs.items():
+        R, place = _columns(statistics.factor(group), statistics.layout(group))
+        spring = -R[:, place[k]]
+        torque = R[:, :-1] @ theta[statistics.layout(group).columns] - R[:, -1] + theta[k] * spring
+        cross = float(torque @ spring)
+        if theta[k] <= 0 and cross > 0:
+            theta[k] = float(torque @ torque) / cross
+        if not theta[k] > 0:
+            raise EstimationError(
+                "no spring is found between motor and link",
+                where=joint_of(group),
+                got=f"a stiffness of {theta[k]:.4g}",
+                remedy="its deflection is below the noise (record larger torques or list it as rigid), or encoders are swapped",
+            )
     weights: Mapping[str, float] | None = None
     for turn in range(ROUNDS):
         before = {k: theta[k] for k in springs.values()}
@@ -288,27 +304,6 @@ def _check_positive(springs: Mapping[str, int], theta: Array) -> None:
                 got=f"{theta[k]:.4g}",
                 remedy="are motor and link encoders swapped, or is the joint too stiff for them (elastic: {rigid: [...]})?",
             )
-
-
-def _start(statistics: StatisticSet, base: BaseParameters, springs: dict[str, int]) -> Array:
-    """Initial parameters: WLS with weights from OLS residuals; a stiffness ≤ 0 is replaced by the inverse regression's."""
-    plain = fit_base(statistics, base, method="ols")
-    theta = base.embedded(fit_base(statistics, base, weights=plain.weights).params)
-    for group, k in springs.items():
-        R, place = _columns(statistics.factor(group), statistics.layout(group))
-        spring = -R[:, place[k]]
-        torque = R[:, :-1] @ theta[statistics.layout(group).columns] - R[:, -1] + theta[k] * spring
-        cross = float(torque @ spring)
-        if theta[k] <= 0 and cross > 0:
-            theta[k] = float(torque @ torque) / cross
-        if not theta[k] > 0:
-            raise EstimationError(
-                "no spring is found between motor and link",
-                where=joint_of(group),
-                got=f"a stiffness of {theta[k]:.4g}",
-                remedy="its deflection is below the noise (record larger torques or list it as rigid), or encoders are swapped",
-            )
-    return theta
 
 
 def _linear(statistics: StatisticSet, springs: dict[str, int], theta: Array) -> StatisticSet:

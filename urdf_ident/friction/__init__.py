@@ -11,6 +11,8 @@ from .dissipation import FRACTIONS, MOST_FRICTION, SPEEDS, Trained, dissipation,
 from .law import FRICTION, SIGN_WIDTH, AxisScale, Friction, Law, Sliding, bias_symbols, combine_axes, smooth_sign
 from .laws import (
     Asymmetric,
+    Balancer,
+    Conservative,
     Coulomb,
     Cubic,
     Dahl,
@@ -18,6 +20,7 @@ from .laws import (
     Offset,
     Presliding,
     Relaxing,
+    Spring,
     Stribeck,
     StribeckArctan,
     SubLinear,
@@ -31,7 +34,6 @@ from .specification import (
     friction_from_mapping,
     friction_term,
 )
-from .springs import Balancer, Conservative, Spring
 from .term import AxisMotion, Shape, Term
 
 __all__ = [

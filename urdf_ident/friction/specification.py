@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError, nearest
-from .law import FRICTION, Friction, Law
+from .law import FRICTION, Friction
 from .term import Term
 
 #: Start of ``friction: auto``, and its result where the data cannot choose.
@@ -62,20 +62,20 @@ def friction_term(spec: str | Mapping[str, Any] | Term, ratio: float = 1.0) -> T
             numbers[shape.name] = float(fixed[shape.name])
         elif shape.name in law.shapes and ratio != 1.0:
             numbers[shape.name] = law.shapes[shape.name].scaled(float(shape.default), ratio)  # type: ignore[arg-type]
-    reach = None if trained is None else _trained(name, trained)
+    reach = None
+    if trained is not None:
+        try:
+            low, high = (float(end) for end in trained)
+        except (TypeError, ValueError):
+            low = high = 0.0
+        if not (np.isfinite([low, high]).all() and low < 0 < high):
+            raise ModelError(
+                f"trained speeds of friction term '{name}'", got=repr(trained), expected="[lowest < 0, highest > 0]"
+            )
+        reach = low, high
     if not isinstance(straight, int | float) or not straight >= 1:
         raise ModelError(f"'straight' of friction term '{name}'", got=repr(straight), expected="a number >= 1")
     return replace(law(**numbers), free=tuple(dict.fromkeys(free)), trained=reach, straight=float(straight))
-
-
-def _trained(name: str, value: Any) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in value)
-    except (TypeError, ValueError):
-        low = high = 0.0
-    if not (np.isfinite([low, high]).all() and low < 0 < high):
-        raise ModelError(f"trained speeds of friction term '{name}'", got=repr(value), expected="[lowest < 0, highest > 0]")
-    return low, high
 
 
 def friction_by_joint(
@@ -134,13 +134,11 @@ def friction_from_mapping(settings: Mapping[str, object], where: str = "friction
             raise ModelError(f"unknown field of '{name}'", where=where, got=unknown, expected=", ".join(fields))
         if len(law.symbols) == 1 and law.symbols[0] not in given:
             raise ModelError(f"friction '{name}' lacks a field", where=where, got=sorted(given), expected=law.symbols[0])
-        numbers = {key: _numbers(law, key, numbers, where) for key, numbers in given.items()}
+        numbers = {}
+        for key, given_numbers in given.items():
+            try:
+                numbers[key] = np.asarray(given_numbers, dtype=float)
+            except (TypeError, ValueError) as error:
+                raise ModelError(f"'{key}' of friction '{name}' holds no numbers", where=where, got=str(error)) from error
         laws.append(law.of(*[numbers.pop(symbol, 0.0) for symbol in law.symbols], **numbers))
     return tuple(laws)
-
-
-def _numbers(law: type[Law], key: str, value: Any, where: str) -> Any:
-    try:
-        return np.asarray(value, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"'{key}' of friction '{law.name}' holds no numbers", where=where, got=str(error)) from error

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
 from ..estimation.estimators.resting import weigh_alike
-from ..estimation.uncertainty.uncovered_friction import seen_speeds
+from ..estimation.uncertainty.prediction import seen_speeds
 from ..linalg import Array, rms
 from ..logs.recording import Recording, excerpts
 from ..model.trained import outside

@@ -85,7 +85,6 @@ class Estimated:
         logs: Logs from which the rows of the statistics can be computed again; the prepared logs if None; empty if impossible.
         refit: The same estimator for part of ``solved``, for cross-validation; weighted least squares if None.
         weights: Log → weights of the samples of its segments, shape (N, groups) each, 0 to 1; all 1 if None.
-        transform: T, shape (b, b), if the covariance is ``T V Tᵀ`` with V that of least squares on the statistics; V if None.
     """
 
     fit: Fit
@@ -98,7 +97,6 @@ class Estimated:
     refit: Callable[[StatisticSet], Fit] | None = None
     solved: StatisticSet | None = None
     weights: Mapping[str, Sequence[Array]] | None = None
-    transform: Array | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the entry ``estimation`` of identification.json."""

@@ -24,7 +24,6 @@ from ...samples import Segment
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import Rows, build_statistics
 from ...statistics.entries import Layout, Statistic
-from ...statistics.fit import Fit
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import StatisticSet
@@ -49,8 +48,16 @@ def generalized_least_squares(problem: EstimatorInput) -> Estimated:
     beside, count = rows_side_by_side(model, logs)
     wide, layouts = _wide(model, beside), tuple(Layout(g.name, g.joint, np.arange(len(model.names))) for g in model.groups)
     for turn in range(1, ROUNDS + 1):
-        covariance = residual_covariance(model, beside, count, fit)
+        theta, parts = fit.base.embedded(fit.params), zip(model.groups, beside, strict=True)
+        error = np.column_stack([part[:, -1] - part[:, :-1] @ theta[group.columns] for group, part in parts])
+        # the parameters are counted in equal shares for all row groups
+        covariance = np.asarray(error.T @ error / max(count - fit.seen.sum() / len(model.groups), 1.0))
         std = np.sqrt(np.diag(covariance))
+        if not (std > 0).all():
+            where = model.groups[int(np.argmin(std))].name
+            raise EstimationError("a residual is exactly zero", where=where, remedy="use method wls")
+        if np.linalg.cond(covariance / np.outer(std, std)) > SINGULAR:
+            raise EstimationError("the residuals of some joints are copies of each other", remedy="use method wls")
         weights = {group.name: 1.0 / s for group, s in zip(model.groups, std, strict=True)}
         entries = tuple(
             Statistic("all", 0, group.name, triangle(np.tensordot(row, wide, axes=1)), count)
@@ -86,33 +93,6 @@ def rows_side_by_side(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple
         R = triangle(np.vstack([R, np.hstack(piece.rows)]))
         count += len(piece)
     return np.split(R, np.cumsum(widths)[:-1], axis=1), count
-
-
-def residual_covariance(model: DynamicModel, beside: Sequence[Array], count: int, fit: Fit) -> Array:
-    """Returns the covariance of the residuals of one sample's rows.
-
-    Args:
-        beside: Factor of the rows of each group, from :func:`rows_side_by_side`, shape (k, columns + 1) each.
-        count: Number of rows.
-
-    Returns:
-        Ω, shape (groups, groups) [unit of torque squared], divided by the degrees of freedom.
-
-    Raises:
-        EstimationError: The residuals of groups are linearly dependent, or one is zero.
-    """
-    theta = fit.base.embedded(fit.params)
-    parts = zip(model.groups, beside, strict=True)
-    error = np.column_stack([part[:, -1] - part[:, :-1] @ theta[group.columns] for group, part in parts])
-    # the parameters are counted in equal shares for all row groups
-    covariance = np.asarray(error.T @ error / max(count - fit.seen.sum() / len(model.groups), 1.0))
-    std = np.sqrt(np.diag(covariance))
-    if not (std > 0).all():
-        where = model.groups[int(np.argmin(std))].name
-        raise EstimationError("a residual is exactly zero", where=where, remedy="use method wls")
-    if np.linalg.cond(covariance / np.outer(std, std)) > SINGULAR:
-        raise EstimationError("the residuals of some joints are copies of each other", remedy="use method wls")
-    return covariance
 
 
 def _mixing(covariance: Array) -> Array:

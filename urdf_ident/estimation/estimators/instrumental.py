@@ -267,15 +267,24 @@ def instrumental_variables(problem: EstimatorInput) -> Estimated:
     size = f"; it moves by up to {largest:.2g} standard errors" if hausman.rejected else ""
 
     def errors(kind: str) -> Fit:
+        """The jackknife over stretches of time misses errors that all stretches share: disagreement between logs, unmodelled
+        friction at reversals. They affect least squares on the same rows as much, and enlarge its errors by the same factors.
+        """
         if kind == "model":
             return fit
         errors_of = partial(with_covariance, problem.least_squares, problem.statistics, model=problem.model, logs=problem.logs)
         try:
-            return inflated_like(fit, errors_of(kind), errors_of("jackknife"))
+            least, stretches = errors_of(kind), errors_of("jackknife")
         except EstimationError:  # the logs are too short to be cut into blocks
             if kind != "auto":  # explicitly requested
                 raise
             return fit
+        ratio = np.where(fit.seen & (stretches.bse > 0), least.bse / positive(stretches.bse), 1.0)
+        scale = np.where(np.isfinite(ratio), np.maximum(ratio, 1.0), 1.0)  # none decreases
+        if (scale == 1.0).all():
+            return fit
+        how = f"{fit.covariance_kind}, enlarged as those of least squares are ({least.covariance_kind})"
+        return replace(fit, covariance=fit.covariance * np.outer(scale, scale), covariance_kind=how)
 
     return Estimated(
         fit,
@@ -323,28 +332,6 @@ def didim(problem: EstimatorInput) -> Estimated:
         got=f"{DIDIM_ROUNDS} simulations",
         remedy="check simulation.controller, or use method iv or wls",
     )
-
-
-def inflated_like(fit: Fit, least: Fit, stretches: Fit) -> Fit:
-    """Enlarges the standard errors of the IV estimate by the same factors as those of least squares on the same rows.
-
-    The jackknife over stretches of time misses errors that all stretches share: disagreement between logs, unmodelled friction
-    at reversals. They affect instrumental variables as much as least squares.
-
-    Args:
-        fit: The IV fit, its errors from the jackknife over stretches of time.
-        least: The least-squares fit, with all errors included.
-        stretches: The least-squares fit, its errors from the jackknife over stretches of time.
-
-    Returns:
-        The first fit with enlarged errors; none decreases.
-    """
-    ratio = np.where(fit.seen & (stretches.bse > 0), least.bse / positive(stretches.bse), 1.0)
-    scale = np.where(np.isfinite(ratio), np.maximum(ratio, 1.0), 1.0)
-    if (scale == 1.0).all():
-        return fit
-    kind = f"{fit.covariance_kind}, enlarged as those of least squares are ({least.covariance_kind})"
-    return replace(fit, covariance=fit.covariance * np.outer(scale, scale), covariance_kind=kind)
 
 
 def _hausman(factor: Array, b: int, rows: int, inflation: float) -> HausmanTest:

@@ -19,8 +19,7 @@ from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base, fit_ridge
 from ...statistics.folds import CrossValidation, folds_of, held_out
 from ...statistics.statistic import StatisticSet
-from ..friction_selection.load_slopes import with_load_slopes
-from ..friction_selection.reference_torque import ConvergedFit, cross_validate_converged
+from ..friction_selection.reference_torque import ConvergedFit, cross_validate_converged, with_load_slopes
 from ..uncertainty.covariance import with_covariance
 from ..uncertainty.noise import repetition_count, scatter_sigma
 from .estimator import Estimated, Estimator, EstimatorInput
@@ -199,8 +198,6 @@ def with_errors(estimated: Estimated, problem: EstimatorInput, kind: str) -> Fit
         return estimated.errors(kind)
     logs = problem.logs if estimated.logs is None else estimated.logs
     fit = with_covariance(fit, estimated.statistics, kind, model=model, logs=logs)
-    if estimated.transform is not None:
-        fit = replace(fit, covariance=estimated.transform @ fit.covariance @ estimated.transform.T)
     return with_load_slopes(fit, model, logs, problem.prior)  # no effect without load-dependent friction
 
 

@@ -31,7 +31,7 @@ from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, group_sigma
 from ...statistics.least_squares import solve
-from ..friction_selection.load_slopes import LoadSlopes
+from ..friction_selection.reference_torque import LoadSlopes
 from ..uncertainty.covariance import FEWEST_STRETCHES, FitData, automatic, jackknife, textbook
 
 METHODS = ("held", "joint")
@@ -64,14 +64,9 @@ class LoadedModel(LoadSlopes):
     """
 
     def __init__(self, model: DynamicModel, theta: Array, body: int, placement: Array, copies: Sequence[int] = ()) -> None:
-        super().__init__(model, theta, np.arange(10 * body, 10 * body + 10, dtype=np.intp))
+        names = [*(f"payload_{name}" for name in BODY_PARAMETERS), *(f"loaded_{model.names[k]}" for k in copies)]
+        super().__init__(model, theta, np.arange(10 * body, 10 * body + 10, dtype=np.intp), names)
         self.placement, self.copies = placement, tuple(copies)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Names of the parameters of the unloaded robot, of the body, and of the copies."""
-        body = tuple(f"payload_{name}" for name in BODY_PARAMETERS)
-        return (*self.model.names, *body, *(f"loaded_{self.model.names[k]}" for k in self.copies))
 
     def added_to(self, group: RowGroup) -> IntArray:
         """Returns the indices of the body's columns in the rows of the joints that carry it, and of the copies of others'."""

@@ -8,7 +8,7 @@ equations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,13 +20,16 @@ from ...model.base import BaseParameters
 from ...model.drive import Drive
 from ...model.dynamic_model import DynamicModel
 from ...model.payload import CHECK_PAYLOAD, Payload
+from ...model.rigid_bodies import CHUNK
 from ...model.row_groups import joint_of
+from ...samples import Segment
 from ...signals.config import SignalConfig
 from ...signals.prepare import PreparedLog, prepare_logs
+from ...statistics.accumulate import build_statistics
 from ...statistics.entries import placed
-from ...statistics.rows import RowFilter, filtered_rows
 from ...torque_constants.gains import resolve_gain
 from ...units import percent
+from ..friction_selection.reference_torque import ExtendedModel
 from .total_least_squares import total_least_squares
 
 #: Maximum number of iterations of scaling rows and columns by the gains; relative change of the gains at convergence.
@@ -62,6 +65,29 @@ class DriveGains:
         return f"known payload, total least squares ({each})"
 
 
+class _PayloadRows(ExtendedModel):
+    """A model with a column of the torque that a payload in some logs and known external torques need; targets are efforts."""
+
+    def __init__(self, model: DynamicModel, payload: Payload) -> None:
+        super().__init__(model, ["payload"])
+        self.payload = payload
+
+    def row_targets(self, tau: Array, external: Array | None = None) -> Array:
+        return self.model.row_targets(tau)
+
+    def row_blocks(
+        self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False, torque: bool = False
+    ) -> Iterator[tuple[slice, list[Array]]]:
+        known = np.zeros_like(segment.q) if segment.external is None else -segment.external
+        if self.payload.on(segment.log):
+            known = known + self.payload.torque(self.model.robot, segment)
+        targets = self.model.row_targets(known)
+        for part, blocks in self.model.row_blocks(replace(segment, external=None), chunk=chunk, torque=torque):
+            columns = (targets[part, g] for g in range(len(blocks)))
+            ends = (len(group.columns) for group in self.model.groups)
+            yield part, [np.insert(block, end, w, axis=1) for block, end, w in zip(blocks, ends, columns, strict=True)]
+
+
 def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload) -> DriveGains:
     """Estimates the gain of every effort channel from logs with and without a known payload.
 
@@ -81,7 +107,13 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
             where="drive.payload.logs",
             remedy="give logs of the same motions with and without it together, and name the loaded ones, or give drive.gain",
         )
-    rows = _rows(model, logs, base, payload)
+    with_payload = _PayloadRows(model, payload)
+    statistics = build_statistics(with_payload, logs, blocks=STRETCHES)  # type: ignore[arg-type]
+    place, group_of = np.append(base.place, len(base)), {group.name: g for g, group in enumerate(model.groups)}
+    rows = {}  # factors of [W | w | I] on base parameters, per log, stretch of time and row group
+    for entry in statistics.entries:
+        at = np.append(place[statistics.layout(entry.group).columns], len(base) + 1)
+        rows[entry.log, entry.block, group_of[entry.group]] = placed(entry.R, at, len(base) + 2)
     whole = {g: triangle(*(part for (_, _, group), part in rows.items() if group == g)) for g in range(model.n)}
     # first least squares, with every joint's rows in units of its effort
     scale = {g: 1.0 / positive(float(np.linalg.norm(part[:, -1]))) for g, part in whole.items()}
@@ -145,7 +177,12 @@ def _check_body(
         unit = 1.0 / positive(abs(gain[g]) * float(max(left, 1e-9 * np.linalg.norm(both[:, -1]))))
         stated.append(unit * np.hstack([both[:, :b], torque - both[:, b : b + 1]]))
         free.append(unit * np.hstack([both[:, :b], body, torque]))
-    before, after = (_residuals(parts) for parts in (stated, free))
+    residuals = []
+    for parts in (stated, free):  # of every row group after common least squares
+        stacked = np.vstack(parts)
+        params = scaled_lstsq(stacked[:, :-1], stacked[:, -1], rcond=1e-10)
+        residuals.append(np.array([np.linalg.norm(part[:, :-1] @ params - part[:, -1]) for part in parts]))
+    before, after = residuals
     times = before / np.maximum(after, 1e-6 * np.array([np.linalg.norm(part[:, -1]) for part in stated]))
     worst = int(np.argmax(times))
     if times[worst] > OTHER_BODY:
@@ -156,41 +193,6 @@ def _check_body(
             got=f"a residual of {name} {times[worst]:.3g} times that with another body on this link",
             remedy="check drive.payload (logs, link, com [m], inertia), or give drive.gain",
         )
-
-
-def _residuals(parts: Sequence[Array]) -> Array:
-    """Residual of every row group ``[X | y]`` after common least squares, shape (n,)."""
-    stacked = np.vstack(parts)
-    params = scaled_lstsq(stacked[:, :-1], stacked[:, -1], rcond=1e-10)
-    return np.array([np.linalg.norm(part[:, :-1] @ params - part[:, -1]) for part in parts])
-
-
-def _rows(
-    model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload
-) -> dict[tuple[str, int, int], Array]:
-    """Factors of ``[W | w | I]`` on base parameters, per log, stretch of time and row group."""
-    factors: dict[tuple[str, int, int], Array] = {}
-    for log in logs:
-        row_filter, done = RowFilter(log.conditioned.factor), 0
-        total = max(1, sum(row_filter.output_rows(len(segment)) for segment in log.segments))
-        for segment in log.segments:
-            known = np.zeros_like(segment.q) if segment.external is None else -segment.external
-            known = known + payload.torque(model.robot, segment) if payload.on(log.name) else known
-            pairs = zip(
-                filtered_rows(model, replace(segment, external=None), row_filter),
-                filtered_rows(model, replace(segment, tau=known, external=None), row_filter),
-                strict=True,
-            )
-            for (first, effort), (_, torque) in pairs:
-                unit = (done + first + np.arange(len(effort[0]))) * STRETCHES // total
-                for g, (group, part, w) in enumerate(zip(model.groups, effort, torque, strict=True)):
-                    wide = placed(part, np.append(base.place[group.columns], len(base) + 1), len(base) + 2)
-                    wide[:, -2] = w[:, -1]
-                    for k in np.unique(unit):
-                        stacked = np.vstack([factors.get((log.name, int(k), g), wide[:0]), wide[unit == k]])
-                        factors[log.name, int(k), g] = triangle(stacked) if len(stacked) > 4 * stacked.shape[1] else stacked
-            done += row_filter.output_rows(len(segment))
-    return factors
 
 
 def _solved(rows: Mapping[int, Array], gain: Array) -> Array:

@@ -33,7 +33,7 @@ from ...signals.config import SignalConfig
 from ...signals.prepare import PreparedLog
 from ...signals.standstill import rest_speeds
 from ...statistics.entries import Statistic, layouts_of
-from ...statistics.fit import Fit, fit_base
+from ...statistics.fit import fit_base
 from ...statistics.pieces import row_pieces
 from ...statistics.statistic import StatisticSet, merge_all
 
@@ -87,6 +87,8 @@ def weigh_rests(
     Returns:
         The logs, whose segments have weights if any joint needs them, and a note for the user on each such joint.
     """
+    from scipy.special import fdtrc
+
     rests = Rests.of(model, logs, config)
     if not any(rests.labels(part, _shortest(log, part)).any() for log in logs for part in log.segments):
         return logs, ()
@@ -95,7 +97,18 @@ def weigh_rests(
     fit = None
     with suppress(EstimationError):  # fewer windows than parameters
         fit = fit_base(windows, model.base(), start=start)
-    shown = [_ratio(windows, fit, group.name) for group in model.groups]
+    # variance of the residual in motion over that at rest, 1 unless the latter is significantly larger; None: too few rows
+    shown, theta = list[float | None](), None if fit is None else fit.base.embedded(fit.params)
+    for name in (group.name for group in model.groups):
+        still, ratio = name + _AT_REST, None
+        fewest = min(windows.rows[name], windows.rows[still])
+        if fewest == 0:
+            ratio = 1.0
+        elif fit is not None and theta is not None and fewest >= FEWEST:  # degrees of freedom: rows less leverage
+            dof = [windows.residual_squares(theta, group) / fit.sigma[group] ** 2 for group in (still, name)]
+            ratio = (fit.sigma[name] / fit.sigma[still]) ** 2
+            ratio = None if min(dof) < 1.0 else ratio if fdtrc(*dof, 1.0 / ratio) < CHANCE else 1.0
+        shown.append(ratio)
     ratios = np.array([_START**2 if ratio is None else ratio for ratio in shown])
     if (ratios == 1.0).all():
         return logs, ()
@@ -118,23 +131,6 @@ def weigh_alike(
         return others
     rests, ratios = Rests.of(model, trained, config), np.min([w.min(axis=0) for w in weights], axis=0)
     return [_weighted(rests, ratios, log) for log in others]
-
-
-def _ratio(made: StatisticSet, fit: Fit | None, group: str) -> float | None:
-    """Variance of the residual in motion over that at rest, 1 unless the latter is significantly larger; None: too few rows."""
-    from scipy.special import fdtrc
-
-    still = group + _AT_REST
-    fewest = min(made.rows[group], made.rows[still])
-    if fewest == 0:
-        return 1.0
-    if fit is None or fewest < FEWEST:
-        return None
-    theta, ratio = fit.base.embedded(fit.params), (fit.sigma[group] / fit.sigma[still]) ** 2
-    dof = [made.residual_squares(theta, name) / fit.sigma[name] ** 2 for name in (still, group)]  # rows less leverage
-    if min(dof) < 1.0:
-        return None
-    return ratio if fdtrc(*dof, 1.0 / ratio) < CHANCE else 1.0
 
 
 def _weighted(rests: Rests, ratios: Array, log: PreparedLog) -> PreparedLog:

@@ -27,7 +27,7 @@ from ...signals.filters import HIGHEST, differentiate, lowpass
 from ...signals.joint_side import joint_side
 from ...signals.quality.report import assess
 from ...signals.resample import even_pieces
-from ...statistics.fit import Fit
+from ...statistics.entries import placed
 from ...statistics.least_squares import Solution, solve
 from .payload import LoadedModel, PayloadFit, PayloadProblem
 
@@ -118,47 +118,57 @@ def estimate_static(problem: PayloadProblem, poses: StaticPoses) -> PayloadFit:
     Raises:
         EstimationError: The body's weight causes no joint torque in these poses.
     """
-    params = np.zeros(10)
+    model, fit, base, params = problem.model, problem.fit, problem.fit.base, np.zeros(10)
+    b, still = len(base), np.zeros((1, model.n))
+    segments = [Segment("pose", 0.0, 1.0, q[None], still, still) for q in poses.q]
+    targets, place = model.row_targets(poses.tau), np.append(base.place, b + np.arange(10))
     for _ in range(3):  # the level of friction depends on the body
-        rows = _rows(problem, problem.loaded(params), poses)
-        params, finished = _solved(problem, rows, poses)
-    return finished
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Per row group: columns of β, of the body, of the shares of friction, and the torque, shape (P, …) each."""
-
-    groups: tuple[str, ...]
-    known: list[Array]
-    body: list[Array]
-    friction: list[Array]
-    torque: list[Array]
-
-
-def _rows(problem: PayloadProblem, loaded: LoadedModel, poses: StaticPoses) -> _Rows:
-    model, base = problem.model, problem.fit.base
-    place = base.place
-    out = _Rows(tuple(group.name for group in model.groups), [], [], [], [])
-    still = np.zeros((1, model.n))
-    segments = (Segment("pose", 0.0, 1.0, q[None], still, still) for q in poses.q)
-    blocks = [block for segment in segments for _, block in loaded.row_blocks(segment, chunk=1)]
-    targets = model.row_targets(poses.tau)
-    level = _levels(loaded, poses)
-    for g, group in enumerate(loaded.groups):
-        stack = np.vstack([block[g] for block in blocks])
-        known, body = np.zeros((len(poses), len(base))), np.zeros((len(poses), 10))
-        for column, index in enumerate(group.columns):
-            if index < len(place):
-                if place[index] >= 0:
-                    known[:, place[index]] = stack[:, column]
-            else:
-                body[:, index - len(place)] = stack[:, column]
-        out.known.append(known)
-        out.body.append(body)
-        out.friction.append(poses.direction * level * group.mix)
-        out.torque.append(targets[:, g])
-    return out
+        loaded = problem.loaded(params)
+        level, blocks = _levels(loaded, poses), [x for part in segments for _, x in loaded.row_blocks(part, chunk=1)]
+        known, lean = [], []  # per row group: columns of β; of the body, the shares and the constants, and the torque less W β
+        for g, group in enumerate(loaded.groups):
+            rows = placed(np.vstack([block[g] for block in blocks]), place[group.columns], b + 10)
+            constant = np.tile(np.arange(len(loaded.groups)) == g, (len(poses), 1))
+            rest = targets[:, g] - rows[:, :b] @ fit.params
+            known.append(rows[:, :b])
+            lean.append(np.column_stack([rows[:, b:], poses.direction * level * group.mix, constant, rest]))
+        sigma = [fit.sigma.get(group.name, 1.0) for group in model.groups]
+        solution, weights, hats = _weighted(lean, sigma)
+        if not solution.seen[0]:
+            raise EstimationError(
+                "the weight of a body on this link turns no joint in these poses",
+                remedy="poses in which gravity loads the joints before it, or another link",
+            )
+        params = np.where(solution.seen[:10], solution.estimate[:10], 0.0)
+    root = solution.root[:10]
+    noise, dof = _noise(root, hats)
+    weighted = [w * part[:, :-1] for w, part in zip(weights, lean, strict=True)]
+    seen = np.flatnonzero(fit.seen)
+    beta = np.vstack([w * part[:, seen] for w, part in zip(weights, known, strict=True)])
+    response = -root @ (solution.root.T @ (np.vstack(weighted).T @ beta))
+    gains = np.zeros((10, 10))
+    for part, error in zip(weighted, problem.gain_error, strict=True):
+        move = root @ (solution.root.T @ (part.T @ (part[:, :10] @ solution.estimate[:10])))
+        gains += error**2 * np.outer(move, move)
+    shares = {
+        f"share_at_rest_{joint}": (float(solution.estimate[10 + j]), float(np.linalg.norm(solution.root[10 + j])))
+        for j, joint in enumerate(poses.joints)
+    }
+    return PayloadFit(
+        "held",
+        params,
+        noise,
+        response @ fit.covariance[np.ix_(seen, seen)] @ response.T,
+        gains,
+        solution.seen[:10],
+        dof,
+        float(np.min(fit.dofs)),
+        np.asarray(np.linalg.qr(np.vstack([part[:, :10] for part in weighted]), mode="r")),
+        shares,
+        {group.name: 1.0 / w for group, w in zip(model.groups, weights, strict=True)},
+        sum(map(len, lean)),
+        f"{len(poses)} poses at rest, with one unknown constant torque a joint",
+    )
 
 
 def _levels(loaded: LoadedModel, poses: StaticPoses) -> Array:
@@ -173,22 +183,21 @@ def _levels(loaded: LoadedModel, poses: StaticPoses) -> Array:
     return np.asarray(np.maximum(0.5 * (np.array(both[0]) - np.array(both[1])), 0.0))
 
 
-def _weighted(fit: Fit, rows: _Rows) -> tuple[Solution, list[Array], list[float], list[Array]]:
-    """Least squares of the rows with the known torque taken off, weighted by their residuals.
+def _weighted(lean: Sequence[Array], sigma: Sequence[float]) -> tuple[Solution, list[float], list[Array]]:
+    """Least squares for body, shares and constants, weighted by the residuals of each row group.
+
+    Args:
+        lean: Per row group ``[body | shares | constants | torque]``, shape (P, 10 + n + groups + 1) each.
+        sigma: Standard deviations at which the weights start.
 
     Returns:
-        The solution for body, shares and constants; of each row group these rows ``[columns | torque]``, the weight, and the
-        weighted columns times the solution's root, whose squares sum to the leverage.
+        The solution; of each row group its weight, and the weighted columns times the solution's root, whose squares sum to the
+        leverage.
     """
-    n, groups = rows.friction[0].shape[1], len(rows.groups)
-    given = zip(rows.known, rows.body, rows.friction, np.eye(groups), rows.torque, strict=True)
-    lean = [
-        np.column_stack([body, share, np.tile(constant, (len(torque), 1)), torque - known @ fit.params])
-        for known, body, share, constant, torque in given
-    ]
-    weights = [1.0 / fit.sigma.get(name, 1.0) for name in rows.groups]
-    levels = np.array([np.abs(friction).mean(axis=0) for friction in rows.friction])
-    extra, shared, total = n + groups, np.ones(n), sum(map(len, lean))
+    extra, weights = lean[0].shape[1] - 11, [1.0 / value for value in sigma]
+    n = extra - len(lean)
+    levels = np.array([np.abs(part[:, 10 : 10 + n]).mean(axis=0) for part in lean])
+    shared, total = np.ones(n), sum(map(len, lean))
     for _ in range(5):
         apart = _SHARE * np.linalg.norm(levels * (1.0 - np.minimum(np.abs(shared), 1.0)), axis=1)
         firm = [*np.full(n, 1.0 / _SHARE), *(1.0 / np.hypot(1.0 / np.array(weights), apart))]
@@ -196,9 +205,9 @@ def _weighted(fit: Fit, rows: _Rows) -> tuple[Solution, list[Array], list[float]
         solution = solve(np.vstack([*(w * part for w, part in zip(weights, lean, strict=True)), prior]), total + extra)
         hats = [w * part[:, :-1] @ solution.root for w, part in zip(weights, lean, strict=True)]
         rests = [part[:, -1] - part[:, :-1] @ solution.estimate for part in lean]
-        sigma = [np.sqrt(rest @ rest / dof) for rest, dof in zip(rests, _free(hats), strict=True)]
-        weights, shared = [1.0 / max(float(value), 1e-9) for value in sigma], solution.estimate[10 : 10 + n]
-    return solution, lean, weights, hats
+        spread = [np.sqrt(rest @ rest / dof) for rest, dof in zip(rests, _free(hats), strict=True)]
+        weights, shared = [1.0 / max(float(value), 1e-9) for value in spread], solution.estimate[10 : 10 + n]
+    return solution, weights, hats
 
 
 def _free(hats: Sequence[Array]) -> Array:
@@ -220,49 +229,6 @@ def _noise(root: Array, hats: Sequence[Array]) -> tuple[Array, Array]:
     share, free = parts / positive(total), _free(hats)[:, None]
     wider = np.sqrt(1.0 + 4.0 * np.sum(share * (1.0 - share) / free, axis=0))
     return root @ root.T * np.outer(wider, wider), np.maximum(1.0 / positive(np.sum(share**2 / free, axis=0)), 1.0)
-
-
-def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[Array, PayloadFit]:
-    fit = problem.fit
-    solution, lean, weights, hats = _weighted(fit, rows)
-    if not solution.seen[0]:
-        raise EstimationError(
-            "the weight of a body on this link turns no joint in these poses",
-            remedy="poses in which gravity loads the joints before it, or another link",
-        )
-    root = solution.root[:10]
-    noise, dof = _noise(root, hats)
-    stacked = np.vstack([w * part[:, :-1] for w, part in zip(weights, lean, strict=True)])
-    known = np.flatnonzero(fit.seen)
-    beta = np.vstack([w * part[:, known] for w, part in zip(weights, rows.known, strict=True)])
-    response = -root @ (solution.root.T @ (stacked.T @ beta))
-    gains = np.zeros((10, 10))
-    for w, part, error in zip(weights, lean, problem.gain_error, strict=True):
-        weighted = w * part[:, :-1]
-        move = root @ (solution.root.T @ (weighted.T @ (weighted[:, :10] @ solution.estimate[:10])))
-        gains += error**2 * np.outer(move, move)
-    information = np.vstack([w * part for w, part in zip(weights, rows.body, strict=True)])
-    params = np.where(solution.seen[:10], solution.estimate[:10], 0.0)
-    shares = {
-        f"share_at_rest_{joint}": (float(solution.estimate[10 + j]), float(np.linalg.norm(solution.root[10 + j])))
-        for j, joint in enumerate(poses.joints)
-    }
-    finished = PayloadFit(
-        "held",
-        params,
-        noise,
-        response @ fit.covariance[np.ix_(known, known)] @ response.T,
-        gains,
-        solution.seen[:10],
-        dof,
-        float(np.min(fit.dofs)),
-        np.asarray(np.linalg.qr(information, mode="r")),
-        shares,
-        {name: 1.0 / w for name, w in zip(rows.groups, weights, strict=True)},
-        sum(map(len, lean)),
-        f"{len(poses)} poses at rest, with one unknown constant torque a joint",
-    )
-    return params, finished
 
 
 def pose_notes(problem: PayloadProblem, poses: StaticPoses) -> tuple[str, ...]:

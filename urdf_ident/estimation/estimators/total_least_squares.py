@@ -28,6 +28,7 @@ from ...statistics.entries import placed
 from ...statistics.fit import Fit
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import StatisticSet
+from ..uncertainty.covariance import with_covariance
 from .estimator import Estimated, EstimatorInput
 
 #: Maximum number of updates of the weights from the residual; convergence tolerance in standard errors.
@@ -195,13 +196,18 @@ def total_least_squares_estimate(problem: EstimatorInput) -> Estimated:
     largest = plain.distance(fit.params)
     joints = dict(zip(problem.model.robot.joints, position.tolist(), strict=True))
     levels = f"{position.min():.2g} to {position.max():.2g} rad or m"
+    shifted = statistics.shifted(base.embedded(fit.params - plain.params))
+
+    def errors(kind: str) -> Fit:
+        least = with_covariance(fit, shifted, kind, model=problem.model)
+        return replace(least, covariance=transform @ least.covariance @ transform.T)
+
     return Estimated(
         fit,
-        statistics.shifted(base.embedded(fit.params - plain.params)),
+        shifted,
         f"as configured; noise of the positions {levels}, it moves the estimate by up to {largest:.2g} standard errors",
-        logs=(),
+        errors=errors,
         details={"rounds": rounds, "position_noise": joints, "largest": largest},
         refit=lambda part: fit_total_least_squares(part, problem.refit()(part), noise)[0],
         solved=statistics,
-        transform=transform,
     )

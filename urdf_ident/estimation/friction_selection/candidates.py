@@ -129,22 +129,21 @@ def every_law(model: DynamicModel, motion: Sequence[Segment], part: float = math
     for axis, row in enumerate(model.drive.reduction):
         coupled = np.delete(row, axis).any() and axis not in model.motor_listed
         for side in ("joint", "motor") if coupled else ("joint",):
-            scale = _axis_scale(model, motion, axis, side, part)
+            turns, prismatic = model.drive.rate_weights(axis, side), bool(model.robot.prismatic[axis])
+            top = fast_speed(np.concatenate([segment.v @ turns for segment in motion])) if motion else 1.0
+            if side == "motor":
+                width = min(SIGN_WIDTH * (abs(float(turns[axis])) or 1.0), 0.02 * top)
+                scale = AxisScale(top, width, motor=True)
+            else:
+                travel = max((float(np.ptp(segment.q[:, axis])) for segment in motion), default=1.0)
+                most = None if len({segment.log for segment in motion}) > 1 else _OF_ONE_LOG
+                displacements = [x * (travel / np.pi if prismatic else 1.0) for x in DISPLACEMENTS[:most]]
+                reversing = tuple(x for x in displacements if x < 0.3 * travel)
+                width = min(SIGN_WIDTH, 0.02 * top)
+                scale = AxisScale(top, width, reversing, prismatic=prismatic, time=part / _REMEMBERED)
             laws = [law for kind in FRICTION.values() for law in kind.variants(scale)] if scale.speed > 0 else []
             listed += [AppliedTerm(law, axis, side) for law in laws]
     return listed
-
-
-def _axis_scale(model: DynamicModel, motion: Sequence[Segment], axis: int, side: str, part: float) -> AxisScale:
-    row, prismatic = model.drive.rate_weights(axis, side), bool(model.robot.prismatic[axis])
-    top = fast_speed(np.concatenate([segment.v @ row for segment in motion])) if motion else 1.0
-    if side == "motor":
-        return AxisScale(top, min(SIGN_WIDTH * (abs(float(row[axis])) or 1.0), 0.02 * top), motor=True)
-    travel = max((float(np.ptp(segment.q[:, axis])) for segment in motion), default=1.0)
-    most = None if len({segment.log for segment in motion}) > 1 else _OF_ONE_LOG
-    displacements = [x * (travel / np.pi if prismatic else 1.0) for x in DISPLACEMENTS[:most]]
-    reversing = tuple(x for x in displacements if x < 0.3 * travel)
-    return AxisScale(top, min(SIGN_WIDTH, 0.02 * top), reversing, prismatic=prismatic, time=part / _REMEMBERED)
 
 
 def zoomed(chosen: Sequence[AppliedTerm], factors: Sequence[float]) -> list[AppliedTerm]:

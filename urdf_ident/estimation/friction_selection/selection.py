@@ -32,7 +32,7 @@ Load-dependent laws use the rigid torque of the previous fit; the search is repe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -171,8 +171,13 @@ def select_friction(
         fit = converged.fit if prior is None else fit_ridge(converged.statistics, converged.fit, prior)
         return converged, rigid_parameters(fit, model.n_inertial, prior)
 
+    # 1. The simple laws, whose residuals weight the rows. Joints that never reverse keep them.
     converged, theta = estimated(model)
-    counts = _turns(motion, motions(converged.statistics), model.drive.reduction, model.robot.prismatic)
+    v = np.vstack(velocities(motion, motions(converged.statistics)))  # a joint may rest between two segments and reverse after
+    motors = v @ model.drive.reduction.T, np.abs(v) @ np.abs(model.drive.reduction).T
+    fast, motor, uncoupled = (np.array([fast_speed(x) for x in each.T]) for each in (v, *motors))
+    moves = moving(fast, model.robot.prismatic) & (motor > _UNDONE * uncoupled)
+    counts = np.where(moves, reversals(v), 0)  # repetitions of a motion count once
     steady, few = counts == 0, counts < REVERSALS_FOR_BOTH_DIRECTIONS
     if steady.all():
         return simple_laws("no joint reverses, so that friction laws cannot be selected")
@@ -182,6 +187,7 @@ def select_friction(
     del converged  # frees its factors, which are as large as those of the search
     chosen = usual = chosen_by_data(model)
     kept = [applied for applied in model.terms if applied not in usual]
+    # 2. Passes with ever finer shapes of the selected laws; in each, joint by joint until the laws of none change.
     for k, factors in enumerate(PASSES):
         wide = wide_model(model, kept, [*family, *zoomed(chosen, (1.0, *factors)), *chosen, *usual])
         try:
@@ -189,22 +195,44 @@ def select_friction(
         except EstimationError:
             return simple_laws("a single log that is too short to be split is not enough to select friction laws")
         search, last = _Search(wide, statistics, motion, sigma, prior, few), k == len(PASSES) - 1
-        state = search.state(chosen)
-        for visits in search.visits(state, steady, many=last):
-            if progress is not None:
-                most = SWEEPS * model.n
-                progress("joints searched for friction laws", k * most + visits, len(PASSES) * most)
+        state, pending = search.state(chosen), ~steady
+        for visits, axis in enumerate(chain(*[range(model.n)] * SWEEPS)):
+            if pending[axis]:
+                laws = search.at(state, axis).run(state[axis], many=last)
+                if set(laws.values()) != set(state[axis].values()):
+                    pending = ~steady
+                pending[axis], state[axis] = False, laws
+                if progress is not None:
+                    most = SWEEPS * model.n
+                    progress("joints searched for friction laws", k * most + visits + 1, len(PASSES) * most)
         chosen = tuple(law.applied for law in listed(state))
         if not last:
             settled, theta = estimated(wide.narrow(listed(state)), theta)
             sigma = settled.fit.sigma
+    # 3. The simple laws again at joints whose held-out error rises by more than its error, and if all laws gain too little.
     simple = search.state(usual)
     with_simple = search.squares(listed(simple))
-    state, completed = search.paying(state, simple, with_simple)
+    back = {-1}
+    while back:
+        spared = kept_without_gain(wide, state)
+        completed = search.squares([*listed(state), *spared])
+        pairs = zip(search.joint_of_group, with_simple.T, completed.T, strict=True)
+        back = {axis for axis, before, after in pairs if worse(before, after) and state[axis] != simple[axis]}
+        state = [simple[axis] if axis in back else laws for axis, laws in enumerate(state)]
     gain = relative_gains(with_simple, completed)
     if len(columns_of(listed(state))) > len(columns_of(listed(simple))) and gain.mean() <= standard_error(gain):
         return simple_laws("no other laws lower the held-out error by more than its standard error")
-    spared = kept_without_gain(wide, state)
+    # 4. The gain of every law at every joint in addition to the selected ones.
+    trials, without_gain = list[Trial](), {(law.applied.axis, law.key) for law in spared}
+    for axis, (joint, candidates) in enumerate(zip(model.robot.joints, wide.candidates, strict=True)):
+        at_joint = search.at(state, axis)
+        for key in dict.fromkeys(law.key for law in candidates):
+            best, gained, error, reason = at_joint.verdict(state[axis], key)
+            if (axis, key) in without_gain:
+                reason = f"kept without a gain, because {_WHY_KEPT[key[0]]}"
+            shapes = {name: float(getattr(best.law, name)) for name in best.law.shapes}
+            is_chosen = (axis, key) in without_gain or key in state[axis]
+            trials.append(Trial(joint, *key, shapes, is_chosen, gained, error, reason))
     before, after = (np.sqrt(squares.mean(axis=0)) for squares in (with_simple, search.squares(listed(state))))
     parts = "blocks of time" if statistics.logs[0].endswith("]") else "logs"
     notes = [
@@ -215,8 +243,8 @@ def select_friction(
         names = ", ".join(joint for joint, resting in zip(model.robot.joints, steady, strict=True) if resting)
         verbs = ("never reverses", "keeps") if np.sum(steady) == 1 else ("never reverse", "keep")
         notes.append(f"friction: auto: {names} {verbs[0]} and {verbs[1]} viscous, Coulomb and offset")
-    laws, trials = wide.narrow([*listed(state), *spared]), search.trials(state, spared)
-    return Selected(laws, trials, statistics.logs, statistics.groups, before, after, tuple(notes))
+    selected = wide.narrow([*listed(state), *spared])
+    return Selected(selected, tuple(trials), statistics.logs, statistics.groups, before, after, tuple(notes))
 
 
 #: The laws of every joint.
@@ -293,67 +321,9 @@ class _Search:
         side, few = self.wide.usual_side(axis), bool(self.few[axis])
         return JointSearch(focus, candidates, side, self.trained[axis], self.springs[axis], few)
 
-    def visits(self, state: State, steady: BoolArray, *, many: bool) -> Iterator[int]:
-        """Improves the laws of one joint after the other, in place, until those of none change; yields the visits done.
-
-        Args:
-            steady: Which joints keep their laws, shape (n,).
-            many: Whether laws with many columns are candidates.
-        """
-        pending, visits = ~steady, 0
-        for axis in chain(*[range(len(state))] * SWEEPS):
-            if pending[axis]:
-                laws = self.at(state, axis).run(state[axis], many=many)
-                if set(laws.values()) != set(state[axis].values()):
-                    pending = ~steady
-                pending[axis], state[axis], visits = False, laws, visits + 1
-                yield visits
-
     def squares(self, laws: Sequence[Candidate]) -> Array:
         """Mean squared held-out errors of some laws, shape (folds, groups) [unit of torque squared]."""
         return np.asarray(self.sub.squares(columns_of(laws)) * self.scale)
-
-    def paying(self, state: State, simple: State, before: Array) -> tuple[State, Array]:
-        """The laws of a search, with the simple ones again at joints whose held-out error rises by more than its error.
-
-        Args:
-            before: Held-out squares with the simple laws.
-
-        Returns:
-            The laws, and their held-out squares together with the laws that are kept without a gain.
-        """
-        while True:
-            after = self.squares([*listed(state), *kept_without_gain(self.wide, state)])
-            worst = {self.joint_of_group[k] for k in range(before.shape[1]) if worse(before[:, k], after[:, k])}
-            back = {axis for axis in worst if state[axis] != simple[axis]}
-            if not back:
-                return state, after
-            state = [simple[axis] if axis in back else laws for axis, laws in enumerate(state)]
-
-    def trials(self, state: State, spared: Sequence[Candidate]) -> tuple[Trial, ...]:
-        """The gain of every law at every joint in addition to the selected ones, in the order of the family of laws."""
-        trials, kept = [], {(law.applied.axis, law.key) for law in spared}
-        for axis, (joint, candidates) in enumerate(zip(self.wide.model.robot.joints, self.wide.candidates, strict=True)):
-            search = self.at(state, axis)
-            for key in dict.fromkeys(law.key for law in candidates):
-                best, gain, error, reason = search.verdict(state[axis], key)
-                if (axis, key) in kept:
-                    reason = f"kept without a gain, because {_WHY_KEPT[key[0]]}"
-                shapes = {name: float(getattr(best.law, name)) for name in best.law.shapes}
-                chosen = (axis, key) in kept or key in state[axis]
-                trials.append(Trial(joint, *key, shapes, chosen, gain, error, reason))
-        return tuple(trials)
-
-
-def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction: Array, prismatic: BoolArray) -> Array:
-    """Number of reversals of each joint, repetitions of a motion counted once, shape (n,); 0 if it hardly moves.
-
-    Also 0 if its motor hardly moves because the motions of coupled joints cancel.
-    """
-    v = np.vstack(velocities(motion, moves))  # a joint may rest between two segments and reverse after
-    motors = v @ reduction.T, np.abs(v) @ np.abs(reduction).T
-    fast, motor, uncoupled = (np.array([fast_speed(x) for x in each.T]) for each in (v, *motors))
-    return np.where(moving(fast, prismatic) & (motor > _UNDONE * uncoupled), reversals(v), 0)
 
 
 def without_chance(selected: Selected, fit: Fit, simple: DynamicModel) -> Selected:
@@ -377,7 +347,20 @@ def without_chance(selected: Selected, fit: Fit, simple: DynamicModel) -> Select
     Returns:
         The selection, the same object if all laws remain.
     """
-    from scipy.special import chdtrc
+    from scipy.special import chdtrc, fdtrc
+
+    def probability(rows: Sequence[int]) -> float:
+        """That parameters that are zero are estimated so far from it; 1 if one of them is not identifiable.
+
+        With more parameters than degrees of freedom the denominator keeps one, the heaviest tail: the errors come from a model
+        of the noise, so that T² is defined, and a parameter of 90 standard errors is no chance whatever it is tested with.
+        """
+        if not fit.seen[rows].all():
+            return 1.0
+        square = float(fit.params[rows] @ np.linalg.solve(fit.covariance[np.ix_(rows, rows)], fit.params[rows]))
+        k, dof = len(rows), float(fit.dofs[rows].min())
+        left = max(dof - k + 1, 1.0)
+        return float(fdtrc(k, left, square * left / (k * dof)))
 
     model, free = selected.model, chosen_by_data(selected.model) if selected.trials else ()
     row_of = {int(index): row for row, index in enumerate(fit.base.independent)}
@@ -391,7 +374,7 @@ def without_chance(selected: Selected, fit: Fit, simple: DynamicModel) -> Select
         explained = list[AppliedTerm]()
         while len(explained) < len(laws):
             left = [law for law in laws if law not in explained]
-            chances = {law: _chance(fit, [rows[other] for other in (law, *explained)]) for law in left}
+            chances = {law: probability([rows[other] for other in (law, *explained)]) for law in left}
             law, k = max(left, key=chances.__getitem__), len(explained) + 1
             if chances[law] < chdtrc(k, 2.0 * k):
                 break
@@ -449,19 +432,3 @@ def _is_supplement(law: Term) -> bool:
 def _kinds(law: Term) -> set[str]:
     """The kinds of friction that a law stands for: dry, viscous, load-dependent."""
     return set(law.changing.values()) if isinstance(law, Law) else set()
-
-
-def _chance(fit: Fit, rows: Sequence[int]) -> float:
-    """Probability that parameters that are zero are estimated so far from it; 1 if one of them is not identifiable.
-
-    With more parameters than degrees of freedom the denominator keeps one, the heaviest tail: the errors come from a model of
-    the noise, so that T² is defined, and a parameter of 90 standard errors is no chance whatever it is tested with.
-    """
-    from scipy.special import fdtrc
-
-    if not fit.seen[rows].all():
-        return 1.0
-    square = float(fit.params[rows] @ np.linalg.solve(fit.covariance[np.ix_(rows, rows)], fit.params[rows]))
-    k, dof = len(rows), float(fit.dofs[rows].min())
-    left = max(dof - k + 1, 1.0)
-    return float(fdtrc(k, left, square * left / (k * dof)))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelError
-from ...friction import Shape, Term
+from ...friction import Term
 from ...grouping import grouped
 from ...linalg import orthogonal_part, positive, triangle
 from ...model.dynamic_model import DynamicModel
@@ -39,8 +39,6 @@ from .reference_torque import Build, converge
 TRIALS, PASSES = 9, 4
 #: A shape this close to its bound (fraction of the search range) counts as undetermined.
 EDGE = 0.01
-#: Maximum number of sweeps over the joints on the factors of one pass.
-SWEEPS = 5
 #: Maximum number of combinations of the trials at one joint up to which all are compared.
 COMBINATIONS = 5000
 
@@ -105,6 +103,29 @@ class _Free:
     low: float
     high: float
 
+    @classmethod
+    def of(cls, model: DynamicModel, motion: Sequence[Segment], index: int, name: str) -> _Free:
+        """A free shape of a term of the model, with bounds from the motion of its axis."""
+        applied = model.terms[index]
+        where, kind = f"joint '{model.robot.joints[applied.axis]}'", applied.term.shapes[name]
+        if not model.is_rigid:
+            raise ModelError(
+                "free friction shapes with elastic joints are not supported",
+                where=where,
+                got=f"{applied.term.name}.{name}: auto",
+                remedy="give a number",
+            )
+        speed, travel = _speed_and_travel(model, motion, applied)
+        if not (speed > 0 and travel > 0):
+            raise ModelError(f"'{name}' of '{applied.term.name}' cannot be found: the axis does not move", where=where)
+        low, high = {
+            "displacement": (1e-5 * travel, 0.1 * travel),
+            "steepness": (2.0 / speed, 20000.0 / speed),
+            "exponent": (0.5, 4.0),
+        }.get(kind.kind, (0.0 if kind.reached else 0.002 * speed, 0.5 * speed))
+        start = float(getattr(applied.term, name))
+        return cls(index, name, min(low, start) if start > 0 else low, max(high, start))
+
     def scale(self, value: float) -> float:
         """Position in the range, 0 to 1; logarithmic, unless the range begins at zero."""
         if self.low > 0:
@@ -131,12 +152,6 @@ class _Free:
         return {law: x for x in positions if (law := self.law(term, self.value(x))) is not None}
 
 
-#: Position of each trial of a shape in its range, and its cost.
-_Curve = list[tuple[float, float]]
-#: Index of a term → the version of it that is used, or several to choose from.
-_Versions = Mapping[int, Sequence[Term]]
-
-
 def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, method: str = "wls") -> Shaped:
     """Estimates the free shapes of a model's friction laws.
 
@@ -152,21 +167,44 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
         EstimationError: As for ``build`` and :func:`fit_base`.
     """
     check_excited(model, motion)
-    free = _free_shapes(model, motion)
+    free = [_Free.of(model, motion, k, name) for k, applied in enumerate(model.terms) for name in applied.term.free]
     if not free:
         return Shaped(model)
     build = partial(build, blocks=1)
     first = converge(model, build, partial(fit_base, base=model.base(), method=method))
+
+    def costs_of(versions: Mapping[int, Sequence[Term]]) -> Callable[[Mapping[int, Term]], float]:
+        """One pass over the data with several versions of some terms; the least weighted sum of squares with one of each."""
+        terms = first.model.terms
+        kept = [applied for index, applied in enumerate(terms) if index not in versions]
+        tried = [replace(terms[index], term=law) for index, laws in versions.items() for law in laws]
+        wide = wide_model(first.model, kept, tried)
+        at = {candidate.applied: candidate.at for candidate in chain(*wide.candidates)}
+        factor = build(wide.model).stacked(first.fit.weights, np.concatenate([wide.common, wide.columns]))
+        rest = triangle(projected(factor, len(wide.common))[1])
+
+        def cost(choice: Mapping[int, Term]) -> float:
+            columns = rest[:, [k for index, law in choice.items() for k in at[replace(terms[index], term=law)]]]
+            return float(np.sum(orthogonal_part(rest[:, -1], columns[:, columns.any(axis=0)]) ** 2))
+
+        return cost
+
     laws = {index: applied.term for index, applied in enumerate(model.terms) if applied.term.free}
-    costs_of = partial(_costs, first.model, build=build, weights=first.fit.weights)
     by_law = list(grouped((shape.index, shape) for shape in free).values())
     by_axis = list(grouped((model.terms[index].axis, index) for index in laws).values())
-    span, curves = dict.fromkeys(free, 0.5), {shape: _Curve() for shape in free}
+    span, curves = dict.fromkeys(free, 0.5), {shape: list[tuple[float, float]]() for shape in free}
     for count in range(PASSES * max(map(len, by_law))):
         tried = {shapes[0].index: shapes[count % len(shapes)] for shapes in by_law}  # one shape per law
         trials = {index: shape.trials(laws[index], span[shape]) for index, shape in tried.items()}
-        cost = costs_of({index: list(versions) for index, versions in trials.items()})
-        best = _best({index: list(versions) for index, versions in trials.items()}, by_axis, cost)
+        cost, before = costs_of({index: list(versions) for index, versions in trials.items()}), dict[int, Term]()
+        best = {index: next(iter(versions)) for index, versions in trials.items()}
+        while best != before:  # all combinations at one axis after the other, until none changes
+            before = best
+            for axis in by_axis:
+                whole = np.prod([len(trials[index]) for index in axis]) <= COMBINATIONS
+                for together in [axis] if whole else [[index] for index in axis]:
+                    combinations = product(*(trials[index] for index in together))
+                    best = min((best | dict(zip(together, some, strict=True)) for some in combinations), key=cost)
         for index, shape in tried.items():
             curve = [(x, cost({**best, index: law})) for law, x in trials[index].items()]
             laws[index] = shape.law(best[index], shape.value(_vertex(curve))) or best[index]
@@ -175,13 +213,47 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
             span[shape] = max(0.01, span[shape] * 2.5 / (TRIALS - 1))
     back = {shape: shape.law(laws[shape.index], getattr(model.terms[shape.index].term, shape.shape)) for shape in free}
     resets = grouped((shape.index, law) for shape, law in back.items() if law is not None)
-    cost = costs_of({index: [law, *resets.get(index, ())] for index, law in laws.items()})
-    reports = []
-    for shape, law in back.items():
-        gain = 1.0 - cost(laws) / positive(cost({**laws, shape.index: law})) if law is not None else 0.0
-        reports.append(_report(model, shape, laws[shape.index], _interval(curves[shape], first.fit.dof), gain))
+    cost, reports = costs_of({index: [law, *resets.get(index, ())] for index, law in laws.items()}), []
+    for shape, start in back.items():
+        # where the cost, relative to the minimum of its pass, is below the 95 % limit of the likelihood ratio
+        x, costs = np.array(sorted(curves[shape])).T
+        excess = costs - (1.0 + 3.841 / max(first.fit.dof, 1.0))
+        inside, ends = np.flatnonzero(excess <= 0), []
+        for k, other in ((inside[0], inside[0] - 1), (inside[-1], inside[-1] + 1)):
+            crossed = 0 <= other < len(x)
+            ends.append(float(x[k] + (x[other] - x[k]) * excess[k] / (excess[k] - excess[other]) if crossed else x[k]))
+        applied, law = model.terms[shape.index], laws[shape.index]
+        value = float(getattr(law, shape.shape))
+        position = shape.scale(value)
+        low, high = min(position, ends[0]), max(position, ends[1])
+        at_bound = "lower" if position < EDGE else "upper" if position > 1 - EDGE else None
+        report = ShapeReport(
+            joint=model.robot.joints[applied.axis],
+            term=law.name,
+            shape=shape.shape,
+            unit=law.shapes[shape.shape].units[bool(model.robot.prismatic[applied.axis]) and applied.side == "joint"],
+            value=value,
+            start=float(getattr(applied.term, shape.shape)),
+            bounds=(shape.low, shape.high),
+            interval=(min(value, shape.value(low)), max(value, shape.value(high))),
+            at_bound=at_bound,
+            determined=at_bound is None and high - low < 0.5,
+            gain=0.0 if start is None else 1.0 - cost(laws) / positive(cost({**laws, shape.index: start})),
+        )
+        reports.append(report)
     fixed = [replace(x, term=replace(laws[k], free=()) if k in laws else x.term) for k, x in enumerate(model.terms)]
     return Shaped(model.with_terms(fixed).with_reference(model.reference_theta), tuple(reports))
+
+
+def _vertex(curve: Sequence[tuple[float, float]]) -> float:
+    """Minimum of a parabola through the best trial and its neighbours; the best trial itself at an end."""
+    x, costs = np.array(sorted(curve)).T
+    k = int(costs.argmin())
+    if not 0 < k < len(x) - 1:
+        return float(x[k])
+    second, first, _ = np.polyfit(x[k - 1 : k + 2] - x[k], costs[k - 1 : k + 2] - costs[k], 2)
+    step = -first / (2 * second) if second > 0 else 0.0
+    return float(np.clip(x[k] + step, x[k - 1], x[k + 1]))
 
 
 def check_excited(model: DynamicModel, motion: Sequence[Segment]) -> None:
@@ -211,116 +283,3 @@ def _speed_and_travel(model: DynamicModel, motion: Sequence[Segment], applied: A
     row = model.drive.rate_weights(applied.axis, applied.side)
     speed = max((float(np.abs(part.v @ row).max(initial=0.0)) for part in motion), default=0.0)
     return speed, max((float(np.ptp(q)) for q in [part.q @ row for part in motion] if len(q)), default=0.0)
-
-
-def _bounds(shape: Shape, speed: float, travel: float) -> tuple[float, float]:
-    """The range in which a shape is searched on an axis, in the shape's unit."""
-    ranges = {
-        "displacement": (1e-5 * travel, 0.1 * travel),
-        "steepness": (2.0 / speed, 20000.0 / speed),
-        "exponent": (0.5, 4.0),
-    }
-    return ranges.get(shape.kind, (0.0 if shape.reached else 0.002 * speed, 0.5 * speed))
-
-
-def _free_shapes(model: DynamicModel, motion: Sequence[Segment]) -> list[_Free]:
-    free = []
-    for index, applied in enumerate(model.terms):
-        for name in applied.term.free:
-            where = f"joint '{model.robot.joints[applied.axis]}'"
-            if not model.is_rigid:
-                raise ModelError(
-                    "free friction shapes with elastic joints are not supported",
-                    where=where,
-                    got=f"{applied.term.name}.{name}: auto",
-                    remedy="give a number",
-                )
-            speed, travel = _speed_and_travel(model, motion, applied)
-            if not (speed > 0 and travel > 0):
-                raise ModelError(f"'{name}' of '{applied.term.name}' cannot be found: the axis does not move", where=where)
-            (low, high), start = _bounds(applied.term.shapes[name], speed, travel), float(getattr(applied.term, name))
-            free.append(_Free(index, name, min(low, start) if start > 0 else low, max(high, start)))
-    return free
-
-
-def _costs(
-    model: DynamicModel, versions: _Versions, *, build: Build, weights: Mapping[str, float]
-) -> Callable[[Mapping[int, Term]], float]:
-    """One pass over the data with all versions of some terms.
-
-    Returns:
-        The minimum of the weighted sum of squares with one version of each of them.
-    """
-    kept = [applied for index, applied in enumerate(model.terms) if index not in versions]
-    tried = [replace(model.terms[index], term=law) for index, laws in versions.items() for law in laws]
-    wide = wide_model(model, kept, tried)
-    at = {candidate.applied: candidate.at for candidate in chain(*wide.candidates)}
-    factor = build(wide.model).stacked(weights, np.concatenate([wide.common, wide.columns]))
-    rest = triangle(projected(factor, len(wide.common))[1])
-
-    def cost(choice: Mapping[int, Term]) -> float:
-        columns = rest[:, [k for index, law in choice.items() for k in at[replace(model.terms[index], term=law)]]]
-        return float(np.sum(orthogonal_part(rest[:, -1], columns[:, columns.any(axis=0)]) ** 2))
-
-    return cost
-
-
-def _best(
-    versions: _Versions, by_axis: Sequence[Sequence[int]], cost: Callable[[Mapping[int, Term]], float]
-) -> dict[int, Term]:
-    """The best version of each term: all combinations at one axis after the other, until none changes."""
-    best = {index: laws[0] for index, laws in versions.items()}
-    for _ in range(SWEEPS):
-        before = dict(best)
-        for axis in by_axis:
-            whole = np.prod([len(versions[index]) for index in axis]) <= COMBINATIONS
-            for together in [axis] if whole else [[index] for index in axis]:
-                combinations = product(*(versions[index] for index in together))
-                best = min((best | dict(zip(together, laws, strict=True)) for laws in combinations), key=cost)
-        if best == before:
-            break
-    return best
-
-
-def _vertex(curve: _Curve) -> float:
-    """Minimum of a parabola through the best trial and its neighbours; the best trial itself at an end."""
-    x, costs = np.array(sorted(curve)).T
-    k = int(costs.argmin())
-    if not 0 < k < len(x) - 1:
-        return float(x[k])
-    second, first, _ = np.polyfit(x[k - 1 : k + 2] - x[k], costs[k - 1 : k + 2] - costs[k], 2)
-    step = -first / (2 * second) if second > 0 else 0.0
-    return float(np.clip(x[k] + step, x[k - 1], x[k + 1]))
-
-
-def _interval(curve: _Curve, dof: float) -> tuple[float, float]:
-    """Interval in which the cost, relative to the minimum of its pass, is below the 95 % limit of the likelihood ratio, by
-    linear interpolation."""
-    x, costs = np.array(sorted(curve)).T
-    excess = costs - (1.0 + 3.841 / max(dof, 1.0))
-    inside, ends = np.flatnonzero(excess <= 0), []
-    for k, other in ((inside[0], inside[0] - 1), (inside[-1], inside[-1] + 1)):
-        crossed = 0 <= other < len(x)
-        ends.append(float(x[k] + (x[other] - x[k]) * excess[k] / (excess[k] - excess[other]) if crossed else x[k]))
-    return ends[0], ends[1]
-
-
-def _report(model: DynamicModel, free: _Free, law: Term, interval: tuple[float, float], gain: float) -> ShapeReport:
-    applied = model.terms[free.index]
-    value, start = float(getattr(law, free.shape)), float(getattr(applied.term, free.shape))
-    position = free.scale(value)
-    low, high = min(position, interval[0]), max(position, interval[1])
-    at_bound = "lower" if position < EDGE else "upper" if position > 1 - EDGE else None
-    return ShapeReport(
-        joint=model.robot.joints[applied.axis],
-        term=law.name,
-        shape=free.shape,
-        unit=law.shapes[free.shape].units[bool(model.robot.prismatic[applied.axis]) and applied.side == "joint"],
-        value=value,
-        start=start,
-        bounds=(free.low, free.high),
-        interval=(min(value, free.value(low)), max(value, free.value(high))),
-        at_bound=at_bound,
-        determined=at_bound is None and high - low < 0.5,
-        gain=gain,
-    )

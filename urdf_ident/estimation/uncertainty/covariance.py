@@ -28,7 +28,7 @@ import numpy as np
 
 from ...errors import EstimationError, check_known
 from ...grouping import grouped
-from ...linalg import Array, BoolArray, lstsq, positive
+from ...linalg import Array, lstsq, positive
 from ...model.dynamic_model import DynamicModel
 from ...samples import ReadOnly, columns, fast_speed
 from ...signals.prepare import PreparedLog
@@ -38,7 +38,7 @@ from ...statistics.folds import independent_stretches, repetitions
 from ...statistics.least_squares import Solution, leave_one_out_changes, solve
 from ...statistics.motions import motions
 from ...statistics.pieces import base_rows, row_pieces
-from ...statistics.statistic import Repetitions, StatisticSet
+from ...statistics.statistic import StatisticSet
 from ...units import percent
 from .noise import banded_rows, fit_noise, lack_of_fit, repetition_count, scatter_noise, time_constants
 
@@ -271,6 +271,8 @@ def between_periods(data: FitData, unexplained: float = 1.0) -> Covariance:
 def automatic(data: FitData) -> Covariance:
     """Scatter between repetitions, else a noise model that the jackknife confirms, else the jackknife; enlarged if logs
     disagree, or if the friction model fails at reversals."""
+    from scipy.special import chdtri
+
     if len(data.units) < FEWEST_STRETCHES:
         return replace(textbook(data), kind=f"{data.fit.covariance_kind}: too short for any other")
     covariance = within = jackknife(data)
@@ -290,7 +292,20 @@ def automatic(data: FitData) -> Covariance:
             words += f"; the scatter between periods explains {explained}, the model lacks the rest"
         covariance = replace(covariance, kind=covariance.kind + words)
     if len(motions(data.statistics)) >= FEWEST_LOGS:
-        covariance = _judged_by_logs(covariance, between_logs(data), data.fit.seen)
+        # With few logs the disagreement on one parameter is a poor estimate of its error, but the median over all parameters is
+        # a good one of a common factor (Birge). A parameter with a significantly larger one keeps its error between logs.
+        between, own, seen = between_logs(data), covariance.spread, data.fit.seen
+        spreads = np.where(seen & (own > 0), between.spread / positive(own), 1.0)
+        common = max(1.0, float(np.median(spreads[seen]) / np.sqrt(chdtri(between.dof, 0.5) / between.dof)))
+        alone = spreads > common * np.sqrt(chdtri(between.dof, CHANCE) / between.dof)
+        logs, scale = int(between.dof) + 1, np.where(alone, spreads, common)
+        if common == 1.0 and not alone.any():
+            covariance = replace(covariance, kind=f"{covariance.kind}; {logs} logs agree with it")
+        else:
+            words = f"{covariance.kind}, enlarged because {logs} logs disagree by more (times {common:.2g}"
+            words += f"; {int(alone.sum())} parameters by themselves)" if alone.any() else ")"
+            dof = np.where(alone, between.dof, covariance.dof)
+            covariance = Covariance(covariance.matrix * np.outer(scale, scale), words, dof)
     return _with_reversals(covariance, within.spread, data) if unexplained > EXPLAINED and data.has_rows else covariance
 
 
@@ -307,24 +322,6 @@ KINDS: Mapping[str, Callable[[FitData], Covariance]] = {
 }
 
 
-def without_reversals(model: DynamicModel, logs: Sequence[PreparedLog], alike: Repetitions | None = None) -> StatisticSet:
-    """Computes the statistics of the data without samples of slow joints; as many rows as before, slow ones of weight zero.
-
-    Args:
-        alike: What the logs repeat, if they have been compared.
-    """
-    speeds = columns([part.v for log in logs for part in log.segments])
-    limit = np.maximum([SLOW * fast_speed(v) for v in speeds], AT_REST)
-    involved = [np.flatnonzero(group.mix) for group in model.groups]
-
-    def fast(v: Array) -> Array:
-        above = np.abs(v) > limit
-        return np.column_stack([above[:, joints].all(axis=1) for joints in involved]).astype(float)
-
-    weights = {log.name: [fast(part.v) for part in log.segments] for log in logs}
-    return build_statistics(model, logs, weights=weights, alike=alike)
-
-
 def _with_reversals(covariance: Covariance, spread: Array, data: FitData) -> Covariance:
     """Errors enlarged by the shift of the estimate without samples near reversals, as far as it exceeds chance.
 
@@ -335,7 +332,16 @@ def _with_reversals(covariance: Covariance, spread: Array, data: FitData) -> Cov
     Args:
         spread: Errors of the jackknife, shape (b,).
     """
-    rest = without_reversals(data.with_rows("auto"), data.logs, repetitions(data.statistics))
+    model, speeds = data.with_rows("auto"), columns([part.v for log in data.logs for part in log.segments])
+    limit = np.maximum([SLOW * fast_speed(v) for v in speeds], AT_REST)
+    involved = [np.flatnonzero(group.mix) for group in model.groups]
+
+    def fast(v: Array) -> Array:
+        above = np.abs(v) > limit
+        return np.column_stack([above[:, joints].all(axis=1) for joints in involved]).astype(float)
+
+    weights = {log.name: [fast(part.v) for part in log.segments] for log in data.logs}
+    rest = build_statistics(model, data.logs, weights=weights, alike=repetitions(data.statistics))
     factor = rest.stacked(data.weights, data.fit.base.independent)
     X, y, start = factor[:, :-1], factor[:, -1], data.solution.estimate
     _, singular, turned = np.linalg.svd(X @ data.solution.root, full_matrices=False)
@@ -354,23 +360,3 @@ def _with_reversals(covariance: Covariance, spread: Array, data: FitData) -> Cov
     if moved:
         kind += f"; the model fails near reversals: without them {moved} parameters move by more, which is counted as an error"
     return replace(covariance, matrix=covariance.matrix + np.outer(shift, shift), kind=kind)
-
-
-def _judged_by_logs(within: Covariance, between: Covariance, seen: BoolArray) -> Covariance:
-    """Errors from within the logs, enlarged if the logs disagree by more than chance.
-
-    With few logs the disagreement on one parameter is a poor estimate of its error, but the median over all parameters is
-    a good one of a common factor (Birge). A parameter with a significantly larger disagreement keeps its error between logs.
-    """
-    from scipy.special import chdtri
-
-    logs = int(between.dof) + 1
-    ratio = np.where(seen & (within.spread > 0), between.spread / positive(within.spread), 1.0)
-    common = max(1.0, float(np.median(ratio[seen]) / np.sqrt(chdtri(between.dof, 0.5) / between.dof)))
-    alone = ratio > common * np.sqrt(chdtri(between.dof, CHANCE) / between.dof)
-    scale = np.where(alone, ratio, common)
-    if common == 1.0 and not alone.any():
-        return replace(within, kind=f"{within.kind}; {logs} logs agree with it")
-    words = f"{within.kind}, enlarged because {logs} logs disagree by more (times {common:.2g}"
-    words += f"; {int(alone.sum())} parameters by themselves)" if alone.any() else ")"
-    return Covariance(within.matrix * np.outer(scale, scale), words, np.where(alone, between.dof, within.dof))

@@ -161,7 +161,30 @@ def verdicts(
     size = np.where(fit.bse <= KNOWN * np.abs(fit.params), np.maximum(usual, np.abs(fit.params)), usual)
     error = fit.bse / size  # an insignificant estimate is no evidence of the magnitude
     known, nothing = error <= KNOWN, error > NOTHING
-    advice = _advice(model, fit, factor, size, np.flatnonzero(~known), row_rate)
+    advice = dict[int, tuple[str, str]]()  # a motion, and its gain
+    if not known.all():
+        data = triangle(factor[:, base.independent])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = fit.bse / standard_errors(data)  # factor by which model-based errors are too small
+        from_data = fit.seen & (ratio > 0) & np.isfinite(ratio)  # parameters known only by the prior have no model-based error
+        inflation = np.where(from_data, ratio, float(np.median(ratio[from_data])) if from_data.any() else 1.0)
+        elastic = not model.is_rigid  # their data are linear in compliances, the simple motions in stiffness
+        trials = []
+        for motion in simple_motions(model.robot):
+            informed = np.sqrt(SECONDS * row_rate) * motion_factor(model, base, motion, fit.weights)
+            trials.append((motion, inflation * standard_errors(informed if elastic else triangle(data, informed))))
+        for row in map(int, np.flatnonzero(~known)):
+            enough = min(KNOWN * float(size[row]), 0.5 * float(fit.bse[row]))
+            words, left = _simplest(row, _own(model, base, row, trials), _BESIDE, enough)
+            before, after = float(fit.bse[row] / size[row]), float(left / size[row])
+            instead = f" instead of {_percent(before)}" if np.isfinite(before) else ""
+            if elastic or not np.isfinite(after):
+                advice[row] = words, ""
+            elif after > NOTHING or after > before / _BESIDE:
+                best = f"{SECONDS:g} s of the best simple motion ({words}) would leave {_percent(after)}{instead}"
+                advice[row] = "", f"its torque is too small compared with the noise: {best}"
+            else:
+                advice[row] = words, f"{SECONDS:g} s of it would leave {_percent(after)}{instead}"
     of_parameters = []
     for k, name, kind, elsewhere in _by_kind(model, base):
         if kind == NEVER:
@@ -170,9 +193,9 @@ def verdicts(
         row = min(_rows_of(base, k), key=lambda r: error[r])
         partners = tuple(other for other, _ in base.partners(k))
         level = LOST if nothing[row] else WEAK if not known[row] else COMBINATION if partners else IDENTIFIABLE
-        motion, gain = advice.get(row, ("", ""))
+        shown_by, gain = advice.get(row, ("", ""))
         of_parameters.append(
-            Identifiability(name, level, partners, float(error[row]), motion, elsewhere if level == COMBINATION else gain)
+            Identifiability(name, level, partners, float(error[row]), shown_by, elsewhere if level == COMBINATION else gain)
         )
     return tuple(of_parameters)
 
@@ -240,39 +263,6 @@ def _simplest(row: int, trials: Sequence[Trial], nearly: float = _NEARLY, enough
     """The first motion that is sufficient, or nearly as good as the best, for one base parameter, and the error after it."""
     limit = max(nearly * min(float(errors[row]) for _, errors in trials), enough)
     return next((motion.words, float(errors[row])) for motion, errors in trials if errors[row] <= limit)
-
-
-def _advice(
-    model: DynamicModel, fit: Fit, factor: Array, size: Array, rows: IntArray, row_rate: float
-) -> Mapping[int, tuple[str, str]]:
-    """Advice for some base parameters: a motion, and its gain."""
-    if not len(rows):
-        return {}
-    base = fit.base
-    data = triangle(factor[:, base.independent])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = fit.bse / standard_errors(data)  # factor by which model-based errors are too small
-    from_data = fit.seen & (ratio > 0) & np.isfinite(ratio)  # parameters known only by the prior have no model-based error
-    inflation = np.where(from_data, ratio, float(np.median(ratio[from_data])) if from_data.any() else 1.0)
-    elastic = not model.is_rigid  # their data are linear in compliances, the simple motions in stiffness
-    trials = []
-    for motion in simple_motions(model.robot):
-        informed = np.sqrt(SECONDS * row_rate) * motion_factor(model, base, motion, fit.weights)
-        trials.append((motion, inflation * standard_errors(informed if elastic else triangle(data, informed))))
-    advice = {}
-    for row in map(int, rows):
-        enough = min(KNOWN * float(size[row]), 0.5 * float(fit.bse[row]))
-        words, left = _simplest(row, _own(model, base, row, trials), _BESIDE, enough)
-        before, after = float(fit.bse[row] / size[row]), float(left / size[row])
-        instead = f" instead of {_percent(before)}" if np.isfinite(before) else ""
-        if elastic or not np.isfinite(after):
-            advice[row] = words, ""
-        elif after > NOTHING or after > before / _BESIDE:
-            best = f"{SECONDS:g} s of the best simple motion ({words}) would leave {_percent(after)}{instead}"
-            advice[row] = "", f"its torque is too small compared with the noise: {best}"
-        else:
-            advice[row] = words, f"{SECONDS:g} s of it would leave {_percent(after)}{instead}"
-    return advice
 
 
 def _percent(error: float) -> str:

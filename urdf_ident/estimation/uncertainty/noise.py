@@ -275,6 +275,8 @@ def cosine_power(autocovariance: Array) -> Array:
 
 def fit_noise(rows: BandedRows) -> NoiseSpectrum:
     """Fits white noise plus a first-order autoregression to the residuals by REML."""
+    from scipy.linalg import cho_factor, cho_solve
+
     groups, bands = rows.shape
     longest = max(kind.length / (kind.rate / kind.row_filter.factor) for kind in rows.pieces)
     shortest = min(kind.row_filter.factor / kind.rate for kind in rows.pieces)
@@ -285,7 +287,12 @@ def fit_noise(rows: BandedRows) -> NoiseSpectrum:
     power = np.repeat(np.where(scaled, start, 1.0)[:, None], bands, axis=1)  # 1 without noise, as statistics.fit.group_sigma
     best = np.zeros(groups, dtype=np.intp)
     for turn in range(ROUNDS):
-        squares, leverage = _residual_power(rows, power)
+        # residual squares and leverage per row group and band, from generalized least squares with these variances
+        weighted = rows.Z / power.reshape(-1)[rows.unit][:, None]
+        factor = cho_factor(weighted.T @ rows.Z)
+        shift, inverse = cho_solve(factor, weighted.T @ rows.residual), cho_solve(factor, np.eye(rows.Z.shape[1]))
+        squares = np.bincount(rows.unit, (rows.residual - rows.Z @ shift) ** 2, power.size).reshape(power.shape)
+        leverage = np.bincount(rows.unit, np.sum((weighted @ inverse) * rows.Z, axis=1), power.size).reshape(power.shape)
         freedom = np.maximum(rows.count - leverage, 1e-6)
         updated = power.copy()
         for g in np.flatnonzero(scaled):
@@ -296,18 +303,6 @@ def fit_noise(rows: BandedRows) -> NoiseSpectrum:
         if change < TOLERANCE:
             break
     return NoiseSpectrum(power, rows.count - leverage, memories[best])
-
-
-def _residual_power(rows: BandedRows, power: Array) -> tuple[Array, Array]:
-    """Residual squares and leverage per row group and band, from generalized least squares with these variances."""
-    from scipy.linalg import cho_factor, cho_solve
-
-    weighted = rows.Z / power.reshape(-1)[rows.unit][:, None]
-    factor = cho_factor(weighted.T @ rows.Z)
-    shift, inverse = cho_solve(factor, weighted.T @ rows.residual), cho_solve(factor, np.eye(rows.Z.shape[1]))
-    squares = np.bincount(rows.unit, (rows.residual - rows.Z @ shift) ** 2, power.size)
-    leverage = np.bincount(rows.unit, np.sum((weighted @ inverse) * rows.Z, axis=1), power.size)
-    return np.asarray(squares, dtype=float).reshape(power.shape), np.asarray(leverage, dtype=float).reshape(power.shape)
 
 
 def _fit_shapes(observed: Array, freedom: Array, shapes: Array, power: Array) -> tuple[Array, int]:

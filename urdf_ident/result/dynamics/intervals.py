@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import ModelError, check_shape
-from ...estimation.uncertainty.prediction import HeldOutResidual
-from ...estimation.uncertainty.uncovered_friction import building_friction, smeared_friction, unseen_friction
+from ...estimation.uncertainty.prediction import HeldOutResidual, building_friction, smeared_friction, unseen_friction
 from ...files.records import record
 from ...linalg import Array, shaped, triangle
 from ...model.posterior import Posterior

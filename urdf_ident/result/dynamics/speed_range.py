@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...estimation.uncertainty.prediction import HeldOutResidual
-from ...estimation.uncertainty.uncovered_friction import covered_speeds, unseen_friction
+from ...estimation.uncertainty.prediction import HeldOutResidual, covered_speeds, unseen_friction
 from ...files.records import record
 from ...linalg import Array, divisors, rms
 from ..evidence.evidence import SPEEDS, Range, random_states
