@@ -154,13 +154,6 @@ def test_a_guessed_controller_is_said(folder: Path) -> None:
     assert "default controller was simulated" in found.estimation["why"]
 
 
-def test_errors_asked_for_by_name_are_not_others(folder: Path) -> None:
-    estimation = {"method": "iv", "covariance": "period"}
-    wanted = parse_project({**project("iv").model_dump(exclude_unset=True), "estimation": estimation})
-    with pytest.raises(EstimationError, match="does not repeat"):
-        identified(folder, wanted)
-
-
 def replace_method(wanted: Project, method: str) -> Project:
     return parse_project({**wanted.model_dump(exclude_unset=True), "estimation": {"method": method}})
 

@@ -12,7 +12,6 @@ import pytest
 from conftest import arm_urdf, inertials
 from logs import fourier
 from motion_samples import A, robot_3r
-from real_ur10e import constants_given, read_logs
 
 from urdf_ident.estimation.friction_selection.reference_torque import converge, load_response
 from urdf_ident.logs.recording import Recording
@@ -21,7 +20,6 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
@@ -166,29 +164,6 @@ def test_a_reloaded_result_gives_the_same_torque_to_the_last_bit(tmp_path: Path)
 
 
 # -- a real robot --------------------------------------------------------------------------------------------------------
-
-
-def test_real_ur10e_with_friction_listed_by_hand(data: Path) -> None:
-    """Leave one log out, every fold with its own fixed point; viscous + Coulomb + offset alone: 1.43 N·m."""
-    terms = ["viscous", "coulomb", "offset", "sublinear", "presliding"]
-    loaded = [*terms, "load_coulomb"]
-    project = constants_given({"default": terms, "shoulder_lift_joint": loaded, "elbow_joint": loaded})
-    model, recordings = read_logs(data, project)
-    robot = model.robot
-    logs = prepare_logs(recordings, robot, model.drive, project.signal_config())
-    make, base = partial(build_statistics, logs=logs), model.base()
-    start = converge(model, make, partial(fit_base, base=base)).model.reference_theta
-    errors = []
-    for log in logs:
-
-        def train(part: StatisticSet, name: str = log.name):
-            return fit_base(part.without([name]), base)
-
-        found = converge(model, make, train, start=start)
-        theta = np.zeros(len(model.parameters))
-        theta[base.independent] = found.fit.params
-        errors.append(score(log, predict(found.model, theta, log), robot.joints, 9.4, measured_only=True).rmse)
-    assert np.sqrt(np.mean(np.square(errors), axis=0)).mean() <= 1.03
 
 
 # ---- Covariance where friction reads the rigid torque that is itself estimated: against what the converged estimate does ----
