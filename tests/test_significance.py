@@ -51,13 +51,8 @@ def laws(found: Selected) -> list[list[str]]:
     return [sorted(i.term.name for i in found.model.terms if i.axis == k and i.term.name != "rotor_inertia") for k in range(2)]
 
 
-def judged(found: Selected, t: dict[tuple[int, str], float], alike: float = 0.0) -> Selected:
-    """Every two laws of the first joint have errors of this correlation."""
-    blind = fit(found, t)
-    own = [list(blind.base.independent).index(o.start) for i, o in found.model.placed_terms if (i.axis, i.term.name) in t]
-    covariance = np.array(blind.covariance)
-    covariance[np.ix_(own, own)] += alike * (1 - np.eye(len(own)))
-    return without_chance(found, replace(blind, covariance=covariance), SIMPLE)
+def judged(found: Selected, t: dict[tuple[int, str], float]) -> Selected:
+    return without_chance(found, fit(found, t), SIMPLE)
 
 
 def test_laws_that_chance_explains_are_omitted() -> None:
