@@ -50,12 +50,6 @@ def require_covariance(ident: Identification) -> None:
         )
 
 
-def inertial_rows(ident: Identification) -> list[int]:
-    """Rows of the base parameters that depend on links and rotors only."""
-    other = [k >= ident.model.n_inertial and not parameter.rotor for k, parameter in enumerate(ident.model.parameters)]
-    return np.flatnonzero(~np.any(ident.fit.base.projection[:, other], axis=1)).tolist()
-
-
 def usual_speed(ident: Identification, j: int) -> float:
     """Typical speed of one joint in the logs of a result [rad/s or m/s], never zero."""
     return max(float(ident.speed[j]), 1e-3)
@@ -159,7 +153,9 @@ def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:
     """Base parameters of the first result that all others determine as well, parameters matched by name."""
     first = results[0]
     unit, names = np.eye(len(first.fit.base)), first.model.names
-    rows = {row: [unit[row]] for row in inertial_rows(first)}
+    other = [k >= first.model.n_inertial and not parameter.rotor for k, parameter in enumerate(first.model.parameters)]
+    alone = np.flatnonzero(~np.any(first.fit.base.projection[:, other], axis=1)).tolist()  # depend on links and rotors only
+    rows = {row: [unit[row]] for row in alone}
     for result in results[1:]:
         place, basis = {name: k for k, name in enumerate(result.model.names)}, result.fit.base.projection
         common: dict[int, list[Array]] = {}

@@ -26,7 +26,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.parameters import Parameter
 from ..model.prior import USUAL_ERROR, Prior, least_weight, with_joint_terms
 from ..model.rigid_bodies import mass_matrices
-from ..model.robot import STANDARD_GRAVITY, Robot
+from ..model.robot import STANDARD_GRAVITY
 from ..model.terms import SPRING_SYMBOLS
 from ..samples import Segment
 from ..statistics.entries import placed
@@ -320,24 +320,18 @@ def ordinary_columns(model: DynamicModel) -> Array:
     for applied, span in model.placed_terms:
         if not (applied.term.loaded or getattr(applied.term, "conservative", False)):
             columns[span] = rms(model.term_values(motion, [applied]), 0)
-    carried = matter_acceleration(model.robot)
-    for k, parameter in enumerate(model.parameters):
-        if parameter.rotor:
-            columns[k] = max(columns[k], carried[model.robot.joints.index(parameter.owner)])
-    return columns
-
-
-def matter_acceleration(robot: Robot) -> Array:
-    """Joint acceleration at which a robot's mass accelerates by a small fraction of g, so that it scales with the arm's size.
-
-    Returns:
-        Shape (n,) [rad/s² or m/s²]: :data:`_OF_GRAVITY` times g, for revolute joints at the arm's largest radius of gyration.
-    """
+    # the acceleration at which a robot's mass accelerates by a small fraction of g, so that it scales with the arm's size: for
+    # revolute joints at the arm's largest radius of gyration
+    robot = model.robot
     mass = np.diag(mass_matrices(robot, np.zeros((1, robot.n)))[0])
     carried = np.array([sum(robot.model.inertias[k + 1].mass for k in bodies) for bodies in robot.subtrees])
     longest = np.sqrt(np.max((mass / positive(carried))[~robot.prismatic], initial=0.0))
-    acceleration = _OF_GRAVITY * float(np.linalg.norm(STANDARD_GRAVITY))
-    return np.where(robot.prismatic, acceleration, acceleration / longest if longest > 0 else 0.0)
+    of_mass = _OF_GRAVITY * float(np.linalg.norm(STANDARD_GRAVITY))
+    for k, parameter in enumerate(model.parameters):
+        if parameter.rotor:
+            slides = robot.prismatic[robot.joints.index(parameter.owner)]
+            columns[k] = max(columns[k], of_mass if slides else of_mass / longest if longest > 0 else 0.0)
+    return columns
 
 
 def chi_bar_square_tail(value: float, count: int) -> float:

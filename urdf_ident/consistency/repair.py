@@ -114,7 +114,10 @@ def assess_links(description: Description) -> dict[str, Assessment]:
     Returns:
         Name of each link that states an inertial or lacks a required one → assessment, in document order.
     """
-    small, bare = _small_mass(description), massless_moving_links(description)
+    heavy = {name for name, link in description.links.items() if link.theta is not None and link.theta[0] != 0}
+    # moving links without mass, to which no link with mass is fixed
+    bare = {root for root, members in moving_groups(description) if not heavy & set(members)}
+    small = _small_mass(description)
     return {
         name: assess(np.zeros(10) if link.theta is None else link.theta, small, massless=name not in bare)
         for name, link in description.links.items()
@@ -238,12 +241,6 @@ def moving_groups(description: Description) -> tuple[tuple[str, tuple[str, ...]]
                 members += [child for child in fixed.get(name, []) if child not in members]
             groups.append((joint.child, tuple(members)))
     return tuple(groups)
-
-
-def massless_moving_links(description: Description) -> frozenset[str]:
-    """Moving links without mass, to which no link with mass is fixed."""
-    heavy = {name for name, link in description.links.items() if link.theta is not None and link.theta[0] != 0}
-    return frozenset(root for root, members in moving_groups(description) if not heavy & set(members))
 
 
 def _small_mass(description: Description) -> float:

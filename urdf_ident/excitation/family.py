@@ -53,16 +53,6 @@ class Grid:
         q, v, a = self.bases @ X + self.constant
         return q, v, a
 
-    def pull_back(self, by_q: Array, by_v: Array, by_a: Array) -> Array:
-        """Returns the gradient with respect to the unknowns, shape (d, n).
-
-        Args:
-            by_q: Gradient with respect to q, shape (N, n).
-            by_v: Gradient with respect to v, shape (N, n).
-            by_a: Gradient with respect to a, shape (N, n).
-        """
-        return np.asarray(sum(basis.T @ by for basis, by in zip(self.bases, (by_q, by_v, by_a), strict=True)))
-
 
 @dataclass(frozen=True, eq=False)
 class Family:

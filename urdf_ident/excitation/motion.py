@@ -46,24 +46,16 @@ class DesignedMotion:
 
     def summary(self) -> str:
         """Describes the motion and its smallest margins in several lines of text."""
-        notes = (f"note: {note}" for note in self.notes)
-        return "\n".join([*self.describe(), *closest_lines(self.report, self.clearance), *notes])
+        worst = {m.quantity: m for m in sorted(self.report.margins, key=lambda m: -m.relative)}
+        lines = ["closest to each limit (torque: rigid bodies of the URDF; friction and rotors need more):"]
+        for quantity in ("position", "velocity", "acceleration", "torque"):
+            words = "no limit known"
+            if (m := worst.get(quantity)) is not None:
+                left = f"({m.joint} at {m.time:.3f} s, {percent(100 * m.relative)} % left)"
+                words = f"{m.value:10.4g} of {m.limit:.4g} {m.unit} {left}"
+            lines.append(f"  {quantity:12s} {words}")
+        watched = [UNWATCHED] if self.clearance is None else [str(pair) for pair in self.clearance.closest]
+        lines += [f"  {'distance':12s} {line}" for line in watched or ["nothing can collide"]]
+        return "\n".join([*self.describe(), *lines, *(f"note: {note}" for note in self.notes)])
 
     __str__ = summary
-
-
-def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> list[str]:
-    """Formats the smallest margin of each quantity and the smallest distances (None: collisions are not checked)."""
-    worst = {m.quantity: m for m in sorted(report.margins, key=lambda m: -m.relative)}
-    lines = ["closest to each limit (torque: rigid bodies of the URDF; friction and rotors need more):"]
-    for quantity in ("position", "velocity", "acceleration", "torque"):
-        m = worst.get(quantity)
-        if m is None:
-            lines.append(f"  {quantity:12s} no limit known")
-            continue
-        lines.append(
-            f"  {quantity:12s} {m.value:10.4g} of {m.limit:.4g} {m.unit} ({m.joint} at {m.time:.3f} s, "
-            f"{percent(100 * m.relative)} % left)"
-        )
-    watched = [UNWATCHED] if clearance is None else [str(pair) for pair in clearance.closest]
-    return [*lines, *(f"  {'distance':12s} {line}" for line in watched or ["nothing can collide"])]

@@ -91,5 +91,6 @@ class Objective:
             by_torque[watched] = share * (1.0 / slack[0] - 1.0 / slack[1])
         bars = self.rows.gradient(weight, state, by_torque)
         folded = self.criterion.fold(*(x[:kept] for x in bars))
-        gradient = self.grid.pull_back(*(np.concatenate([x, y[kept:]]) for x, y in zip(folded, bars, strict=True)))
+        by_motion = (np.concatenate([x, y[kept:]]) for x, y in zip(folded, bars, strict=True))
+        gradient = np.asarray(sum(basis.T @ by for basis, by in zip(self.grid.bases, by_motion, strict=True)))
         return Evaluation(value + distance, gradient if push is None else gradient + push.gradient, push)

@@ -117,19 +117,11 @@ class Forecast(ReadOnly):
         which = ", ".join(self.bodies[k] for k in better)
         return f"masses of {which}: from {_range(now[better])} to {_range(then[better])}"
 
-    def standard_words(self) -> str:
-        """Summarises in one line how many standard parameters are well known."""
-        size = np.abs(self.standard)
-        now, then = (int((std < WELL * size).sum()) for std in (self.standard_before, self.standard_after))
-        share = np.median(self.standard_before / np.maximum(self.standard_after, np.finfo(float).tiny))
-        return (
-            f"of {len(self.names)} standard parameters, data and URDF together, {now} are known to {100 * WELL:g} % now and "
-            f"{then} then; standard deviations are {_times(float(share))}"
-        )
-
     def summary(self) -> str:
         """Tabulates the weakest base parameters and the masses, before and after."""
-        weak = self.weakest[:_ROWS]
+        weak, size = self.weakest[:_ROWS], np.abs(self.standard)
+        now, then = (int((std < WELL * size).sum()) for std in (self.standard_before, self.standard_after))
+        share = np.median(self.standard_before / np.maximum(self.standard_after, np.finfo(float).tiny))
         width = max(len(f"{self.labels[k]} [{self.units[k]}]") for k in weak)
         lines = [
             self.sentence(),
@@ -139,7 +131,8 @@ class Forecast(ReadOnly):
                 f"{_plus_minus(self.before[k], self.values[k]):>22s} {_plus_minus(self.after[k], self.values[k]):>22s}"
                 for k in weak
             ),
-            f"  {self.standard_words()}",
+            f"  of {len(size)} standard parameters, data and URDF together, {now} are known to {100 * WELL:g} % now and {then} "
+            f"then; standard deviations are {_times(float(share))}",
             f"  {self.mass_words()}",
             *([f"  {self.warming}"] if self.warming else []),
         ]

@@ -432,23 +432,6 @@ class DynamicModel:
             effort[:, apart] -= rigid_torque(self.robot, bodies, segment.q, segment.v, segment.a)[:, apart]
         return effort
 
-    def structural_factor(self, seed: int = 0) -> Array:
-        """Returns the triangular factor of the regressor on random motion.
-
-        Args:
-            seed: Seed of the random motion.
-
-        Returns:
-            Shape (≤ p, p).
-        """
-        p = len(self.names)
-        motion = random_motion(self.robot, max(4 * p // self.n, min(STATES, STATES * _FEW_JOINTS // self.n)), seed)
-        rows = np.zeros((len(self.groups), len(motion), p))
-        for part, blocks in self.row_blocks(motion, chunk=len(motion)):
-            for own, group, block in zip(rows, self.groups, blocks, strict=True):
-                own[part, group.columns] = block
-        return np.asarray(np.linalg.qr(rows.reshape(-1, p), mode="r"))
-
     def base(
         self, *, order: Sequence[str | int] | None = None, tolerance: float = RANK_TOLERANCE, seed: int = 0
     ) -> BaseParameters:
@@ -471,7 +454,13 @@ class DynamicModel:
             permutation = np.array([index.get(k, -1) if isinstance(k, str) else int(k) for k in order], dtype=np.intp)
             if sorted(permutation) != list(range(len(self.names))):
                 raise ModelError("the column order is not a permutation of the parameters", got=list(order)[:5])
-        R = self.structural_factor(seed)
+        p = len(self.names)
+        motion = random_motion(self.robot, max(4 * p // self.n, min(STATES, STATES * _FEW_JOINTS // self.n)), seed)
+        rows = np.zeros((len(self.groups), len(motion), p))
+        for part, blocks in self.row_blocks(motion, chunk=len(motion)):
+            for own, group, block in zip(rows, self.groups, blocks, strict=True):
+                own[part, group.columns] = block
+        R = np.asarray(np.linalg.qr(rows.reshape(-1, p), mode="r"))
         # A first axis that is 1e-5 rad off gravity because of rounding in the URDF gives columns of that size: scaled to unit
         # norm they would count as parameters. The scale of a column is at least a tenth of the largest of its unit.
         norms, units = np.linalg.norm(R, axis=0), [parameter.unit for parameter in self.parameters]

@@ -74,11 +74,7 @@ class Parameters:
         Returns:
             Columns unit, value, prior, std_error, low, high, verdict [SI].
         """
-        return frame(self.to_dict())
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Returns the parameters as columns."""
-        return {key: [getattr(row, key) for row in self._rows] for key in _COLUMNS}
+        return frame({key: [getattr(row, key) for row in self._rows] for key in _COLUMNS})
 
     def __repr__(self) -> str:
         head = [f"{row.name} = {row.value:.4g} {row.unit} ({row.verdict})" for row in self._rows[:5]]

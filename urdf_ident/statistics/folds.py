@@ -215,8 +215,13 @@ def held_out(folds: Sequence[str], groups: Sequence[str], trained: Trained) -> C
     Args:
         trained: Returns, for a fold, its factors and the parameters estimated without it.
     """
-    errors = np.array([fold_errors(*trained(fold)) for fold in folds])
-    return CrossValidation(tuple(folds), tuple(groups), errors[:, 0], errors[:, 1])
+    mean_squares = []  # of the error and of the measured effort
+    for fold in folds:
+        alone, theta = trained(fold)
+        squares = [[alone.residual_squares(theta, g), alone.effort_squares(g)] for g in alone.groups]
+        mean_squares.append(np.transpose(squares) / [max(alone.weight[g], 1.0) for g in alone.groups])
+    rmse, effort = np.sqrt(np.swapaxes(mean_squares, 0, 1))
+    return CrossValidation(tuple(folds), tuple(groups), rmse, effort)
 
 
 def cross_validate(statistics: StatisticSet, estimate: Callable[[StatisticSet], Array]) -> CrossValidation:
@@ -243,18 +248,3 @@ def score_folds(statistics: StatisticSet, known: Mapping[str, Array]) -> CrossVa
     """
     split = folds_of(statistics)
     return held_out(split.logs, split.groups, lambda fold: (split.only([fold]), known[fold]))
-
-
-def fold_errors(held_out: StatisticSet, theta: Array) -> tuple[Array, Array]:
-    """Returns the errors of parameters on held-out data.
-
-    Args:
-        theta: Parameters, shape (p,).
-
-    Returns:
-        RMSE, and RMS of the measured effort, shape (groups,) each [unit of torque].
-    """
-    count = np.array([max(held_out.weight[group], 1.0) for group in held_out.groups])
-    squares = np.array([[held_out.residual_squares(theta, g), held_out.effort_squares(g)] for g in held_out.groups])
-    rmse, effort = np.sqrt(squares.T / count)
-    return rmse, effort

@@ -177,18 +177,16 @@ def periodic(statistics: StatisticSet, parts: int) -> bool:
         and {log for names in known.motions for log in names} == set(statistics.logs)
     ):
         return known.periodic
-    return parts > 1 and any(_parts_alike(log, parts) for log in _Log.all_of(statistics).values())
-
-
-def _parts_alike(log: _Log, parts: int) -> bool:
-    """Whether every part of a log is similar to another one."""
-    groups = [g for g, factors in enumerate(log.factors) if factors]
-    moments = [[log.share_of_rows(g, x, y) for g in groups] for x, y in pairwise(np.linspace(0, 1, parts + 1))]
-
-    def alike(a: int, b: int) -> bool:
-        return float(np.sqrt(np.mean([_whitened(x, y) for x, y in zip(moments[a], moments[b], strict=True)]))) < SAME
-
-    return all(any(alike(a, b) for b in range(parts) if b != a) for a in range(parts))
+    for log in _Log.all_of(statistics).values() if parts > 1 else ():
+        groups, moments = [g for g, factors in enumerate(log.factors) if factors], list[list[Array]]()
+        for begin, end in pairwise(np.linspace(0, 1, parts + 1)):  # fractions of a group's own rows: rests do not count
+            ends = [np.interp([begin, end], log.shares[g], log.edges).tolist() for g in groups]
+            moments.append([log.products(g, *own) / ((end - begin) * log.rows) for g, own in zip(groups, ends, strict=True)])
+        apart = [[[_whitened(x, y) for x, y in zip(a, b, strict=True)] for b in moments] for a in moments]
+        alike = (np.sqrt(np.mean(apart, axis=2)) < SAME) & ~np.eye(parts, dtype=bool)
+        if alike.any(axis=1).all():
+            return True
+    return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,16 +237,11 @@ class _Log:
         few = slice(None, None, max(1, self.squares.shape[1] // _FIRST))
         return _Log((), (), self.edges, (), self.rows, np.ascontiguousarray(self.squares[:, few]))
 
-    def share_of_rows(self, group: int, begin: float, end: float) -> Array:
-        """As :meth:`moments`, of a part that begins and ends at fractions of the group's own rows: rests do not count."""
-        first, last = np.interp([begin, end], self.shares[group], self.edges)
-        return self._products(group, float(first), float(last)) / ((end - begin) * self.rows)
-
     def moments(self, group: int, begin: float, end: float) -> Array:
         """Second moments per row of one group's columns over a part of the log, ``begin`` and ``end`` from 0 to 1."""
-        return self._products(group, begin, end) / ((end - begin) * self.rows)
+        return self.products(group, begin, end) / ((end - begin) * self.rows)
 
-    def _products(self, group: int, begin: float, end: float) -> Array:
+    def products(self, group: int, begin: float, end: float) -> Array:
         """Sums over a part of the log of the products of one group's columns."""
         inside = np.minimum(self.edges[1:], end) - np.maximum(self.edges[:-1], begin)
         shares = np.clip(inside / positive(np.diff(self.edges)), 0, 1)

@@ -92,11 +92,6 @@ def draw(axis: Any, chart: Chart) -> None:
         axis.set_ylim(*limits[1])
     if chart.names:
         axis.set_yticks(range(len(chart.names)), [figure_text(name) for name in chart.names])
-    apply_style(axis, title=chart.title, x=chart.x, y=chart.y)
-
-
-def apply_style(axis: Any, *, title: str = "", x: str = "", y: str = "") -> None:
-    """Applies the common style to axes; x, y: labels with units."""
     ink, soft = PALETTE["ink"], PALETTE["soft"]
     axis.set_facecolor("none")
     axis.tick_params(labelsize=TEXT - 0.5, colors=soft, labelcolor=ink, length=2.5, width=0.6)
@@ -106,10 +101,10 @@ def apply_style(axis: Any, *, title: str = "", x: str = "", y: str = "") -> None
         spine.set_linewidth(0.6)
     axis.grid(color=soft, linewidth=0.4, alpha=0.3)
     axis.set_axisbelow(True)
-    for set_text, text in ((axis.set_xlabel, x), (axis.set_ylabel, y)):
+    for set_text, text in ((axis.set_xlabel, chart.x), (axis.set_ylabel, chart.y)):
         set_text(figure_text(text), fontsize=TEXT, color=ink, labelpad=2)
-    if title:
-        axis.set_title(figure_text(title), fontsize=TEXT + 1, color=ink, loc="left", y=1.0, pad=5)
+    if chart.title:
+        axis.set_title(figure_text(chart.title), fontsize=TEXT + 1, color=ink, loc="left", y=1.0, pad=5)
 
 
 def legend(target: Any, *entries: Any, **options: Any) -> None:
