@@ -265,7 +265,7 @@ AUDITED = {
             logs/columns/ranges.py:joint_ranges logs/formats/bags.py:_opened logs/formats/lerobot.py:_info
             logs/formats/lerobot.py:episodes model/mjcf.py:_refuse_files_elsewhere model/mjcf.py:compiled_mjcf
         """,
-        NETWORK: "logs/remote.py:_reached logs/remote.py:_copied",
+        NETWORK: "logs/remote.py:_reached logs/remote.py:local_files",
         PROGRAM: "model/description.py:_expanded",
         PROJECT: "result/files/exports.py:check_source",
     }.items()

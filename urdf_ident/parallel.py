@@ -206,16 +206,30 @@ def _cluster(address: str) -> Iterator[_Map]:
 
         def mapped(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
             name, content = _SentFunction(function).sent
-            with warnings.catch_warnings(), _explained(client, address):
-                warnings.filterwarnings("ignore", "Sending large graph")  # the logs
-                tasks = min(len(items), _TASKS * max(1, len(client.nthreads())))
-                edges = [k * len(items) // tasks for k in range(tasks + 1)]
-                chunks = [pickle.dumps(items[begin:end], 5) for begin, end in itertools.pairwise(edges)]
-                futures = client.map(partial(_work, computing(), name, content), chunks, pure=False, batch_size=tasks)
-                del chunks
-                _wait(client, futures)
-                for results in client.gather(futures):
-                    yield from results
+            try:
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", "Sending large graph")  # the logs
+                    tasks = min(len(items), _TASKS * max(1, len(client.nthreads())))
+                    edges = [k * len(items) // tasks for k in range(tasks + 1)]
+                    chunks = [pickle.dumps(items[begin:end], 5) for begin, end in itertools.pairwise(edges)]
+                    futures = client.map(partial(_work, computing(), name, content), chunks, pure=False, batch_size=tasks)
+                    del chunks
+                    _wait(client, futures)
+                    for results in client.gather(futures):
+                        yield from results
+            except Exception as error:  # dask's own, of which two kinds can be said clearly
+                kind = type(error).__name__
+                if client.status != "running":
+                    lost, remedy = "the scheduler was lost while it was needed", "start it and its workers again, then this"
+                    raise SchedulerError(lost, where=address, remedy=remedy) from error
+                if kind == "KilledWorker" or "Cancelled" in kind or "deserialization" in str(error):
+                    raise SchedulerError(
+                        "the scheduler gave up a part of the work",
+                        where=address,
+                        got=f"{error}".splitlines()[0][:160] or kind,
+                        remedy="see its log; mostly workers had not enough memory (--memory-limit)",
+                    ) from error
+                raise
 
         yield mapped
 
@@ -250,27 +264,6 @@ def _wait(client: Any, futures: Sequence[Any]) -> None:
                 got=f"{len(states)} paused for lack of memory" if states else f"none for {_ALONE:.0f} s",
                 remedy="start others (with a nanny, which starts a lost one anew, and enough memory), then this again",
             )
-
-
-@contextmanager
-def _explained(client: Any, address: str) -> Iterator[None]:
-    """Turns dask's own errors into one clear one."""
-    try:
-        yield
-    except Exception as error:
-        kind = type(error).__name__
-        if client.status != "running":
-            raise SchedulerError(
-                "the scheduler was lost while it was needed", where=address, remedy="start it and its workers again, then this"
-            ) from error
-        if kind == "KilledWorker" or "Cancelled" in kind or "deserialization" in str(error):
-            raise SchedulerError(
-                "the scheduler gave up a part of the work",
-                where=address,
-                got=f"{error}".splitlines()[0][:160] or kind,
-                remedy="see its log; mostly workers had not enough memory (--memory-limit)",
-            ) from error
-        raise
 
 
 def _check_scheduler(address: str) -> None:

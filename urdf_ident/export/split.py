@@ -106,10 +106,35 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
                 got=margins(ten),
                 where=robot.path,
             )
-        pieces, piece_notes = _pieces(robot, body, ten)
-        inertials, more = _share(body, ten, pieces)
+        # the body's links with mass, carrier first, with the URDF's parameters (repaired if necessary)
+        pieces: list[_Piece] = []
+        stated = {link.name: robot.description.links[link.name].theta for link in body.links}
+        heavy = {name for name, theta_of in stated.items() if theta_of is not None and theta_of.any()}
+        # links with their own movable joint (also a locked one) and no heavy link fixed to them
+        groups = [(root, set(members)) for root, members in moving_groups(robot.description) if root in stated]
+        bare = {root for root, members in groups if not members & (heavy or {body.name})}
+        for link in body.links:
+            own = stated[link.name]
+            if own is not None and own.any():
+                prior = repaired_theta(own, small_mass=_SMALL * ten[0])
+                if not np.array_equal(prior, own):
+                    repaired = "is not physically consistent in the URDF: repaired before"
+                    notes.append(f"link '{link.name}' {repaired} body '{body.name}' was split")
+                    own = None
+            elif link.name in bare:
+                prior, own = small_body(_SMALL * ten[0]), None
+                put = f"{prior[0]:.3g} kg of body '{body.name}' put there"
+                notes.append(f"link '{link.name}' moves in the URDF but has no mass: {put}")
+            elif not heavy and link.name == body.name:
+                prior, own = ten, None
+            else:
+                continue
+            pieces.append(_Piece(link, pseudo_inertia(transform(prior, link.rotation, link.translation)), own))
+        first = pieces[0].link.name == body.name and body.name not in bare
+        carrier = pieces.pop(0 if first else max(range(len(pieces)), key=lambda k: float(pieces[k].pseudo[3, 3])))
+        inertials, more = _share(body, ten, [carrier, *pieces])
         links.update(inertials)
-        notes += [*piece_notes, *more]
+        notes += more
     return links, tuple(notes)
 
 
@@ -151,38 +176,6 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
         change = np.abs(bodies[k] - old)
         notes.append(f"body '{body.name}' {what} (mass by {change[0]:.3g} kg, inertia by {change[4:].max():.3g} kg·m²)")
     return bodies.reshape(-1), tuple(notes)
-
-
-def _pieces(robot: Robot, body: Body, theta: Array) -> tuple[list[_Piece], list[str]]:
-    """The body's links with mass, carrier first, with the URDF's parameters (repaired if necessary)."""
-    pieces, notes = [], []
-    stated = {link.name: robot.description.links[link.name].theta for link in body.links}
-    heavy = {name for name, stated_theta in stated.items() if stated_theta is not None and stated_theta.any()}
-    # links with their own movable joint (also a locked one) and no heavy link fixed to them
-    groups = [(root, set(members)) for root, members in moving_groups(robot.description) if root in stated]
-    bare = {root for root, members in groups if not members & (heavy or {body.name})}
-    for link in body.links:
-        stated_theta = stated[link.name]
-        if stated_theta is not None and stated_theta.any():
-            prior = repaired_theta(stated_theta, small_mass=_SMALL * theta[0])
-            if not np.array_equal(prior, stated_theta):
-                notes.append(
-                    f"link '{link.name}' is not physically consistent in the URDF: repaired before body '{body.name}' was split"
-                )
-                stated_theta = None
-        elif link.name in bare:
-            prior, stated_theta = small_body(_SMALL * theta[0]), None
-            notes.append(
-                f"link '{link.name}' moves in the URDF but has no mass: {prior[0]:.3g} kg of body '{body.name}' put there"
-            )
-        elif not heavy and link.name == body.name:
-            prior, stated_theta = theta, None
-        else:
-            continue
-        pieces.append(_Piece(link, pseudo_inertia(transform(prior, link.rotation, link.translation)), stated_theta))
-    first = pieces[0].link.name == body.name and body.name not in bare
-    carrier = pieces.pop(0 if first else max(range(len(pieces)), key=lambda k: float(pieces[k].pseudo[3, 3])))
-    return [carrier, *pieces], notes
 
 
 def _share(body: Body, theta: Array, pieces: list[_Piece]) -> tuple[dict[str, Array], list[str]]:

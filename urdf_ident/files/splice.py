@@ -82,7 +82,15 @@ def outline(text: str, where: str = "URDF") -> Node:
 
     def finish(_: str) -> None:
         tag, values, start, children = open_tags.pop()
-        node = _locate(source, tag, values, tuple(children), start, parser.CurrentByteIndex)
+        position = start + len(_OPENING.match(source, start)[0])  # type: ignore[index]
+        attributes, separator = {}, b" "
+        while match := _ATTRIBUTE.match(source, position):
+            name, separator, position = match[2].decode("utf-8"), match[1], match.end()
+            attributes[name] = Attribute(values[name], match.start(3) + 1, match.end(3) - 1)
+        closing, tail = _CLOSING.match(source, position), parser.CurrentByteIndex
+        head_end = closing.end()  # type: ignore[union-attr]
+        ends = (head_end, head_end) if closing[1] else (tail, source.index(b">", tail) + 1)  # type: ignore[index]
+        node = Node(tag, attributes, tuple(children), start, position, separator.decode(), head_end, *ends)
         (open_tags[-1][3] if open_tags else roots).append(node)
 
     parser.StartElementHandler, parser.EndElementHandler = begin, finish
@@ -93,21 +101,6 @@ def outline(text: str, where: str = "URDF") -> Node:
             f"XML does not parse ({expat.ErrorString(error.code)})", where=f"{where}, line {error.lineno}"
         ) from error
     return roots[0]
-
-
-def _locate(source: bytes, tag: str, values: dict[str, str], children: tuple[Node, ...], start: int, tail: int) -> Node:
-    """Locates the attribute values of an opening tag that expat has found well-formed."""
-    position = start + len(_OPENING.match(source, start)[0])  # type: ignore[index]
-    attributes, separator = {}, b" "
-    while match := _ATTRIBUTE.match(source, position):
-        name, separator, position = match[2].decode("utf-8"), match[1], match.end()
-        attributes[name] = Attribute(values[name], match.start(3) + 1, match.end(3) - 1)
-    closing = _CLOSING.match(source, position)
-    head_end = closing.end()  # type: ignore[union-attr]
-    if closing[1]:  # type: ignore[index]
-        return Node(tag, attributes, children, start, position, separator.decode(), head_end, head_end, head_end)
-    end = source.index(b">", tail) + 1
-    return Node(tag, attributes, children, start, position, separator.decode(), head_end, tail, end)
 
 
 class Splicer:

@@ -68,33 +68,31 @@ def local_files(files: Files) -> Iterator[Files]:
         LogError: The log changed while it was copied, or is larger than the limit.
     """
     with tempfile.TemporaryDirectory() as folder:
-        copies = {address: _copied(address, Path(folder)) for _, address in files if is_address(address)}
+        copies: dict[str, str] = {}
+        for address in (path for _, path in files if is_address(path)):
+            near, most, length = Path(folder) / (file_name(address) or "log"), LARGEST["log"], 0
+            with _reached(address) as (system, path, web), near.open("wb") as copy:
+                before, size = system.checksum(path), system.info(path).get("size") or 0
+                with system.open(path, "rb", **({"block_size": 0} if web else {})) as stream:
+                    while block := stream.read(2**20):
+                        length += copy.write(block)
+                        if length > most:  # while it still arrives
+                            limit = f"at most {most / 2**20:g} MB"
+                            raise LogError("the log is too large", where=plain(address), expected=limit)
+                system.invalidate_cache()
+                if length < size:  # a server that closes the connection early, without an error
+                    raise ConnectionError(f"{length} of {size} bytes arrived")
+                if system.checksum(path) != before:
+                    remedy = "wait until it is written, or read a copy"
+                    raise LogError("the log changed while it was read", where=plain(address), remedy=remedy)
+            copies[address] = str(near)
         try:
             yield tuple((quantity, copies.get(path, path)) for quantity, path in files)
         except UrdfIdentError as error:  # the copy no longer exists when the user reads its name
-            for address, copy in copies.items():
-                error.args = tuple(str(text).replace(copy, plain(address)) for text in error.args)
-                error.where = error.where and error.where.replace(copy, plain(address))
+            for address, file in copies.items():
+                error.args = tuple(str(text).replace(file, plain(address)) for text in error.args)
+                error.where = error.where and error.where.replace(file, plain(address))
             raise
-
-
-def _copied(address: str, folder: Path) -> str:
-    """Copies the file at an address to a folder, under the same name; it ends at the limit while it still arrives."""
-    near, most, length = folder / (file_name(address) or "log"), LARGEST["log"], 0
-    with _reached(address) as (system, path, web), near.open("wb") as copy:
-        before, size = system.checksum(path), system.info(path).get("size") or 0
-        with system.open(path, "rb", **({"block_size": 0} if web else {})) as stream:
-            while block := stream.read(2**20):
-                length += copy.write(block)
-                if length > most:
-                    raise LogError("the log is too large", where=plain(address), expected=f"at most {most / 2**20:g} MB")
-        system.invalidate_cache()
-        if length < size:  # a server that closes the connection early, without an error
-            raise ConnectionError(f"{length} of {size} bytes arrived")
-        if system.checksum(path) != before:
-            remedy = "wait until it is written, or read a copy"
-            raise LogError("the log changed while it was read", where=plain(address), remedy=remedy)
-    return str(near)
 
 
 @contextmanager

@@ -130,7 +130,21 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         end = estimate_cutoff(raw, rate, steps=counts_of(recording.position)).motion_end if given else 0.0
         lost = attenuation(raw, rate, cutoff, config.order, end)
     else:
-        segments, why["rest"] = _one_period(hold_resting_joints([tiled], robot, config)[0], around, factor, config)
+        # the middle one of the equal periods, without long standstill, with the margins that the filters need
+        (tiled,) = hold_resting_joints([tiled], robot, config)
+        samples = len(tiled) // (2 * around + 1)
+        ranges = motion_ranges(tiled.v, rest_speeds([tiled.v], config), config, tiled.rate)
+        mine = [(begin, end) for begin, end in ranges if around * samples <= begin < (around + 1) * samples]
+        longest = max((end - begin for begin, end in mine), default=0)
+        kept = [(begin, end) for begin, end in mine if end - begin >= min(config.shortest * tiled.rate, 0.5 * longest)]
+        used = sum(end - begin for begin, end in kept) / tiled.rate
+        why["rest"] = f"{used:.4g} s of motion in {len(kept)} piece(s) of a period; standstill longer than "
+        why["rest"] += f"{config.rest_time:g} s is left out"
+        if not mine:  # rows for exactly one period
+            half = HALF_WIDTH * factor if factor > 1 else 0
+            begin, why["rest"] = around * samples - half, "none in a whole period"
+            kept = [(begin, begin + (round(samples / factor) - 1) * factor + 2 * half + 1)]
+        segments = [tiled.slice(begin, end) for begin, end in kept]
         why["velocity"] = "exact derivatives of the harmonics, which replace the low-pass filtered positions"
     return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged, lost)
 
@@ -182,24 +196,6 @@ def _repetition(pieces: list[UniformPiece], config: SignalConfig, name: str) -> 
             remedy="set signals.periodic: auto, or record several periods",
         )
     return repetition
-
-
-def _one_period(tiled: Segment, around: int, factor: int, config: SignalConfig) -> tuple[list[Segment], str]:
-    """The middle one of equal periods without standstill, with the margins that the filters need."""
-    samples = len(tiled) // (2 * around + 1)
-    ranges = motion_ranges(tiled.v, rest_speeds([tiled.v], config), config, tiled.rate)
-    mine = [(begin, end) for begin, end in ranges if around * samples <= begin < (around + 1) * samples]
-    if not mine:  # no long standstill: rows for exactly one period
-        half = HALF_WIDTH * factor if factor > 1 else 0
-        begin = around * samples - half
-        return [tiled.slice(begin, begin + (round(samples / factor) - 1) * factor + 2 * half + 1)], "none in a whole period"
-    longest = max(end - begin for begin, end in mine)
-    kept = [(b, e) for b, e in mine if e - b >= min(config.shortest * tiled.rate, 0.5 * longest)]
-    used = sum(end - begin for begin, end in kept) / tiled.rate
-    why = (
-        f"{used:.4g} s of motion in {len(kept)} piece(s) of a period; standstill longer than {config.rest_time:g} s is left out"
-    )
-    return [tiled.slice(begin, end) for begin, end in kept], why
 
 
 def resolve(recordings: Sequence[Recording], config: SignalConfig | None = None) -> SignalConfig:

@@ -9,7 +9,7 @@ import numpy as np
 from ..linalg import Array, positive, unit_columns
 from ..sequences import vertex
 from ..units import percent
-from .filters import differentiate, lowpass
+from .filters import delayed, differentiate, lowpass
 
 #: Longest lag searched [s].
 LONGEST_LAG = 0.3
@@ -72,12 +72,12 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     moving = (speed > 1e-3 * speed.max()) & (speed > 0) & (smooth.std(axis=0) > 0)
     lags = np.array([_lag(derivative[:, j], smooth[:, j], reach) for j in np.flatnonzero(moving)])
     lag_samples = float(np.median(lags)) if len(lags) else 0.0
-    shifted = _advance(smooth, lag_samples)
+    shifted = delayed(smooth, lag_samples)
     cross = _correlation(derivative, shifted)
     unmatched = np.flatnonzero(moving & (np.abs(np.diag(cross)) < 0.8))
     for i in unmatched:  # velocities of another joint? The lag above is then meaningless
         for j in unmatched[unmatched != i]:
-            other = _advance(smooth[:, [j]], _lag(derivative[:, i], smooth[:, j], reach))
+            other = delayed(smooth[:, [j]], _lag(derivative[:, i], smooth[:, j], reach))
             cross[i, j] = _correlation(derivative[:, [i]], other)[0, 0]
     power = positive((shifted**2).sum(axis=0))
     scale = np.where(moving, (derivative * shifted).sum(axis=0) / power, np.nan)
@@ -94,26 +94,21 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     return VelocityMatch(scale, correlation, lag, float(np.median(sizes)), noise, cross, words)
 
 
-def _lag(reference: Array, delayed: Array, reach: int) -> float:
-    """Lag of ``delayed`` in samples, with sub-sample resolution, from the peak of the normalised cross-correlation.
+def _lag(reference: Array, late: Array, reach: int) -> float:
+    """Lag of ``late`` in samples, with sub-sample resolution, from the peak of the normalised cross-correlation.
 
     The inner part of the reference is correlated with equally long windows of the other signal, each normalised by its
     own norm; truncating the overlap instead would bias the lag of slow motions towards zero.
     """
     inner = reference[reach : len(reference) - reach]
-    size = 1 << int(np.ceil(np.log2(len(delayed) + len(inner))))
-    products = np.fft.irfft(np.conj(np.fft.rfft(inner, size)) * np.fft.rfft(delayed, size), size)[: 2 * reach + 1]
-    energy = np.concatenate([[0.0], np.cumsum(delayed**2)])
+    size = 1 << int(np.ceil(np.log2(len(late) + len(inner))))
+    products = np.fft.irfft(np.conj(np.fft.rfft(inner, size)) * np.fft.rfft(late, size), size)[: 2 * reach + 1]
+    energy = np.concatenate([[0.0], np.cumsum(late**2)])
     energy = energy[len(inner) : len(inner) + 2 * reach + 1] - energy[: 2 * reach + 1]
     values = np.abs(products) / np.sqrt(positive(energy))
     k = int(np.argmax(values))
     fraction = vertex(*-values[k - 1 : k + 2]) if 0 < k < len(values) - 1 else 0.0
     return float(k - reach + fraction)
-
-
-def _advance(x: Array, samples: float) -> Array:
-    index = np.arange(len(x))
-    return np.stack([np.interp(index + samples, index, column) for column in x.T], axis=1)
 
 
 def _correlation(a: Array, b: Array) -> Array:

@@ -98,7 +98,11 @@ def _matrix(data: memoryview, order: str, depth: int) -> tuple[str, Any]:
             raise ValueError(f"{len(values)} numbers for a matrix of shape {shape}")
         return name, values.reshape(shape, order="F")
     if kind == _TEXT and len(elements) > 3 and len(shape) == 2:
-        return name, _text(elements[3], (shape[0], shape[1]), order)
+        form, payload = elements[3]
+        letters = bytes(payload).decode(_LETTERS[form][order], "replace") if form in _LETTERS else ""
+        if len(letters) != count:  # a character takes more than one code unit
+            return name, None
+        return name, np.array([letters[row :: shape[0]].rstrip() for row in range(shape[0])], dtype=str)  # stored by columns
     if kind == _CELL and depth < _DEEPEST and len(elements) - 3 == count > 0:
         contents = [_matrix(payload, order, depth + 1)[1] if inner == _MATRIX else None for inner, payload in elements[3:]]
         texts = [
@@ -114,17 +118,6 @@ def _matrix(data: memoryview, order: str, depth: int) -> tuple[str, Any]:
         contents = [_matrix(payload, order, depth + 1)[1] if inner == _MATRIX else None for inner, payload in elements[5:]]
         return name, dict(zip(fields, contents, strict=False))
     return name, None
-
-
-def _text(element: tuple[int, memoryview], shape: tuple[int, int], order: str) -> NDArray[Any] | None:
-    """The rows of a character matrix, stored by columns; None if a character takes more than one code unit."""
-    kind, payload = element
-    if kind not in _LETTERS:
-        return None
-    letters = bytes(payload).decode(_LETTERS[kind][order], "replace")
-    if len(letters) != shape[0] * shape[1]:
-        return None
-    return np.array([letters[row :: shape[0]].rstrip() for row in range(shape[0])], dtype=str)
 
 
 def _flatten(prefix: str, value: Any, into: dict[str, Any]) -> None:

@@ -85,7 +85,13 @@ def table_of_variables(
     if left_out:
         notes = (*notes, f"variables of another length left out: {', '.join(left_out)}")
     names = tuple(columns) if set(arrays) != {""} else None
-    lists = _joint_lists(variables) if names else {}
+    lists: dict[str, list[str]] = {}  # group → joint names from a list of strings in it, or from one string with separators
+    for name, raw in variables.items():
+        match, texts = JOINT_COLUMN.fullmatch(name), np.asarray(raw).ravel()
+        if match and texts.dtype.kind in "SU":
+            joints = [text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts.tolist()]
+            joints = re.split("[,;]", joints[0].strip("[]() ")) if len(joints) == 1 else joints
+            lists.setdefault(match[1] or "", [text.strip(" '\"") for text in joints])
     joined = with_joints(names or (), lists)
     if lists and joined is None and len(columns) > len(arrays):
         listed = "; ".join(abbreviated(joints, 8) for joints in lists.values())
@@ -111,18 +117,6 @@ def _first_run(variables: Mapping[str, Any], notes: tuple[str, ...]) -> tuple[Ma
         f"the file holds {1 + len(others)} runs: {runs[0]} is read, {', '.join(others[:5])}{more} not; "
         f"`log: {{topic: {others[0]}}}` reads another",
     )
-
-
-def _joint_lists(variables: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Group → joint names from a list of strings in it, or from one string with commas or semicolons between them."""
-    lists: dict[str, list[str]] = {}
-    for name, value in variables.items():
-        match, texts = JOINT_COLUMN.fullmatch(name), np.asarray(value).ravel()
-        if match and texts.dtype.kind in "SU":
-            joints = [text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts.tolist()]
-            joints = re.split("[,;]", joints[0].strip("[]() ")) if len(joints) == 1 else joints
-            lists.setdefault(match[1] or "", [text.strip(" '\"") for text in joints])
-    return lists
 
 
 def _inside(name: str, group: str) -> bool:

@@ -63,7 +63,15 @@ def check_locked(state: Examination) -> None:
     poses = _poses(recording)
     for joint, (low, high) in recording.locked.items():
         held, middle = state.robot.locked[joint], 0.5 * (low + high)
-        effect = max(_effect_of_lock(state.robot, joint, place, poses) for place in (low, high))
+        effect, weights = 0.0, gravity_torques(state.robot, poses)
+        for place in (low, high):
+            lock, robot = {**state.robot.locked, joint: place}, state.robot
+            other = Robot.from_urdf(robot.urdf, joints=robot.order, lock=lock, gravity=robot.gravity, mimic=robot.mimic)
+            inertia = [np.diagonal(mass_matrices(one, poses), axis1=1, axis2=2) for one in (robot, other)]
+            torque, change = rms(weights, 0), rms(gravity_torques(other, poses) - weights, 0)
+            loaded = torque > 0.01 * torque.max()
+            share = np.abs(inertia[1] - inertia[0]).mean(axis=0) / inertia[0].mean(axis=0)
+            effect = float(max(effect, share.max(), (change[loaded] / torque[loaded]).max(initial=0.0)))
         if effect < LOCK_FELT:
             continue
         moves = high - low > MOVING
@@ -83,18 +91,6 @@ def check_locked(state: Examination) -> None:
         )
 
 
-def _effect_of_lock(robot: Robot, joint: str, position: float, poses: Array) -> float:
-    """Largest relative change of a joint's gravity torque or inertia if a locked joint is at another position."""
-    lock = {**robot.locked, joint: position}
-    other = Robot.from_urdf(robot.urdf, joints=robot.order, lock=lock, gravity=robot.gravity, mimic=robot.mimic)
-    weights = gravity_torques(robot, poses)
-    inertia = [np.diagonal(mass_matrices(one, poses), axis1=1, axis2=2) for one in (robot, other)]
-    torque, change = rms(weights, 0), rms(gravity_torques(other, poses) - weights, 0)
-    loaded = torque > 0.01 * torque.max()
-    share = np.abs(inertia[1] - inertia[0]).mean(axis=0) / inertia[0].mean(axis=0)
-    return float(max(share.max(), (change[loaded] / torque[loaded]).max(initial=0.0)))
-
-
 def _poses(recording: Recording) -> Array:
     """Some thirty poses of a log, evenly spaced, shape (m, n) [rad or m]."""
     return recording.position[:: max(1, len(recording) // 30)]
@@ -111,7 +107,12 @@ def check_position_unit(state: Examination) -> None:
     largest = np.maximum(np.abs(low), np.abs(high))
     # a wrong zero or sign also exceeds the limits, but not by a factor
     too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
-    speed = _relative_speed(state) if too_far.any() or not stated.all() else np.zeros(state.robot.n)
+    speed = np.zeros(state.robot.n)
+    if too_far.any() or not stated.all():
+        # over the highest of any robot: 30 rad/s (10 m/s), or three times the URDF's limit if that is above 10 rad/s
+        limits = state.robot.limit("velocity")
+        top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(state.robot.prismatic, 10.0, 30.0))
+        speed = np.array([np.quantile(np.abs(x), 0.99) for x in columns(smooth_speeds(state.recording)[0])]) / top
     implausible = too_far | (~stated & (speed > 1))
     normalized = bool(stated.all()) and float(largest.max()) <= LARGEST
     for revolute, factor, other in _OTHER_UNITS:
@@ -175,14 +176,6 @@ def _within(reached: tuple[Array, Array], limits: tuple[Array, Array], factor: f
     (low, high), (lower, upper) = (np.stack(pair)[:, joints] for pair in (reached, limits))
     margin = 0.05 * (upper - lower)
     return bool(((factor * low > lower - margin) & (factor * high < upper + margin)).all())
-
-
-def _relative_speed(state: Examination) -> Array:
-    """Speeds over the highest of any robot: 30 rad/s (10 m/s), or three times the URDF's limit if that is above 10 rad/s."""
-    limits = state.robot.limit("velocity")
-    top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(state.robot.prismatic, 10.0, 30.0))
-    speeds = columns(smooth_speeds(state.recording)[0])
-    return np.array([np.quantile(np.abs(speed), 0.99) for speed in speeds]) / top
 
 
 def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:

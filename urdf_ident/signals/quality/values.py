@@ -63,7 +63,16 @@ def join_rows(state: Examination) -> None:
             apart[name] = others
     if not apart or not np.isfinite(time).all() or (np.diff(time) < 0).any():
         return
-    joined: dict[str, Any] = {name: _at_times(time, getattr(recording, name), rows) for name in apart}
+    joined: dict[str, Any] = {}
+    for name in apart:  # interpolated at the times of the positions, but not across gaps: NaN there
+        array = getattr(recording, name)
+        joined[name] = np.full((int(rows.sum()), array.shape[1]), np.nan)
+        for j in np.flatnonzero(np.isfinite(array).any(axis=0)):
+            known = np.isfinite(array[:, j])
+            stamps = time[known]
+            gap = np.diff(stamps, prepend=-np.inf, append=np.inf)[np.searchsorted(stamps, time[rows])]
+            near = (gap <= GAP_PERIODS * np.median(np.diff(stamps))) | np.isin(time[rows], stamps)
+            joined[name][near, j] = np.interp(time[rows][near], stamps, array[known, j])
     words = ", ".join(f"{name} in {int(others.sum())}" for name, others in apart.items())
     state.recording = replace(recording.take(rows), **joined)
     state.add(
@@ -71,19 +80,6 @@ def join_rows(state: Examination) -> None:
         f"positions are in {int(rows.sum())} of {len(rows)} rows, {words} others: signals with separate clocks; "
         "interpolated at the times of the positions",
     )
-
-
-def _at_times(time: Array, array: Array, rows: BoolArray) -> Array:
-    """Interpolates the columns of a signal at the times of some rows, but not across gaps: NaN there."""
-    interpolated = np.full((int(rows.sum()), array.shape[1]), np.nan)
-    for j in np.flatnonzero(np.isfinite(array).any(axis=0)):
-        known = np.isfinite(array[:, j])
-        stamps = time[known]
-        after = np.searchsorted(stamps, time[rows])
-        gap = np.diff(stamps, prepend=-np.inf, append=np.inf)[after]
-        near = (gap <= GAP_PERIODS * np.median(np.diff(stamps))) | np.isin(time[rows], stamps)
-        interpolated[near, j] = np.interp(time[rows][near], stamps, array[known, j])
-    return interpolated
 
 
 def drop_unreadable(state: Examination) -> None:
