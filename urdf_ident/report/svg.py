@@ -9,7 +9,7 @@ import numpy as np
 
 from ..linalg import Array
 from ..quoting import markup
-from ..result.plots.chart import Chart, Dots, Limits, Line, Mark
+from ..result.plots.chart import Chart, Dots, Line, Mark
 
 #: Width of a picture, height of a line of text, and width of a letter [px].
 WIDTH, _LINE, _LETTER = 360, 14, 5.6
@@ -43,11 +43,25 @@ def svg(charts: Sequence[Chart], label: str, height: float, *, shares: Sequence[
 def _panel(chart: Chart, frame: tuple[float, float, float, float], name: str, *, titled: bool, last: bool) -> list[str]:
     """The elements of one chart in its frame: left, top, width, height [px]."""
     beside = max(_LETTER * max(map(len, chart.names)) + 10, 30) if chart.names else _LEFT if chart.y else _LEFT - 18
-    legend, rows = _legend(chart, frame[2] - _RIGHT) if chart.legend else ([], 0)
+    legend, x, rows = list[str](), 0.0, 0  # it wraps at the width of the frame
+    for mark in (mark for mark in chart.marks if chart.legend and mark.label):
+        length = 24 + _LETTER * len(mark.label)
+        if x and x + length > frame[2] - _RIGHT:
+            x, rows = 0.0, rows + 1
+        y = 6.0 + _LINE * rows
+        sample = Line([], [], mark.colour, mark.alpha, width=3.0, dash=mark.dash if isinstance(mark, Line) else "-")
+        legend += [_mark(sample, np.array([x, x + 12]), np.array([y, y])), _text(x + 16, y + 3.5, mark.label, "start")]
+        x += length
+    rows += bool(legend)
     left, right = frame[0] + min(beside, 0.5 * frame[2]), frame[0] + frame[2] - _RIGHT
     top = frame[1] + (_TOP if titled else 6) + _LINE * rows
     bottom = frame[1] + frame[3] - ((_BOTTOM if chart.x else 18) if last else 4)
-    (x0, x1), (y0, y1) = limits = _equal(chart.limits(), (right - left) / (bottom - top)) if chart.equal else chart.limits()
+    (x0, x1), (y0, y1) = chart.limits()
+    if chart.equal:  # units of the two axes are equally long
+        aspect = (right - left) / (bottom - top)
+        tall = max(y1 - y0, (x1 - x0) / aspect)
+        x, y, wide = (x0 + x1) / 2, (y0 + y1) / 2, tall * aspect
+        x0, x1, y0, y1 = x - wide / 2, x + wide / 2, y - tall / 2, y + tall / 2
 
     def place(values: Array, low: float, high: float, start: float, end: float) -> Array:
         if chart.log:
@@ -79,7 +93,8 @@ def _panel(chart: Chart, frame: tuple[float, float, float, float], name: str, *,
         texts.append(_text(x, y, chart.y, "middle", turned=True))
     clip = f'<clipPath id="{name}"><rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}"/>'
     marks = "".join(
-        _mark(mark, *(to(v) for to, v in zip((across, up), mark.within(limits), strict=True))) for mark in chart.marks
+        _mark(mark, *(to(v) for to, v in zip((across, up), mark.within(((x0, x1), (y0, y1))), strict=True)))
+        for mark in chart.marks
     )
     placed = [f'<g transform="translate({frame[0] + 6:.1f} {top - _LINE * rows:.1f})">', *legend, "</g>"]
     return [
@@ -109,33 +124,9 @@ def _mark(mark: Mark, x: Array, y: Array) -> str:
     return f'<path d="{"".join(path)}Z" fill="{colour}"{faint}/>'
 
 
-def _legend(chart: Chart, width: float) -> tuple[list[str], int]:
-    """Elements of the legend, which wraps at a width [px], and its number of rows."""
-    drawn, x, row = [], 0.0, 0
-    for mark in chart.marks:
-        if not mark.label:
-            continue
-        size = 24 + _LETTER * len(mark.label)
-        if x and x + size > width:
-            x, row = 0.0, row + 1
-        y = 6 + _LINE * row
-        sample = Line([], [], mark.colour, mark.alpha, width=3.0, dash=mark.dash if isinstance(mark, Line) else "-")
-        drawn += [_mark(sample, np.array([x, x + 12]), np.array([y, y])), _text(x + 16, y + 3.5, mark.label, "start")]
-        x += size
-    return drawn, row + bool(drawn)
-
-
 def _text(x: float, y: float, text: str, anchor: str, *, size: int = 0, turned: bool = False) -> str:
     look = (f' font-size="{size}"' if size else "") + (f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else "")
     return f'<text x="{x:.1f}" y="{y:.1f}" fill="var(--ink)" text-anchor="{anchor}"{look}>{markup(text)}</text>'
-
-
-def _equal(limits: Limits, aspect: float) -> Limits:
-    """Limits with units of equal length in axes whose width is ``aspect`` times their height."""
-    (x0, x1), (y0, y1) = limits
-    height = max(y1 - y0, (x1 - x0) / aspect)
-    (x, y), width = ((x0 + x1) / 2, (y0 + y1) / 2), height * aspect
-    return (x - width / 2, x + width / 2), (y - height / 2, y + height / 2)
 
 
 def _ticks(first: float, last: float, count: int, *, log: bool) -> list[tuple[float, str]]:

@@ -116,16 +116,30 @@ def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition 
         return None
     lag = float(nearest)
     for _ in range(ROUNDS):
-        lag = _refined(x, lag, stretch)
-        longest = _alike(x, lag, likeness)
-        if longest is None or longest[1] - longest[0] < (fewest - 1) * lag - TOLERANCE:
+        # to a fraction of a sample by one Gauss-Newton step
+        index = np.arange(stretch[0], min(stretch[1], len(x) - int(lag) - 2))
+        if len(index) >= 8:
+            later = _between(x, index + lag)
+            apart, slope = x[index] - later, np.gradient(later, axis=0)
+            squares = (apart**2).max(axis=1)
+            kept = squares <= 4.0 * np.median(squares)  # without ramps
+            change = float(np.sum(apart[kept] * slope[kept])) / positive(float(np.sum(slope[kept] ** 2)))
+            lag += float(np.clip(change, -1.0, 1.0))
+        # the longest run of samples that equal those one lag later
+        later = _between(x, np.arange(len(x) - int(lag) - 1) + lag)
+        squares, window = ((x[: len(later)] - later) ** 2).max(axis=1) / 2.0, max(1, round(WINDOW * lag))
+        if len(squares) < window:
             return None
-        stretch = longest
-    end = min(stretch[1] + lag + TOLERANCE, len(x))  # the last matching sample has its counterpart a period later
-    count = int((end - stretch[0] + TOLERANCE) / lag)
+        mean = np.convolve(squares, np.full(window, 1.0 / window), "valid")
+        begin, end = max(runs(mean < likeness), key=lambda run: run[1] - run[0], default=(0, 0))
+        stretch = (begin, end + window - 1)
+        if not end or stretch[1] - stretch[0] < (fewest - 1) * lag - TOLERANCE:
+            return None
+    last = min(stretch[1] + lag + TOLERANCE, len(x))  # the last matching sample has its counterpart a period later
+    count = int((last - stretch[0] + TOLERANCE) / lag)
     if count < fewest:
         return None
-    repetition = Repetition(max(0, int(stretch[0] + (end - stretch[0] - count * lag) / 2)), lag, count)
+    repetition = Repetition(max(0, int(stretch[0] + (last - stretch[0] - count * lag) / 2)), lag, count)
     agree = (deviations(x, repetition).var(axis=(0, 1)) < likeness).all()  # all periods, not only neighbours
     return repetition if agree else None
 
@@ -153,31 +167,6 @@ def deviations(x: Array, repetition: Repetition) -> Array:
     """Deviation of each period from the mean over periods, shape (count, K, n), as :func:`periods_of`; x of shape (N, n)."""
     cut = periods_of(x, repetition)
     return np.asarray(cut - cut.mean(axis=0))
-
-
-def _alike(x: Array, lag: float, likeness: float) -> tuple[int, int] | None:
-    """Longest run of samples that equal those one lag later."""
-    later = _between(x, np.arange(len(x) - int(lag) - 1) + lag)
-    squares = ((x[: len(later)] - later) ** 2).max(axis=1) / 2.0
-    window = max(1, round(WINDOW * lag))
-    if len(squares) < window:
-        return None
-    mean = np.convolve(squares, np.full(window, 1.0 / window), "valid")
-    begin, end = max(runs(mean < likeness), key=lambda run: run[1] - run[0], default=(0, 0))
-    return (begin, end + window - 1) if end else None
-
-
-def _refined(x: Array, lag: float, stretch: tuple[int, int]) -> float:
-    """Refines the lag to a fraction of a sample by one Gauss-Newton step."""
-    index = np.arange(stretch[0], min(stretch[1], len(x) - int(lag) - 2))
-    if len(index) < 8:
-        return lag
-    later = _between(x, index + lag)
-    apart, slope = x[index] - later, np.gradient(later, axis=0)
-    squares = (apart**2).max(axis=1)
-    kept = squares <= 4.0 * np.median(squares)  # without ramps
-    step = float(np.sum(apart[kept] * slope[kept])) / positive(float(np.sum(slope[kept] ** 2)))
-    return lag + float(np.clip(step, -1.0, 1.0))
 
 
 def _between(x: Array, where: NDArray[np.floating[Any]]) -> Array:

@@ -85,7 +85,15 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     acceleration = differentiate(derivative, rate)
     sizes = np.sqrt((acceleration[:, moving] ** 2).mean(axis=0)) / speed[moving] if moving.any() else np.zeros(1)
     lag = lag_samples / rate
-    noise = _noise_ratio(q[:, moving], v[:, moving], below[:, moving], rate, cutoff) if moving.any() else 1.0
+    noise, upper = 1.0, min(2 * cutoff, 0.45 * rate)  # power between the cut-off and twice it, geometric mean over joints
+    if moving.any() and upper > 1.05 * cutoff:
+
+        def between(x: Array, below: Array) -> Array:
+            return np.asarray(((lowpass(x, rate, upper) - below)[edge : len(x) - edge] ** 2).mean(axis=0))
+
+        dq = differentiate(q[:, moving], rate)
+        ratio = positive(between(v[:, moving], below[:, moving])) / positive(between(dq, lowpass(dq, rate, cutoff)))
+        noise = float(np.exp(np.log(ratio).mean()))
     timing = f"comes {1e3 * lag:.3g} ms after dq/dt" if abs(lag_samples) > 0.5 else "is in step with dq/dt"
     words = (
         f"the logged velocity {timing}, its scale is off by at most "
@@ -113,18 +121,3 @@ def _lag(reference: Array, late: Array, reach: int) -> float:
 
 def _correlation(a: Array, b: Array) -> Array:
     return np.asarray(unit_columns(a - a.mean(axis=0)).T @ unit_columns(b - b.mean(axis=0)))
-
-
-def _noise_ratio(q: Array, v: Array, below: Array, rate: float, cutoff: float) -> float:
-    """Power of v over that of dq/dt between the cut-off and twice it, geometric mean over joints; ``below``: filtered v."""
-    upper = min(2 * cutoff, 0.45 * rate)
-    if upper <= 1.05 * cutoff or not len(q):
-        return 1.0
-
-    def band(x: Array, below: Array) -> Array:
-        edge = min(int(rate / cutoff), len(x) // 10)
-        return np.asarray(((lowpass(x, rate, upper) - below)[edge : len(x) - edge] ** 2).mean(axis=0))
-
-    derivative = differentiate(q, rate)
-    ratio = positive(band(v, below)) / positive(band(derivative, lowpass(derivative, rate, cutoff)))
-    return float(np.exp(np.log(ratio).mean()))

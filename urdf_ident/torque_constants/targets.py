@@ -173,7 +173,26 @@ def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Esti
     Returns:
         The constants; an infinite error if a joint hardly moves or its torque hardly changes.
     """
-    by_lead = np.array([_by_lead(signals, j) for j in range(len(rest))])  # (joints, leads, 3)
+    # the constant, its relative error and the residual scatter [unit of effort]
+    by_lead = np.tile([np.nan, np.inf, np.inf], (len(rest), len(_LEADS), 1))
+    for j in range(len(rest)):
+        fast = [np.abs(log.velocity[:, j]) > _SLOW for log in signals]
+        steady = [np.flatnonzero(x & np.roll(x, 1) & np.roll(x, -1)) for x in fast]  # away from reversals
+        total = sum(map(len, steady))
+        if total < 10 * FEWEST:
+            continue
+        samples = [(log, rows[:: -(-total // _SAMPLES)]) for log, rows in zip(signals, steady, strict=True)]
+        torque, current = (np.concatenate([getattr(x, key)[rows, j] for x, rows in samples]) for key in ("torque", "current"))
+        weight = np.ones(len(torque))
+        for row, ahead in enumerate(_LEADS):
+            v = np.concatenate([np.interp(log.time[rows] + ahead, log.time, log.velocity[:, j]) for log, rows in samples])
+            u, friction = np.abs(v), []  # piecewise linear functions of speed in each direction, shape (functions, N)
+            knots = np.quantile(u, 0.995) * np.linspace(0, 1, _KNOTS + 2)[1:-1]
+            for side in (v > 0, v < 0):
+                if side.sum() >= FEWEST:
+                    friction += [side.astype(float), side * u]
+                    friction += [side * np.maximum(u - knot, 0.0) for knot in knots if (u[side] > knot).sum() >= FEWEST]
+            by_lead[j, row], weight = _inverse_slope(torque, np.array(friction).reshape(-1, len(v)), current, weight)
     moved = np.flatnonzero(np.isfinite(by_lead[:, :, 1]).all(axis=1)).tolist()
     constants = [NOTHING] * len(rest)
     if not moved:
@@ -220,29 +239,6 @@ def _lead(values: Array, errors: Array, scatter: Array, rest: Sequence[Estimate]
     end = int(np.clip(np.argmin(misfit), 1, len(fine) - 2))
     curvature = float(np.diff(misfit[end - 1 : end + 2], 2)[0]) / float(fine[1] - fine[0]) ** 2
     return float(fine[end]), float(np.clip(np.sqrt(2.0 / positive(curvature)), _LEAD_ERROR, _LEAD_GUESSED))
-
-
-def _by_lead(signals: Sequence[Targets], j: int) -> Array:
-    """The constant, its relative error and the residual scatter [unit of effort] for each lead, shape (leads, 3)."""
-    fast = [np.abs(log.velocity[:, j]) > _SLOW for log in signals]
-    steady = [np.flatnonzero(x & np.roll(x, 1) & np.roll(x, -1)) for x in fast]  # away from reversals
-    by_lead = np.tile([np.nan, np.inf, np.inf], (len(_LEADS), 1))
-    total = sum(map(len, steady))
-    if total < 10 * FEWEST:
-        return by_lead
-    samples = [(log, rows[:: -(-total // _SAMPLES)]) for log, rows in zip(signals, steady, strict=True)]
-    torque, current = (np.concatenate([getattr(log, key)[rows, j] for log, rows in samples]) for key in ("torque", "current"))
-    weight = np.ones(len(torque))
-    for row, lead in enumerate(_LEADS):
-        v = np.concatenate([np.interp(log.time[rows] + lead, log.time, log.velocity[:, j]) for log, rows in samples])
-        u, friction = np.abs(v), []  # piecewise linear functions of speed in each direction, shape (functions, N)
-        knots = np.quantile(u, 0.995) * np.linspace(0, 1, _KNOTS + 2)[1:-1]
-        for side in (v > 0, v < 0):
-            if side.sum() >= FEWEST:
-                friction += [side.astype(float), side * u]
-                friction += [side * np.maximum(u - knot, 0.0) for knot in knots if (u[side] > knot).sum() >= FEWEST]
-        by_lead[row], weight = _inverse_slope(torque, np.array(friction).reshape(-1, len(v)), current, weight)
-    return by_lead
 
 
 def _inverse_slope(x: Array, others: Array, y: Array, weight: Array) -> tuple[tuple[float, float, float], Array]:
