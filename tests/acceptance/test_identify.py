@@ -20,6 +20,7 @@ from .experiment import (
     JOINTS,
     VISCOUS,
     Outcome,
+    command,
     done,
     least_squares,
     motion,
@@ -61,6 +62,17 @@ def test_the_summary_gives_the_verdict_and_the_files(identified: Outcome) -> Non
         assert name in identified.out
     assert "\x1b" not in identified.out  # no colours in a pipe
     assert identified.err == ""
+
+
+def test_the_fit_does_not_choose_the_samples_that_are_scored(cell: Path, result: dict[str, Any]) -> None:
+    """The measured torque behind a score is the same whatever the low-pass of the fit, to the last bit."""
+    (cell / "slow.yaml").write_text("signals: {cutoff: 3}\n")
+    slow = ("identify", "arm.urdf", "run1.csv", "run2.csv", "--validate", "run3.csv", "-c", "slow.yaml", "-o", "slow")
+    assert command(*slow, cwd=cell).code == 0
+    scores = json.loads((cell / "slow" / "identification.json").read_text(encoding="utf-8"))
+    assert scores["signals"]["cutoff"] == 3.0 != result["signals"]["cutoff"]
+    other, usual = ([joint["rms_torque"] for joint in found["validation"][0]["per_joint"]] for found in (scores, result))
+    assert other == usual
 
 
 def test_the_files_of_the_contract_are_whole(out: Path, result: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from ..result.identification import Identification
 from ..result.validation import ValidationReport
 from ..samples import columns, fast_speed
 from ..signals.filters import lowpass
-from ..signals.prepare import PreparedLog, in_band
+from ..signals.prepare import PreparedLog, for_scores
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import blocks_of
 from ..statistics.motions import motions_in_common
@@ -57,17 +57,15 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
 
 
 def behind_prediction_band(logs: Sequence[PreparedLog], ident: Identification) -> list[PreparedLog]:
-    """Returns the same pieces of motion of logs behind the low-pass for predictions.
-
-    Which samples are in motion does not depend on that low-pass, so that it is scored on the samples on which it was chosen.
+    """Returns logs behind the low-pass for predictions, with pieces of motion that do not depend on the fit.
 
     Args:
         logs: Logs conditioned as for the fit, without averaging of periods.
     """
-    config = ident.project.scoring_config(ident.signals)
-    if not ident.model.is_rigid or config == ident.project.further_config(ident.signals):
+    if not ident.model.is_rigid:
         return list(logs)
-    return [in_band(log, config) for log in logs]
+    config = ident.project.scoring_config(ident.signals)
+    return [for_scores(log, config) for log in logs]
 
 
 def with_scores(ident: Identification, report: ValidationReport) -> Identification:

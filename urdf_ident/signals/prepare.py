@@ -243,11 +243,30 @@ def in_band(log: PreparedLog, config: SignalConfig) -> PreparedLog:
         log: A log without averaged periods.
         config: Its conditioning, with the other low-pass: in Hz, or a multiple of that of the log's own spectrum.
     """
-    automatic = config.cutoff == "auto"
-    cutoff = prediction_cutoff(log.spectrum, config.scale, log.conditioned.rate) if automatic else float(config.cutoff)
+    cutoff = _band_of(log, config)
     motion = behind(log.conditioned, log.report.recording, log.robot, config, cutoff)
     conditioned = replace(log.conditioned, segments=motion, cutoff=cutoff)
     return replace(log, conditioned=without_payload(conditioned, log.name, log.robot, log.payload))
+
+
+def for_scores(log: PreparedLog, config: SignalConfig) -> PreparedLog:
+    """Returns a log behind the low-pass for predictions, with the pieces of motion that its own spectrum gives.
+
+    They are the same whatever the low-pass of the fit, so that it cannot choose the samples on which it is scored.
+
+    Args:
+        config: As for :func:`in_band`.
+    """
+    own = replace(config, cutoff=log.spectrum, chosen=("cutoff",))
+    pieces = replace(log, conditioned=condition(log.report.recording, log.robot, own))
+    return in_band(pieces, replace(config, cutoff=_band_of(log, config)))
+
+
+def _band_of(log: PreparedLog, config: SignalConfig) -> float:
+    """The low-pass of the positions of a log [Hz], where it may be a multiple of that of its own spectrum."""
+    if config.cutoff != "auto":
+        return float(config.cutoff)
+    return prediction_cutoff(log.spectrum, config.scale, log.conditioned.rate)
 
 
 def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
