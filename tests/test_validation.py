@@ -35,9 +35,9 @@ def test_definitions(motion) -> None:
     tau = np.column_stack([3 * np.cos(2 * np.pi * 0.5 * t), 2 * np.sin(2 * np.pi * 0.2 * t)])
     error = np.column_stack([0.3 * np.cos(2 * np.pi * 0.4 * t), 0.1 * np.ones_like(t)])
     found = score(log_of(tau, v), tau - error, ("a", "b"), 20.0)
-    assert found.rmse == pytest.approx([0.3 / np.sqrt(2), 0.1], rel=1e-3)
+    assert found.rmse == pytest.approx([0.3 / np.sqrt(2), 0.1], rel=5e-3)  # over whole periods; the ends are left out
     assert found.per_joint[0]["relative"] == pytest.approx(0.1, rel=1e-3)
-    assert found.relative == pytest.approx(np.linalg.norm(error) / np.linalg.norm(tau), rel=1e-3)
+    assert found.relative == pytest.approx(np.linalg.norm(error) / np.linalg.norm(tau), rel=5e-3)
     assert found.per_joint[0]["p95"] == pytest.approx(np.percentile(np.abs(error[:, 0]), 95), rel=1e-2)
     on = np.abs(v[:, 0]) > 0.02
     assert found.per_joint[0]["moving_rmse"] == pytest.approx(np.sqrt(np.mean(error[on, 0] ** 2)), rel=1e-2)
@@ -66,6 +66,16 @@ def test_the_true_model_is_not_punished_for_its_friction_steps(motion) -> None:
     assert right.mean_rmse < 1.05 * smooth.mean_rmse
     alone = score(log_of(noisy, v), truth, ("a", "b"), 3.0, measured_only=True)
     assert alone.mean_rmse > 3 * right.mean_rmse  # what scoring would say without this
+
+
+def test_one_sample_at_the_end_does_not_decide(motion) -> None:
+    """An abrupt stop at the end of a motion: the low-pass returns its last sample as it is."""
+    _, v = motion
+    tau = np.zeros_like(v)
+    error = np.random.default_rng(0).normal(0, 1.0, tau.shape)
+    usual = score(log_of(tau, v), error, ("a", "b"), 5.0)
+    error[-1] = 20.0
+    assert score(log_of(tau, v), error, ("a", "b"), 5.0).mean_rmse == pytest.approx(usual.mean_rmse, rel=0.1)
 
 
 def test_a_log_without_torque_is_named(motion) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -81,6 +82,14 @@ def _ends(log: PreparedLog) -> IntArray:
     return np.cumsum([len(segment) for segment in log.segments])[:-1]
 
 
+def _settled(samples: int, period: float) -> BoolArray:
+    """Which samples of a segment are at least one period [samples] of the low-pass, or a tenth of it, from its ends."""
+    edge = min(math.ceil(period), samples // 10)
+    inner = np.zeros(samples, dtype=bool)
+    inner[edge : samples - edge] = True
+    return inner
+
+
 def score(
     log: PreparedLog,
     predicted: Array,
@@ -93,7 +102,8 @@ def score(
     """Compares predicted with measured torque, both filtered with the same low-pass.
 
     Coulomb friction causes steps in both. If only the measured torque were filtered, a model with the steps would score
-    worse than one without (on a slow motion of a PUMA by a factor of ten).
+    worse than one without (on a slow motion of a PUMA by a factor of ten). The ends of segments, where the low-pass returns
+    single samples, are left out: one sample of an abrupt stop would count as much as a second of motion.
 
     Args:
         predicted: Shape (N, n) [N·m or N].
@@ -102,8 +112,10 @@ def score(
         measured_only: Filter the measured torque alone, as some published figures do.
     """
     tau, error = filtered_errors(log, predicted, cutoff, measured_only=measured_only)
+    settled = np.concatenate([_settled(len(segment), segment.rate / cutoff) for segment in log.segments])
     moving = np.abs(np.vstack([segment.v for segment in log.segments])) > MOVING
     forces = np.zeros(len(joints), dtype=bool) if prismatic is None else prismatic
+    tau, error, moving = tau[settled], error[settled], moving[settled]
     scores, sizes = [], divisors([rms(column) for column in tau.T])
     for j, joint in enumerate(joints):
         e, on = error[:, j], moving[:, j]
