@@ -69,32 +69,26 @@ def find_repetition(q: Array, fewest: int = 2, likeness: float = LIKENESS) -> Re
     moving = size > MOVING * size.max()
     if not moving.any():
         return None
-    promising = _promising(((decimated - mean) / positive(size))[:, moving], len(decimated) // fewest + 1)
-    x = (q[:, moving] - mean[moving]) / size[moving] if promising else q
-    for lag in promising:
-        repetition = _examined(x, stride * lag, fewest, likeness)
-        if repetition is not None:
-            return repetition
-    return None
-
-
-def _promising(x: Array, longest: int) -> list[int]:
-    """Lags at which the whole log is similar to itself, shortest first."""
-    n = len(x)
-    size = 1 << (2 * n - 1).bit_length()
-    product = np.fft.irfft(np.abs(np.fft.rfft(x, size, axis=0)) ** 2, size, axis=0)[:n]
+    # lags at which the whole log is similar to itself
+    x, n = ((decimated - mean) / positive(size))[:, moving], len(decimated)
+    padded = 1 << (2 * n - 1).bit_length()
+    product = np.fft.irfft(np.abs(np.fft.rfft(x, padded, axis=0)) ** 2, padded, axis=0)[:n]
     squares = np.vstack([np.zeros(x.shape[1]), np.cumsum(x**2, axis=0)])
-    lags = np.arange(min(longest, n - 1) + 1)
+    lags = np.arange(min(n // fewest + 1, n - 1) + 1)
     head, tail = squares[n - lags], squares[n] - squares[lags]
     unlike = ((head + tail - 2 * product[lags]) / positive(head + tail)).max(axis=1)
     apart = np.flatnonzero(unlike > PROMISING)
     if not len(apart):
-        return []
+        return None
     inner = unlike[1:-1]
     low = np.flatnonzero((inner < PROMISING) & (inner <= unlike[:-2]) & (inner <= unlike[2:])) + 1
     low = np.append(low, lags[-1]) if unlike[-1] < PROMISING else low
     low = low[low > apart[0]]
-    return sorted(low[np.argsort(unlike[low])[:TRIED_LAGS]].tolist())
+    for lag in np.sort(low[np.argsort(unlike[low])[:TRIED_LAGS]]).tolist():
+        repetition = _examined((q[:, moving] - mean[moving]) / size[moving], stride * lag, fewest, likeness)
+        if repetition is not None:
+            return repetition
+    return None
 
 
 def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition | None:

@@ -56,18 +56,8 @@ def stage_commands(points: Array, foot: Array, base: Array) -> list[Command]:
         node.child(
             "Mesh", base @ matrix, geometry=rod, material=node.material(type="MeshBasicMaterial", color=hexadecimal(colour))
         )
-    commands += [*_floor(spot, 4.5 * size, size), key.command(), fill.command(), sky.command(), node.command()]
-    if standing and foot[2] - level > 0.05 * size:
-        column = SceneObject("/stage/column")
-        height = float(foot[2] - level)
-        shape = Visual("", "cylinder", (0.045 * size, height), placed_at(foot - [0, 0, height / 2]), (0.80, 0.83, 0.87, 0.6))
-        add_shape(column, shape, ghost=True)
-        commands.append(column.command())
-    return commands
-
-
-def _floor(spot: Array, radius: float, size: float) -> list[Command]:
-    """A disc that fades out, a grid with round steps, and a surface for the shadows."""
+    # a disc that fades out, a grid with round steps, and a surface for the shadows
+    radius = 4.5 * size
     angles = 2 * np.pi * np.arange(_SPOKES) / _SPOKES
     circle = np.column_stack([np.cos(angles), np.sin(angles), np.zeros(_SPOKES)])
     vertices = np.concatenate([share * circle for share, _ in _FADE]) * radius + spot
@@ -96,11 +86,17 @@ def _floor(spot: Array, radius: float, size: float) -> list[Command]:
         ("grid", "LineSegments", "LineBasicMaterial", fading, buffers(lines, colours=line_shades)),
         ("shadow", "Mesh", "ShadowMaterial", catcher, buffers(vertices + [0, 0, 2e-4 * size], faces=faces, flat_up=True)),
     )
-    commands = []
     for order, (name, kind, material, look, data) in enumerate(layers, start=-len(layers)):
-        node = SceneObject(f"/stage/{name}")
-        geometry = node.geometry(type="BufferGeometry", data=data)
-        shade = node.material(type=material, **look)
-        node.child(kind, geometry=geometry, material=shade, renderOrder=order, receiveShadow=name == "shadow")
-        commands.append(node.command())
+        layer = SceneObject(f"/stage/{name}")
+        geometry = layer.geometry(type="BufferGeometry", data=data)
+        shade = layer.material(type=material, **look)
+        layer.child(kind, geometry=geometry, material=shade, renderOrder=order, receiveShadow=name == "shadow")
+        commands.append(layer.command())
+    commands += [key.command(), fill.command(), sky.command(), node.command()]
+    if standing and foot[2] - level > 0.05 * size:
+        column = SceneObject("/stage/column")
+        height = float(foot[2] - level)
+        shape = Visual("", "cylinder", (0.045 * size, height), placed_at(foot - [0, 0, height / 2]), (0.80, 0.83, 0.87, 0.6))
+        add_shape(column, shape, ghost=True)
+        commands.append(column.command())
     return commands

@@ -93,7 +93,13 @@ def read_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str], w
         for k, name in enumerate(bare):
             if not units[k] and not name.lower().endswith(ends) and (match := _UNIT_AFTER.search(name)):
                 bare[k], units[k] = name[: match.start()], parse_unit(match[1].replace("_", "/")).name
-        logged = _logged_joints(bare)
+        # joint names of the log: the remainder of the names of position columns, by the first pattern that finds any
+        logged: list[str] = []
+        measured = [name for name in bare if not (_WORD.fullmatch(name) or _TARGET.match(name))]
+        for pattern in _AROUND_JOINTS:
+            ends_of = [match[1] for name in measured if (match := pattern.search(name))]
+            found = [end for end in ends_of if re.search("[a-zA-Z]", end) and not _WORD.fullmatch(end)]
+            logged = logged or list(dict.fromkeys(found))
         given = {joint: name for joint, name in joints.items() if logged and (name in logged or joint not in robot.locked)}
         pairs, notes = match_joints(logged, robot, given, where)
         spelled = {name: joint for joint, name in pairs.items()}
@@ -181,17 +187,6 @@ def with_joints(names: Sequence[str], lists: Mapping[str, Sequence[str]]) -> tup
             for number, joint in enumerate(joints, first):
                 result[column_of[number]] = f"{stem}_{joint}"
     return tuple(result) if result != list(names) else None
-
-
-def _logged_joints(names: Sequence[str]) -> list[str]:
-    """Joint names in a header: the remainder of the names of position columns."""
-    for pattern in _AROUND_JOINTS:
-        measured = [name for name in names if not (_WORD.fullmatch(name) or _TARGET.match(name))]
-        matches = [match for name in measured if (match := pattern.search(name))]
-        joints = [match[1] for match in matches if re.search("[a-zA-Z]", match[1]) and not _WORD.fullmatch(match[1])]
-        if joints:
-            return list(dict.fromkeys(joints))
-    return []
 
 
 class _ColumnName(NamedTuple):

@@ -177,8 +177,16 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             count = shape[0] if isinstance(shape, list) and len(shape) == 1 and isinstance(shape[0], int) else 0
             names = [str(k) for k in range(count)] if 1 < count <= 512 else []
-        if names:
-            names_of[feature] = [_spelled(name, prefix) for name in names]
+        spelled = list[str]()  # ``joint_1.pos`` becomes q_joint_1 in a state, a target in an action
+        for name in names:
+            joint, _, suffix = name.rpartition(".")
+            stated = _quantity(suffix) if joint else ""
+            own, name = prefix, joint if stated else name
+            if stated:
+                own = stated if prefix != "position_target" else prefix if stated == "q" else f"target_{stated}"
+            spelled.append(f"{own}{name}" if name.isdigit() else f"{own}_{name}")
+        if spelled:
+            names_of[feature] = spelled
     episode = by_number[number]
     table = open_parquet(_of_dataset(Path(episode.file), Path(folder)), "parquet", names=names_of)
     path = episode_path(folder, number)
@@ -240,15 +248,3 @@ def _of_dataset(path: Path, root: Path) -> Path:
 def _quantity(word: str) -> str:
     """The column prefix of the quantity that a word names; empty for none."""
     return next((prefix for part, prefix in _QUANTITIES.items() if part in word.lower()), "")
-
-
-def _spelled(name: str, prefix: str) -> str:
-    """Default column name: ``joint_1.pos`` becomes q_joint_1 in a state, a target in an action."""
-    joint, _, suffix = name.rpartition(".")
-    if joint and (stated := _quantity(suffix)):
-        name = joint
-        if prefix != "position_target":
-            prefix = stated
-        elif stated != "q":
-            prefix = f"target_{stated}"
-    return f"{prefix}{name}" if name.isdigit() else f"{prefix}_{name}"

@@ -192,7 +192,33 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
 
         with h5py.File(path, "r", locking=False) as file:
             total = 0
-            for name, dataset in _datasets(file, outside):
+            # all data sets inside the file, each once, without MATLAB's internal ones
+            datasets: list[tuple[str, Any]] = []
+            stack, seen = [("", file)], 0
+            visited: set[Any] = {h5py.h5o.get_info(file.id).addr}
+            while stack and seen < 10_000:
+                prefix, folder = stack.pop()
+                for key in folder:
+                    seen += 1
+                    inner = f"{prefix}/{key}" if prefix else str(key)
+                    if inner.startswith("#"):
+                        continue
+                    place = _linked_place(file, f"{folder.name}/{key}")
+                    if place is None:
+                        outside.append(inner)
+                        continue
+                    node = file.get(place) if place else None
+                    if node is None or (where := h5py.h5o.get_info(node.id).addr) in visited:
+                        continue
+                    visited.add(where)
+                    if isinstance(node, h5py.Group) and inner.count("/") < DEEPEST:
+                        stack.append((inner, node))
+                    elif isinstance(node, h5py.Dataset) and node.shape is not None:
+                        if node.external or node.is_virtual:
+                            outside.append(inner)
+                        else:
+                            datasets.append((inner, node))
+            for name, dataset in sorted(datasets):
                 kind, fields = dataset.dtype, dataset.dtype.names
                 text = h5py.check_string_dtype(kind) is not None
                 if (kind.kind == "S" or text) and 0 < dataset.size <= _WIDEST:
@@ -222,38 +248,6 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
                     units[name] = unit
     notes = (f"links to other files not followed: {', '.join(outside)}",) if outside else ()
     return table_of_variables(path, variables, notes, group, units)
-
-
-def _datasets(root: Any, outside: list[str]) -> list[tuple[str, Any]]:
-    """All data sets inside the file, each once, without MATLAB's internal ones."""
-    import h5py
-
-    datasets: list[tuple[str, Any]] = []
-    stack, seen = [("", root)], 0
-    visited: set[Any] = {h5py.h5o.get_info(root.id).addr}
-    while stack and seen < 10_000:
-        prefix, group = stack.pop()
-        for name in group:
-            seen += 1
-            path = f"{prefix}/{name}" if prefix else str(name)
-            if path.startswith("#"):
-                continue
-            place = _linked_place(root, f"{group.name}/{name}")
-            if place is None:
-                outside.append(path)
-                continue
-            node = root.get(place) if place else None
-            if node is None or (where := h5py.h5o.get_info(node.id).addr) in visited:
-                continue
-            visited.add(where)
-            if isinstance(node, h5py.Group) and path.count("/") < DEEPEST:
-                stack.append((path, node))
-            elif isinstance(node, h5py.Dataset) and node.shape is not None:
-                if node.external or node.is_virtual:
-                    outside.append(path)
-                else:
-                    datasets.append((path, node))
-    return sorted(datasets)
 
 
 def _linked_place(root: Any, path: str) -> str | None:

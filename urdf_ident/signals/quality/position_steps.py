@@ -8,7 +8,7 @@ import numpy as np
 
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Judgement, Remedy
-from ...linalg import Array, orthogonal_part, positive, rms
+from ...linalg import orthogonal_part, positive, rms
 from ...logs.recording import Recording
 from ...model.rigid_bodies import mass_matrices
 from ...model.robot import Robot
@@ -47,8 +47,13 @@ def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Itera
     if not len(coarse):
         return
     inertia = rms(mass_matrices(robot, q[:: max(len(q) // _POSES, 1)]), 0)
-    shown = [_inertia(q[:, j], v[:, j], a[:, j], tau[:, j], noise[j]) for j in coarse]
-    inertia[coarse, coarse] = np.maximum(inertia[coarse, coarse], shown)
+    for j in coarse:  # its inertia as the effort shows it beside friction and its own weight
+        x, speed = q[:, j], v[:, j]
+        beside = np.column_stack([speed, np.sign(speed), np.sin(x), np.cos(x), np.ones_like(x)])
+        moved, effort = orthogonal_part(np.column_stack([a[:, j], tau[:, j]]), beside, _DEPENDENT).T
+        square = float(moved @ moved)  # of which the noise is a part
+        motion = positive(max(square - len(moved) * noise[j] ** 2, _LEAST * square))
+        inertia[j, j] = max(inertia[j, j], float(moved @ effort) / motion)
     share = inertia * noise / positive(rms(tau, 0))[:, None]
     for j in coarse[share[:, coarse].max(axis=0) > _OF_EFFORT]:
         i = int(np.argmax(share[:, j]))
@@ -60,16 +65,3 @@ def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Itera
         yield Judgement(
             Id.POSITION_QUANTISED, words, Remedy(remedy), joint=robot.joints[j], size=float(steps[j]), certainty=0.99
         )
-
-
-def _inertia(q: Array, v: Array, a: Array, tau: Array, noise: float) -> float:
-    """Inertia of a joint as its effort shows it beside friction and its own weight [kg·m² or kg]; positive or zero.
-
-    Args:
-        q, v, a, tau: Motion and effort of the joint, shape (N,) each.
-        noise: RMS of the noise in ``a``, which makes the inertia too small by its share in the square of ``a``.
-    """
-    beside = np.column_stack([v, np.sign(v), np.sin(q), np.cos(q), np.ones_like(q)])
-    a, tau = orthogonal_part(np.column_stack([a, tau]), beside, _DEPENDENT).T
-    square = float(a @ a)
-    return max(float(a @ tau), 0.0) / positive(max(square - len(a) * noise**2, _LEAST * square))
