@@ -227,8 +227,13 @@ class _Log:
             factors.append(tuple(entry.factor[:, begin : begin + count_of] for entry in of_group))
             expansions.append(expansion)
             shares.append(np.cumsum([0.0, *rows]) / max(float(sum(rows)), 1.0))
-            sums = _squares(factors[-1], expansion) or [np.zeros(len(layout.columns))] * (len(before) - 1)
-            squares.append(np.cumsum(np.vstack([np.zeros(len(layout.columns)), *sums]), axis=0) / whole)
+            sums = np.zeros((len(before), len(layout.columns)))  # of the squares of all columns, of every block
+            if of_group:
+                all_rows = np.vstack(factors[-1])
+                ends = np.cumsum([len(R) for R in factors[-1]])
+                squared = (all_rows if expansion is None else all_rows @ expansion) ** 2
+                sums[1:] = [squared[end - len(R) : end].sum(axis=0) for R, end in zip(factors[-1], ends, strict=True)]
+            squares.append(np.cumsum(sums, axis=0) / whole)
         return cls(tuple(factors), tuple(expansions), before / whole, tuple(shares), whole, np.hstack(squares))
 
     @cached_property
@@ -250,27 +255,6 @@ class _Log:
         expansion = self.expansions[group]
         stacked = stacked if expansion is None else stacked @ expansion
         return np.asarray(stacked.T @ stacked)
-
-
-def _squares(factors: Sequence[Array], expansion: Array | None) -> list[Array]:
-    """Sums of squares of all columns of every factor, shape (columns,) each."""
-    if expansion is None or not factors:
-        return [np.sum(R**2, axis=0) for R in factors]
-    squares = (np.vstack(factors) @ expansion) ** 2
-    ends = np.cumsum([len(R) for R in factors])
-    return [squares[end - len(R) : end].sum(axis=0) for R, end in zip(factors, ends, strict=True)]
-
-
-def _between(edges: Array, values: Array, which: IntArray, places: Array) -> Array:
-    """Linear interpolation in tables, each place in one of them: values (tables, edges, k) at ascending edges (tables, edges);
-    returns shape (places, k)."""
-    last = edges.shape[1] - 1
-    at = (places[:, None] >= edges[which, 1:-1]).sum(axis=1)
-    after = np.minimum(at + 1, last)
-    low = edges[which, at]
-    part = np.clip((places - low) / positive(edges[which, after] - low), 0, 1)
-    first = values[which, at]
-    return np.asarray(first + part[:, None] * (values[which, after] - first))
 
 
 def _distance(a: _Log, b: _Log) -> float:
@@ -311,7 +295,12 @@ def _unlike(logs: Sequence[_Log], b: _Log) -> tuple[IntArray, Array, Array, Arra
     lengths = []
     alone = b.edges[None], b.squares[None], np.zeros_like(which), in_b
     for own, grown, place, at in ((edges, squares, which, in_each), alone):
-        between = _between(own, grown, np.repeat(place, at.shape[1]), at.ravel()).reshape(*at.shape, -1)
+        row, places = place[:, None], at[..., None]  # linear interpolation, each place in the table of its log
+        begin_at = (places >= own[place][:, None, 1:-1]).sum(axis=2)
+        end_at = np.minimum(begin_at + 1, own.shape[1] - 1)
+        low, first = own[row, begin_at], grown[row, begin_at]
+        part = np.clip((at - low) / positive(own[row, end_at] - low), 0, 1)
+        between = first + part[:, :, None] * (grown[row, end_at] - first)
         lengths.append(np.diff(between, axis=1) / np.diff(at, axis=1)[:, :, None])
     return which, rms((lengths[0] - lengths[1]) / positive(lengths[0] + lengths[1]), (1, 2)), in_each, in_b
 

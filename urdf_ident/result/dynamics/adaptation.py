@@ -12,7 +12,6 @@ from ...compensation.adaptive import AdaptiveModel
 from ...compensation.friction_filter import FilterSettings
 from ...errors import EstimationError, ModelError
 from ...friction import SIGN_WIDTH, Law, Sliding
-from ...linalg import Array
 from ..record import Record
 
 #: Top speed over the 95 % quantile of speed, used if the quantiles of held-out residuals do not give it.
@@ -66,8 +65,18 @@ def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0)
             spread[model.robot.joints.index(name)] = 0.0
     top = np.asarray(ident.prediction.get("top", _TOP * ident.speed), dtype=float)
     top = np.maximum(np.broadcast_to(top, (n,)), 2 * _SLOW * width)
+    # minimum friction of every joint at some speeds, without load, in the weaker direction, shape (n, 3)
+    speeds = np.column_stack([_SLOW * width, *(share * top for share in _PARTS)])
+    friction = np.zeros((n, 2, speeds.shape[1]))
+    for applied, span in model.placed_terms:
+        if isinstance(applied.term, Law) and applied.side == "joint" and not (applied.term.bias or applied.term.conservative):
+            for k, sign in enumerate((1.0, -1.0)):
+                v = sign * speeds[applied.axis]
+                columns = applied.term.basis(Sliding(v, np.zeros_like(v), np.full_like(v, sign)))
+                friction[applied.axis, k] += sign * sum(value * x for value, x in zip(ident.theta[span], columns, strict=True))
+    least = np.asarray(np.maximum(friction.min(axis=1), 0.0))
     rate = float(ident.signals.get("decimate", 0.0)) or float(ident.signals["rate"])
-    return FilterSettings(spread, power, residual, slow, rate, top, _least(ident, width, top), width, memory, caution)
+    return FilterSettings(spread, power, residual, slow, rate, top, least, width, memory, caution)
 
 
 def adaptive_model(
@@ -103,17 +112,3 @@ def chosen_settings(ident: Record) -> FilterSettings:
         return filter_settings(ident)
     settings = filter_settings(ident, float(chosen["memory"]), float(chosen["caution"]))
     return replace(settings, spread=np.where(np.array(chosen["used"], dtype=bool)[:, None], settings.spread, 0.0))
-
-
-def _least(ident: Record, width: Array, top: Array) -> Array:
-    """Minimum friction of every joint at some speeds, without load, in the weaker direction, shape (n, 3)."""
-    model = ident.model
-    speeds = np.column_stack([_SLOW * width, *(share * top for share in _PARTS)])
-    friction = np.zeros((model.n, 2, speeds.shape[1]))
-    for applied, span in model.placed_terms:
-        if isinstance(applied.term, Law) and applied.side == "joint" and not (applied.term.bias or applied.term.conservative):
-            for k, sign in enumerate((1.0, -1.0)):
-                v = sign * speeds[applied.axis]
-                columns = applied.term.basis(Sliding(v, np.zeros_like(v), np.full_like(v, sign)))
-                friction[applied.axis, k] += sign * sum(value * x for value, x in zip(ident.theta[span], columns, strict=True))
-    return np.asarray(np.maximum(friction.min(axis=1), 0.0))

@@ -66,7 +66,13 @@ def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction,
         loaded = any(applied.term.loaded and _share(ident, applied, j) != 0 for applied in model.terms)
         load = float(ident.load[j]) if loaded else 0.0
         columns = steady_friction_columns(ident, j, v, load)
-        curves.append(SteadyFriction(joint, v, columns @ ident.theta, _interval(ident, columns, alpha), trained, limit, load))
+        # infinite where the data do not determine the friction
+        base, size = ident.fit.base, np.abs(columns).max(axis=1, initial=0.0)
+        rows = columns[:, base.independent]
+        interval = functional_interval(ident.fit, ident.factor, rows, alpha)
+        lost = np.abs(columns[:, base.dependent] - rows @ base.K).max(axis=1, initial=0.0) > 1e-9 * size
+        interval[lost | (columns[:, base.zero] != 0).any(axis=1)] = [-np.inf, np.inf]
+        curves.append(SteadyFriction(joint, v, columns @ ident.theta, interval, trained, limit, load))
     return tuple(curves)
 
 
@@ -109,20 +115,6 @@ def logged_speeds(ident: Record, j: int) -> tuple[float, float]:
         seen = np.flatnonzero(count > 0)
         return float(edges[seen[0]]), float(edges[seen[-1] + 1])
     return -float(ident.speed[j]), float(ident.speed[j])
-
-
-def _interval(ident: Record, columns: Array, alpha: float) -> Array:
-    """Interval of a function of friction parameters only; infinite where the data do not determine it."""
-    base = ident.fit.base
-    rows = columns[:, base.independent]
-    interval = functional_interval(ident.fit, ident.factor, rows, alpha)
-    undetermined = columns[:, base.dependent] - rows @ base.K
-    scale = np.abs(columns).max(axis=1, initial=0.0)
-    lost = (np.abs(undetermined).max(axis=1, initial=0.0) > 1e-9 * scale) | (
-        np.abs(columns[:, base.zero]).max(axis=1, initial=0.0) > 0
-    )
-    interval[lost] = [-np.inf, np.inf]
-    return np.asarray(interval)
 
 
 def equivalent_friction(ident: Record) -> tuple[dict[str, float], dict[str, float], tuple[str, ...]]:

@@ -7,7 +7,7 @@ states, agreement with the gravity torque of the URDF, and equal residuals in al
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -226,12 +226,15 @@ def measure_evidence(
     fastest, stated = np.abs(model.torque(both, q, v * np.clip(ratio, 1.0, None), a)).max(axis=0).T
     limited = np.flatnonzero(np.isfinite(limits.torque) & (limits.torque > 0))
     gravity, gravity_errors, constant = _gravity(model, theta, prior, q)
+    # friction and offset up to the trained speed, both directions: the largest may be far below it, as of a Stribeck law
+    bare, still, both_ways = without_inertia(model, theta), np.zeros((2, model.n)), np.vstack([trained.speed, -trained.speed])
+    rubbing = np.max([np.abs(model.torque(bare, still, share * both_ways, still)) for share in FRACTIONS], axis=(0, 1))
     return Evidence(
         uncertainty=uncertain(prior.without_first_fit, 1.0),
         seen=seen,
         gravity=gravity,
         peak={joints[j]: float(fastest[j] / max(limits.torque[j], stated[j])) for j in limited},
-        friction=_friction(model, theta, trained),
+        friction=dict(zip(joints, (rubbing / divisors(trained.torque)).tolist(), strict=True)),
         masses=masses,
         departures=deviating,
         folds_repeat=folds_repeat,
@@ -290,16 +293,6 @@ def _gravity(model: DynamicModel, theta: Array, prior: Prior, q: Array) -> tuple
     return ratios, errors, {robot.joints[j] for j in np.flatnonzero(constant)}
 
 
-def _friction(model: DynamicModel, theta: Array, trained: Range) -> dict[str, float]:
-    """Largest friction and offset up to the trained speed, both directions, relative to the largest measured torque.
-
-    The largest may be far below the trained speed: that of a Stribeck law is.
-    """
-    bare, zero, fastest = without_inertia(model, theta), np.zeros((2, model.n)), np.vstack([trained.speed, -trained.speed])
-    tau = np.max([np.abs(model.torque(bare, zero, share * fastest, zero)) for share in FRACTIONS], axis=(0, 1))
-    return dict(zip(model.robot.joints, (tau / divisors(trained.torque)).tolist(), strict=True))
-
-
 def _scales(
     statistics: StatisticSet, weights: Mapping[str, float], R: Array, theta: Array, joints: Sequence[str]
 ) -> dict[str, float]:
@@ -340,29 +333,24 @@ def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array
         parts: dict[tuple[str, int], Array] = {}
         for entry, end in zip(entries, ends, strict=True):
             key = entry.log, blocks[entry.log].index(entry.block) * PARTS // len(blocks[entry.log])
-            sums = squares[end - len(entry.factor) : end].sum(axis=0)
-            parts[key] = parts.get(key, np.zeros(4)) + np.append(sums, entry.rows * entry.repeats)
-        deviating += _deviating(parts, group)
+            of_entry = squares[end - len(entry.factor) : end].sum(axis=0)
+            parts[key] = parts.get(key, np.zeros(4)) + np.append(of_entry, entry.rows * entry.repeats)
+        sums = np.array(list(parts.values()))  # of squares of error, effort and dry friction, and number of rows
+        _, effort, _, count = sums.sum(axis=0)
+        least = _OF_TORQUE * np.sqrt(effort / max(count, 1.0))
+        mean = sums[:, :3] / np.maximum(sums[:, 3:], 1.0)
+        for k in np.flatnonzero(np.sqrt(mean[:, 0]) > least):
+            square, _, dry = mean[k]
+            others = mean[:, 2] >= _AS_MUCH**2 * dry  # a joint that rests in most parts has a larger residual where it moves
+            others[k] = False
+            if not others.any():
+                continue
+            usual, _, usual_dry = np.median(mean[others], axis=0)
+            beyond = np.sqrt(max(square - max(usual_dry - dry, 0.0), 0.0))
+            if beyond > max(least, _DEVIATING * np.sqrt(usual)):
+                (log, part), sizes = list(parts)[k], (float(np.sqrt(square)), float(np.sqrt(usual)))
+                deviating.append(DeviatingPart(log, joint_of(group), f"{part + 1}/{PARTS}", *sizes))
     return tuple(deviating)
-
-
-def _deviating(parts: Mapping[tuple[str, int], Array], group: str) -> Iterator[DeviatingPart]:
-    """Parts of one row group, given log and part → sums of squares of error, effort and dry friction, and number of rows."""
-    sums = np.array(list(parts.values()))
-    _, effort, _, count = sums.sum(axis=0)
-    least = _OF_TORQUE * np.sqrt(effort / max(count, 1.0))
-    mean = sums[:, :3] / np.maximum(sums[:, 3:], 1.0)
-    for k in np.flatnonzero(np.sqrt(mean[:, 0]) > least):
-        square, _, dry = mean[k]
-        others = mean[:, 2] >= _AS_MUCH**2 * dry  # a joint that rests in most parts has a larger residual where it moves
-        others[k] = False
-        if not others.any():
-            continue
-        usual, _, usual_dry = np.median(mean[others], axis=0)
-        beyond = np.sqrt(max(square - max(usual_dry - dry, 0.0), 0.0))
-        if beyond > max(least, _DEVIATING * np.sqrt(usual)):
-            log, part = list(parts)[k]
-            yield DeviatingPart(log, joint_of(group), f"{part + 1}/{PARTS}", float(np.sqrt(square)), float(np.sqrt(usual)))
 
 
 def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> CommonScale | None:

@@ -126,8 +126,29 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
         begin = int(np.argmax(squares[POINTS:] - squares[:-POINTS]))
         shown = slice(begin, begin + POINTS)
     measured, identified, urdf, friction = series[:, shown]
-    lag, memory = _memory(errors, cutoff)
-    frequency, spectrum = _spectrum(errors)
+    # autocorrelation of the low-passed error, over all segments
+    rate = min(errors[0][0], 2.5 * cutoff)
+    products, kept_rate = np.zeros((LAGS, errors[0][1].shape[1])), 0.0
+    centre = np.mean(np.vstack([error for _, error in errors]), axis=0)
+    for logged_rate, error in errors:
+        stride = max(1, round(logged_rate / rate))
+        x, kept_rate = lowpass(error - centre, logged_rate, cutoff)[::stride], logged_rate / stride
+        power = np.abs(np.fft.rfft(x, size := 1 << (2 * len(x) - 1).bit_length(), axis=0)) ** 2
+        lagged = np.fft.irfft(power, size, axis=0)[: min(LAGS, len(x))]
+        products[: len(lagged)] += lagged
+    lag, memory = np.arange(LAGS) / kept_rate, products / positive(products[0])
+    # amplitude density of the error of the longest segment, in logarithmic bands
+    rate, error = max(errors, key=lambda segment: len(segment[1]))
+    frequency, spectrum = np.zeros(0), np.zeros((0, error.shape[1]))
+    if (length := min(len(error), 4096)) >= 8:
+        from scipy.signal import welch
+
+        lines, density = welch(error, rate, nperseg=length, axis=0)
+        edges = np.geomspace(lines[1], lines[-1] * 1.0001, BANDS + 1)
+        place = np.searchsorted(edges, lines[1:], side="right") - 1
+        bands = np.unique(place)
+        frequency = np.sqrt(edges[bands] * edges[bands + 1])
+        spectrum = np.sqrt([density[1:][place == band].mean(axis=0) for band in bands])
     return LogTrace(
         log.name, held_out, cutoff, time[shown], measured, identified, urdf, friction, lag, memory, frequency, spectrum
     )
@@ -191,37 +212,6 @@ def read_series(path: str | Path, theta: Array) -> Traces | None:
         return record(Traces, data)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _memory(errors: Sequence[tuple[float, Array]], cutoff: float) -> tuple[Array, Array]:
-    """Autocorrelation of the low-passed error, over all segments."""
-    rate = min(errors[0][0], 2.5 * cutoff)
-    products, kept_rate = np.zeros((LAGS, errors[0][1].shape[1])), 0.0
-    centre = np.mean(np.vstack([error for _, error in errors]), axis=0)
-    for logged_rate, error in errors:
-        stride = max(1, round(logged_rate / rate))
-        x, kept_rate = lowpass(error - centre, logged_rate, cutoff)[::stride], logged_rate / stride
-        size = 1 << (2 * len(x) - 1).bit_length()
-        power = np.abs(np.fft.rfft(x, size, axis=0)) ** 2
-        lagged = np.fft.irfft(power, size, axis=0)[: min(LAGS, len(x))]
-        products[: len(lagged)] += lagged
-    return np.arange(LAGS) / kept_rate, products / positive(products[0])
-
-
-def _spectrum(errors: Sequence[tuple[float, Array]]) -> tuple[Array, Array]:
-    """Amplitude density of the error of the longest segment, in logarithmic bands."""
-    from scipy.signal import welch
-
-    rate, error = max(errors, key=lambda segment: len(segment[1]))
-    length = min(len(error), 4096)
-    if length < 8:
-        return np.zeros(0), np.zeros((0, error.shape[1]))
-    frequency, density = welch(error, rate, nperseg=length, axis=0)
-    edges = np.geomspace(frequency[1], frequency[-1] * 1.0001, BANDS + 1)
-    place = np.searchsorted(edges, frequency[1:], side="right") - 1
-    bands = np.unique(place)
-    mean = np.array([density[1:][place == band].mean(axis=0) for band in bands])
-    return np.sqrt(edges[bands] * edges[bands + 1]), np.sqrt(mean)
 
 
 def _hash_of(theta: Array) -> str:
