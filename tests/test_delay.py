@@ -76,19 +76,13 @@ def test_a_delay_is_found_with_its_size(late: float) -> None:
     assert delay.low < delay.seconds < delay.high
 
 
-def test_one_joint_or_log_that_lags_the_others_is_named() -> None:
-    logs, late = [made(0), made(1), made(2)], list[ui.Recording]()
-    for log in logs:
-        effort = np.array(log.effort)
-        effort[:, 1] = np.interp(log.time - 0.06, log.time, effort[:, 1])
-        late.append(replace(log, effort=effort))
-    drive = ui.Drive.build(ARM.n)
-    for some, joint, which in ((late, ARM.joints[1], [0, 1, 2]), ([made(0, 0.06), *logs[1:]], None, [0])):
-        reports = examine_logs(some, ARM, drive, SignalConfig())
-        named = [[item for item in report.findings if item.id == "effort-delay"] for report in reports]
-        assert [k for k, own in enumerate(named) if own] == which
-        assert named[0][0].joint == joint
-        assert named[0][0].size == pytest.approx(0.06, abs=0.012)
+def test_a_log_that_lags_the_others_is_named() -> None:
+    """That of one joint: ``test_small_faults_are_named_with_their_size``."""
+    reports = examine_logs([made(0, 0.06), made(1), made(2)], ARM, ui.Drive.build(ARM.n), SignalConfig())
+    named = [[item for item in report.findings if item.id == "effort-delay"] for report in reports]
+    assert [k for k, own in enumerate(named) if own] == [0]
+    assert named[0][0].joint is None
+    assert named[0][0].size == pytest.approx(0.06, abs=0.006)
 
 
 def test_an_effort_that_saturates_is_named() -> None:

@@ -7,8 +7,6 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.faults import contradictions
-from urdf_ident.faults.oscillation import Oscillation
 from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
@@ -65,13 +63,6 @@ def test_an_oscillation_that_the_low_pass_weakens_is_named_once() -> None:
     (found,) = warnings(log_of(motion, wave))
     assert [item.id for item in found] == ["effort-periodic"]
     assert found[0].size == pytest.approx(hertz, abs=0.01)
-
-
-def test_a_wave_that_the_efforts_do_not_contain_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its amplitude is divided by what the low-pass leaves of it: far above the cut-off that is nothing but rounding errors."""
-    found = Oscillation(2, 60.0, 30.0, 1.0, np.array([[0.1], [0.1]]), 0.01)
-    monkeypatch.setattr(contradictions, "oscillation", lambda *_: found)
-    assert warnings(log_of(fourier(ARM.n, 20.0, 200.0, 1), np.zeros(ARM.n))) == [[]]
 
 
 def test_a_log_whose_joints_follow_one_curve_does_not_hide_an_oscillation() -> None:

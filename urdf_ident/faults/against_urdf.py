@@ -8,8 +8,6 @@ then explains the log well and the free inertias do not contradict it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from ..judgements.catalogue import Id
@@ -17,7 +15,6 @@ from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, scaled_lstsq
 from ..model.prior import CONTRADICTION, USUAL_ERROR, inertial_prior, lumped_inertials
 from ..model.rigid_bodies import gravity_torques, regressor
-from ..model.robot import Robot
 from ..samples import TESTING_REVERSALS, one_way
 from .evidence import CLEAR, DECISIVE, EXACT, MATERIAL, RIVAL
 from .friction import OFFSET, friction_columns
@@ -25,9 +22,7 @@ from .hypotheses import reading_of, refined
 from .interpretation import Interpretation
 from .kinds.catalogue import candidates
 from .kinds.clock_and_gravity import mounted
-from .kinds.kind import Hypothesis
 from .kinds.senses_and_orders import EffortSign
-from .motion_samples import MotionSamples
 from .trials import Trials
 from .urdf_bodies import error_of_urdf, left_by_urdf_alone, left_with_one_body_changed, scaled_urdf
 from .words import against
@@ -96,7 +91,15 @@ def against_the_urdf(trials: Trials, interpretation: Interpretation, loaded: boo
         words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
         return [Judgement(Id.EFFORT_SIGN, words, EffortSign().remedy(trials.robot.joints), certainty=abs(alike))]
     if alike < -_ALIKE:
-        return [_upside_down(trials.robot, loaded, abs(alike))]
+        gravity = -trials.robot.gravity + 0.0
+        remedy, vector = mounted(gravity), ", ".join(f"{value:.4g}" for value in gravity)
+        if loaded:
+            remedy = remedy.after(
+                "does the robot carry the payload (drive.payload) that was taken off the efforts? Otherwise: "
+            )
+        words = f"the efforts work against a gravity vector of [{vector}] in the base frame"
+        words += ", if the URDF's centres of mass are about right"
+        return [Judgement(Id.GRAVITY_DIRECTION, words, remedy, size=180.0, certainty=abs(alike))]
     if odd:
         words = (
             f"the efforts are {ratio:.4g} times the gravity torque of the URDF's masses: the unit or torque constant is wrong"
@@ -121,26 +124,19 @@ def _weight_held(trials: Trials) -> list[Judgement]:
         if abs(weight) <= max(float(effort.std()), 10 * float(stated.std()), 1e-9):
             continue
         error = float(np.linalg.norm(row.mean(axis=0) @ prior.deviations)) / abs(weight)
-        turned = not one_way(samples.v[:, j])
-        times = (_constant(samples, j) if turned else float(effort.mean())) / weight
+        turned, glides = not one_way(samples.v[:, j]), samples.glides[:, j]
+        held = float(effort.mean())
+        if turned:  # what neither friction nor inertia explains, while the joint moves
+            held = float(scaled_lstsq(friction_columns(samples, j)[glides], effort[glides])[OFFSET])
+        times = held / weight
         lowest, highest = np.exp(np.array([-1, 1]) * USUAL_ERROR * error) if turned else (1 / _WEIGHTS, _WEIGHTS)
         if not lowest < times < highest:
             found.append(_odd_weight(trials.robot.joints[j], times))
     return found
 
 
-def _constant(samples: MotionSamples, j: int) -> float:
-    """Part of an effort that neither friction nor inertia explains, while its joint moves [N·m or N]."""
-    glides = samples.glides[:, j]
-    return float(scaled_lstsq(friction_columns(samples, j)[glides], samples.tau[glides, j])[OFFSET])
-
-
 def _held_as_stated(trials: Trials) -> bool:
-    """Whether the efforts of the joints that carry most weight, and little else, hold that of the URDF.
-
-    In few poses gravity hardly varies, and its variation in the free fit may by chance be opposite to the URDF's, or many times
-    as large.
-    """
+    """Whether the efforts of the joints that carry most weight, and little else, hold that of the URDF."""
     samples = trials.case.samples
     stated = gravity_torques(trials.robot, samples.q)
     weight = np.sum(stated**2, axis=0)
@@ -151,7 +147,8 @@ def _held_as_stated(trials: Trials) -> bool:
 
 def _odd_weight(joint: str, times: float) -> Judgement:
     """A slide whose effort is a multiple of its weight; where the effort pulls as hard the other way, its axis is reversed
-    or the robot hangs, which one slide does not distinguish."""
+    or the robot hangs, which one slide does not distinguish.
+    """
     words = f"this joint's effort holds {times:.3g} times the weight that it carries according to the URDF: "
     if 1 / _WEIGHTS < -times < _WEIGHTS:
         words += "its axis points the other way, or gravity does"
@@ -190,8 +187,12 @@ def doubts(trials: Trials, interpretation: Interpretation) -> list[Judgement]:
     before, (size, logged) = trials.score(interpretation), scaled_urdf(trials, interpretation)
     if logged**2 - before.unexplained**2 < MATERIAL**2:  # the URDF already explains as much as free inertias
         return []
-    found = []
-    for item in _interpretations(trials, interpretation):
+    found, stated = [], np.ptp(_gravity_torques(trials, interpretation)[1], axis=0)
+    # if gravity depends on one joint alone, its direction is not separable from that joint's zero
+    turning = bool(np.sum(stated > EXACT * stated.max()) > 1)
+    for item in candidates(reading_of(trials, interpretation)):
+        if not (item.small and (turning or item.id in (Id.TIME_SCALE, Id.EFFORT_SCALE))):
+            continue
         score, left = scaled_urdf(trials, item.interpretation)
         judged = trials.score(item.interpretation)
         trusted = left < min(_NEARLY * judged.unexplained, _LEFT) and logged**2 - left**2 > MATERIAL**2
@@ -213,31 +214,12 @@ def doubts(trials: Trials, interpretation: Interpretation) -> list[Judgement]:
     return [against(trials.robot, chosen, tuple(rivals.values()), logged, left, best)]
 
 
-def _interpretations(trials: Trials, interpretation: Interpretation) -> Iterator[Hypothesis]:
-    """Candidates; if gravity depends on one joint alone, its direction is not separable from that joint's zero."""
-    stated = np.ptp(_gravity_torques(trials, interpretation)[1], axis=0)
-    turning = bool(np.sum(stated > EXACT * stated.max()) > 1)
-    for item in candidates(reading_of(trials, interpretation)):
-        if item.small and (turning or item.id in (Id.TIME_SCALE, Id.EFFORT_SCALE)):
-            yield item
-
-
 def _computed(left: float, how: str) -> Judgement:
     words = (
         f"the URDF's inertias {how} leave {100 * left:.3g} % of the efforts unexplained: they were computed "
         "(a target, a simulation), not measured"
     )
     return Judgement(Id.EFFORT_COMMANDED, words)
-
-
-def _upside_down(robot: Robot, loaded: bool, certainty: float) -> Judgement:
-    gravity = -robot.gravity + 0.0
-    vector = ", ".join(f"{value:.4g}" for value in gravity)
-    words = f"the efforts work against a gravity vector of [{vector}] in the base frame, if the URDF's centres of mass"
-    remedy = mounted(gravity)
-    if loaded:
-        remedy = remedy.after("does the robot carry the payload (drive.payload) that was taken off the efforts? Otherwise: ")
-    return Judgement(Id.GRAVITY_DIRECTION, f"{words} are about right", remedy, size=180.0, certainty=certainty)
 
 
 def _scale_of_inertia(trials: Trials, interpretation: Interpretation) -> float:

@@ -38,11 +38,6 @@ class Case:
         """
         return replace(self.samples, tau=self.late(delay)) if delay else self.samples
 
-    def by_motion(self) -> Case:
-        """Returns the case with repetitions of a motion in one block (:meth:`.MotionSamples.by_motion`); itself without any."""
-        apart = self.samples.by_motion()
-        return self if apart is self.samples else replace(self, samples=apart)
-
     def with_more(self, efforts: Array) -> Case:
         """Returns the case with a correction added to the efforts.
 

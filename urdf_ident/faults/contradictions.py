@@ -1,13 +1,13 @@
 """Tests logs against physics: signs, orders, zeros, clocks, gravity, faults of signals and changes of the robot.
 
-:mod:`.explanations` searches, and what was found is stated here. The URDF's inertias are not used, with two stated exceptions:
-the sign of gravity, and the scale of the torques if the motion is too slow to determine it.
+The URDF's inertias are not used, with two stated exceptions: the sign of gravity, and the scale of the torques if the motion is
+too slow to determine it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,22 +15,22 @@ from ..judgements.catalogue import SEVERITIES, Id
 from ..judgements.judgement import Judgement
 from ..linalg import Array
 from ..model.robot import Robot
-from ..samples import FEWEST_REVERSALS, SHORT
+from ..samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS
 from .against_urdf import against_the_urdf
 from .case import Case
-from .evidence import SEVERE
-from .explanations import Explanations, explained
+from .delay import find_delay
+from .evidence import DOUBTFUL, FEWEST, SEVERE
 from .hypotheses import Step, open_clock, open_scales, search
 from .interpretation import Interpretation
 from .linearized import LinearizedCase
 from .log_group import LogGroup
-from .oscillation import Oscillation, oscillation
+from .null_model import NullModel
 from .part_of_gravity import part_of_gravity
-from .score_test import ALWAYS
+from .score_test import ALWAYS, Fault, find_faults
 from .thinned_logs import Logs
 from .tip_forces import tip_force
 from .trials import Trials
-from .words import differs, doubt, fault_finding, named, open_scale, open_time, too_short_to_tell, worse_explained
+from .words import differs, doubt, fault_finding, named, open_scale, open_time, too_short_to_tell
 
 #: Relative residual of the moving joints up to which it is noise and unmodelled friction: an eighth of the torque's square.
 _SOUND = 0.35
@@ -38,6 +38,39 @@ _SOUND = 0.35
 _HALF = 0.5**0.5
 #: Rounding errors of conditioned positions over their range: equal ones differ by less.
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Explanations:
+    """What may explain the torques of a group of logs; indices are positions in the group.
+
+    Attributes:
+        steps: To another interpretation; none where there are faults.
+        faults: In the order in which they were found, those told elsewhere left out.
+    """
+
+    group: LogGroup
+    trials: Trials
+    at: LinearizedCase
+    steps: Sequence[Step] = ()
+    faults: Sequence[Fault] = ()
+
+    @property
+    def differing(self) -> dict[int, Fault]:
+        """Logs in which the robot is another one than in the rest; of two logs, and of several that gain alike, all."""
+        some = dict[int, Fault]()
+        for fault in [] if not self.faults else [self.faults[0], *self.faults[0].rivals]:
+            if fault.family.change and fault.when.log is not None and not fault.when.window:
+                some.setdefault(fault.when.log, fault)
+            elif not some:
+                break
+        return some
+
+    @property
+    def corrected(self) -> Trials:
+        """Interpretations without the effects of the faults that last throughout all logs."""
+        effect = sum((item.effect for item in self.faults if item.when == ALWAYS), start=np.zeros(1))
+        return self.trials if not effect.any() else Trials(self.trials.case.with_more(effect))
 
 
 def physics_findings(
@@ -59,18 +92,11 @@ def physics_findings(
         Findings of each log; none if the motion is too short.
     """
     group = LogGroup(robot, logs, reduction)
-    usable = group.usable
-    brief, compared = group.seconds < SHORT, usable
+    brief, compared = group.seconds < SHORT, group.usable
     out: list[list[Judgement]] = [[] for _ in logs]
     while compared:  # a log that differs is reported, and the others are compared again
-        found = explained(group.some(compared))
+        found = _explained(group.some(compared))
         if found is None:
-            break
-        if not brief and compared == usable and (wave := _oscillation(found)) is not None:
-            others = physics_findings(robot, wave.removed(found.group.logs), reduction)
-            for k, own, other in zip(compared, wave.findings(robot), others, strict=True):
-                told = {(item.id, item.joint) for item in own}
-                out[k] = [*own, *(item for item in other if (item.id, item.joint) not in told)]
             break
         for k, own in zip(compared, _of_differing(found) if found.differing else _of_all(found), strict=True):
             out[k] += own
@@ -78,6 +104,32 @@ def physics_findings(
             break
         compared = [k for at, k in enumerate(compared) if at not in found.differing]
     return [tuple(map(too_short_to_tell, own)) if brief else tuple(own) for own in out]
+
+
+def _explained(group: LogGroup) -> Explanations | None:
+    """Searches for what explains the torques of all logs; None if they cannot be sampled."""
+    case = group.case()
+    if case is None:
+        return None
+    trials = Trials(case)
+    at, steps = LinearizedCase.of(trials), search(trials)
+    late = next((k for k, step in enumerate(steps) if step.found.id == Id.EFFORT_DELAY), None)
+    if late is not None:  # it may be friction that reverses over some travel, which only the estimate of the delay has
+        delay = find_delay(group.robot, group.logs, group.reduction)
+        if delay is not None and delay.excludes(steps[late].found.interpretation.delay):
+            steps = steps[:late]
+    few = len(case.samples) < FEWEST * (case.robot.n + 2)
+    if few or case.turns < TESTING_REVERSALS or group.seconds < SHORT:
+        return Explanations(group, trials, at, steps)
+    faults = find_faults(at, NullModel.of(at), group.logs)
+    if steps and faults:  # the interpretation, unless a fault that is none of its causes explains decisively more
+        first, best = steps[0], faults[0]
+        gained = trials.as_logged.gains(Trials(case.with_more(best.effect)).as_logged)
+        if best.when.log is not None:
+            gained = gained[case.samples.log_of_block == best.when.log]
+        if best.family.id not in {item.id for item in (first.found, *first.rivals)} and gained.mean() >= first.gain + DOUBTFUL:
+            steps = []
+    return Explanations(group, trials, at, steps, [] if steps else [item for item in faults if not item.family.elsewhere])
 
 
 def moved_alike(robot: Robot, logs: Logs, reduction: Array | None = None) -> list[bool]:
@@ -110,27 +162,6 @@ def moved_alike(robot: Robot, logs: Logs, reduction: Array | None = None) -> lis
     return out
 
 
-def _oscillation(found: Explanations) -> Oscillation | None:
-    """An oscillation of one effort, if there is one and the interpretation or faults do not explain more.
-
-    Far above the cut-off of the positions rounding errors of filtered efforts may look like a wave. The efforts do not contain
-    it: without it they would be larger.
-    """
-    group = found.group
-    wave = oscillation(found.at, found.null, len(group.logs))
-    if wave is None:
-        return None
-    without = wave.removed(group.logs)
-    before, after = (
-        sum(float(np.sum(part.tau[:, wave.joint] ** 2)) for parts, _ in logs for part in parts if part.tau is not None)
-        for logs in (group.logs, without)
-    )
-    case = replace(group, logs=without).case()
-    most = max([*(step.gain for step in found.steps[:1]), *(fault.gain for fault in found.faults)], default=0.0)
-    gained = 0.0 if case is None else float(found.trials.as_logged.gains(Trials(case).as_logged).mean())
-    return wave if after <= before and gained > most else None
-
-
 def _of_differing(found: Explanations) -> list[list[Judgement]]:
     """How the logs that differ from the others do, and what is wrong with each by itself."""
     robot, differing = found.group.robot, found.differing
@@ -141,25 +172,23 @@ def _of_differing(found: Explanations) -> list[list[Judgement]]:
             trials = Trials(case)
             own = _downgraded(case, _of_steps(trials, search(trials)))
         judgement = differs(robot, fault, len(differing) == 1, own)
-        out[k] = [*_downgraded(found.case, [judgement], FEWEST_REVERSALS * len(out)), *own]
+        out[k] = [*_downgraded(found.trials.case, [judgement], FEWEST_REVERSALS * len(out)), *own]
     return out
 
 
 def _of_all(found: Explanations) -> list[list[Judgement]]:
     """What is wrong with all logs, and with single ones beside it."""
-    robot, common = found.group.robot, _downgraded(found.case, _of_interpretation(found))
+    robot, common = found.group.robot, _downgraded(found.trials.case, _of_interpretation(found))
     reported, grave = {(item.id, item.joint) for item in common}, any(item.severity != "info" for item in common)
     # a fault of one joint's effort may be made of a part of a force; other faults act on all joints as a force does
     alone = all(item.family.joints and item.when == ALWAYS and not item.family.id.entry.geometric for item in found.faults)
-    sought = alone and not (found.steps or grave) and found.case.turns >= FEWEST_REVERSALS
+    sought = alone and not (found.steps or grave) and found.trials.case.turns >= FEWEST_REVERSALS
     force = tip_force(LinearizedCase.of(found.corrected)) if sought else None
     out = [[*common, *([] if force is None else [force])] for _ in found.group.logs]
     for fault in found.faults:
         item = fault_finding(robot, fault)
-        for k in range(len(out)) if fault.when.log is None else [fault.when.log]:
+        for k in fault.logs(found.trials.case.samples.log):
             out[k] += [item] if (item.id, item.joint) not in reported else []
-    for k, outlier in found.outlying.items():
-        out[k].append(worse_explained(robot, *outlier))
     return out
 
 
@@ -193,10 +222,7 @@ def _of_interpretation(found: Explanations) -> tuple[Judgement, ...]:
 
 
 def _of_steps(trials: Trials, steps: Sequence[Step]) -> tuple[Judgement, ...]:
-    """Findings of the steps; they name causes, and refuse the log, only if it is explained well after all corrections.
-
-    A step with the signs of several joints, and not of all, is one finding for each.
-    """
+    """Findings of the steps; they name causes, and refuse the log, only if it is explained well after all corrections."""
     robot, out = trials.robot, list[Judgement]()
     sound = bool(steps) and trials.score(steps[-1].found.interpretation).unexplained < _SOUND
     for step in steps:
@@ -211,11 +237,7 @@ def _of_steps(trials: Trials, steps: Sequence[Step]) -> tuple[Judgement, ...]:
 
 
 def _downgraded(case: Case, found: Sequence[Judgement], fewest: float = FEWEST_REVERSALS) -> tuple[Judgement, ...]:
-    """Downgrades findings to warnings for motions with few reversals, whose held-out parts are extrapolated.
-
-    Args:
-        fewest: Reversals needed in all logs of the case together; as many in each where logs are compared.
-    """
+    """Downgrades findings to warnings for motions with few reversals, whose held-out parts are extrapolated."""
     if case.turns >= fewest:
         return tuple(found)
     return tuple(replace(item, severity="warning") if item.severity == "refused" else item for item in found)

@@ -299,19 +299,7 @@ def _best_delay(problem: DelayProblem, late: Callable[[Array], Array]) -> tuple[
 
 
 def _low_pass(problem: DelayProblem, growth: Growth, tau: Array, seconds: float, cutoff: float) -> tuple[Id, float] | None:
-    """The low-pass of efforts or positions that explains the logs best, if decisively better than the delay alone.
-
-    A first-order one delays; others have no delay of their own. Those of the efforts are applied to the columns of the fit as
-    well, those of the positions are taken back.
-
-    Args:
-        tau: The efforts as logged and without the delay, shape (N, n, 2) [N·m or N].
-        seconds: The delay [s]; 0 without any.
-        cutoff: Low-pass of this check [Hz]; only bandwidths of efforts far below it are tried.
-
-    Returns:
-        What was filtered, and the bandwidth [Hz]; None without any.
-    """
+    """The low-pass of efforts or positions that explains the logs best, if decisively better than the delay alone."""
     from scipy.signal import butter, lfilter, lfilter_zi
 
     def lagging(x: Array, rate: float, constant: float) -> Array:

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..linalg import Array, BoolArray, IntArray, positive, rms
 from ..samples import TESTING_REVERSALS
-from .friction import DISSIPATES, VISCOUS, column_starts, friction_columns
+from .friction import friction_columns
 from .motion_samples import MotionSamples
-from .regression import JointColumns, Regression
+from .regression import Fits, JointColumns, Regression
 
 #: Gain in the sum of the rows' log relative residuals above which an explanation replaces another, above which it is reported,
 #: above which something is wrong whatever the cause, and the fraction of it within which another cause is a rival.
@@ -41,27 +41,6 @@ CALIBRATED = 0.03
 FEWEST = 25
 #: Number of folds; each leaves out every ``_FOLDS``-th block.
 _FOLDS = 5
-
-
-@dataclass(frozen=True, eq=False)
-class Residuals:
-    """Residuals of interpretations of the efforts.
-
-    Attributes:
-        squares: Mean squared error of each block, shape (B, n, H) [N²·m² or N²].
-        left: RMS error over that of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
-        power: Mean friction torque times velocity over the product of their RMS, of every fit, shape (F, n, H), including
-            motors coupled to the joint; negative if friction would drive the joint.
-        rotor: Mean torque of the rotor inertia in the direction of the acceleration, over the RMS torque, of every fit, shape
-            (F, n, H), including motors coupled to the joint.
-        theta: Inertial parameters of every fit, scaled columns, shape (F, m, H).
-    """
-
-    squares: Array
-    left: Array
-    power: Array
-    rotor: Array
-    theta: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,32 +107,28 @@ class RigidEvidence:
         """
         return np.asarray(EXACT * np.einsum("ieh,e->ih", np.abs(efforts), self.size))
 
-    def residuals(self, efforts: Array, *, held_out: bool = True, weights: Array | None = None) -> Residuals:
+    def fit(self, efforts: Array, *, held_out: bool = True, weights: Array | None = None) -> tuple[Fits, Array]:
         """Fits interpretations of the efforts whose rows have the same sizes.
 
         Args:
             efforts: Factor of each logged effort in each row, shape (n, n, H).
             held_out: Whether the squared errors are of fits that have not seen a block; otherwise of one fit to all.
             weights: One over the variance of each row, shape (n,); by default of usual residuals.
+
+        Returns:
+            The fits, and the RMS error over that of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
         """
-        regression, size = self.regression, self.size_of(efforts)
-        count, total = regression.count, regression.total / regression.count.sum()
+        size, count = self.size_of(efforts), self.regression.count
         fold = np.arange(len(count)) % min(_FOLDS, len(count)) if held_out else None
-        fits = regression.fit(efforts, 1 / (self._usual * size[:, 0]) ** 2 if weights is None else weights, fold)
-        x, m = fits.x, regression.shared
-        power, rotor = np.zeros_like(x[:, :, 0]), np.zeros_like(x[:, :, 0])
-        for k in column_starts(x.shape[2] - m - len(total)):  # only the sum of a joint's and its motors' friction is known
-            own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
-            power -= np.sum(x[:, :, own] * total[:, m + k + VISCOUS, own][None, :, :, None], axis=2)
-            rotor -= x[:, :, m + k] * total[:, m + k, m + k][None, :, None]
+        fits = self.regression.fit(efforts, 1 / (self._usual * size[:, 0]) ** 2 if weights is None else weights, fold)
         left = np.maximum(np.sqrt(np.average(fits.squares, 0, count)), self.exact_of(efforts)) / size
-        return Residuals(fits.squares, left, power / size, rotor / size, -x[:, 0, :m])
+        return fits, np.asarray(left)
 
     @cached_property
     def _usual(self) -> Array:
         """Relative residuals of the rows with the efforts as logged, for weights, shape (n,)."""
         as_logged = np.eye(len(self.sizes))[:, :, None]
-        return np.asarray(np.clip(self.residuals(as_logged, weights=1 / self.size**2).left[:, 0], *_USUAL))
+        return np.asarray(np.clip(self.fit(as_logged, weights=1 / self.size**2)[1][:, 0], *_USUAL))
 
 
 def material(before: Array, after: Array) -> bool:

@@ -106,10 +106,6 @@ def _reversing_in(widths: Array, slips: Array, log: Sequence[MovingPart]) -> Ite
 
     Between two segments the state of presliding remains as far as the joint did not move on, as in a rest that was cut out;
     otherwise, and where the log begins, it is that after the travel since the joint stood still.
-
-    Args:
-        widths: Of the speed, shape (k,) [rad/s or m/s].
-        slips: Presliding distances, shape (l,) [rad or m].
     """
     last, states = np.inf, np.zeros((1, len(slips)))
     for q, v in log:

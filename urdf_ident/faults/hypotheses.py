@@ -10,39 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 import numpy as np
 
 from ..grouping import grouped
 from ..judgements.catalogue import Id
-from ..linalg import Array
 from .evidence import DECISIVE, DOUBTFUL, RIVAL, SEVERE, SIGNIFICANT, SURE, gains, material, remaining_doubt, significance
 from .interpretation import Interpretation
 from .kinds.catalogue import KINDS, candidates
-from .kinds.clock_and_gravity import STRETCHES, GravityDirection, tilted
+from .kinds.clock_and_gravity import STRETCHES
 from .kinds.efforts import COMMON_GAINS, GAINS
 from .kinds.kind import Hypothesis, Reading
 from .trials import Score, Trials
 from .urdf_bodies import score_of_urdf
-from .zeros import zeros_together
 
-#: Least gain in standard errors where repetitions of a motion are held out together. What friction leaves unexplained is the
-#: same in each of them, and one repetition predicts another; held out together, faults gain less, but still gain.
-ELSEWHERE = 2.0
-#: Largest part of a gain that is only on held-out blocks and not in the fit: a right interpretation gains on both alike; the
-#: rest is extrapolation by parameters that the log hardly determines.
-_ONLY_HELD_OUT = 0.6
 #: If a row's relative residual exceeds this, unusual interpretations are tried as well: a sixteenth of the effort's square is
 #: then not explained by any usual one.
 POOR = 0.25
 #: Number of joints of one cause that are refined.
 _OF_ONE_KIND = 3
 _ROUNDS = 8
-#: What zeros of several joints resemble, one at a time.
-_LIKE_ZEROS = {Id.POSITION_ZERO, Id.POSITION_UNIT, Id.POSITION_SCALE, Id.GRAVITY_DIRECTION}
-#: First of the halving steps of the search for the direction of gravity [rad].
-_LEAN = 0.2
+#: Number of steps by which a size is refined.
+_REFINEMENTS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,14 +74,6 @@ def search(trials: Trials) -> list[Step]:
         if not step.decided and step.gain < SEVERE:  # beyond, something is wrong, whatever the cause
             break
         interpretation = step.found.interpretation
-    if steps and {step.found.id for step in steps} <= _LIKE_ZEROS:
-        only = all(step.found.id == Id.POSITION_ZERO for step in steps)
-        together = zeros_together(trials, interpretation if only else Interpretation.as_logged(trials.robot.n))
-        if together is not None:
-            before, after = steps[0].before, trials.score(together.interpretation)
-            gain = before.score - after.score
-            if after.score < trials.score(interpretation).score - (DOUBTFUL if only else DECISIVE):
-                return [Step(together, gain, (), before, after, decided=True)]
     return steps
 
 
@@ -108,29 +89,38 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
     judged = trials.scores([item.interpretation for item in found])
     if before.score - min((item.score for item in judged), default=np.inf) < DOUBTFUL:
         return None
+
+    def rank(pair: tuple[Hypothesis, Score]) -> float:
+        return pair[1].score + KINDS[pair[0].id].handicap
+
+    def explains_its_row(item: Hypothesis, after: Score) -> bool:
+        """Whether a scale explains its own effort better: others alone improve where the noise of one ceases to matter."""
+        return item.id != Id.EFFORT_SCALE or bool((after.left < before.left)[list(item.joints)].all())
+
+    tried = list[tuple[Hypothesis, Score]]()
+    for pair in zip(found, judged, strict=True):
+        if not explains_its_row(*pair) and before.score - pair[1].score >= DOUBTFUL:
+            pair = _refined(trials, *pair)  # the candidates are up to five apart
+        tried += [pair] if explains_its_row(*pair) else []
     springs = list(KINDS[Id.SPRING].hypotheses(reading))
-    tried = [_refined_scale(trials, *pair, before) for pair in zip(found, judged, strict=True)]
-    tried = [pair for pair in tried if _explains_its_row(*pair, before)]
     tried += zip(springs, trials.scores([item.interpretation for item in springs]), strict=True)
-    tried.sort(key=_rank)
-    if not tried or before.score - _rank(tried[0]) < DOUBTFUL:
+    tried.sort(key=rank)
+    if not tried or before.score - rank(tried[0]) < DOUBTFUL:
         return None
-    best = sorted((_refined(trials, *pair) for pair in _different(tried, before.score)), key=_rank)
-    # where the best one may be chance, so may those behind it
-    significant = takewhile(
-        lambda pair: _significant(trials, *pair, before) and _elsewhere(trials, interpretation, pair[0]), best
-    )
-    chosen = next((pair for pair in significant if _fits(trials, interpretation, before, *pair)), None)
-    if chosen is None:
+    # the best interpretation of each cause, of a few joints, that achieves a part of the best gain
+    limit = before.score - RIVAL * (before.score - tried[0][1].score)
+    of_joints = grouped(((item.id, item.joints), (item, after)) for item, after in tried if after.score < limit)
+    of_kinds = grouped((pairs[0][0].id, pairs[0]) for pairs in of_joints.values())
+    best = sorted((_refined(trials, *pair) for pairs in of_kinds.values() for pair in pairs[:_OF_ONE_KIND]), key=rank)
+    winner, after = best[0]
+    gain, entry = before.score - after.score, winner.id.entry
+    enough = SIGNIFICANT if material(before.left, after.left) or entry.of_all else SURE
+    if _significance(before, after) < enough * (trials.case.scarcity if entry.with_pose else 1.0):
         return None
-    winner, after = chosen
-    gain = before.score - after.score
-    rivals = tuple(
-        item
-        for item, score in best[best.index(chosen) + 1 :]
-        if score.score + _handicap(item) < after.score + max(RIVAL * gain, DOUBTFUL)
-        and _fits(trials, interpretation, before, item, score)
-    )
+    if winner.id == Id.EFFORT_DELAY and gain < DECISIVE:
+        return None
+    least = after.score + max(RIVAL * gain, DOUBTFUL)
+    rivals = tuple(item for item, score in best[1:] if score.score + KINDS[item.id].handicap < least)
     if rivals:
         group = (winner, *rivals)
         priors = np.array([score_of_urdf(trials, item.interpretation) for item in group])
@@ -139,40 +129,6 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
             winner, rivals = group[first], ()
             after = trials.score(winner.interpretation)
     return Step(winner, gain, rivals, before, after, gain > DECISIVE and not rivals)
-
-
-def _explains_its_row(found: Hypothesis, after: Score, before: Score) -> bool:
-    """Whether a scale of one effort explains that effort better: others alone improve where its noise ceases to matter."""
-    return found.id != Id.EFFORT_SCALE or bool((after.left < before.left)[list(found.joints)].all())
-
-
-def _refined_scale(trials: Trials, found: Hypothesis, after: Score, before: Score) -> tuple[Hypothesis, Score]:
-    """Refines a promising scale that does not explain its own effort: the candidates are up to five apart."""
-    if _explains_its_row(found, after, before) or before.score - after.score < DOUBTFUL:
-        return found, after
-    return _refined(trials, found, after)
-
-
-def _significant(trials: Trials, found: Hypothesis, after: Score, before: Score) -> bool:
-    """Whether the gain of a hypothesis is significant, and, if it is a delay, large."""
-    enough = SIGNIFICANT if material(before.left, after.left) or found.id.entry.of_all else SURE
-    late = found.id == Id.EFFORT_DELAY and before.score - after.score < DECISIVE
-    return _significance(before, after) >= enough * (trials.case.scarcity if found.id.entry.with_pose else 1.0) and not late
-
-
-def _elsewhere(trials: Trials, interpretation: Interpretation, found: Hypothesis) -> bool:
-    """Whether a hypothesis also gains where repetitions of a motion are held out together, if its cause resembles friction."""
-    if not found.id.entry.with_pose or trials.by_motion is trials:
-        return True
-    before, after = (trials.by_motion.score(item) for item in (interpretation, found.interpretation))
-    return before.score - after.score > DOUBTFUL and _significance(before, after) >= ELSEWHERE
-
-
-def _fits(trials: Trials, interpretation: Interpretation, before: Score, found: Hypothesis, after: Score) -> bool:
-    """Whether most of the gain of a hypothesis over an interpretation is also in the fit to all samples."""
-    fitted = trials.fitted(interpretation) - trials.fitted(found.interpretation)
-    held_out = float(np.log(before.left / after.left).sum())
-    return held_out - fitted < _ONLY_HELD_OUT * (before.score - after.score)
 
 
 def open_scales(trials: Trials, interpretation: Interpretation) -> dict[tuple[int, ...], tuple[float, float]]:
@@ -223,22 +179,6 @@ def _alike(trials: Trials, interpretation: Interpretation, tries: Mapping[float,
     return (min(alike), max(alike)) if len(alike) > 1 else None
 
 
-def _handicap(found: Hypothesis) -> float:
-    return KINDS[found.id].handicap
-
-
-def _rank(pair: tuple[Hypothesis, Score]) -> float:
-    return pair[1].score + _handicap(pair[0])
-
-
-def _different(tried: list[tuple[Hypothesis, Score]], before: float) -> list[tuple[Hypothesis, Score]]:
-    """The best interpretation of each cause that achieves a part of the best gain."""
-    limit = before - RIVAL * (before - tried[0][1].score)
-    of_joints = grouped(((pair[0].id, pair[0].joints), pair) for pair in tried if pair[1].score < limit)
-    of_kinds = grouped((pairs[0][0].id, pairs[0]) for pairs in of_joints.values())
-    return sorted((pair for pairs in of_kinds.values() for pair in pairs[:_OF_ONE_KIND]), key=_rank)
-
-
 def _significance(before: Score, after: Score) -> float:
     """Gain over its standard error between blocks; infinite if fewer rows contradict physics."""
     if before.impossible.sum() > after.impossible.sum():
@@ -247,11 +187,13 @@ def _significance(before: Score, after: Score) -> float:
 
 
 def _refined(trials: Trials, found: Hypothesis, judged: Score) -> tuple[Hypothesis, Score]:
-    """Refines the size by halving steps around the candidate."""
-    if found.id == Id.GRAVITY_DIRECTION:
-        return _refined_gravity(trials, found, judged)
-    found = refined(found, lambda some: [item.score for item in trials.scores(some)])
-    return found, trials.score(found.interpretation)
+    """Refines the size; a tilt from a side of the base must be significant for its two parameters."""
+    new = refined(found, lambda some: [item.score for item in trials.scores(some)])
+    after = trials.score(new.interpretation)
+    if found.id == Id.GRAVITY_DIRECTION and not found.small:
+        earned = judged.score - after.score > DOUBTFUL and _significance(judged, after) > SIGNIFICANT
+        return (new, after) if earned else (found, judged)
+    return new, after
 
 
 def refined(found: Hypothesis, score: Callable[[list[Interpretation]], list[float]]) -> Hypothesis:
@@ -264,46 +206,16 @@ def refined(found: Hypothesis, score: Callable[[list[Interpretation]], list[floa
         The same fault with its best size; unchanged if it has no size.
     """
     kind = KINDS[found.id]
-    if not kind.step:
-        return found
     step, (best,) = kind.step, score([found.interpretation])
-    for _ in range(6):
-        by = [float(np.exp(x)) if kind.scales else x for x in (step, -step)]
-        tries = [kind.corrected(found.interpretation, found.joints, x) for x in by]
-        results = score(tries)
+    for _ in range(_REFINEMENTS if step else 0):
+        tries = kind.nearby(found, step)
+        results = score([item.interpretation for item in tries])
         k = int(np.argmin(results))
         if results[k] < best:
-            found, best = replace(found, interpretation=tries[k]), results[k]
+            found, best = tries[k], results[k]
         else:
             step /= 2
     return found
-
-
-def _refined_gravity(trials: Trials, found: Hypothesis, judged: Score) -> tuple[Hypothesis, Score]:
-    """Refines the direction of gravity; a tilt from a side of the base must be significant for its two parameters.
-
-    The residual is parabolic in small tilts: each step goes to the minimum, computed from two tilts in each direction.
-    """
-    start = found, judged
-    for step in _LEAN / 2.0 ** np.arange(5):
-        gravity = np.asarray(found.interpretation.gravity)
-        sides = np.linalg.svd(gravity[None, :])[2][1:]
-        tilts = [sign * step * side for side in sides for sign in (-1.0, 1.0)]
-        tries = [_leaning(found, gravity, tilt) for tilt in tilts]
-        results = trials.scores([item.interpretation for item in tries])
-        less, more = np.reshape([np.sum((item.left / judged.left) ** 2 - 1) for item in results], (2, 2)).T
-        lowest = step / 2 * (less - more) / np.maximum(less + more, np.abs(less - more) / 4)
-        tries.append(_leaning(found, gravity, lowest @ sides))
-        results.append(trials.score(tries[-1].interpretation))
-        k = int(np.argmin([item.score for item in results]))
-        if results[k].score < judged.score:
-            found, judged = tries[k], results[k]
-    earned = start[1].score - judged.score > DOUBTFUL and _significance(start[1], judged) > SIGNIFICANT
-    return (found, judged) if earned or found.small else start
-
-
-def _leaning(found: Hypothesis, gravity: Array, tilt: Array) -> Hypothesis:
-    return GravityDirection().along(found.interpretation, tilted(gravity, tilt), small=found.small)
 
 
 def reading_of(trials: Trials, interpretation: Interpretation, *, poor: bool = False) -> Reading:

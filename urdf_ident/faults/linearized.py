@@ -90,7 +90,7 @@ class LinearizedCase:
     @cached_property
     def block(self) -> IntArray:
         """Block of time of each sample, with repetitions of a motion in one, shape (N,)."""
-        return self.case.by_motion().samples.block
+        return self.samples.by_motion().block
 
     @property
     def of_last_body(self) -> Array:
@@ -199,14 +199,6 @@ def _with_load(samples: MotionSamples, inertial: Array, friction: Array, weights
     Ignored, it looks like asymmetric efforts, crosstalk or a wrong zero, and in a single log like a change along it. There is
     none where it would drive the joint, nor where that moves one way, because it then resembles a weight. Signs of loads that
     are wrong without it may hide it: the better of two minima is taken, reached from fits without it and with much of it.
-
-    Args:
-        inertial: The columns Y, shape (N, n, m).
-        friction: The columns F of each joint, shape (n, N, f).
-        weights: One over the residual variance of each row, shape (n,).
-
-    Returns:
-        θ, shape (m,), f, shape (n, f), and the friction in proportion to the load, shape (N, n) [N·m or N].
     """
     (count, n, m), turns = inertial.shape, samples.signs[:, :, 0] * ~np.array([one_way(v) for v in samples.v.T])
 

@@ -72,14 +72,7 @@ class LogGroup:
 
 
 def _examinable(v: Array, moves: BoolArray) -> bool:
-    """Whether there are enough samples in which joints move, and not all in a fixed ratio.
-
-    Where they do, all torques depend on one position, and any interpretation fits.
-
-    Args:
-        v: Shape (N, n) [rad/s or m/s].
-        moves: Joints that move, shape (n,).
-    """
+    """Whether there are enough samples in which joints move, and not all in a fixed ratio."""
     if len(v) < _FEWEST or not moves.any():
         return False
     spread = np.linalg.svd(unit_columns(v[:, moves]), compute_uv=False)

@@ -7,7 +7,7 @@ show: the variances of the kinds of random effects are those of the restricted l
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -113,11 +113,6 @@ class NullModel:
         fixed = self.kind == _FIXED
         kept = np.append(np.ones(self.design.shared, dtype=bool), fixed)
         return replace(self, design=replace(self.design, columns=self.design.columns[:, :, kept]), kind=self.kind[fixed])
-
-    def friction(self, kinds: Collection[str]) -> Array:
-        """Random effects of some kinds, shape (a, N)."""
-        _, theta, own, *_ = self._solution
-        return self._torques(0 * theta, own * np.isin(self.kind, list(kinds))[:, None])[:, :, 0]
 
     def drawn(self, rng: np.random.Generator) -> Array:
         """Draws efforts from the model, whose residual has the correlation of successive samples that it has here.

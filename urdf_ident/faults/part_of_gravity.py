@@ -85,15 +85,7 @@ def estimated(at: LinearizedCase) -> GravityPart | None:
 
 
 def _besides_friction(at: LinearizedCase, prior: Prior) -> Array | None:
-    """Torques of all moving joints that their friction does not absorb, weighted by row.
-
-    Args:
-        prior: Of the URDF's bodies.
-
-    Returns:
-        Those of the URDF's bodies, of their weight, of independent errors of the bodies of one standard deviation of the prior,
-        and of the efforts, shape (N, 2 + m + 1); None if hardly any weight is left that is not in proportion to the bodies.
-    """
+    """Torques of all moving joints that their friction does not absorb, weighted by row."""
     robot, samples = at.robot, at.samples
     still = np.zeros_like(samples.v)
     weight = regressor(robot, samples.q, still, still) @ prior.theta0
@@ -110,14 +102,7 @@ def _besides_friction(at: LinearizedCase, prior: Prior) -> Array | None:
 
 
 def _noise(torques: Array, block: IntArray) -> float:
-    """Variance of a sample as the scatter between blocks shows it: errors of a model are alike within a block.
-
-    It is the mean ratio of the variance of the parameters by blocks to that by independent samples, at the fit with the prior.
-
-    Args:
-        torques: Scaled to a variance of one, see :func:`_besides_friction`.
-        block: Block of each row.
-    """
+    """Variance of a sample as the scatter between blocks shows it: errors of a model are alike within a block."""
     columns, seen = torques[:, :-1], torques[:, -1]
     prior = np.eye(columns.shape[1])[2:] * np.sqrt(USUAL_WEIGHT)
     x = lstsq(np.vstack([columns, prior]), np.append(seen, np.zeros(len(prior))))[0]

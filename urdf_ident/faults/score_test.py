@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..judgements.catalogue import Id
 from ..linalg import Array, IntArray, lstsq, orthogonal_part, rms
 from ..samples import turns
-from .case import Case
-from .evidence import CALIBRATED, EXACT, MATERIAL, RIVAL, remaining_doubt
+from .evidence import CALIBRATED, DOUBTFUL, EXACT, MATERIAL, RIVAL, remaining_doubt
 from .kinds.catalogue import faults
 from .kinds.changes import changes
 from .kinds.kind import FaultFamily
@@ -24,7 +24,6 @@ from .linearized import LinearizedCase
 from .motion_samples import COMPARED
 from .null_model import NullModel
 from .thinned_logs import Logs
-from .trials import Score, Trials
 
 #: Probability that any family is significant in sound logs.
 LEVEL = 3e-3
@@ -32,6 +31,8 @@ LEVEL = 3e-3
 _MATTERS = 0.5
 #: Blocks of time of all logs together, and fewest of a log whose windows are tested; largest part of a log in a window.
 _BLOCKS, _FEWEST, _MOST = 45, 5, 0.6
+#: Part of a fault's effect in one log below which there is none in another.
+_FELT = 0.1
 #: Number of significant scores whose gains are computed.
 _CLOSE = 30
 #: Part of a column's square that the model must leave for its size to be determined.
@@ -110,12 +111,22 @@ class Fault:
         """The joint whose effort it explains most of."""
         return int(np.argmax(self.left[0] / self.left[1]))
 
+    def logs(self, log: IntArray) -> list[int]:
+        """Logs in which it acts, more than by errors of its size.
+
+        Args:
+            log: Log of each sample, shape (N,).
+        """
+        sizes = {int(k): rms(self.effect[log == k]) for k in np.unique(log)}
+        return [k for k, size in sizes.items() if size > _FELT * max(sizes.values())]
+
     @property
     def material(self) -> bool:
         """Whether it matters for the model, beyond calibration errors; a change beyond what unmodelled friction may change."""
         # friction that the model lacks changes a joint's torque by a material part, in either direction
-        least = 2 * MATERIAL if self.family.change else 0.0 if self.family.id.entry.geometric else CALIBRATED
-        return self.matters > _MATTERS and self.share > least
+        uncalibrated = self.family.id.entry.geometric or self.family.id == Id.EFFORT_DELAY
+        least = 2 * MATERIAL if self.family.change else 0.0 if uncalibrated else CALIBRATED
+        return self.gain > DOUBTFUL and self.matters > _MATTERS and self.share > least
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,17 +189,6 @@ def _left_by(named: FaultFamily, family: FaultFamily) -> bool:
     return named.id.entry.geometric and family.id.entry.geometric and bool({*named.joints} & {*family.joints})
 
 
-def held_out_gain(case: Case, before: Score, fault: Fault) -> float:
-    """Gain of a fault's correction without random effects, mean over held-out blocks in which it acts: the sum of squares would
-    be that of the one which extrapolates most.
-
-    Args:
-        case, before: Without the effects of the faults that were found before, and its score as logged.
-    """
-    gained = before.gains(Trials(case.with_more(fault.effect)).as_logged)
-    return float(np.mean(gained if fault.when.log is None else gained[case.samples.log_of_block == fault.when.log]))
-
-
 def _usual_scatter(scores: Sequence[_Scores]) -> tuple[float, float]:
     """Variance of block scores that families have in common, and the degrees of freedom it is worth (Smyth 2004).
 
@@ -227,18 +227,19 @@ def _significant(
     from scipy.special import fdtrc
 
     scores = [item for family in lasting if (item := _lasting(at, null, family, windows[0])) is not None]
-    usual, worth = _usual_scatter(scores)
+    usual, worth = _usual_scatter([item for item in scores if item.family.tries == 1])
     scores += [_temporary(at, null, family, *windows) for family in temporary]
     penalty = np.log((int(at.block.max()) + 1) * len(at.moving))
-    tests = {
-        change: sum(2 * np.count_nonzero(item.numbers) for item in scores if bool(item.family.change) == change)
-        for change in (True, False)
-    }
+    # faults, changes, of which windows are many, and what was sought among many have a third of the level each
+    kinds = [(bool(item.family.change), item.family.tries > 1) for item in scores]
+    tests = dict.fromkeys(kinds, 0)
+    for kind, item in zip(kinds, scores, strict=True):
+        tests[kind] += 3 * item.family.tries * int(np.count_nonzero(item.numbers))
     found = []
-    for item in scores:  # faults and changes, of which windows are many, have half of the level each
+    for kind, item in zip(kinds, scores, strict=True):
         numbers = np.maximum(item.numbers, 1)
         scatter = (worth * usual + item.free * item.scatter) / (worth + item.free)
-        chance = tests[bool(item.family.change)] * fdtrc(numbers, worth + item.free, item.support / numbers / scatter)
+        chance = tests[kind] * fdtrc(numbers, worth + item.free, item.support / numbers / scatter)
         rank = item.support / scatter - penalty * numbers
         some = np.flatnonzero((chance < level) & (item.numbers > 0))
         found += [(float(rank[t]), float(chance[t]), item, int(t)) for t in some]
@@ -246,11 +247,7 @@ def _significant(
 
 
 def _lasting(at: LinearizedCase, null: NullModel, family: FaultFamily, epoch: IntArray) -> _Scores | None:
-    """Scores of a fault throughout all logs, where repetitions of a motion are one block, and in single ones.
-
-    Args:
-        epoch: Finer blocks of time, for single logs.
-    """
+    """Scores of a fault throughout all logs, where repetitions of a motion are one block, and in single ones."""
     samples, logs = at.samples, np.unique(at.samples.log)
     single = 1 < len(logs) <= COMPARED and not (family.id.entry.placement or family.elsewhere or family.each)
     whens = [ALWAYS] * family.lasting + [When(log=int(k)) for k in logs if single]
@@ -294,12 +291,7 @@ def _lasting(at: LinearizedCase, null: NullModel, family: FaultFamily, epoch: In
 def _temporary(
     at: LinearizedCase, null: NullModel, family: FaultFamily, epoch: IntArray, whens: Sequence[When], weights: Array
 ) -> _Scores:
-    """Scores of a change in windows, in single logs, and as a drift, each compared with all other blocks.
-
-    Args:
-        epoch: Block of each sample.
-        weights: Weight of each change in each block, shape (T, B).
-    """
+    """Scores of a change in windows, in single logs, and as a drift, each compared with all other blocks."""
     columns, blocks = null.whitened(family.columns[:, at.moving]), weights.shape[1]
     acts = (epoch[:, None] == np.arange(blocks)).astype(float)
     count = columns.shape[2]

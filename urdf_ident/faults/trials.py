@@ -17,6 +17,7 @@ from ..model.spanning import spanning_anywhere
 from ..samples import one_way
 from .case import Case
 from .evidence import MATERIAL, RigidEvidence, gains
+from .friction import DISSIPATES, VISCOUS, column_starts
 from .interpretation import Interpretation
 from .motion_samples import MotionSamples, travels
 
@@ -102,12 +103,6 @@ class Trials:
         return self.case.robot
 
     @cached_property
-    def by_motion(self) -> Trials:
-        """Those of the case with repetitions of a motion in one block; itself without any."""
-        apart = self.case.by_motion()
-        return self if apart is self.case else Trials(apart)
-
-    @cached_property
     def as_logged(self) -> Score:
         """Score of the log as described."""
         return self.score(Interpretation.as_logged(self.robot.n))
@@ -138,28 +133,32 @@ class Trials:
         return [self._scores[item] for item in interpretations]
 
     def _score_alike(self, found: RigidEvidence, items: list[Interpretation]) -> None:
-        moves, samples = self.case.moves, self.case.samples
+        moves, samples, regression = self.case.moves, self.case.samples, found.regression
         efforts = np.stack([item.effort_map() for item in items], axis=2)
-        size, residuals = found.size_of(efforts), found.residuals(efforts)
+        size, (fits, left) = found.size_of(efforts), found.fit(efforts)
+        # mean friction torque times velocity, and mean torque of the rotor in the direction of the acceleration, of each fit;
+        # only the sum of a joint's and its motors' is known
+        x, m, mean = fits.x, regression.shared, regression.total / regression.count.sum()
+        power, rotor = np.zeros_like(x[:, :, 0]), np.zeros_like(x[:, :, 0])
+        for k in column_starts(x.shape[2] - m - len(mean)):
+            own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
+            power -= np.sum(x[:, :, own] * mean[:, m + k + VISCOUS, own][None, :, :, None], axis=2) / size
+            rotor -= x[:, :, m + k] * mean[:, m + k, m + k][None, :, None] / size
         # on a slide that moves one way, friction and weight are not separable
         signed = moves & ~(self.robot.prismatic & [one_way(speed) for speed in samples.v.T])
-        driven = clearly_negative(residuals.power) & signed[:, None]
-        bodies = np.tensordot(residuals.theta, self._inertia(items[0], found), axes=(1, 1)).swapaxes(1, 2) / size
-        inertia = bodies + residuals.rotor
+        driven = clearly_negative(power) & signed[:, None]
+        theta = -x[:, 0, :m]
+        inertia = np.tensordot(theta, self._inertia(items[0], found), axes=(1, 1)).swapaxes(1, 2) / size + rotor
         # smaller than what is unexplained, it may be friction that the laws do not describe
-        negative = clearly_negative(inertia) & (inertia.mean(axis=0) < -residuals.left) & moves[:, None]
+        negative = clearly_negative(inertia) & (inertia.mean(axis=0) < -left) & moves[:, None]
         for k, item in enumerate(items):
-            left, squares = np.where(moves, residuals.left[:, k], 1.0), residuals.squares[:, :, k] / size[:, k] ** 2
-            self._scores[item] = Score(left, squares, size[:, k], driven[:, k], negative[:, k], residuals.theta[:, :, k], moves)
+            rows, squares = np.where(moves, left[:, k], 1.0), fits.squares[:, :, k] / size[:, k] ** 2
+            self._scores[item] = Score(rows, squares, size[:, k], driven[:, k], negative[:, k], theta[:, :, k], moves)
 
     def in_sample(self, interpretation: Interpretation) -> Array:
         """Relative residuals of the moving rows by a fit to all samples, shape (moving joints,)."""
-        residuals = self.evidence(interpretation).residuals(interpretation.effort_map()[:, :, None], held_out=False)
-        return np.asarray(residuals.left[self.case.moves, 0])
-
-    def fitted(self, interpretation: Interpretation) -> float:
-        """Sum of the log relative residuals of the moving rows in the fit to all samples; lower is better."""
-        return float(np.log(self.in_sample(interpretation)).sum())
+        left = self.evidence(interpretation).fit(interpretation.effort_map()[:, :, None], held_out=False)[1]
+        return np.asarray(left[self.case.moves, 0])
 
     def evidence(self, interpretation: Interpretation) -> RigidEvidence:
         """Returns the regression of an interpretation's motion."""
@@ -220,10 +219,7 @@ class Trials:
         return np.asarray(gravity + (self._part(base, "all") - still) / interpretation.stretch**2)
 
     def _inertia(self, interpretation: Interpretation, found: RigidEvidence) -> Array:
-        """Mean torque of each joint by the inertia of the bodies that it moves, at its RMS acceleration, shape (n, m).
-
-        Over the independent columns of the regressor, scaled as in the evidence.
-        """
+        """Mean torque of each joint by the inertia of the bodies that it moves, at its RMS acceleration, shape (n, m)."""
         base = replace(interpretation, gravity=None, stretch=1.0, delay=0.0, springs=())
         torque = self._part(base, "inertia") * rms(self._moved(base).a, 0)[:, None] / interpretation.stretch**2
         return np.asarray(torque[:, found.active[self._kept_columns]] / found.scale)

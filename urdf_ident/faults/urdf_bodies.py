@@ -83,14 +83,7 @@ def _left_by_urdf(trials: Trials, interpretation: Interpretation) -> Array:
 
 
 def _left_by_inertias(trials: Trials, interpretation: Interpretation, changes: Array) -> Array:
-    """Squared relative residuals of the moving rows with the URDF's scaled inertias, alone and with each of the changes.
-
-    Args:
-        changes: Changes of the inertial parameters, each with a free size, shape (10 n, K).
-
-    Returns:
-        Shape (1 + K, moving joints).
-    """
+    """Squared relative residuals of the moving rows with the URDF's scaled inertias, alone and with each of the changes."""
     S, last, out = _products(trials, interpretation, changes), changes.shape[1] + 1, []
     for some in ([0], *([0, k] for k in range(1, last))):
         x = lstsq(S[:, some][:, :, some].sum(axis=0), S[:, some, last].sum(axis=0), rcond=1e-9)[0]
@@ -100,14 +93,7 @@ def _left_by_inertias(trials: Trials, interpretation: Interpretation, changes: A
 
 
 def _products(trials: Trials, interpretation: Interpretation, changes: Array) -> Array:
-    """Products of the torques of the URDF's inertias, of changes of these, and of the efforts, orthogonal to the friction.
-
-    Args:
-        changes: As for :func:`_left_by_inertias`.
-
-    Returns:
-        Mean products over the square of each moving row's effort, shape (moving joints, 2 + K, 2 + K).
-    """
+    """Products of the torques of the URDF's inertias, of changes of these, and of the efforts, orthogonal to the friction."""
     found, efforts = trials.evidence(interpretation), interpretation.effort_map()
     regression, n = found.regression, len(efforts)
     total, m, last, rows = regression.total, regression.shared, changes.shape[1] + 1, []

@@ -201,17 +201,6 @@ def differs(robot: Robot, fault: Fault, alone: bool, own: Sequence[Judgement]) -
     )
 
 
-def worse_explained(robot: Robot, joint: int, times: float) -> Judgement:
-    """Builds the finding of a log in which a joint's effort contains something besides the robot's torque.
-
-    Args:
-        times: Ratio of its residual to that in any other log.
-    """
-    words = f"of this joint's effort {times:.2g} times as much stays unexplained in this log as in any other, whatever its "
-    remedy = "leave it out, or look at this joint's effort: noise, a filter or delay, held or clipped values, contact?"
-    return Judgement(Id.LOG_DIFFERS, f"{words}parameters", Remedy(remedy), joint=robot.joints[joint])
-
-
 def _changes(robot: Robot, fault: Fault, change: Change) -> Judgement:
     """The finding of a change along a log, or from log to log."""
     id, when = fault.family.id, fault.when

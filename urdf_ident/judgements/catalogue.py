@@ -617,6 +617,7 @@ class Id(str, Enum):
         "check shielding and supply of its sensor, the drives beside it, and whether its control loop "
         "oscillates; a slow oscillation is partly identified as mass and friction",
         size="frequency [Hz]",
+        message="the effort of {whose} oscillates with {size}, or faster if the samples are few, and not due to the motion",
     )
     EFFORT_BANDWIDTH = Entry(
         "effort-bandwidth",

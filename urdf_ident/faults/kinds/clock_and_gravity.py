@@ -63,7 +63,13 @@ class TimeScale(FaultKind):
 class GravityDirection(FaultKind):
     """Gravity has another direction than the URDF's base has it; the size is the angle between them [°]."""
 
-    id = Id.GRAVITY_DIRECTION
+    id, step = Id.GRAVITY_DIRECTION, 0.2
+
+    def nearby(self, found: Hypothesis, step: float) -> list[Hypothesis]:
+        """Tilts by an angle [rad] to four sides."""
+        gravity = np.asarray(found.interpretation.gravity)
+        tilts = [sign * step * side for side in np.linalg.svd(gravity[None, :])[2][1:] for sign in (-1.0, 1.0)]
+        return [self.along(found.interpretation, tilted(gravity, tilt), small=found.small) for tilt in tilts]
 
     def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
         gravity = np.asarray(reading.robot.gravity if reading.at.gravity is None else reading.at.gravity, dtype=float)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,10 +15,14 @@ from ...samples import one_way
 from ...units import percent
 from ..evidence import DOUBTFUL, MATERIAL
 from ..interpretation import Interpretation
+from ..motion_samples import COMPARED
 from .kind import FaultFamily, FaultKind, Hypothesis, Linear, Reading, Statement, both
 
 #: Candidate factors of one joint's effort, and common ones of several: half octaves.
 GAINS, COMMON_GAINS = both(4 / 3, 2.0, 10.0, 100.0), both(2.0**0.5, 2.0, 2.0**1.5, 4.0)
+#: Fewest periods of an oscillation in the longest log (with fewer an offset in a part of a log looks alike), the highest
+#: frequency (faster ones hardly change a model) [Hz], and steps within the width of a line.
+_PERIODS, _HIGHEST, _STEPS = 2.0, 4.0, 8
 #: Knee of the saturation column, as a fraction of the large efforts.
 _KNEE = 0.5
 
@@ -91,6 +95,43 @@ class EffortBandwidth(FaultKind):
 
     def families(self, linear: Linear) -> Iterator[FaultFamily]:
         yield FaultFamily(self.id, (), linear.efforts[:, 1:].swapaxes(1, 2), elsewhere=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Wave(FaultFamily):
+    """An oscillation at a frequency [Hz], with another amplitude and phase in each log."""
+
+    frequency: float = 0.0
+
+
+class EffortPeriodic(FaultKind):
+    """An effort oscillates in time: hum of a supply, pulses of another drive, a control loop; the size is the frequency [Hz].
+
+    The frequency is that at which most of what bodies and friction leave of the effort is.
+    """
+
+    id = Id.EFFORT_PERIODIC
+
+    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+        at, samples, logs = linear.at, linear.at.samples, np.unique(linear.at.samples.log)
+        longest = max(float(np.ptp(samples.time[samples.log == k])) for k in logs)
+        rate = 1 / float(np.median(np.diff(samples.time)[np.diff(samples.log) == 0]))
+        lines = np.arange(_PERIODS, min(_HIGHEST, rate / 2) * longest, 1 / _STEPS) / longest
+        if len(logs) > COMPARED or not len(lines):
+            return
+        turning = np.exp(2j * np.pi * np.outer(samples.time, lines))
+        for j in at.moving:
+            residual = (samples.tau - at.fitted)[:, j] * samples.glides[:, j]
+            power = sum(np.abs(residual[samples.log == k] @ turning[samples.log == k]) ** 2 for k in logs)
+            frequency = float(lines[np.argmax(power)])
+            angle = 2 * np.pi * frequency * samples.time
+            waves = [wave(angle) * (samples.log == k) for k in logs for wave in (np.sin, np.cos)]
+            yield Wave(self.id, (j,), at.in_row(j, *waves), each=True, tries=len(lines), frequency=frequency)
+
+    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Statement:
+        frequency = family.frequency if isinstance(family, Wave) else 0.0
+        message = self.id.entry.message.format(whose=robot.joints[family.joints[0]], size=f"{frequency:.2g} Hz")
+        return Statement(message, Remedy(self.id.entry.remedy), frequency)
 
 
 class EffortCrosstalk(FaultKind):
@@ -172,9 +213,6 @@ def _both_ways(linear: Linear, j: int) -> bool:
 
 
 def _bend(tau: Array) -> Array:
-    """Reduction of an effort by saturation, normalised to the relative reduction of a large effort, shape (N,).
-
-    Cubic for small efforts and linear for large ones, so that a few large efforts do not dominate.
-    """
+    """Reduction of an effort by saturation, normalised to the relative reduction of a large effort, shape (N,)."""
     knee = _KNEE * max(float(np.percentile(np.abs(tau), 99.5)), 1e-12)
     return np.asarray((tau - knee * np.tanh(tau / knee)) / (1 - _KNEE * np.tanh(1 / _KNEE)))

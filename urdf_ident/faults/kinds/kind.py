@@ -9,7 +9,7 @@ own torque to one joint's row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -60,6 +60,7 @@ class FaultFamily:
         elsewhere: Whether it is estimated and told elsewhere; here it only competes with the others.
         lasting: Whether it is tested throughout all logs.
         each: Whether its columns are those of each log, in which it has another size.
+        tries: Number of columns from which these were chosen as the best.
     """
 
     id: Id
@@ -73,6 +74,7 @@ class FaultFamily:
     elsewhere: bool = False
     lasting: bool = True
     each: bool = False
+    tries: int = 1
 
     def is_far(self, size: float) -> bool:
         """Whether the effect of a size, in the unit of the family, is not linear, so that the size is not known."""
@@ -199,6 +201,15 @@ class FaultKind:
         for joints in self.places(reading):
             for by in self.tries:
                 yield Hypothesis(self.id, joints, self.corrected(reading.at, joints, by), self.small(by))
+
+    def nearby(self, found: Hypothesis, step: float) -> list[Hypothesis]:
+        """The same fault with a somewhat larger and smaller size.
+
+        Args:
+            step: Offset, or logarithm of a factor.
+        """
+        corrections = [float(np.exp(x)) if self.scales else x for x in (step, -step)]
+        return [replace(found, interpretation=self.corrected(found.interpretation, found.joints, x)) for x in corrections]
 
     def small(self, by: float) -> bool:
         """Whether free bodies may absorb a correction, so that the URDF's own are asked as well.
