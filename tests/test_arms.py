@@ -59,22 +59,6 @@ def test_short_offsets_between_axes_are_fitted_exactly_and_raise_no_doubt_about_
     assert not [item.id for item in report.findings if item.severity != "info"]
 
 
-def test_a_clock_that_is_wrong_by_a_fifth_is_named(arms: ModuleType) -> None:
-    """Gravity and inertia disagree by 44 %, in a few per mille of the torque: friction and other inertias explain the rest."""
-    one, rng = arms.arm(132), np.random.default_rng([13, 132])
-    sound = [one.log(f"run{k}", arms.wander(one, rng, 9.0, 1.0), rng) for k in range(3)]
-    slow = [replace(log, time=1.2 * log.time) for log in sound]
-    said = [
-        {
-            item.id
-            for report in examine_logs(logs, one.robot, one.drive, parse_project({}).signal_config())
-            for item in report.findings
-        }
-        for logs in (sound, slow)
-    ]
-    assert ["time-scale" in ids for ids in said] == [False, True]
-
-
 def test_a_sensor_of_a_gantry_that_saturates_is_named(arms: ModuleType) -> None:
     """The wrist fights hardly more than its own friction, which resembles a saturation; the slides' blocks differ in motion."""
     one, rng, joint = arms.arm(187), np.random.default_rng([13, 187]), 3
