@@ -11,7 +11,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from urdf_ident.errors import ShapeError
+from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.model.base import reduce_factor
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
@@ -176,3 +176,23 @@ def test_words() -> None:
         assert label.endswith("+") == (len(listed) > 1)
     with pytest.raises(ShapeError):
         base.of(np.zeros(5))
+
+
+def test_order_decides_who_is_independent() -> None:
+    model = build("szabo_3r")
+    names = model.names
+    plain, reverse = model.base(), model.base(order=names[::-1])
+    assert len(plain) == len(reverse)
+    assert set(plain.zero) == set(reverse.zero)
+    last = max(set(range(len(names))) - set(reverse.zero))
+    assert reverse.independent[0] == last
+    assert set(plain.independent) != set(reverse.independent)
+    theta = np.random.default_rng(0).normal(size=len(names))
+    W = stacked(model, 30)
+    for base in (plain, reverse):
+        np.testing.assert_allclose(W[:, base.independent] @ base.of(theta), W @ theta, atol=1e-7 * np.abs(W @ theta).max())
+    by_index = model.base(order=list(range(len(names)))[::-1])
+    np.testing.assert_array_equal(by_index.independent, reverse.independent)
+    for wrong in (names[:-1], (*names[:-1], names[0]), (*names[:-1], "nobody")):
+        with pytest.raises(ModelError, match="permutation"):
+            model.base(order=wrong)

@@ -16,6 +16,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
+from urdf_ident.statistics.entries import Layout, Statistic
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import (
     TIME_FOLDS,
@@ -146,3 +147,30 @@ def test_different_motions_of_sliders_are_no_repetitions() -> None:
         motion = (x[begin:] for x in fourier(2, 20.0, 100.0, seed)[1:])
         logs[name] = Segment(name, 0.0, 100.0, *motion, np.zeros((2000 - begin, 2)))
     assert motions(as_set(model, logs)) == (("a", "cut"), ("b",), ("c",), ("d",))
+
+
+def test_joints_that_move_one_after_the_other_are_in_every_fold() -> None:
+    """A part in time would hold all that a joint's friction shows, and the rest would know nothing of it."""
+    layout = Layout("joint:j", 0, np.array([0, 1]))
+    for moves, found in ((slice(4, 6), True), (slice(0, 10), False)):
+        size = np.zeros(10)
+        size[moves] = 1.0
+        R = [np.array([[1.0, 0.0, 0.5], [0.0, x, 0.1], [0.0, 0.0, 0.1]]) for x in size]
+        entries = tuple(Statistic("run", k, layout.group, R[k], 20) for k in range(10))
+        split = folds_of(StatisticSet(("offset", "Fc"), (layout,), entries, "x"))
+        moving = [entry.log for entry in split.entries if np.abs(entry.R[:, 1]).max() > 0.5]
+        assert len(moving) == (2 if found else TIME_FOLDS)
+
+
+def test_the_same_part_of_a_motion_is_held_out_of_a_repetition_that_begins_later() -> None:
+    """A log that begins after a fifth of the motion is cut at the same places, to a block."""
+    whole = make_segment(MODEL, 3000)
+    late = replace(whole, log="late", **{name: getattr(whole, name)[600:] for name in ("q", "v", "a", "tau")})
+    labels = fold_labels(as_set(MODEL, {"run": whole, "late": late}))
+    blocks = sorted(block for log, block in labels if log == "late")
+    begins = 0.2 + 0.8 * np.arange(len(blocks)) / len(blocks)
+    clear = np.abs(TIME_FOLDS * begins - np.round(TIME_FOLDS * begins)) > TIME_FOLDS / len(blocks)
+    assert clear.sum() > len(blocks) / 2
+    assert [labels["late", block] for block in np.array(blocks)[clear]] == [
+        f"run (+1)[{int(TIME_FOLDS * begin) + 1}/{TIME_FOLDS}]" for begin in begins[clear]
+    ]

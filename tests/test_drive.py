@@ -239,3 +239,17 @@ def test_impossible_drives_and_terms_in_a_project_file(folder: Path, edit: dict,
     robot = project.build_robot(folder=folder)
     with pytest.raises(ModelError, match=words):
         project.build_model(robot)
+
+
+def test_motor_power_is_joint_power() -> None:
+    drive = Drive.build(3, reduction=BLOCK, gain=[2.0, -0.5, 0.1])
+    effort, velocity, _ = states()
+    joint_power = np.sum(drive.joint_torque(effort, "motor") * velocity, axis=1)
+    motor_power = np.sum(effort * drive.gain * drive.motor_rate(velocity), axis=1)
+    np.testing.assert_allclose(joint_power, motor_power, rtol=1e-12)
+    np.testing.assert_allclose(drive.joint_torque(effort, "joint"), effort * [2.0, -0.5, 0.1])
+
+
+def test_a_drive_of_another_size_is_refused() -> None:
+    with pytest.raises(ModelError, match="another number of axes"):
+        DynamicModel(Robot.from_urdf(arm_urdf("zyx")), drive=Drive.build(2))

@@ -13,6 +13,7 @@ from motion_samples import make_segment, truth
 
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.friction import Coulomb, Viscous
+from urdf_ident.linalg import shaped
 from urdf_ident.model import rigid_bodies as engine
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -187,3 +188,24 @@ def test_terms_are_those_of_pinocchio(kind: str) -> None:
         assert np.allclose(parts, ident.torque(q, v, a), atol=1e-9)
         tau = rng.uniform(-5, 5, ident.model.n)
         assert np.allclose(ident.forward(q, v, tau), pin.aba(model, data, c, v, tau - ident.friction(v)), atol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [None, "2", 1j, 10**400])
+def test_arrays_of_objects_are_numbers_or_refused(wrong: object) -> None:
+    """An array of objects with a text or nothing in it was converted: to the number that the text reads as, or to NaN."""
+    assert shaped("x", np.array([1, 2.5], dtype=object), (2,)).tolist() == [1.0, 2.5]
+    for values in ([1, wrong], np.array([1, wrong], dtype=object)):
+        with pytest.raises(ShapeError, match="'x' is no number or array of numbers"):
+            shaped("x", values, (2,))
+
+
+def test_friction_that_carries_the_load() -> None:
+    """Forward dynamics inverts the torque although friction depends on the acceleration."""
+    ident = made(friction=["viscous", "coulomb", "load_coulomb"])
+    q, v, a = np.random.default_rng(2).uniform(-1, 1, (3, 6, ident.model.n))
+    tau = ident.model.torque(ident.theta, q, v, a)
+    assert np.allclose(ident.forward(q, v, tau), a, atol=1e-7)
+    rigid = ident.gravity(q) + ident.coriolis(q, v) + np.array([ident.mass_matrix(x) @ y for x, y in zip(q, a, strict=True)])
+    assert np.allclose(ident.friction(v, q, a) + rigid, tau, atol=1e-9)
+    with pytest.raises(ModelError, match="friction\\(v, q\\)"):
+        ident.friction(v)

@@ -18,6 +18,7 @@ import urdf_ident as ui
 from urdf_ident.errors import EstimationError, ModelError, ShapeError, UrdfError
 from urdf_ident.export.split import physical_bodies, split_bodies
 from urdf_ident.export.urdf import corrected_urdf, torque_difference, urdf_text
+from urdf_ident.files.splice import Splicer
 from urdf_ident.model.inertia import from_com, from_pseudo_inertia, margins, transform
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
@@ -340,3 +341,32 @@ def test_bad_input_is_refused() -> None:
         urdf_text(robot, theta, damping={"nope": 1.0})
     with pytest.raises(EstimationError):
         split_bodies(robot, from_pseudo_inertia(np.diag([1.0, 1.0, -0.1, 1.0])))
+
+
+def test_character_references_in_a_vector() -> None:
+    splicer = Splicer('<a v="1&#32;2 3"/>')
+    splicer.set_words(splicer.root, "v", [None, "7", None])
+    assert splicer.text() == '<a v="1 7 3"/>'
+
+
+def test_bare_first_link_leaves_the_mass_to_the_real_one() -> None:
+    rng = np.random.default_rng(14)
+    robot = Robot.from_urdf(_chain({"arm": None, "hand": random_theta(rng), "cover": None}))
+    links, notes = split_bodies(robot, 1.4 * lumped_inertials(robot)[0])
+    assert set(links) == {"hand"}
+    assert notes == ()
+    alone = Robot.from_urdf(_chain({"arm": None, "hand": None, "cover": None}))
+    theta = random_theta(rng)
+    links, _ = split_bodies(alone, theta)
+    assert set(links) == {"arm"}
+    np.testing.assert_allclose(links["arm"], theta, rtol=1e-12, atol=1e-14)
+
+
+def test_massless_link_behind_a_locked_joint_gets_a_little_mass() -> None:
+    rng = np.random.default_rng(15)
+    text = _chain({"arm": random_theta(rng), "hand": None, "cover": None}, hand_joint="prismatic")
+    robot = Robot.from_urdf(text, lock={"j_hand": 0.1})
+    links, notes = split_bodies(robot, lumped_inertials(robot)[0])
+    assert 0 < links["hand"][0] < 0.01 * links["arm"][0]
+    assert "'hand' moves in the URDF but has no mass" in notes[0]
+    load_urdf(corrected_urdf(text, links))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from motion_samples import coupled_model, make_segment, raw_rows, truth
+from scipy import stats
 
 from urdf_ident.errors import EstimationError
 from urdf_ident.linalg import triangle
@@ -143,3 +144,15 @@ def test_wrong_use_is_refused(model: DynamicModel, statistics: StatisticSet, bas
     few = accumulate(model, "log", [make_segment(model, 8)], RowFilter(1))
     with pytest.raises(EstimationError, match=f"fewer rows than parameters, got 24 rows, expected > {len(base)}"):
         fit_base(few, base)
+
+
+def test_intervals_are_students(statistics: StatisticSet, base: BaseParameters) -> None:
+    fit = fit_base(statistics, base)
+    low, high = fit.conf_int().T
+    np.testing.assert_allclose((high - low) / (2 * fit.bse), stats.t.ppf(0.975, fit.dof), rtol=1e-9)
+    np.testing.assert_allclose(fit.relative_percent, 100 * fit.bse / np.abs(fit.params))
+    text = fit.summary()
+    assert text.splitlines()[0].startswith(f"WLS, {len(base)} base parameters, 900 rows")
+    assert len(text.splitlines()) == len(base) + 2
+    assert f"[{low[0]:.5g}, {high[0]:.5g}]" in text
+    assert len(repr(fit)) < 200

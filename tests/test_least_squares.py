@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import linalg
 
 from urdf_ident.errors import EstimationError, ShapeError
-from urdf_ident.linalg import triangle, whitening
+from urdf_ident.linalg import lstsq, triangle, whitening
 from urdf_ident.statistics.accumulate import FactorAccumulator
 from urdf_ident.statistics.least_squares import Solution, leave_one_out_changes, ols, solve
 
@@ -186,3 +186,21 @@ def test_a_factor_takes_up_rows_as_they_come(width: int, rows: int) -> None:
     R = accumulator.factor()
     assert len(R) <= width
     np.testing.assert_allclose(R.T @ R, data.T @ data, atol=1e-11 * max(rows, 1))
+
+
+@pytest.mark.parametrize("rcond", [None, 1e-6])
+def test_least_squares_are_solved_where_divide_and_conquer_does_not_converge(
+    rcond: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((9, 3)) @ rng.standard_normal((3, 6))
+    b = rng.standard_normal((9, 2))
+    usual, rank = lstsq(A, b, rcond)
+
+    def fails(*_: object, **__: object) -> None:
+        raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares")
+
+    monkeypatch.setattr(np.linalg, "lstsq", fails)
+    other, same = lstsq(A, b, rcond)
+    assert rank == same == 3
+    assert other == pytest.approx(usual, abs=1e-12)

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import arm_urdf, inverse_dynamics
+from conftest import arm_urdf, inertials, inverse_dynamics
 from energies import rigid_energy
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -314,3 +314,39 @@ def test_a_law_of_the_model_is_a_law_of_the_plant(name: str) -> None:
         got = friction.torque(np.full(3, v), np.full(3, np.sign(v)), np.zeros(3))
         assert got[1] == pytest.approx(expected, rel=2e-3)
         assert got[0] == pytest.approx(own[f"Fv_{ROBOT.joints[0]}"] * v)
+
+
+def test_first_moments_without_mass_are_refused() -> None:
+    theta = inertials(UR)
+    theta[50:54] = 0, 0, 0, 0.01
+    with pytest.raises(ModelError, match="first moments without mass"):
+        RigidPlant.create(UR, theta=theta)
+
+
+def test_coupled_motors_that_stick_hold_all_joints_exactly() -> None:
+    """No joint has friction of its own, and no motor turns with one joint alone."""
+    turn = np.eye(6) + 0.5 * np.eye(6, k=1) + 0.5 * np.eye(6, k=-1)
+    friction = FrictionTruth(6, motor=(Coulomb.of(np.full(6, 400.0)),), reduction=turn)
+    plant, calls = RigidPlant.create(UR, friction=friction), []
+
+    def law(_t, _q, _v, state):
+        calls.append(1)
+        return np.zeros(6), state
+
+    solver = StickSlip(plant, law, np.full(6, 0.3), 0.1 * turn[0], NOTHING)
+    for k in range(400):
+        if k == 200:
+            assert (solver.w == 0).all()
+            stopped, before = solver.x, len(calls)
+        solver.step(k * 1e-3, 1e-3)
+    np.testing.assert_array_equal(solver.x, stopped)
+    assert len(calls) - before <= 201
+    now = solver.rates(0.4)
+    np.testing.assert_allclose(now.friction, -plant.bias(solver.x, solver.w), atol=1e-9)
+
+
+def test_load_dependent_friction_alone_can_hold_an_arm() -> None:
+    """A worm gear: coefficient above 1 and nothing back-drives it."""
+    plant = RigidPlant.create(UR, friction=FrictionTruth(6, (LoadCoulomb.of(np.full(6, 1.2)),)))
+    _, _, v, _, _ = run(plant, constant(np.zeros(6)), np.full(6, 0.3), np.zeros(6), 0.05)
+    assert (v == 0).all()

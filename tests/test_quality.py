@@ -831,3 +831,10 @@ def test_efforts_that_no_arithmetic_can_use_hold_no_signal(robot: Robot, size: f
     report = assess(log, robot)
     assert any("effort is 0 throughout" in finding.message for finding in report.findings)
     assert report.verdict.level == "poor"
+
+
+def test_a_slide_in_metres_that_is_described_as_millimetres_is_not_just_at_rest(robot: Robot) -> None:
+    position = make_log().position * np.array([0.0, 0.0, 0.4])
+    still = found(assess(make_log(position=1e-3 * position, velocity=None), robot), "at-rest")
+    assert "m, described as mm" in still.message
+    assert "described as" not in found(assess(make_log(position=1e-6 * position, velocity=None), robot), "at-rest").message

@@ -18,6 +18,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.rows import RowFilter, filtered_rows
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +79,24 @@ def test_good_data_give_what_least_squares_give_and_say_so() -> None:
     np.testing.assert_allclose(list(found.details["scale"].values()), list(plain.sigma.values()), rtol=0.1)
     assert found.fit.method == "irls (tukey)"
     assert np.isfinite(with_covariance(found.fit, found.statistics, "jackknife").bse).all()
+
+
+def test_a_weighted_row_keeps_the_equation_and_the_noise() -> None:
+    model = coupled_model()
+    segment = make_segment(model, 600, sigma=0.0)
+    rng, row_filter = np.random.default_rng(0), RowFilter(4)
+    weights = (rng.random((600, 3)) > 0.1).astype(float)
+    theta = truth(model)
+    for first, rows in filtered_rows(model, segment, row_filter, weights):
+        for group, part in zip(model.groups, rows, strict=True):
+            np.testing.assert_allclose(
+                part[:, :-1] @ theta[group.columns], part[:, -1], rtol=1e-9, atol=1e-9, err_msg=str(first)
+            )
+    white = replace(segment, q=0 * segment.q, v=0 * segment.v, a=0 * segment.a)
+    squares = []
+    for seed in range(60):
+        noise = np.random.default_rng(seed).normal(size=segment.tau.shape)
+        model_rows = filtered_rows(DynamicModel(model.robot), replace(white, tau=noise), row_filter, weights)
+        squares.append(np.concatenate([rows[0][:, -1] for _, rows in model_rows]) ** 2)
+    expected = np.sum(row_filter.taps() ** 2)
+    np.testing.assert_allclose(np.mean(squares, axis=0).mean(), expected, rtol=0.05)

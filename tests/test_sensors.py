@@ -10,7 +10,7 @@ from urdf_ident.logs.recording import Recording
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.settings import Noise, Sensors
-from urdf_ident.simulation.simulated_log import draw, measure
+from urdf_ident.simulation.simulated_log import draw, measure, quantise
 
 RATE = 1000.0
 
@@ -95,3 +95,16 @@ def test_jitter_moves_the_samples_and_the_clock_may_know() -> None:
 def test_impossible_sensors_are_refused(settings: dict) -> None:
     with pytest.raises(ValidationError):
         Sensors(**settings)
+
+
+def test_torque_comes_in_steps() -> None:
+    tau = seen(torque_step=[0.25, 1.0]).effort
+    np.testing.assert_array_equal(quantise(tau, [0.25, 1.0]), tau)
+    assert np.abs(tau - TRUTH.tau).max(axis=0) == pytest.approx([0.125, 0.5], rel=0.01)
+
+
+def test_velocity_may_be_differences_or_absent() -> None:
+    assert seen(velocity="none").velocity is None
+    log = seen(velocity="differentiated", counts=10_000)
+    np.testing.assert_allclose(log.velocity[1:], np.diff(log.position, axis=0) * RATE)
+    assert (log.velocity - TRUTH.v).std() == pytest.approx(np.sqrt(2 / 12) * 2 * np.pi / 10_000 * RATE, rel=0.2)

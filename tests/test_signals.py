@@ -18,6 +18,7 @@ from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
 from urdf_ident.project import parse_project
+from urdf_ident.signals import filters, resample
 from urdf_ident.signals.condition import Conditioned, condition, resolve
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.filters import differentiate, estimate_cutoff, lowpass, lowpass_gain
@@ -385,3 +386,24 @@ def test_a_joint_that_stands_still_is_held_and_one_that_creeps_is_not() -> None:
     v = np.concatenate([part.v for part in condition(Recording("s", stage.joints, t, q, effort=np.cos(q)), stage).segments])
     assert np.ptp(v[:, 0]) == pytest.approx(0.0072, rel=0.05)
     assert not v[:, 1].any()
+
+
+def test_a_cutoff_that_leaves_no_filter_is_refused() -> None:
+    with pytest.raises(LogError, match=r"too low for this rate, got 1e-10 Hz, expected about 0.0001 Hz"):
+        lowpass(np.random.default_rng(0).normal(size=50), 100.0, 1e-10)
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.2])
+def test_a_log_in_pieces_is_the_whole_log(robot: Robot, monkeypatch: pytest.MonkeyPatch, jitter: float) -> None:
+    t = np.arange(6000) / 200.0 + jitter / 200.0 * np.random.default_rng(0).uniform(-1, 1, 6000)
+    log = make_log(t, noise=1e-5)
+    config = SignalConfig(cutoff=8.0, periodic="off")
+    (whole,) = condition(log, robot, config).segments
+    monkeypatch.setattr(filters, "LONG", 700)
+    monkeypatch.setattr(resample, "LONG", 700)
+    (pieces,) = condition(log, robot, config).segments
+    assert np.array_equal(pieces.tau, whole.tau)
+    for name in ("q", "v", "a"):
+        exact, found = getattr(whole, name), getattr(pieces, name)
+        assert not np.array_equal(found, exact)  # it was made in pieces
+        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-9 * np.abs(exact).max())

@@ -325,3 +325,11 @@ def test_the_unreachable_is_refused_with_time_and_place() -> None:
 def test_impossible_paths_are_refused(arguments: dict) -> None:
     with pytest.raises(LimitError):
         circle(UR, start=START, **{"frame": "tool0", "radius": 0.1, "speed": 0.5, **arguments})
+
+
+def test_repeating_repeats_and_refuses_what_does_not_close() -> None:
+    trajectory = RepeatedTrajectory(modified(), 3)
+    np.testing.assert_allclose(trajectory.evaluate([1.0])[0], trajectory.evaluate([11.0])[0], atol=1e-12)
+    open_ended = fourier(duration=3.0)
+    with pytest.raises(LimitError, match="does not end where it starts: the position jumps"):
+        RepeatedTrajectory(open_ended, 2)
