@@ -52,12 +52,6 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
 
     Fitting the result by :func:`.fit.fit_base` gives the estimate itself, with its covariance.
 
-    Args:
-        statistics: Statistics of the elastic model, with link rows.
-
-    Returns:
-        Statistics with the same columns and groups.
-
     Raises:
         EstimationError: An estimated stiffness is zero or negative, or the iteration does not converge.
     """
@@ -105,9 +99,6 @@ def compliance_at(statistics: StatisticSet, model: DynamicModel, theta: Array) -
     Args:
         statistics: Statistics of the model, with instruments or without; those of a rigid model are returned unchanged.
         theta: Parameters, shape (p,).
-
-    Returns:
-        Statistics with the same columns and groups.
 
     Raises:
         EstimationError: A stiffness is zero or negative.

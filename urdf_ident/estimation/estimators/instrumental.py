@@ -179,9 +179,6 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
     Args:
         method: Weights of the row groups: "wls" or "ols" (all 1).
 
-    Returns:
-        The estimate, least squares and the test.
-
     Raises:
         EstimationError: No instruments, or they do not identify all parameters.
     """

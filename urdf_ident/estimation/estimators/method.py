@@ -99,11 +99,7 @@ class SampleWeighting:
 
 
 def row_weighting(method: str) -> str:
-    """Returns how row groups are weighted during the selection of the model, "ols" or "wls".
-
-    Args:
-        method: One of :data:`METHODS`.
-    """
+    """Returns how row groups are weighted during the selection of the model, "ols" or "wls"."""
     return "ols" if method == "ols" else "wls"
 
 

@@ -176,9 +176,6 @@ class PayloadFit(ReadOnly):
 
         Args:
             row: Its coefficients, shape (10,).
-
-        Returns:
-            Degrees of freedom, at least 1.
         """
         share = row**2 * np.diag(self.noise)
         noise_dof = float(share.sum() / positive(float((share / self.noise_dof).sum()))) if share.sum() > 0 else np.inf
@@ -229,9 +226,6 @@ class PayloadProblem(ReadOnly):
     def copied(self, refit: str) -> tuple[int, ...]:
         """Returns the friction columns that are estimated again.
 
-        Args:
-            refit: A key of :data:`REFIT`.
-
         Returns:
             Indices into theta; only independent parameters of terms that the model has.
         """
@@ -246,9 +240,6 @@ def with_usual_gears(problem: PayloadProblem) -> PayloadProblem:
     This share is not identifiable in joints that the unloaded robot hardly loads, and its estimate may be anything (−7 ± 24 on
     the last joint of a real arm); a payload loads just such joints. The usual share is added as an observation of each; it has
     little effect where the data are more accurate.
-
-    Returns:
-        The problem with updated parameters, covariance and factor.
     """
     model, fit = problem.model, problem.fit
     shares = [k for k in range(model.n_inertial, len(model.names)) if model.term_of(k).loaded]
@@ -402,9 +393,6 @@ def preferred_estimate(problem: PayloadProblem, logs: Sequence[PreparedLog], met
 
 def refuse_different_bodies(problem: PayloadProblem, logs: Sequence[PreparedLog], refit: str) -> None:
     """Refuses logs with different payloads.
-
-    Args:
-        refit: A key of :data:`.REFIT`.
 
     Raises:
         EstimationError: The masses differ significantly, and by more than :data:`_DIFFERENT`.

@@ -222,11 +222,7 @@ def _wide(part: Array, g: int, n: int) -> Array:
 
 
 def without_constants(drive: Drive) -> Drive:
-    """Returns a drive that leaves efforts in the unit in which they are logged.
-
-    Returns:
-        The same with torque constants of one.
-    """
+    """Returns a drive that leaves efforts in the unit in which they are logged."""
     return replace(drive, gain=np.ones(drive.n), gain_origin="one, until the payload sets the scale")
 
 

@@ -121,11 +121,7 @@ def weigh_rests(
 def weigh_alike(
     model: DynamicModel, trained: Sequence[PreparedLog], config: SignalConfig, others: Sequence[PreparedLog]
 ) -> Sequence[PreparedLog]:
-    """Gives resting joints in other logs the weights that they have in the training logs.
-
-    Args:
-        trained: The training logs, from :func:`weigh_rests`.
-    """
+    """Gives resting joints in other logs the weights that they have in the training logs."""
     weights = [part.weights for log in trained for part in log.segments if part.weights is not None]
     if not weights:
         return others

@@ -53,9 +53,6 @@ def huber(u: Array) -> Array:
 
     Args:
         u: Residuals over their scale, any shape.
-
-    Returns:
-        Same shape, 0 to 1.
     """
     return np.asarray(HUBER / np.maximum(np.abs(u), HUBER))
 
@@ -65,9 +62,6 @@ def tukey(u: Array) -> Array:
 
     Args:
         u: Residuals over their scale, any shape.
-
-    Returns:
-        Same shape, 0 to 1.
     """
     return np.asarray(np.maximum(1 - (np.asarray(u) / TUKEY) ** 2, 0.0) ** 2)
 
@@ -145,9 +139,6 @@ def robust_scale(residuals: Array) -> Array:
 
     Args:
         residuals: Shape (N,) or (N, groups).
-
-    Returns:
-        Shape () or (groups,), same unit.
     """
     return np.asarray(np.median(np.abs(residuals), axis=0) / MAD)
 

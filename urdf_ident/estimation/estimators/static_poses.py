@@ -69,9 +69,6 @@ class StaticPoses(ReadOnly):
 def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> StaticPoses:
     """Finds the standstills of logs.
 
-    Returns:
-        The poses, log by log in order of time.
-
     Raises:
         EstimationError: Too few standstills.
     """
@@ -111,9 +108,6 @@ def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Stat
 
 def estimate_static(problem: PayloadProblem, poses: StaticPoses) -> PayloadFit:
     """Estimates mass and centre of mass from poses.
-
-    Returns:
-        The estimate; the inertia is not identifiable.
 
     Raises:
         EstimationError: The body's weight causes no joint torque in these poses.
@@ -232,11 +226,7 @@ def _noise(root: Array, hats: Sequence[Array]) -> tuple[Array, Array]:
 
 
 def pose_notes(problem: PayloadProblem, poses: StaticPoses) -> tuple[str, ...]:
-    """Returns a note on joints that are approached from one side only.
-
-    Returns:
-        One sentence, or none.
-    """
+    """Returns a note on joints that are approached from one side only."""
     levels = _levels(problem.loaded(np.zeros(10)), poses).mean(axis=0)
     named = [f"{poses.joints[j]} (± {levels[j]:.2g})" for j in np.flatnonzero(poses.one_sided & (levels > 0))]
     if not named:

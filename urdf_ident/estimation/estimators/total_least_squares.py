@@ -124,9 +124,6 @@ def high_frequency_noise(signal: Array, rate: float, cutoff: float) -> Array:
         signal: Shape (N, n), any unit, as logged.
         rate: Samples per second [Hz].
         cutoff: Highest frequency of the motion [Hz].
-
-    Returns:
-        Shape (n,), the signal's unit.
     """
     edge = min(max(2 * cutoff, HIGH * rate), 0.45 * rate)
     impulse = np.zeros((min(len(signal), 4096), 1))

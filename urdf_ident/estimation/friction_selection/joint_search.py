@@ -4,12 +4,13 @@ A step adds a law, exchanges one, or removes one; of those that gain what they n
 physically possible, the one with the largest gain is made. Gains are mean relative reductions of the joint's held-out squared
 error. More columns must gain more than the error of that gain, fewer must not lose as much.
 
-All errors come from one set of factors. Columns of every sub-model (bodies and rotors) are eliminated once per fold by QR. What
-remains are the second moments of the candidate columns and the torque, in which a sub-model is a small square system: the laws
-of other joints are eliminated as well (Schur complement), and all alternatives at one joint are solved together, folds and
-alternatives stacked. Moments square the condition number, but of few columns scaled to unit norm, of which a share of at least
-:data:`DISTINCT` is independent of the others. A ridge of :data:`RIDGE` leaves a column that depends on the others without
-effect, and changes the estimate of an independent one by at most ``RIDGE / DISTINCT²`` (2.5e-9) of itself.
+All errors come from one set of factors. Columns of every sub-model (bodies and rotors) are eliminated once per fold, in
+coordinates in which those of all data are orthonormal. What remains are the second moments of the candidate columns and the
+torque, in which a sub-model is a small square system: the laws of other joints are eliminated as well (Schur complement), and
+all alternatives at one joint are solved together, folds and alternatives stacked. Moments square the condition number, but in
+orthonormal coordinates, and of few candidates scaled to unit norm, of which a share of at least :data:`DISTINCT` is independent
+of the others. A ridge of :data:`RIDGE` leaves a column that depends on the others without effect, and changes the estimate of
+an independent one by at most ``RIDGE / DISTINCT²`` (2.5e-9) of itself.
 """
 
 from __future__ import annotations
@@ -22,9 +23,8 @@ import numpy as np
 
 from ...friction import MOST_FRICTION, Offset, Trained, law_rows, moments
 from ...grouping import grouped
-from ...linalg import Array, IntArray, lstsq, orthogonal_part, positive
+from ...linalg import Array, IntArray, lstsq, orthogonal_part, positive, triangle
 from ...statistics.choice import standard_error
-from ...statistics.entries import placed
 from ...statistics.statistic import StatisticSet
 from .candidates import OF_EVERY_DRIVE, REPLACES, Candidate, Key, Laws, WideModel
 
@@ -89,18 +89,47 @@ class SubModels:
         candidates: IntArray,
         prior_rows: Array | None = None,
     ) -> None:
-        order, c = np.concatenate([common, candidates]).astype(np.intp), len(common)
-        known = np.zeros((0 if prior_rows is None else len(prior_rows), len(order) + 1))
-        if prior_rows is not None:
-            known[:, :c], known[:, -1] = prior_rows[:, :-1], prior_rows[:, -1]
-        parts = (*map(statistics.left_out, statistics.logs), statistics)  # training data of each fold, and all data
-        factors = [part.stacked(weights, order, known) for part in parts]
-        self.folds = [statistics.only([fold]) for fold in statistics.logs]
-        self.weights, self.order, self.c, self.rows = weights, order, c, float(sum(statistics.rows.values()))
-        self.norms = np.append(positive(np.min([np.linalg.norm(R[:, c:-1], axis=0) for R in factors], axis=0)), 1.0)
-        self.follow, rest = zip(*(projected(factor, c) for factor in factors), strict=True)
-        self.train = np.array([R.T @ R for R in (rows / self.norms for rows in rest)])
-        self.held = self._held_moments(range(len(statistics.layouts)), np.arange(len(candidates) + 1))
+        self.folds, self.weights = [statistics.only([fold]) for fold in statistics.logs], weights
+        self.rows, c, k = float(sum(statistics.rows.values())), len(common), len(candidates)
+        #: Position of every column, and of the torque, among ``[common | candidates | torque]``.
+        self.place = np.full(statistics.p + 1, -1)
+        self.place[np.append(np.concatenate([common, candidates]).astype(np.intp), -1)] = np.arange(c + k + 1)
+        self.root = np.eye(c)
+        known = np.zeros((0, c + 1)) if prior_rows is None else prior_rows
+        whole = known[:, :-1]
+        for part in self.folds:
+            whole = triangle(whole, *(self._rows(part, g)[0][:, :c] for g in range(len(part.layouts))))
+        scale = positive(np.linalg.norm(whole, axis=0))
+        _, singular, turned = np.linalg.svd(whole / scale, full_matrices=False)
+        seen = singular > _CUT * singular.max(initial=0.0)
+        #: Parameters of the common columns per unit of coordinates in which these are orthonormal in all data, shape (c, r).
+        self.root = (turned[seen] / singular[seen, None]).T / scale[:, None]
+        r = self.root.shape[1]
+        moments = np.zeros((len(self.folds), r + k + 1, r + k + 1))
+        for part, out in zip(self.folds, moments, strict=True):
+            for g in range(len(part.layouts)):
+                rows, at = self._rows(part, g)
+                out[np.ix_(at, at)] += rows.T @ rows
+        of_prior = np.column_stack([known[:, :-1] @ self.root, np.zeros((len(known), k)), known[:, -1]])
+        total = moments.sum(axis=0) + of_prior.T @ of_prior
+        train = np.concatenate([total - moments, total[None]])  # training data of each fold, and all data
+        squares = np.diagonal(train, axis1=1, axis2=2)[:, r:-1].min(axis=0)
+        self.norms = np.append(positive(np.sqrt(np.maximum(squares, 0.0))), 1.0)
+        values, vectors = np.linalg.eigh(train[:, :r, :r])
+        inverse = np.where(values > _CUT, 1.0 / np.maximum(values, _CUT), 0.0)[:, :, None]
+        #: What the common columns follow of each candidate and of the torque, shape (folds + 1, r, k + 1).
+        self.follow = vectors @ (inverse * (vectors.transpose(0, 2, 1) @ train[:, :r, r:]))
+        turn = np.concatenate([-self.follow, np.broadcast_to(np.eye(k + 1), (len(train), k + 1, k + 1))], axis=1) / self.norms
+        self.train = turn.transpose(0, 2, 1) @ train @ turn
+        self.held = turn[:-1].transpose(0, 2, 1) @ moments @ turn[:-1]
+
+    def _rows(self, part: StatisticSet, g: int) -> tuple[Array, IntArray]:
+        """Weighted factor of one fold and row group, the common columns turned, and the positions of its columns."""
+        layout = part.layouts[g]
+        R = self.weights[layout.group] * part.factor(layout.group)[:, len(layout.instruments) :]
+        place, (c, r) = self.place[np.append(layout.columns, part.p)], self.root.shape
+        common, free = (place >= 0) & (place < c), place >= c
+        return np.hstack([R[:, common] @ self.root[place[common]], R[:, free]]), np.append(np.arange(r), place[free] - c + r)
 
     def _held_moments(self, groups: Iterable[int], index: IntArray) -> Array:
         """Moments of the held-out rows of some row groups, what follows the columns subtracted, shape (folds, k, k).
@@ -108,16 +137,14 @@ class SubModels:
         Args:
             index: Positions among ``[candidates | torque]``, shape (k,).
         """
-        place, width = np.full(self.folds[0].p + 1, -1), len(self.order) + 1
-        place[self.order], place[-1] = np.arange(width - 1), width - 1
-        moments = np.zeros((len(self.folds), len(index), len(index)))
+        moments, r = np.zeros((len(self.folds), len(index), len(index))), self.root.shape[1]
         for part, follow, out in zip(self.folds, self.follow, moments, strict=False):
-            for layout in (part.layouts[g] for g in groups):
-                if part.rows[layout.group]:
-                    R = self.weights[layout.group] * part.factor(layout.group)[:, len(layout.instruments) :]
-                    H = placed(R, place[np.append(layout.columns, part.p)], width)
-                    rows = (H[:, self.c + index] - H[:, : self.c] @ follow[:, index]) / self.norms[index]
-                    out += rows.T @ rows
+            for g in groups:
+                rows, at = self._rows(part, g)
+                wide = np.zeros((len(rows), r + len(self.norms)))
+                wide[:, at] = rows
+                rest = (wide[:, r + index] - wide[:, :r] @ follow[:, index]) / self.norms[index]
+                out += rest.T @ rest
         return moments
 
     def squares(self, chosen: Sequence[int]) -> Array:

@@ -157,11 +157,7 @@ def rigid_slopes(base: BaseParameters, n_inertial: int, prior: Prior | None = No
 
 
 def for_folds(build: Build, statistics: StatisticSet) -> Build:
-    """Returns a faster build for estimates and folds: one factor per log if whole motions are held out.
-
-    Args:
-        build: As for :func:`converge`.
-    """
+    """Returns a faster build for estimates and folds: one factor per log if whole motions are held out."""
     return partial(build, blocks=1, alike=repetitions(statistics)) if whole_motions(statistics) else build
 
 

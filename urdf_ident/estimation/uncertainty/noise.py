@@ -227,9 +227,6 @@ def band_of(length: int, row_rate: float, edges: Array) -> IntArray:
     Args:
         row_rate: Rows per second [Hz].
         edges: Shape (bands + 1,) [Hz].
-
-    Returns:
-        Indices, shape (length,).
     """
     frequency = np.arange(length) * row_rate / (2 * length)
     return np.clip(np.searchsorted(edges, frequency, side="right") - 1, 0, len(edges) - 2)
@@ -372,11 +369,7 @@ def scatter_sigma(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict[str,
 
 
 def lack_of_fit(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit) -> float:
-    """Returns the variance of the fit's residual over that of the noise between repetitions, mean over the row groups.
-
-    Returns:
-        About 1 if the residual is noise only; more with model errors.
-    """
+    """Returns the variance of the fit's residual over that of the noise between repetitions, mean over the row groups."""
     sigma = scatter_sigma(model, logs)
     return float(np.mean([(fit.sigma[group] / value) ** 2 if value > 0 else np.inf for group, value in sigma.items()]))
 

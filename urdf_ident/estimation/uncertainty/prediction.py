@@ -160,9 +160,6 @@ def held_out_residual(
         weight: Weight of the prior.
         unlimited: As ``held`` without constraints, if they are to be compared.
 
-    Returns:
-        The residual, and the prediction by ``held``.
-
     Raises:
         EstimationError: The data are too short for cross-validation.
     """
