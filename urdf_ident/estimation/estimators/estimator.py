@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ...errors import EstimationError
 from ...linalg import Array
+from ...logs.recording import Recording
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import Prior
@@ -20,8 +21,8 @@ from ...signals.prepare import PreparedLog
 from ...statistics.fit import Fit, fit_base
 from ...statistics.statistic import StatisticSet
 
-if TYPE_CHECKING:
-    from .closed_loop import ClosedLoop
+#: Simulates the logs with base parameters, shape (b,); returns the motion without noise of each (:class:`.ClosedLoop`).
+Simulator = Callable[[Array], Sequence[Recording]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +46,14 @@ class EstimatorInput:
     loss: str = "tukey"
     prior: Prior | None = None
     reference: Array | None = None
-    loop: Callable[[], ClosedLoop] | None = None
+    loop: Callable[[], Simulator] | None = None
 
     @property
     def base(self) -> BaseParameters:
         """The base parameters."""
         return self.least_squares.base
 
-    def simulator(self, method: str) -> ClosedLoop:
+    def simulator(self, method: str) -> Simulator:
         """Returns the simulation of the logs.
 
         Raises:
@@ -84,6 +85,7 @@ class Estimated:
         simulated: Whether it simulates the closed loop.
         logs: Logs from which the rows of the statistics can be computed again; the prepared logs if None; empty if impossible.
         refit: The same estimator for part of ``solved``, for cross-validation; weighted least squares if None.
+        solved: The statistics that it was estimated from if they are not ``statistics``.
         weights: Log → weights of the samples of its segments, shape (N, groups) each, 0 to 1; all 1 if None.
     """
 

@@ -21,7 +21,6 @@ from ...errors import EstimationError
 from ...linalg import Array, solve_triangular, triangle
 from ...model.dynamic_model import DynamicModel
 from ...samples import Segment
-from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import Rows, build_statistics
 from ...statistics.entries import Layout, Statistic
 from ...statistics.pieces import row_pieces
@@ -45,7 +44,11 @@ def generalized_least_squares(problem: EstimatorInput) -> Estimated:
         EstimationError: Fewer rows than parameters, a singular covariance of the residuals, or no convergence.
     """
     model, logs, fit = problem.model, problem.logs, problem.least_squares
-    beside, count = rows_side_by_side(model, logs)
+    widths = [len(group.columns) + 1 for group in model.groups]
+    R, count = np.zeros((0, sum(widths))), 0  # one factor of the rows of all groups side by side, [columns | tau] of each group
+    for piece in row_pieces(model, logs):
+        R, count = triangle(np.vstack([R, np.hstack(piece.rows)])), count + len(piece)
+    beside = np.split(R, np.cumsum(widths)[:-1], axis=1)
     wide, layouts = _wide(model, beside), tuple(Layout(g.name, g.joint, np.arange(len(model.names))) for g in model.groups)
     for turn in range(1, ROUNDS + 1):
         theta, parts = fit.base.embedded(fit.params), zip(model.groups, beside, strict=True)
@@ -75,24 +78,8 @@ def generalized_least_squares(problem: EstimatorInput) -> Estimated:
                 logs=(),
                 details={"rounds": turn, "correlation": (covariance / np.outer(std, std)).tolist()},
                 refit=problem.refit(fit.row_weights),
-                solved=statistics,
             )
     raise EstimationError("covariance and estimate do not converge", got=f"{ROUNDS} rounds", remedy="use method wls")
-
-
-def rows_side_by_side(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[list[Array], int]:
-    """Returns one factor of the rows of all groups side by side, as ``[columns | tau]`` of each group, and their number.
-
-    Raises:
-        EstimationError: No log.
-        LogError: A log without torque.
-    """
-    widths = [len(group.columns) + 1 for group in model.groups]
-    R, count = np.zeros((0, sum(widths))), 0
-    for piece in row_pieces(model, logs):
-        R = triangle(np.vstack([R, np.hstack(piece.rows)]))
-        count += len(piece)
-    return np.split(R, np.cumsum(widths)[:-1], axis=1), count
 
 
 def _mixing(covariance: Array) -> Array:

@@ -322,7 +322,7 @@ def didim(problem: EstimatorInput) -> Estimated:
         fit = refit(statistics)
         if fit.distance(params) < CONVERGED:
             estimate, details = replace(fit, method="didim"), {"rounds": turn}
-            return Estimated(estimate, statistics, simulated=True, logs=clean, details=details, refit=refit, solved=statistics)
+            return Estimated(estimate, statistics, simulated=True, logs=clean, details=details, refit=refit)
         params = fit.params
     raise EstimationError(
         "simulation and estimate do not converge",

@@ -49,7 +49,7 @@ def maximum_likelihood(problem: EstimatorInput) -> Estimated:
         return replace(problem.refit(weights)(part), method="ml")
 
     why = f"rows weighted by the scatter between {repetition_count(problem.logs)} periods"
-    return Estimated(refit(problem.statistics), problem.statistics, why, refit=refit, solved=problem.statistics)
+    return Estimated(refit(problem.statistics), problem.statistics, why, refit=refit)
 
 
 def ridge(problem: EstimatorInput) -> Estimated:
@@ -65,7 +65,7 @@ def ridge(problem: EstimatorInput) -> Estimated:
             raise EstimationError("method ridge has errors of its own", where=where, got=kind, expected="auto")
         return fit
 
-    return Estimated(fit, statistics, errors=errors, solved=statistics, refit=refit)
+    return Estimated(fit, statistics, errors=errors, refit=refit)
 
 
 #: Estimators other than least squares; a further entry is a further ``estimation.method``.
@@ -210,7 +210,7 @@ def cross_validated(converged: ConvergedFit, estimated: Estimated) -> CrossValid
     refit = estimated.refit
     if refit is None:
         return cross_validate_converged(converged)
-    judged, learnt = folds_of(converged.statistics), folds_of(estimated.solved or converged.statistics)
+    judged, learnt = folds_of(converged.statistics), folds_of(estimated.solved or estimated.statistics)
 
     def trained(fold: str) -> tuple[StatisticSet, Array]:
         fit = refit(learnt.left_out(fold))

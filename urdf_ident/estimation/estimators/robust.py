@@ -115,7 +115,6 @@ def robust(problem: EstimatorInput, converged: float = CONVERGED) -> Estimated:
         logs=(),
         details={"loss": loss, "rounds": done, "down_weighted": low, "scale": scale},
         refit=problem.refit(fit.row_weights),
-        solved=statistics,
         weights=weights,
     )
 

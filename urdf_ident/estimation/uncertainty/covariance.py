@@ -30,6 +30,7 @@ from ...errors import EstimationError, check_known
 from ...grouping import grouped
 from ...linalg import Array, lstsq, positive
 from ...model.dynamic_model import DynamicModel
+from ...model.row_groups import joint_of
 from ...samples import ReadOnly, columns, fast_speed
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
@@ -40,7 +41,7 @@ from ...statistics.motions import motions
 from ...statistics.pieces import base_rows, row_pieces
 from ...statistics.statistic import StatisticSet
 from ...units import percent
-from .noise import banded_rows, fit_noise, lack_of_fit, repetition_count, scatter_noise, time_constants
+from .noise import banded_rows, fit_noise, lack_of_fit, repetition_count, scatter_noise
 
 #: Smallest numbers of logs and stretches from which a scatter is estimated.
 FEWEST_LOGS, FEWEST_STRETCHES = 3, 4
@@ -203,7 +204,8 @@ def autoregressive(data: FitData) -> Covariance:
     model = data.with_rows("ar")
     rows = banded_rows(model, data.logs, data.fit, data.solution)
     noise = fit_noise(rows)
-    colour = f"autocorrelated noise by REML ({time_constants(model, noise)})"
+    memories = (f"{joint_of(group.name)} {m:.2g} s" for group, m in zip(model.groups, noise.memory, strict=True))
+    colour = f"autocorrelated noise by REML ({', '.join(memories)})"
     return Covariance(rows.covariance(noise), colour if noise.coloured else "uncorrelated noise by REML", data.fit.dof)
 
 

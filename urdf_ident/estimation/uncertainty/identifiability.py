@@ -134,7 +134,7 @@ def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Iden
     motions = [_simplest(row, _own(model, base, row, trials))[0] for row in range(len(base))]
     verdicts = []
     for k, name, kind, elsewhere in _by_kind(model, base):
-        row = _rows_of(base, k)
+        row = np.flatnonzero(base.projection[:, k])  # base parameters that contain it
         partners = tuple(other for other, _ in base.partners(k))
         if kind == NEVER:
             verdicts.append(Identifiability(name, LOST, (), None, note=elsewhere))
@@ -190,7 +190,7 @@ def verdicts(
         if kind == NEVER:
             of_parameters.append(Identifiability(name, LOST, (), np.inf, note=elsewhere))
             continue
-        row = min(_rows_of(base, k), key=lambda r: error[r])
+        row = int(min(np.flatnonzero(base.projection[:, k]), key=lambda r: error[r]))
         partners = tuple(other for other, _ in base.partners(k))
         level = LOST if nothing[row] else WEAK if not known[row] else COMBINATION if partners else IDENTIFIABLE
         shown_by, gain = advice.get(row, ("", ""))
@@ -243,11 +243,6 @@ def _by_kind(model: DynamicModel, base: BaseParameters) -> list[tuple[int, str, 
             )
         listed.append((k, name, kind, text))
     return listed
-
-
-def _rows_of(base: BaseParameters, k: int) -> list[int]:
-    """Indices of the base parameters that contain a standard parameter."""
-    return [int(row) for row in np.flatnonzero(base.projection[:, k])]
 
 
 def _own(model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[Trial]) -> Sequence[Trial]:

@@ -29,7 +29,6 @@ import numpy as np
 from ...errors import EstimationError
 from ...linalg import Array, IntArray, positive, triangle
 from ...model.dynamic_model import DynamicModel
-from ...model.row_groups import joint_of
 from ...parallel import each
 from ...samples import ReadOnly
 from ...signals.prepare import PreparedLog
@@ -402,8 +401,3 @@ def _scatter_rows(model: DynamicModel, logs: Sequence[PreparedLog]) -> Iterator[
         if averaged is not None:
             rows = RowFilter(log.conditioned.factor).apply(model.row_targets(averaged.deviation.reshape(-1, model.n)))
             yield log, rows, (averaged.count - 1) / averaged.count
-
-
-def time_constants(model: DynamicModel, noise: NoiseSpectrum) -> str:
-    """Returns the time constants of the row groups in one line."""
-    return ", ".join(f"{joint_of(group.name)} {m:.2g} s" for group, m in zip(model.groups, noise.memory, strict=True))
