@@ -59,6 +59,7 @@ from .candidates import (
     OF_EVERY_DRIVE,
     REPLACES,
     Candidate,
+    Key,
     Laws,
     WideModel,
     chosen_by_data,
@@ -188,13 +189,17 @@ def select_friction(
     chosen = usual = chosen_by_data(model)
     kept = [applied for applied in model.terms if applied not in usual]
     # 2. Passes with ever finer shapes of the selected laws; in each, joint by joint until the laws of none change.
+    springs = list[dict[Key, Array]]()
     for k, factors in enumerate(PASSES):
         wide = wide_model(model, kept, [*family, *zoomed(chosen, (1.0, *factors)), *chosen, *usual])
         try:
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
             return simple_laws("a single log that is too short to be split is not enough to select friction laws")
-        search, last = _Search(wide, statistics, motion, sigma, prior, few), k == len(PASSES) - 1
+        weights, last = {group: 1.0 / value for group, value in sigma.items()}, k == len(PASSES) - 1
+        if not springs:  # they have no shapes, so that one pass tells which are visible
+            springs = [visible_springs(wide, statistics, weights, axis) for axis in range(model.n)]
+        search = _Search(wide, statistics, motion, weights, prior, few, springs)
         state, pending = search.state(chosen), ~steady
         for visits, axis in enumerate(chain(*[range(model.n)] * SWEEPS)):
             if pending[axis]:
@@ -282,8 +287,9 @@ class _Search:
 
     Args:
         statistics: Statistics of the wide model; each "log" is one fold.
-        sigma: Row group → standard deviation of its residual [unit of torque].
+        weights: Row group → weight, one over the standard deviation of its residual [1/unit of torque].
         few: Which axes reverse too rarely for friction laws with many columns, shape (n,).
+        springs: The springs of each axis that the data tell from gravity (:func:`.visible_springs`).
     """
 
     def __init__(
@@ -291,20 +297,19 @@ class _Search:
         wide: WideModel,
         statistics: StatisticSet,
         motion: Sequence[Segment],
-        sigma: Mapping[str, float],
+        weights: Mapping[str, float],
         prior: Prior | None,
         few: BoolArray,
+        springs: Sequence[Mapping[Key, Array]],
     ) -> None:
-        self.wide, self.few = wide, few
-        weights, known = {group: 1.0 / value for group, value in sigma.items()}, None
+        self.wide, self.few, self.springs, known = wide, few, springs, None
         if prior is not None:
             mean, S = base_prior(wide.model.with_terms(wide.kept).base(), prior)
             known = np.sqrt(USUAL_WEIGHT) * np.column_stack([S, S @ mean])
         self.sub = SubModels(statistics, weights, wide.common, wide.columns, known)
         counts = np.array([list(statistics.only([fold]).weight.values()) for fold in statistics.logs])
-        self.scale = np.square(list(sigma.values())) / np.maximum(counts, 1.0)
+        self.scale = 1.0 / (np.square(list(weights.values())) * np.maximum(counts, 1.0))
         self.joint_of_group = np.array([layout.joint for layout in statistics.layouts])
-        self.springs = [visible_springs(wide, statistics, weights, axis) for axis in range(len(wide.candidates))]
         self.trained: list[dict[str, Trained]] = [{} for _ in wide.candidates]
         for (axis, side), trained in trained_ranges(wide.model, motion).items():
             self.trained[axis][side] = trained
