@@ -242,10 +242,14 @@ def replay(
 
     n, rates = len(settings[0].width), [segments[0].rate for segments, _ in logs]
     factors = [samples_per_row(rate) for rate in rates]
-    rows = [
-        np.concatenate([_rows(*piece, factor) for piece in zip(*log, strict=True)], axis=1)
-        for log, factor in zip(logs, factors, strict=True)
-    ]
+    rows = []  # mean residual, mean, first and last velocity of the rows of each log, shape (4, rows, n)
+    for log, factor in zip(logs, factors, strict=True):
+        pieces = []
+        for segment, torque in zip(*log, strict=True):
+            whole = len(segment) // factor
+            residual, v = (x[: whole * factor].reshape(whole, factor, n) for x in (segment.total - torque, segment.v))
+            pieces.append(np.stack([residual.mean(axis=1), v.mean(axis=1), v[:, 0], v[:, -1]]))
+        rows.append(np.concatenate(pieces, axis=1))
     count = max(block.shape[1] for block in rows)
     table = np.zeros((4, count, len(logs), n))
     table[0] = np.nan  # the state does not change after the end of a log
@@ -267,13 +271,6 @@ def replay(
             [added(block, row, settings[0].columns(segment.v)) for row, segment in zip(rows_of, segments, strict=True)]
         )
     return torques
-
-
-def _rows(segment: Segment, torque: Array, factor: int) -> Array:
-    """Mean residual, mean, first and last velocity of the rows of a piece, shape (4, rows, n)."""
-    count, n = len(segment) // factor, segment.v.shape[1]
-    residual, v = ((x[: count * factor]).reshape(count, factor, n) for x in (segment.total - torque, segment.v))
-    return np.stack([residual.mean(axis=1), v.mean(axis=1), v[:, 0], v[:, -1]])
 
 
 def samples_per_row(rate: float) -> int:

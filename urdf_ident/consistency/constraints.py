@@ -128,17 +128,6 @@ def body_boxes(robot: Robot) -> tuple[Array, Array]:
     return limits[0], limits[1]
 
 
-def ellipsoids_around(lower: Array, upper: Array) -> Array:
-    """The smallest ellipsoids around boxes, as ``LmiOptions.ellipsoids``, shape (n, 4, 4); NaN where unknown.
-
-    Args:
-        lower: Shape (n, 3) [m].
-        upper: Shape (n, 3) [m].
-    """
-    half = _AROUND * np.maximum(0.5 * (upper - lower), 0.5 * _THINNEST)
-    return np.array([ellipsoid(*pair) for pair in zip(0.5 * (lower + upper), half, strict=True)]).reshape(-1, 4, 4)
-
-
 def lmi_options(
     robot: Robot,
     prior: Prior,
@@ -181,7 +170,8 @@ def lmi_options(
             lower, upper = (np.where(outside[:, None], np.nan, box) for box in boxes)
             unused(outside, "centre of mass is outside its geometry: not held inside")
         if ellipsoids:
-            around = ellipsoids_around(*boxes)
+            half = _AROUND * np.maximum(0.5 * (boxes[1] - boxes[0]), 0.5 * _THINNEST)
+            around = np.array([ellipsoid(*pair) for pair in zip(0.5 * (boxes[0] + boxes[1]), half, strict=True)])
             beyond = np.einsum("nab,nab->n", around, pseudo_inertia(theta0)) < 0
             around[beyond] = np.nan
             unused(beyond, "inertia is too large for its geometry: not held inside")

@@ -8,13 +8,10 @@ import numpy as np
 
 from ..linalg import Array
 from .criteria import Criterion
-from .family import Family, Grid
+from .family import Grid
 from .interior import Evaluation
 from .obstacles import Obstacles
 from .rows import PlannedRows
-
-#: Instants at which the torque of each ramp is checked.
-_OF_A_RAMP = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,24 +30,6 @@ class Objective:
     extra: int
     torque: Array
     obstacles: Obstacles | None = None
-
-    @classmethod
-    def of(
-        cls,
-        criterion: Criterion,
-        rows: PlannedRows,
-        family: Family,
-        samples: int,
-        torque: Array,
-        obstacles: Obstacles | None = None,
-    ) -> Objective:
-        """Builds the objective of a family's motions on a number of instants per period."""
-        grid, extra = family.criterion_grid(samples), 0
-        if family.has_ramps:
-            ramp = (np.arange(_OF_A_RAMP) + 0.5) / _OF_A_RAMP * family.ramp
-            extra = 2 * _OF_A_RAMP
-            grid = family.grid(np.concatenate([grid.time, ramp, family.ramp + family.period + ramp]))
-        return cls(criterion, rows, grid, extra, torque, obstacles)
 
     def __call__(self, X: Array, barrier: float, sharpness: float = np.inf) -> Evaluation:
         """Returns value and gradient.

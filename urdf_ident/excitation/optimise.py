@@ -32,6 +32,8 @@ ROUNDS, CHECKED_BACK = 6, 3
 LOOKED_AT = 20
 #: Fraction of the torque limits that is used: torque is checked at instants and may peak in between.
 TORQUE_FILL = 0.98
+#: Instants at which the torque of each ramp is checked.
+OF_A_RAMP = 10
 #: Fraction of the other limits that is used, in addition to the exact allowance between instants.
 FILL = 0.999
 #: Largest change of the criterion when its instants are doubled.
@@ -145,9 +147,13 @@ class Search:
 
     def _counted(self, samples: int) -> Callable[..., Evaluation]:
         """The objective on a number of instants, which adds its cost to :attr:`spent`."""
-        problem = self.problem
-        torque, cost = TORQUE_FILL * problem.limits.torque, self.cost(samples)
-        objective = Objective.of(problem.criterion, problem.rows, problem.family, samples, torque, self.obstacles)
+        problem, family, cost = self.problem, self.problem.family, self.cost(samples)
+        grid, extra = family.criterion_grid(samples), 0
+        if family.has_ramps:
+            ramp, extra = (np.arange(OF_A_RAMP) + 0.5) / OF_A_RAMP * family.ramp, 2 * OF_A_RAMP
+            grid = family.grid(np.concatenate([grid.time, ramp, family.ramp + family.period + ramp]))
+        torque = TORQUE_FILL * problem.limits.torque
+        objective = Objective(problem.criterion, problem.rows, grid, extra, torque, self.obstacles)
 
         def evaluate(X: Array, barrier: float, sharpness: float = np.inf) -> Evaluation:
             self.spent += cost

@@ -117,15 +117,11 @@ class Robot:
         model = reduced_model(text, where, locked)
         model.gravity.linear = _vector3(gravity)
         robot = cls(description.name, text, where, description, locked, order, model, coupled, (*rewritten, *locks))
-        robot._require_same_bodies()
-        return robot
-
-    def _require_same_bodies(self) -> None:
-        """Compares the bodies as Pinocchio and this package read them: urdfdom drops inertials that it cannot parse."""
-        for inertia, body in zip(list(self.model.inertias)[1:], self.bodies, strict=True):
+        # urdfdom drops inertials that it cannot parse
+        for inertia, body in zip(list(model.inertias)[1:], robot.bodies, strict=True):
             stated = np.zeros(10)
             for link in body.links:
-                theta = self.description.links[link.name].theta
+                theta = description.links[link.name].theta
                 if theta is not None:
                     stated += transform(theta, link.rotation, link.translation)
             if not stated[0] > 0:  # Pinocchio keeps no first moments without a mass
@@ -134,11 +130,12 @@ class Robot:
             if not np.allclose(read, stated, rtol=1e-6, atol=1e-6 * np.abs(stated).max()):
                 raise UrdfError(
                     f"Pinocchio reads another inertial of body '{body.name}'",
-                    where=self.path,
+                    where=where,
                     got=f"{read[0]:g} kg",
                     expected=f"{stated[0]:g} kg",
                     remedy="write plain decimal numbers in its links' <inertial>",
                 )
+        return robot
 
     def of_urdf(self, source: str | Path) -> Robot:
         """Reads another URDF with this robot's choice of joints, locked positions and gravity.

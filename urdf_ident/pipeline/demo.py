@@ -95,7 +95,14 @@ def demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float], Non
     """
     folder, report = check_writable(out), progress or (lambda _step, _done: None)
     true_robot = Robot.from_urdf(robot_path(ROBOT))
-    wrong = write_text(folder / "wrong.urdf", _wrong_urdf(true_robot, seed))
+    generator, links = np.random.default_rng(seed), {}  # a rough guess: masses, sizes and centres of mass wrong by about 30 %
+    for name, link in true_robot.description.links.items():
+        if link.theta is not None and link.theta[0] > 0:
+            mass, com, inertia = to_com(link.theta)
+            factor, stretch = np.exp(0.3 * generator.standard_normal(2))
+            shift = 0.3 * np.sqrt(np.trace(inertia) / (2 * mass)) * generator.standard_normal(3)
+            links[name] = from_com(mass * factor, com + shift, inertia * factor * stretch**2)
+    wrong = write_text(folder / "wrong.urdf", corrected_urdf(true_robot.urdf, links))
     effort = np.minimum(true_robot.limit("effort"), 1e3)
     sensors: dict[str, Any] = {
         "counts": 65536.0,
@@ -126,19 +133,6 @@ def demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float], Non
     ident = identify(model, learn, held_out=[held_out], project=project)
     report("identifying", 1.0)
     return Demo(ident, true_theta(ident, true_robot, plant), tuple(write_all(ident, folder)))
-
-
-def _wrong_urdf(robot: Robot, seed: int) -> str:
-    """Returns a roughly guessed URDF of the robot: masses, sizes and centres of mass wrong by about 30 %."""
-    generator = np.random.default_rng(seed)
-    links = {}
-    for name, link in robot.description.links.items():
-        if link.theta is not None and link.theta[0] > 0:
-            mass, com, inertia = to_com(link.theta)
-            factor, stretch = np.exp(0.3 * generator.standard_normal(2))
-            shift = 0.3 * np.sqrt(np.trace(inertia) / (2 * mass)) * generator.standard_normal(3)
-            links[name] = from_com(mass * factor, com + shift, inertia * factor * stretch**2)
-    return corrected_urdf(robot.urdf, links)
 
 
 def true_theta(ident: Identification, robot: Robot, plant: RigidPlant) -> Array:

@@ -155,7 +155,18 @@ class StickSlip:
         if crossing is not None and crossing.any():
             self.still = self.still | crossing
             self._set_slip(np.where(crossing, 0.0, self.slip))
-            self._stop()
+            # velocities of stopped sliders become exactly zero, with the least change in the mass metric
+            rows = np.flatnonzero(self.still)
+            single = self._single[rows]
+            if self._hold_everything(self.still):
+                self.w = np.zeros_like(w)
+            elif (single < 0).any():
+                g = np.array([self._row(row) for row in rows])
+                response = np.linalg.solve(self.plant.mass(x), g.T)
+                self.w = w - response @ lstsq(g @ response, g @ w, rcond=None)[0]
+            else:
+                self.w = w.copy()
+            self.w[single[single >= 0]] = 0.0
 
     def _runge_kutta(self, t: float, h: float, first: Rates) -> tuple[Array, Array, Array]:
         d = len(self.x)
@@ -291,19 +302,6 @@ class StickSlip:
             fractions[k] = real.min() if len(real) else before[k] / (before[k] - after[k])
         fraction = float(fractions.min())
         return fraction, wrong & (fractions <= fraction * (1 + 1e-9) + 1e-12)
-
-    def _stop(self) -> None:
-        """Sets the velocities of stopped sliders to exactly zero, with the least change in the mass metric."""
-        rows = np.flatnonzero(self.still)
-        if self._hold_everything(self.still):
-            self.w = np.zeros_like(self.w)
-        elif len(rows[self._single[rows] < 0]):
-            g = np.array([self._row(row) for row in rows])
-            response = np.linalg.solve(self.plant.mass(self.x), g.T)
-            self.w = self.w - response @ lstsq(g @ response, g @ self.w, rcond=None)[0]
-        else:
-            self.w = self.w.copy()
-        self.w[self._single[rows[self._single[rows] >= 0]]] = 0.0
 
     def _row(self, slider: int | np.integer[Any]) -> Array:
         transmission = self.friction.transmission

@@ -203,14 +203,7 @@ def parameter_errors(ident: Record, rows: Array, known: Array) -> tuple[Array, A
 
 
 def _posterior(ident: Record) -> tuple[Posterior, float, Array]:
-    """Posterior without the first fit, factor by which the prior's variance is too small, and posterior mean, shape (p,)."""
-    narrow, variance_factor = _variance_factors(ident)
-    posterior = Posterior(ident.factor[:, :-1], ident.prior.without_first_fit, variance_factor / narrow)
-    return posterior, narrow, posterior.mean(ident.factor[:, -1])
-
-
-def _variance_factors(ident: Record) -> tuple[float, float]:
-    """Factors by which the prior's variance is too small, and by which the data's precision is too large.
+    """Posterior without the first fit, factor by which the prior's variance is too small, and posterior mean, shape (p,).
 
     A weight of the prior below :data:`.USUAL_WEIGHT` means that held-out data showed the prior to be too narrow; one above it,
     that the URDF is better than its prior says, or that residuals are not independent, which the held-out error below shows.
@@ -222,12 +215,13 @@ def _variance_factors(ident: Record) -> tuple[float, float]:
 
     weight, folds = ident.prior_weight, ident.solver.get("folds", {})
     tried = {float(entry["weight"]): float(entry["held_out"]) for entry in ident.solver.get("weights_tried", ())}
-    square = max(tried.get(weight, 1.0), 1.0) ** 2
-    excess = square
+    excess = square = max(tried.get(weight, 1.0), 1.0) ** 2
     if folds.get("variance"):
         wider = float(stdtrit(folds["count"], 0.975)) / SIGMAS
         excess = min(wider**2 * (square - 1.0) / folds["variance"], square)
-    return max(USUAL_WEIGHT / weight, 1.0), USUAL_WEIGHT * max(excess, 1.0)
+    narrow, variance_factor = max(USUAL_WEIGHT / weight, 1.0), USUAL_WEIGHT * max(excess, 1.0)
+    posterior = Posterior(ident.factor[:, :-1], ident.prior.without_first_fit, variance_factor / narrow)
+    return posterior, narrow, posterior.mean(ident.factor[:, -1])
 
 
 def mass_matrix(ident: Record, q: ArrayLike) -> Array:

@@ -38,6 +38,25 @@ def details(ident: Record) -> str:
         cells = [f"{scale:.3g}{' *' if scale == tried['scale'] else ''}" for scale in tried["scales"]]
         header = [f"low-pass tried on {len(tried['folds'])} held-out parts, times that of the spectrum", *cells]
         band = table(header, [["RMSE [N·m or N]", *(f"{value:.4g}" for value in tried["mean_rmse"])]])
+    # number of parameters per verdict, and the motions that would determine most of the poorly known ones
+    levels, wanting, essential = [known.level for known in ident.verdicts], missing_motions(ident.verdicts), ""
+    counted = ", ".join(f"{levels.count(level)} {level}" for level in (IDENTIFIABLE, WEAK, COMBINATION, LOST))
+    if chosen := ident.essential:
+        needed, count, growth = len(chosen["names"]), len(fit.base), 100 * (chosen["held_out"] - 1)
+        essential = f"all {count} base parameters are essential"
+        if needed != count:
+            essential = f"{needed} of {count} base parameters are essential: without the others the held-out error changes by "
+            essential += f"{'+' if growth > 0 else ''}{percent(growth)} %"
+    alike = grouped(  # each kind of warning about the logs is listed once per joint, however many logs have it
+        ((finding.id, finding.joint), (log, finding))
+        for log, findings in ident.findings
+        for finding in findings
+        if finding.severity == "warning"
+    )
+    warnings = [
+        f"  warning in {abbreviated(list(dict.fromkeys(log for log, _ in same)), 1)}: {same[0][1].line()}"
+        for same in alike.values()
+    ]
     lines = [
         f"{robot.name}: {verdict.level.upper()}",
         *(f"  {reason}" for reason in verdict.judgements),
@@ -50,8 +69,11 @@ def details(ident: Record) -> str:
         *(f"  black box: {line}" for line in ident.black_box.get("text", ())),
         f"  standard errors: {fit.covariance_kind}",
         *band,
-        *_verdicts(ident),
-        *_warnings(ident),
+        f"  of {len(levels)} standard parameters: {counted}",
+        *([f"  {essential} ({ident.essential['rule']})"] if ident.essential else []),
+        *(f"  to identify {abbreviated(names, _NAMED)}: {motion}" for motion, names in wanting[:_MOTIONS]),
+        *([f"  … and {more} more motions: `advice` in identification.json"] if (more := len(wanting) - _MOTIONS) > 0 else []),
+        *_shortened(warnings, "`urdf-ident inspect`"),
         *_shortened([f"  left out: {log['name']}: {log['why']}" for log in ident.left_out], "`left_out`"),
         "",
         *_bodies(ident),
@@ -64,8 +86,16 @@ def details(ident: Record) -> str:
     if ident.validation:
         lines += ["", *validation_table(ident.validation, robot.joints)]
         lines += [f"  {remark}" for remark in adaptation_remarks(ident.validation)]
-    elif ident.cross_validation:
-        lines += ["", *_cross(ident)]
+    elif cross := ident.cross_validation:
+        structure = " (friction laws chosen on all of them)" if cross.get("structure", "given") != "given" else ""
+        header = [f"cross-validated over {len(cross['folds'])} folds{structure}", "RMSE [N·m or N]"]
+        rows = [[group, f"{value:.3g}"] for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)]
+        if len(set(robot.prismatic)) == 1:  # newtons and newton metres have no mean
+            rows.append(["mean", f"{cross['mean_rmse']:.3g}"])
+        lines += ["", *table(header, rows)]
+        if ident.held_out_errors is not None:
+            with_prior = f"with the URDF as prior (as exported) {100 * ident.held_out_errors.mean():.1f} %"
+            lines.append(f"  relative error: from the data alone {100 * cross['relative']:.1f} %, {with_prior}")
     return "\n".join(lines)
 
 
@@ -164,43 +194,8 @@ def compensation_table(ident: Record) -> list[str]:
     return ["", *lines, *([f"  friction curves through the sweeps, RMSE: {', '.join(curves)}"] if curves else [])]
 
 
-def _verdicts(ident: Record) -> list[str]:
-    """Number of parameters per verdict, and the motions that would determine most of the poorly known ones."""
-    levels = [verdict.level for verdict in ident.verdicts]
-    counted = ", ".join(f"{levels.count(level)} {level}" for level in (IDENTIFIABLE, WEAK, COMBINATION, LOST))
-    wanting = missing_motions(ident.verdicts)
-    lines = [f"  of {len(levels)} standard parameters: {counted}"]
-    if essential := ident.essential:
-        needed, count, growth = len(essential["names"]), len(ident.fit.base), 100 * (essential["held_out"] - 1)
-        words = f"all {count} base parameters are essential"
-        if needed != count:
-            words = f"{needed} of {count} base parameters are essential: without the others the held-out error changes by "
-            words += f"{'+' if growth > 0 else ''}{percent(growth)} %"
-        lines.append(f"  {words} ({essential['rule']})")
-    for motion, names in wanting[:_MOTIONS]:
-        lines.append(f"  to identify {abbreviated(names, _NAMED)}: {motion}")
-    if len(wanting) > _MOTIONS:
-        lines.append(f"  … and {len(wanting) - _MOTIONS} more motions: `advice` in identification.json")
-    return lines
-
-
 def _shortened(lines: list[str], where: str) -> list[str]:
     return [*lines[:_WARNINGS], f"  … and {len(lines) - _WARNINGS} more: see {where}"] if len(lines) > _WARNINGS else lines
-
-
-def _warnings(ident: Record) -> list[str]:
-    """Warnings about the logs; each kind is listed once per joint, however many logs have it."""
-    alike = grouped(
-        ((finding.id, finding.joint), (log, finding))
-        for log, findings in ident.findings
-        for finding in findings
-        if finding.severity == "warning"
-    )
-    lines = [
-        f"  warning in {abbreviated(list(dict.fromkeys(log for log, _ in same)), 1)}: {same[0][1].line()}"
-        for same in alike.values()
-    ]
-    return _shortened(lines, "`urdf-ident inspect`")
 
 
 def _bodies(ident: Record) -> list[str]:
@@ -252,18 +247,4 @@ def _joints(ident: Record) -> list[str]:
         lines.append(
             f"  trained speeds [rad/s or m/s], beyond which friction is extrapolated linearly{far}: {', '.join(speeds)}"
         )
-    return lines
-
-
-def _cross(ident: Record) -> list[str]:
-    cross = ident.cross_validation
-    structure = " (friction laws chosen on all of them)" if cross.get("structure", "given") != "given" else ""
-    header = [f"cross-validated over {len(cross['folds'])} folds{structure}", "RMSE [N·m or N]"]
-    rows = [[group, f"{value:.3g}"] for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)]
-    if len(set(ident.model.robot.prismatic)) == 1:  # newtons and newton metres have no mean
-        rows.append(["mean", f"{cross['mean_rmse']:.3g}"])
-    lines = table(header, rows)
-    if ident.held_out_errors is not None:
-        with_prior = f"with the URDF as prior (as exported) {100 * ident.held_out_errors.mean():.1f} %"
-        lines.append(f"  relative error: from the data alone {100 * cross['relative']:.1f} %, {with_prior}")
     return lines
