@@ -84,13 +84,3 @@ def test_three_loops_beat_plain_wls_on_other_trajectories(script: ModuleType, ar
     assert {gain.loop for gain in rbf.gains} == {"wls", "friction", "links", "residual"}
     # The arm is as hard to model as the paper's.
     assert 0.5 < plain.mean() / script.PAPER_WLS.mean() < 2.0
-
-
-@pytest.mark.slow
-def test_auto_takes_a_residual_where_it_gains_on_other_motions(script: ModuleType) -> None:
-    """E5: an arm drawn at random, whose encoders resolve the deformation; where nothing is gained: test_loop_validation.py."""
-    arm = script.drawn("ur10e", 200)
-    assert arm.counts > 5
-    assert arm.chosen != "none"
-    assert arm.right
-    assert arm.lost == 0.0

@@ -19,7 +19,7 @@ from urdf_ident.faults.linearized import LinearizedCase
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.null_model import NullModel
 from urdf_ident.faults.score_test import Fault, find_faults
-from urdf_ident.faults.thinned_logs import Logs, _without_outliers
+from urdf_ident.faults.thinned_logs import Logs
 from urdf_ident.faults.trials import Trials
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.linalg import Array
@@ -122,12 +122,3 @@ def test_every_family_has_columns_of_all_rows_and_words_for_its_finding() -> Non
     for j in range(ARM.n):
         slopes = {item.slope for item in families if item.id == "position-nonlinear" and item.joints == (j,)}
         assert slopes == {waves for waves in (1, 2, 3, 4, 6, 8) if waves * travel[j] >= np.pi}
-
-
-def test_a_peak_where_friction_reverses_in_a_slow_log_is_no_outlier() -> None:
-    """At 20 Hz the peaks were cut off, and the friction there differed: a sound log was accused of a change. A spike goes."""
-    effort = np.r_[np.linspace(-16, -27, 9), -34.6, -32.8, -28.0, np.linspace(-25, -10, 9)]
-    spiked = np.where(np.arange(len(effort)) == 4, 40.0, effort)
-    kept, cut = (_without_outliers(x[:, None])[:, 0] for x in (effort, spiked))
-    np.testing.assert_array_equal(kept, effort)
-    assert abs(cut[4] - effort[4]) < 3
