@@ -79,14 +79,6 @@ def bounds(count: int, gaps: IntArray) -> list[tuple[int, int]]:
     return list(pairwise([0, *(int(k) + 1 for k in gaps), count]))
 
 
-def longest_even(time: Array, most: int) -> slice:
-    """Returns the longest run of rows without a gap; time of shape (N,) [s]."""
-    steps = np.diff(time)
-    gaps = np.flatnonzero(np.abs(steps - np.median(steps)) > 0.5 * np.median(steps))
-    begin, end = max(bounds(len(time), gaps), key=lambda ends: ends[1] - ends[0])
-    return slice(begin, min(end, begin + most))
-
-
 @dataclass(frozen=True)
 class DeviceClock:
     """The uniform device clock reconstructed from jittering stamps.

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import LogError
-from ..judgements.catalogue import Id
-from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, positive, unit_columns
 from ..logs.recording import Recording
 from ..model.drive import Drive
@@ -78,19 +76,6 @@ def deflections(
         coarse = step if step is not None else float(max(*np.abs(row) * steps, resolution(motor @ row)))
         springs.append(Deflection(joint, float(np.std(apart)), coarse, least))
     return tuple(springs)
-
-
-def without_gears(recording: Recording, drive: Drive) -> tuple[Judgement, ...]:
-    """A warning about a log of the motor side whose gear ratios are all 1: efforts may be too small by forgotten ratios."""
-    sides = [name for name in ("position", "effort") if getattr(recording, f"{name}_side") == "motor"]
-    if not sides or drive.coupled.any() or (drive.ratio != 1.0).any():
-        return ()
-    words = (
-        f"{' and '.join(f'`log.side.{name}`' for name in sides)} is motor, but all gear ratios are 1 (`drive.reduction`): the "
-        "log is taken as that of the joints"
-    )
-    remedy = "give the gear ratios, or leave out `log.side` if the motors drive the joints directly"
-    return (Judgement(Id.GEARS_MISSING, words, Remedy(remedy)),)
 
 
 def require_effect(recordings: Sequence[Recording], drive: Drive, *, motors_used: bool = False) -> None:

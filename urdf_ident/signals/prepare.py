@@ -22,7 +22,6 @@ from .condition import Conditioned, behind, condition, resolve
 from .config import SignalConfig
 from .filters import prediction_cutoff
 from .joint_side import external_torque, joint_side
-from .motor_side import without_gears
 from .quality.position_steps import step_findings
 from .quality.report import QualityReport, assess
 
@@ -179,7 +178,15 @@ def _assessed(recording: Recording, robot: Robot, drive: Drive, as_logged: bool,
     seen = joint_side(recording, drive)
     seen = replace(seen, velocity=None) if without_velocity else seen
     report = assess(replace(seen, effort_unit=recording.effort_unit) if as_logged else seen, robot)
-    return report.with_findings((*report.findings, *without_gears(recording, drive)))
+    sides = [name for name in ("position", "effort") if getattr(recording, f"{name}_side") == "motor"]
+    if not sides or drive.coupled.any() or (drive.ratio != 1.0).any():
+        return report
+    words = (  # efforts may be too small by forgotten ratios
+        f"{' and '.join(f'`log.side.{name}`' for name in sides)} is motor, but all gear ratios are 1 (`drive.reduction`): the "
+        "log is taken as that of the joints"
+    )
+    remedy = "give the gear ratios, or leave out `log.side` if the motors drive the joints directly"
+    return report.with_findings((*report.findings, Judgement(Id.GEARS_MISSING, words, Remedy(remedy))))
 
 
 def conditioned_logs(

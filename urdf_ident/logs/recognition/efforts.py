@@ -10,7 +10,7 @@ import numpy as np
 from ...linalg import Array, BoolArray, positive
 from ...model.robot import Robot
 from .blocks import Block
-from .gravity import CandidateMotion, direction, match
+from .gravity import CandidateMotion, match
 
 #: Unexplained fraction of the variance below which a smaller one is no further evidence.
 _ENOUGH = 0.05
@@ -95,7 +95,13 @@ def find_efforts(
         whole, clear = float(wholes.mean()), float(np.mean(np.log(np.maximum(1 - wholes, _ENOUGH)) / np.log(_ENOUGH)))
         if whole < 0.3:
             continue
-        axis, slopes = direction(fit, effort_of)
+        # direction of gravity, of unit length and signed so that most joints are positive, and effort per N·m
+        pull = fit.pull[each]
+        size = np.linalg.norm(pull, axis=1)
+        unit, weight = pull / positive(size)[:, None], np.where(size > 0, share, 0.0)
+        axis = np.asarray(np.linalg.eigh(np.einsum("j,jx,jy->xy", weight, unit, unit))[1][:, -1])
+        axis = axis if float((weight * np.sign(pull @ axis)).sum()) >= 0 else -axis
+        slopes = np.where(weight > 0.02, pull @ axis / 9.81, 0.0)  # 0 for joints without visible gravity torque
         seen = (fit.partial[each] > 0.7) & (share > 0.02)
         if not loaded.any():
             slopes = fit.alone[each]

@@ -105,25 +105,3 @@ def _solve(columns: Array, values: Array) -> Array:
     scale = np.linalg.norm(columns, axis=0)
     scale = np.where(scale > 1e-9 * scale.max(), scale, np.inf)
     return np.asarray(lstsq(columns / scale, values, rcond=1e-6)[0] / scale[:, None])
-
-
-def direction(fit: Match, columns: Array) -> tuple[Array, Array]:
-    """Direction of gravity and effort per torque of every joint.
-
-    Args:
-        columns: Effort column of each joint, shape (n,), integers.
-
-    Returns:
-        The direction, shape (3,), of unit length and signed so that most joints are positive; and effort per N·m,
-        shape (n,), 0 for joints without visible gravity torque.
-    """
-    matched = np.arange(len(columns)), np.asarray(columns, dtype=int)
-    pull, share = fit.pull[matched], fit.share[matched]
-    size = np.linalg.norm(pull, axis=1)
-    unit = pull / positive(size)[:, None]
-    weight = np.where(size > 0, share, 0.0)
-    moments = np.einsum("j,jx,jy->xy", weight, unit, unit)
-    axis = np.asarray(np.linalg.eigh(moments)[1][:, -1])
-    votes = float((weight * np.sign(pull @ axis)).sum())
-    axis = axis if votes >= 0 else -axis
-    return axis, np.where(weight > 0.02, pull @ axis / 9.81, 0.0)

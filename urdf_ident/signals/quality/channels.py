@@ -13,7 +13,7 @@ from ...model.prior import lumped_inertials
 from ...model.rigid_bodies import rigid_torque
 from ...samples import distinct_poses
 from ...sequences import white_noise
-from ..clock import longest_even
+from ..clock import bounds
 from ..filters import lowpass
 from .examination import Examination
 
@@ -157,7 +157,11 @@ def check_computed(state: Examination) -> None:
     recording = state.recording
     if recording.effort is None:
         return
-    part = longest_even(recording.time, _COMPARED[1])
+    steps = np.diff(recording.time)
+    usual = np.median(steps)
+    gaps = np.flatnonzero(np.abs(steps - usual) > 0.5 * usual)
+    begin, end = max(bounds(len(recording), gaps), key=lambda ends: ends[1] - ends[0])
+    part = slice(begin, min(end, begin + _COMPARED[1]))
     if part.stop - part.start < _COMPARED[0]:
         return
     time, q, effort = recording.time[part], recording.position[part], recording.effort[part]
