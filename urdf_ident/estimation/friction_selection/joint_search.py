@@ -112,16 +112,22 @@ class SubModels:
                 out[np.ix_(at, at)] += rows.T @ rows
         of_prior = np.column_stack([known[:, :-1] @ self.root, np.zeros((len(known), k)), known[:, -1]])
         total = moments.sum(axis=0) + of_prior.T @ of_prior
-        train = np.concatenate([total - moments, total[None]])  # training data of each fold, and all data
-        squares = np.diagonal(train, axis1=1, axis2=2)[:, r:-1].min(axis=0)
-        self.norms = np.append(positive(np.sqrt(np.maximum(squares, 0.0))), 1.0)
-        values, vectors = np.linalg.eigh(train[:, :r, :r])
-        inverse = np.where(values > _CUT, 1.0 / np.maximum(values, _CUT), 0.0)[:, :, None]
+        fewest = np.diagonal(total) - np.diagonal(moments, axis1=1, axis2=2).max(
+            axis=0
+        )  # squares of every training set's columns
+        self.norms = np.append(np.sqrt(positive(np.maximum(fewest[r:-1], 0.0))), 1.0)
         #: What the common columns follow of each candidate and of the torque, shape (folds + 1, r, k + 1).
-        self.follow = vectors @ (inverse * (vectors.transpose(0, 2, 1) @ train[:, :r, r:]))
-        turn = np.concatenate([-self.follow, np.broadcast_to(np.eye(k + 1), (len(train), k + 1, k + 1))], axis=1) / self.norms
-        self.train = turn.transpose(0, 2, 1) @ train @ turn
-        self.held = turn[:-1].transpose(0, 2, 1) @ moments @ turn[:-1]
+        self.follow = np.zeros((len(moments) + 1, r, k + 1))
+        self.train, self.held = np.zeros((len(moments) + 1, k + 1, k + 1)), np.zeros((len(moments), k + 1, k + 1))
+        for fold, follow in enumerate(self.follow):  # training data of each fold, and all data
+            train = total - moments[fold] if fold < len(moments) else total
+            values, vectors = np.linalg.eigh(train[:r, :r])
+            inverse = np.where(values > _CUT, 1.0 / np.maximum(values, _CUT), 0.0)
+            follow[:] = vectors @ (inverse[:, None] * (vectors.T @ train[:r, r:]))
+            turn = np.vstack([-follow, np.eye(k + 1)]) / self.norms
+            self.train[fold] = turn.T @ train @ turn
+            if fold < len(moments):
+                self.held[fold] = turn.T @ moments[fold] @ turn
 
     def _rows(self, part: StatisticSet, g: int) -> tuple[Array, IntArray]:
         """Weighted factor of one fold and row group, the common columns turned, and the positions of its columns."""
