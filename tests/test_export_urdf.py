@@ -39,6 +39,15 @@ def spans(text: str) -> dict[str, tuple[int, int]]:
 # ---------------------------------------------------------------------------------------------- splicing
 
 
+def test_two_changes_of_one_place_are_an_error() -> None:
+    splicer = Splicer('<a><b x="1"/></a>')
+    (node,) = splicer.root.children
+    splicer.set(node, "x", "22")
+    splicer.set(node, "x", "33")
+    with pytest.raises(ValueError, match="two changes"):
+        splicer.text()
+
+
 @settings(max_examples=80, deadline=None)
 @given(seed=st.integers(0, 10**6), style=st.sampled_from(STYLES))
 def test_unedited_urdf_changes_no_byte(seed: int, style: object) -> None:

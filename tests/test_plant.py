@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pinocchio as pin
 import pytest
+import yaml
 from conftest import arm_urdf, inertials, inverse_dynamics
 from energies import rigid_energy
 from hypothesis import given, settings
@@ -280,6 +281,28 @@ def test_bad_truth_files_are_refused(tmp_path, text: str, message: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ModelError, match=message):
         read_truth(path, SLED)
+
+
+def test_the_order_of_joints_in_a_truth_file_does_not_matter(tmp_path) -> None:
+    """The coupled wrist of the TX40, whose motor side has friction of its own, told from its last joint to its first."""
+
+    def turned(value):
+        if isinstance(value, dict):
+            return {key: turned(entry) for key, entry in value.items()}
+        return [turned(entry) for entry in reversed(value)] if isinstance(value, list) else value
+
+    robot = Robot.from_urdf(robot_path("tx40"))
+    told = yaml.safe_load(truth_path("tx40").read_text(encoding="utf-8"))
+    path = tmp_path / "truth.yaml"
+    path.write_text(yaml.safe_dump(turned(told)), encoding="utf-8")
+    usual, other = read_truth(truth_path("tx40"), robot), read_truth(path, robot)
+    np.testing.assert_allclose(other.rotor, usual.rotor)
+    np.testing.assert_allclose(other.friction.reduction, usual.friction.reduction)
+    v, torques = np.random.default_rng(0).normal(size=6), []
+    for truth in (other, usual):
+        friction, rates = truth.friction, truth.friction.velocity(v)
+        torques.append(friction.to_joints(friction.torque(rates, np.sign(rates), np.zeros(0))))
+    np.testing.assert_allclose(*torques)
 
 
 # ---- Every friction law that can be identified can be simulated, and means the same there ----

@@ -1,6 +1,6 @@
 """Upper limits on the size of inputs; a larger input is refused with a one-line error before it costs memory or time.
 
-The limits are far above what robots need. A program that needs more may set them before reading.
+The limits are far above what robots need.
 """
 
 from __future__ import annotations

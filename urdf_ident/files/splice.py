@@ -184,9 +184,15 @@ class Splicer:
         self._cuts.append((start, end, b""))
 
     def text(self) -> str:
-        """Applies the changes."""
+        """Applies the changes.
+
+        Raises:
+            ValueError: Two changes overlap.
+        """
         pieces, position = [], 0
         for start, end, new in sorted(self._cuts, key=lambda cut: cut[:2]):
+            if start < position:
+                raise ValueError("two changes of the same place in a document")
             pieces += [self._source[position:start], new]
             position = end
         return b"".join([*pieces, self._source[position:]]).decode("utf-8")

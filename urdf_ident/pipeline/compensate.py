@@ -29,7 +29,7 @@ from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
 from .estimate import estimate_again
 from .physics import physical_parameters
-from .training_logs import further_logs, held_out_logs
+from .training_logs import further_logs, conditioned_as_in_fit
 
 
 @one_thread()
@@ -116,11 +116,11 @@ def _loop_logs(ident: Identification, logs: Sequence[Recording], sweeps: Sequenc
     model, project = ident.model, ident.project
     config = project.further_config(ident.signals)
     with_motors = [log for log in (*logs, *sweeps) if log.motor_position is not None]
-    ripple = fit_gear_ripple(held_out_logs(ident, with_motors, True), model.drive) if with_motors else None
+    ripple = fit_gear_ripple(conditioned_as_in_fit(ident, with_motors, True), model.drive) if with_motors else None
     clean = [log if ripple is None else ripple.cleaned(log, model.drive) for log in (*logs, *sweeps)]
     uncut = replace(config, rest_time=np.inf, shortest=0.1)
     runs = further_logs(clean[len(logs) :], model, project, uncut, True)
-    return _LoopLogs(ripple, held_out_logs(ident, clean[: len(logs)], force), runs)
+    return _LoopLogs(ripple, conditioned_as_in_fit(ident, clean[: len(logs)], force), runs)
 
 
 def _solved(ident: Identification, loops: ThreeLoop, used: _LoopLogs, comparison: HeldOutComparison | None) -> Identification:
@@ -177,7 +177,7 @@ def compensated_score(
         raise LogError("a residual was asked for, and the result has none", remedy="compensate() learns one")
     check_compensation(model, [recording], residual.kind, residual.inputs)
     clean = recording if residual.ripple is None else residual.ripple.cleaned(recording, model.drive)
-    (log,) = held_out_logs(ident, [clean], force)
+    (log,) = conditioned_as_in_fit(ident, [clean], force)
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     rigid = predict(model, ident.theta, log)
     full = rigid + np.concatenate(residual_torque(residual, log))

@@ -67,6 +67,8 @@ def examine_logs(
             for k, log in usable.items():
                 reports[k] = log.report
         except LogError as error:
+            if not error.logs.keys() & {recordings[k].name for k in kept}:  # it does not concern individual logs
+                raise
             for k in tuple(kept):
                 if why := error.logs.get(recordings[k].name):
                     refused = Judgement(Id.NOT_USABLE, why.fact, Remedy(why.remedy or ""))

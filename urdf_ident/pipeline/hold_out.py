@@ -65,17 +65,18 @@ def hold_out(
         residual, torque = held_out_residual(model, *given, banded, held, unlimited)
     except EstimationError as error:
         return with_note(ident, f"nothing was held out, so that there are no prediction intervals: {error}")
-    validation = ident.cross_validation
-    if validation and set(validation["folds"]) == set(by_fold):  # errors of the exported parameters on the same folds and rows
+    # errors of the exported parameters on the same folds and rows
+    cross_validation = ident.cross_validation
+    if cross_validation and set(cross_validation["folds"]) == set(by_fold):
         exported = score_folds(statistics, by_fold)
-        at = [exported.groups.index(group) for group in validation["groups"]]
+        at = [exported.groups.index(group) for group in cross_validation["groups"]]
         exported_errors = {"exported_rmse": exported.group_rmse[at].tolist(), "effort_rms": exported.group_effort[at].tolist()}
-        validation = {**validation, **exported_errors}
+        cross_validation = {**cross_validation, **exported_errors}
     ident = replace(
         ident,
         signals=signals,
         prediction=residual.as_dict(),
-        cross_validation=validation,
+        cross_validation=cross_validation,
         simpler_models=compare_simpler_models(model, statistics, ident.fit, ident.prior.theta0, by_fold, constraints),
         black_box=compare_black_box(model, banded, held, torque, residual.band) if compare else {},
     )

@@ -19,7 +19,7 @@ from .estimate import estimate_from_data
 from .hold_out import hold_out
 from .physics import physical_parameters
 from .training_logs import further_logs, training_logs
-from .validate import with_held_out
+from .validate import with_validation
 
 
 @one_thread()
@@ -83,7 +83,7 @@ def identify(
     prepared = training_logs(model, logs, project, force, skip_bad_logs)
     logs, left_out = [log.recording for log in prepared.logs], [*left_out, *prepared.left_out]
     # logs that cannot be scored raise before the fit
-    further = further_logs(held_out, prepared.model, project, project.further_config(prepared.signals), force)
+    conditioned_held_out = further_logs(held_out, prepared.model, project, project.further_config(prepared.signals), force)
     from_data = estimate_from_data(prepared, project, progress)
     physical = physical_parameters(from_data, project, prepared.trained)
     result = physical.result(
@@ -96,7 +96,7 @@ def identify(
     result = hold_out(result, from_data, prepared.logs, physical, compare=compare)
     if with_loops:  # its result keeps only the low-pass for predictions of what the folds show
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **loops.options())
-    return with_held_out(result, from_data, held_out, further, prepared, force=force)
+    return with_validation(result, from_data, held_out, conditioned_held_out, prepared, force=force)
 
 
 def motion_advice(ident: Identification) -> str:

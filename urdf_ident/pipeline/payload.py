@@ -91,7 +91,8 @@ def payload(
     require_covariance(ident)
     refuse_trained({str(entry.get("sha256", "")): str(entry.get("name")) for entry in ident.inputs}, logs, *_LEARNT)
     joints = ident.model.robot.joints
-    if other := next((log for log in logs if tuple(log.joints) != tuple(joints)), None):
+    other = next((log for log in logs if tuple(log.joints) != tuple(joints)), None)
+    if other is not None:
         got, expected = ", ".join(other.joints), ", ".join(joints)
         raise LogError("the log is of another robot", where=other.name, got=got, expected=expected)
     robot, project, link = ident.model.robot, ident.project, link or default_link(ident.model.robot)

@@ -136,7 +136,7 @@ def further_logs(
     return each_usable(one, recordings)
 
 
-def held_out_logs(ident: Record, recordings: Sequence[Recording], force: bool) -> list[PreparedLog]:
+def conditioned_as_in_fit(ident: Record, recordings: Sequence[Recording], force: bool) -> list[PreparedLog]:
     """Conditions further logs as the training logs of a result were (:func:`further_logs`)."""
     project = ident.project
     return further_logs(recordings, ident.model, project, project.further_config(ident.signals), force)

@@ -30,7 +30,7 @@ from ..statistics.entries import blocks_of
 from ..statistics.motions import motions_in_common
 from ..statistics.statistic import StatisticSet
 from .estimate import DataEstimate
-from .training_logs import TrainingLogs, held_out_logs
+from .training_logs import TrainingLogs, conditioned_as_in_fit
 
 #: Share of samples beyond the trained speeds from which it is reported.
 _FASTER = 0.05
@@ -53,7 +53,7 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     Raises:
         QualityError: A log is refused.
     """
-    return score_logs(ident, logs, behind_prediction_band(held_out_logs(ident, logs, force), ident), force=force)
+    return score_logs(ident, logs, behind_prediction_band(conditioned_as_in_fit(ident, logs, force), ident), force=force)
 
 
 def behind_prediction_band(logs: Sequence[PreparedLog], ident: Identification) -> list[PreparedLog]:
@@ -136,7 +136,7 @@ def score_logs(
     return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), expected, repeats is not None, set_apart)
 
 
-def with_held_out(
+def with_validation(
     ident: Identification,
     from_data: DataEstimate,
     recordings: Sequence[Recording],
@@ -202,7 +202,7 @@ def torque_error(ident: Identification, recording: Recording, *, force: bool = F
     Raises:
         QualityError: The log is refused.
     """
-    (log,) = held_out_logs(ident, [recording], force)
+    (log,) = conditioned_as_in_fit(ident, [recording], force)
     tau, error = filtered_errors(log, predict(ident.model, ident.theta, log), ident.signals["cutoff"])
     time = np.concatenate([part.time for part in log.segments])
     return time, np.abs(error) / np.maximum(rms(tau, 0), np.finfo(float).tiny)

@@ -28,7 +28,7 @@ _BAND, _MOTION = 20 * np.pi, np.pi
 #: Fastest pole of a loop with that bandwidth for which no rotors are assumed [1/s]: 20 steps of integration a millisecond.
 _FASTEST = 2e4
 
-#: Keys used for plants, and those used by other readers.
+#: Keys of a truth file: up to ``gear`` those of :class:`JointTruth`, then those that only the benchmarks read.
 KEYS = (
     "robot",
     "joints",
@@ -112,11 +112,12 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
         if len(pick) != count:
             raise ModelError("motor numbers with locked joints are ambiguous", where=where, remedy="unlock all joints")
         rotor = rotor + reduction.T @ np.diag(_values(motor, "inertia", (count,), where)) @ reduction
-        motor_friction = friction_from_mapping(_section(motor, "friction", f"{where}, motor"), f"{where}, motor.friction")
+        of_motors = _selected(_section(motor, "friction", f"{where}, motor"), pick, count)
+        motor_friction = friction_from_mapping(of_motors, f"{where}, motor.friction")
     joint_friction = friction_from_mapping(_selected(_section(settings, "friction", where), pick, count), f"{where}, friction")
-    friction = FrictionTruth(robot.n, joint_friction, motor_friction, reduction if motor_friction else None)
-    stiffness = _values(settings, "stiffness", (count,), where)[pick] if "stiffness" in settings else None
     selected = None if reduction is None else reduction[np.ix_(pick, pick)]
+    friction = FrictionTruth(robot.n, joint_friction, motor_friction, selected if motor_friction else None)
+    stiffness = _values(settings, "stiffness", (count,), where)[pick] if "stiffness" in settings else None
     damping = _values(settings, "spring_damping", (count,), where)[pick]
     return JointTruth(rotor[np.ix_(pick, pick)], friction, selected, stiffness, damping)
 

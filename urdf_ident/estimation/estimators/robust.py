@@ -170,7 +170,7 @@ class Outliers:
 
 
 def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) -> Outliers:
-    """Counts outliers at the logs' full rate.
+    """Returns the row group whose outliers have the largest share in its squared residual, at the logs' full rate.
 
     Args:
         fit: Any estimate; least squares is good enough, because outliers differ from their neighbours.
@@ -185,9 +185,9 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     torques = np.sqrt(squares / sum(map(len, segments)))
     # samples at which no joint reverses within NEIGHBOURS: one that breaks loose shakes the others
     steady = np.ones(sum(map(len, segments)), dtype=bool)
-    speeds = columns([segment.v for segment in segments])
-    moves = moving(np.array([fast_speed(speed) for speed in speeds]), model.robot.prismatic)
-    for speed in compress(columns([segment.v for segment in segments]), moves):
+    velocities = [segment.v for segment in segments]  # by column twice, as one of many logs is large
+    moves = moving(np.array([fast_speed(speed) for speed in columns(velocities)]), model.robot.prismatic)
+    for speed in compress(columns(velocities), moves):
         for before, after in turns(speed).T:
             steady[max(0, before - NEIGHBOURS) : after + NEIGHBOURS + 1] = False
     of_groups = []
