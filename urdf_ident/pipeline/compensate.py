@@ -29,7 +29,7 @@ from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
 from .estimate import estimate_again
 from .physics import physical_parameters
-from .training_logs import further_logs, conditioned_as_in_fit
+from .training_logs import conditioned_as_in_fit, further_logs
 
 
 @one_thread()
