@@ -11,8 +11,8 @@ import numpy as np
 
 from ..linalg import Array, BoolArray, IntArray, positive, rms
 from ..parallel import each
+from ..samples import SAME_POSE, fast_speed
 from ..signals.filters import SCORE_BAND, delayed, lowpass
-from .repeated_motion import first_shown
 from .thinned_logs import SAMPLES, Logs, ThinnedPiece, smoothed_efforts, thinned
 
 #: Positions and velocities of a segment in one direction, shape (N,) each [rad or m, and per s].
@@ -30,6 +30,12 @@ _ONLY_THERE = 0.9
 #: A joint is at rest below this fraction of its fast speed, and the quantile that defines the latter; and in a log in which it
 #: travels less than this [rad or m]: it creeps within the slack of its friction, which holds any torque up to its break-away.
 _AT_REST, _FAST, _TRAVEL = 0.02, 0.99, 0.02
+#: Largest difference of velocities of one motion, as a fraction of each joint's fast speed.
+_SAME_SPEED = 0.15
+#: Points of the path between two samples, and samples by which repetitions may run apart from one sample to the next.
+_BETWEEN, _APART = 4, 3
+#: Smallest number of samples in which a motion may repeat.
+_FEWEST = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +220,42 @@ def travels(q: Array, log: IntArray) -> BoolArray:
     for k in np.unique(log):
         found[log == k] = np.ptp(q[log == k], axis=0) > _TRAVEL
     return found
+
+
+def first_shown(q: Array, v: Array) -> IntArray:
+    """Index of the first sample near which the same motion passes as at each sample: its own if the motion is new.
+
+    What a model does not explain is the same in every repetition. Repetitions are therefore held out together: otherwise each
+    is predicted from the others, and errors of the model seem to be certain effects of faults.
+
+    Args:
+        q: Positions of one log, shape (N, n) [rad or m].
+        v: Velocities, shape (N, n) [rad/s or m/s].
+
+    Returns:
+        Shape (N,); the same motion has the same positions and velocities, also at a neighbouring sample.
+    """
+    new = np.arange(len(q))
+    if len(q) < _FEWEST:
+        return new
+    widths = np.concatenate([SAME_POSE * np.ptp(q, axis=0), [_SAME_SPEED * fast_speed(speed) for speed in v.T]])
+    states = np.hstack([q, v])[:, widths > 0] / widths[widths > 0]
+    at = np.arange(_BETWEEN * (len(q) - 1) + 1) / _BETWEEN
+    path = np.column_stack([np.interp(at, new, x) for x in states.T])
+    shown = new.copy()
+    for k, state in enumerate(states):
+        away = np.abs(path[: _BETWEEN * k] - state).max(axis=1, initial=0.0)
+        apart = np.flatnonzero(away > 1.0)
+        earlier = away[: apart[-1]] if len(apart) else away[:0]  # before the motion that leads to this sample
+        if len(earlier) and earlier.min() < 1.0:
+            shown[k] = round(at[np.argmin(earlier)])
+    step = np.diff(shown)
+    both = (shown[1:] < new[1:]) & (shown[:-1] < new[:-1]) & (step >= 0) & (step <= _APART)
+    passes = np.append(both, False) | np.append(False, both)
+    shown = np.where(passes, shown, new)
+    for k in range(len(q)):  # a repetition of a repetition
+        shown[k] = shown[shown[k]]
+    return shown
 
 
 def sampler(

@@ -683,7 +683,7 @@ class Id(str, Enum):
     LOG_DIFFERS = Entry(
         "log-differs",
         "warning",
-        "One log contradicts the others, or a joint's effort is explained far worse in it than in any other.",
+        "One log contradicts the others.",
         "leave it out, or find out what was changed before or after it",
         size="gain, a sum of logarithms",
         of_payload=True,
