@@ -355,13 +355,6 @@ def test_a_strong_spring_is_not_taken_for_another_gravity() -> None:
     assert all(item.id == "spring" or "spring" in item.candidates for item in found)
 
 
-def test_positions_that_are_wrong_by_a_large_factor_are_named() -> None:
-    log, ratio = log_of(ARM), 0.4
-    (found,) = doubts(replace(log, position=log.position * [1, ratio, 1, 1]))
-    assert (found.id, found.joint) == ("position-scale", "j2")
-    assert found.size == pytest.approx(ratio - 1, abs=0.05)
-
-
 def test_efforts_in_another_unit_are_doubted() -> None:
     recording = log_of(ARM)
     (found,) = doubts(replace(recording, effort=1e-3 * recording.effort))

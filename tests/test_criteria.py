@@ -9,13 +9,11 @@ import pytest
 import yaml
 from conftest import arm_urdf
 
-from urdf_ident.errors import ModelError
 from urdf_ident.excitation.criteria import (
     SPECTRAL,
     condition_number,
     criterion_value,
 )
-from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.objective import Objective
 from urdf_ident.excitation.problem import make_criterion, usable_limits
@@ -24,7 +22,6 @@ from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 
@@ -133,12 +130,3 @@ def test_no_motion_within_the_position_limits_is_faster_than_the_reachable_veloc
     assert (most < reachable).all()
     assert (most > 0.3 * reachable).all()
     np.testing.assert_array_equal(shape.reachable_velocity(replace(limits, velocity=np.full(2, 0.01))), 0.01)
-
-
-def test_bad_questions_are_refused() -> None:
-    robot = Robot.from_urdf(arm_urdf("zy"))
-    with pytest.raises(ModelError, match=r"unknown criterion.*did you mean 'cond'"):
-        design_excitation(DynamicModel(robot), criterion="cnd")
-    elastic = ElasticModel(robot, drive=Drive.build(2, reduction=[100.0, 100.0]))
-    with pytest.raises(ModelError, match="rigid model"):
-        PlannedRows(elastic, elastic.base(), np.ones(2))

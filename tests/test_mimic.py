@@ -134,20 +134,6 @@ def test_base_parameters_determine_the_torques(robot: Robot) -> None:
     np.testing.assert_array_equal(again.torque(theta, q, v, a), expected)
 
 
-def test_what_moves_is_what_the_logs_hold() -> None:
-    gripper = Robot.from_urdf(GRIPPER, mimic="identify")
-    assert gripper.joints == ("j1", "j2", "z_knuckle")
-    assert [body.joint for body in gripper.bodies] == [
-        "j1", "j2", "knuckle_right", "finger_right", "z_knuckle", "finger_left"
-    ]  # fmt: skip
-    assert [group.name for group in DynamicModel(gripper).groups] == ["joint:j1", "joint:j2", "joint:z_knuckle"]
-    held = Robot.from_urdf(GRIPPER, mimic="identify", lock={"z_knuckle": 0.5})
-    assert held.joints == ("j1", "j2")
-    assert held.locked == pytest.approx({"z_knuckle": 0.5, "finger_left": -0.2, "knuckle_right": -0.5, "finger_right": 0.2})
-    nested = Robot.from_urdf(NESTED, mimic="identify").coupled["j4"]
-    assert (nested.joint, nested.multiplier, nested.offset) == ("j1", -1.0, 0.0)
-
-
 @pytest.mark.parametrize(
     ("joints", "said"),
     [

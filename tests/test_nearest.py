@@ -5,8 +5,7 @@ import pinocchio as pin
 import pytest
 from scipy.linalg import qr, solve_triangular
 
-from urdf_ident.consistency.nearest import essential_to_prior, frozen, minimum_norm
-from urdf_ident.errors import EstimationError, ShapeError
+from urdf_ident.consistency.nearest import essential_to_prior, minimum_norm
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
@@ -89,21 +88,3 @@ def test_essential_is_least_squares_of_the_difference_on_its_columns(problem):
     np.testing.assert_array_equal(essential_to_prior(factor, base, prior.theta0, mask).theta, theta)
     everything = essential_to_prior(factor, base, prior.theta0, range(len(base))).theta
     np.testing.assert_allclose(everything[base.dependent], prior.theta0[base.dependent])
-
-
-def reduction(p, independent, dependent, K):
-    return BaseParameters(tuple("abcd"[:p]), np.array(independent), np.array(dependent, dtype=int), np.zeros(0, int), K, 1e9)
-
-
-def test_wrong_shapes_and_singular_problems_are_refused():
-    base = reduction(4, [0, 1], [2], np.ones((2, 1)))
-    with pytest.raises(ShapeError, match="'beta'"):
-        minimum_norm(base, np.zeros(4), np.zeros(3))
-    with pytest.raises(ShapeError, match="'beta'"):
-        frozen(base, np.zeros(4), np.zeros(3))
-    with pytest.raises(ShapeError, match="'theta'"):
-        frozen(base, np.zeros(3), np.zeros(2))
-    with pytest.raises(EstimationError, match="singular"):
-        minimum_norm(reduction(3, [0, 1], [2], np.zeros((2, 1))), np.zeros(3), np.zeros(2), np.diag([1.0, 0.0, 1.0]))
-    with pytest.raises(EstimationError, match="linearly dependent"):
-        essential_to_prior(np.ones((2, 3)), reduction(2, [0, 1], [], np.zeros((2, 0))), np.zeros(2), [0, 1])

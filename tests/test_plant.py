@@ -21,7 +21,6 @@ from urdf_ident.friction import (
     Coulomb,
     Dahl,
     LoadCoulomb,
-    Presliding,
     Stribeck,
     Viscous,
     friction_from_mapping,
@@ -243,21 +242,6 @@ def test_friction_from_a_mapping() -> None:
     ):
         with pytest.raises(ModelError, match=message):
             friction_from_mapping(wrong)
-
-
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: FrictionTruth(2, (Viscous.of([1.0, 2.0, 3.0]),)),
-        lambda: FrictionTruth(2, (), (Viscous.of(1.0),)),
-        lambda: FrictionTruth(2, (), (LoadCoulomb.of(0.1),), np.eye(2)),
-        lambda: FrictionTruth(2, (Presliding.of(1.0, width=0.0),)),
-        lambda: FrictionTruth(2, (Presliding.of(1.0), Dahl.of(1.0))),
-    ],
-)
-def test_impossible_friction_is_refused(build) -> None:
-    with pytest.raises((ModelError, ShapeError)):
-        build()
 
 
 # --- truth files ------------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from conftest import arm_urdf
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.result.evidence.traces import (
-    BINS,
     POINTS,
     LogTrace,
     Traces,
@@ -65,16 +64,6 @@ def test_a_long_log_keeps_its_worst_stretch(model: DynamicModel, theta: np.ndarr
     inside = (found.time > 45.5) & (found.time < 47.0)
     assert (found.measured - found.identified)[inside] == pytest.approx(1.0, abs=0.05)
     assert found.urdf == pytest.approx(0.0)
-
-
-def test_speeds_show_the_friction(model: DynamicModel, theta: np.ndarray) -> None:
-    found = speed_profile(model, theta, [prepared(model, theta, 20.0)], 20.0)
-    assert found.count.shape == (2, BINS)
-    assert found.count.sum(axis=1) == pytest.approx(1.0)
-    centre = 0.5 * (found.edges[:, 1:] + found.edges[:, :-1])
-    fast = np.abs(centre) > 0.5
-    expected = 3.0 * centre + 2.0 * np.sign(centre)
-    assert found.friction[fast] == pytest.approx(expected[fast], abs=0.3)
 
 
 def test_series_come_back_and_belong_to_one_result(model: DynamicModel, theta: np.ndarray, tmp_path: Path) -> None:

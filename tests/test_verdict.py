@@ -325,13 +325,6 @@ def test_a_missing_tool_is_no_wrong_unit(ident: ui.Identification, scale: Common
     assert verdict_of(replace(ident, evidence=turned)).level == "usable"
 
 
-def test_a_contradiction_is_said_before_what_the_motion_did_not_show(ident: ui.Identification) -> None:
-    assert isinstance(ident.evidence, Evidence)
-    evidence = replace(ident.evidence, unaided={"j": 0.3}, uncertainty={"j": 0.3}, gravity={"j": 0.1})
-    ids = [reason.id for reason in verdict_of(replace(ident, evidence=evidence)).judgements]
-    assert ids.index("gravity-scale") == 0 < ids.index("torque-uncertain") < ids.index("torque-from-urdf")
-
-
 def test_slow_logs_are_good_up_to_a_speed_that_is_said(ident: ui.Identification) -> None:
     assert isinstance(ident.evidence, Evidence)
 
