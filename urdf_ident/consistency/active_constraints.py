@@ -11,6 +11,7 @@ from ..errors import SolverError
 from ..linalg import Array
 from ..model.prior import metric_root
 from ..statistics.fit import Fit
+from .feasible import at_mass_limit, at_zero
 from .lmi import LmiProblem, LmiSolution
 
 #: Relative increase of the residual over the unconstrained fit's that is reported.
@@ -35,23 +36,23 @@ def limit_notes(problem: LmiProblem, solution: LmiSolution, factor: Array, fit: 
     """
     base, prior, options, notes = fit.base, problem.prior, problem.options, list[str]()
     # zero, where the data alone give a significantly negative value: usually a model error
-    at_zero: dict[bool, list[str]] = {False: [], True: []}
+    held: dict[bool, list[str]] = {False: [], True: []}
     for row, k in enumerate(base.independent):
         parameter = problem.parameters[k]
         alone = np.abs(base.K[row]).max(initial=0.0) < 1e-9
         certain = parameter.nonnegative and fit.params[row] < -_CERTAIN * fit.bse[row]
-        if alone and certain and f"{parameter.name} ≥ 0" in solution.active:
+        if alone and certain and at_zero(parameter) in solution.active:
             word = f"{parameter.name} = {fit.params[row]:.3g} ± {fit.bse[row]:.2g} {parameter.unit}"
-            at_zero[parameter.symbol == "Ia"].append(word)
+            held[parameter.symbol == "Ia"].append(word)
     behind_gears = (
         ": torque measured behind the gears does not contain the rotors (in that case set model.rotor_inertia: false)"
     )
-    for rotors, words in at_zero.items():
+    for rotors, words in held.items():
         if words:
             why = behind_gears if rotors else ""
             notes.append(f"constrained to 0, although the data alone give {', '.join(words)}{why}")
     bodies = list(dict.fromkeys(parameter.owner for parameter in problem.parameters[: 10 * len(prior.relative_std)]))
-    masses = [body for body in bodies if any(word.startswith(f"{body}: mass at ") for word in solution.active)]
+    masses = [body for body in bodies if any(word.startswith(at_mass_limit(body)) for word in solution.active)]
     centres = [body for body in bodies if any(word.startswith(f"{body}: centre of mass") for word in solution.active)]
     dissipating = [word.split(": ")[0] for word in solution.active if ": friction at " in word or ": slope of friction" in word]
     friction = list(dict.fromkeys(dissipating))
@@ -94,6 +95,8 @@ def limit_notes(problem: LmiProblem, solution: LmiSolution, factor: Array, fit: 
     least = float(np.sum((factor[:, base.independent] @ fit.params - factor[:, -1]) ** 2))
     costs = float(np.sqrt(solution.data_term / least)) - 1.0 if least > 0 else 0.0
     if costs > COSTLY:
-        held = "the limits above" if masses or centres or friction else "the prior (consistency.weight, relative_std, mass_std)"
-        notes.append(f"residual of the exported model is {100 * costs:.0f} % above that of the unconstrained fit: {held}")
+        culprit = (
+            "the limits above" if masses or centres or friction else "the prior (consistency.weight, relative_std, mass_std)"
+        )
+        notes.append(f"residual of the exported model is {100 * costs:.0f} % above that of the unconstrained fit: {culprit}")
     return notes

@@ -19,6 +19,8 @@ from ..model.parameters import Parameter
 from ..model.prior import Prior
 from .constraints import LmiOptions
 
+#: How the limits of a body's mass are described, after its name; verdicts recognise them by it.
+MASS_LIMIT = "mass at "
 #: Accuracy of a solution, in prior standard deviations: nearer to its limit a constraint is active, and nearer to the prior a
 #: value did not change.
 ACCURACY = 1e-5
@@ -150,6 +152,16 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
     )
 
 
+def at_zero(parameter: Parameter) -> str:
+    """Description of the constraint that holds a parameter at zero, as it stands in ``solver.active``."""
+    return f"{parameter.name} ≥ 0"
+
+
+def at_mass_limit(body: str) -> str:
+    """How the descriptions of the limits of a body's mass begin in ``solver.active``."""
+    return f"{body}: {MASS_LIMIT}"
+
+
 def _inequalities(
     prior: Prior, parameters: Sequence[Parameter], bodies: Sequence[str], options: LmiOptions
 ) -> Iterator[tuple[Array, float, str]]:
@@ -158,12 +170,12 @@ def _inequalities(
     unit, total = np.eye(p), _total(p, n)
     for k in range(10 * n, p):
         if parameters[k].nonnegative:
-            yield unit[k], 0.0, f"{parameters[k].name} ≥ 0"
+            yield unit[k], 0.0, at_zero(parameters[k])
     if options.mass_factor is not None:
         for i, body in enumerate(bodies):
             factor, mass = options.mass_factor ** (2.0 if prior.guessed[i] else 1.0), prior.theta0[10 * i]
-            yield unit[10 * i], -mass / factor, f"{body}: mass at 1/{factor:g} of the prior's"
-            yield -unit[10 * i], mass * factor, f"{body}: mass at {factor:g} times the prior's"
+            yield unit[10 * i], -mass / factor, f"{at_mass_limit(body)}1/{factor:g} of the prior's"
+            yield -unit[10 * i], mass * factor, f"{at_mass_limit(body)}{factor:g} times the prior's"
     for sign, box, end in ((1.0, options.com_lower, "lower"), (-1.0, options.com_upper, "upper")):
         if box is not None:  # lower·m ≤ m·c ≤ upper·m: linear in mass and first moments
             check_shape(f"com_{end}", box.shape, (n, 3))

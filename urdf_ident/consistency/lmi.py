@@ -29,7 +29,7 @@ from ..model.prior import Prior
 from ..samples import ReadOnly
 from .conic import mass_range, minimise, widest
 from .constraints import LmiOptions
-from .feasible import Feasible, feasible_set
+from .feasible import Feasible, at_zero, feasible_set
 from .objective import LmiObjective, prior_alone, with_data
 
 #: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
@@ -149,11 +149,11 @@ class LmiProblem:
         else:
             x = self._inside(point.x, objective)
         active = feasible.active(x)
-        at_zero = [f"{parameter.name} ≥ 0" in active for parameter in self.parameters]
+        held = [at_zero(parameter) in active for parameter in self.parameters]
         theta = feasible.theta0 + feasible.back @ x
         unmoved = (np.abs(theta - feasible.theta0) < _UNMOVED * self.prior.std) & (np.arange(feasible.p) < 10 * feasible.n)
         # solvers stop beside the prior and beside zero; a URDF keeps what it states
-        exact = np.where(at_zero, 0.0, np.where(unmoved, feasible.theta0, theta))
+        exact = np.where(held, 0.0, np.where(unmoved, feasible.theta0, theta))
         moved = self.prior.root @ (exact - feasible.theta0)
         if self._allows(moved, objective):
             x, theta = moved, exact

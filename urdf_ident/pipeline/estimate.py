@@ -89,13 +89,11 @@ class _TrainingData:
         wanted, consistency = project.estimation, project.consistency
         self.motion, self.method = prepared.motion, row_weighting(wanted.method)
         self.prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
-        self._last: tuple[object, StatisticSet] | None = None
-        self._alike: Repetitions | None = None
+        self._cached: tuple[object, StatisticSet] | None = None
+        self._repetitions: Repetitions | None = None
         self.weighting = SampleWeighting(wanted.method)
         plain = self.statistics(model.unloaded(), logs=prepared.logs)
         self.weighting = choose_weighting(model, prepared.logs, wanted.method, wanted.loss, plain)
-        if self.weighting.weights is not None:
-            self._last = None
 
     def statistics(self, model: DynamicModel, *, logs: Sequence[PreparedLog], **options: Any) -> StatisticSet:
         """Returns the statistics of a model on logs; the last ones are kept, as successive models are often the same.
@@ -103,16 +101,17 @@ class _TrainingData:
         Args:
             options: As for :func:`build_statistics`.
         """
-        asked = model.fingerprint, [segment for log in logs for segment in log.segments], options.get("blocks")
-        if self._last is None or self._last[0] != asked:
-            self._last = None  # as large as what is made next
-            options = {"alike": self._alike, "weights": self.weighting.weights, "progress": self.progress, **options}
+        segments = [segment for log in logs for segment in log.segments]
+        key = model.fingerprint, segments, options.get("blocks"), self.weighting.weights is None
+        if self._cached is None or self._cached[0] != key:
+            self._cached = None  # as large as what is made next
+            options = {"alike": self._repetitions, "weights": self.weighting.weights, "progress": self.progress, **options}
             statistics = build_statistics(model, logs, **options)
-            if self._alike is None:
-                self._alike = repetitions(statistics)
-                statistics = replace(statistics, repetitions=self._alike)
-            self._last = asked, statistics
-        return self._last[1]
+            if self._repetitions is None:
+                self._repetitions = repetitions(statistics)
+                statistics = replace(statistics, repetitions=self._repetitions)
+            self._cached = key, statistics
+        return self._cached[1]
 
     def with_rests_weighed(self, model: DynamicModel) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
         """The logs with weights for resting joints, and notes; without where samples have weights, or the method knows none."""

@@ -112,8 +112,8 @@ def essential_parameters(
     Args:
         statistics: Factors of the data, with at least two folds (logs or blocks).
         fit: The full estimate; its weights are kept.
-        rule: "f-test" (with cross-validation), or one of the published rules (without): "relative_std", by the fit's
-            standard errors, or "ratio".
+        rule: "f-test" (decided with cross-validation), or one of the published rules, whose steps cross-validation only
+            accompanies: "relative_std", by the fit's standard errors, or "ratio".
         limit: Limit of the published rules; see :data:`LIMITS` if None.
 
     Raises:

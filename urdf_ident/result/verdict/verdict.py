@@ -13,6 +13,7 @@ from statistics import median
 
 import numpy as np
 
+from ...consistency.feasible import MASS_LIMIT
 from ...friction import MOST_FRICTION
 from ...grouping import grouped
 from ...judgements.catalogue import Id
@@ -72,7 +73,7 @@ def _physics(ident: Record) -> Iterator[Judgement]:
             joint=apart[0] if len(apart) == 1 else None,
             joints=apart,
         )
-    if limited := [word.split(": ")[0] for word in ident.solver.get("active", ()) if ": mass at " in word]:
+    if limited := [word.split(": ")[0] for word in ident.solver.get("active", ()) if f": {MASS_LIMIT}" in word]:
         yield Judgement(
             Id.MASS_AT_LIMIT,
             f"the mass of {', '.join(limited)} is at a limit of the optimisation: it is no estimate",
@@ -146,13 +147,13 @@ def _left_open(evidence: Evidence) -> Iterator[Judgement]:
         errors = np.mean(list(evidence.at_speeds.values()), axis=0)
         if errors[-1] > GOOD_UNCERTAINTY:
             joint = max(evidence.at_speeds, key=lambda name: evidence.at_speeds[name][-1])
-            last = int(np.flatnonzero(errors > GOOD_UNCERTAINTY)[0])  # the first speed from which on it is too large
-            within = f"at most {100 * GOOD_UNCERTAINTY:.0f} % up to {100 * SPEEDS[last - 1]:.0f} % of these limits"
+            first_bad = int(np.flatnonzero(errors > GOOD_UNCERTAINTY)[0])  # the first speed from which on it is too large
+            within = f"at most {100 * GOOD_UNCERTAINTY:.0f} % up to {100 * SPEEDS[first_bad - 1]:.0f} % of these limits"
             of_joint = f"{joint} {100 * evidence.at_speeds[joint][-1]:.0f} %"
             yield Judgement(
                 Id.SPEED_UNTESTED,
                 f"expected error of the torque at the URDF's velocity limits {100 * errors[-1]:.0f} % (mean over joints, "
-                f"{of_joint}), {within if last else 'and hardly less at lower speeds'}: the logs do not show inertia and "
+                f"{of_joint}), {within if first_bad else 'and hardly less at lower speeds'}: the logs do not show inertia and "
                 "friction at such speeds",
             )
 
