@@ -112,13 +112,13 @@ class Fault:
         return int(np.argmax(self.left[0] / self.left[1]))
 
     def logs(self, log: IntArray) -> list[int]:
-        """Logs in which it acts, more than by errors of its size.
+        """Logs in which it acts, more than by errors of its size; all in which it grows.
 
         Args:
             log: Log of each sample, shape (N,).
         """
         sizes = {int(k): rms(self.effect[log == k]) for k in np.unique(log)}
-        return [k for k, size in sizes.items() if size > _FELT * max(sizes.values())]
+        return [k for k, size in sizes.items() if self.when.drift or size > _FELT * max(sizes.values())]
 
     @property
     def material(self) -> bool:
@@ -230,11 +230,11 @@ def _significant(
     usual, worth = _usual_scatter([item for item in scores if item.family.tries == 1])
     scores += [_temporary(at, null, family, *windows) for family in temporary]
     penalty = np.log((int(at.block.max()) + 1) * len(at.moving))
-    # faults, changes, of which windows are many, and what was sought among many have a third of the level each
+    # faults, changes, of which windows are many, and what was sought among many have half of the level each
     kinds = [(bool(item.family.change), item.family.tries > 1) for item in scores]
     tests = dict.fromkeys(kinds, 0)
     for kind, item in zip(kinds, scores, strict=True):
-        tests[kind] += 3 * item.family.tries * int(np.count_nonzero(item.numbers))
+        tests[kind] += 2 * item.family.tries * int(np.count_nonzero(item.numbers))
     found = []
     for kind, item in zip(kinds, scores, strict=True):
         numbers = np.maximum(item.numbers, 1)
