@@ -273,10 +273,11 @@ def test_the_settings_of_a_remedy_cure_what_is_judged(tmp_path: Path, id: Id, fa
     assert [str(item) for item in cured.judged(id)] == []
     if id is not Id.EFFORT_WITHOUT_GRAVITY:
         cured_motion, true_motion = cured.motion(), true_motion_of(still=fault.still, velocity=fault.velocity)
-        lost = len(true_motion) - len(cured_motion)  # where efforts are shifted, a few samples end without one
-        assert 0 <= lost < 8
-        pairs = (true_motion[first : first + len(cured_motion)] for first in range(lost + 1))
-        apart = min((np.abs(cured_motion - true) for true in pairs), key=np.sum)
+        # where efforts are shifted, a few samples end without one; a rate that is not quite right cuts a few more or fewer
+        few, many = sorted((true_motion, cured_motion), key=len)
+        assert len(many) - len(few) < 8
+        pairs = (many[first : first + len(few)] for first in range(len(many) - len(few) + 1))
+        apart = min((np.abs(few - others) for others in pairs), key=np.sum)
         assert (apart.max(axis=0) < fault.within * np.ptp(true_motion, axis=0)).all()
 
 

@@ -23,6 +23,7 @@ from .kinds.efforts import COMMON_GAINS, GAINS
 from .kinds.kind import Hypothesis, Reading
 from .trials import Score, Trials
 from .urdf_bodies import score_of_urdf
+from .zeros import zeros_together
 
 #: If a row's relative residual exceeds this, unusual interpretations are tried as well: a sixteenth of the effort's square is
 #: then not explained by any usual one.
@@ -30,6 +31,8 @@ POOR = 0.25
 #: Number of joints of one cause that are refined.
 _OF_ONE_KIND = 3
 _ROUNDS = 8
+#: What zeros of several joints resemble, one at a time.
+_LIKE_ZEROS = {Id.POSITION_ZERO, Id.POSITION_UNIT, Id.POSITION_SCALE, Id.GRAVITY_DIRECTION}
 #: Number of steps by which a size is refined.
 _REFINEMENTS = 8
 
@@ -74,6 +77,13 @@ def search(trials: Trials) -> list[Step]:
         if not step.decided and step.gain < SEVERE:  # beyond, something is wrong, whatever the cause
             break
         interpretation = step.found.interpretation
+    if steps and {step.found.id for step in steps} <= _LIKE_ZEROS:
+        only = all(step.found.id == Id.POSITION_ZERO for step in steps)
+        together = zeros_together(trials, interpretation if only else Interpretation.as_logged(trials.robot.n))
+        if together is not None:
+            before, after = steps[0].before, trials.score(together.interpretation)
+            if after.score < trials.score(interpretation).score - (DOUBTFUL if only else DECISIVE):
+                return [Step(together, before.score - after.score, (), before, after, decided=True)]
     return steps
 
 

@@ -160,6 +160,10 @@ class Trials:
         left = self.evidence(interpretation).fit(interpretation.effort_map()[:, :, None], held_out=False)[1]
         return np.asarray(left[self.case.moves, 0])
 
+    def fitted(self, interpretation: Interpretation) -> float:
+        """Sum of the log relative residuals of the moving rows in the fit to all samples; lower is better."""
+        return float(np.log(self.in_sample(interpretation)).sum())
+
     def evidence(self, interpretation: Interpretation) -> RigidEvidence:
         """Returns the regression of an interpretation's motion."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from ...model.robot import Robot
 from ..evidence import DECISIVE
 from ..interpretation import Interpretation
 from ..motion_samples import COMPARED
-from .kind import FaultFamily, FaultKind, Hypothesis, Linear, Reading, Statement, both, signed
+from ..trials import Score
+from .kind import FaultFamily, FaultKind, Hypothesis, Linear, Reading, Statement, both, signed, whose
 
 #: Size of a zero up to which another place of the centre of mass may absorb it [rad].
 _SMALL_ZERO = 1.0
@@ -25,6 +26,13 @@ _RATIOS, _FEW_RATIOS = both(1.4, 2.0, 4.0), both(2.0)
 _WAVES = (1, 2, 3, 4, 6, 8)
 #: How far positions may reach beyond the URDF's limits, over their range.
 _BEYOND = 0.05
+
+
+@dataclass(frozen=True)
+class Zeros(Hypothesis):
+    """Zeros of several joints, found together, with their standard errors [rad]."""
+
+    errors: tuple[float, ...] = ()
 
 
 class PositionZero(FaultKind):
@@ -42,13 +50,25 @@ class PositionZero(FaultKind):
         return abs(by) < _SMALL_ZERO
 
     def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
-        return hypothesis.interpretation.zero[hypothesis.joints[0]]
+        """The largest zero of its joints."""
+        return max((hypothesis.interpretation.zero[j] for j in hypothesis.joints), key=abs)
 
     def shown(self, size: float, unit: str = "rad") -> str:
         return f"{size:+.3g} rad ({np.degrees(size):+.3g}°)"
 
     def remedy(self, joints: Sequence[str], size: float | None = None) -> Remedy:
-        return Remedy(f"{self.id.entry.remedy}: {{settings}}", {"drive.joint_offset": {"add": dict.fromkeys(joints, size)}})
+        return _added(dict.fromkeys(joints, size))
+
+    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
+        stated = super().found(robot, hypothesis, before)
+        if not isinstance(hypothesis, Zeros):
+            return stated
+        zeros = {robot.joints[j]: hypothesis.interpretation.zero[j] for j in hypothesis.joints}
+        pairs = zip(zeros.values(), hypothesis.errors, strict=True)
+        shown = ", ".join(dict.fromkeys(f"{self.shown(zero)} ± {np.degrees(error):.1g}°" for zero, error in pairs))
+        names = whose(robot, hypothesis.joints)
+        message = f"the zeros of {names} are not those of the URDF: {shown} must be added"
+        return Statement(message, _added(zeros), stated.size)
 
     def families(self, linear: Linear) -> Iterator[FaultFamily]:
         at, logs = linear.at, np.unique(linear.at.samples.log)
@@ -220,3 +240,8 @@ def _along_the_travel(q: Array, v: Array, waves: float) -> Sequence[Array]:
     """A wave of the position, and friction that varies with it: sine and cosine, then the same with the velocity's sign."""
     sine, cosine, sign = np.sin(waves * q), np.cos(waves * q), smooth_sign(v, 0.1 * max(float(v.std()), 1e-9))
     return [sine, cosine, sine * sign, cosine * sign]
+
+
+def _added(zeros: Mapping[str, float | None]) -> Remedy:
+    """The setting that adds zeros to the positions of joints."""
+    return Remedy(f"{Id.POSITION_ZERO.entry.remedy}: {{settings}}", {"drive.joint_offset": {"add": dict(zeros)}})
