@@ -25,7 +25,8 @@ from .motion_samples import COMPARED
 from .null_model import NullModel
 from .thinned_logs import Logs
 
-#: Probability that any family is significant in sound logs.
+#: Twice the probability that any fault is significant in sound logs; the same for any change, and for any column that was
+#: chosen as the best of many.
 LEVEL = 3e-3
 #: Least change of the model's torques over the error that remains: what is smaller does not matter.
 _MATTERS = 0.5
