@@ -65,7 +65,7 @@ def opened(address: str, folder: Path, *, loopback: bool = True) -> tuple[list[s
     with proxy() as (port, asked):
         through = (f"--proxy-server=127.0.0.1:{port}", *(["--proxy-bypass-list=<-loopback>"] if loopback else []))
         command = [BROWSER, *FLAGS, *through, f"--user-data-dir={folder / 'profile'}", f"--screenshot={folder / 'page.png'}"]
-        done = subprocess.run([*command, address], capture_output=True, text=True, timeout=120, check=True)
+        done = subprocess.run([*command, address], capture_output=True, text=True, timeout=300, check=True)
     console = re.findall(r"CONSOLE[^\]]*\] \"(.*)", done.stderr)
     return [line for line in asked if not OF_THE_BROWSER.search(line)], [line for line in console if not HARMLESS.search(line)]
 
