@@ -27,8 +27,8 @@ T = TypeVar("T", Array, RigidEvidence)
 #: jackknife standard errors over the folds; a joint's inertia is negative if its torque is, in the same way. Four errors of a
 #: normal number are exceeded by chance once in 30 000 joints.
 _ERRORS = 4.0
-#: Largest memory of the regressors and Gram matrices that are kept, each: hundreds are tried, most of them once [bytes].
-_KEPT = 2**25
+#: Largest memory of the cached regressors, and of the cached Gram matrices: hundreds are tried, most of them once [bytes].
+_CACHE_BYTES = 2**25
 #: Poses at which the inertia of each joint is computed.
 _POSES = 12
 #: Penalty for a row whose friction drives it or whose inertia is negative, in the sum of the rows' log relative residuals.
@@ -124,18 +124,18 @@ class Trials:
     def scores(self, interpretations: Sequence[Interpretation]) -> list[Score]:
         """Evaluates interpretations, those with the same motion together."""
         for group in grouped((item.motion(), item) for item in interpretations if item not in self._scores).values():
-            found = self.evidence(group[0])
+            evidence = self.evidence(group[0])
             # interpretations that differ only in signs have the same weights and share one solution
             for items in grouped(
                 ((item.effort_order, tuple(abs(g) for g in item.effort_factor)), item) for item in group
             ).values():
-                self._score_alike(found, items)
+                self._score_alike(evidence, items)
         return [self._scores[item] for item in interpretations]
 
-    def _score_alike(self, found: RigidEvidence, items: list[Interpretation]) -> None:
-        moves, samples, regression = self.case.moves, self.case.samples, found.regression
+    def _score_alike(self, evidence: RigidEvidence, items: list[Interpretation]) -> None:
+        moves, samples, regression = self.case.moves, self.case.samples, evidence.regression
         efforts = np.stack([item.effort_map() for item in items], axis=2)
-        size, (fits, left) = found.size_of(efforts), found.fit(efforts)
+        size, (fits, left) = evidence.size_of(efforts), evidence.fit(efforts)
         # mean friction torque times velocity, and mean torque of the rotor in the direction of the acceleration, of each fit;
         # only the sum of a joint's and its motors' is known
         x, m, mean = fits.x, regression.shared, regression.total / regression.count.sum()
@@ -148,7 +148,7 @@ class Trials:
         signed = moves & ~(self.robot.prismatic & [one_way(speed) for speed in samples.v.T])
         driven = clearly_negative(power) & signed[:, None]
         theta = -x[:, 0, :m]
-        inertia = np.tensordot(theta, self._inertia(items[0], found), axes=(1, 1)).swapaxes(1, 2) / size + rotor
+        inertia = np.tensordot(theta, self._inertia(items[0], evidence), axes=(1, 1)).swapaxes(1, 2) / size + rotor
         # smaller than what is unexplained, it may be friction that the laws do not describe
         negative = clearly_negative(inertia) & (inertia.mean(axis=0) < -left) & moves[:, None]
         for k, item in enumerate(items):
@@ -169,9 +169,9 @@ class Trials:
 
         def make() -> RigidEvidence:
             moved, columns = self._moved(interpretation), self._regressor(interpretation)
-            return RigidEvidence.of(moved, columns, self._kept_columns, self.robot.n_inertial, interpretation.springs)
+            return RigidEvidence.of(moved, columns, self._independent, self.robot.n_inertial, interpretation.springs)
 
-        return _kept(self._evidence, interpretation.motion(), make)
+        return _cached(self._evidence, interpretation.motion(), make)
 
     def inertial_parameters(self, interpretation: Interpretation) -> Array:
         """Mean of the folds' inertial parameters, in the regressor's units.
@@ -179,24 +179,24 @@ class Trials:
         Returns:
             Shape (10 n,); parameters without effect, or with dependent columns, are zero.
         """
-        found = self.evidence(interpretation)
-        theta = np.zeros(len(found.active))
-        theta[found.active] = self.score(interpretation).theta.mean(axis=0) / found.scale
+        evidence = self.evidence(interpretation)
+        theta = np.zeros(len(evidence.active))
+        theta[evidence.active] = self.score(interpretation).theta.mean(axis=0) / evidence.scale
         return theta
 
     @property
-    def _kept_columns(self) -> IntArray:
+    def _independent(self) -> IntArray:
         """Independent inertial columns, which span all others."""
         return spanning_anywhere(self.robot)[0]
 
     def _moved(self, interpretation: Interpretation) -> MotionSamples:
         samples = self.case.without_delay(interpretation.delay)
         order, sign = list(interpretation.position_order), np.array(interpretation.position_factor)
-        s = interpretation.stretch
+        stretch = interpretation.stretch
         q = samples.q[:, order] * sign + np.array(interpretation.zero)
         v, a, signs = (
-            samples.v[:, order] * sign / s,
-            samples.a[:, order] * sign / s**2,
+            samples.v[:, order] * sign / stretch,
+            samples.a[:, order] * sign / stretch**2,
             samples.signs[:, order] * sign[:, None],
         )
         turned = np.eye(len(sign))[order] * sign[:, None]
@@ -213,44 +213,54 @@ class Trials:
         """The regressor of an interpretation; it is linear in gravity and in one over the square of the stretch."""
         base = replace(interpretation, gravity=None, stretch=1.0, delay=0.0, springs=())
         if interpretation.gravity is None and interpretation.stretch == 1.0:
-            return self._part(base, "all")
-        still = self._part(base, "still")
-        gravity = (
-            still
-            if interpretation.gravity is None
-            else sum(g * self._part(base, f"side {k}") for k, g in enumerate(interpretation.gravity) if g)
-        )
-        return np.asarray(gravity + (self._part(base, "all") - still) / interpretation.stretch**2)
+            return self._moving_regressor(base)
+        still = gravity = self._still_regressor(base)
+        if interpretation.gravity is not None:
+            along = (g * self._still_regressor(base, axis) for axis, g in enumerate(interpretation.gravity) if g)
+            gravity = sum(along, start=np.zeros_like(still))
+        return np.asarray(gravity + (self._moving_regressor(base) - still) / interpretation.stretch**2)
 
-    def _inertia(self, interpretation: Interpretation, found: RigidEvidence) -> Array:
+    def _inertia(self, interpretation: Interpretation, evidence: RigidEvidence) -> Array:
         """Mean torque of each joint by the inertia of the bodies that it moves, at its RMS acceleration, shape (n, m)."""
         base = replace(interpretation, gravity=None, stretch=1.0, delay=0.0, springs=())
-        torque = self._part(base, "inertia") * rms(self._moved(base).a, 0)[:, None] / interpretation.stretch**2
-        return np.asarray(torque[:, found.active[self._kept_columns]] / found.scale)
+        torque = self._inertia_regressor(base) * rms(self._moved(base).a, 0)[:, None] / interpretation.stretch**2
+        return np.asarray(torque[:, evidence.active[self._independent]] / evidence.scale)
 
-    def _part(self, base: Interpretation, what: str) -> Array:
-        robot = self.robot
+    def _moving_regressor(self, base: Interpretation) -> Array:
+        """Of the whole motion, independent columns, shape (N, n, m)."""
 
         def make() -> Array:
             moved = self._moved(base)
-            zero = np.zeros_like(moved.q)
-            if what == "all":
-                return regressor(robot, moved.q, moved.v, moved.a)[:, :, self._kept_columns]
-            if what == "inertia":
-                n = robot.n
-                q = np.repeat(moved.q[:: max(1, len(moved.q) // _POSES)], n, axis=0)
-                still, unit = np.zeros_like(q), np.tile(np.eye(n), (len(q) // n, 1))
-                torque = regressor(robot.with_gravity(np.zeros(3)), q, still, unit)[:, :, self._kept_columns]
-                return np.asarray(torque.reshape(-1, n, n, torque.shape[2])[:, range(n), range(n)].mean(axis=0))
-            pulled = robot if what == "still" else robot.with_gravity(np.eye(3)[int(what[-1])])
-            return regressor(pulled, moved.q, zero, zero)[:, :, self._kept_columns]
+            return regressor(self.robot, moved.q, moved.v, moved.a)[:, :, self._independent]
 
-        return _kept(self._columns, (*base.motion(), what), make)
+        return _cached(self._columns, (*base.motion(), "moving"), make)
+
+    def _still_regressor(self, base: Interpretation, axis: int | None = None) -> Array:
+        """Of gravity alone, that of the robot or one of 1 m/s² along an axis of the base, shape (N, n, m)."""
+
+        def make() -> Array:
+            q = self._moved(base).q
+            robot, rest = self.robot if axis is None else self.robot.with_gravity(np.eye(3)[axis]), np.zeros_like(q)
+            return regressor(robot, q, rest, rest)[:, :, self._independent]
+
+        return _cached(self._columns, (*base.motion(), "still", axis), make)
+
+    def _inertia_regressor(self, base: Interpretation) -> Array:
+        """Of each joint's torque by its own acceleration of 1 rad/s² (m/s²), mean over some poses, shape (n, m)."""
+
+        def make() -> Array:
+            n, q = self.robot.n, self._moved(base).q
+            poses = np.repeat(q[:: max(1, len(q) // _POSES)], n, axis=0)
+            rest, unit = np.zeros_like(poses), np.tile(np.eye(n), (len(poses) // n, 1))
+            torque = regressor(self.robot.with_gravity(np.zeros(3)), poses, rest, unit)[:, :, self._independent]
+            return np.asarray(torque.reshape(-1, n, n, torque.shape[2])[:, range(n), range(n)].mean(axis=0))
+
+        return _cached(self._columns, (*base.motion(), "inertia"), make)
 
 
-def _kept(cache: dict[tuple[object, ...], T], key: tuple[object, ...], make: Callable[[], T]) -> T:
-    """Returns the cached value of a key, of the last ones that :data:`_KEPT` has room for."""
+def _cached(cache: dict[tuple[object, ...], T], key: tuple[object, ...], make: Callable[[], T]) -> T:
+    """Returns the cached value of a key, of the last ones that :data:`_CACHE_BYTES` has room for."""
     cache[key] = cache.pop(key) if key in cache else make()
-    while len(cache) > 1 and sum(kept.nbytes for kept in cache.values()) > _KEPT:
+    while len(cache) > 1 and sum(kept.nbytes for kept in cache.values()) > _CACHE_BYTES:
         cache.pop(next(iter(cache)))
     return cache[key]
