@@ -81,8 +81,8 @@ def examine_logs(
     logs = [log.with_findings(suspecting_payload(payload, log.report.findings)) for log in usable.values()]
     logs = with_contradictions(logs, robot, config, drive.reduction)
     delay = estimated_delay(logs, robot, drive.reduction)
-    found = () if delay is None else (*delay.findings(), *delay.filter_findings())
-    for k, log in zip(usable, with_delays(logs, found), strict=True):
+    of_delay = () if delay is None else (*delay.findings(), *delay.filter_findings())
+    for k, log in zip(usable, with_delays(logs, of_delay), strict=True):
         reports[k] = log.report.with_findings(_taken_out(judged, config) for judged in log.report.findings)
     return reports
 
@@ -130,10 +130,10 @@ def estimated_delay(logs: Sequence[PreparedLog], robot: Robot, reduction: Array 
     return find_delay(robot, [(log.examined.segments, log.examined.band) for log in logs], reduction)
 
 
-def with_delays(logs: Sequence[PreparedLog], found: Sequence[Judgement]) -> list[PreparedLog]:
+def with_delays(logs: Sequence[PreparedLog], of_delay: Sequence[Judgement]) -> list[PreparedLog]:
     """Adds findings of the delay of all efforts that no other finding of a log covers."""
     reported = [{(item.id, item.joint) for item in log.report.findings} for log in logs]
-    return _with_findings(logs, [[item for item in found if (item.id, item.joint) not in own] for own in reported])
+    return _with_findings(logs, [[item for item in of_delay if (item.id, item.joint) not in known] for known in reported])
 
 
 def _with_findings(logs: Sequence[PreparedLog], findings: Sequence[Sequence[Judgement]]) -> list[PreparedLog]:

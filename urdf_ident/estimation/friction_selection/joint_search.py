@@ -112,9 +112,8 @@ class SubModels:
                 out[np.ix_(at, at)] += rows.T @ rows
         of_prior = np.column_stack([known[:, :-1] @ self.root, np.zeros((len(known), k)), known[:, -1]])
         total = moments.sum(axis=0) + of_prior.T @ of_prior
-        fewest = np.diagonal(total) - np.diagonal(moments, axis1=1, axis2=2).max(
-            axis=0
-        )  # squares of every training set's columns
+        left_out = np.diagonal(moments, axis1=1, axis2=2).max(axis=0)
+        fewest = np.diagonal(total) - left_out  # least sum of a column's squares in any training set
         self.norms = np.append(np.sqrt(positive(np.maximum(fewest[r:-1], 0.0))), 1.0)
         #: What the common columns follow of each candidate and of the torque, shape (folds + 1, r, k + 1).
         self.follow = np.zeros((len(moments) + 1, r, k + 1))
