@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run
-from test_viz import box_stl, mesh_robot, waves
+from test_viz import box_stl, mesh_robot, visual_robot, waves
 
 from urdf_ident.viz.page import player_page
 from urdf_ident.viz.player import Server
@@ -23,7 +23,7 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--enable-unsafe-swiftshader", "--enable-logging=stderr"),
-    *("--hide-scrollbars", "--window-size=1000,700", "--virtual-time-budget=4000", "--disable-extensions"),
+    *("--hide-scrollbars", "--virtual-time-budget=1500", "--disable-extensions"),
     *("--disable-default-apps", "--disable-domain-reliability", "--disable-field-trial-config", "--no-pings"),
     "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,MediaRouter,Translate,AutofillServerCommunication",
 )
@@ -55,35 +55,46 @@ def proxy() -> Iterator[tuple[int, list[str]]]:
         server.shutdown()
 
 
-def opened(address: str, folder: Path, *, loopback: bool = True) -> tuple[list[str], list[str]]:
+def opened(
+    address: str, folder: Path, *, loopback: bool = True, size: tuple[int, int] = (500, 350)
+) -> tuple[list[str], list[str]]:
     """Opens a page; the requests that left it, and the messages of its console. Its picture is page.png in the folder.
 
     Args:
         loopback: Whether requests to this computer count as well.
+        size: Of the window.
     """
     assert BROWSER is not None
     with proxy() as (port, asked):
         through = (f"--proxy-server=127.0.0.1:{port}", *(["--proxy-bypass-list=<-loopback>"] if loopback else []))
         command = [BROWSER, *FLAGS, *through, f"--user-data-dir={folder / 'profile'}", f"--screenshot={folder / 'page.png'}"]
+        command.append("--window-size={},{}".format(*size))
         done = subprocess.run([*command, address], capture_output=True, text=True, timeout=300, check=True)
     console = re.findall(r"CONSOLE[^\]]*\] \"(.*)", done.stderr)
     return [line for line in asked if not OF_THE_BROWSER.search(line)], [line for line in console if not HARMLESS.search(line)]
 
 
-def colours(picture: Path) -> int:
-    """How many colours a picture has."""
+def framed(addresses: list[str], folder: Path) -> str:
+    """Address of a page that shows pages one above the other."""
+    frames = (
+        f'<iframe src="{address}" width="500" height="350" style="border:0;display:block"></iframe>' for address in addresses
+    )
+    (folder / "all.html").write_text(f'<body style="margin:0">{"".join(frames)}')
+    return (folder / "all.html").as_uri()
+
+
+def check_pages(least: dict[str, int], folder: Path, *, loopback: bool = True) -> None:
+    """Opens pages in one window; each has an address and more than so many colours."""
     from PIL import Image
 
-    with Image.open(picture) as image:
-        return len(set(image.convert("RGB").resize((250, 175)).getdata()))
-
-
-def check_page(address: str, folder: Path, least: int, *, loopback: bool = True) -> None:
-    folder.mkdir(exist_ok=True)
-    asked, console = opened(address, folder, loopback=loopback)
+    asked, console = opened(framed(list(least), folder), folder, loopback=loopback, size=(500, 350 * len(least)))
     assert asked == []
     assert console == []
-    assert colours(folder / "page.png") > least, "the page is blank"
+    with Image.open(folder / "page.png") as image:
+        whole = np.asarray(image.convert("RGB"))
+    for k, (address, colours) in enumerate(least.items()):
+        found = len(np.unique(whole[350 * k : 350 * (k + 1) : 2, ::2].reshape(-1, 3), axis=0))
+        assert found > colours, f"{address} is blank"
 
 
 @pytest.fixture(scope="module")
@@ -103,49 +114,51 @@ def pages(work: Path) -> list[Path]:
 
 
 def test_the_browser_of_these_tests_notices_a_request_and_a_broken_rule(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    for where in ("http://example.invalid/a.png", "https://example.invalid/a.png", "http://127.0.0.1:8123/a.png"):
-        page.write_text(f"<p>text<img src='{where}'>")
-        assert opened(page.as_uri(), tmp_path)[0]
+    hosts = ("http://one.invalid/", "https://two.invalid", "http://127.0.0.1:8123/")
     rule = "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'\">"
-    page.write_text(f"{rule}<p>text<img src='http://example.invalid/a.png'><script>document.title = 1</script>")
-    asked, console = opened(page.as_uri(), tmp_path)
-    assert asked == []
-    assert len(console) == 2
+    (tmp_path / "free.html").write_text("<p>text" + "".join(f"<img src='{host}/a.png'>" for host in hosts))
+    (tmp_path / "ruled.html").write_text(
+        f"{rule}<p>text<img src='http://example.invalid/a.png'><script>document.title = 1</script>"
+    )
+    asked, console = opened(framed([(tmp_path / name).as_uri() for name in ("free.html", "ruled.html")], tmp_path), tmp_path)
+    assert {host for host in hosts for line in asked if re.search(f"[ /]{re.escape(re.split('//', host)[1])}", line)} == set(
+        hosts
+    )
+    assert not any("example" in line for line in asked)
+    assert sum("Content Security Policy" in line for line in console) == 2
 
 
 def test_reports_are_offline(pages: list[Path], tmp_path: Path) -> None:
     assert {"report.html", "validation.html", "motion.html", "fleet.html"} <= {path.name for path in pages}
-    for k, page in enumerate(pages):
+    for page in pages:
         text = page.read_text(encoding="utf-8")
         rule = re.search(r"script-src ([^;]*)", text.replace("&#39;", "'"))
         assert rule is not None
         assert "unsafe" not in rule[1]
-        check_page(page.as_uri(), tmp_path / str(k), 100)
+    check_pages({page.as_uri(): 100 for page in pages}, tmp_path)
 
 
-def test_the_player_is_offline_also_with_a_mesh_that_names_remote_pictures(tmp_path: Path) -> None:
-    motion = tmp_path / "motion.csv"
+def test_the_player_is_offline_also_with_meshes_that_name_remote_pictures(tmp_path: Path) -> None:
+    motion, page, visuals = tmp_path / "motion.csv", tmp_path / "page.html", []
     motion.write_text("t,q_j\n" + "".join(f"{0.1 * k:.1f},{0.1 * np.sin(k):.6f}\n" for k in range(30)))
     (tmp_path / "near.png").write_bytes(b"\x89PNG not really")
     for k, picture in enumerate(
         ("http://example.invalid/t.png", "https://example.invalid/t.jpg", "//example.invalid/t.png", "near.png", "../t.png")
     ):
-        folder = tmp_path / str(k)
-        robot = mesh_robot(folder, "arm.dae")
-        (folder / "arm.dae").write_text(collada(picture))
-        page = folder / "page.html"
-        assert run("play", robot.path, str(motion), "--html", str(page)).returncode == 0
-        assert "example.invalid" not in page.read_text(encoding="utf-8")
-        check_page(page.as_uri(), folder, 300)
+        (tmp_path / f"{k}.dae").write_text(collada(picture))
+        visuals.append(f'<visual><origin xyz="{0.3 * k} 0 0"/><geometry><mesh filename="{k}.dae"/></geometry></visual>')
+    (tmp_path / "robot.urdf").write_text(visual_robot(*visuals))
+    done = run("play", tmp_path / "robot.urdf", motion, "--html", page)
+    assert (done.returncode, done.stdout.strip()) == (0, f"wrote {page}")  # no capsules stand in
+    assert "example.invalid" not in page.read_text(encoding="utf-8")
+    check_pages({page.as_uri(): 300}, tmp_path)
 
 
 def test_the_page_of_the_viewer_connects_to_the_viewer_only(tmp_path: Path) -> None:
     (tmp_path / "a.stl").write_bytes(box_stl())
     robot = mesh_robot(tmp_path, "a.stl")
     with Server(player_page(robot, waves(robot))[0]) as server:
-        check_page(server.url, tmp_path / "play", 300, loopback=False)
-        check_page(server.url.replace("/play", "/static/"), tmp_path / "static", 20, loopback=False)
+        check_pages({server.url: 300, server.url.replace("/play", "/static/"): 20}, tmp_path, loopback=False)
 
 
 def collada(picture: str) -> str:
