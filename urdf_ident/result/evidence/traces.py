@@ -222,8 +222,8 @@ def _plain(value: Any, digits: int = _DIGITS) -> Any:
     """Nested records as plain data, numbers with some significant digits; nan becomes null."""
     if is_dataclass(value):
         return {each.name: _plain(getattr(value, each.name), 13 if each.name == "time" else _DIGITS) for each in fields(value)}
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        return [None if number != number else float(f"{number:.{digits}g}") for number in value.tolist()]
     if isinstance(value, np.ndarray | list | tuple):
-        return [_plain(each, digits) for each in (value.tolist() if isinstance(value, np.ndarray) else value)]
-    if isinstance(value, float):
-        return None if np.isnan(value) else float(f"{value:.{digits}g}")
-    return value
+        return [_plain(each, digits) for each in value]
+    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
