@@ -56,7 +56,8 @@ def test_the_interval_holds_measured_torque_where_that_of_parameters_does_not(lo
 
 def test_it_widens_beyond_the_trained_speed_and_survives_the_file(ident: Identification, tmp_path) -> None:
     q, a = np.zeros((2, 3)), np.zeros((2, 3))
-    top = np.array(ident.prediction["top"])
+    assert ident.prediction is not None
+    top = ident.prediction.top
     ends = ident.torque_prediction_interval(q, np.vstack([top, 3 * top]), a)
     width = ends[:, :, 1] - ends[:, :, 0]
     assert (width[1] > 2.9 * width[0]).all()
@@ -82,7 +83,9 @@ def test_logs_of_one_way_joints_hold_reversals_of_another_motion(robot: Robot) -
     back, near = v[:, 2] < -0.05, np.abs(v[:, 2]) < 0.05
     assert inside[back].mean() > 0.88
     assert inside[near].mean() > 0.88
-    blind = replace(ident, prediction={**ident.prediction, "seen": None}).torque_prediction_interval(q, v, a)[:, 2]
+    assert ident.prediction is not None
+    known = replace(ident.prediction, seen=np.broadcast_to([1e-3, 9.0], (3, 2, 2)))
+    blind = replace(ident, prediction=known).torque_prediction_interval(q, v, a)[:, 2]
     assert ((blind[:, 0] <= measured) & (measured <= blind[:, 1]))[near].mean() < 0.8
 
 
@@ -141,7 +144,8 @@ def test_a_fast_held_out_log_that_is_predicted_well_is_a_test_at_its_speed(robot
     measured = np.array([joint["relative"] for joint in ident.validation[0]["per_joint"]])
     np.testing.assert_allclose(errors[:, tested], np.tile(measured[:, None], tested.sum()))
     trained = Range.of([part for log in prepared(model, [slow]) for part in log.segments])
-    alone = np.array(list(errors_at_speeds(ident, trained).values()))
+    assert ident.prediction is not None
+    alone = np.array(list(errors_at_speeds(ident, ident.prediction, trained).values()))
     assert alone.mean(axis=0)[-1] > 0.15
     assert np.all(errors[:, -1] < alone[:, -1])
 
@@ -180,7 +184,7 @@ def test_constraints_that_contradict_the_data_are_in_the_held_out_error(robot: R
     measured = lowpass(part.tau, part.rate, found.prediction_band)
     error = np.sqrt(np.mean((measured - found.torque(part.q, part.v, part.a)) ** 2, axis=0) / np.mean(measured**2, axis=0))
     assert found.held_out_errors.mean() == pytest.approx(error.mean(), rel=0.3)
-    assert found.held_out_errors.mean() > 2 * found.prediction["unlimited"].mean()
+    assert found.held_out_errors.mean() > 2 * found.prediction.unlimited.mean()
     assert found.verdict.level != "good"
     assert "constraints-contradicted" in {reason.id for reason in found.verdict.judgements}
     ends = found.torque_prediction_interval(part.q, part.v, part.a)

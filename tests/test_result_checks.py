@@ -130,7 +130,7 @@ def test_an_estimate_that_the_data_hardly_determine_is_read_again(written: tuple
         ("inputs/0/findings", 7, "no list of findings"),
         ("left_out", [{"findings": 7}], "left_out.0.findings"),
         ("state", [], "wrong kind"),
-        ("prediction", None, "prediction: damaged: is of the wrong kind"),
+        ("prediction", 7, "prediction: damaged: is of the wrong kind"),
         ("adaptation", "no", "adaptation: damaged: is of the wrong kind"),
     ],
 )

@@ -128,13 +128,15 @@ def test_without_data_left_out_nothing_is_good(ident: ui.Identification) -> None
 
 
 def test_the_exported_model_is_judged_and_what_the_data_alone_say_keeps_it_from_good(ident: ui.Identification) -> None:
-    assert ident.held_out_errors is not None
-    assert ident.held_out_errors.mean() == pytest.approx(ident.cross_validation["relative"], rel=0.5)  # rich data: no matter
+    assert ident.prediction is not None
+    assert ident.prediction.relative.mean() == pytest.approx(
+        ident.cross_validation["relative"], rel=0.5
+    )  # rich data: no matter
     weak = replace(ident, validation=(), cross_validation={**ident.cross_validation, "relative": 1.4})
     assert weak.verdict.level == "usable"
     assert weak.verdict.cause is not None
     assert weak.verdict.cause.id == "data-alone"
-    poor = replace(weak, prediction={**ident.prediction, "relative": [1.0] * ident.model.n})
+    poor = replace(weak, prediction=replace(ident.prediction, relative=np.ones(ident.model.n)))
     assert poor.verdict.level == "poor"
 
 
@@ -508,8 +510,8 @@ def test_a_joint_without_effort_does_not_spoil_the_others() -> None:
 
 def test_constraints_that_cost_more_than_chance_are_named(ident: ui.Identification) -> None:
     def reasons(factor: float, active: list[str]) -> dict[str, str]:
-        relative = np.asarray(ident.prediction["relative"])
-        found = {**ident.prediction, "relative": relative, "unlimited": relative / factor}
+        assert ident.prediction is not None
+        found = replace(ident.prediction, unlimited=ident.prediction.relative / factor)
         told = replace(ident, validation=(), prediction=found, solver={**ident.solver, "active": active}).verdict
         return {reason.id: reason.level for reason in told.judgements}
 

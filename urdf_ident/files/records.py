@@ -15,7 +15,9 @@ T = TypeVar("T")
 
 
 def plain(value: Any) -> Any:
-    """Converts nested data for JSON: records become dicts, arrays lists, inf and nan strings."""
+    """Converts nested data for JSON: records become dicts (by their ``as_dict``), arrays lists, inf and nan strings."""
+    if hasattr(value, "as_dict"):
+        value = value.as_dict()
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
     if is_dataclass(value):

@@ -75,7 +75,7 @@ def hold_out(
     ident = replace(
         ident,
         signals=signals,
-        prediction=residual.as_dict(),
+        prediction=residual,
         cross_validation=cross_validation,
         simpler_models=compare_simpler_models(model, statistics, ident.fit, ident.prior.theta0, by_fold, constraints),
         black_box=compare_black_box(model, banded, held, torque, residual.band) if compare else {},

@@ -114,7 +114,7 @@ def score_logs(
         faster = np.vstack([outside(model, part.v) for part in log.segments]).mean(axis=0)  # than friction was observed
         shares = zip(model.robot.joints, faster.tolist(), strict=True)
         entry["beyond_trained"] = {joint: share for joint, share in shares if share > _FASTER}
-        if model.is_rigid and ident.prediction:  # share of the torques that their 95 % prediction intervals hold
+        if model.is_rigid and ident.prediction is not None:  # share of the torques that their 95 % prediction intervals hold
             thin, held = max(1, sum(map(len, log.segments)) // _INTERVALS), []
             for part in log.segments:
                 error = lowpass(part.total - model.effort_along(ident.theta, part), part.rate, ident.prediction_band)[::thin]
@@ -174,7 +174,7 @@ def with_validation(
         series.append(log_trace(log, predicted, cutoff, held_out=False))
     speeds = speed_profile(model, ident.theta, training.logs, cutoff)
     ident = replace(ident, validation=scored.entries, traces=Traces(tuple(series), speeds))
-    if not ident.prediction or ident.evidence is None:
+    if ident.prediction is None or ident.evidence is None:
         return ident
     tested = []
     for entry, log, log_statistics in zip(scored.entries, logs, statistics, strict=True):
@@ -183,7 +183,8 @@ def with_validation(
             v = [segment.v for segment in log.segments]
             fast = np.array([fast_speed(column) for column in columns(v)])
             tested.append(HeldOutMotion(log_statistics.stacked(ident.fit.weights), fast, seen_speeds(v), relative))
-    return replace(ident, evidence=replace(ident.evidence, at_speeds=errors_at_speeds(ident, training.trained, tested)))
+    at_speeds = errors_at_speeds(ident, ident.prediction, training.trained, tested)
+    return replace(ident, evidence=replace(ident.evidence, at_speeds=at_speeds))
 
 
 def torque_error(ident: Identification, recording: Recording, *, force: bool = False) -> tuple[Array, Array]:

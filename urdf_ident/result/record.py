@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from ..consistency.cholesky import ConsistencyReport, check_consistency
 from ..errors import ModelError, check_shape
 from ..estimation.uncertainty.identifiability import Identifiability, verdicts
+from ..estimation.uncertainty.prediction import HeldOutResidual
 from ..judgements.judgement import Judgement
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
@@ -50,7 +51,7 @@ class Record(ReadOnly):
         simpler_models: Held-out errors of the exported parameters beside simpler models; empty if nothing could be held out.
         black_box: What gradient boosting on the held-out residual still explains; empty if not requested.
         essential: The essential base parameters and the rule used; empty if not requested.
-        prediction: Quantiles of held-out residuals by joint and speed; empty if nothing could be held out.
+        prediction: Quantiles of held-out residuals by joint and speed; None if nothing could be held out.
         adaptation: Memory of the adaptation, the joints that benefit, and its held-out error; empty if the spread of
             friction is unknown.
         evidence: Measurements of how far the result can be trusted; None for results assembled by hand.
@@ -76,7 +77,7 @@ class Record(ReadOnly):
     essential: Mapping[str, Any] = field(default_factory=dict)
     simpler_models: Mapping[str, Any] = field(default_factory=dict)
     black_box: Mapping[str, Any] = field(default_factory=dict)
-    prediction: Mapping[str, Any] = field(default_factory=dict)
+    prediction: HeldOutResidual | None = None
     residual: Residual | None = None
     estimation: Mapping[str, Any] = field(default_factory=dict)
     compensation: Mapping[str, Any] = field(default_factory=dict)
@@ -139,7 +140,7 @@ class Record(ReadOnly):
     @property
     def prediction_band(self) -> float:
         """Frequency up to which :meth:`torque_prediction_interval` covers measured torque [Hz]; 0 without one."""
-        return float(self.prediction.get("band", 0.0))
+        return 0.0 if self.prediction is None else self.prediction.band
 
     @property
     def speed(self) -> Array:
@@ -151,15 +152,14 @@ class Record(ReadOnly):
         """RMS torque of each joint in the logs, 0 if unknown, shape (n,) [N·m or N]."""
         return np.array(np.broadcast_to(self.signals.get("load", 0.0), (self.model.n,)), dtype=float)
 
-    @cached_property
+    @property
     def held_out_errors(self) -> Array | None:
         """RMS of each joint's held-out residual over its RMS torque, shape (n,), a fraction.
 
         Uses the parameters with the prior, as exported: if the data leave much undetermined, base parameters without the
         prior predict far worse (``cross_validation``). None if nothing could be held out.
         """
-        relative = self.prediction.get("relative")
-        return None if relative is None else np.asarray(relative, dtype=float)
+        return None if self.prediction is None else self.prediction.relative
 
     @property
     def cross_validated(self) -> float | None:

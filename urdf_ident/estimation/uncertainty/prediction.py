@@ -90,12 +90,10 @@ class HeldOutResidual(ReadOnly):
         variance: Posterior variance of the predicted torque that these residuals already contain, mean along the logs,
             shape (n,) [N²·m² or N²].
         seen: Slowest and fastest speeds (0.5 and 99.5 % quantiles) backwards and forwards, shape (n, 2, 2)
-            [rad/s or m/s]; zeros for a direction without data. None if unknown.
+            [rad/s or m/s]; zeros for a direction without data.
         relative: RMS of the residual, both torques low-passed, over that of the low-passed torque, shape (n,), a fraction.
-            None if unknown.
-        unlimited: As ``relative``, of parameters with the same prior that no constraint limits. None if no constraint is
-            active, or if unknown.
-        period: Time between samples of the measured torque, the longest of the logs [s]; 0 if unknown.
+        unlimited: As ``relative``, of parameters with the same prior that no constraint limits; None if none is active.
+        period: Time between samples of the measured torque, the longest of the logs [s].
     """
 
     band: float
@@ -104,14 +102,11 @@ class HeldOutResidual(ReadOnly):
     quantiles: Array
     variance: Array
     blocks: int
-    seen: Array | None = None
-    relative: Array | None = None
+    seen: Array
+    relative: Array
+    period: float
     unlimited: Array | None = None
-    period: float = 0.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the entry ``prediction`` of identification.json."""
-        return {**vars(self), "levels": list(LEVELS)}
+    levels: tuple[float, ...] = LEVELS
 
     def reach(self, v: Array, a: Array, alpha: float) -> Array:
         """Returns half the width of the interval for a residual.

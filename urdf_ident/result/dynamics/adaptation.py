@@ -63,8 +63,7 @@ def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0)
             residual[j], slow[j] = sigma, noise
         elif name in model.robot.joints:
             spread[model.robot.joints.index(name)] = 0.0
-    top = np.asarray(ident.prediction.get("top", _TOP * ident.speed), dtype=float)
-    top = np.maximum(np.broadcast_to(top, (n,)), 2 * _SLOW * width)
+    top = np.maximum(_TOP * ident.speed if ident.prediction is None else ident.prediction.top, 2 * _SLOW * width)
     # minimum friction of every joint at some speeds, without load, in the weaker direction, shape (n, 3)
     speeds = np.column_stack([_SLOW * width, *(share * top for share in _PARTS)])
     friction = np.zeros((n, 2, speeds.shape[1]))

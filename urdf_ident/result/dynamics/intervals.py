@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import ModelError, check_shape
-from ...estimation.uncertainty.prediction import HeldOutResidual, building_friction, smeared_friction, unseen_friction
-from ...files.records import record
+from ...estimation.uncertainty.prediction import building_friction, smeared_friction, unseen_friction
 from ...linalg import Array, shaped, triangle
 from ...model.posterior import Posterior
 from ...model.prior import USUAL_WEIGHT
@@ -102,7 +101,7 @@ def torque_prediction_interval(
     """
     position, velocity, acceleration = joint_arrays(ident, q=q, v=v, a=a)
     centre = np.asarray(ident.torque(position, velocity, acceleration, rate=rate))
-    if rate > 0 and ident.prediction:
+    if rate > 0 and ident.prediction is not None:
         centre = lowpass(centre, rate, ident.prediction_band)
     return centre[..., None] + prediction_reach(ident, position, velocity, acceleration, alpha, along=rate > 0)
 
@@ -123,22 +122,17 @@ def prediction_reach(
     from scipy.special import ndtri
 
     position, velocity, acceleration = joint_arrays(ident, q=q, v=v, a=a)
-    if not ident.prediction:
+    if (residual := ident.prediction) is None:
         return np.broadcast_to([-np.inf, np.inf], (*position.shape, 2))
-    residual = record(HeldOutResidual, ident.prediction)
     p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
     variance = np.square(residual.reach(s, t, alpha)).reshape(position.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), position, velocity, acceleration)
     median, below, above = _parameter_reach(ident, rows, residual.variance, alpha)
-    smeared = np.zeros_like(position)
-    if residual.seen is not None:
-        unseen = np.square(unseen_friction(ident.model, ident.theta, residual.seen, p, s, t))
-        if not along:
-            unseen += np.square(building_friction(ident.model, ident.theta))
-            smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band, residual.period).reshape(
-                position.shape
-            )
-        variance += (ndtri(1 - alpha / 2) / SIGMAS) ** 2 * unseen.reshape(position.shape)
+    unseen, smeared = np.square(unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)), np.zeros_like(position)
+    if not along:
+        unseen += np.square(building_friction(ident.model, ident.theta))
+        smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band, residual.period).reshape(position.shape)
+    variance += (ndtri(1 - alpha / 2) / SIGMAS) ** 2 * unseen.reshape(position.shape)
     ends, one_sided = [], ndtri(1 - alpha) / ndtri(1 - alpha / 2)
     for side, reach in ((-1.0, below), (1.0, above)):
         shift = np.hypot(smeared, np.maximum(side * median, 0.0))  # a known error besides the random one

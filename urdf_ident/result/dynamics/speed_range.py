@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...estimation.uncertainty.prediction import HeldOutResidual, covered_speeds, unseen_friction
-from ...files.records import record
 from ...linalg import Array, divisors, rms
 from ..evidence.evidence import SPEEDS, Range, random_states
 from ..record import Record
@@ -38,7 +37,9 @@ class HeldOutMotion:
     relative: Array
 
 
-def errors_at_speeds(ident: Record, trained: Range, tested: Sequence[HeldOutMotion] = ()) -> dict[str, list[float]]:
+def errors_at_speeds(
+    ident: Record, prediction: HeldOutResidual, trained: Range, tested: Sequence[HeldOutMotion] = ()
+) -> dict[str, list[float]]:
     """Returns the relative error of each joint's torque to be expected at :data:`.evidence.SPEEDS`.
 
     Args:
@@ -49,8 +50,8 @@ def errors_at_speeds(ident: Record, trained: Range, tested: Sequence[HeldOutMoti
         other speeds, the root of the mean over random feasible states of variance, squared bias and variance of friction that
         no log covers, over the RMS torque there.
     """
-    robot, seen = ident.model.robot, record(HeldOutResidual, ident.prediction).seen
-    seen = seen if seen is None else covered_speeds([seen, *(motion.seen for motion in tested)])
+    robot = ident.model.robot
+    seen = covered_speeds([prediction.seen, *(motion.seen for motion in tested)])
     known = replace(ident, factor=np.vstack([ident.factor, *(motion.factor for motion in tested)]))
     q, v, a = random_states(robot, trained)
     limit = robot.limit("velocity")
@@ -65,8 +66,7 @@ def errors_at_speeds(ident: Record, trained: Range, tested: Sequence[HeldOutMoti
         faster = np.maximum(share * full, 1.0)
         rows = ident.model.torque(np.eye(len(ident.theta)), q, faster * v, faster**2 * a)
         variance, bias = parameter_errors(known, rows, np.zeros(robot.n))
-        square = variance + bias**2
-        if seen is not None:
-            square += (unseen_friction(ident.model, ident.theta, seen, q, faster * v, faster**2 * a) / SIGMAS) ** 2
+        unseen = unseen_friction(ident.model, ident.theta, seen, q, faster * v, faster**2 * a)
+        square = variance + bias**2 + (unseen / SIGMAS) ** 2
         ranges.append(np.sqrt(np.mean(square, axis=0)) / divisors(rms(rows @ ident.theta, axis=0)))
     return dict(zip(robot.joints, np.transpose(ranges).tolist(), strict=True))

@@ -42,7 +42,7 @@ _SECTIONS = {
 _FINDING = ("id", "severity", "message")
 _INPUT = {"name": str, "rows": int, "used": int, "sha256": str}
 #: Sections that older or smaller results may lack.
-_OPTIONAL: dict[str, type | tuple[type, ...]] = {"prediction": dict, "adaptation": (dict, type(None))}
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {"prediction": (dict, type(None)), "adaptation": (dict, type(None))}
 _REMEDY = "restore the file as `urdf-ident identify` wrote it, or identify again"
 
 

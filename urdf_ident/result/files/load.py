@@ -110,13 +110,11 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
     check_shape("state.factor", np.shape(state["factor"]), ("rows", p + 1))
     check_shape("parameters.standard", (len(parameters["standard"]),), (p,))
     theta = np.array([entry["value"] for entry in parameters["standard"]], dtype=float)
-    if prediction := data.get("prediction", {}):  # read here, so that a damaged one is found before it is used
-        held_out, n = record(HeldOutResidual, prediction), model.n
-        shapes = {"edges": (n, "classes"), "top": (n,), "quantiles": (n, "classes", len(LEVELS)), "variance": (n,)}
-        shapes |= {"seen": (n, 2, 2), "relative": (n,), "unlimited": (n,)}
-        for name, shape in shapes.items():
-            if (values := getattr(held_out, name)) is not None:
-                check_shape(f"prediction.{name}", np.shape(values), shape)
+    prediction, n = record(HeldOutResidual, data["prediction"]) if data.get("prediction") else None, model.n
+    shapes = {"edges": (n, "classes"), "top": (n,), "quantiles": (n, "classes", len(LEVELS)), "variance": (n,)}
+    for name, shape in {**shapes, "seen": (n, 2, 2), "relative": (n,), "unlimited": (n,)}.items():
+        if (values := getattr(prediction, name, None)) is not None:
+            check_shape(f"prediction.{name}", values.shape, shape)
     ident = Identification(
         model,
         fit,

@@ -104,7 +104,7 @@ def as_dict(ident: Record) -> dict[str, Any]:
         "cross_validation": dict(ident.cross_validation),
         "validation": [dict(entry) for entry in ident.validation],
         **{name: dict(getattr(ident, name)) for name in OPTIONAL},
-        "prediction": dict(ident.prediction),
+        "prediction": ident.prediction,
         "evidence": ident.evidence,
         "friction_changes": fit.changes,
         "residual": None if ident.residual is None else ident.residual.as_dict(),

@@ -23,7 +23,7 @@ from .lines import table
 #: Maximum number of warnings about the logs in a summary.
 _WARNINGS = 6
 #: Adaptation makes a log worse if its error exceeds the static model's by this factor.
-LOSS = 1.01
+_ADAPTED_WORSE = 1.01
 #: Maximum number of recommended motions, and of parameters named for each.
 _MOTIONS, _NAMED = 3, 4
 
@@ -133,9 +133,9 @@ def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
         worse = [
             new["joint"]
             for new, old in zip(after["per_joint"], score["per_joint"], strict=True)
-            if new["rmse"] > LOSS * old["rmse"]
+            if new["rmse"] > _ADAPTED_WORSE * old["rmse"]
         ]
-        if worse or mean_error(score, of=after) > LOSS * mean_error(score):
+        if worse or mean_error(score, of=after) > _ADAPTED_WORSE * mean_error(score):
             where = f" on {', '.join(worse)}" if worse else ""
             remarks.append(f"{score['log']}: adaptation increases the error{where}; use the static model (ident.torque)")
     return remarks

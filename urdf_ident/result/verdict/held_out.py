@@ -155,8 +155,8 @@ def _worse_by_limits(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iter
     Noise of the efforts is in both errors of a joint, so that one of little torque is not accused.
     """
     costs = {score["log"]: mean_error(score) / positive(mean_error(score, "fit_")) for score in scores}
-    if not scores and ident.prediction.get("unlimited") is not None and ident.cross_validated is not None:
-        costs = {"held-out parts": ident.cross_validated / positive(sum(ident.prediction["unlimited"]) / ident.model.n)}
+    if not scores and ident.prediction is not None and ident.prediction.unlimited is not None:
+        costs = {"held-out parts": float(ident.prediction.relative.mean()) / positive(float(ident.prediction.unlimited.mean()))}
     costs = {name: cost for name, cost in costs.items() if cost > LOSS}
     active = list(map(str, ident.solver.get("active", ())))
     where, worst = ", ".join(costs), max(costs.values(), default=0.0)
