@@ -190,7 +190,7 @@ def test_maximum_likelihood_weighs_by_the_scatter(model: DynamicModel) -> None:
     assert found.fit.method == "ml"
     assert dict(found.fit.row_weights) == pytest.approx(weights)
     assert "periodic: averaged, 5 periods of 4 s; " in found.summary(verbose=True)
-    assert found.inputs[0]["periods"]["count"] == 5
+    assert found.inputs[0].periods["count"] == 5
     with pytest.raises(EstimationError, match=r"no log repeats its motion.*several periods"):
         identify(model, [replace(recording.take(slice(0, 700)), sha256="")], project=project)
     silent = replace(recording, effort=np.tile(recording.effort[:400], (5, 1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from conftest import arm_urdf
 from logs import Truth, fourier, make_log, torques
 
 import urdf_ident as ui
+from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.logs.recording import excerpts
 from urdf_ident.result.evidence.evidence import (
     CommonScale,
@@ -20,7 +22,7 @@ from urdf_ident.result.evidence.evidence import (
 from urdf_ident.result.text.brief import brief, joint_errors
 from urdf_ident.result.verdict.verdict import CONSEQUENCE, PEAK_LIMIT, SCALE_ERRORS, untested, verdict_of
 from urdf_ident.signals.config import SignalConfig
-from urdf_ident.signals.prepare import prepare_log
+from urdf_ident.signals.prepare import UsedLog, prepare_log
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -53,6 +55,10 @@ def with_joints(ident: ui.Identification, pooled: float, **changes: dict) -> ui.
     (entry,) = ident.validation
     rows = [{**row, **changes.get(row["joint"], {})} for row in entry["per_joint"]]
     return replace(ident, validation=({**entry, "relative": pooled, "per_joint": rows},))
+
+
+def with_findings(log: UsedLog, *findings: dict[str, Any]) -> UsedLog:
+    return replace(log, findings=tuple(map(Judgement.from_dict, findings)))
 
 
 def test_a_clean_result_on_another_motion_is_good(ident: ui.Identification) -> None:
@@ -110,7 +116,7 @@ def test_a_poor_result_begins_with_the_fault_of_the_logs_that_explains_it(ident:
         "remedy": "unit",
     }
     bad = [{**item, "mean_rmse": 1e4, "relative": 1e3} for item in ident.validation]
-    poor = replace(ident, validation=tuple(bad), inputs=({**ident.inputs[0], "findings": [finding]},))
+    poor = replace(ident, validation=tuple(bad), inputs=(with_findings(ident.inputs[0], finding),))
     assert poor.verdict.level == "poor"
     assert [reason.id for reason in poor.verdict.judgements][:2] == ["effort-beyond-limit", "worse-than-urdf"]
     assert "to do: unit" in brief(poor)
@@ -161,13 +167,14 @@ def test_parts_of_a_motion_that_hardly_turns_back_are_no_evidence(ident: ui.Iden
 
 def test_a_short_motion_alone_makes_nothing_good(ident: ui.Identification) -> None:
     def level(*seconds: float) -> tuple[str, bool]:
-        told = [{"name": "log", "findings": [{"id": "short", "severity": "warning", "size": size}]} for size in seconds]
+        told = [with_findings(ident.inputs[0], {"id": "short", "severity": "warning", "size": size}) for size in seconds]
         found = replace(ident, validation=(), inputs=tuple(told)).verdict
         return found.level, "motion-short" in {reason.id for reason in found.judgements}
 
     assert level(2.0, 2.5) == ("usable", True)
     assert level(2.0, 3.5)[1] is False
-    assert replace(ident, inputs=({"findings": [{"id": "short", "severity": "warning", "size": 2.0}]},)).verdict.level == "good"
+    short = with_findings(ident.inputs[0], {"id": "short", "severity": "warning", "size": 2.0})
+    assert replace(ident, inputs=(short,)).verdict.level == "good"
 
 
 def test_an_excerpt_of_a_training_log_is_no_other_motion(robot: ui.Robot, logs: list[ui.Recording]) -> None:
@@ -213,7 +220,7 @@ def test_the_same_sine_on_all_joints_is_never_good(robot: ui.Robot, frequency: f
     assert found.cross_validation["relative"] < 0.1, "the parts of one sine predict each other"
     assert found.verdict.level != "good"
     assert "torque-from-urdf" in {reason.id for reason in found.verdict.judgements}
-    averaged = found.inputs[0].get("periods") is not None
+    averaged = bool(found.inputs[0].periods)
     assert ("motion-repeated" in {reason.id for reason in found.verdict.judgements}) == averaged
 
 
@@ -262,21 +269,21 @@ def test_what_the_data_do_not_test_is_in_the_first_lines(ident: ui.Identificatio
     assert "not tested by the data: the scale of all efforts together" in ident.summary(verbose=True)
     trusted = replace(ident, project=ui.Project.model_validate({"drive": {"scale_known": True}}))
     finding = {"id": "time-scale-open", "severity": "info", "joint": None, "message": "", "remedy": None}
-    open_ = replace(trusted, inputs=tuple({**log, "findings": [finding]} for log in trusted.inputs))
+    open_ = replace(trusted, inputs=tuple(with_findings(log, finding) for log in trusted.inputs))
     assert untested(open_) == f"the clock; {CONSEQUENCE}"
     scales = [{**finding, "id": "effort-scale-open", "joints": joints} for joints in (["j2", "j4"], ["j4", "j3"])]
-    two = replace(trusted, inputs=tuple({**trusted.inputs[0], "findings": [scale]} for scale in scales))
+    two = replace(trusted, inputs=tuple(with_findings(trusted.inputs[0], scale) for scale in scales))
     assert ident.evidence is not None
     two = replace(two, evidence=replace(ident.evidence, gravity={"j3": 1.1}))
     assert untested(two) == f"the effort scale of j4; {CONSEQUENCE}"  # each other log determines j2 and j3
     weighed = replace(two, evidence=replace(ident.evidence, gravity={"j4": 1.39}))
     assert untested(weighed) == f"the effort scale of j4 (gravity torque 1.4 × the URDF's); {CONSEQUENCE}"
-    wrist = replace(trusted, inputs=tuple({**log, "findings": [scales[0]]} for log in trusted.inputs))
+    wrist = replace(trusted, inputs=tuple(with_findings(log, scales[0]) for log in trusted.inputs))
     wrist = replace(wrist, evidence=replace(ident.evidence, gravity={"j1": 1.42, "j2": 0.98, "j3": 1.38, "j4": 1.01}))
     assert "j4 (gravity torque 1 × the URDF's); gravity torques of others over the URDF's: 1.4 (j1), 1.4 (j3)" in untested(
         wrist
     )
-    tested = replace(trusted, inputs=tuple({**log, "findings": []} for log in trusted.inputs))
+    tested = replace(trusted, inputs=tuple(with_findings(log) for log in trusted.inputs))
     assert untested(tested) == ""
     assert "not tested" not in brief(tested)
 
@@ -401,7 +408,7 @@ def test_a_mass_at_a_limit_is_said_first(ident: ui.Identification) -> None:
 
 def test_an_outstanding_finding_caps_the_level(ident: ui.Identification) -> None:
     finding = {"id": "effort-sign", "severity": "warning", "message": "torque of j1 may be reversed", "remedy": "check it"}
-    found = replace(ident, inputs=({**ident.inputs[0], "findings": [finding]},)).verdict
+    found = replace(ident, inputs=(with_findings(ident.inputs[0], finding),)).verdict
     assert found.level == "usable"
     assert ("effort-sign", "usable", "torque of j1 may be reversed", "check it") in [
         (str(item.id), item.level, item.message, str(item.remedy)) for item in found.judgements
@@ -425,7 +432,7 @@ def test_a_cause_stands_before_the_error_that_it_explains_and_names_all_its_join
     delays = [{**late, "joint": joint} for joint in ("joint_2", "joint_5")]
     for relative, level in ((0.25, "usable"), (0.9, "poor")):
         scores = tuple({**item, "relative": relative, "urdf_friction_mean_rmse": 0.0} for item in ident.validation)
-        found = replace(ident, validation=scores, inputs=({**ident.inputs[0], "findings": [*delays, sign]},))
+        found = replace(ident, validation=scores, inputs=(with_findings(ident.inputs[0], *delays, sign),))
         assert found.verdict.level == level
         assert found.verdict.cause is not None
         text = "joint_2 (also joint_5): the effort of this joint comes later"

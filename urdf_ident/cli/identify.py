@@ -210,7 +210,7 @@ def export(
     wanted = [(urdf, write_urdf), (mjcf, write_mjcf), (sdf, write_sdf), (sidecar, write_sidecar)]
     if all(path is None for path, _ in wanted):
         raise typer.BadParameter("nothing to write: give --urdf, --mjcf, --sdf or --sidecar")
-    for source, what in [(ident.model.robot.path, "URDF"), *((str(item.get("path", "")), "log") for item in ident.inputs)]:
+    for source, what in [(ident.model.robot.path, "URDF"), *((log.path, "log") for log in ident.inputs)]:
         note_input(source, what)
     outputs = [check_output(path).resolve() for path, _ in wanted if path is not None]
     if len(set(outputs)) < len(outputs):

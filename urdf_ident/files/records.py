@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -39,36 +39,55 @@ def json_text(value: Any) -> str:
     return json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def record(kind: type[T], data: Mapping[str, Any]) -> T:
+def record(kind: type[T], data: Mapping[str, Any], where: str = "") -> T:
     """Inverse of :func:`plain`: builds a record from its fields.
 
     Args:
-        kind: A dataclass whose fields are arrays, tuples, numbers, text, mappings, or records of this kind.
+        kind: A dataclass whose fields are arrays, tuples, numbers, text, mappings, or records; of these those that have it are
+            read by their ``from_dict``.
         data: Its fields; those with defaults may be missing, other entries are ignored.
+        where: Dotted place of the record in its file, for errors.
 
     Raises:
         KeyError: A field without a default is missing.
         TypeError, ValueError: A value is of another type.
     """
+    every = fields(kind)  # type: ignore[arg-type]
+    needed = [field.name for field in every if field.name in data or field.default is field.default_factory is MISSING]
+    return kind(**read_fields(kind, data, needed, where))
+
+
+def read_fields(kind: type, data: Mapping[str, Any], names: Iterable[str], where: str = "") -> dict[str, Any]:
+    """Some fields of a record, read as by :func:`record`."""
     hints, values = get_type_hints(kind), dict[str, Any]()
-    for field in fields(kind):  # type: ignore[arg-type]
-        if field.name in data or field.default is field.default_factory is MISSING:
-            values[field.name] = _value(hints[field.name], data[field.name])
-    return kind(**values)
+    for name in names:
+        place = f"{where}.{name}".lstrip(".")
+        if name not in data:
+            raise KeyError(place)
+        values[name] = _value(hints[name], data[name], place)
+    return values
 
 
-def _value(hint: Any, value: Any) -> Any:
+def _value(hint: Any, value: Any, where: str) -> Any:
     """A value of an annotated type from its plain form."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is UnionType:
-        return None if value is None else _value(next(kind for kind in arguments if kind is not NoneType), value)
+        return None if value is None else _value(next(kind for kind in arguments if kind is not NoneType), value, where)
     if origin is np.ndarray:
         return np.array(value, dtype=get_args(arguments[1])[0])
+    held = list | tuple if origin is tuple else Mapping if is_dataclass(hint) or origin is Mapping else hint
+    if held in (list | tuple, Mapping, str, bool, int) and not isinstance(value, held):
+        raise TypeError(f"{where} is {value!r:.40}")
     if origin is tuple:
-        return tuple(_value(arguments[0], entry) for entry in value)
+        return tuple(_value(arguments[0], entry, f"{where}.{k}") for k, entry in enumerate(value))
+    if hasattr(hint, "from_dict"):
+        try:
+            return hint.from_dict(value)
+        except (LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"{where}: {error}") from error
     if is_dataclass(hint):
-        return record(hint, value)  # type: ignore[arg-type]
-    return hint(value) if hint in (float, int) else value
+        return record(hint, value, where)  # type: ignore[arg-type]
+    return float(value) if hint is float else value
 
 
 def frame(columns: Mapping[str, Sequence[Any]]) -> Any:

@@ -25,7 +25,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A log that was left out because it cannot be read or used.
+    """A log that was left out because it cannot be read or used; its entry in ``left_out`` of identification.json.
 
     Attributes:
         sha256: Hash of the bytes read; empty if the log could not be read.
@@ -46,16 +46,6 @@ class LeftOut:
     def as_finding(self) -> dict[str, Any]:
         """The reason as a finding about a log that cannot be read."""
         return Judgement(Id.LOG_UNREADABLE, self.why).as_dict()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The log's entry in ``left_out`` of identification.json."""
-        return {
-            "name": self.name,
-            "path": self.path,
-            "sha256": self.sha256,
-            "why": self.why,
-            "findings": [finding.as_dict() for finding in self.findings],
-        }
 
 
 def attempts(function: Callable[[Any], R], logs: Iterable[Any]) -> list[R | UrdfIdentError]:

@@ -146,7 +146,7 @@ def _solved(ident: Identification, loops: ThreeLoop, used: _LoopLogs, comparison
         project,
         notes,
         signals=ident.signals,
-        inputs=tuple(log.as_dict() for log in (*logs, *used.sweeps)),
+        inputs=tuple(log.summed_up() for log in (*logs, *used.sweeps)),
         left_out=ident.left_out,
         cross_validation=errors,
         selection={} if loops.friction else ident.selection,

@@ -82,7 +82,7 @@ def fleet(
     results = {name: load(out / name / "identification.json") for name in robots if name not in failed}
     owners: dict[str, str] = {}
     for name in list(results):  # copies of a log of another robot would make the spread of the fleet too small
-        logs = {str(entry["sha256"]): str(entry["name"]) for entry in results[name].inputs if entry.get("sha256")}
+        logs = {log.sha256: log.name for log in results[name].inputs if log.sha256}
         shared = next((digest for digest in logs if digest in owners), None)
         if shared is None:
             owners.update(dict.fromkeys(logs, name))

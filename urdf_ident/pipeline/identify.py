@@ -90,8 +90,8 @@ def identify(
         project,
         [*from_data.notes, *physical.estimate.prior.notes],
         signals=prepared.signals,
-        inputs=tuple(log.as_dict() for log in prepared.logs),
-        left_out=tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name)),
+        inputs=tuple(log.summed_up() for log in prepared.logs),
+        left_out=tuple(sorted(left_out, key=lambda log: log.path or log.name)),
     )
     result = hold_out(result, from_data, prepared.logs, physical, compare=compare)
     if with_loops:  # its result keeps only the low-pass for predictions of what the folds show
@@ -103,7 +103,7 @@ def motion_advice(ident: Identification) -> str:
     """One line on what another motion would determine; empty if none can be planned, or the logs have faults."""
     from ..excitation.sequential import forecast_random_motion
 
-    severities = {finding["severity"] for log in ident.inputs for finding in log["findings"]}
+    severities = {finding.severity for log in ident.inputs for finding in log.findings}
     if ident.verdict.level == "poor" or {"warning", "refused"} & severities:
         return ""
     settings = ident.project.excitation

@@ -89,7 +89,7 @@ def payload(
     if not logs:
         raise LogError("no loaded log was given", remedy="name at least one")
     require_covariance(ident)
-    refuse_trained({str(entry.get("sha256", "")): str(entry.get("name")) for entry in ident.inputs}, logs, *_LEARNT)
+    refuse_trained({log.sha256: log.name for log in ident.inputs}, logs, *_LEARNT)
     joints = ident.model.robot.joints
     other = next((log for log in logs if tuple(log.joints) != tuple(joints)), None)
     if other is not None:

@@ -98,7 +98,7 @@ def score_logs(
         force: Score logs in spite of findings that refuse them.
         repeats: Held-out logs that repeat the motion of a training log, with its name; None where this was not compared.
     """
-    training = {entry.get("sha256") for entry in ident.inputs}
+    training = {log.sha256 for log in ident.inputs}
     model, project = ident.model, ident.project
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     try:

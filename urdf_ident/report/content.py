@@ -41,8 +41,8 @@ def content(ident: Identification) -> dict[str, Any]:
     used = {parameter.symbol for parameter in ident.model.parameters}
     laws = ((", ".join(s for s in law.symbols if s in used), law.name) for law in FRICTION.values())
     # findings about the logs, most severe first
-    left_out = [(("left out", str(log["why"])), str(log["name"])) for log in ident.left_out]
-    of_logs = [((finding.severity, finding.line()), log) for log, findings in ident.findings for finding in findings]
+    left_out = [(("left out", log.why), log.name) for log in ident.left_out]
+    of_logs = [((finding.severity, finding.line()), log.name) for log in ident.inputs for finding in log.findings]
     rows = [
         {"log": ", ".join(dict.fromkeys(logs)), "severity": severity, "words": words}
         for (severity, words), logs in grouped([*left_out, *of_logs]).items()

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ProjectError
+from ..files.records import plain
 from ..judgements.verdict import Verdict
 from ..project import Project
 from .dynamics import dynamics, intervals
@@ -99,8 +100,8 @@ class Identification(Record):
 
     def as_dict(self) -> dict[str, Any]:
         """What programs need first; everything else is in identification.json (:meth:`save`)."""
-        shown = ("inputs", "left_out", "cross_validation", "validation")
-        return {"verdict": self.verdict.as_dict(), **{name: getattr(self, name) for name in shown}}
+        shown = ("verdict", "inputs", "left_out", "cross_validation", "validation")
+        return dict(plain({name: getattr(self, name) for name in shown}))
 
     def __repr__(self) -> str:
         robot, fit = self.model.robot, self.fit

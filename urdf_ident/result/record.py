@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..compensation.residual import Residual
 from ..consistency.cholesky import ConsistencyReport, check_consistency
 from ..errors import ModelError, check_shape
 from ..estimation.uncertainty.identifiability import Identifiability, verdicts
 from ..estimation.uncertainty.prediction import HeldOutResidual
-from ..judgements.judgement import Judgement
 from ..linalg import Array
+from ..logs.refusals import LeftOut
 from ..model.dynamic_model import DynamicModel
 from ..model.posterior import Posterior
 from ..model.prior import Prior
 from ..model.trained import without_joint_terms
 from ..project import Project
 from ..samples import ReadOnly
+from ..signals.prepare import UsedLog
 from ..statistics.fit import Fit
 from ..statistics.log_effects.changes import FrictionChanges
 from .evidence.evidence import Evidence
@@ -30,7 +32,6 @@ from .evidence.traces import Traces
 
 if TYPE_CHECKING:
     from ..compensation.online import OnlineModel
-    from ..compensation.residual import Residual
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +44,7 @@ class Record(ReadOnly):
             misfit in units of noise variance.
         baseline: The URDF with fitted friction, shape (p,); the URDF itself is ``urdf_theta``.
         solver: How theta was chosen: method, status, residuals, notes.
-        inputs: Path, hash, rows and findings of every log.
-        left_out: Name, path, hash, reason and findings of every log that could not be used.
+        left_out: Logs that could not be used.
         cross_validation: Held-out error of the fit over folds of its own logs; empty if they are too short.
         selection: What ``friction: auto`` tried and what it gained; empty if the laws were given.
         estimation: The estimator, the reason for it, and its intermediate results.
@@ -69,7 +69,7 @@ class Record(ReadOnly):
     baseline: Array
     solver: Mapping[str, Any] = field(default_factory=dict)
     signals: Mapping[str, Any] = field(default_factory=dict)
-    inputs: tuple[Mapping[str, Any], ...] = ()
+    inputs: tuple[UsedLog, ...] = ()
     cross_validation: Mapping[str, Any] = field(default_factory=dict)
     project: Project = field(default_factory=Project)
     validation: tuple[Mapping[str, Any], ...] = ()
@@ -84,7 +84,7 @@ class Record(ReadOnly):
     evidence: Evidence | None = None
     adaptation: Mapping[str, Any] = field(default_factory=dict)
     traces: Traces | None = None
-    left_out: tuple[Mapping[str, Any], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     def torque(
         self,
@@ -131,11 +131,6 @@ class Record(ReadOnly):
                 "a deformation was given, and this result holds no residual", remedy="leave it out, or learn one (compensate)"
             )
         return np.asarray(tau + self.residual.read(position, velocity, acceleration, apart, turning))
-
-    @cached_property
-    def findings(self) -> tuple[tuple[str, tuple[Judgement, ...]], ...]:
-        """Name of every log, and what was judged of it."""
-        return tuple((str(log.get("name")), tuple(map(Judgement.from_dict, log.get("findings", ())))) for log in self.inputs)
 
     @property
     def prediction_band(self) -> float:

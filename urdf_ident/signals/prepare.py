@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -27,6 +27,25 @@ from .quality.report import QualityReport, assess
 
 #: Part of a joint's acceleration that the low-pass of the positions may take away: half the torque error of a good result.
 _LOST = 0.05
+
+
+@dataclass(frozen=True)
+class UsedLog:
+    """A log that a result comes from; its entry in ``inputs`` of identification.json.
+
+    Attributes:
+        sha256: Hash of the bytes read.
+        rows, used: Rows of the log, and those that took part.
+        periods: What was averaged of a periodic motion; empty without.
+    """
+
+    name: str
+    path: str
+    sha256: str
+    rows: int
+    used: int
+    findings: tuple[Judgement, ...] = ()
+    periods: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,18 +93,12 @@ class PreparedLog:
         """Returns the log with these findings."""
         return replace(self, report=self.report.with_findings(findings))
 
-    def as_dict(self) -> dict[str, Any]:
-        """The log's entry in ``inputs`` of identification.json."""
-        averaged = self.conditioned.averaged
-        return {
-            "name": self.name,
-            "path": self.recording.path,
-            "sha256": self.recording.sha256,
-            "rows": len(self.recording),
-            "used": min(len(self.recording), sum(segment.repeats * len(segment) for segment in self.segments)),
-            "findings": [finding.as_dict() for finding in self.report.findings],
-            **({} if averaged is None else {"periods": averaged.as_dict()}),
-        }
+    def summed_up(self) -> UsedLog:
+        """What a result keeps of the log."""
+        log, averaged = self.recording, self.conditioned.averaged
+        rows = sum(segment.repeats * len(segment) for segment in self.segments)
+        periods = {} if averaged is None else averaged.as_dict()
+        return UsedLog(log.name, log.path, log.sha256, len(log), min(len(log), rows), self.report.findings, periods)
 
 
 def prepare_log(

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from ...errors import LogError
-from ...judgements.judgement import Judgement
 from ...linalg import Array
 from ...provenance import sha256
 
@@ -38,11 +37,6 @@ _SECTIONS = {
     "model": dict,
     "state": dict,
 }
-#: What an entry of ``inputs`` holds, and a finding.
-_FINDING = ("id", "severity", "message")
-_INPUT = {"name": str, "rows": int, "used": int, "sha256": str}
-#: Sections that older or smaller results may lack.
-_OPTIONAL: dict[str, type | tuple[type, ...]] = {"prediction": (dict, type(None)), "adaptation": (dict, type(None))}
 _REMEDY = "restore the file as `urdf-ident identify` wrote it, or identify again"
 
 
@@ -69,9 +63,6 @@ def check_result(data: Any, schema: str) -> None:
     for name, kind in _SECTIONS.items():
         if not isinstance(data.get(name), kind):
             raise _wrong("is missing or of the wrong kind", name, type(data.get(name)).__name__)
-    for name, kinds in _OPTIONAL.items():
-        if name in data and not isinstance(data[name], kinds):
-            raise _wrong("is of the wrong kind", name, type(data[name]).__name__)
     if "seal" in data and data["seal"] != seal(data):
         raise LogError(
             "the content was changed after it was written",
@@ -87,26 +78,6 @@ def check_result(data: Any, schema: str) -> None:
         raise _wrong("is no text", "robot.urdf") from error
     if digest != stored:
         raise _wrong("is not the URDF that was identified", "robot.urdf", f"sha256 {digest[:12]}…", str(stored)[:12])
-    for name in ("inputs", "validation", "left_out"):
-        if not all(isinstance(entry, Mapping) for entry in data.get(name, [])):
-            raise _wrong("is no list of mappings", name)
-    for k, entry in enumerate(data["inputs"]):
-        for key, wanted in _INPUT.items():
-            if not isinstance(entry.get(key), wanted):
-                raise _wrong("is missing or of the wrong kind", f"inputs.{k}.{key}", repr(entry.get(key))[:40], wanted.__name__)
-    for name in ("inputs", "left_out"):
-        for k, entry in enumerate(data.get(name, [])):
-            findings, where = entry.get("findings", []), f"{name}.{k}.findings"
-            if not isinstance(findings, list) or not all(
-                isinstance(finding, Mapping) and all(isinstance(finding.get(word), str) for word in _FINDING)
-                for finding in findings
-            ):
-                raise _wrong("is no list of findings", where, expected=f"mappings with {', '.join(_FINDING)}")
-            try:
-                for finding in findings:
-                    Judgement.from_dict(finding)
-            except (TypeError, ValueError) as error:
-                raise _wrong(f"holds an unknown finding: {error}", where) from error
     for name in ("load", "speed"):
         if name in data["signals"]:
             _sized(np.atleast_1d(_numbers(data["signals"][name], f"signals.{name}")), (len(data["joints"]),), f"signals.{name}")

@@ -8,25 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from ...compensation.residual import Residual
 from ...errors import LogError, UrdfIdentError, check_shape
 from ...estimation.uncertainty.identifiability import Identifiability
-from ...estimation.uncertainty.prediction import LEVELS, HeldOutResidual
+from ...estimation.uncertainty.prediction import LEVELS
 from ...files.documents import parse_json
 from ...files.fileset import finish
 from ...files.read_write import read_text
-from ...files.records import record
+from ...files.records import read_fields, record
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.prior import Prior
 from ...project import parse_project
 from ...provenance import versions
 from ...statistics.fit import Fit
-from ..evidence.evidence import Evidence
 from ..evidence.traces import FILE, read_series
 from ..identification import Identification
 from .checks import check_result
-from .save import OPTIONAL, SCHEMA
+from .save import FIELDS, SCHEMA
 
 
 def result_file(path: str | Path) -> Path:
@@ -110,11 +108,6 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
     check_shape("state.factor", np.shape(state["factor"]), ("rows", p + 1))
     check_shape("parameters.standard", (len(parameters["standard"]),), (p,))
     theta = np.array([entry["value"] for entry in parameters["standard"]], dtype=float)
-    prediction, n = record(HeldOutResidual, data["prediction"]) if data.get("prediction") else None, model.n
-    shapes = {"edges": (n, "classes"), "top": (n,), "quantiles": (n, "classes", len(LEVELS)), "variance": (n,)}
-    for name, shape in {**shapes, "seen": (n, 2, 2), "relative": (n,), "unlimited": (n,)}.items():
-        if (values := getattr(prediction, name, None)) is not None:
-            check_shape(f"prediction.{name}", values.shape, shape)
     ident = Identification(
         model,
         fit,
@@ -122,19 +115,15 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         record(Prior, state["prior"]),
         np.array(state["factor"], dtype=float),
         np.array(state["baseline"], dtype=float),
-        solver=data["solver"],
-        signals=data["signals"],
-        inputs=tuple(data["inputs"]),
-        cross_validation=data["cross_validation"],
         project=parse_project(data["config"], "config"),
-        validation=tuple(data["validation"]),
-        prediction=prediction,
-        residual=None if data.get("residual") is None else Residual.from_dict(data["residual"]),
-        evidence=None if data.get("evidence") is None else record(Evidence, data["evidence"]),
         traces=None if series is None else read_series(series, theta),
-        left_out=tuple(data.get("left_out", ())),
-        **{name: data.get(name, {}) for name in OPTIONAL},
+        **read_fields(Identification, data, (name for name in FIELDS if name in data)),
     )
+    n = model.n
+    shapes = {"edges": (n, "classes"), "top": (n,), "quantiles": (n, "classes", len(LEVELS)), "variance": (n,)}
+    for name, shape in {**shapes, "seen": (n, 2, 2), "relative": (n,), "unlimited": (n,)}.items():
+        if (values := getattr(ident.prediction, name, None)) is not None:
+            check_shape(f"prediction.{name}", values.shape, shape)
     # stored, because computing them takes seconds
     ident.__dict__["verdicts"] = tuple(map(Identifiability.from_dict, parameters["standard"]))
     return ident

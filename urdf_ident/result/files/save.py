@@ -15,8 +15,11 @@ from ..verdict.verdict import verdict_of
 from .checks import seal
 
 SCHEMA = "urdf-ident/1"
-#: What a result need not hold, in the words of :class:`.Record`.
-OPTIONAL = ("selection", "essential", "simpler_models", "black_box", "adaptation", "estimation", "compensation")
+#: Sections that hold fields of :class:`.Record` under their names; some are empty.
+FIELDS = (
+    *("inputs", "left_out", "signals", "solver", "estimation", "selection", "essential", "evidence", "cross_validation"),
+    *("prediction", "adaptation", "simpler_models", "black_box", "validation", "residual", "compensation"),
+)
 
 
 def save(ident: Record, path: str | Path) -> Path:
@@ -73,10 +76,9 @@ def as_dict(ident: Record) -> dict[str, Any]:
         friction[parameter.owner][parameter.symbol] = entry
     return {
         "schema": SCHEMA,
-        "verdict": verdict_of(ident).as_dict(),
+        "verdict": verdict_of(ident),
         "robot": {"name": robot.name, "sha256": robot.sha256, "path": robot.path, "urdf": robot.urdf},
-        "inputs": list(ident.inputs),
-        "left_out": list(ident.left_out),
+        **{name: getattr(ident, name) for name in FIELDS},
         "sources": [{"what": entry.what, "path": entry.path, "sha256": entry.sha256} for entry in sources()],
         "joints": list(robot.joints),
         "parameters": {"base": base, "standard": standard},
@@ -87,8 +89,7 @@ def as_dict(ident: Record) -> dict[str, Any]:
         },
         "friction": friction,
         "elasticity": springs(ident),
-        "drive": ident.model.drive.as_dict(),
-        "signals": dict(ident.signals),
+        "drive": ident.model.drive,
         "weights": fit.weights,
         "covariance": {"kind": fit.covariance_kind, "matrix": fit.covariance},
         "counts": {
@@ -99,15 +100,8 @@ def as_dict(ident: Record) -> dict[str, Any]:
         },
         "condition": fit.condition,
         "rank_gap": fit.base.rank_gap,
-        "solver": dict(ident.solver),
-        "consistency": ident.consistency.as_dict(),
-        "cross_validation": dict(ident.cross_validation),
-        "validation": [dict(entry) for entry in ident.validation],
-        **{name: dict(getattr(ident, name)) for name in OPTIONAL},
-        "prediction": ident.prediction,
-        "evidence": ident.evidence,
+        "consistency": ident.consistency,
         "friction_changes": fit.changes,
-        "residual": None if ident.residual is None else ident.residual.as_dict(),
         "config": ident.project.model_dump(),
         "versions": versions(),
         "model": model,

@@ -64,7 +64,7 @@ def overview(ident: Record) -> Overview:
     if verdict.cause is not None:
         cause = verdict.cause.message
         cause += f"; {error}" if error and error != cause else ""
-        findings = (finding for _, findings in ident.findings for finding in findings if finding.level != "good")
+        findings = (finding for log in ident.inputs for finding in log.findings if finding.level != "good")
         of_logs = (str(finding.remedy) for finding in findings if finding.remedy and str(finding.remedy))
         motions = [parameter.motion for parameter in ident.verdicts if parameter.motion]  # most parameters need the first
         most = max(dict.fromkeys(motions), key=motions.count, default="")
@@ -83,7 +83,7 @@ def overview(ident: Record) -> Overview:
         named = f" ({', '.join(some[:3])}{', …' if len(lost) > len(some[:3]) else ''})" if some else ""
         unseen = f"{len(lost)} of {len(rows)} parameters{named}" + (f", {sums} only in combination with others" if sums else "")
     left, first = len(ident.left_out), "; the first" if len(ident.left_out) > 1 else ""
-    names = ", ".join(log["name"] for log in ident.left_out[:3]) + (" …" if left > 3 else "")
+    names = ", ".join(log.name for log in ident.left_out[:3]) + (" …" if left > 3 else "")
     late = float(ident.signals.get("delay", {}).get("compensated", 0.0))
     way = "lag behind" if late > 0 else "lead"
     notes = {
@@ -96,7 +96,7 @@ def overview(ident: Record) -> Overview:
         else "",
         "changed most": ", ".join(changes(ident)) or "no body by a significant amount",
         "not identified": unseen,
-        "left out": f"{left} of {left + len(ident.inputs)} logs ({names}){first}: {ident.left_out[0]['why']}" if left else "",
+        "left out": f"{left} of {left + len(ident.inputs)} logs ({names}){first}: {ident.left_out[0].why}" if left else "",
     }
     said = {label: words for label, words in notes.items() if words}
     return Overview(verdict.level, cause, remedy, kind, errors, said)

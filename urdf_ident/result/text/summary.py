@@ -48,9 +48,9 @@ def details(ident: Record) -> str:
             essential = f"{needed} of {count} base parameters are essential: without the others the held-out error changes by "
             essential += f"{'+' if growth > 0 else ''}{percent(growth)} %"
     alike = grouped(  # each kind of warning about the logs is listed once per joint, however many logs have it
-        ((finding.id, finding.joint), (log, finding))
-        for log, findings in ident.findings
-        for finding in findings
+        ((finding.id, finding.joint), (log.name, finding))
+        for log in ident.inputs
+        for finding in log.findings
         if finding.severity == "warning"
     )
     warnings = [
@@ -74,7 +74,7 @@ def details(ident: Record) -> str:
         *(f"  to identify {abbreviated(names, _NAMED)}: {motion}" for motion, names in wanting[:_MOTIONS]),
         *([f"  … and {more} more motions: `advice` in identification.json"] if (more := len(wanting) - _MOTIONS) > 0 else []),
         *_shortened(warnings, "`urdf-ident inspect`"),
-        *_shortened([f"  left out: {log['name']}: {log['why']}" for log in ident.left_out], "`left_out`"),
+        *_shortened([f"  left out: {log.name}: {log.why}" for log in ident.left_out], "`left_out`"),
         "",
         *_bodies(ident),
         "",

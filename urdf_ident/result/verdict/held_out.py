@@ -193,7 +193,7 @@ def _worse_by_limits(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iter
 def _no_other_motion(ident: Record) -> Judgement | None:
     """The reason why the folds of the cross-validation do not contain another motion, or none long enough, if so."""
     evidence = ident.evidence
-    short = [[f.size for f in findings if f.id == Id.SHORT and f.size] for _, findings in ident.findings]
+    short = [[f.size for f in log.findings if f.id == Id.SHORT and f.size] for log in ident.inputs]
     if short and all(short) and (seconds := sum(map(max, short))) < SHORT:
         return Judgement(
             Id.MOTION_SHORT,

@@ -101,9 +101,9 @@ def _physics(ident: Record) -> Iterator[Judgement]:
 def _findings(ident: Record, poor: bool) -> Iterator[Judgement]:
     """What was judged of the logs and counts against the result; of a poor one, what refuses a log makes it poor."""
     alike = grouped(
-        (finding.id, (log, finding))
-        for log, findings in ident.findings
-        for finding in findings
+        (finding.id, (log.name, finding))
+        for log in ident.inputs
+        for finding in log.findings
         if finding.severity == "refused" or (finding.severity == "warning" and not finding.id.entry.tolerated)
     )
     for pairs in alike.values():
@@ -255,7 +255,7 @@ def untested(ident: Record) -> str:
 
     def in_all_logs(id: Id) -> set[str | None]:
         """The joints of which every log has this finding."""
-        joints = [{name for f in findings if f.id == id for name in f.joints or (f.joint,)} for _, findings in ident.findings]
+        joints = [{name for f in log.findings if f.id == id for name in f.joints or (f.joint,)} for log in ident.inputs]
         return set.intersection(*joints) if joints else set()
 
     if in_all_logs(Id.TIME_SCALE_OPEN):
