@@ -167,7 +167,7 @@ def test_bad_input(ident: Identification, robot: Robot, body: pin.Inertia) -> No
     with pytest.raises(EstimationError, match=r"do not carry the same body.*loaded .*other"):
         payload(ident, [log, made(robot, "other", 2, pin.Inertia(2.0, COM, INERTIA))], method="held", refit="none")
     with pytest.raises(LogError, match="one of the training logs of the unloaded model"):
-        payload(replace(ident, inputs=({"name": "empty", "sha256": "loaded"},)), [log])
+        payload(replace(ident, inputs=(replace(ident.inputs[0], name="empty", sha256="loaded"),)), [log])
     with pytest.raises(LogError, match="another robot"):
         payload(ident, [replace(log, joints=("a", "b", "c", "d"))])
     blind = replace(ident, fit=replace(ident.fit, covariance=np.full_like(ident.fit.covariance, np.nan)))

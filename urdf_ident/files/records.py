@@ -74,7 +74,14 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if origin is UnionType:
         return None if value is None else _value(next(kind for kind in arguments if kind is not NoneType), value, where)
     if origin is np.ndarray:
-        return np.array(value, dtype=get_args(arguments[1])[0])
+        kind = np.dtype(get_args(arguments[1])[0])
+        try:
+            given = np.array(value, dtype=kind if kind.kind == "f" else None)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{where} holds what is no number") from error
+        if given.size and kind.kind != given.dtype.kind:
+            raise TypeError(f"{where} is no list of type {kind}")
+        return given.astype(kind)
     held = list | tuple if origin is tuple else Mapping if is_dataclass(hint) or origin is Mapping else hint
     if held in (list | tuple, Mapping, str, bool, int) and not isinstance(value, held):
         raise TypeError(f"{where} is {value!r:.40}")

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import LogError
-from ...linalg import Array
+from ...errors import LogError, check_shape
+from ...estimation.uncertainty.prediction import LEVELS
 from ...provenance import sha256
+from ..record import Record
 
 #: Upper bound for all parameters of a robot, in SI units; estimates from the data alone may exceed it.
 LARGEST = 1e12
@@ -23,21 +24,8 @@ LARGEST = 1e12
 _ROUNDING = 1e-8
 #: Bound above which squares overflow; and relative residual of a column of the prior's root if the others span it.
 _HUGE, _SPANNED = 1e150, 1e-14
-_SECTIONS = {
-    "robot": dict,
-    "inputs": list,
-    "joints": list,
-    "parameters": dict,
-    "covariance": dict,
-    "signals": dict,
-    "solver": dict,
-    "consistency": dict,
-    "validation": list,
-    "config": dict,
-    "model": dict,
-    "state": dict,
-}
-_REMEDY = "restore the file as `urdf-ident identify` wrote it, or identify again"
+_SECTIONS = ("robot", "parameters", "covariance", "signals", "consistency", "model", "state")
+RESTORE = "restore the file as `urdf-ident identify` wrote it, or identify again"
 
 
 def seal(data: Mapping[str, Any]) -> str:
@@ -46,10 +34,10 @@ def seal(data: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def check_result(data: Any, schema: str) -> None:
-    """Refuses incomplete and impossible results."""
+def check_file(data: Any, schema: str) -> None:
+    """Refuses files that are no result, of another version, changed, or with another URDF."""
     if not isinstance(data, Mapping):
-        raise LogError("not a result", got=type(data).__name__, expected="a mapping", remedy=_REMEDY)
+        raise LogError("not a result", got=type(data).__name__, expected="a mapping", remedy=RESTORE)
     if (stated := data.get("schema")) != schema:
         family, _, version = schema.rpartition("/")
         other, _, number = str(stated).rpartition("/")
@@ -60,8 +48,8 @@ def check_result(data: Any, schema: str) -> None:
             raise LogError(what, where="schema", got=stated, expected=schema, remedy=remedy)
         remedy = "name the file that `urdf-ident identify` wrote"
         raise LogError("not an identification.json", where="schema", got=repr(stated)[:40], expected=schema, remedy=remedy)
-    for name, kind in _SECTIONS.items():
-        if not isinstance(data.get(name), kind):
+    for name in _SECTIONS:
+        if not isinstance(data.get(name), Mapping):
             raise _wrong("is missing or of the wrong kind", name, type(data.get(name)).__name__)
     if "seal" in data and data["seal"] != seal(data):
         raise LogError(
@@ -78,100 +66,70 @@ def check_result(data: Any, schema: str) -> None:
         raise _wrong("is no text", "robot.urdf") from error
     if digest != stored:
         raise _wrong("is not the URDF that was identified", "robot.urdf", f"sha256 {digest[:12]}…", str(stored)[:12])
-    for name in ("load", "speed"):
-        if name in data["signals"]:
-            _sized(np.atleast_1d(_numbers(data["signals"][name], f"signals.{name}")), (len(data["joints"]),), f"signals.{name}")
-    for where in ("parameters.base", "parameters.standard"):
-        entries = data["parameters"].get(where.partition(".")[2])
-        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-            raise _wrong("is no list of parameters", where)
-        values = _numbers([entry.get("value") for entry in entries], where)
-        if values.shape != (len(entries),):
-            raise _wrong("a value is no number", where)
-    masses = values[[entry.get("unit") == "kg" and "body" in entry for entry in entries]]
-    if data["consistency"].get("consistent") is not False and not (masses > 0).all():
-        raise _wrong("a mass is not positive in a result that calls itself consistent", "parameters.standard", masses.min())
-    _check_state(data)
 
 
-def _check_state(data: Mapping[str, Any]) -> None:
-    """Checks that the base reduction, the covariance and the data behind them are consistent."""
-    state, standard = data["state"], data["parameters"]["standard"]
-    base, fit, prior = (_mapping(state, key) for key in ("base", "fit", "prior"))
-    p, b = len(standard), len(data["parameters"]["base"])
-    for key in ("independent", "dependent", "zero"):
-        if not isinstance(base.get(key), list) or not all(type(k) is int for k in base[key]):
-            raise _wrong("holds no indices", f"state.base.{key}")
-    independent, dependent = base["independent"], base["dependent"]
-    if sorted([*independent, *dependent, *base["zero"]]) != list(range(p)) or len(independent) != b:
+def check_values(ident: Record, *, consistent: bool) -> None:
+    """Refuses impossible values, and indices and shapes that do not fit together.
+
+    Args:
+        consistent: Whether the file calls the result physically consistent.
+    """
+    model, fit, base, prior = ident.model, ident.fit, ident.fit.base, ident.prior
+    p, b, n = len(model.names), len(base), model.n
+    named = np.concatenate([base.independent, base.dependent, base.zero])
+    if sorted(named.tolist()) != list(range(p)):
         raise _wrong("does not name every parameter once", "state.base", f"{b} of {p}")
-    if not all(type(k) is int and 0 <= k < p for k in base.get("blurred", ())):
+    if not all(0 <= k < p for k in base.ill_conditioned):
         raise _wrong("holds no indices", "state.base.blurred")
-    K = _numbers(base.get("K"), "state.base.K")
-    if K.size != b * len(dependent):
-        raise _wrong("has the wrong size", "state.base.K", K.size, b * len(dependent))
-    # combinations stored as numbers and, for readers, by name agree; the latter lack tiny coefficients
-    names = [str(term.get("name")) for term in standard]
-    for number, (row, entry) in enumerate(zip(K.reshape(b, len(dependent)), data["parameters"]["base"], strict=True)):
-        listed = {str(term["parameter"]): float(term["coefficient"]) for term in entry.get("terms", ())}
-        meant = {names[dependent[k]]: float(row[k]) for k in np.flatnonzero(row)} | {names[independent[number]]: 1.0}
-        pairs = [(listed.get(key, 0.0), meant.get(key, 0.0)) for key in {*listed, *meant}]
-        if any(abs(named - value) > 1.000001e-9 * max(1.0, abs(value)) for named, value in pairs):
-            raise _wrong("disagrees with the terms of the base parameters", "state.base.K", f"row {number}")
-    covariance, seen = _sized(_mapping(data, "covariance").get("matrix"), (b, b), "covariance.matrix"), fit.get("seen")
-    if not isinstance(seen, list) or len(seen) != b or not all(isinstance(flag, bool) for flag in seen):
-        raise _wrong("is no list of true and false", "state.fit.seen")
-    determined = covariance[np.ix_(seen, seen)] if b else covariance
-    if (np.diag(determined) < 0).any():
-        raise _wrong("holds a negative variance", "covariance.matrix", np.diag(determined).min())
-    size = np.where(np.diag(determined) > 0, np.sqrt(np.diag(determined)), 1.0)
+    for where, array, shape in (
+        ("parameters.standard", ident.theta, (p,)),
+        ("parameters.base", fit.params, (b,)),
+        ("covariance.matrix", fit.covariance, (b, b)),
+        ("state.base.K", base.K, (b, len(base.dependent))),
+        ("state.fit.seen", fit.seen, (b,)),
+        ("state.fit.rows", np.array(fit.rows), ()),
+        ("state.fit.dof", np.array(fit.dof), ()),
+        ("state.factor", ident.factor, ("rows", p + 1)),
+        ("state.baseline", ident.baseline, (p,)),
+        ("state.prior.theta0", prior.theta0, (p,)),
+        ("state.prior.root", prior.root, (p, p)),
+        *((f"signals.{name}", np.array(ident.signals[name]), (n,)) for name in ("load", "speed") if name in ident.signals),
+    ):
+        check_shape(where, array.shape, shape)
+        if not np.isfinite(array).all():
+            raise _wrong("holds a number that is not finite", where)
+    if prediction := ident.prediction:
+        classes = (n, "classes")
+        for name, shape in (
+            *(("edges", classes), ("top", (n,)), ("quantiles", (*classes, len(LEVELS))), ("variance", (n,))),
+            *(("seen", (n, 2, 2)), ("relative", (n,)), ("unlimited", (n,))),
+        ):
+            if (array := getattr(prediction, name)) is not None:
+                check_shape(f"prediction.{name}", array.shape, shape)
+    largest = float(np.abs(ident.theta).max(initial=0.0))
+    if not largest < LARGEST:
+        raise _wrong("is out of all proportion", "parameters.standard", f"{largest:.3g}", f"< {LARGEST:g}")
+    if consistent and not (ident.bodies[:, 0] > 0).all():
+        raise _wrong("a mass is not positive in a result that calls itself consistent", "parameters.standard")
+    determined = fit.covariance[np.ix_(fit.seen, fit.seen)]
+    variances = np.diag(determined)
+    if (variances < 0).any():
+        raise _wrong("holds a negative variance", "covariance.matrix", variances.min())
+    size = np.where(variances > 0, np.sqrt(variances), 1.0)
     scaled = determined / size / size[:, None]
-    if len(scaled) and not np.allclose(scaled, scaled.T, rtol=0, atol=_ROUNDING):
+    if not np.allclose(scaled, scaled.T, rtol=0, atol=_ROUNDING):
         raise _wrong("is not symmetric", "covariance.matrix")
-    if len(scaled) and np.linalg.eigvalsh(scaled)[0] < -_ROUNDING * len(scaled):
+    if np.linalg.eigvalsh(scaled).min(initial=0.0) < -_ROUNDING * len(scaled):
         raise _wrong("has a negative eigenvalue", "covariance.matrix")
-    _sized(state.get("factor"), (None, p + 1), "state.factor")
-    _sized(state.get("baseline"), (p,), "state.baseline")
-    _sized(prior.get("theta0"), (p,), "state.prior.theta0")
-    root = _sized(prior.get("root"), (None, p), "state.prior.root")
-    size = np.abs(root).max(axis=0, initial=0.0)
+    size = np.abs(prior.root).max(axis=0, initial=0.0)
     if not ((size > 1 / _HUGE) & (size < _HUGE)).all():
         raise _wrong("holds a column without size, or out of all proportion", "state.prior.root")
-    if (np.abs(np.diag(np.linalg.qr(root / size, mode="r"))) < _SPANNED).any() or len(root) < p:
+    if (np.abs(np.diag(np.linalg.qr(prior.root / size, mode="r"))) < _SPANNED).any():
         raise _wrong("does not bound every parameter", "state.prior.root")
-    for key in ("rows", "dof"):
-        if not float(_numbers(fit.get(key), f"state.fit.{key}")) > 0:
-            raise _wrong("is not positive", f"state.fit.{key}", fit.get(key))
-    if not all(value > 0 for value in _numbers(list(_mapping(fit, "sigma").values()), "state.fit.sigma")):
-        raise _wrong("is not positive", "state.fit.sigma")
-
-
-def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    section = data.get(key)
-    if not isinstance(section, Mapping):
-        raise _wrong("is missing or no mapping", key)
-    return section
-
-
-def _sized(value: Any, shape: tuple[int | None, ...], where: str) -> Array:
-    array = _numbers(value, where)
-    if array.ndim != len(shape) or any(want is not None and got != want for got, want in zip(array.shape, shape, strict=True)):
-        raise _wrong("has the wrong shape", where, array.shape, shape)
-    return array
-
-
-def _numbers(value: Any, where: str) -> Array:
-    """Returns the value as an array of finite numbers of plausible size, of any shape."""
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise _wrong("holds what is no number", where) from error
-    if value is None or not np.isfinite(array).all():
-        raise _wrong("holds a number that is not finite", where)
-    if where == "parameters.standard" and not (np.abs(array) < LARGEST).all():
-        raise _wrong("is out of all proportion", where, f"{np.abs(array).max():.3g}", f"< {LARGEST:g}")
-    return array
+    for where, values in (("rows", [fit.rows]), ("dof", [fit.dof]), ("sigma", list(fit.sigma.values()))):
+        if not all(value > 0 for value in values):
+            raise _wrong("is not positive", f"state.fit.{where}")
 
 
 def _wrong(what: str, where: str, got: object = None, expected: object = None) -> LogError:
-    return LogError(f"damaged: {what}", where=where, got=got, expected=expected, remedy=_REMEDY)
+    return LogError(f"damaged: {what}", where=where, got=got, expected=expected, remedy=RESTORE)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import LogError, UrdfIdentError, check_shape
+from ...errors import LogError, UrdfIdentError
 from ...estimation.uncertainty.identifiability import Identifiability
-from ...estimation.uncertainty.prediction import LEVELS
 from ...files.documents import parse_json
 from ...files.fileset import finish
 from ...files.read_write import read_text
@@ -23,7 +22,7 @@ from ...provenance import versions
 from ...statistics.fit import Fit
 from ..evidence.traces import FILE, read_series
 from ..identification import Identification
-from .checks import check_result
+from .checks import RESTORE, check_file, check_values
 from .save import FIELDS, SCHEMA
 
 
@@ -57,11 +56,13 @@ def load(path: str | Path) -> Identification:
     finish(path.parent, path.name)
     data = parse_json(read_text(path, "identification"), str(path), LogError, "result")
     try:
-        check_result(data, SCHEMA)
+        check_file(data, SCHEMA)
         return from_dict(data, series=path.parent / FILE)
     except UrdfIdentError as error:
         where = f"{path}, {error.where}" if error.where else str(path)
-        raise LogError(error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy) from error
+        raise LogError(
+            error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy or RESTORE
+        ) from error
     except KeyError as error:
         known = data.get("versions")
         theirs = known.get("urdf-ident", "unknown") if isinstance(known, Mapping) else "unknown"
@@ -89,8 +90,8 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
     """
     kind = ElasticModel if data["model"].get("elastic") else DynamicModel
     model = kind.from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
-    state, p = data["state"], len(model.names)
-    stored, parameters = state["base"], data["parameters"]
+    state, parameters = data["state"], data["parameters"]
+    stored = state["base"]
     base = {
         **stored,
         "names": model.names,
@@ -103,10 +104,6 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
     covariance, changes = data["covariance"]["matrix"], data["friction_changes"]
     fitted = {"base": base, "params": params, "covariance": covariance, "condition": data["condition"], "changes": changes}
     fit = record(Fit, {**state["fit"], **fitted, "covariance_kind": data["covariance"]["kind"]})
-    check_shape("parameters.base", fit.params.shape, (len(fit.base),))
-    check_shape("covariance.matrix", fit.covariance.shape, (len(fit.base), len(fit.base)))
-    check_shape("state.factor", np.shape(state["factor"]), ("rows", p + 1))
-    check_shape("parameters.standard", (len(parameters["standard"]),), (p,))
     theta = np.array([entry["value"] for entry in parameters["standard"]], dtype=float)
     ident = Identification(
         model,
@@ -119,11 +116,7 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         traces=None if series is None else read_series(series, theta),
         **read_fields(Identification, data, (name for name in FIELDS if name in data)),
     )
-    n = model.n
-    shapes = {"edges": (n, "classes"), "top": (n,), "quantiles": (n, "classes", len(LEVELS)), "variance": (n,)}
-    for name, shape in {**shapes, "seen": (n, 2, 2), "relative": (n,), "unlimited": (n,)}.items():
-        if (values := getattr(ident.prediction, name, None)) is not None:
-            check_shape(f"prediction.{name}", values.shape, shape)
+    check_values(ident, consistent=data["consistency"].get("consistent") is not False)
     # stored, because computing them takes seconds
     ident.__dict__["verdicts"] = tuple(map(Identifiability.from_dict, parameters["standard"]))
     return ident
