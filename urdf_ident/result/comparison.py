@@ -166,20 +166,10 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form."""
-        tool, common = self.hypothesis, self.common_friction
-        return dict(
-            plain(
-                {
-                    "robot": self.robot,
-                    "names": list(self.names),
-                    "changed": self.changed,
-                    "level": self.level,
-                    "hypothesis": None if tool is None else {**vars(tool), "sentence": tool.sentence()},
-                    "common_friction": None if common is None else {**vars(common), "sentence": common.sentence()},
-                    "tests": [{**vars(test), "sentence": test.sentence()} for test in self.tests],
-                }
-            )
-        )
+        tool, common = (one and {**vars(one), "sentence": one.sentence()} for one in (self.hypothesis, self.common_friction))
+        tests = [{**vars(test), "sentence": test.sentence()} for test in self.tests]
+        told = {"changed": self.changed, "hypothesis": tool, "common_friction": common, "tests": tests}
+        return dict(plain({**vars(self), **told}))
 
     def summary(self) -> str:
         """Describes the changes in words, friction and inertia separately."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...friction import AxisMotion, Law
+from ...friction.term import Term
 from ...linalg import Array
-from ...model.terms import AppliedTerm, RotorInertia
+from ...model.terms import RotorInertia
 from ...samples import ReadOnly
 from ..record import Record
 from .intervals import functional_interval
@@ -56,15 +58,15 @@ def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction,
     model, curves = ident.model, []
     limits = model.robot.limit("velocity")
     for j, joint in enumerate(model.robot.joints):
-        if not any(_share(ident, applied, j) != 0 and _is_dissipative(applied) for applied in model.terms):
+        laws = [term for term, _, _ in _acting(ident, j) if _dissipates(term)]
+        if not laws:
             continue
         trained = logged_speeds(ident, j)
         reach = max(abs(trained[0]), abs(trained[1]), 1e-6)
         limit = float(limits[j]) if np.isfinite(limits[j]) and limits[j] > 0 else float("inf")
         end = limit * 1.02 if reach < limit <= _FAR * reach else _BEYOND * reach
         v = np.linspace(-end, end, _POINTS)
-        loaded = any(applied.term.loaded and _share(ident, applied, j) != 0 for applied in model.terms)
-        load = float(ident.load[j]) if loaded else 0.0
+        load = float(ident.load[j]) if any(law.loaded for law in laws) else 0.0
         columns = steady_friction_columns(ident, j, v, load)
         # infinite where the data do not determine the friction
         base, size = ident.fit.base, np.abs(columns).max(axis=1, initial=0.0)
@@ -88,24 +90,25 @@ def steady_friction_columns(ident: Record, j: int, v: Array, load: float) -> Arr
         Shape (N, p); multiplied by theta, it gives the friction torque of joint j [N·m or N].
     """
     rows = np.zeros((len(v), len(ident.theta)))
-    for applied, columns in ident.model.placed_terms:
-        share = _share(ident, applied, j)
-        if share != 0 and _is_dissipative(applied):
+    for law, columns, share in _acting(ident, j):
+        if _dissipates(law):
             q = np.cumsum(np.full_like(v, 1.0)) * np.sign(share * v)  # long enough for presliding to be over
             torque = np.full_like(v, load / abs(share))
             motion = AxisMotion(q, share * v, np.zeros_like(v), 1.0, torque, before=q[:1] - np.sign(share * v[:1]))
-            rows[:, columns] = share * applied.term.columns(motion)
+            rows[:, columns] = share * law.columns(motion)
     return rows
 
 
-def _is_dissipative(applied: AppliedTerm) -> bool:
-    """Whether a term is friction that dissipates energy."""
-    return isinstance(applied.term, Law) and not applied.term.conservative
+def _acting(ident: Record, j: int) -> Iterator[tuple[Term, slice, float]]:
+    """Terms that act on a joint, their columns, and the speed of their axes if the joint moves alone at unit speed."""
+    for applied, columns in ident.model.placed_terms:
+        share = float(ident.model.drive.rate_weights(applied.axis, applied.side)[j])
+        if share != 0:
+            yield applied.term, columns, share
 
 
-def _share(ident: Record, applied: AppliedTerm, j: int) -> float:
-    """Speed of the axis of a term if one joint moves alone at unit speed; 0 if the term does not act on the joint."""
-    return float(ident.model.drive.rate_weights(applied.axis, applied.side)[j])
+def _dissipates(term: Term) -> bool:
+    return isinstance(term, Law) and not term.conservative
 
 
 def logged_speeds(ident: Record, j: int) -> tuple[float, float]:
@@ -130,9 +133,7 @@ def equivalent_friction(ident: Record) -> tuple[dict[str, float], dict[str, floa
     model = ident.model
     damping, friction, replaced = {}, {}, []
     for j, joint in enumerate(model.robot.joints):
-        laws = {
-            applied.term.name for applied in model.terms if _share(ident, applied, j) != 0 and isinstance(applied.term, Law)
-        }
+        laws = {term.name for term, _, _ in _acting(ident, j) if isinstance(term, Law)}
         load = float(ident.load[j])
         v = np.linspace(_SLOWEST, 1.0, 40) * max(float(ident.speed[j]), 1e-6)
         curve = 0.5 * (steady_friction_columns(ident, j, v, load) - steady_friction_columns(ident, j, -v, load)) @ ident.theta
@@ -161,9 +162,5 @@ def armature(ident: Record) -> dict[str, float]:
 
 def _of_law(ident: Record, j: int, name: str, power: int) -> float:
     """Sum of all terms of one name for a joint that moves alone, weighted with their speed ratios to a power."""
-    terms = [
-        (float(ident.theta[columns.start]), _share(ident, applied, j))
-        for applied, columns in ident.model.placed_terms
-        if applied.term.name == name
-    ]
-    return sum((value * abs(share) ** power for value, share in terms), 0.0)
+    terms = [(ident.theta[at.start], share) for term, at, share in _acting(ident, j) if term.name == name]
+    return float(sum(value * abs(share) ** power for value, share in terms))

@@ -8,7 +8,7 @@ states, agreement with the gravity torque of the URDF, and equal residuals in al
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -126,12 +126,12 @@ class Evidence:
         gravity_errors: By joint of ``gravity``: standard deviation of that ratio due to the URDF's errors.
     """
 
-    uncertainty: Mapping[str, float]
     seen: float
-    gravity: Mapping[str, float]
-    peak: Mapping[str, float]
-    friction: Mapping[str, float]
-    masses: Mapping[str, float]
+    uncertainty: Mapping[str, float] = field(default_factory=dict)
+    gravity: Mapping[str, float] = field(default_factory=dict)
+    peak: Mapping[str, float] = field(default_factory=dict)
+    friction: Mapping[str, float] = field(default_factory=dict)
+    masses: Mapping[str, float] = field(default_factory=dict)
     departures: tuple[DeviatingPart, ...] = ()
     folds_repeat: bool | None = None
     placeholders: bool = False
@@ -202,12 +202,18 @@ def measure_evidence(
         before, after = float(prior.theta0[10 * i]), float(theta[10 * i])
         if not prior.guessed[i] and before > 0 and not 1 / MASS_FACTOR < after / before < MASS_FACTOR:
             masses[body.name] = after / before
-    fitted, seen = fit.theta(prior.theta0), float(fit.seen.mean())
-    blank, deviating = placeholders(robot), _deviating_parts(model, statistics, fitted)
-    folds_repeat = len(motions(statistics)) == 1 and periodic(statistics, TIME_FOLDS)
+    fitted = fit.theta(prior.theta0)
+    evidence = Evidence(
+        seen=float(fit.seen.mean()),
+        masses=masses,
+        departures=_deviating_parts(model, statistics, fitted),
+        folds_repeat=len(motions(statistics)) == 1 and periodic(statistics, TIME_FOLDS),
+        placeholders=placeholders(robot),
+        reversals=reversals,
+        one_way=one_way,
+    )
     if not model.is_rigid:
-        common = masses, deviating, folds_repeat, blank
-        return Evidence({}, seen, {}, {}, {}, *common, reversals=reversals, one_way=one_way)
+        return evidence
     q, v, a = random_states(robot, trained)
     rows = model.torque(np.eye(len(theta)), q, v, a)
     size = divisors(rms(rows @ theta, axis=0))
@@ -229,22 +235,16 @@ def measure_evidence(
     # friction and offset up to the trained speed, both directions: the largest may be far below it, as of a Stribeck law
     bare, still, both_ways = without_inertia(model, theta), np.zeros((2, model.n)), np.vstack([trained.speed, -trained.speed])
     rubbing = np.max([np.abs(model.torque(bare, still, share * both_ways, still)) for share in FRACTIONS], axis=(0, 1))
-    return Evidence(
+    return replace(
+        evidence,
         uncertainty=uncertain(prior.without_first_fit, 1.0),
-        seen=seen,
         gravity=gravity,
         peak={joints[j]: float(fastest[j] / max(limits.torque[j], stated[j])) for j in limited},
         friction=dict(zip(joints, (rubbing / divisors(trained.torque)).tolist(), strict=True)),
-        masses=masses,
-        departures=deviating,
-        folds_repeat=folds_repeat,
-        placeholders=blank,
         unaided=uncertain(prior, WIDER),
-        reversals=reversals,
-        one_way=one_way,
         lifting=tuple(joint for joint in one_way if joint in constant),
         scales=_scales(statistics, fit.weights, factor[:, :-1], fitted, joints),
-        scale=None if blank else common_scale(factor, prior, weight, model.n_inertial),
+        scale=None if evidence.placeholders else common_scale(factor, prior, weight, model.n_inertial),
         overdriven={joints[j]: float(stated[j] / limits.torque[j]) for j in limited if stated[j] > limits.torque[j]},
         gravity_errors=gravity_errors,
     )

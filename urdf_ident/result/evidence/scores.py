@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...compensation.friction_filter import FilterSettings, replay
+from ...grouping import grouped
 from ...linalg import Array, BoolArray, IntArray, divisors, positive, rms
 from ...model.dynamic_model import DynamicModel
 from ...signals.filters import lowpass, score_band
@@ -197,12 +198,10 @@ def mean_error(entry: Mapping[str, Any], model: str = "", of: Mapping[str, Any] 
     of = entry if of is None else of
     if not mixed_units([entry]):
         return float(of[f"{model}mean_rmse"])
-    errors: dict[str, float] = {}
-    sizes: dict[str, float] = {}
-    for joint, error in zip(entry["per_joint"], of["per_joint"], strict=True):
-        errors[joint["unit"]] = errors.get(joint["unit"], 0.0) + error[f"{model}rmse"]
-        sizes[joint["unit"]] = sizes.get(joint["unit"], 0.0) + joint["rms_torque"]
-    return sum(error / positive(sizes[unit]) for unit, error in errors.items()) / len(errors)
+    pairs = zip(entry["per_joint"], of["per_joint"], strict=True)
+    units = grouped((joint["unit"], (error[f"{model}rmse"], joint["rms_torque"])) for joint, error in pairs)
+    sums = [np.sum(of_unit, axis=0) for of_unit in units.values()]
+    return float(np.mean([error / positive(size) for error, size in sums]))
 
 
 def mixed_units(entries: Iterable[Mapping[str, Any]]) -> bool:

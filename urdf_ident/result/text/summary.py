@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...compensation.loop_validation import candidate
 from ...estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK, missing_motions
 from ...friction import Law
 from ...grouping import abbreviated, grouped
@@ -101,23 +102,22 @@ def details(ident: Record) -> str:
 
 def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[str]) -> list[str]:
     """Formats the errors on logs, compared with those of the original URDF; means of N and N·m are relative to the efforts."""
-    compensated = any("residual" in score for score in validations)
-    adapting = any("adapted" in score for score in validations)
-    more = ["adapted"] * adapting + ["with residual"] * compensated
+    words = {"adapted": ("adapted", "-"), "residual": ("with residual", "no encoders")}
+    more = {key: named for key, named in words.items() if any(key in score for score in validations)}
     share = mixed_units(validations)
     mean, scale = ("mean/effort", 100.0) if share else ("mean", 1.0)
     log = "log" if any(score.get("trained_on") for score in validations) else "held-out log"
-    header = [f"{log}, RMSE [N·m or N]", *joints, mean, *more, "data alone", "URDF", "URDF+friction"]
+    titles = [title for title, _ in more.values()]
+    header = [f"{log}, RMSE [N·m or N]", *joints, mean, *titles, "data alone", "URDF", "URDF+friction"]
     written = ("{:.3g} %" if share else "{:.3g}").format
     rows = []
     for score in validations:
         cells = [f"{joint['rmse']:.3g}" for joint in score["per_joint"]]
         means = [written(scale * mean_error(score, model)) for model in ("", "fit_", "urdf_", "urdf_friction_")]
-        if compensated:
-            means.insert(1, written(scale * mean_error(score, of=score["residual"])) if "residual" in score else "no encoders")
-        if adapting:
-            means.insert(1, written(scale * mean_error(score, of=score["adapted"])) if "adapted" in score else "-")
-        rows.append([score["log"], *cells, *means])
+        others = [
+            written(scale * mean_error(score, of=score[key])) if key in score else absent for key, (_, absent) in more.items()
+        ]
+        rows.append([score["log"], *cells, means[0], *others, *means[1:]])
     first, *columns = zip(header, *rows, strict=True)
     wide, tall = table(header, rows), table(first, columns)
     return min(wide, tall, key=lambda lines: max(map(len, lines)))
@@ -126,15 +126,10 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
 def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
     """Describes logs on which adapting friction increases the torque error."""
     remarks = []
-    for score in validations:
-        after = score.get("adapted")
-        if after is None:
-            continue
-        worse = [
-            new["joint"]
-            for new, old in zip(after["per_joint"], score["per_joint"], strict=True)
-            if new["rmse"] > _ADAPTED_WORSE * old["rmse"]
-        ]
+    for score in (score for score in validations if "adapted" in score):
+        after = score["adapted"]
+        pairs = zip(after["per_joint"], score["per_joint"], strict=True)
+        worse = [new["joint"] for new, old in pairs if new["rmse"] > _ADAPTED_WORSE * old["rmse"]]
         if worse or mean_error(score, of=after) > _ADAPTED_WORSE * mean_error(score):
             where = f" on {', '.join(worse)}" if worse else ""
             remarks.append(f"{score['log']}: adaptation increases the error{where}; use the static model (ident.torque)")
@@ -181,8 +176,7 @@ def compensation_table(ident: Record) -> list[str]:
         "sweeps + rbf": "and RBF residual",
         "sweeps + gmr": "and GMR residual",
     }
-    kind, swept = judged["chosen"], judged.get("laws") == "sweeps"
-    chosen = kind if not swept else "sweeps" if kind == "none" else f"sweeps + {kind}"
+    chosen = candidate(judged["laws"], judged["chosen"])
     header = [f"compensation, {len(judged['folds'])} motions held out", *judged["joints"], "mean"]
     rows = [
         [text + " (used)" * (key == chosen), *(f"{x:.3g}" for x in judged[key]), f"{sum(judged[key]) / len(judged[key]):.3g}"]

@@ -81,7 +81,9 @@ def _held_out(ident: Record) -> list[Mapping[str, Any]]:
 def _on_folds(ident: Record) -> list[Mapping[str, Any]]:
     """Errors on all folds of the logs together, as if they were one held-out log; none if those of the export are unknown."""
     known, robot = ident.cross_validation, ident.model.robot
-    columns = [known.get(key, ()) for key in ("groups", "exported_rmse", "group_rmse", "effort_rms")]
+    if "exported_rmse" not in known:
+        return []
+    columns = (known[key] for key in ("groups", "exported_rmse", "group_rmse", "effort_rms"))
     force = dict(zip(robot.joints, robot.prismatic, strict=True))
     joints = [
         {
@@ -92,9 +94,9 @@ def _on_folds(ident: Record) -> list[Mapping[str, Any]]:
             "rms_torque": effort,
             "relative": error / positive(effort),
         }
-        for group, error, alone, effort in (zip(*columns, strict=True) if all(columns) else ())
+        for group, error, alone, effort in zip(*columns, strict=True)
     ]
-    return [{"per_joint": joints}] if joints else []
+    return [{"per_joint": joints}]
 
 
 def worst_errors_of(ident: Record) -> dict[str, float]:
