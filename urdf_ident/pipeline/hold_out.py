@@ -27,23 +27,20 @@ from ..result.identification import Identification
 from ..result.record import with_note
 from ..signals.prepare import PreparedLog, in_band, with_all_periods
 from ..statistics.folds import score_folds
-from .estimate import DataEstimate
 from .physics import Physical
 
 
-def hold_out(
-    ident: Identification, from_data: DataEstimate, logs: Sequence[PreparedLog], physical: Physical, *, compare: bool
-) -> Identification:
+def hold_out(ident: Identification, physical: Physical, logs: Sequence[PreparedLog], *, compare: bool) -> Identification:
     """Adds what the prediction of held-out folds shows; a note where none can be held out, nothing with elastic joints.
 
     Args:
+        physical: The standard parameters, with those chosen without each fold, and the data that they are based on.
         logs: The training logs.
-        physical: The standard parameters, with those chosen without each fold.
         compare: Whether a black box learns the residual as well.
     """
     if not ident.model.is_rigid:
         return ident
-    model, project, statistics = ident.model, ident.project, from_data.statistics
+    model, project, statistics = ident.model, ident.project, physical.estimate.statistics
     without_folds = physical.standard.without_folds
     given = (statistics, ident.fit.weights, ident.prior, ident.prior_weight)
     constraints, signals = tuple(ident.solver.get("active", ())), ident.signals

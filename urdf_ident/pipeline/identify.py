@@ -93,7 +93,7 @@ def identify(
         inputs=tuple(log.summed_up() for log in prepared.logs),
         left_out=tuple(sorted(left_out, key=lambda log: log.path or log.name)),
     )
-    result = hold_out(result, from_data, prepared.logs, physical, compare=compare)
+    result = hold_out(result, physical, prepared.logs, compare=compare)
     if with_loops:  # its result keeps only the low-pass for predictions of what the folds show
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **loops.options())
     return with_validation(result, from_data, held_out, conditioned_held_out, prepared, force=force)
