@@ -58,32 +58,22 @@ class ValidationReport:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Remarks on the logs that matter for reading their errors."""
-        remarks = [
-            f"{entry['log']} is one of the training logs: its error says nothing about other motions"
-            for entry in self.entries
-            if entry["trained_on"]
-        ]
-        remarks += [
-            f"{entry['log']} repeats the motion of {entry['repeats']}: its error says nothing about other motions"
-            for entry in self.entries
-            if entry.get("repeats")
-        ]
-        factors = {trace.log: words for trace in self.logs if (words := _other_scale(trace, self.joints))}
-        remarks += [f"{log}: {words}" for log, words in factors.items()]
-        if self.expected:
-            remarks += [
-                f"{entry['log']}: the error rose from {100 * self.expected:.1f} % in the identification to "
-                f"{100 * entry['relative']:.1f} %; "
-                + ("identify from motions as fast as this one; if they exist, " if entry.get("beyond_trained") else "")
-                + "check for another tool, unit, temperature or robot"
-                for entry in self.entries
-                if entry["relative"] > max(_JUMP * self.expected, GOOD_ERROR / 2) and entry["log"] not in factors
-            ]
-        remarks += [
-            f"{entry['log']} is faster than the training logs ({', '.join(shares)} of the time): friction is extrapolated there"
-            for entry in self.entries
-            if (shares := [f"{joint} {100 * share:.0f} %" for joint, share in (entry.get("beyond_trained") or {}).items()])
-        ]
+        remarks, nothing, traces = list[str](), "its error says nothing about other motions", {t.log: t for t in self.logs}
+        for entry in self.entries:
+            log, faster = entry["log"], entry.get("beyond_trained") or {}
+            if entry["trained_on"]:
+                remarks.append(f"{log} is one of the training logs: {nothing}")
+            if entry.get("repeats"):
+                remarks.append(f"{log} repeats the motion of {entry['repeats']}: {nothing}")
+            if words := _other_scale(traces[log], self.joints) if log in traces else "":
+                remarks.append(f"{log}: {words}")
+            elif self.expected and entry["relative"] > max(_JUMP * self.expected, GOOD_ERROR / 2):
+                rise = f"from {100 * self.expected:.1f} % in the identification to {100 * entry['relative']:.1f} %"
+                first = "identify from motions as fast as this one; if they exist, " if faster else ""
+                remarks.append(f"{log}: the error rose {rise}; {first}check for another tool, unit, temperature or robot")
+            if faster:
+                shares = ", ".join(f"{joint} {100 * share:.0f} %" for joint, share in faster.items())
+                remarks.append(f"{log} is faster than the training logs ({shares} of the time): friction is extrapolated there")
         if not self.compared and not all(entry["trained_on"] for entry in self.entries):
             remarks.append(
                 "not checked: whether a log repeats the motion of a training log, which would make its error meaningless; "

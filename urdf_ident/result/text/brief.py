@@ -19,11 +19,14 @@ from ..evidence.scores import errors_of_joints
 from ..parameters import parameters
 from ..record import Record
 from ..verdict.verdict import untested, verdict_of
+from .lines import table
 
 WIDTH, LINES = 100, 24
 _HANGING = "      "
 #: Up to seven joints are listed one by one; otherwise only the worst five.
 _JOINTS, _WORST = 7, 5
+#: Maximum length of a joint's name.
+_NAME = 44
 #: Number of body changes listed, and the share of the data below which a change is due to the prior.
 _CHANGES, _SHARE = 3, 0.1
 
@@ -110,18 +113,15 @@ def brief(ident: Record) -> str:
         shown = sorted(shown, key=lambda pair: -pair[1][0])[:_WORST]
     lines = {label: _wrapped(f"  {label}: {words}", 3 if label == "not tested" else 2) for label, words in view.notes.items()}
     first = lines.pop("not tested", [])
-    table = list[str]()
+    rows = list[str]()
     if shown:
         title = f"{view.kind} error over torque"
         title += f", worst {len(shown)} of {len(view.errors)} joints" if len(shown) < len(view.errors) else ""
-        names = min(max(max(len(joint) for joint, _ in shown), 20), 44)
-        width, known = max(names, len(title)), not isnan(shown[0][1][1])
-        table.append(f"  {title:<{width}}  {'identified':>10}" + (f"  {'URDF':>8}  {'URDF + friction':>15}" if known else ""))
-        for joint, (identified, urdf, urdf_friction) in shown:
-            name = joint if len(joint) <= names else joint[: names - 1] + "…"
-            rest = f"  {_percent(urdf):>8}  {_percent(urdf_friction):>15}" if known else ""
-            table.append(f"  {name:<{width}}  {_percent(identified):>10}{rest}")
-    body = [*first, *table, *(line for some in lines.values() for line in some)]
+        known = 1 if isnan(shown[0][1][1]) else 3
+        named = ((joint if len(joint) <= _NAME else joint[: _NAME - 1] + "…", errors) for joint, errors in shown)
+        cells = [[joint, *map(_percent, errors[:known])] for joint, errors in named]
+        rows = table([title, *("identified", "URDF", "URDF + friction")[:known]], cells)
+    body = [*first, *rows, *(line for some in lines.values() for line in some)]
     room = LINES - len(body)
     head = _wrapped(f"{ident.model.robot.name}: {view.level.upper()}, {view.cause}", room - 3 * bool(view.remedy), indent="  ")
     room -= len(head)
