@@ -13,7 +13,6 @@ from ..project import Project
 from .dynamics import dynamics, intervals
 from .dynamics.adaptation import adaptive_model
 from .files import save as file
-from .parameters import Parameters, parameters
 from .record import Record
 from .text.brief import brief, html
 from .text.summary import details
@@ -41,11 +40,6 @@ class Identification(Record):
     forward = dynamics.forward
     to_pinocchio = dynamics.to_pinocchio
     save = file.save
-
-    @cached_property
-    def parameters(self) -> Parameters:
-        """The standard parameters with units, prior, intervals and verdicts, as rows or pandas frame (:mod:`.parameters`)."""
-        return parameters(self)
 
     def to_frame(self) -> Any:
         """Returns the standard parameters with units, errors and intervals as a table: :meth:`.Parameters.to_frame`."""

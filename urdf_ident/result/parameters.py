@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..files.records import frame
-from .record import Record
 
 _COLUMNS = ("name", "unit", "value", "prior", "std_error", "low", "high", "verdict")
 
@@ -44,29 +42,15 @@ class ParameterRow:
     advice: str
 
 
-class Parameters:
-    """The standard parameters of a result: a sequence of :class:`ParameterRow`, by position or by name.
+class Parameters(tuple[ParameterRow, ...]):
+    """The standard parameters of a result in the order of theta, by position or by name."""
 
-    Args:
-        rows: The parameters, in the order of theta.
-    """
+    __slots__ = ()
 
-    def __init__(self, rows: tuple[ParameterRow, ...]) -> None:
-        self._rows = rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[ParameterRow]:
-        return iter(self._rows)
-
-    def __getitem__(self, key: int | str) -> ParameterRow:
+    def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
-            for row in self._rows:
-                if row.name == key:
-                    return row
-            raise KeyError(key)
-        return self._rows[key]
+            return {row.name: row for row in self}[key]
+        return super().__getitem__(key)
 
     def to_frame(self) -> Any:
         """Returns the parameters as a pandas frame indexed by name, or as a structured array without pandas.
@@ -74,33 +58,8 @@ class Parameters:
         Returns:
             Columns unit, value, prior, std_error, low, high, verdict [SI].
         """
-        return frame({key: [getattr(row, key) for row in self._rows] for key in _COLUMNS})
+        return frame({key: [getattr(row, key) for row in self] for key in _COLUMNS})
 
     def __repr__(self) -> str:
-        head = [f"{row.name} = {row.value:.4g} {row.unit} ({row.verdict})" for row in self._rows[:5]]
+        head = [f"{row.name} = {row.value:.4g} {row.unit} ({row.verdict})" for row in self[:5]]
         return "\n".join([f"<{len(self)} parameters; .to_frame() for all>", *head, *(["…"] if len(self) > 5 else [])])
-
-
-def parameters(ident: Record) -> Parameters:
-    """Returns the standard parameters of a result."""
-    interval, errors, share = ident.interval(), ident.std_error, ident.from_data
-    return Parameters(
-        tuple(
-            ParameterRow(
-                name=parameter.name,
-                symbol=parameter.symbol,
-                owner=parameter.owner,
-                unit=parameter.unit,
-                value=float(ident.theta[k]),
-                prior=float(ident.prior.theta0[k]),
-                prior_std=float(ident.prior.std[k]),
-                std_error=float(errors[k]),
-                low=float(interval[k, 0]),
-                high=float(interval[k, 1]),
-                from_data=float(share[k]),
-                verdict=verdict.level,
-                advice=verdict.advice,
-            )
-            for k, (parameter, verdict) in enumerate(zip(ident.model.parameters, ident.verdicts, strict=True))
-        )
-    )

@@ -29,6 +29,7 @@ from ..statistics.fit import Fit
 from ..statistics.log_effects.changes import FrictionChanges
 from .evidence.evidence import Evidence
 from .evidence.traces import Traces
+from .parameters import ParameterRow, Parameters
 
 if TYPE_CHECKING:
     from ..compensation.online import OnlineModel
@@ -233,6 +234,29 @@ class Record(ReadOnly):
         """The verdict on every standard parameter, and the motion that would determine it; in the order of theta."""
         rate = float(self.signals.get("decimate", 0.0)) or 100.0
         return verdicts(self.model, self.fit, self.factor[:, :-1], self.prior.theta0, self.prior.std, rate)
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The standard parameters with units, prior, intervals and verdicts, as rows or pandas frame."""
+        interval = self.interval()
+        return Parameters(
+            ParameterRow(
+                name=parameter.name,
+                symbol=parameter.symbol,
+                owner=parameter.owner,
+                unit=parameter.unit,
+                value=float(self.theta[k]),
+                prior=float(self.prior.theta0[k]),
+                prior_std=float(self.prior.std[k]),
+                std_error=float(self.std_error[k]),
+                low=float(interval[k, 0]),
+                high=float(interval[k, 1]),
+                from_data=float(self.from_data[k]),
+                verdict=verdict.level,
+                advice=verdict.advice,
+            )
+            for k, (parameter, verdict) in enumerate(zip(self.model.parameters, self.verdicts, strict=True))
+        )
 
     def term_values(self, symbol: str) -> dict[str, float]:
         """Identified values of one kind of joint term.

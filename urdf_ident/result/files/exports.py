@@ -22,7 +22,6 @@ from ...provenance import sha256
 from ..dynamics.friction_curves import armature, equivalent_friction
 from ..dynamics.springs import springs
 from ..evidence.traces import FILE, write_series
-from ..parameters import parameters
 from ..payload import PayloadResult
 from ..record import Record
 from .save import save
@@ -118,7 +117,7 @@ def write_sidecar(ident: Record, path: str | Path) -> Path:
         OutputError: The file cannot be written.
     """
     known = []
-    for row in list(parameters(ident))[ident.model.n_inertial :]:  # with a standard error only if the data determine it
+    for row in ident.parameters[ident.model.n_inertial :]:  # with a standard error only if the data determine it
         error = {"std_error": float(row.std_error)} if np.isfinite(row.std_error) else {}
         ends = [float(row.low), float(row.high)]
         known.append({**error, **({"interval": ends} if np.isfinite(ends).all() else {}), "verdict": row.verdict})

@@ -51,22 +51,21 @@ def as_dict(ident: Record) -> dict[str, Any]:
         }
         for row, label in enumerate(fit.base.labels)
     ]
-    ends, known = ident.interval(), zip(ident.model.parameters, ident.verdicts, strict=True)
     standard = [
         {
-            "name": parameter.name,
-            "body" if k < ident.model.n_inertial else "joint": parameter.owner,
-            "unit": parameter.unit,
-            "value": ident.theta[k],
-            "prior": ident.prior.theta0[k],
+            "name": row.name,
+            "body" if k < ident.model.n_inertial else "joint": row.owner,
+            "unit": row.unit,
+            "value": row.value,
+            "prior": row.prior,
             "prior_origin": ident.prior.origin[k],
-            "std_error": ident.std_error[k],
-            "from_data": ident.from_data[k],
+            "std_error": row.std_error,
+            "from_data": row.from_data,
             "posterior_std": ident.posterior_std[k],
-            "interval": ends[k],
+            "interval": [row.low, row.high],
             **verdict.as_dict(),
         }
-        for k, (parameter, verdict) in enumerate(known)
+        for k, (row, verdict) in enumerate(zip(ident.parameters, ident.verdicts, strict=True))
     ]
     friction: dict[str, dict[str, Any]] = {joint: {} for joint in robot.joints}
     for k, parameter in enumerate(ident.model.parameters[ident.model.n_inertial :], ident.model.n_inertial):

@@ -18,7 +18,7 @@ from ...units import joint_units
 from ..dynamics.friction_curves import friction_curves
 from ..evidence.scores import errors_of_joints
 from ..evidence.traces import LogTrace
-from ..parameters import ParameterRow, parameters
+from ..parameters import ParameterRow
 from ..record import Record
 from .chart import Area, Chart, Dots, Line, Mark, box, horizontal, intervals, vertical
 
@@ -210,7 +210,7 @@ def _parameters(ident: Record, _: object) -> Iterator[Picture]:
 
     Joint terms of prismatic joints are apart, because newtons beside newton metres hide each other.
     """
-    rows, inertial = list(parameters(ident)), ident.model.n_inertial
+    rows, inertial = ident.parameters, ident.model.n_inertial
     units = grouped(dict.fromkeys((row.symbol, row.unit) for row in rows[inertial:]))
     titles = [f"{row.symbol} [{row.unit}]" if len(units[row.symbol]) > 1 else row.symbol for row in rows[inertial:]]
     charts: list[Chart] = []

@@ -16,7 +16,6 @@ from ...model.inertia import to_com
 from ...model.row_groups import joint_of
 from ...quoting import markup
 from ..evidence.scores import errors_of_joints
-from ..parameters import parameters
 from ..record import Record
 from ..verdict.verdict import untested, verdict_of
 from .lines import table
@@ -76,7 +75,7 @@ def overview(ident: Record) -> Overview:
     bodies = [body.name for body, missing in zip(ident.model.robot.bodies, unknown, strict=True) if missing]
     claimed = "masses come from its geometry, only torques and base parameters are claimed"
     # what the data do not determine; friction and rotor inertia first, because controllers need them
-    rows = parameters(ident)
+    rows = ident.parameters
     lost = [row for row in rows if row.verdict == LOST]
     sums = sum(row.verdict == COMBINATION for row in rows)
     unseen = f"{sums} of {len(rows)} parameters only in combination" if sums else "none"
