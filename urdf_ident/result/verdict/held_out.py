@@ -27,7 +27,7 @@ RICHER_MOTION = Remedy("record a richer motion: `urdf-ident design ROBOT.urdf --
 #: Largest ratio of the exported model's held-out error to that of the unconstrained fit or the URDF with fitted friction.
 LOSS = 1.05
 #: The same ratio from which the constraints contradict the data.
-CONTRADICTION = 1.5
+_LOST = 1.5
 
 
 def held_out_reasons(ident: Record) -> Iterator[Judgement]:
@@ -162,7 +162,7 @@ def _worse_by_limits(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iter
     costs = {name: cost for name, cost in costs.items() if cost > LOSS}
     active = list(map(str, ident.solver.get("active", ())))
     where, worst = ", ".join(costs), max(costs.values(), default=0.0)
-    if worst > CONTRADICTION and active:
+    if worst > _LOST and active:
         yield Judgement(
             Id.CONSTRAINTS_CONTRADICTED,
             f"constraints contradict the data: with them the error on {where} is {worst:.1f} times that without them "
@@ -183,7 +183,7 @@ def _worse_by_limits(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iter
     words = [
         f"{name} ({100 * error:.0f} % of its torque, {100 * alone:.0f} % by the data alone)"
         for name, (error, alone) in errors.items()
-        if error > max(GOOD_ERROR, CONTRADICTION * alone)
+        if error > max(GOOD_ERROR, _LOST * alone)
     ]
     if words:
         yield Judgement(

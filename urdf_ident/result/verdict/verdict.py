@@ -165,7 +165,7 @@ def scale_confirmed(ident: Record) -> bool:
 
 def _scale(ident: Record, evidence: Evidence) -> Iterator[Judgement]:
     """At most one doubt about the scale of the torques."""
-    confirmed, gravity, common, factors = scale_confirmed(ident), evidence.gravity, evidence.scale, dict[str, float]()
+    confirmed, joints, gravity, factors = scale_confirmed(ident), ident.model.robot.joints, evidence.gravity, dict[str, float]()
     source = "the unit of the efforts, drive.gain, drive.reduction"
     if ident.model.drive.gain_error is not None and ident.project.drive.payload is not None:
         source = "the mass and centre of mass in drive.payload, which set the scale"
@@ -178,16 +178,17 @@ def _scale(ident: Record, evidence: Evidence) -> Iterator[Judgement]:
                 Remedy(f"check {source}; {confirm}"),
             )
         return
+    common = None if confirmed else evidence.scale
     if common is not None and (
         common.errors <= SCALE_ERRORS or (gravity and (median(gravity.values()) - 1) * (common.factor - 1) <= 0)
     ):
         common = None  # not significant; or one factor on all efforts would have put the gravity torques on its own side
-    if not confirmed and common is not None:
-        factors = dict.fromkeys(ident.model.robot.joints, common.factor)
+    if common is not None:
+        factors = dict.fromkeys(joints, common.factor)
     elif not confirmed and len(gravity) > 1 and min(gravity.values()) > 0:
         # joints have factors of their own; a tool that the URDF lacks would raise the gravity torques of the wrist alone
         mean = float(np.exp(np.mean(np.log(list(gravity.values())))))
-        factors = {joint: gravity.get(joint, mean) for joint in ident.model.robot.joints}
+        factors = {joint: gravity.get(joint, mean) for joint in joints}
     if factors and (min(factors.values()) > CONTRADICTION or max(factors.values()) < 1 / CONTRADICTION):
         size, alike = median(factors.values()), len(set(factors.values())) == 1
         each = "" if alike else f" ({', '.join(f'{joint} {factor:.2g} ×' for joint, factor in factors.items())})"
@@ -203,17 +204,13 @@ def _scale(ident: Record, evidence: Evidence) -> Iterator[Judgement]:
             ),
             "refused",
         )
-    elif odd := {
-        joint: ratio
-        for joint, ratio in _odd_gravity(ident, evidence).items()
-        if ratio <= 0 or not ident.project.drive.scale_known
-    }:
+    elif odd := _odd_gravity(ident, evidence):
         yield Judgement(
             Id.GRAVITY_SCALE,
             f"gravity torque differs from the URDF's: {_above(odd)}",
             Remedy(f"check {source}, and tools missing in the URDF; {confirm}"),
         )
-    elif common is not None and not confirmed:
+    elif common is not None:
         yield Judgement(
             Id.MASS_SCALE,
             f"the masses and inertias together are {common} × the URDF's: the scale of the efforts, or the URDF's, is wrong",
@@ -234,7 +231,12 @@ def _odd_gravity(ident: Record, evidence: Evidence) -> dict[str, float]:
         """Whether usual errors of the URDF explain a ratio: of masses, a factor, or of first moments, a difference."""
         return 1 - USUAL_ERROR * error < ratio < float(np.exp(USUAL_ERROR * max(error, _OF_A_BODY)))
 
-    odd = {joint: ratio for joint, ratio in evidence.gravity.items() if not usual(ratio, errors.get(joint, _OF_A_BODY))}
+    known = ident.project.drive.scale_known
+    odd = {
+        joint: ratio
+        for joint, ratio in evidence.gravity.items()
+        if not usual(ratio, errors.get(joint, _OF_A_BODY)) and (ratio <= 0 or not known)
+    }
     plausible = common is not None and common.error < _TELLING and usual(common.factor, _OF_A_BODY)
     if 2 * len(odd) > len(evidence.gravity) and not plausible:
         return odd
