@@ -237,13 +237,11 @@ class Trend(ReadOnly):
         """
         steps = np.arange(len(self.names), dtype=float)
         slope, error = np.zeros((2, len(self.joints)))
-        for j in range(len(self.joints)):
-            weight = 1.0 / np.maximum(self.std_error[:, j], 1e-12) ** 2
-            middle = steps - weight @ steps / weight.sum()
-            squares = weight @ middle**2
-            slope[j] = weight @ (middle * self.value[:, j]) / squares
-            rest = self.value[:, j] - weight @ self.value[:, j] / weight.sum() - slope[j] * middle
-            error[j] = np.sqrt(max(float(weight @ rest**2) / max(len(steps) - 2, 1), 1.0) / squares)
+        for j, (value, std_error) in enumerate(zip(self.value.T, self.std_error.T, strict=True)):
+            weight = 1.0 / np.maximum(std_error, 1e-12)
+            line, covariance = np.polyfit(steps, value, 1, w=weight, cov="unscaled")
+            scatter = float(np.sum((weight * (value - np.polyval(line, steps))) ** 2)) / max(len(steps) - 2, 1)
+            slope[j], error[j] = line[0], np.sqrt(covariance[0, 0] * max(scatter, 1.0))
         return slope, error
 
     def as_dict(self) -> dict[str, Any]:

@@ -170,10 +170,9 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
     edges = np.linspace(-reach, reach, BINS + 1, axis=1)
     count, mean = np.zeros((len(reach), BINS)), np.full((len(reach), BINS), np.nan)
     for j in range(len(reach)):
-        place = np.clip(np.searchsorted(edges[j], v[:, j], side="right") - 1, 0, BINS - 1)
-        number = np.bincount(place, minlength=BINS)
+        number, total = (np.histogram(v[:, j], edges[j], weights=weights)[0] for weights in (None, f[:, j]))
         count[j] = number / len(v)
-        mean[j, number > 0] = np.bincount(place, f[:, j], BINS)[number > 0] / number[number > 0]
+        np.divide(total, number, out=mean[j], where=number > 0)
     return SpeedProfile(edges, count, mean)
 
 
