@@ -84,16 +84,21 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
         return x.copy()
     pad = max(3 * order, round(3 * rate / cutoff)) if padlen is None else padlen
     memory = math.ceil(FORGOTTEN * rate / (2 * np.pi * cutoff * np.sin(np.pi / (2 * order))))
-    from scipy.signal import sosfiltfilt
+    from scipy.signal import sosfilt
 
-    sections = _butterworth(order, cutoff / rate)
+    sections, settled = _butterworth(order, cutoff / rate)
     if sections[:, 3:].sum(axis=1).min() < 8 * np.finfo(float).eps:  # poles too near to one
         raise LogError(
             "the cut-off is too low for this rate", got=f"{cutoff:.3g} Hz", expected=f"about {1e-6 * rate:.3g} Hz or more"
         )
 
     def both_ways(part: Array) -> Array:
-        y = sosfiltfilt(sections, part, axis=0, padlen=min(pad, len(part) - 1))
+        # as SciPy's sosfiltfilt, which computes the settled state anew at every call: as long as filtering a short log
+        beyond = min(pad, len(part) - 1)
+        y = np.concatenate((2 * part[0] - part[beyond:0:-1], part, 2 * part[-1] - part[-2 : -beyond - 2 : -1]))
+        for _ in range(2):
+            y = sosfilt(sections, y, axis=0, zi=np.multiply.outer(settled, y[0]))[0][::-1]
+        y = y[beyond : beyond + len(part)]
         # the decay of a single count in an effort that is zero would otherwise be taken for a tiny effort
         y[np.abs(y) < np.finfo(float).eps * np.abs(part).max(axis=0)] = 0.0
         return np.ascontiguousarray(y)  # backwards in memory
@@ -102,11 +107,12 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
 
 
 @lru_cache(maxsize=64)  # a design takes as long as filtering a short log
-def _butterworth(order: int, cutoff: float) -> Array:
-    """Second-order sections of a low-pass; ``cutoff`` as a fraction of the rate."""
-    from scipy.signal import butter
+def _butterworth(order: int, cutoff: float) -> tuple[Array, Array]:
+    """Second-order sections of a low-pass, and their state after a long input of 1; ``cutoff`` as a fraction of the rate."""
+    from scipy.signal import butter, sosfilt_zi
 
-    return np.asarray(butter(order, 2 * cutoff, output="sos"))
+    sections = np.asarray(butter(order, 2 * cutoff, output="sos"))
+    return sections, np.asarray(sosfilt_zi(sections))
 
 
 def lowpass_gain(frequency: ArrayLike, cutoff: float, order: int = ORDER) -> Array:
