@@ -86,11 +86,13 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
     memory = math.ceil(FORGOTTEN * rate / (2 * np.pi * cutoff * np.sin(np.pi / (2 * order))))
     from scipy.signal import sosfilt
 
-    sections, settled = _butterworth(order, cutoff / rate)
+    sections = _butterworth(order, cutoff / rate)
     if sections[:, 3:].sum(axis=1).min() < 8 * np.finfo(float).eps:  # poles too near to one
         raise LogError(
             "the cut-off is too low for this rate", got=f"{cutoff:.3g} Hz", expected=f"about {1e-6 * rate:.3g} Hz or more"
         )
+
+    settled = _settled(order, cutoff / rate)
 
     def both_ways(part: Array) -> Array:
         # as SciPy's sosfiltfilt, which computes the settled state anew at every call: as long as filtering a short log
@@ -107,12 +109,19 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
 
 
 @lru_cache(maxsize=64)  # a design takes as long as filtering a short log
-def _butterworth(order: int, cutoff: float) -> tuple[Array, Array]:
-    """Second-order sections of a low-pass, and their state after a long input of 1; ``cutoff`` as a fraction of the rate."""
-    from scipy.signal import butter, sosfilt_zi
+def _butterworth(order: int, cutoff: float) -> Array:
+    """Second-order sections of a low-pass; ``cutoff`` as a fraction of the rate."""
+    from scipy.signal import butter
 
-    sections = np.asarray(butter(order, 2 * cutoff, output="sos"))
-    return sections, np.asarray(sosfilt_zi(sections))
+    return np.asarray(butter(order, 2 * cutoff, output="sos"))
+
+
+@lru_cache(maxsize=64)
+def _settled(order: int, cutoff: float) -> Array:
+    """State of these sections after a long input of 1, shape (sections, 2)."""
+    from scipy.signal import sosfilt_zi
+
+    return np.asarray(sosfilt_zi(_butterworth(order, cutoff)))
 
 
 def lowpass_gain(frequency: ArrayLike, cutoff: float, order: int = ORDER) -> Array:
