@@ -110,7 +110,7 @@ def laws(selected: Selected) -> set[str]:
 
 
 def test_ur10e_a_log_left_out_with_nothing_but_columns_given(data: Path) -> None:
-    """The most unlike of the seven, from four of the others; see scripts/benchmarks/real_logs.py for all."""
+    """The most unlike of the seven, from four of the others; see scripts/benchmarks/plain.py for all."""
     model, (judge, *learn) = read_logs(data, columns_given())
     simple, chosen, selected = held_out(model, learn[:4], judge, 9.4)
     assert chosen.mean() < 0.7 * simple.mean()

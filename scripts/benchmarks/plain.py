@@ -1,6 +1,7 @@
 """A plain least-squares script beside the defaults: what the package must not lose to.
 
     python scripts/benchmarks/plain.py real DATA [--sets xmate psm ...]      (DATA: the folder of real logs)
+    python scripts/benchmarks/plain.py logs ROBOT.urdf LOG... [-c PROJECT.yaml] [--first SECONDS]
     python scripts/benchmarks/plain.py arms [--arms 40] [--first 0] [--kinds rich,few,bare,foreign]
 
 The script knows Pinocchio's regressor, viscous and Coulomb friction, an offset and a rotor inertia for each joint. The low-pass
@@ -8,7 +9,9 @@ of the positions and the ridge are chosen by cross-validation, over logs, or ove
 the package but recordings as read (torques after the torque constants that the defaults found).
 
 Per set: mean joint RMSE [N·m or N] on held-out motion, both torques behind one low-pass (10 Hz, or 0.4 times the rate), RMS
-over logs: the URDF, the same with friction, plain, default, and default over the better one of the two simple models. On arms
+over logs: the URDF, the same with friction, plain, default, and default over the better one of the two simple models. Of
+several ``logs`` each is left out once; of one, the first 60 % teach and the rest judges; with ``--first`` each log's first
+seconds of motion teach and all others judge. On arms
 (`arms.py`), relative to the torque, without noise of the test motion; more kinds of logs there: ``bare`` (rich, of a URDF
 without inertials) and ``foreign`` (rich, the effort of one joint is that of another machine; that joint does not count).
 """
@@ -18,7 +21,7 @@ from __future__ import annotations
 import argparse
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -26,17 +29,17 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 from arms import EVERY, Motion, arm, bounded_baseline, relative, training, wander
-from real_logs import sustained_start
 from scipy.signal import butter, sosfiltfilt
 
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.linalg import Array, rms
 from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
+from urdf_ident.logs.sources import expand_logs
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.project import Project, parse_project
+from urdf_ident.project import Project, load_project, parse_project
 
 CUTOFFS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0)  # [Hz]
 RIDGES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # share of the scaled normal equations' trace
@@ -133,8 +136,54 @@ def solve(rows: Sequence[Rows], ridge: float) -> Array:
     return np.asarray(vectors[:, kept] @ (turned[kept] / (values[kept] + ridge * values.sum())) / scale)
 
 
-def real_sets(data: Path, wanted: Sequence[str]) -> Iterator[tuple[str, Project, Robot, list[Recording], list[Recording]]]:
-    """Name, settings, robot, training logs, held-out logs."""
+@dataclass(frozen=True, eq=False)
+class LogSet:
+    """Logs to learn from, and logs to judge on."""
+
+    name: str
+    project: Project
+    robot: Robot
+    learn: list[Recording]
+    judge: list[Recording]
+
+
+def part(log: Recording, some: Array, name: str = "") -> Recording:
+    """Some rows of a log, which count as a log of their own."""
+    return replace(log.take(some), name=name or log.name, sha256="")
+
+
+def sixty_forty(project: Project, robot: Robot, log: Recording) -> LogSet:
+    """The first 60 % of a log, and the rest."""
+    early = log.time < log.time[0] + 0.6 * (log.time[-1] - log.time[0])
+    return LogSet(f"{log.name} 60/40", project, robot, [part(log, early)], [part(log, ~early, "rest")])
+
+
+def left_out_once(project: Project, robot: Robot, logs: list[Recording], first: float | None = None) -> Iterator[LogSet]:
+    """Every log judges what the others teach; with ``first``, its first seconds of motion teach, and the others judge [s]."""
+    for k, log in enumerate(logs):
+        others = logs[:k] + logs[k + 1 :]
+        if first is None:
+            yield LogSet(f"all but {log.name}", project, robot, others, [log])
+            continue
+        moving = np.abs(np.gradient(log.position, log.time, axis=0)).max(axis=1) > 0.05
+        window = max(1, round(1.0 / np.median(np.diff(log.time))))  # a motion lasts a second: a jog before it does not count
+        share = np.convolve(moving, np.ones(window) / window)[window - 1 :]
+        end = log.time[int(np.argmax(share > 0.95))] + first
+        yield LogSet(f"{first:g} s of {log.name}", project, robot, [part(log, log.time < end)], others)
+
+
+def own_logs(urdf: Path, logs: Sequence[str], config: Path | None, first: float | None) -> Iterator[LogSet]:
+    """The sets of a user's logs."""
+    project, folder = load_project(config)
+    robot = project.build_robot(urdf, folder)
+    recordings = [read_recording(source, robot, project.log) for source in expand_logs(logs, project.log)]
+    if len(recordings) == 1:
+        return iter([sixty_forty(project, robot, recordings[0])])
+    return left_out_once(project, robot, recordings, first)
+
+
+def real_sets(data: Path, wanted: Sequence[str]) -> Iterator[LogSet]:
+    """The sets of the shared real logs."""
 
     def opened(folder: str, files: Sequence[str], urdf: str = "robot.urdf", **settings: object) -> tuple:
         project = parse_project(settings)
@@ -145,42 +194,36 @@ def real_sets(data: Path, wanted: Sequence[str]) -> Iterator[tuple[str, Project,
     if "xmate" in wanted:
         project, robot, logs = opened("xmate", [f"log{k}.csv" for k in (1, 2, 3)])
         for learn, judge in ((0, 2), (1, 2), (2, 0)):
-            yield f"xmate {learn + 1} to {judge + 1}", project, robot, [logs[learn]], [logs[judge]]
+            yield LogSet(f"xmate {learn + 1} to {judge + 1}", project, robot, [logs[learn]], [logs[judge]])
     if "psm" in wanted:
         project, robot, logs = opened("psm", [f"log{k}.csv" for k in range(1, 7)])
-        yield "psm 1-3 to 4-6", project, robot, logs[:3], logs[3:]
+        yield LogSet("psm 1-3 to 4-6", project, robot, logs[:3], logs[3:])
     if "panda_30hz" in wanted:
         project, robot, logs = opened("panda_30hz", ["train.csv", "test.csv"], **fingers)
         learn, judge = (replace(log, effort=-np.asarray(log.effort)) for log in logs)
-        yield "panda 30 Hz, signs put right", project, robot, [learn], [judge]
+        yield LogSet("panda 30 Hz, signs put right", project, robot, [learn], [judge])
     if "panda" in wanted:
         project, robot, (log,) = opened("panda", ["panda_exciting.csv"], "panda.urdf", **fingers)
-        cut = log.time[0] + 0.6 * (log.time[-1] - log.time[0])
-        early, late = (replace(log.take(mask), sha256="") for mask in (log.time < cut, log.time >= cut))
-        yield "panda 60/40", project, robot, [early], [replace(late, name="rest")]
+        yield sixty_forty(project, robot, log)
     if {"ur10e", "ur10e_8s"} & set(wanted):
         places = {"time": 0, "position": [*range(1, 7)], "velocity": [*range(7, 13)], "effort": [*range(13, 19)]}
         places |= {"effort_target": [*range(19, 25)], "torque_target": [*range(25, 31)]}
         files = sorted(path.name for path in (data / "ur10e").glob("*.csv"))
         layout = {"columns": places, "units": {"effort": "A"}}
-        project, robot, logs = opened("ur10e", files, "ur10e.urdf", log=layout)
-        for k, log in enumerate(logs):
-            others = logs[:k] + logs[k + 1 :]
-            if "ur10e" in wanted:
-                yield f"ur10e all but {k + 1}", project, robot, others, [log]
-            if "ur10e_8s" in wanted:
-                speed = np.abs(np.gradient(log.position, log.time, axis=0)).max(axis=1)
-                short = replace(log.take(log.time < sustained_start(log.time, speed) + 8.0), sha256="")
-                yield f"ur10e 8 s of {k + 1}", project, robot, [short], others
+        ur10e = opened("ur10e", files, "ur10e.urdf", log=layout)
+        if "ur10e" in wanted:
+            yield from left_out_once(*ur10e)
+        if "ur10e_8s" in wanted:
+            yield from left_out_once(*ur10e, first=8.0)
 
 
-def real(data: Path, wanted: Sequence[str]) -> None:
+def real(sets: Iterable[LogSet]) -> None:
     """Prints one line for each set."""
-    print(f"{'set':30} {'URDF':>7} {'+fric.':>7} {'plain':>7} {'default':>7} {'ratio':>6}  {'plain':>14} {'CPU [s]':>8}")
+    print(f"{'set':40} {'URDF':>7} {'+fric.':>7} {'plain':>7} {'default':>7} {'ratio':>6}  {'plain':>14} {'CPU [s]':>8}")
     ratios = []
-    for name, project, robot, learn, judge in real_sets(data, wanted):
-        start = time.process_time()
-        ident = identify(project.build_model(robot), learn, held_out=judge, project=project)
+    for one in sets:
+        start, robot = time.process_time(), one.robot
+        ident = identify(one.project.build_model(robot), one.learn, held_out=one.judge, project=one.project)
         seconds = time.process_time() - start
         per_joint = {
             key: rms(np.array([[joint[f"{key}rmse"] for joint in entry["per_joint"]] for entry in ident.validation]), 0)
@@ -191,25 +234,20 @@ def real(data: Path, wanted: Sequence[str]) -> None:
         learn, judge = (
             [
                 log if gain is None else replace(log, effort=np.asarray(log.effort) * gain)
-                for log in map(robot_order(robot), logs)
+                for log in (log.ordered(robot) for log in logs)
             ]
-            for logs in (learn, judge)
+            for logs in (one.learn, one.judge)
         )
         predict = plain.fit(learn)
         errors = rms(np.array([rms(np.subtract(*predict(log)), 0) for log in judge]), 0)
         default, urdf, friction = (float(value.mean()) for value in per_joint.values())
         ratios.append(default / min(float(errors.mean()), friction))
         print(
-            f"{name:30} {urdf:7.3f} {friction:7.3f} {errors.mean():7.3f} {default:7.3f} {ratios[-1]:6.3f}  "
+            f"{one.name:40} {urdf:7.3f} {friction:7.3f} {errors.mean():7.3f} {default:7.3f} {ratios[-1]:6.3f}  "
             f"{plain.cutoff:4.1f} Hz, {plain.ridge:5.0e} {seconds:8.1f}",
             flush=True,
         )
     print(f"default over the better simple model: median {np.median(ratios):.3f}, worst {max(ratios):.3f}")
-
-
-def robot_order(robot: Robot) -> Callable[[Recording], Recording]:
-    """Puts the joints of a log in the robot's order."""
-    return lambda log: log.ordered(robot)
 
 
 def one_arm(seed: int, kind: str) -> dict[str, float | str]:
@@ -269,13 +307,20 @@ def main() -> None:
     logs = commands.add_parser("real")
     logs.add_argument("data", type=Path)
     logs.add_argument("--sets", nargs="+", default=["xmate", "psm", "panda_30hz", "panda", "ur10e", "ur10e_8s"])
+    own = commands.add_parser("logs")
+    own.add_argument("urdf", type=Path)
+    own.add_argument("logs", nargs="+")
+    own.add_argument("-c", "--config", type=Path)
+    own.add_argument("--first", type=float)
     arms = commands.add_parser("arms")
     arms.add_argument("--arms", type=int, default=40)
     arms.add_argument("--first", type=int, default=0, help="seed of the first arm")
     arms.add_argument("--kinds", default="rich,few,bare,foreign")
     arguments = parser.parse_args()
     if arguments.command == "real":
-        real(arguments.data, arguments.sets)
+        real(real_sets(arguments.data, arguments.sets))
+    elif arguments.command == "logs":
+        real(own_logs(arguments.urdf, arguments.logs, arguments.config, arguments.first))
     else:
         simulated(arguments.first, arguments.arms, arguments.kinds.split(","))
 
