@@ -136,7 +136,6 @@ def test_a_fast_held_out_log_that_is_predicted_well_is_a_test_at_its_speed(robot
     )
     ident = identify(model, [slow], held_out=[fast])
     assert "speed-untested" not in {reason.id for reason in ident.verdict.judgements}
-    assert ident.evidence is not None
     errors = np.array(list(ident.evidence.at_speeds.values()))
     reached = np.min(np.percentile(np.abs(motions[1][2]), 95, axis=0) / robot.limit("velocity"))
     tested = np.array(SPEEDS) <= reached

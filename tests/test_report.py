@@ -21,6 +21,7 @@ from urdf_ident.judgements.verdict import Verdict
 from urdf_ident.report import report_html
 from urdf_ident.report.content import number
 from urdf_ident.report.svg import svg
+from urdf_ident.result.evidence.traces import Traces
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 from urdf_ident.result.plots.chart import Chart, Line, horizontal
@@ -99,7 +100,7 @@ def test_the_report_is_one_page_without_a_network(identified: Path, ident: Ident
 
 
 def test_the_report_without_series_says_what_is_missing_and_escapes_names(ident: Identification) -> None:
-    page = report_html(replace(ident, traces=None), title="<script>alert(1)</script> & arm")
+    page = report_html(replace(ident, traces=Traces()), title="<script>alert(1)</script> & arm")
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page
     assert "The torque series of the logs are not available" in page
@@ -158,7 +159,7 @@ def test_the_summary_stays_short_whatever_is_said(ident: Identification, length:
 
 
 def test_without_a_held_out_log_the_report_lists_cross_validated_errors(ident: Identification) -> None:
-    page = report_html(replace(ident, validation=(), traces=None))
+    page = report_html(replace(ident, validation=(), traces=Traces()))
     assert "cross-validated error</th>" in page
     for joint, errors in joint_errors(replace(ident, validation=()))[1].items():
         assert f"<td>{joint}</td>{''.join(f'<td>{number(100 * error, 2)} %</td>' for error in errors)}" in page

@@ -95,7 +95,6 @@ def test_a_unit_that_contradicts_the_masses_is_poor_and_said_first_with_the_fact
 def test_gravity_torques_contradict_a_unit_only_if_all_do(
     ident: ui.Identification, gravity: tuple[float, ...], gains: tuple[float, ...] | None
 ) -> None:
-    assert isinstance(ident.evidence, Evidence)
     ratios = dict(zip(("j2", "j3", "j4"), gravity, strict=True))
     evidence = replace(ident.evidence, gravity=ratios, gravity_errors={}, scale=None)
     poor = [reason for reason in replace(ident, evidence=evidence).verdict.judgements if reason.level == "poor"]
@@ -147,7 +146,6 @@ def test_the_exported_model_is_judged_and_what_the_data_alone_say_keeps_it_from_
 
 
 def test_folds_that_repeat_one_motion_are_no_evidence(ident: ui.Identification) -> None:
-    assert ident.evidence is not None
     repeated = replace(ident, validation=(), evidence=replace(ident.evidence, folds_repeat=True))
     assert repeated.cross_validation["relative"] < 0.1
     assert repeated.verdict.level == "usable"
@@ -155,7 +153,6 @@ def test_folds_that_repeat_one_motion_are_no_evidence(ident: ui.Identification) 
 
 
 def test_parts_of_a_motion_that_hardly_turns_back_are_no_evidence(ident: ui.Identification) -> None:
-    assert ident.evidence is not None
     once = replace(ident, validation=(), evidence=replace(ident.evidence, reversals=1.0, folds_repeat=False))
     often = replace(once, evidence=replace(once.evidence, reversals=2.0))
     assert "motion-hardly-turns" in {reason.id for reason in once.verdict.judgements}
@@ -239,7 +236,6 @@ def test_the_same_sine_on_all_joints_is_never_good(robot: ui.Robot, frequency: f
 def test_another_gravity_torque_than_the_urdf_s_counts_where_the_scale_is_open(
     ident: ui.Identification, gravity: tuple[float, ...], scale: float, level: str
 ) -> None:
-    assert isinstance(ident.evidence, Evidence)
     names, common = ("j1", "j2", "j3"), CommonScale(float(np.median(gravity)), 0.1)
     known = dict.fromkeys(names, scale)
     ratios = dict(zip(names, gravity, strict=True))
@@ -273,7 +269,6 @@ def test_what_the_data_do_not_test_is_in_the_first_lines(ident: ui.Identificatio
     assert untested(open_) == f"the clock; {CONSEQUENCE}"
     scales = [{**finding, "id": "effort-scale-open", "joints": joints} for joints in (["j2", "j4"], ["j4", "j3"])]
     two = replace(trusted, inputs=tuple(with_findings(trusted.inputs[0], scale) for scale in scales))
-    assert ident.evidence is not None
     two = replace(two, evidence=replace(ident.evidence, gravity={"j3": 1.1}))
     assert untested(two) == f"the effort scale of j4; {CONSEQUENCE}"  # each other log determines j2 and j3
     weighed = replace(two, evidence=replace(ident.evidence, gravity={"j4": 1.39}))
@@ -309,7 +304,6 @@ def test_a_log_that_was_trained_on_proves_nothing(ident: ui.Identification) -> N
     ],
 )
 def test_each_kind_of_evidence_caps_the_level(ident: ui.Identification, change: dict, id: str, level: str) -> None:
-    assert isinstance(ident.evidence, Evidence)
     found = verdict_of(with_joints(replace(ident, evidence=replace(ident.evidence, **change)), 0.06))
     assert found.level == level
     assert found.cause is not None
@@ -323,7 +317,6 @@ def test_each_kind_of_evidence_caps_the_level(ident: ui.Identification, change: 
 )
 def test_a_missing_tool_is_no_wrong_unit(ident: ui.Identification, scale: CommonScale | None, level: str) -> None:
     """A tool raises the gravity of most joints, but not all masses and inertias together as a wrong unit does."""
-    assert isinstance(ident.evidence, Evidence)
     joints = ident.model.robot.joints
     heavier = dict(zip(joints, (1.4, 1.9, 2.2, 2.4), strict=True))
     evidence = replace(ident.evidence, gravity=heavier, gravity_errors={}, scales=dict.fromkeys(joints, 0.001), scale=scale)
@@ -335,10 +328,8 @@ def test_a_missing_tool_is_no_wrong_unit(ident: ui.Identification, scale: Common
 
 
 def test_slow_logs_are_good_up_to_a_speed_that_is_said(ident: ui.Identification) -> None:
-    assert isinstance(ident.evidence, Evidence)
 
     def said(*errors: float) -> str:
-        assert isinstance(ident.evidence, Evidence)
         changed = replace(ident.evidence, at_speeds={"a": list(errors), "b": list(errors)})
         told = [item for item in verdict_of(replace(ident, evidence=changed)).judgements if item.id == "speed-untested"]
         assert {item.severity for item in told} <= {"info"}  # other motions are predicted well at the speeds of the logs
@@ -388,7 +379,6 @@ def test_a_joint_that_is_not_predicted_is_said_first_whatever_the_error_of_all(i
 
 
 def test_what_the_data_left_open_does_not_count_where_other_motions_are_predicted_well(ident: ui.Identification) -> None:
-    assert isinstance(ident.evidence, Evidence)
     assert all(row["held"] > 0.85 for row in ident.validation[0]["per_joint"])
     open_ = replace(ident, evidence=replace(ident.evidence, unaided={"j": 0.3}, uncertainty={"j": 0.3}))
     assert with_joints(open_, 0.05).verdict.level == "good"
@@ -550,7 +540,6 @@ def test_what_counts_against_a_result_is_told_by_its_id(ident: ui.Identification
 def test_limits_that_the_urdf_s_own_masses_exceed_are_no_reference_for_the_torque(logs: list[ui.Recording]) -> None:
     urdf = re.sub(r'velocity="[^"]*"', 'velocity="1000"', arm_urdf("zyyx"))
     ident = ui.identify(ui.DynamicModel(ui.Robot.from_urdf(urdf), friction=FRICTION), logs[:2])
-    assert ident.evidence is not None
     assert max(ident.evidence.overdriven.values()) > PEAK_LIMIT
     assert max(ident.evidence.peak.values()) < PEAK_LIMIT
     assert ident.verdict.level == "good", ident.verdict

@@ -81,7 +81,7 @@ def friction_rows(
     top = min(max(map(abs, logged_speeds(result, j))) for result in results)  # in the logs of all results
     v, density = np.linspace(-top, top, _CURVE), np.full(_CURVE, 1e-3)  # speeds between those of the samples are not quite free
     for result in results:
-        if result.traces is None or result.traces.speeds is None:
+        if result.traces.speeds is None:
             density += 1.0
         else:
             edges, count = result.traces.speeds.edges[j], result.traces.speeds.count[j]
@@ -130,7 +130,7 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
     Those of joints that moved in one direction only in the logs of a result are not separate, and left out.
     """
     robot, load, quantities = results[0].model.robot, usual_load(results), []
-    one_way = {joint for result in results if result.evidence is not None for joint in result.evidence.one_way}
+    one_way = {joint for result in results for joint in result.evidence.one_way}
     for j, joint in enumerate(robot.joints):
         if joint in one_way:
             continue

@@ -79,8 +79,7 @@ def with_scores(ident: Identification, report: ValidationReport) -> Identificati
     """
     trained = {entry["log"] for entry in report.entries if entry["trained_on"]}
     shown = tuple(replace(trace, held_out=trace.log not in trained) for trace in report.logs)
-    speeds = None if ident.traces is None else ident.traces.speeds
-    return replace(ident, validation=report.entries, traces=Traces(shown, speeds))
+    return replace(ident, validation=report.entries, traces=Traces(shown, ident.traces.speeds))
 
 
 def score_logs(
@@ -131,7 +130,7 @@ def score_logs(
             entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
     set_apart = tuple(model.robot.joints[j] for j in sorted(model.apart))
-    others = [float(entry["relative"]) for entry in ident.validation if not entry.get("trained_on")]
+    others = [float(entry["relative"]) for entry in ident.validation if not entry["trained_on"]]
     expected = max(others, default=ident.cross_validated)  # the error of the identification on its own held-out data
     return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), expected, repeats is not None, set_apart)
 
@@ -174,7 +173,7 @@ def with_validation(
         series.append(log_trace(log, predicted, cutoff, held_out=False))
     speeds = speed_profile(model, ident.theta, training.logs, cutoff)
     ident = replace(ident, validation=scored.entries, traces=Traces(tuple(series), speeds))
-    if ident.prediction is None or ident.evidence is None:
+    if ident.prediction is None:
         return ident
     tested = []
     for entry, log, log_statistics in zip(scored.entries, logs, statistics, strict=True):

@@ -26,7 +26,7 @@ def report_html(ident: Identification, title: str = "", paths: CommandPaths | No
         title: Title of the page; the robot's name if empty.
         paths: Files that its commands name; if None, their placeholders remain.
     """
-    logs = ident.traces.logs if ident.traces is not None else ()
+    logs = ident.traces.logs
     errors = {entry["log"]: mean_error(entry) for entry in ident.validation}
     trace = max(logs, key=lambda trace: errors.get(trace.log, 0.0), default=None)  # with the largest held-out error
     pictures: dict[str, list[str]] = {name: [] for name in PICTURES}

@@ -55,11 +55,11 @@ class Record(ReadOnly):
         prediction: Quantiles of held-out residuals by joint and speed; None if nothing could be held out.
         adaptation: Memory of the adaptation, the joints that benefit, and its held-out error; empty if the spread of
             friction is unknown.
-        evidence: Measurements of how far the result can be trusted; None for results assembled by hand.
+        evidence: Measurements of how far the result can be trusted; empty for results assembled by hand.
         validation: Scores on held-out logs, as from :func:`.validate_log`.
         residual: Torque as a function of the deformation of the gears (:mod:`.compensated`), or None.
         compensation: Assessment of residual and sweeps, and the history of the loops; empty without them.
-        traces: Short series of torque for plots, stored in ``series.json`` beside the result; None if not available.
+        traces: Short series of torque for plots, stored in ``series.json`` beside the result; none if not available.
     """
 
     model: DynamicModel
@@ -82,9 +82,9 @@ class Record(ReadOnly):
     residual: Residual | None = None
     estimation: Mapping[str, Any] = field(default_factory=dict)
     compensation: Mapping[str, Any] = field(default_factory=dict)
-    evidence: Evidence | None = None
+    evidence: Evidence = field(default_factory=Evidence)
     adaptation: Mapping[str, Any] = field(default_factory=dict)
-    traces: Traces | None = None
+    traces: Traces = field(default_factory=Traces)
     left_out: tuple[LeftOut, ...] = ()
 
     def torque(

@@ -60,7 +60,7 @@ class ValidationReport:
         """Remarks on the logs that matter for reading their errors."""
         remarks, nothing, traces = list[str](), "its error says nothing about other motions", {t.log: t for t in self.logs}
         for entry in self.entries:
-            log, faster = entry["log"], entry.get("beyond_trained") or {}
+            log, faster = entry["log"], entry["beyond_trained"]
             if entry["trained_on"]:
                 remarks.append(f"{log} is one of the training logs: {nothing}")
             if entry.get("repeats"):

@@ -113,8 +113,8 @@ def _dissipates(term: Term) -> bool:
 
 def logged_speeds(ident: Record, j: int) -> tuple[float, float]:
     """Returns the slowest and fastest speed of joint j in the logs of a result [rad/s or m/s]."""
-    if ident.traces is not None and ident.traces.speeds is not None:
-        edges, count = ident.traces.speeds.edges[j], ident.traces.speeds.count[j]
+    if (speeds := ident.traces.speeds) is not None:
+        edges, count = speeds.edges[j], speeds.count[j]
         seen = np.flatnonzero(count > 0)
         return float(edges[seen[0]]), float(edges[seen[-1] + 1])
     return -float(ident.speed[j]), float(ident.speed[j])

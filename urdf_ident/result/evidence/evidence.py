@@ -126,7 +126,7 @@ class Evidence:
         gravity_errors: By joint of ``gravity``: standard deviation of that ratio due to the URDF's errors.
     """
 
-    seen: float
+    seen: float = 1.0
     uncertainty: Mapping[str, float] = field(default_factory=dict)
     gravity: Mapping[str, float] = field(default_factory=dict)
     peak: Mapping[str, float] = field(default_factory=dict)

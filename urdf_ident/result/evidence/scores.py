@@ -178,13 +178,13 @@ def validate_log(
 
 
 def errors_of_joints(entries: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
-    """RMS over logs of every joint's torque and of the errors of models, shape (n,) [N·m or N]; NaN if a log lacks it.
+    """RMS over logs of every joint's torque and of the errors of models, shape (n,) [N·m or N].
 
     Returns:
         By their keys in ``per_joint`` of an entry, the torque first.
     """
     keys = ("rms_torque", "rmse", "urdf_rmse", "urdf_friction_rmse")
-    return {key: rms([[joint.get(key, np.nan) for joint in entry["per_joint"]] for entry in entries], axis=0) for key in keys}
+    return {key: rms([[joint[key] for joint in entry["per_joint"]] for entry in entries], axis=0) for key in keys}
 
 
 def mean_error(entry: Mapping[str, Any], model: str = "", of: Mapping[str, Any] | None = None) -> float:
@@ -206,7 +206,7 @@ def mean_error(entry: Mapping[str, Any], model: str = "", of: Mapping[str, Any] 
 
 def mixed_units(entries: Iterable[Mapping[str, Any]]) -> bool:
     """Whether efforts of the joints are torques and forces."""
-    return any(len({joint.get("unit") for joint in entry.get("per_joint", ())}) > 1 for entry in entries)
+    return any(len({joint["unit"] for joint in entry["per_joint"]}) > 1 for entry in entries)
 
 
 def better_than_urdf(entries: Iterable[Mapping[str, Any]]) -> bool:

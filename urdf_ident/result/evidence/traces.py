@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -193,24 +194,20 @@ def write_series(traces: Traces, path: str | Path, theta: Array) -> Path:
     return write_text(path, json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read_series(path: str | Path, theta: Array) -> Traces | None:
+def read_series(path: str | Path, theta: Array) -> Traces:
     """Reads the series of a result.
 
     Args:
         theta: Parameters of the result, shape (p,).
 
     Returns:
-        The series; None if the file is missing, damaged or of another result.
+        The series; none if the file is missing, damaged or of another result.
     """
-    if not Path(path).is_file():
-        return None
-    try:
-        data = json.loads(read_text(path, "series"))
-        if data["schema"] != SCHEMA or data["result"] != _hash_of(theta):
-            return None
-        return record(Traces, data)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        data = json.loads(read_text(path, "series")) if Path(path).is_file() else {}
+        if data["schema"] == SCHEMA and data["result"] == _hash_of(theta):
+            return record(Traces, data)
+    return Traces()
 
 
 def _hash_of(theta: Array) -> str:

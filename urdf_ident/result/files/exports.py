@@ -130,7 +130,7 @@ def write_all(ident: Record, folder: str | Path) -> list[str]:
     with FileSet(folder, last=json_name) as files:
         notes = write_urdf(ident, files.path(urdf_name))
         written = [Path(urdf_name), write_sidecar(ident, files.path(sidecar_name))]
-        if ident.traces is not None:
+        if ident.traces.logs:
             written.append(write_series(ident.traces, files.path(series_name), ident.theta))
         written.append(save(ident, files.path(json_name)))
     return [*notes, *(f"wrote {Path(folder) / path.name}" for path in written)]

@@ -20,7 +20,7 @@ from ...model.prior import Prior
 from ...project import parse_project
 from ...provenance import versions
 from ...statistics.fit import Fit
-from ..evidence.traces import FILE, read_series
+from ..evidence.traces import FILE, Traces, read_series
 from ..identification import Identification
 from .checks import RESTORE, check_file, check_values
 from .save import FIELDS, SCHEMA
@@ -113,7 +113,7 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         np.array(state["factor"], dtype=float),
         np.array(state["baseline"], dtype=float),
         project=parse_project(data["config"], "config"),
-        traces=None if series is None else read_series(series, theta),
+        traces=Traces() if series is None else read_series(series, theta),
         **read_fields(Identification, data, (name for name in FIELDS if name in data)),
     )
     check_values(ident, consistent=data["consistency"].get("consistent") is not False)

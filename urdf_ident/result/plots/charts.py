@@ -150,7 +150,7 @@ def _friction(ident: Record, _: object) -> Iterator[Picture]:
         marks.append(Line(v[inside], curve.torque[inside], "identified", label="identified law", width=2.1))
         if joint.damping or joint.friction:
             marks.append(Line(v, joint.damping * v + joint.friction * np.sign(v), "urdf", 0.8, "URDF", width=1.2))
-        speeds = None if ident.traces is None else ident.traces.speeds
+        speeds = ident.traces.speeds
         if speeds is not None:
             centre = 0.5 * (speeds.edges[j, 1:] + speeds.edges[j, :-1])
             size = 0.67 * np.sqrt(6 + 60 * speeds.count[j])

@@ -120,7 +120,7 @@ class Plots:
         Raises:
             ModelError: There are no series, or none of that log.
         """
-        logs = self._ident.traces.logs if self._ident.traces is not None else ()
+        logs = self._ident.traces.logs
         if not logs:
             raise ModelError(
                 "the torque series of the logs are not available",

@@ -106,7 +106,7 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
     more = {key: named for key, named in words.items() if any(key in score for score in validations)}
     share = mixed_units(validations)
     mean, scale = ("mean/effort", 100.0) if share else ("mean", 1.0)
-    log = "log" if any(score.get("trained_on") for score in validations) else "held-out log"
+    log = "log" if any(score["trained_on"] for score in validations) else "held-out log"
     titles = [title for title, _ in more.values()]
     header = [f"{log}, RMSE [N·m or N]", *joints, mean, *titles, "data alone", "URDF", "URDF+friction"]
     written = ("{:.3g} %" if share else "{:.3g}").format

@@ -60,7 +60,7 @@ def held_out_reasons(ident: Record) -> Iterator[Judgement]:
     worse = [score["log"] for score in scores if mean_error(score) > mean_error(score, "urdf_")]
     yield from worse_than_urdf(worse)
     joints: dict[str, str] = {}
-    for joint in (joint for score in scores for joint in score["per_joint"] if joint.get("urdf_rmse") is not None):
+    for joint in (joint for score in scores for joint in score["per_joint"]):
         if joint["relative"] > GOOD_ERROR and joint["rmse"] > LOSS * joint["urdf_rmse"]:
             share = joint["relative"] * joint["urdf_rmse"] / joint["rmse"]
             words = f"{joint['joint']} ({100 * joint['relative']:.0f} % of its torque, URDF {100 * share:.0f} %)"
@@ -75,7 +75,7 @@ def held_out_reasons(ident: Record) -> Iterator[Judgement]:
 
 def _held_out(ident: Record) -> list[Mapping[str, Any]]:
     """Scores on logs that were not used in the fit."""
-    return [score for score in ident.validation if not score.get("trained_on")]
+    return [score for score in ident.validation if not score["trained_on"]]
 
 
 def _on_folds(ident: Record) -> list[Mapping[str, Any]]:
@@ -112,10 +112,10 @@ def worst_errors(scores: Sequence[Mapping[str, Any]], apart: Collection[str] = (
         apart: Joints that are set apart: their errors are none of the model.
     """
     joints = [joint for score in scores for joint in score["per_joint"]]
-    sizes = grouped((joint.get("unit"), joint["rms_torque"]) for joint in joints)
+    sizes = grouped((joint["unit"], joint["rms_torque"]) for joint in joints)
     worst: dict[str, float] = {}
     for joint in joints:
-        if joint["rms_torque"] > _SMALL * max(sizes[joint.get("unit")]) and joint["joint"] not in apart:
+        if joint["rms_torque"] > _SMALL * max(sizes[joint["unit"]]) and joint["joint"] not in apart:
             worst[joint["joint"]] = max(worst.get(joint["joint"], 0.0), joint["relative"])
     return dict(sorted(worst.items(), key=lambda pair: -pair[1]))
 
@@ -202,11 +202,11 @@ def _no_other_motion(ident: Record) -> Judgement | None:
             f"{seconds:.2g} s of motion are too short to show faults of the log or to validate the result",
             Remedy(f"record {SHORT:g} s or more, or give a log of another motion with --validate"),
         )
-    if evidence is not None and evidence.folds_repeat:
+    if evidence.folds_repeat:
         return Judgement(
             Id.MOTION_REPEATED, "all logs hold periods of one motion, which predict each other: no other motion was tested"
         )
-    if evidence is not None and evidence.reversals is not None and evidence.reversals <= HARDLY_REVERSES:
+    if evidence.reversals is not None and evidence.reversals <= HARDLY_REVERSES:
         return Judgement(
             Id.MOTION_HARDLY_TURNS,
             f"the joints hardly reverse ({evidence.reversals:.2g} times on average): its parts cannot validate each other",

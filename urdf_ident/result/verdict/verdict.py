@@ -55,8 +55,7 @@ def verdict_of(ident: Record) -> Verdict:
     outside = list(held_out_reasons(ident))
     outside += unexplained_joints(worst_errors_of(ident), any(judgement.level == "poor" for judgement in outside))
     reasons = [*outside, *_physics(ident), *_findings(ident, any(judgement.level == "poor" for judgement in outside))]
-    if ident.evidence is not None:
-        reasons += [*_left_open(ident.evidence), *_scale(ident, ident.evidence), *_implausible(ident.evidence)]
+    reasons += [*_left_open(ident.evidence), *_scale(ident, ident.evidence), *_implausible(ident.evidence)]
     if tested(ident):  # what the data left open was not needed on other motions
         open_ = [judgement for judgement in reasons if judgement.id in _INFERRED and judgement.severity == "warning"]
         reasons = [replace(judgement, severity="info") if judgement in open_ else judgement for judgement in reasons]
@@ -248,11 +247,10 @@ def _odd_gravity(ident: Record, evidence: Evidence) -> dict[str, float]:
 
 def untested(ident: Record) -> str:
     """What the data do not test, and what an error in it would do; empty if they test all."""
-    evidence, phrases = ident.evidence, []
-    ratios = {} if evidence is None else evidence.gravity
+    evidence, ratios, phrases = ident.evidence, ident.evidence.gravity, []
     if not scale_confirmed(ident):
-        told = evidence is not None and evidence.scale is not None and evidence.scale.error < _TELLING
-        ratio = f" (masses {evidence.scale} × the URDF's)" if evidence is not None and told else ""
+        told = evidence.scale is not None and evidence.scale.error < _TELLING
+        ratio = f" (masses {evidence.scale} × the URDF's)" if told else ""
         phrases.append(f"the scale of all efforts together{ratio}")
 
     def in_all_logs(id: Id) -> set[str | None]:
