@@ -54,8 +54,8 @@ def content(ident: Identification) -> dict[str, Any]:
         "reasons": [reason for reason in ident.verdict.judgements[1:] if reason.level != "good"],
         "facts": [
             ("logs", f"{logs} for the fit, {len(ident.validation)} held out{left}"),
-            ("equations", f"{fit.rows:,} at {number(float(ident.signals.get('decimate', 0.0)))} Hz".replace(",", " ")),
-            ("cut-off", f"{number(float(ident.signals.get('cutoff', 0.0)))} Hz"),
+            ("equations", f"{fit.rows:,} at {number(ident.signals['decimate'])} Hz".replace(",", " ")),
+            ("cut-off", f"{number(ident.signals['cutoff'])} Hz"),
             ("parameters", f"{len(ident.theta)} standard, {len(fit.base)} base"),
             ("not identified", f"{levels.count(LOST)} of {len(levels)}, {levels.count(COMBINATION)} only in combination"),
             ("condition number", number(fit.condition, 3)),

@@ -232,7 +232,7 @@ class Record(ReadOnly):
     @cached_property
     def verdicts(self) -> tuple[Identifiability, ...]:
         """The verdict on every standard parameter, and the motion that would determine it; in the order of theta."""
-        rate = float(self.signals.get("decimate", 0.0)) or 100.0
+        rate = float(self.signals.get("decimate", 100.0))
         return verdicts(self.model, self.fit, self.factor[:, :-1], self.prior.theta0, self.prior.std, rate)
 
     @cached_property

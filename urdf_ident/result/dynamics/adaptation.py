@@ -74,8 +74,7 @@ def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0)
                 columns = applied.term.basis(Sliding(v, np.zeros_like(v), np.full_like(v, sign)))
                 friction[applied.axis, k] += sign * sum(value * x for value, x in zip(ident.theta[span], columns, strict=True))
     least = np.asarray(np.maximum(friction.min(axis=1), 0.0))
-    rate = float(ident.signals.get("decimate", 0.0)) or float(ident.signals["rate"])
-    return FilterSettings(spread, power, residual, slow, rate, top, least, width, memory, caution)
+    return FilterSettings(spread, power, residual, slow, float(ident.signals["decimate"]), top, least, width, memory, caution)
 
 
 def adaptive_model(

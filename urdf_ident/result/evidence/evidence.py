@@ -108,7 +108,7 @@ class Evidence:
         masses: Bodies whose mass differs from the URDF's by more than a factor of six, with that factor; none where the data
             allow less as well.
         departures: Parts of logs whose residual differs from the rest.
-        folds_repeat: Whether the folds of the cross-validation repeat one motion; None if not checked.
+        folds_repeat: Whether the folds of the cross-validation repeat one motion.
         placeholders: Whether the URDF's inertial parameters look like placeholders, which do not determine a scale.
         unaided: As ``uncertainty``, with the prior's standard deviations :data:`WIDER` times as large: what the data leave
             undetermined and the URDF fills in.
@@ -133,10 +133,10 @@ class Evidence:
     friction: Mapping[str, float] = field(default_factory=dict)
     masses: Mapping[str, float] = field(default_factory=dict)
     departures: tuple[DeviatingPart, ...] = ()
-    folds_repeat: bool | None = None
+    folds_repeat: bool = False
     placeholders: bool = False
     unaided: Mapping[str, float] = field(default_factory=dict)
-    reversals: float | None = None
+    reversals: float = np.inf
     one_way: tuple[str, ...] = ()
     lifting: tuple[str, ...] = ()
     scales: Mapping[str, float] = field(default_factory=dict)
@@ -184,7 +184,7 @@ def measure_evidence(
     statistics: StatisticSet,
     fit: Fit,
     trained: Range,
-    reversals: float | None = None,
+    reversals: float,
 ) -> Evidence:
     """Measures the evidence for a verdict.
 

@@ -206,7 +206,7 @@ def _no_other_motion(ident: Record) -> Judgement | None:
         return Judgement(
             Id.MOTION_REPEATED, "all logs hold periods of one motion, which predict each other: no other motion was tested"
         )
-    if evidence.reversals is not None and evidence.reversals <= HARDLY_REVERSES:
+    if evidence.reversals <= HARDLY_REVERSES:
         return Judgement(
             Id.MOTION_HARDLY_TURNS,
             f"the joints hardly reverse ({evidence.reversals:.2g} times on average): its parts cannot validate each other",
