@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Literal
 
 #: From harmless to unusable: information; a repair; a doubt; a reason not to use the log, or the result.
@@ -36,8 +37,8 @@ class Entry:
         explains_all: Whether all else follows from it where it refuses a result.
     """
 
-    id: str
     severity: Severity
+    id: str
     meaning: str
     remedy: str = ""
     settings: tuple[str, ...] = ()
@@ -53,6 +54,9 @@ class Entry:
     geometric: bool = False
     placement: bool = False
     explains_all: bool = False
+
+
+info, repaired, warning, refused = (partial(Entry, severity) for severity in SEVERITIES)
 
 
 class Id(str, Enum):
@@ -74,303 +78,242 @@ class Id(str, Enum):
         return format(str(self.value), spec)
 
     # Said first
-    MASS_AT_LIMIT = Entry(
+    MASS_AT_LIMIT = warning(
         "mass-at-limit",
-        "warning",
         "The mass of a body is at a limit of the optimisation: the data or the URDF's structure contradict it.",
         "check signs, units and the mass in the URDF, or raise `consistency.mass_factor`",
     )
-    JOINT_APART = Entry(
+    JOINT_APART = warning(
         "joint-apart",
-        "warning",
         "The effort of a joint cannot be its torque; it entered the friction of that joint alone, and no body.",
         "check what it measures: a counterweight, a brake, another column or unit",
     )
-    JOINT_ERROR = Entry(
+    JOINT_ERROR = warning(
         "joint-error",
-        "warning",
         "The error of a joint on other motions exceeds 40 % of its torque, which is not small beside that of the others.",
         "check its sign, scale and columns, or what else acts on it",
         symptom=True,
         size="error over torque",
     )
     # Rows and values
-    LOG_UNREADABLE = Entry("log-unreadable", "refused", "The log cannot be read.")
-    NOTE = Entry("note", "info", "What the reader chose or ignored.")
-    SIGNALS_JOINED = Entry(
-        "signals-joined", "repaired", "Signals in rows without positions, with a clock of their own; interpolated."
-    )
-    ROWS_UNREADABLE = Entry("rows-unreadable", "repaired", "Rows without a time or any position.")
-    ROWS_INTERPOLATED = Entry(
+    LOG_UNREADABLE = refused("log-unreadable", "The log cannot be read.")
+    NOTE = info("note", "What the reader chose or ignored.")
+    SIGNALS_JOINED = repaired("signals-joined", "Signals in rows without positions, with a clock of their own; interpolated.")
+    ROWS_UNREADABLE = repaired("rows-unreadable", "Rows without a time or any position.")
+    ROWS_INTERPOLATED = repaired(
         "rows-interpolated",
-        "repaired",
         "Rows on straight lines in all efforts, with which the logger bridged gaps; left out.",
         "find out why samples are lost",
     )
-    TOO_FEW_ROWS = Entry("too-few-rows", "refused", "Fewer than 100 usable rows.", "record more")
-    VALUES_IMPOSSIBLE = Entry(
-        "values-impossible",
-        "repaired",
-        "Values that are not finite or above 1e7; left out.",
-        "check the sensor and its error value",
+    TOO_FEW_ROWS = refused("too-few-rows", "Fewer than 100 usable rows.", "record more")
+    VALUES_IMPOSSIBLE = repaired(
+        "values-impossible", "Values that are not finite or above 1e7; left out.", "check the sensor and its error value"
     )
-    VALUES_SPIKE = Entry(
-        "values-spike", "repaired", "Single samples far from their neighbours; left out.", "check the connection of the sensor"
+    VALUES_SPIKE = repaired(
+        "values-spike", "Single samples far from their neighbours; left out.", "check the connection of the sensor"
     )
-    VALUES_SENTINEL = Entry(
+    VALUES_SENTINEL = repaired(
         "values-sentinel",
-        "repaired",
         "One value that occurs repeatedly, far from its neighbours, and stands for missing data; left out.",
         "check which value the logger writes for missing data",
     )
-    VALUES_MISSING = Entry("values-missing", "repaired", "Rows whose position or effort is missing.")
-    VALUES_BRIDGED = Entry("values-bridged", "repaired", "Missing values of a signal that is not required, interpolated.")
-    SIGNAL_DROPPED = Entry(
-        "signal-dropped", "repaired", "A signal that is not required has too many gaps and is not used.", "check its column"
+    VALUES_MISSING = repaired("values-missing", "Rows whose position or effort is missing.")
+    VALUES_BRIDGED = repaired("values-bridged", "Missing values of a signal that is not required, interpolated.")
+    SIGNAL_DROPPED = repaired(
+        "signal-dropped", "A signal that is not required has too many gaps and is not used.", "check its column"
     )
-    CHANNEL_MISSING = Entry(
+    CHANNEL_MISSING = refused(
         "channel-missing",
-        "refused",
         "More than 5 % of a joint's positions or efforts are missing.",
         "check the column and its sensor, or record the log again",
     )
-    CHANNEL_FROZEN = Entry(
+    CHANNEL_FROZEN = warning(
         "channel-frozen",
-        "warning",
         "A position or effort freezes during a motion; the rows are left out.",
         "check the connection to the sensor",
         tolerated=True,
     )
-    FROZEN_TOO_LONG = Entry("frozen-too-long", "refused", "More than a fifth of the log is frozen.", "record it again")
+    FROZEN_TOO_LONG = refused("frozen-too-long", "More than a fifth of the log is frozen.", "record it again")
     # Time
-    TIME_UNIT = Entry(
-        "time-unit",
-        "refused",
-        "The time column cannot be in seconds.",
-        "state the unit, or `log.rate`",
-        settings=("log.units.time",),
+    TIME_UNIT = refused(
+        "time-unit", "The time column cannot be in seconds.", "state the unit, or `log.rate`", settings=("log.units.time",)
     )
-    CLOCK_STANDS = Entry(
+    CLOCK_STANDS = refused(
         "clock-stands",
-        "refused",
         "The time column does not increase, or only every so many rows, because it has too few digits.",
         "export it with all digits, or check `log.columns.time`",
     )
-    TIME_BACKWARDS = Entry(
-        "time-backwards", "refused", "Time runs backwards.", "split the file where the clock restarts, or sort it by time"
+    TIME_BACKWARDS = refused(
+        "time-backwards", "Time runs backwards.", "split the file where the clock restarts, or sort it by time"
     )
-    TIME_OUT_OF_ORDER = Entry("time-out-of-order", "repaired", "Single rows out of order in time, left out.")
-    STAMPS_REPEATED = Entry("stamps-repeated", "repaired", "Rows with the time of the row before, left out.")
-    SAMPLES_REPEATED = Entry(
-        "samples-repeated", "repaired", "Rows that repeat the sample before them during a motion, left out."
-    )
-    SAMPLES_LOST = Entry(
+    TIME_OUT_OF_ORDER = repaired("time-out-of-order", "Single rows out of order in time, left out.")
+    STAMPS_REPEATED = repaired("stamps-repeated", "Rows with the time of the row before, left out.")
+    SAMPLES_REPEATED = repaired("samples-repeated", "Rows that repeat the sample before them during a motion, left out.")
+    SAMPLES_LOST = info(
         "samples-lost",
-        "info",
         "Samples of the device are not in the log; interpolated. A warning where the stamps do not show it: the "
         "clock is set forward.",
     )
-    RUNS_JOINED = Entry(
-        "runs-joined", "repaired", "The joints jump from one row to the next: several runs in one file; split there."
-    )
-    CLOCK_JITTER = Entry("clock-jitter", "repaired", "The device's even clock was recovered from uneven stamps.")
-    CLOCK_UNEVEN = Entry(
-        "clock-uneven", "repaired", "Uneven intervals; the log is resampled. Refused where most rows come in bursts."
-    )
-    CLOCK_SLIP = Entry(
-        "clock-slip", "info", "The clock slips: the positions of all joints jump in proportion to their velocities."
-    )
-    CLOCK_GAPS = Entry("clock-gaps", "repaired", "Pauses in the clock; the log is split there.")
+    RUNS_JOINED = repaired("runs-joined", "The joints jump from one row to the next: several runs in one file; split there.")
+    CLOCK_JITTER = repaired("clock-jitter", "The device's even clock was recovered from uneven stamps.")
+    CLOCK_UNEVEN = repaired("clock-uneven", "Uneven intervals; the log is resampled. Refused where most rows come in bursts.")
+    CLOCK_SLIP = info("clock-slip", "The clock slips: the positions of all joints jump in proportion to their velocities.")
+    CLOCK_GAPS = repaired("clock-gaps", "Pauses in the clock; the log is split there.")
     # Motion and channels
-    POSITION_WRAPPED = Entry(
+    POSITION_WRAPPED = repaired(
         "position-wrapped",
-        "repaired",
         "Positions jump by whole turns, or (a warning) by the range of their counter; unwrapped.",
         tolerated=True,
     )
-    POSITION_JUMP = Entry(
+    POSITION_JUMP = warning(
         "position-jump",
-        "warning",
         "A position jumps from one row to the next while the motion goes on; the later rows are shifted back.",
         "an encoder slipped or a counter started again: check which part has the right zero, or leave out this log",
         size="first jump [rad or m]",
     )
-    POSITION_UNIT = Entry(
+    POSITION_UNIT = refused(
         "position-unit",
-        "refused",
         "Positions are in another unit than described: degrees, radians, revolutions, metres, millimetres or counts.",
         "state the unit that the message names",
         cause="the unit of the positions of {whose}",
         test="move one joint by a known angle or distance",
         settings=("log.units.position",),
     )
-    POSITION_BEYOND_LIMIT = Entry(
-        "position-beyond-limit",
-        "warning",
-        "Positions exceed the URDF's limits.",
-        "check joint offsets, signs and units",
-        tolerated=True,
+    POSITION_BEYOND_LIMIT = warning(
+        "position-beyond-limit", "Positions exceed the URDF's limits.", "check joint offsets, signs and units", tolerated=True
     )
-    AT_REST = Entry(
+    AT_REST = refused(
         "at-rest",
-        "refused",
         "The robot does not move.",
         "record a motion that moves every joint, as a log at rest shows only gravity; if it moved, correct `log: "
         "{units: {position: ..., time: ...}}`",
     )
-    TOO_SHORT = Entry("too-short", "refused", "Less than 1 s of motion.", "record 5 s or more")
-    SHORT = Entry(
-        "short", "warning", "Less than 5 s of motion.", "record 5 s or more", size="duration of the motion [s]", tolerated=True
+    TOO_SHORT = refused("too-short", "Less than 1 s of motion.", "record 5 s or more")
+    SHORT = warning(
+        "short", "Less than 5 s of motion.", "record 5 s or more", size="duration of the motion [s]", tolerated=True
     )
-    JOINT_AT_REST = Entry(
+    JOINT_AT_REST = warning(
         "joint-at-rest",
-        "warning",
         "A joint does not move; its friction cannot be identified.",
         "record a motion that moves it, or lock it in `robot: {lock: ...}`",
         tolerated=True,
     )
-    LOCKED_JOINT = Entry(
+    LOCKED_JOINT = warning(
         "locked-joint",
-        "warning",
         "A joint that the project locks moves, or stands elsewhere, which changes gravity torques or inertias of "
         "others; the log is refused from 20 % on.",
         "do not lock it, or lock it where it stands",
         size="largest change of a gravity torque or inertia (1 = 100 %)",
         settings=("robot.lock",),
     )
-    EFFORT_MISSING = Entry(
+    EFFORT_MISSING = refused(
         "effort-missing",
-        "refused",
         "The log holds no efforts.",
         "log them as tau_<joint>, or name their columns in `log: {columns: {effort: ...}}`",
     )
-    EFFORT_DEAD = Entry(
-        "effort-dead", "refused", "A joint moves and its effort never changes.", "check the column and its sensor"
-    )
-    EFFORT_CLIPPED = Entry(
+    EFFORT_DEAD = refused("effort-dead", "A joint moves and its effort never changes.", "check the column and its sensor")
+    EFFORT_CLIPPED = warning(
         "effort-clipped",
-        "warning",
         "An effort is at the end of its range; the rows are left out.",
         "widen the range of the sensor or the logger",
         size="share of the rows",
     )
-    EFFORT_DEAD_ZONE = Entry(
+    EFFORT_DEAD_ZONE = warning(
         "effort-dead-zone",
-        "warning",
         "An effort is exactly zero while its joint moves, and hardly ever near zero.",
         "log what the sensor measures, without a threshold",
         size="share of the rows in which the joint moves",
     )
-    EFFORT_QUANTISED = Entry(
+    EFFORT_QUANTISED = warning(
         "effort-quantised",
-        "warning",
         "The effort of a joint comes in coarse steps.",
         "log it with more digits; a slower, longer log partly averages out the steps",
         size="step [unit of the effort]",
     )
-    EFFORT_COMMANDED = Entry(
+    EFFORT_COMMANDED = warning(
         "effort-commanded",
-        "warning",
         "The efforts are a target, or computed from the URDF.",
         "log the measured current or torque: a target only shows what the controller's model expects",
     )
-    EFFORT_TWICE = Entry(
-        "effort-twice",
-        "refused",
-        "The same effort is in the columns of two joints.",
-        "check which columns `log.columns.effort` names",
+    EFFORT_TWICE = refused(
+        "effort-twice", "The same effort is in the columns of two joints.", "check which columns `log.columns.effort` names"
     )
-    POSITION_TWICE = Entry(
+    POSITION_TWICE = warning(
         "position-twice",
-        "warning",
         "The positions of two joints are equal in every row.",
         "check which columns `log.columns.position` names; joints that were moved alike: move them differently",
     )
-    EFFORT_UNSIGNED = Entry("effort-unsigned", "refused", "An effort is logged without its sign.", "log it with its sign")
-    POSITION_QUANTISED = Entry(
+    EFFORT_UNSIGNED = refused("effort-unsigned", "An effort is logged without its sign.", "log it with its sign")
+    POSITION_QUANTISED = warning(
         "position-quantised",
-        "warning",
         "The position of a joint comes in coarse steps, which the low-pass leaves in its acceleration.",
         "log it with more digits",
         size="step [rad or m]",
     )
-    POSITION_HELD = Entry(
+    POSITION_HELD = warning(
         "position-held",
-        "warning",
         "A position is logged at a lower rate than the others.",
         "log it at the rate of the others: as logged it lags by half its interval",
         size="its rate [Hz]",
     )
-    EFFORT_HELD = Entry(
+    EFFORT_HELD = warning(
         "effort-held",
-        "warning",
         "An effort is logged at a lower rate than the others, or than its motion requires.",
         "log it at the rate of the positions: as logged it lags, and misses peaks and reversals of friction",
         size="its rate [Hz]",
     )
-    EFFORT_CONSTANT = Entry(
-        "effort-constant", "warning", "The effort of a joint at rest never changes.", "check the column", tolerated=True
+    EFFORT_CONSTANT = warning(
+        "effort-constant", "The effort of a joint at rest never changes.", "check the column", tolerated=True
     )
-    CONSTANTS_UNKNOWN = Entry(
+    CONSTANTS_UNKNOWN = warning(
         "constants-unknown",
-        "warning",
         "Torque constants are unknown; efforts are not compared with the URDF (`inspect` only).",
         "give logs with and without the payload together, or `drive.gain`",
         tolerated=True,
     )
-    GEARS_MISSING = Entry(
+    GEARS_MISSING = warning(
         "gears-missing",
-        "warning",
         "A log of the motor side has gear ratios of 1.",
         "give `drive.reduction`, or leave out `log.side`",
         tolerated=True,
     )
-    EFFORT_BEYOND_LIMIT = Entry(
+    EFFORT_BEYOND_LIMIT = warning(
         "effort-beyond-limit",
-        "warning",
         "An effort exceeds twice the URDF's limit, or its largest weight.",
         "state its unit (`log: {units: {effort: mN·m}}`; A or mA and the drive's gain for a current), or that it "
         "is measured at the motor (`log: {side: {effort: motor}}`)",
         of_payload=True,
     )
-    NOT_USABLE = Entry("not-usable", "refused", "No usable data are left after conditioning.")
+    NOT_USABLE = refused("not-usable", "No usable data are left after conditioning.")
     # Velocities
-    VELOCITY_AGREES = Entry("velocity-agrees", "info", "The logged velocity is dq/dt.")
-    VELOCITY_LAG = Entry("velocity-lag", "repaired", "The logged velocity lags; dq/dt is used.")
-    VELOCITY_DEAD = Entry("velocity-dead", "repaired", "A logged velocity never changes; dq/dt is used.", "check the column")
-    VELOCITY_SCALE = Entry(
-        "velocity-scale",
-        "repaired",
-        "A logged velocity is scaled; dq/dt is used.",
-        "check its unit",
-        settings=("signals.velocity",),
+    VELOCITY_AGREES = info("velocity-agrees", "The logged velocity is dq/dt.")
+    VELOCITY_LAG = repaired("velocity-lag", "The logged velocity lags; dq/dt is used.")
+    VELOCITY_DEAD = repaired("velocity-dead", "A logged velocity never changes; dq/dt is used.", "check the column")
+    VELOCITY_SCALE = repaired(
+        "velocity-scale", "A logged velocity is scaled; dq/dt is used.", "check its unit", settings=("signals.velocity",)
     )
-    VELOCITY_UNRELATED = Entry(
-        "velocity-unrelated", "repaired", "A logged velocity does not follow dq/dt; dq/dt is used.", "check the column"
+    VELOCITY_UNRELATED = repaired(
+        "velocity-unrelated", "A logged velocity does not follow dq/dt; dq/dt is used.", "check the column"
     )
-    VELOCITY_SIGN = Entry(
+    VELOCITY_SIGN = refused(
         "velocity-sign",
-        "refused",
         "A logged velocity has the opposite sign of dq/dt.",
         "correct the sign of the position or of the velocity, or leave the velocity columns out",
     )
-    VELOCITY_UNIT = Entry(
+    VELOCITY_UNIT = refused(
         "velocity-unit",
-        "refused",
         "Velocity or position is in another unit.",
         "state the unit that the message names",
         settings=("log.units",),
     )
-    VELOCITIES_EXCHANGED = Entry(
+    VELOCITIES_EXCHANGED = refused(
         "velocities-exchanged",
-        "refused",
         "The velocities of two joints are exchanged.",
         "correct the order of the position or velocity columns in the project file",
     )
     # Physics
-    EFFORT_SIGN = Entry(
+    EFFORT_SIGN = refused(
         "effort-sign",
-        "refused",
         "The effort of one joint, or of all joints, has the wrong sign: inertia or friction would be negative.",
         "correct the sign in the log, or use a negative `drive.gain`",
         message="the effort of {whose} has the wrong sign",
@@ -379,35 +322,31 @@ class Id(str, Enum):
         of_payload=True,
         settings=("drive.gain",),
     )
-    POSITION_SIGN = Entry(
+    POSITION_SIGN = refused(
         "position-sign",
-        "refused",
         "The position of a joint has the wrong sign.",
         "reverse its column, or the axis of the joint in the URDF",
         message="the position of {whose} has the wrong sign",
         cause="the sign of the position of {whose}",
         test="compare one pose with the URDF on screen (`urdf-ident play`)",
     )
-    AXIS_SIGN = Entry(
+    AXIS_SIGN = refused(
         "axis-sign",
-        "refused",
         "Position and effort of a joint both have the wrong sign.",
         "reverse the axis of the joint in the URDF, or both columns",
         message="{whose} turns the other way: position and effort both have the wrong sign",
         cause="the direction of {whose} (position and effort)",
         test="compare one pose with the URDF on screen (`urdf-ident play`)",
     )
-    JOINTS_EXCHANGED = Entry(
+    JOINTS_EXCHANGED = refused(
         "joints-exchanged",
-        "refused",
         "Columns of two joints are exchanged.",
         "correct the order of the columns",
         cause="the order of {whose}",
         test="move one of them alone",
     )
-    POSITION_ZERO = Entry(
+    POSITION_ZERO = refused(
         "position-zero",
-        "refused",
         "The zero of a joint is not that of the URDF, or differs between the logs.",
         "compare one pose with the URDF on screen (`urdf-ident play`), or add the offset",
         size="offset to be added [rad]",
@@ -418,27 +357,24 @@ class Id(str, Enum):
         geometric=True,
         settings=("drive.joint_offset",),
     )
-    POSITION_NONLINEAR = Entry(
+    POSITION_NONLINEAR = warning(
         "position-nonlinear",
-        "warning",
         "The positions of a joint have a periodic error along its travel.",
         "check how the encoder is mounted (eccentricity, tilt) and its calibration",
         size="amplitude [rad or m]",
         message="the positions of {whose} have a periodic error of {size} along its travel",
         geometric=True,
     )
-    POSITION_PLAY = Entry(
+    POSITION_PLAY = warning(
         "position-play",
-        "warning",
         "The positions of a joint stand still at reversals, and then lag.",
         "check for backlash between joint and encoder",
         size="backlash [rad or m]",
         message="the positions of {whose} stand still at reversals and then lag by {size}",
         geometric=True,
     )
-    POSITION_SCALE = Entry(
+    POSITION_SCALE = warning(
         "position-scale",
-        "warning",
         "The positions of a joint are too large or too small to match the efforts of the other joints.",
         "check its gear ratio and the counts or units of its encoder; the ratio also affects efforts computed from currents",
         size="fraction by which they are too large",
@@ -448,17 +384,15 @@ class Id(str, Enum):
         with_pose=True,
         geometric=True,
     )
-    POSITION_COUPLED = Entry(
+    POSITION_COUPLED = warning(
         "position-coupled",
-        "warning",
         "The position of a joint counts that of the joint before in.",
         "subtract that joint's column, or give `drive.reduction` as a matrix with `log: {side: {position: motor}}`",
         cause="the position of the first of {whose}, which counts that of the second in",
         test="move the second alone: the position of the first must not change",
     )
-    POSITION_COMPLIANCE = Entry(
+    POSITION_COMPLIANCE = warning(
         "position-compliance",
-        "warning",
         "The positions of a joint lead its motion in the direction of its effort, as before a gear that gives way.",
         "check whether its encoder is before a gear or belt that gives way, or the position a target that the "
         "controller misses; log the encoder of the joint, or both (elastic joints)",
@@ -467,18 +401,16 @@ class Id(str, Enum):
         "direction of its effort",
         geometric=True,
     )
-    POSITION_LATE = Entry(
+    POSITION_LATE = warning(
         "position-late",
-        "warning",
         "The positions of a joint lag or lead the motion that the efforts of the other joints show.",
         "check filter, rate and clock of its encoder; early positions may be a target instead of a measurement",
         size="delay [s], negative if they lead",
         message="the positions of {whose} are {size} than the motion that the efforts of the other joints show",
         geometric=True,
     )
-    JOINT_ORIGIN = Entry(
+    JOINT_ORIGIN = warning(
         "joint-origin",
-        "warning",
         "The axis of a joint is not where the URDF has it on its parent link.",
         "check that the URDF is of this very robot, and the joint's `<origin>` (xyz)",
         size="distance [m]",
@@ -486,9 +418,8 @@ class Id(str, Enum):
         geometric=True,
         placement=True,
     )
-    JOINT_AXIS = Entry(
+    JOINT_AXIS = warning(
         "joint-axis",
-        "warning",
         "The axis of a joint is tilted against the URDF's.",
         "check that the URDF is of this very robot, and the joint's `<origin>` (rpy) and `<axis>`",
         size="angle [rad], if small",
@@ -496,16 +427,14 @@ class Id(str, Enum):
         geometric=True,
         placement=True,
     )
-    EFFORT_CROSSTALK = Entry(
+    EFFORT_CROSSTALK = warning(
         "effort-crosstalk",
-        "warning",
         "The effort of one joint contains a part of another's.",
         "check wiring and columns, couplings between motors (`drive.reduction`), and axes and lengths in the URDF",
         message="the effort logged for {whose} contains a part of the effort of {other}",
     )
-    TIME_SCALE = Entry(
+    TIME_SCALE = refused(
         "time-scale",
-        "refused",
         "The clock is wrong by a factor: dq/dt is a multiple of all velocities, or inertia and gravity disagree, "
         "as with other lengths of the links.",
         "correct the rate of the log (`log.rate`) or the unit of its time column, or the URDF's lengths",
@@ -516,9 +445,8 @@ class Id(str, Enum):
         of_all=True,
         settings=("log.rate",),
     )
-    GRAVITY_DIRECTION = Entry(
+    GRAVITY_DIRECTION = refused(
         "gravity-direction",
-        "refused",
         "The direction of gravity differs from the URDF's base.",
         "if the robot is mounted that way, set `robot.gravity`",
         size="angle [°]",
@@ -529,9 +457,8 @@ class Id(str, Enum):
         of_all=True,
         settings=("robot.gravity",),
     )
-    EFFORT_WITHOUT_GRAVITY = Entry(
+    EFFORT_WITHOUT_GRAVITY = refused(
         "effort-without-gravity",
-        "refused",
         "The efforts do not contain the gravity torque, only a part of it, or a part in addition.",
         "log the whole joint torque, or add the gravity torque that the controller subtracted",
         size="missing fraction of the URDF's gravity torque, negative if in addition",
@@ -540,9 +467,8 @@ class Id(str, Enum):
         test="hold the robot still: the efforts must carry it",
         settings=("robot.gravity",),
     )
-    EFFORT_SCALE = Entry(
+    EFFORT_SCALE = refused(
         "effort-scale",
-        "refused",
         "The scale of a joint's effort does not match that of the others.",
         "check its torque constant, gear ratio and unit, and correct its `drive.gain`",
         size="factor of the logged effort",
@@ -553,22 +479,19 @@ class Id(str, Enum):
         with_pose=True,
         settings=("drive.gain",),
     )
-    EFFORT_SCALE_OPEN = Entry(
+    EFFORT_SCALE_OPEN = info(
         "effort-scale-open",
-        "info",
         "The log does not determine the scale of some joints' efforts, because no other joint's effort depends on it.",
         "if in doubt, compare `drive.gain` and the gear ratio with the data sheet, or record a motion with a "
         "known load (`drive.payload`)",
     )
-    TIME_SCALE_OPEN = Entry(
+    TIME_SCALE_OPEN = info(
         "time-scale-open",
-        "info",
         "The log does not determine the scale of its time, because hardly any joint works against gravity.",
         "if in doubt, compare the duration of the log with a watch",
     )
-    SPRING = Entry(
+    SPRING = warning(
         "spring",
-        "warning",
         "A joint carries a torque that depends on its position but is not gravity.",
         "none needed with `model: {friction: auto}`; if laws are listed, add spring or balancer for it",
         message="{whose} carries a torque that depends on its position but is not gravity: a spring or balancer",
@@ -577,9 +500,8 @@ class Id(str, Enum):
         tolerated=True,
         with_pose=True,
     )
-    EFFORT_DELAY = Entry(
+    EFFORT_DELAY = warning(
         "effort-delay",
-        "warning",
         "The efforts lag the positions.",
         "check the filters and clocks of the log",
         size="delay [s]",
@@ -588,302 +510,247 @@ class Id(str, Enum):
         test="record faster reversals",
         settings=("signals.delay",),
     )
-    EFFORT_ASYMMETRIC = Entry(
+    EFFORT_ASYMMETRIC = warning(
         "effort-asymmetric",
-        "warning",
         "Positive and negative efforts of a joint differ in scale.",
         "check zero and gain of the current sensor in both directions, and the conversion of signs",
         message="positive and negative efforts of {whose} differ in scale by {size}",
     )
-    EFFORT_SATURATES = Entry(
+    EFFORT_SATURATES = warning(
         "effort-saturates",
-        "warning",
         "Large efforts of a joint, or of all joints, are too small for the motion.",
         "widen the range of the sensor or the logger; check the torque constants at high currents",
         size="fraction of the largest effort",
         message="the large efforts of {whose} are too small for the motion",
     )
-    EFFORT_PROGRESSIVE = Entry(
+    EFFORT_PROGRESSIVE = warning(
         "effort-progressive",
-        "warning",
         "Large efforts of a joint are too large for the motion.",
         "check the torque constant at high currents, and whether the effort is logged as a power or squared current",
         message="the large efforts of {whose} are too large for the motion, by {size} of the largest",
     )
-    EFFORT_PERIODIC = Entry(
+    EFFORT_PERIODIC = warning(
         "effort-periodic",
-        "warning",
         "An effort oscillates at a frequency that the motion does not explain, in time and not with the position.",
         "check shielding and supply of its sensor, the drives beside it, and whether its control loop "
         "oscillates; a slow oscillation is partly identified as mass and friction",
         size="frequency [Hz]",
         message="the effort of {whose} oscillates with {size}, or faster if the samples are few, and not due to the motion",
     )
-    EFFORT_BANDWIDTH = Entry(
+    EFFORT_BANDWIDTH = warning(
         "effort-bandwidth",
-        "warning",
         "The efforts were filtered below the bandwidth of the motion.",
         "log unfiltered efforts",
         size="bandwidth [Hz]",
     )
-    POSITION_BANDWIDTH = Entry(
+    POSITION_BANDWIDTH = warning(
         "position-bandwidth",
-        "warning",
         "Positions hold less bandwidth than the motion: filtered before logging, too few samples, or too much noise.",
         "log unfiltered positions, at a higher rate or with less noise, or move more slowly",
         size="bandwidth [Hz]",
         settings=("signals.cutoff",),
     )
-    PHYSICS_UNDECIDED = Entry(
+    PHYSICS_UNDECIDED = warning(
         "physics-undecided",
-        "warning",
         "One of the above is wrong, but the log does not show which: see `candidates`.",
         size="gain, a sum of logarithms",
         of_payload=True,
     )
     # Changes with time
-    PAYLOAD_CHANGES = Entry(
+    PAYLOAD_CHANGES = warning(
         "payload-changes",
-        "warning",
         "The load on the last link differs in a part of the log.",
         "split the log there",
         size="gain, a sum of logarithms",
         of_payload=True,
     )
-    EFFORT_DRIFT = Entry(
+    EFFORT_DRIFT = warning(
         "effort-drift",
-        "warning",
         "Friction, offset or scale of the efforts drift.",
         "warm up, then record again",
         size="gain, a sum of logarithms",
         of_payload=True,
     )
-    CONTACT = Entry(
-        "contact",
-        "warning",
-        "A part of the log contains torques that are not the robot's own.",
-        "cut it out",
-        size="gain, a logarithm",
+    CONTACT = warning(
+        "contact", "A part of the log contains torques that are not the robot's own.", "cut it out", size="gain, a logarithm"
     )
-    CONTACT_SPRING = Entry(
+    CONTACT_SPRING = warning(
         "contact-spring",
-        "warning",
         "A force pulls the last link toward a fixed point, as a hose or a cable does.",
         "record without it, or log it as a wrench; part of it would be identified as mass and friction",
         message="a force pulls the last link toward a fixed point, as a hose, a cable or a spring does",
     )
-    CONTACT_FORCE = Entry(
+    CONTACT_FORCE = warning(
         "contact-force",
-        "warning",
         "What a model leaves unexplained in all joints is a force on the last link that varies with time.",
         "record without contact, hoses and loads that swing or change, or log the force as a wrench; otherwise "
         "part of it is identified as mass and friction",
         size="share of the squared residuals, beyond chance",
     )
-    LOG_DIFFERS = Entry(
+    LOG_DIFFERS = warning(
         "log-differs",
-        "warning",
         "One log contradicts the others.",
         "leave it out, or find out what was changed before or after it",
         size="gain, a sum of logarithms",
         of_payload=True,
     )
-    LOGS_DISAGREE = Entry(
+    LOGS_DISAGREE = warning(
         "logs-disagree",
-        "warning",
         "Logs contradict each other, but the data do not show which one is wrong.",
         "inspect them one by one, or record another one to find out which one is wrong",
         size="gain, a sum of logarithms",
         of_payload=True,
     )
     # Contradictions in a result
-    CONSTRAINTS_CONTRADICTED = Entry(
+    CONSTRAINTS_CONTRADICTED = warning(
         "constraints-contradicted",
-        "warning",
         "Consistency constraints raise the held-out error by half and more.",
         "check the zero positions, the scale of the efforts, and the URDF's geometry, tools and masses; where "
         "the geometry does not enclose a link's mass, set `consistency.com_in_box: false`",
     )
-    CONSTRAINTS_COST = Entry(
+    CONSTRAINTS_COST = info(
         "constraints-cost",
-        "info",
         "Consistency constraints raise the held-out error by more than 5 %.",
         "check the active constraints: consistency.mass_factor, consistency.com_in_box",
     )
-    PRIOR_CONTRADICTED = Entry(
+    PRIOR_CONTRADICTED = warning(
         "prior-contradicted",
-        "warning",
         "The data alone predict a joint well, and with the URDF as prior badly.",
         "record faster motion of these joints, check the URDF's masses there, or let the prior count less by a "
         "small consistency.weight",
     )
-    NOT_CONSISTENT = Entry(
+    NOT_CONSISTENT = warning(
         "not-consistent",
-        "warning",
         "A body of the result is not physically consistent.",
         "set `consistency: {method: lmi}`",
         settings=("consistency.method",),
     )
-    SCALE_UNPROVEN = Entry(
+    SCALE_UNPROVEN = warning(
         "scale-unproven",
-        "warning",
         "The URDF's masses are placeholders: the scale rests on the unit of the log alone.",
         "check units and `drive.gain`; if the scale was checked, set `drive.scale_known: true`",
     )
-    GRAVITY_SCALE = Entry(
+    GRAVITY_SCALE = warning(
         "gravity-scale",
-        "warning",
         "A gravity torque differs from the URDF's by more than usual errors of its masses.",
         "check units, `drive.gain` and tools missing in the URDF",
     )
-    MASS_SCALE = Entry(
+    MASS_SCALE = warning(
         "mass-scale",
-        "warning",
         "All masses together differ from the URDF's by one factor.",
         "check units and `drive.gain`; if the scale was checked, set `drive.scale_known: true`",
         settings=("drive.gain",),
         explains_all=True,
     )
-    MASS_FAR = Entry(
-        "mass-far", "warning", "Single masses differ strongly from the URDF's.", "check units, gains and missing tools"
-    )
-    FRICTION_IMPLAUSIBLE = Entry(
+    MASS_FAR = warning("mass-far", "Single masses differ strongly from the URDF's.", "check units, gains and missing tools")
+    FRICTION_IMPLAUSIBLE = refused(
         "friction-implausible",
-        "refused",
         "Friction is above the largest measured torque.",
         "record longer, with reversals of these joints, or list fewer laws in model.friction",
         symptom=True,
     )
-    TORQUE_IMPLAUSIBLE = Entry(
+    TORQUE_IMPLAUSIBLE = refused(
         "torque-implausible",
-        "refused",
         "At the velocity limits the torque is far above the effort limits.",
         "record a faster motion, or list fewer laws in model.friction",
         symptom=True,
     )
-    LIMITS_CONTRADICTORY = Entry(
+    LIMITS_CONTRADICTORY = info(
         "limits-contradictory",
-        "info",
         "The URDF's own masses need more than its effort limits at its other limits.",
         "correct the <limit> of these joints in the URDF",
     )
-    RESIDUAL_NOT_STATIONARY = Entry(
+    RESIDUAL_NOT_STATIONARY = warning(
         "residual-not-stationary",
-        "warning",
         "The residual of a joint is larger in one part of a log.",
         "check for a payload, contact, a dragging brake, another temperature or gain; leave out this log or part",
     )
     # What the motion did not show
-    MOTION_SHORT = Entry(
-        "motion-short", "warning", "All logs together are too short to show faults or to validate.", "record 5 s or more"
+    MOTION_SHORT = warning(
+        "motion-short", "All logs together are too short to show faults or to validate.", "record 5 s or more"
     )
-    MOTION_REPEATED = Entry(
-        "motion-repeated",
-        "warning",
-        "All logs hold periods of one motion.",
-        "record another motion and give it with --validate",
+    MOTION_REPEATED = warning(
+        "motion-repeated", "All logs hold periods of one motion.", "record another motion and give it with --validate"
     )
-    MOTION_HARDLY_TURNS = Entry(
+    MOTION_HARDLY_TURNS = warning(
         "motion-hardly-turns",
-        "warning",
         "The joints hardly reverse: parts of the motion cannot validate each other.",
         "record a longer or faster motion, or give another one with --validate",
     )
-    DATA_ALONE = Entry(
-        "data-alone", "warning", "Without the URDF as prior the data predict other motions badly.", "record a richer motion"
+    DATA_ALONE = warning(
+        "data-alone", "Without the URDF as prior the data predict other motions badly.", "record a richer motion"
     )
-    NOT_VALIDATED = Entry("not-validated", "warning", "No held-out data.", "give a log of another motion with --validate")
-    HELD_OUT_REPEATS = Entry(
-        "held-out-repeats", "warning", "The held-out motion repeats a training motion.", "validate with another motion"
+    NOT_VALIDATED = warning("not-validated", "No held-out data.", "give a log of another motion with --validate")
+    HELD_OUT_REPEATS = warning(
+        "held-out-repeats", "The held-out motion repeats a training motion.", "validate with another motion"
     )
-    PARAMETERS_UNSEEN = Entry(
+    PARAMETERS_UNSEEN = warning(
         "parameters-unseen",
-        "warning",
         "Base parameters are not excited by the motion.",
         "move every joint, or lock those that cannot move",
     )
-    TORQUE_UNCERTAIN = Entry(
+    TORQUE_UNCERTAIN = warning(
         "torque-uncertain",
-        "warning",
         "The standard error of the torque on other motions is large; refused from 60 % on.",
         "record a richer motion",
     )
-    TORQUE_FROM_URDF = Entry(
-        "torque-from-urdf",
-        "warning",
-        "On other motions the URDF's values fill what the data leave open.",
-        "record a richer motion",
+    TORQUE_FROM_URDF = warning(
+        "torque-from-urdf", "On other motions the URDF's values fill what the data leave open.", "record a richer motion"
     )
-    ONE_WAY = Entry("one-way", "warning", "A joint moved in one direction only.", "record motions in both directions")
-    SPEED_UNTESTED = Entry(
+    ONE_WAY = warning("one-way", "A joint moved in one direction only.", "record motions in both directions")
+    SPEED_UNTESTED = warning(
         "speed-untested",
-        "warning",
         "The error expected at the URDF's velocity limits is large.",
         "record a motion as fast as the model will be used, for training or --validate, or use it at lower speeds only",
     )
     # Comparison with other models
-    WORSE_THAN_URDF = Entry(
+    WORSE_THAN_URDF = refused(
         "worse-than-urdf",
-        "refused",
         "The error on a held-out log is larger than the URDF's.",
         "do not use it; record richer motion",
         symptom=True,
     )
-    JOINT_WORSE_THAN_URDF = Entry(
+    JOINT_WORSE_THAN_URDF = warning(
         "joint-worse-than-urdf",
-        "warning",
         "The same on single joints.",
         "check sign, scale and column order of these joints in the logs, then record a richer motion",
         symptom=True,
     )
-    WORSE_THAN_FRICTION = Entry(
+    WORSE_THAN_FRICTION = warning(
         "worse-than-friction",
-        "warning",
         "The error is larger than that of the URDF with fitted friction.",
         "record a motion with more acceleration and a wider range",
         symptom=True,
     )
     # Errors on other motions
-    HELD_OUT_ERROR = Entry(
+    HELD_OUT_ERROR = info(
         "held-out-error",
-        "info",
         "Relative torque error on held-out logs: good below 10 %, refused from 40 % on.",
         "check the joints with the largest errors and the findings about the logs",
         symptom=True,
     )
-    CROSS_VALIDATION = Entry(
+    CROSS_VALIDATION = info(
         "cross-validation",
-        "info",
         "The same in cross-validation.",
         "check the joints with the largest errors and the findings about the logs",
         symptom=True,
     )
     # Payload
-    PAYLOAD_IMPOSSIBLE = Entry(
-        "payload-impossible",
-        "refused",
-        "The logs imply a negative mass.",
-        "check whether loaded and unloaded logs were exchanged",
+    PAYLOAD_IMPOSSIBLE = refused(
+        "payload-impossible", "The logs imply a negative mass.", "check whether loaded and unloaded logs were exchanged"
     )
-    PAYLOAD_ELSEWHERE = Entry(
-        "payload-elsewhere",
-        "refused",
-        "A body on another link explains the logs better.",
-        "name the link that carries it (--link)",
+    PAYLOAD_ELSEWHERE = refused(
+        "payload-elsewhere", "A body on another link explains the logs better.", "name the link that carries it (--link)"
     )
-    PAYLOAD_NOT_SHOWN = Entry(
-        "payload-not-shown",
-        "refused",
-        "The interval of the mass includes 0 kg.",
-        "check whether these logs contain the payload",
+    PAYLOAD_NOT_SHOWN = refused(
+        "payload-not-shown", "The interval of the mass includes 0 kg.", "check whether these logs contain the payload"
     )
-    PAYLOAD_UNEXPLAINED = Entry(
+    PAYLOAD_UNEXPLAINED = warning(
         "payload-unexplained",
-        "warning",
         "The residual of a joint is several times the unloaded robot's; refused where the mass is not shown.",
         "check torque constants, contact and loads that swing",
     )
-    PAYLOAD_MASS = Entry("payload-mass", "info", "Relative standard error of the mass: good below 2 %, refused from 20 % on.")
+    PAYLOAD_MASS = info("payload-mass", "Relative standard error of the mass: good below 2 %, refused from 20 % on.")
 
     @classmethod
     def of(cls, text: str) -> Id:
