@@ -44,11 +44,7 @@ def check_black_box() -> None:
 
 
 def compare_black_box(
-    model: DynamicModel,
-    logs: Sequence[PreparedLog],
-    held: HeldOutParameters,
-    torque: Sequence[Sequence[Array]],
-    band: float,
+    model: DynamicModel, logs: Sequence[PreparedLog], held: HeldOutParameters, torque: Sequence[Sequence[Array]], band: float
 ) -> dict[str, Any]:
     """Scores gradient boosting on the held-out residual of every joint.
 

@@ -25,11 +25,7 @@ from ..statistics.folds import folds_of, score_folds
 from ..statistics.statistic import StatisticSet
 
 #: What the export is compared with, in words.
-NAMES = {
-    "urdf": "the URDF",
-    "urdf_friction": "the URDF with friction",
-    "least_squares": "least squares with simple friction",
-}
+NAMES = {"urdf": "the URDF", "urdf_friction": "the URDF with friction", "least_squares": "least squares with simple friction"}
 _SIMPLE = {Viscous.name, Coulomb.name, Offset.name, RotorInertia.name}
 
 

@@ -15,12 +15,7 @@ from ..comparison.black_box import compare_black_box
 from ..comparison.simpler_models import compare_simpler_models
 from ..compensation.adaptation_choice import choose_adaptation
 from ..errors import EstimationError
-from ..estimation.uncertainty.prediction import (
-    choose_prediction_band,
-    held_out_parameters,
-    held_out_residual,
-    in_all_periods,
-)
+from ..estimation.uncertainty.prediction import choose_prediction_band, held_out_parameters, held_out_residual, in_all_periods
 from ..parallel import each
 from ..result.dynamics.adaptation import filter_settings
 from ..result.identification import Identification

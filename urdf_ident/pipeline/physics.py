@@ -119,15 +119,7 @@ def standard_parameters(estimate: DataEstimate, project: Project) -> Standard:
 
     def choose(asked: LmiOptions, given: float | None) -> Standard:
         return consistent_parameters(
-            statistics,
-            fit,
-            prior,
-            model.parameters,
-            asked,
-            given,
-            notes,
-            estimate.reversals,
-            wanted.solver,
+            statistics, fit, prior, model.parameters, asked, given, notes, estimate.reversals, wanted.solver
         )
 
     return dissipating(choose, options, weight, model, statistics)

@@ -113,10 +113,7 @@ class PayloadResult(ReadOnly):
         unknown = [name for name, verdict in zip(QUANTITIES, self.verdicts, strict=True) if verdict == "not identifiable"]
         if not (unknown and self.shown):
             return ""
-        held = {
-            "com": "the centre of mass as listed",
-            "i": f"the inertia of a solid sphere of {DENSITY:g} kg/m³",
-        }
+        held = {"com": "the centre of mass as listed", "i": f"the inertia of a solid sphere of {DENSITY:g} kg/m³"}
         instead = [words for start, words in held.items() if any(name.startswith(start) for name in unknown)]
         return f"not identified: {', '.join(unknown)}; URDF, MJCF and set_payload hold {' and '.join(instead)}"
 

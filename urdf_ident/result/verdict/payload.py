@@ -57,10 +57,7 @@ def other_link(problem: PayloadProblem, fit: PayloadFit, estimate: Callable[[Pay
     if likelihood <= 0:
         return None
     words = f"explains these logs better: the residual of {joint} is {gain:.3g} times smaller"
-    return Judgement(
-        Id.PAYLOAD_ELSEWHERE,
-        f"a body on {link}, or on a link fixed to it, {words}",
-    )
+    return Judgement(Id.PAYLOAD_ELSEWHERE, f"a body on {link}, or on a link fixed to it, {words}")
 
 
 def payload_remarks(
