@@ -16,12 +16,8 @@ T = TypeVar("T")
 
 def plain(value: Any) -> Any:
     """Converts nested data for JSON: records become dicts (by their ``as_dict``), arrays lists, inf and nan strings."""
-    if hasattr(value, "as_dict"):
-        value = value.as_dict()
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
-    if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray):
         held = value.dtype.kind in "biu" or (value.dtype.kind == "f" and bool(np.isfinite(value).all()))
         return value.tolist() if held else plain(value.tolist())
@@ -31,6 +27,10 @@ def plain(value: Any) -> Any:
         return plain(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
+    if hasattr(value, "as_dict"):
+        return plain(value.as_dict())
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     return value
 
 

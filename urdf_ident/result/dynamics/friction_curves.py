@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...friction import AxisMotion, Law
-from ...friction.term import Term
+from ...friction import AxisMotion, Law, Term
 from ...linalg import Array
 from ...model.terms import RotorInertia
 from ...samples import ReadOnly

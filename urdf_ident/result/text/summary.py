@@ -40,14 +40,14 @@ def details(ident: Record) -> str:
         header = [f"low-pass tried on {len(tried['folds'])} held-out parts, times that of the spectrum", *cells]
         band = table(header, [["RMSE [N·m or N]", *(f"{value:.4g}" for value in tried["mean_rmse"])]])
     # number of parameters per verdict, and the motions that would determine most of the poorly known ones
-    levels, wanting, essential = [known.level for known in ident.verdicts], missing_motions(ident.verdicts), ""
+    levels, wanting = [known.level for known in ident.verdicts], missing_motions(ident.verdicts)
     counted = ", ".join(f"{levels.count(level)} {level}" for level in (IDENTIFIABLE, WEAK, COMBINATION, LOST))
+    essential = list[str]()
     if chosen := ident.essential:
         needed, count, growth = len(chosen["names"]), len(fit.base), 100 * (chosen["held_out"] - 1)
-        essential = f"all {count} base parameters are essential"
-        if needed != count:
-            essential = f"{needed} of {count} base parameters are essential: without the others the held-out error changes by "
-            essential += f"{'+' if growth > 0 else ''}{percent(growth)} %"
+        change = f"without the others the held-out error changes by {'+' if growth > 0 else ''}{percent(growth)} %"
+        words = f"{needed} of {count} base parameters are essential: {change}"
+        essential = [f"  {words if needed != count else f'all {count} base parameters are essential'} ({chosen['rule']})"]
     alike = grouped(  # each kind of warning about the logs is listed once per joint, however many logs have it
         ((finding.id, finding.joint), (log.name, finding))
         for log in ident.inputs
@@ -71,7 +71,7 @@ def details(ident: Record) -> str:
         f"  standard errors: {fit.covariance_kind}",
         *band,
         f"  of {len(levels)} standard parameters: {counted}",
-        *([f"  {essential} ({ident.essential['rule']})"] if ident.essential else []),
+        *essential,
         *(f"  to identify {abbreviated(names, _NAMED)}: {motion}" for motion, names in wanting[:_MOTIONS]),
         *([f"  … and {more} more motions: `advice` in identification.json"] if (more := len(wanting) - _MOTIONS) > 0 else []),
         *_shortened(warnings, "`urdf-ident inspect`"),
