@@ -81,12 +81,12 @@ class Id(str, Enum):
     MASS_AT_LIMIT = warning(
         "mass-at-limit",
         "The mass of a body is at a limit of the optimisation: the data or the URDF's structure contradict it.",
-        "check signs, units and the mass in the URDF, or raise `consistency.mass_factor`",
+        "check the signs and units of the efforts and the masses in the URDF, or raise `consistency.mass_factor`",
     )
     JOINT_APART = warning(
         "joint-apart",
         "The effort of a joint cannot be its torque; it entered the friction of that joint alone, and no body.",
-        "check what it measures: a counterweight, a brake, another column or unit",
+        "check what this effort measures: a counterweight, a brake, noise, another column or unit",
     )
     JOINT_ERROR = warning(
         "joint-error",

@@ -223,6 +223,6 @@ def worse_than_urdf(logs: Sequence[str]) -> list[Judgement]:
 def held_out_error(value: float, where: str, id: Id = Id.HELD_OUT_ERROR) -> Judgement:
     """Judges a relative torque error on another motion; value: the error, a fraction; where: on what, to follow the number."""
     severity: Severity = "info" if value < GOOD_ERROR else "warning" if value < USABLE_ERROR else "refused"
-    remedy = Remedy("check the joints with the largest errors and the findings about the logs")
     size = f"{100 * value:.1f} %" if value < 10 else "more than 1000 %"
-    return Judgement(id, f"relative torque error {size} {where}", None if severity == "info" else remedy, severity)
+    remedy = None if severity == "info" else Remedy(id.entry.remedy)
+    return Judgement(id, f"relative torque error {size} {where}", remedy, severity)

@@ -68,7 +68,6 @@ def _physics(ident: Record) -> Iterator[Judgement]:
             Id.JOINT_APART,
             f"the effort of {', '.join(apart)} cannot be its torque: the bodies that all other joints show contradict it; "
             "it determined its own friction alone",
-            Remedy("check what this effort measures (a counterweight, a brake, noise, another column or unit)"),
             joint=apart[0] if len(apart) == 1 else None,
             joints=apart,
         )
@@ -76,7 +75,6 @@ def _physics(ident: Record) -> Iterator[Judgement]:
         yield Judgement(
             Id.MASS_AT_LIMIT,
             f"the mass of {', '.join(limited)} is at a limit of the optimisation: it is no estimate",
-            Remedy("check the signs and units of the efforts and the masses in the URDF, or raise consistency.mass_factor"),
             joints=tuple(limited),
         )
     if not ident.consistency.consistent:
