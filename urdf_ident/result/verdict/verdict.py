@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from statistics import median
+from operator import itemgetter
+from statistics import fmean, median
 
 import numpy as np
 
@@ -53,12 +54,11 @@ def verdict_of(ident: Record) -> Verdict:
         if all its poor reasons are consequences.
     """
     outside = list(held_out_reasons(ident))
-    outside += unexplained_joints(worst_errors_of(ident), any(judgement.level == "poor" for judgement in outside))
-    reasons = [*outside, *_physics(ident), *_findings(ident, any(judgement.level == "poor" for judgement in outside))]
+    poor = any(judgement.level == "poor" for judgement in outside)
+    reasons = [*outside, *unexplained_joints(worst_errors_of(ident), poor), *_physics(ident), *_findings(ident, poor)]
     reasons += [*_left_open(ident.evidence), *_scale(ident, ident.evidence), *_implausible(ident.evidence)]
     if tested(ident):  # what the data left open was not needed on other motions
-        open_ = [judgement for judgement in reasons if judgement.id in _INFERRED and judgement.severity == "warning"]
-        reasons = [replace(judgement, severity="info") if judgement in open_ else judgement for judgement in reasons]
+        reasons = [replace(one, severity="info") if one.id in _INFERRED and one.level == "usable" else one for one in reasons]
     return Verdict.of(reasons)
 
 
@@ -113,23 +113,21 @@ def _findings(ident: Record, poor: bool) -> Iterator[Judgement]:
 
 def _left_open(evidence: Evidence) -> Iterator[Judgement]:
     """Reasons about what the data did not determine."""
-    if evidence.uncertainty:
-        joint = max(evidence.uncertainty, key=lambda name: evidence.uncertainty[name])
-        mean = sum(evidence.uncertainty.values()) / len(evidence.uncertainty)
-        if mean > GOOD_UNCERTAINTY:
-            yield Judgement(
-                Id.TORQUE_UNCERTAIN,
-                f"standard error of the torque on other motions {100 * mean:.0f} % (mean over joints, "
-                f"{joint} {100 * evidence.uncertainty[joint]:.0f} %)",
-                RICHER_MOTION,
-                severity="warning" if mean <= USABLE_UNCERTAINTY else "refused",
-            )
-    if evidence.unaided and max(evidence.unaided.values()) > GOOD_UNCERTAINTY:
-        joint = max(evidence.unaided, key=lambda name: evidence.unaided[name])
+    by_size = itemgetter(1)
+    joint, most = max(evidence.uncertainty.items(), key=by_size, default=("", 0.0))
+    if most and (mean := fmean(evidence.uncertainty.values())) > GOOD_UNCERTAINTY:
+        yield Judgement(
+            Id.TORQUE_UNCERTAIN,
+            f"standard error of the torque on other motions {100 * mean:.0f} % (mean over joints, {joint} {100 * most:.0f} %)",
+            RICHER_MOTION,
+            severity="warning" if mean <= USABLE_UNCERTAINTY else "refused",
+        )
+    joint, most = max(evidence.unaided.items(), key=by_size, default=("", 0.0))
+    if most > GOOD_UNCERTAINTY:
         yield Judgement(
             Id.TORQUE_FROM_URDF,
-            f"on other motions the data alone leave {100 * evidence.unaided[joint]:.0f} % of the torque of {joint} open, "
-            "and the URDF's values fill the gap",
+            f"on other motions the data alone leave {100 * most:.0f} % of the torque of {joint} open, and the URDF's values "
+            "fill the gap",
             RICHER_MOTION,
         )
     if evidence.one_way:
