@@ -52,13 +52,13 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     wanted, value, error = list(compress(wanted, usable)), value[:, usable], error[:, usable]
     inertial = np.array([quantity.kind == "inertia" for quantity in wanted])
     families = [family for family in (~inertial, inertial) if family.any()]
-    outlying = np.zeros(value.shape, dtype=bool)
+    outlying, (difference, deviation, chances) = np.zeros(value.shape, dtype=bool), np.zeros((3, *value.shape))
+    freedom = np.zeros(0)
     for family in families:
         outlying[:, family] = outliers(value[:, family], error[:, family], level / len(families))
-    from_others = [deviations(value[:, family], error[:, family], ~outlying[:, family]) for family in families]
-    difference, deviation, chances = np.zeros((3, *value.shape))
-    for others, family in zip(from_others, families, strict=True):
+        others = deviations(value[:, family], error[:, family], ~outlying[:, family])
         difference[:, family], deviation[:, family], chances[:, family] = others.difference, others.std_error, others.chance
+        freedom = np.append(freedom, others.dof[others.dof > 0])
     robot = idents[0].model.robot
     carriers: dict[str, list[str]] = {body.name: [] for body in robot.bodies}  # whose base parameters contain a body
     for joint, moved in zip(robot.joints, robot.subtrees, strict=True):
@@ -81,8 +81,8 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
         )
         for k, (quantity, effects) in enumerate(zip(wanted, between, strict=True))
     )
-    dof = np.concatenate([others.dof[others.dof > 0] for others in from_others])
-    needed = float(stdtrit(np.median(dof), 1.0 - level / (2.0 * len(families) * max(tests)))) if len(dof) else float("inf")
+    chance = 1.0 - level / (2.0 * len(families) * max(tests))
+    needed = float(stdtrit(np.median(freedom), chance)) if len(freedom) else float("inf")
     return Fleet(robot.name, tuple(results), pooled, level, sum(tests), needed)
 
 
