@@ -327,15 +327,15 @@ def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array
         measured = np.zeros((layout.width, 3))  # R times this: errors, efforts and dry friction
         measured[first:last, 0], measured[-1, :2] = theta[layout.columns], (-1.0, 1.0)
         measured[first:last, 2] = friction[layout.columns]
-        squares = (np.vstack([entry.factor for entry in entries]) @ entries[0].times(measured)) ** 2
-        ends = np.cumsum([len(entry.factor) for entry in entries])
         blocks = {log: sorted(set(of_log)) for log, of_log in grouped((e.log, e.block) for e in entries).items()}
-        parts: dict[tuple[str, int], Array] = {}
-        for entry, end in zip(entries, ends, strict=True):
-            key = entry.log, blocks[entry.log].index(entry.block) * PARTS // len(blocks[entry.log])
-            of_entry = squares[end - len(entry.factor) : end].sum(axis=0)
-            parts[key] = parts.get(key, np.zeros(4)) + np.append(of_entry, entry.rows * entry.repeats)
-        sums = np.array(list(parts.values()))  # of squares of error, effort and dry friction, and number of rows
+        parts = grouped(
+            (
+                (entry.log, blocks[entry.log].index(entry.block) * PARTS // len(blocks[entry.log])),
+                np.append(np.sum((entry.factor @ entry.times(measured)) ** 2, axis=0), entry.rows * entry.repeats),
+            )
+            for entry in entries
+        )  # sums of squares of error, effort and dry friction, and number of rows
+        sums = np.array([np.sum(some, axis=0) for some in parts.values()])
         _, effort, _, count = sums.sum(axis=0)
         least = _OF_TORQUE * np.sqrt(effort / max(count, 1.0))
         mean = sums[:, :3] / np.maximum(sums[:, 3:], 1.0)
