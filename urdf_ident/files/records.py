@@ -82,11 +82,13 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         if given.size and kind.kind != given.dtype.kind:
             raise TypeError(f"{where} is no list of type {kind}")
         return given.astype(kind)
-    held = list | tuple if origin is tuple else Mapping if is_dataclass(hint) or origin is Mapping else hint
+    held = list | tuple if origin in (tuple, Sequence) else Mapping if is_dataclass(hint) or origin is Mapping else hint
     if held in (list | tuple, Mapping, str, bool, int) and not isinstance(value, held):
         raise TypeError(f"{where} is {value!r:.40}")
-    if origin is tuple:
+    if origin in (tuple, Sequence):
         return tuple(_value(arguments[0], entry, f"{where}.{k}") for k, entry in enumerate(value))
+    if origin is Mapping:
+        return {key: _value(arguments[1], entry, f"{where}.{key}") for key, entry in value.items()}
     if hasattr(hint, "from_dict"):
         try:
             return hint.from_dict(value)
