@@ -221,4 +221,4 @@ def test_a_wrench_at_the_tool_is_no_error_of_the_model(tmp_path: Path) -> None:
         identify(rigid.build_model(robot), [replace(plain, effort=tau, wrenches=wrenches)], project=rigid).cross_validation
         for wrenches in ({"tool": force}, {})
     ]
-    assert errors[0]["relative"] < 0.01 < 0.2 < errors[1]["relative"]
+    assert errors[0].relative < 0.01 < 0.2 < errors[1].relative

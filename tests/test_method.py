@@ -223,7 +223,7 @@ def test_every_method_ends_in_a_result(spoilt: Path, method: str, tmp_path: Path
     assert ident.fit.method.startswith(method)
     assert ident.estimation["why"] == "as configured"
     assert np.isfinite(ident.fit.bse).all()
-    assert 0 < ident.cross_validation["relative"] < 0.1
+    assert 0 < ident.cross_validation.relative < 0.1
     again = load(ident.save(tmp_path / "i.json"))
     assert again.estimation["method"] == ident.fit.method == again.fit.method
     assert ident.fit.method.split()[0].upper() in ident.summary(verbose=True)
@@ -246,7 +246,7 @@ def test_an_estimator_of_ones_own_is_one_entry(spoilt: Path, monkeypatch: pytest
     assert found.estimation == {"method": "equal", "why": "of one's own"}
     np.testing.assert_allclose(found.fit.params, least.fit.params, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.fit.bse, least.fit.bse, rtol=1e-6)
-    assert found.cross_validation["mean_rmse"] == pytest.approx(least.cross_validation["mean_rmse"])
+    assert found.cross_validation.mean_rmse == pytest.approx(least.cross_validation.mean_rmse)
 
 
 def test_elastic_joints_have_least_squares_and_instruments_only(plain: DynamicModel) -> None:

@@ -147,4 +147,4 @@ def test_the_spring_that_balances_a_vertical_slide_is_found() -> None:
     )
     ident = springy(slide, Spring.of(30.0, -25.0), 0.1, 0)
     assert springs_of(ident) == {"ks_z": pytest.approx(30.0, rel=0.01)}
-    assert ident.cross_validation["relative"] < 0.01
+    assert ident.cross_validation.relative < 0.01

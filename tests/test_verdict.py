@@ -126,7 +126,7 @@ def test_a_poor_result_begins_with_the_fault_of_the_logs_that_explains_it(ident:
 
 
 def test_without_data_left_out_nothing_is_good(ident: ui.Identification) -> None:
-    blind = replace(ident, validation=(), cross_validation={})
+    blind = replace(ident, validation=(), cross_validation=None)
     assert blind.verdict.level == "usable"
     assert blind.verdict.cause is not None
     assert blind.verdict.cause.id == "not-validated"
@@ -134,10 +134,9 @@ def test_without_data_left_out_nothing_is_good(ident: ui.Identification) -> None
 
 def test_the_exported_model_is_judged_and_what_the_data_alone_say_keeps_it_from_good(ident: ui.Identification) -> None:
     assert ident.prediction is not None
-    assert ident.prediction.relative.mean() == pytest.approx(
-        ident.cross_validation["relative"], rel=0.5
-    )  # rich data: no matter
-    weak = replace(ident, validation=(), cross_validation={**ident.cross_validation, "relative": 1.4})
+    assert ident.prediction.relative.mean() == pytest.approx(ident.cross_validation.relative, rel=0.5)  # rich data: no matter
+    alone = replace(ident.cross_validation, rmse=1.4 / ident.cross_validation.relative * ident.cross_validation.rmse)
+    weak = replace(ident, validation=(), cross_validation=alone)
     assert weak.verdict.level == "usable"
     assert weak.verdict.cause is not None
     assert weak.verdict.cause.id == "data-alone"
@@ -147,7 +146,7 @@ def test_the_exported_model_is_judged_and_what_the_data_alone_say_keeps_it_from_
 
 def test_folds_that_repeat_one_motion_are_no_evidence(ident: ui.Identification) -> None:
     repeated = replace(ident, validation=(), evidence=replace(ident.evidence, folds_repeat=True))
-    assert repeated.cross_validation["relative"] < 0.1
+    assert repeated.cross_validation.relative < 0.1
     assert repeated.verdict.level == "usable"
     assert "motion-repeated" in {reason.id for reason in repeated.verdict.judgements}
 
@@ -191,7 +190,7 @@ def test_repetitions_of_a_motion_are_judged_as_one_log_of_it(robot: ui.Robot, lo
     model = ui.DynamicModel(robot, friction=FRICTION)
     once, both = ui.identify(model, [first]), ui.identify(model, [first, second])
     assert both.verdict.level == once.verdict.level == "good"
-    assert both.cross_validation["relative"] == pytest.approx(once.cross_validation["relative"], rel=0.2)
+    assert both.cross_validation.relative == pytest.approx(once.cross_validation.relative, rel=0.2)
     judged = ui.identify(model, [first, logs[1]], held_out=[second])
     assert judged.validation[0]["repeats"] == "run0"
     assert judged.verdict.level == "usable"
@@ -214,7 +213,7 @@ def test_the_same_sine_on_all_joints_is_never_good(robot: ui.Robot, frequency: f
     tau = torques(robot, Truth.of(robot.n), q, v, a)
     tau = tau + 0.01 * tau.std(axis=0) * np.random.default_rng(0).standard_normal(tau.shape)
     found = ui.identify(ui.DynamicModel(robot, friction=FRICTION), [ui.Recording("sine", robot.joints, t, q, effort=tau)])
-    assert found.cross_validation["relative"] < 0.1, "the parts of one sine predict each other"
+    assert found.cross_validation.relative < 0.1, "the parts of one sine predict each other"
     assert found.verdict.level != "good"
     assert "torque-from-urdf" in {reason.id for reason in found.verdict.judgements}
     averaged = bool(found.inputs[0].periods)
@@ -284,7 +283,7 @@ def test_what_the_data_do_not_test_is_in_the_first_lines(ident: ui.Identificatio
 
 
 def test_a_log_that_was_trained_on_proves_nothing(ident: ui.Identification) -> None:
-    seen = replace(ident, validation=tuple({**item, "trained_on": True} for item in ident.validation), cross_validation={})
+    seen = replace(ident, validation=tuple({**item, "trained_on": True} for item in ident.validation), cross_validation=None)
     assert seen.verdict.level == "usable"
 
 
@@ -356,11 +355,12 @@ def test_a_joint_that_the_data_alone_predict_well_and_the_export_badly_prevents_
         )
         cause = replace(ident, validation=scores).verdict.cause
         assert (cause and cause.id) == id
-    assert {"exported_rmse", "effort_rms"} <= set(ident.cross_validation)
-    alone = replace(ident, validation=())
+    alone, cross = replace(ident, validation=()), ident.cross_validation
     assert alone.verdict.level == "good"
-    worse = [ident.cross_validation["effort_rms"][0], *ident.cross_validation["exported_rmse"][1:]]
-    cause = replace(alone, cross_validation={**ident.cross_validation, "exported_rmse": worse}).verdict.cause
+    assert cross is not None
+    assert cross.exported is not None
+    worse = np.column_stack([cross.exported.effort_rms[:, :1], cross.exported.rmse[:, 1:]])
+    cause = replace(alone, cross_validation=replace(cross, exported=replace(cross.exported, rmse=worse))).verdict.cause
     assert cause is not None
     assert cause.id == "joint-error"
     assert "j1 (100 % of its torque" in cause.message

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimationError
-from ..linalg import Array, positive, rms
+from ..linalg import Array, rms
 from ..model.dynamic_model import DynamicModel
 from ..progress import Progress
 from ..samples import ReadOnly, Segment
@@ -23,6 +23,7 @@ from ..signals.periods import find_repetition
 from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
 from ..statistics.choice import chosen, relative_gains, standard_error
+from ..statistics.folds import CrossValidation
 from ..statistics.motions import motions
 from ..units import percent
 from .residual import DEFAULT_INPUTS
@@ -71,20 +72,15 @@ class HeldOutComparison(ReadOnly):
             **{kind: self.rmse(kind).tolist() for kind in self.errors},
         }
 
-    def cross_validation(self, torque: Array) -> dict[str, Any]:
-        """Errors of the chosen friction and links without the residual, which a URDF cannot hold, as plain data for JSON.
+    def cross_validation(self, torque: Array) -> CrossValidation:
+        """Errors of the chosen friction and links without the residual, which a URDF cannot hold.
 
         Args:
             torque: RMS of each joint's torque, shape (n,) [N·m or N].
         """
-        rmse = self.rmse(candidate(self.laws, "none"))
-        return {
-            "folds": list(self.folds),
-            "groups": [f"joint:{joint}" for joint in self.joints],
-            "group_rmse": rmse.tolist(),
-            "mean_rmse": float(rmse.mean()),
-            "relative": float(np.mean(rmse / positive(torque))),
-        }
+        rmse = self.errors[candidate(self.laws, "none")]
+        groups = tuple(f"joint:{joint}" for joint in self.joints)
+        return CrossValidation(self.folds, groups, rmse, np.tile(torque, (len(rmse), 1)))
 
 
 def candidate(laws: str, kind: str) -> str:

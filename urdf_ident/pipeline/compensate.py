@@ -140,8 +140,9 @@ def _solved(ident: Identification, loops: ThreeLoop, used: _LoopLogs, comparison
     if loops.friction:
         driven = ", ".join(curve.joint for curve in loops.friction)
         notes.append(f"friction of {driven} from the sweeps, in the place of the laws found in the logs")
-    structure = ident.cross_validation.get("structure", "given")
-    errors = {} if comparison is None else {**comparison.cross_validation(trained.load), "structure": structure}
+    errors = None if comparison is None else comparison.cross_validation(trained.load)
+    if errors is not None and ident.cross_validation is not None:
+        errors = replace(errors, structure=ident.cross_validation.structure)
     return physical_parameters(from_data, project, trained).result(
         project,
         notes,

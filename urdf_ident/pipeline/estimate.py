@@ -36,7 +36,7 @@ from ..project import Project
 from ..signals.prepare import PreparedLog, unused
 from ..statistics.accumulate import build_statistics
 from ..statistics.fit import Fit, fit_base, prior_mean
-from ..statistics.folds import repetition_notes, repetitions
+from ..statistics.folds import CrossValidation, repetition_notes, repetitions
 from ..statistics.log_effects.mixed_model import changes_between_logs
 from ..statistics.motions import mean_reversals
 from ..statistics.statistic import Repetitions, StatisticSet
@@ -57,7 +57,7 @@ class DataEstimate:
         fit: Base parameters with their errors.
         prior: Prior of the inertial parameters; friction and rotor inertia are from a first fit.
         reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
-        entries: Sections of the result about these choices: ``estimation``, ``selection``, ``cross_validation`` (empty if the
+        entries: Sections of the result about these choices: ``estimation``, ``selection``, ``cross_validation`` (None if the
             logs are too short), ``essential``.
     """
 
@@ -67,7 +67,7 @@ class DataEstimate:
     fit: Fit
     prior: Prior
     reversals: float
-    entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    entries: Mapping[str, Any] = field(default_factory=dict)
     springs: Sequence[Mapping[str, Any]] = ()
     notes: tuple[str, ...] = ()
 
@@ -157,10 +157,10 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     reversals = mean_reversals(converged.statistics, prepared.motion, model.robot.prismatic)
     prior = completed_prior(model, data.prior, statistics, fit, reversals, supplements(selected))
     # 7. Held-out errors of the same structure; none where the data are too short to hold any out.
-    cross_validation: dict[str, Any] = {}
+    cross_validation: CrossValidation | None = None
     with suppress(EstimationError):
         structure = "chosen on all folds" if selected.trials else "given"
-        cross_validation = {**cross_validated(converged, estimated).as_dict(), "structure": structure}
+        cross_validation = replace(cross_validated(converged, estimated), structure=structure)
     # 8. How friction differs between logs, which adds to the errors for the next one; nothing where no friction can change.
     if model.is_rigid:
         with suppress(EstimationError):

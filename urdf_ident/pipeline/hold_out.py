@@ -21,7 +21,7 @@ from ..result.dynamics.adaptation import filter_settings
 from ..result.identification import Identification
 from ..result.record import with_note
 from ..signals.prepare import PreparedLog, in_band, with_all_periods
-from ..statistics.folds import score_folds
+from ..statistics.folds import CrossValidation, score_folds
 from .physics import Physical
 
 
@@ -59,11 +59,11 @@ def hold_out(ident: Identification, physical: Physical, logs: Sequence[PreparedL
         return with_note(ident, f"nothing was held out, so that there are no prediction intervals: {error}")
     # errors of the exported parameters on the same folds and rows
     cross_validation = ident.cross_validation
-    if cross_validation and set(cross_validation["folds"]) == set(by_fold):
-        exported = score_folds(statistics, by_fold)
-        at = [exported.groups.index(group) for group in cross_validation["groups"]]
-        exported_errors = {"exported_rmse": exported.group_rmse[at].tolist(), "effort_rms": exported.group_effort[at].tolist()}
-        cross_validation = {**cross_validation, **exported_errors}
+    if cross_validation is not None and set(cross_validation.folds) == set(by_fold):
+        scored = score_folds(statistics, by_fold)
+        at = [scored.groups.index(group) for group in cross_validation.groups]
+        exported = CrossValidation(scored.folds, cross_validation.groups, scored.rmse[:, at], scored.effort_rms[:, at])
+        cross_validation = replace(cross_validation, exported=exported)
     ident = replace(
         ident,
         signals=signals,

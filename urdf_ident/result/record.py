@@ -26,6 +26,7 @@ from ..project import Project
 from ..samples import ReadOnly
 from ..signals.prepare import UsedLog
 from ..statistics.fit import Fit
+from ..statistics.folds import CrossValidation
 from ..statistics.log_effects.changes import FrictionChanges
 from .evidence.evidence import Evidence
 from .evidence.traces import Traces
@@ -46,7 +47,7 @@ class Record(ReadOnly):
         baseline: The URDF with fitted friction, shape (p,); the URDF itself is ``urdf_theta``.
         solver: How theta was chosen: method, status, residuals, notes.
         left_out: Logs that could not be used.
-        cross_validation: Held-out error of the fit over folds of its own logs; empty if they are too short.
+        cross_validation: Held-out error of the fit over folds of its own logs; None if they are too short.
         selection: What ``friction: auto`` tried and what it gained; empty if the laws were given.
         estimation: The estimator, the reason for it, and its intermediate results.
         simpler_models: Held-out errors of the exported parameters beside simpler models; empty if nothing could be held out.
@@ -71,7 +72,7 @@ class Record(ReadOnly):
     solver: Mapping[str, Any] = field(default_factory=dict)
     signals: Mapping[str, Any] = field(default_factory=dict)
     inputs: tuple[UsedLog, ...] = ()
-    cross_validation: Mapping[str, Any] = field(default_factory=dict)
+    cross_validation: CrossValidation | None = None
     project: Project = field(default_factory=Project)
     validation: tuple[Mapping[str, Any], ...] = ()
     selection: Mapping[str, Any] = field(default_factory=dict)
@@ -160,8 +161,9 @@ class Record(ReadOnly):
     @property
     def cross_validated(self) -> float | None:
         """Relative error over folds of the result's own logs, of the exported parameters if known; None without folds."""
-        alone = self.cross_validation.get("relative")
-        return alone if self.held_out_errors is None else float(self.held_out_errors.mean())
+        if self.held_out_errors is not None:
+            return float(self.held_out_errors.mean())
+        return None if self.cross_validation is None else self.cross_validation.relative
 
     @cached_property
     def online(self) -> OnlineModel | None:

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import EstimationError
 from ..grouping import grouped
 from ..linalg import Array, BoolArray, divisors, rms
+from ..samples import ReadOnly
 from .entries import is_measured
 from .motions import motions, periodic, spans
 from .statistic import Repetitions, StatisticSet
@@ -25,19 +26,23 @@ LEAST_OUTSIDE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class CrossValidation:
-    """Held-out error per fold and row group.
+class CrossValidation(ReadOnly):
+    """Held-out error per fold and row group; ``cross_validation`` of identification.json.
 
     Attributes:
         folds: Held-out data: log names (``log (+1)`` with one repetition), or ``log[i/k]`` for parts in time.
         rmse: Shape (folds, groups) [unit of torque], on rows filtered as in the fit.
         effort_rms: Shape (folds, groups), RMS of the measured effort on the same rows.
+        structure: Whether the friction laws were "given" or "chosen on all folds".
+        exported: The same of parameters chosen as the exported ones without each fold; None if unknown.
     """
 
     folds: tuple[str, ...]
     groups: tuple[str, ...]
     rmse: Array
     effort_rms: Array
+    structure: str = "given"
+    exported: CrossValidation | None = None
 
     @property
     def group_rmse(self) -> Array:
@@ -65,14 +70,8 @@ class CrossValidation:
         return float(np.mean(self.group_rmse[self._measured] / divisors(self.group_effort[self._measured])))
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the entry ``cross_validation`` of identification.json."""
-        return {
-            "folds": list(self.folds),
-            "groups": list(self.groups),
-            "group_rmse": self.group_rmse.tolist(),
-            "mean_rmse": self.mean_rmse,
-            "relative": self.relative,
-        }
+        """Its fields, and the errors over all folds."""
+        return {**vars(self), "group_rmse": self.group_rmse, "mean_rmse": self.mean_rmse, "relative": self.relative}
 
 
 def folds_of(statistics: StatisticSet) -> StatisticSet:

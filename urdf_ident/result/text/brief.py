@@ -145,13 +145,13 @@ def joint_errors(ident: Record) -> tuple[str, dict[str, Errors]]:
         return "held-out", dict(zip(joints, rows, strict=True))
     if ident.held_out_errors is not None:
         alone = dict(zip(joints, ident.held_out_errors.tolist(), strict=True))
-    elif (cross := ident.cross_validation) and ident.load.any():
+    elif (cross := ident.cross_validation) is not None and ident.load.any():
         loads = dict(zip(joints, divisors(ident.load).tolist(), strict=True))
-        groups = {joint_of(group): float(value) for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)}
+        groups = {joint_of(group): float(value) for group, value in zip(cross.groups, cross.group_rmse, strict=True)}
         alone = {joint: groups[joint] / loads[joint] for joint in joints if joint in groups}
     others, simpler, cross = dict[str, tuple[float, float]](), ident.simpler_models, ident.cross_validation
-    if simpler and "effort_rms" in cross:  # of the URDF, and of the URDF with friction, on the same folds
-        efforts = dict(zip(cross["groups"], cross["effort_rms"], strict=True))
+    if simpler and cross is not None and cross.exported is not None:  # of the URDF, and with friction, on the same folds
+        efforts = dict(zip(cross.groups, cross.exported.group_effort.tolist(), strict=True))
         for group, *errors in zip(simpler["groups"], simpler["rmse"]["urdf"], simpler["rmse"]["urdf_friction"], strict=True):
             if (effort := efforts.get(group, 0.0)) > 0:
                 others[joint_of(group)] = errors[0] / effort, errors[1] / effort

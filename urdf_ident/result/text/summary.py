@@ -87,16 +87,16 @@ def details(ident: Record) -> str:
     if ident.validation:
         lines += ["", *validation_table(ident.validation, robot.joints)]
         lines += [f"  {remark}" for remark in adaptation_remarks(ident.validation)]
-    elif cross := ident.cross_validation:
-        structure = " (friction laws chosen on all of them)" if cross.get("structure", "given") != "given" else ""
-        header = [f"cross-validated over {len(cross['folds'])} folds{structure}", "RMSE [N·m or N]"]
-        rows = [[group, f"{value:.3g}"] for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)]
+    elif (cross := ident.cross_validation) is not None:
+        structure = " (friction laws chosen on all of them)" if cross.structure != "given" else ""
+        header = [f"cross-validated over {len(cross.folds)} folds{structure}", "RMSE [N·m or N]"]
+        rows = [[group, f"{value:.3g}"] for group, value in zip(cross.groups, cross.group_rmse, strict=True)]
         if len(set(robot.prismatic)) == 1:  # newtons and newton metres have no mean
-            rows.append(["mean", f"{cross['mean_rmse']:.3g}"])
+            rows.append(["mean", f"{cross.mean_rmse:.3g}"])
         lines += ["", *table(header, rows)]
         if ident.held_out_errors is not None:
             with_prior = f"with the URDF as prior (as exported) {100 * ident.held_out_errors.mean():.1f} %"
-            lines.append(f"  relative error: from the data alone {100 * cross['relative']:.1f} %, {with_prior}")
+            lines.append(f"  relative error: from the data alone {100 * cross.relative:.1f} %, {with_prior}")
     return "\n".join(lines)
 
 

@@ -36,9 +36,8 @@ def held_out_reasons(ident: Record) -> Iterator[Judgement]:
     other = [score for score in scores if score.get("repeats") is None]
     if other:
         yield held_out_error(max(score["relative"] for score in other), "on held-out logs")
-    elif ident.cross_validation:
-        alone = float(ident.cross_validation["relative"])
-        exported = alone if ident.cross_validated is None else ident.cross_validated
+    elif ident.cross_validation is not None:
+        alone, exported = ident.cross_validation.relative, ident.cross_validated or 0.0
         doubt = _no_other_motion(ident)
         if doubt is not None:
             yield doubt
@@ -81,9 +80,9 @@ def _held_out(ident: Record) -> list[Mapping[str, Any]]:
 def _on_folds(ident: Record) -> list[Mapping[str, Any]]:
     """Errors on all folds of the logs together, as if they were one held-out log; none if those of the export are unknown."""
     known, robot = ident.cross_validation, ident.model.robot
-    if "exported_rmse" not in known:
+    if known is None or known.exported is None:
         return []
-    columns = (known[key] for key in ("groups", "exported_rmse", "group_rmse", "effort_rms"))
+    columns = known.groups, known.exported.group_rmse.tolist(), known.group_rmse.tolist(), known.exported.group_effort.tolist()
     force = dict(zip(robot.joints, robot.prismatic, strict=True))
     joints = [
         {
