@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import EstimationError
 from ..grouping import grouped
-from ..linalg import Array, BoolArray, divisors, rms
+from ..linalg import Array, divisors, rms
 from ..samples import ReadOnly
 from .entries import is_measured
 from .motions import motions, periodic, spans
@@ -55,19 +55,20 @@ class CrossValidation(ReadOnly):
         return rms(self.effort_rms, 0)
 
     @property
-    def _measured(self) -> BoolArray:
-        """Groups with a measured effort: all but the links of elastic joints."""
-        return np.array([is_measured(group) for group in self.groups])
-
-    @property
     def mean_rmse(self) -> float:
         """Mean of :attr:`group_rmse` over row groups with a measured effort [unit of torque]."""
-        return float(np.mean(self.group_rmse[self._measured]))
+        return float(np.mean(self.group_rmse[[is_measured(group) for group in self.groups]]))
+
+    @property
+    def group_relative(self) -> dict[str, float]:
+        """Held-out RMSE over RMS effort of each row group with a measured effort, a fraction."""
+        shares = (self.group_rmse / divisors(self.group_effort)).tolist()
+        return {group: share for group, share in zip(self.groups, shares, strict=True) if is_measured(group)}
 
     @property
     def relative(self) -> float:
-        """Held-out RMSE over RMS effort, a fraction; mean over row groups with a measured effort."""
-        return float(np.mean(self.group_rmse[self._measured] / divisors(self.group_effort[self._measured])))
+        """Mean of :attr:`group_relative`, a fraction."""
+        return float(np.mean(list(self.group_relative.values())))
 
     def as_dict(self) -> dict[str, Any]:
         """Its fields, and the errors over all folds."""

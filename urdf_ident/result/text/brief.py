@@ -145,10 +145,8 @@ def joint_errors(ident: Record) -> tuple[str, dict[str, Errors]]:
         return "held-out", dict(zip(joints, rows, strict=True))
     if ident.held_out_errors is not None:
         alone = dict(zip(joints, ident.held_out_errors.tolist(), strict=True))
-    elif (cross := ident.cross_validation) is not None and ident.load.any():
-        loads = dict(zip(joints, divisors(ident.load).tolist(), strict=True))
-        groups = {joint_of(group): float(value) for group, value in zip(cross.groups, cross.group_rmse, strict=True)}
-        alone = {joint: groups[joint] / loads[joint] for joint in joints if joint in groups}
+    elif (cross := ident.cross_validation) is not None:
+        alone = {joint_of(group): share for group, share in cross.group_relative.items()}
     others, simpler, cross = dict[str, tuple[float, float]](), ident.simpler_models, ident.cross_validation
     if simpler and cross is not None and cross.exported is not None:  # of the URDF, and with friction, on the same folds
         efforts = dict(zip(cross.groups, cross.exported.group_effort.tolist(), strict=True))
