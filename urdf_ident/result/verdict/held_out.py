@@ -36,8 +36,8 @@ def held_out_reasons(ident: Record) -> Iterator[Judgement]:
     other = [score for score in scores if score.get("repeats") is None]
     if other:
         yield held_out_error(max(score["relative"] for score in other), "on held-out logs")
-    elif ident.cross_validation is not None:
-        alone, exported = ident.cross_validation.relative, ident.cross_validated or 0.0
+    elif ident.cross_validation is not None and ident.cross_validated is not None:
+        alone, exported = ident.cross_validation.relative, ident.cross_validated
         doubt = _no_other_motion(ident)
         if doubt is not None:
             yield doubt
