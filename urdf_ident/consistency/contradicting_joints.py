@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from .lmi import LmiProblem
 
 #: Level of significance at which any joint of a robot is set apart.
 _LEVEL = 0.05
+#: Least change of a joint's held-out torque over the error that remains: what is smaller does not matter.
+_MATTERS = 0.5
 
 
 def with_contradicting_joints_apart(
@@ -54,7 +57,7 @@ def with_contradicting_joints_apart(
         with_spring = replace(fit_base(rows, sprung.base(), method=method), row_weights=fit.weights)
         complete = completed_prior(sprung, prior, rows, with_spring)
         errors = _held_out_squares(sprung, folds_of(rows), with_spring, complete, usual_weight(rows, with_spring))
-        if (errors([]) >= errors([axis])).any():  # with a spring the bodies do not help in every fold
+        if (errors(()).sum(axis=1) >= errors((axis,)).sum(axis=1)).any():  # with a spring the bodies do not help in every fold
             unexplained.append(joint)
     return model.with_apart(tuple(unexplained))
 
@@ -63,7 +66,8 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
     """Finds joints whose efforts cannot be their torques, as of a lift whose effort does not hold its weight.
 
     A joint is set apart if physically consistent bodies predict all held-out efforts better with the joint's friction alone in
-    its rows: the mean logarithm of the error over folds falls significantly for the number of joints (Bonferroni). Joints are
+    its rows: the mean logarithm of the error over folds falls significantly for the number of joints (Bonferroni), and the
+    torque of some joint, its own or another, changes by more than :data:`_MATTERS` of the error that remains. Joints are
     tried whose bodies cost more than they explain, and all where the bodies would be impossible without constraints.
 
     Returns:
@@ -76,8 +80,6 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
     except EstimationError:
         return ()
     complete, weight, bodies = completed_prior(model, prior, statistics, fit), usual_weight(statistics, fit), model.n_inertial
-    errors = _held_out_squares(model, split, fit, complete, weight)
-    before = errors([])
     every = group_rows(statistics, fit)
     held = np.sqrt(weight) * np.column_stack([complete.root, complete.root @ complete.theta0])
 
@@ -88,24 +90,27 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
         return float(factor[-1, -1] ** 2), all(margins(body).consistent for body in theta.reshape(-1, 10))
 
     single = [j for j in range(model.n) if not model.drive.coupled[j]]
-    limit = stdtrit(len(before) - 1, 1 - _LEVEL / model.n) / np.sqrt(len(before))
-    apart: list[int] = []
+    limit = stdtrit(len(split.logs) - 1, 1 - _LEVEL / model.n) / np.sqrt(len(split.logs))
+    errors = cache(_held_out_squares(model, split, fit, complete, weight))
+    apart: tuple[int, ...] = ()
     while len(apart) < len(single) - 1:
         misfit, consistent = unconstrained(apart)
         doubted = [j for j in single if j not in apart and (not consistent or unconstrained([*apart, j])[0] < misfit)]
-        tried = {j: errors([*apart, j]) for j in doubted}
-        gains = {j: np.log(before / after) for j, after in tried.items()}
+        gains = {j: np.log(errors(apart).sum(axis=1) / errors((*apart, j)).sum(axis=1)) for j in doubted}
         best = max(gains, key=lambda j: float(gains[j].mean()), default=-1)
         if best < 0 or gains[best].mean() <= limit * gains[best].std(ddof=1):
             break
-        apart, before = [*apart, best], tried[best]
+        before, after = (errors(some).sum(axis=0) for some in (apart, (*apart, best)))
+        if (before - after <= _MATTERS**2 * after).all():
+            break
+        apart = (*apart, best)
     return tuple(model.robot.joints[j] for j in sorted(apart))
 
 
 def _held_out_squares(
     model: DynamicModel, split: StatisticSet, fit: Fit, prior: Prior, weight: float
-) -> Callable[[Collection[int]], Array]:
-    """Returns a function of the indices of joints set apart: squared whitened held-out error of each fold, shape (F,).
+) -> Callable[[tuple[int, ...]], Array]:
+    """Returns a function of the indices of joints set apart: squared whitened held-out errors, shape (folds, groups).
 
     Bodies are physically consistent.
 
@@ -118,11 +123,13 @@ def _held_out_squares(
     problem, bodies = LmiProblem(prior, model.parameters), model.n_inertial
     folds = [(group_rows(split.left_out(fold), fit), group_rows(split.only([fold]), fit)) for fold in split.logs]
 
-    def errors(apart: Collection[int]) -> Array:
-        train = [triangle(*_without_bodies(rows, apart, bodies)) for rows, _ in folds]
-        estimates = [problem.solve(R[:, :-1], R[:, -1], weight).theta for R in train]
-        tests = [np.vstack(_without_bodies(rows, apart, bodies)) for _, rows in folds]
-        return np.array([np.sum((R[:, :-1] @ x - R[:, -1]) ** 2) for R, x in zip(tests, estimates, strict=True)])
+    def errors(apart: tuple[int, ...]) -> Array:
+        squares = []
+        for train, test in folds:
+            R = triangle(*_without_bodies(train, apart, bodies))
+            theta = problem.solve(R[:, :-1], R[:, -1], weight).theta
+            squares.append([np.sum((S[:, :-1] @ theta - S[:, -1]) ** 2) for S in _without_bodies(test, apart, bodies)])
+        return np.array(squares)
 
     return errors
 
