@@ -69,6 +69,18 @@ def projected(factor: Array, c: int) -> tuple[Array, Array]:
     return follow, np.vstack([free - fixed @ follow, factor[c:, c:]])
 
 
+def eliminated(moments: Array, follow: Array) -> Array:
+    """Returns the moments of what first columns leave of the others, shape (…, k, k).
+
+    Args:
+        moments: Of all columns, shape (…, r + k, r + k).
+        follow: Coefficients of the first columns in each other one, shape (…, r, k).
+    """
+    r = follow.shape[-2]
+    half = follow.swapaxes(-1, -2) @ (moments[..., :r, r:] - 0.5 * moments[..., :r, :r] @ follow)
+    return np.asarray(moments[..., r:, r:] - half - half.swapaxes(-1, -2))
+
+
 class SubModels:
     """Sub-models of a set of factors in all folds.
 
@@ -123,10 +135,9 @@ class SubModels:
             values, vectors = np.linalg.eigh(train[:r, :r])
             inverse = np.where(values > _CUT, 1.0 / np.maximum(values, _CUT), 0.0)
             follow[:] = vectors @ (inverse[:, None] * (vectors.T @ train[:r, r:]))
-            turn = np.vstack([-follow, np.eye(k + 1)]) / self.norms
-            self.train[fold] = turn.T @ train @ turn
-            if fold < len(moments):
-                self.held[fold] = turn.T @ moments[fold] @ turn
+            self.train[fold] = eliminated(train, follow) / np.outer(self.norms, self.norms)
+        for held, of_fold, follow in zip(self.held, moments, self.follow, strict=False):
+            held[:] = eliminated(of_fold, follow) / np.outer(self.norms, self.norms)
 
     def _rows(self, part: StatisticSet, g: int) -> tuple[Array, IntArray]:
         """Weighted factor of one fold and row group, the common columns turned, and the positions of its columns."""
@@ -177,10 +188,8 @@ class SubModels:
         train, whole = (moments[:, index[:, None], index] for moments in (self.train, self.held))
         train[:, range(len(index) - 1), range(len(index) - 1)] += RIDGE
         follow = np.linalg.solve(train[:, :o, :o], train[:, :o, o:])
-        turn = np.concatenate([-follow, np.broadcast_to(np.eye(len(index) - o), (len(train), *[len(index) - o] * 2))], axis=1)
-        held, mine = (turn[:-1].transpose(0, 2, 1) @ x @ turn[:-1] for x in (whole, self._held_moments(own, index)))
-        reduced = train[:, o:, o:] - train[:, o:, :o] @ follow
-        return Focus(reduced, held, mine, self.norms[index[o:]], self.rows)
+        held, mine = (eliminated(x, follow[:-1]) for x in (whole, self._held_moments(own, index)))
+        return Focus(eliminated(train, follow), held, mine, self.norms[index[o:]], self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,10 +211,13 @@ class Focus:
     norms: Array
     rows: float
     _known: dict[Columns, Array] = field(default_factory=dict)
+    _known_own: dict[Columns, Array] = field(default_factory=dict)
 
     def error(self, chosen: Columns) -> tuple[Array, Array]:
         """Returns the squared whitened error of some columns, and its part in the joint's own rows, shape (folds,) each."""
-        return self.errors([chosen])[:, 0], self._errors([chosen], self.own)[0]
+        if chosen not in self._known_own:
+            self._known_own[chosen] = self._errors([chosen], self.own)[0]
+        return self.errors([chosen])[:, 0], self._known_own[chosen]
 
     def errors(self, options: Sequence[Columns]) -> Array:
         """Returns the squared whitened errors of several choices of columns.
