@@ -13,7 +13,7 @@ from logs import Truth, fourier, make_log, torques
 
 from urdf_ident.comparison.simpler_models import compare_simpler_models
 from urdf_ident.consistency.first_fit import completed_prior
-from urdf_ident.consistency.standard import USUAL_WEIGHT, Folds, consistent_parameters
+from urdf_ident.consistency.standard import USUAL_WEIGHT, HeldOut, consistent_parameters
 from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -51,7 +51,7 @@ def test_large_held_out_errors_raise_the_usual_weight(
     case, monkeypatch: pytest.MonkeyPatch, factor: float, reversals: float, raised: bool
 ) -> None:
     """Only without reversals, where friction passes for another body and held-out errors do not choose the weight."""
-    monkeypatch.setattr(Folds, "errors", lambda *_: np.full(5, 1200.0 if reversals == 0 else 0.0))
+    monkeypatch.setattr(HeldOut, "errors", lambda *_: np.full(5, 1200.0 if reversals == 0 else 0.0))
     theta0 = case.prior.theta0.copy()
     theta0[20:30] *= factor
     prior = replace(case.prior, theta0=theta0)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 from ..errors import EstimationError
 from ..friction import Spring
 from ..friction.laws import Offset
-from ..linalg import Array, solve_triangular, triangle
+from ..linalg import Array, solve_triangular
 from ..model.dynamic_model import DynamicModel
 from ..model.inertia import margins
 from ..model.prior import Prior
 from ..model.terms import AppliedTerm
+from ..statistics.entries import Layout
 from ..statistics.fit import Fit, fit_base, usual_weight
 from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
-from .first_fit import completed_prior, group_rows
+from .first_fit import completed_prior
 from .lmi import LmiProblem
+from .standard import HeldOut
 
 #: Level of significance at which any joint of a robot is set apart.
 _LEVEL = 0.05
@@ -56,8 +58,9 @@ def with_contradicting_joints_apart(
         rows = build(sprung)
         with_spring = replace(fit_base(rows, sprung.base(), method=method), row_weights=fit.weights)
         complete = completed_prior(sprung, prior, rows, with_spring)
-        errors = _held_out_squares(sprung, folds_of(rows), with_spring, complete, usual_weight(rows, with_spring))
-        if (errors(()).sum(axis=1) >= errors((axis,)).sum(axis=1)).any():  # with a spring the bodies do not help in every fold
+        given = sprung, folds_of(rows), with_spring, complete, usual_weight(rows, with_spring)
+        together, alone = (_held_out_squares(*given, apart).sum(axis=1) for apart in ((), (axis,)))
+        if (together >= alone).any():  # with a spring the bodies do not help in every fold
             unexplained.append(joint)
     return model.with_apart(tuple(unexplained))
 
@@ -80,18 +83,17 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
     except EstimationError:
         return ()
     complete, weight, bodies = completed_prior(model, prior, statistics, fit), usual_weight(statistics, fit), model.n_inertial
-    every = group_rows(statistics, fit)
-    held = np.sqrt(weight) * np.column_stack([complete.root, complete.root @ complete.theta0])
+    known = np.sqrt(weight) * np.column_stack([complete.root, complete.root @ complete.theta0])
 
     def unconstrained(apart: Collection[int]) -> tuple[float, bool]:
         """Least squared residual of all rows and the prior, and whether the bodies are physically consistent there."""
-        factor = triangle(*_without_bodies(every, apart, bodies), held)
+        factor = _without_bodies(statistics, apart, bodies).stacked(fit.weights, more=known)
         theta = solve_triangular(factor[:-1, :-1], factor[:-1, -1])[:bodies]
         return float(factor[-1, -1] ** 2), all(margins(body).consistent for body in theta.reshape(-1, 10))
 
     single = [j for j in range(model.n) if not model.drive.coupled[j]]
     limit = stdtrit(len(split.logs) - 1, 1 - _LEVEL / model.n) / np.sqrt(len(split.logs))
-    errors = cache(_held_out_squares(model, split, fit, complete, weight))
+    errors = cache(partial(_held_out_squares, model, split, fit, complete, weight))
     apart: tuple[int, ...] = ()
     while len(apart) < len(single) - 1:
         misfit, consistent = unconstrained(apart)
@@ -108,32 +110,30 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
 
 
 def _held_out_squares(
-    model: DynamicModel, split: StatisticSet, fit: Fit, prior: Prior, weight: float
-) -> Callable[[tuple[int, ...]], Array]:
-    """Returns a function of the indices of joints set apart: squared whitened held-out errors, shape (folds, groups).
-
-    Bodies are physically consistent.
+    model: DynamicModel, split: StatisticSet, fit: Fit, prior: Prior, weight: float, apart: tuple[int, ...]
+) -> Array:
+    """Squared whitened held-out errors of physically consistent bodies, shape (folds, groups).
 
     Args:
         split: Statistics whose "logs" are the folds.
         fit: For the weights of the rows; equal weights make models comparable.
         prior: Of all parameters (:func:`.completed_prior`).
         weight: Its weight.
+        apart: Indices of the joints that are set apart.
     """
-    problem, bodies = LmiProblem(prior, model.parameters), model.n_inertial
-    folds = [(group_rows(split.left_out(fold), fit), group_rows(split.only([fold]), fit)) for fold in split.logs]
-
-    def errors(apart: tuple[int, ...]) -> Array:
-        squares = []
-        for train, test in folds:
-            R = triangle(*_without_bodies(train, apart, bodies))
-            theta = problem.solve(R[:, :-1], R[:, -1], weight).theta
-            squares.append([np.sum((S[:, :-1] @ theta - S[:, -1]) ** 2) for S in _without_bodies(test, apart, bodies)])
-        return np.array(squares)
-
-    return errors
+    held = HeldOut(LmiProblem(prior, model.parameters), _without_bodies(split, apart, model.n_inertial), fit)
+    return held.squares(held.estimates(weight))
 
 
-def _without_bodies(rows: list[Array], apart: Collection[int], bodies: int) -> list[Array]:
-    """The same with the inertial columns of some joints zero."""
-    return [np.hstack([0.0 * R[:, :bodies], R[:, bodies:]]) if j in apart else R for j, R in enumerate(rows)]
+def _without_bodies(statistics: StatisticSet, apart: Collection[int], bodies: int) -> StatisticSet:
+    """The same with no inertial columns in the rows of some joints."""
+    kept = {layout.group: layout.columns >= bodies for layout in statistics.layouts if layout.joint in apart}
+    layouts = [
+        Layout(layout.group, layout.joint, layout.columns[kept[layout.group]]) if layout.group in kept else layout
+        for layout in statistics.layouts
+    ]
+    entries = [
+        replace(entry, factor=entry.R[:, np.append(kept[entry.group], True)], expansion=None) if entry.group in kept else entry
+        for entry in statistics.entries
+    ]
+    return replace(statistics, layouts=tuple(layouts), entries=tuple(entries))

@@ -79,25 +79,25 @@ def consistent_parameters(
     problem = LmiProblem(prior, parameters, options, solver)
     factor = statistics.stacked(fit.weights)
     solve, record = cache(lambda weight: problem.solve(factor[:, :-1], factor[:, -1], weight)), dict[str, Any]()
-    folds = cache(lambda: Folds.of(problem, statistics, fit))
+    held_out = cache(lambda: _held_out(problem, statistics, fit))
     if weight is None:
         floor, raised = least_weight(reversals), cache(partial(usual_weight, statistics, fit))
         weight, record = raised(1.0), {"weight_choice": "the default: the data are too short for held-out errors"}
         contradicted = floor == 0 and prior.distance(solve(weight).theta) ** 2 > fit.seen.sum()
-        if (held := folds()) is not None:
-            weight, record = held.choose(raised, floor, contradicted)
+        if (held := held_out()) is not None:
+            weight, record = _chosen_weight(held, raised, floor, contradicted)
     solution = solve(weight)
     entries = {**solution.as_dict(), **record}
     entries["notes"] = [*notes, *entries["notes"], *limit_notes(problem, solution, factor, fit)]
 
     def without_folds() -> Mapping[str, Array]:
-        held = folds()
-        return {} if held is None else held.estimates(solution.weight)
+        held = held_out()
+        return {} if held is None else dict(zip(held.folds, held.estimates(solution.weight), strict=True))
 
     return Standard(solution.theta, {"method": "lmi", **entries}, without_folds)
 
 
-class Folds:
+class HeldOut:
     """Physically consistent parameters without each fold of the data, and their errors on it.
 
     Args:
@@ -107,91 +107,105 @@ class Folds:
     """
 
     def __init__(self, problem: LmiProblem, split: StatisticSet, fit: Fit) -> None:
-        self.names, self._problem, self._independent = split.logs, problem, fit.base.independent
+        self.folds, self.problem, self._weights = split.logs, problem, fit.weights
         self._train = [split.left_out(fold).stacked(fit.weights) for fold in split.logs]
-        alone = [split.only([fold]) for fold in split.logs]
-        self._tests = [(test.stacked(fit.weights), sum(test.rows.values())) for test in alone]
-        self._known = dict[float, Mapping[str, Array]]()
+        self._tests = [split.only([fold]) for fold in split.logs]
+        self._independent, self._known = fit.base.independent, dict[float, list[Array]]()
 
-    @classmethod
-    def of(cls, problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> Folds | None:
-        """The folds of a set of logs; None if the data are too short to hold any out."""
-        try:
-            return cls(problem, folds_of(statistics), fit)
-        except EstimationError:
-            return None
-
-    def estimates(self, weight: float) -> Mapping[str, Array]:
+    def estimates(self, weight: float) -> list[Array]:
         """Parameters without each fold, shape (p,) each; weight: of the prior."""
         if weight not in self._known:
-            solved = [self._problem.solve(R[:, :-1], R[:, -1], weight).theta for R in self._train]
-            self._known[weight] = dict(zip(self.names, solved, strict=True))
+            self._known[weight] = [self.problem.solve(R[:, :-1], R[:, -1], weight).theta for R in self._train]
         return self._known[weight]
+
+    def squares(self, estimates: Iterable[Array]) -> Array:
+        """Whitened squared held-out errors of parameters for each fold, shape (folds, groups)."""
+        pairs = zip(self._tests, estimates, strict=True)
+        return np.array([[w**2 * test.residual_squares(x, g) for g, w in self._weights.items()] for test, x in pairs])
 
     def errors(self, weight: float) -> Array:
         """Mean whitened squared held-out error of each fold, shape (folds,); weight: of the prior."""
-        return self._squares(self.estimates(weight).values())
+        return self._means(self.estimates(weight))
 
-    def _squares(self, estimates: Iterable[Array]) -> Array:
-        pairs = zip(self._tests, estimates, strict=True)
-        return np.array([np.sum((S[:, :-1] @ x - S[:, -1]) ** 2) / rows for (S, rows), x in pairs])
-
-    def choose(self, raised: Callable[[float], float], floor: float, contradicted: bool) -> tuple[float, dict[str, Any]]:
-        """Chooses the weight as :func:`consistent_parameters` describes.
-
-        Args:
-            raised: The usual weight where squared errors of the model are so many times as large as the residuals show.
-            floor: The least weight that the motion requires; 0 where joints reverse.
-            contradicted: Whether the data contradict the prior.
-
-        Returns:
-            The weight, and the entries about it in ``solver`` of identification.json.
-        """
-        usual, use = raised(1.0), self._independent
-        alone = [np.zeros(R.shape[1] - 1) for R in self._train]  # least squares without prior and constraints
+    def least_squares(self) -> Array:
+        """The same of least squares without prior and constraints."""
+        alone, use = [np.zeros(R.shape[1] - 1) for R in self._train], self._independent
         for x, R in zip(alone, self._train, strict=True):
             x[use] = scaled_lstsq(R[:, use], R[:, -1])
-        least_squares = self._squares(alone)
-        # mean whitened variance of the held-out torque due to the parameters
-        posterior = partial(Posterior, prior=self._problem.prior, weight=USUAL_WEIGHT)
-        trained = zip(self._train, self._tests, strict=True)
-        variance = float(np.mean([np.sum(posterior(R[:, :-1]).variance(S[:, :-1])) / rows for R, (S, rows) in trained]))
-        free = contradicted or (floor == 0 and worse(least_squares, self.errors(usual)))
-        misfit = max(1.0, self.errors(usual).mean() / (1.0 + variance)) if floor > 0 else 1.0
-        usual = raised(misfit)
-        # candidates on both sides of the usual weight, until their errors stop decreasing
-        candidates = [w / USUAL_WEIGHT * usual for w in WEIGHTS] if free else [max(usual, floor)]
-        errors = {usual: self.errors(usual)}
-        for side in ([w for w in candidates if w < usual][::-1], [w for w in candidates if w > usual]):
-            before = errors[usual].mean()
-            for weight in side:
-                errors[weight] = self.errors(weight)
-                if errors[weight].mean() >= before:
-                    break
-                before = errors[weight].mean()
-        best, favoured = min(errors, key=lambda weight: float(errors[weight].mean())), usual
-        if free:
-            between = [weight for weight in errors if min(best, usual) <= weight <= max(best, usual)]
-            near = [weight for weight in between if not worse(errors[best], errors[weight])]
-            favoured = min(near, key=lambda weight: abs(np.log(weight / usual)))
-            doubt = f": smallest at {best:.3g}, {favoured:.3g} is not significantly worse"
-            words = [f"held-out error over {len(alone)} folds{' is smallest' if favoured == best else doubt}"]
-        else:
-            why = "the joints hardly reverse" if floor else "the data do not contradict the prior"
-            words = [f"the usual one, because {why}"]
-        if usual > USUAL_WEIGHT:
-            times = "residuals are not independent: variances are so many times the nominal"
-            words.append(f"that is {usual:.3g}, because {times}")
-            if misfit > 1.0:
-                words.append(f"held-out errors squared, {misfit:.3g} times as large as expected, are counted in it")
-        if floor > favoured:
-            words.append(f"raised to {floor:g}, because the joints hardly reverse")
-        chosen = max(favoured, floor)
-        if worse(least_squares, errors.get(chosen, errors[best])):
-            words.append("least squares without prior and constraints predicts held-out motion better")
-        held_out = {weight: float(np.sqrt(errors[weight].mean())) for weight in sorted(errors)}
-        return chosen, {
-            "weight_choice": "; ".join(words),
-            "weights_tried": [{"weight": weight, "held_out": error} for weight, error in held_out.items()],
-            "folds": {"count": len(alone), "variance": variance, "least_squares": float(np.sqrt(least_squares.mean()))},
-        }
+        return self._means(alone)
+
+    def variance(self) -> float:
+        """Mean whitened variance of the held-out torque due to the parameters."""
+        posterior = partial(Posterior, prior=self.problem.prior, weight=USUAL_WEIGHT)
+        tests = [test.stacked(self._weights)[:, :-1] for test in self._tests]
+        variances = [np.sum(posterior(R[:, :-1]).variance(S)) for R, S in zip(self._train, tests, strict=True)]
+        return float(np.mean(variances / self._rows))
+
+    def _means(self, estimates: Iterable[Array]) -> Array:
+        return np.asarray(self.squares(estimates).sum(axis=1) / self._rows)
+
+    @property
+    def _rows(self) -> Array:
+        return np.array([sum(test.rows.values()) for test in self._tests])
+
+
+def _held_out(problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> HeldOut | None:
+    """The folds of a set of logs; None if the data are too short to hold any out."""
+    try:
+        return HeldOut(problem, folds_of(statistics), fit)
+    except EstimationError:
+        return None
+
+
+def _chosen_weight(
+    held: HeldOut, raised: Callable[[float], float], floor: float, contradicted: bool
+) -> tuple[float, dict[str, Any]]:
+    """Chooses the weight as :func:`consistent_parameters` describes.
+
+    Args:
+        raised: The usual weight where squared errors of the model are so many times as large as the residuals show.
+        floor: The least weight that the motion requires; 0 where joints reverse.
+        contradicted: Whether the data contradict the prior.
+
+    Returns:
+        The weight, and the entries about it in ``solver`` of identification.json.
+    """
+    usual, least_squares, variance = raised(1.0), held.least_squares(), held.variance()
+    free = contradicted or (floor == 0 and worse(least_squares, held.errors(usual)))
+    misfit = max(1.0, held.errors(usual).mean() / (1.0 + variance)) if floor > 0 else 1.0
+    usual = raised(misfit)
+    # candidates on both sides of the usual weight, until their errors stop decreasing
+    candidates = [w / USUAL_WEIGHT * usual for w in WEIGHTS] if free else [max(usual, floor)]
+    errors = {usual: held.errors(usual)}
+    for side in ([w for w in candidates if w < usual][::-1], [w for w in candidates if w > usual]):
+        before = errors[usual].mean()
+        for weight in side:
+            errors[weight] = held.errors(weight)
+            if errors[weight].mean() >= before:
+                break
+            before = errors[weight].mean()
+    best, favoured = min(errors, key=lambda weight: float(errors[weight].mean())), usual
+    if free:
+        between = [weight for weight in errors if min(best, usual) <= weight <= max(best, usual)]
+        near = [weight for weight in between if not worse(errors[best], errors[weight])]
+        favoured = min(near, key=lambda weight: abs(np.log(weight / usual)))
+        doubt = f": smallest at {best:.3g}, {favoured:.3g} is not significantly worse"
+        words = [f"held-out error over {len(held.folds)} folds{' is smallest' if favoured == best else doubt}"]
+    else:
+        why = "the joints hardly reverse" if floor else "the data do not contradict the prior"
+        words = [f"the usual one, because {why}"]
+    chosen = max(favoured, floor)
+    reasons = {
+        f"that is {usual:.3g}, because residuals are not independent: variances are so many times the nominal": (
+            usual > USUAL_WEIGHT
+        ),
+        f"held-out errors squared, {misfit:.3g} times as large as expected, are counted in it": misfit > 1.0,
+        f"raised to {floor:g}, because the joints hardly reverse": floor > favoured,
+        "least squares without prior and constraints predicts held-out motion better": (
+            worse(least_squares, errors.get(chosen, errors[best]))
+        ),
+    }
+    words += [reason for reason, holds in reasons.items() if holds]
+    tried = [{"weight": weight, "held_out": float(np.sqrt(errors[weight].mean()))} for weight in sorted(errors)]
+    folds = {"count": len(held.folds), "variance": variance, "least_squares": float(np.sqrt(least_squares.mean()))}
+    return chosen, {"weight_choice": "; ".join(words), "weights_tried": tried, "folds": folds}
