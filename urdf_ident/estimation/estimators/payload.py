@@ -30,9 +30,10 @@ from ...samples import ReadOnly
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, group_sigma
-from ...statistics.least_squares import solve
-from ..friction_selection.reference_torque import LoadSlopes
-from ..uncertainty.covariance import FEWEST_STRETCHES, FitData, automatic, jackknife, textbook
+from ...statistics.least_squares import Solution, solve
+from ...statistics.statistic import StatisticSet
+from ..extended_model import LoadSlopes
+from ..uncertainty.covariance import FEWEST_STRETCHES, Covariance, FitData, automatic, jackknife, textbook
 
 METHODS = ("held", "joint")
 #: Friction that may be estimated again for the loaded logs: symbols of the terms.
@@ -62,6 +63,8 @@ class LoadedModel(LoadSlopes):
         placement: ``theta_body = placement @ theta_link``, shape (10, 10).
         copies: Indices into theta of the copied columns.
     """
+
+    whole = True
 
     def __init__(self, model: DynamicModel, theta: Array, body: int, placement: Array, copies: Sequence[int] = ()) -> None:
         names = [*(f"payload_{name}" for name in BODY_PARAMETERS), *(f"loaded_{model.names[k]}" for k in copies)]
@@ -209,6 +212,16 @@ class PayloadProblem(ReadOnly):
         """Standard parameters that reproduce the torque of the fit, shape (p,)."""
         return self.fit.base.embedded(self.fit.params)
 
+    @property
+    def columns(self) -> slice:
+        """Places of the body's parameters behind the base parameters."""
+        return slice(len(self.fit.base), len(self.fit.base) + 10)
+
+    @cached_property
+    def known(self) -> Array:
+        """The data of the unloaded robot on its base parameters, shape (≤ p + 1, b)."""
+        return self.factor[:, self.fit.base.independent]
+
     def loaded(self, params: Array, copies: Sequence[int] = ()) -> LoadedModel:
         """Returns the model with the unknown body's columns, and with a given body as load of the gears.
 
@@ -272,85 +285,20 @@ def estimate_payload(
     Raises:
         EstimationError: The body affects no joint torque, or there are too few rows.
     """
-    fit, params, copies, held = problem.fit, np.zeros(10), problem.copied(refit), method == "held"
-    b, known = len(fit.base), problem.factor[:, fit.base.independent]  # the data of the unloaded robot
-    body = slice(b, b + 10)
-    for _ in range(_ROUNDS):
-        # The rows are linear in the body for a given sign of the load.
-        loaded = problem.loaded(params, copies)
-        shifted = [loaded.with_load(log, params) for log in logs]
-        statistics, base = build_statistics(loaded, shifted), loaded.extended(fit.base)  # type: ignore[arg-type]
-        rows, unknown = sum(statistics.rows.values()), len(base) - b
-        if rows <= unknown:
-            raise EstimationError(
-                "too few rows for an unknown body", got=rows, expected=f"> {unknown}", remedy="record a longer log"
-            )
-        weights = dict(fit.row_weights or fit.weights)
-        for turn in range(_WEIGHTINGS + 1):
-            factor = statistics.stacked(weights, base.independent)
-            if held:
-                rest = np.column_stack([factor[:, b:-1], factor[:, -1] - factor[:, :b] @ fit.params])
-                solution = solve(rest, rows)
-                solution = replace(
-                    solution,
-                    estimate=np.concatenate([fit.params, solution.estimate]),
-                    root=np.vstack([np.zeros((b, solution.root.shape[1])), solution.root]),
-                    seen=np.concatenate([np.zeros(b, dtype=bool), solution.seen]),
-                )
-            else:
-                unloaded = np.hstack([known, np.zeros((len(known), unknown)), (known @ fit.params)[:, None]])
-                start = np.concatenate([fit.params, np.zeros(unknown)])
-                solution = solve(np.vstack([factor, unloaded]), rows + fit.rows, start)
-            if turn < _WEIGHTINGS:
-                sigma = group_sigma(statistics, base, solution, weights)
-                weights = {group: 1.0 / value for group, value in sigma.items()}
-        if not np.linalg.norm(factor[:, body]) > 0:
-            raise EstimationError("no joint torque shows a body on this link", remedy="choose a link that moves")
-        stacked = factor if held else np.vstack([factor, unloaded])
-        others = stacked[:, b + 10 : -1] if held else np.delete(stacked[:, :-1], np.arange(b, b + 10), axis=1)
-        information = stacked[:, body] if not others.shape[1] else orthogonal_part(stacked[:, body], others)
-        before, params = params, np.array(solution.estimate[body])
-        change = float(np.linalg.norm(information @ (params - before)))
-        converged = change <= max(_CONVERGED * float(np.linalg.norm(information @ params)), _SURE)
-        if not loaded.model.loaded or converged:
-            converged = True
+    held, copies, body = method == "held", problem.copied(refit), problem.columns
+    params, converged = np.zeros(10), False
+    for _ in range(_ROUNDS):  # the rows are linear in the body for a given sign of the load
+        solved = _solved(problem, logs, params, copies, held)
+        before, params = params, np.array(solved.solution.estimate[body])
+        change = float(np.linalg.norm(solved.information @ (params - before)))
+        least = max(_CONVERGED * float(np.linalg.norm(solved.information @ params)), _SURE)
+        converged = not solved.loaded.model.loaded or change <= least
+        if converged:
             break
-    # Errors from the noise of the loaded logs, with autocorrelation,
-    root, covariance = solution.root, solution.root @ solution.root.T
-    together = Fit(
-        base,
-        solution.estimate,
-        covariance,
-        solution.seen,
-        sigma,
-        solution.rows,
-        solution.dof,
-        solution.condition,
-        "wls",
-        "independent residuals",
-        row_weights=weights,
-    )
-    data = FitData(together, statistics, loaded, shifted, solution)  # type: ignore[arg-type]
-    kind = automatic if held else jackknife if len(data.units) >= FEWEST_STRETCHES else textbook
-    noise = kind(data)
-    # from the errors of the unloaded robot's parameters,
-    sure = np.flatnonzero(fit.seen)
-    response = (
-        root @ (root[:b].T @ (known.T @ known[:, sure]))
-        if not held
-        else -root @ (root.T @ (factor[:, :-1].T @ factor[:, sure]))
-    )
-    of_robot = response @ fit.covariance[np.ix_(sure, sure)] @ response.T
-    # and from those of the torque constants, which scale the body's torque on their joints.
-    of_gains, alone = np.zeros((len(base), len(base))), np.zeros(len(base))
-    alone[body] = params
-    for group, error in zip(loaded.groups, problem.gain_error, strict=True):
-        if error > 0:
-            own = statistics.stacked({name: weights[name] * (name == group.name) for name in weights}, base.independent)[:, :-1]
-            move = root @ (root.T @ (own.T @ (own @ alone)))
-            of_gains += error**2 * np.outer(move, move)
+    solution, noise = solved.solution, _noise(solved, held)
+    of_robot, of_gains = _from_robot(problem, solved, held), _from_gains(problem, solved)
     errors = np.sqrt(np.maximum(np.diag(noise.matrix + of_robot + of_gains), 0.0))
-    changes = {problem.model.names[k]: (float(solution.estimate[i]), float(errors[i])) for i, k in enumerate(copies, b + 10)}
+    changed = zip(copies, solution.estimate[body.stop :].tolist(), errors[body.stop :].tolist(), strict=True)
     return PayloadFit(
         method,
         params,
@@ -358,15 +306,123 @@ def estimate_payload(
         of_robot[body, body],
         of_gains[body, body],
         solution.seen[body],
-        np.array(np.broadcast_to(noise.dof, (len(base),))[body]),
-        float(np.min(fit.dofs)),
-        np.asarray(np.linalg.qr(information, mode="r")),
-        changes,
-        sigma,
+        np.array(np.broadcast_to(noise.dof, errors.shape)[body]),
+        float(np.min(problem.fit.dofs)),
+        np.asarray(np.linalg.qr(solved.information, mode="r")),
+        {problem.model.names[k]: (change, error) for k, change, error in changed},
+        solved.sigma,
         solution.rows,
         noise.kind,
         converged,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """Least squares for a given sign of the load: of base parameters, body and copied friction, in this order.
+
+    Attributes:
+        logs: The loaded logs, with the load in them.
+        weights, sigma: Row group → weight of its rows in the solution, and standard deviation of the residual.
+        factor: Of these weighted rows, shape (k, b + 10 + copies + 1).
+        information: Rows of the body, other parameters projected out, shape (k, 10).
+    """
+
+    loaded: LoadedModel
+    logs: Sequence[PreparedLog]
+    statistics: StatisticSet
+    base: BaseParameters
+    weights: Mapping[str, float]
+    sigma: Mapping[str, float]
+    factor: Array
+    solution: Solution
+    information: Array
+
+
+def _solved(problem: PayloadProblem, logs: Sequence[PreparedLog], params: Array, copies: Sequence[int], held: bool) -> _Solved:
+    """Solves the rows with the sign of the load of a given body, shape (10,); row groups are weighted by their residuals.
+
+    Raises:
+        EstimationError: The body affects no joint torque, or there are too few rows.
+    """
+    fit, known, body = problem.fit, problem.known, problem.columns
+    loaded = problem.loaded(params, copies)
+    shifted = [loaded.with_load(log, params) for log in logs]
+    statistics, base = build_statistics(loaded, shifted), loaded.extended(fit.base)  # type: ignore[arg-type]
+    rows, b = sum(statistics.rows.values()), body.start
+    unknown = len(base) - b
+    if rows <= unknown:
+        raise EstimationError(
+            "too few rows for an unknown body", got=rows, expected=f"> {unknown}", remedy="record a longer log"
+        )
+    unloaded = np.hstack([known, np.zeros((len(known), unknown)), (known @ fit.params)[:, None]])
+    start, weights = np.concatenate([fit.params, np.zeros(unknown)]), dict(fit.row_weights or fit.weights)
+    for turn in range(_WEIGHTINGS + 1):
+        factor = statistics.stacked(weights, base.independent)
+        if held:
+            solution = solve(np.column_stack([factor[:, b:-1], factor[:, -1] - factor[:, :b] @ fit.params]), rows)
+            solution = replace(
+                solution,
+                estimate=np.concatenate([fit.params, solution.estimate]),
+                root=np.vstack([np.zeros((b, solution.root.shape[1])), solution.root]),
+                seen=np.concatenate([np.zeros(b, dtype=bool), solution.seen]),
+            )
+        else:
+            solution = solve(np.vstack([factor, unloaded]), rows + fit.rows, start)
+        if turn < _WEIGHTINGS:
+            sigma = group_sigma(statistics, base, solution, weights)
+            weights = {group: 1.0 / value for group, value in sigma.items()}
+    if not np.linalg.norm(factor[:, body]) > 0:
+        raise EstimationError("no joint torque shows a body on this link", remedy="choose a link that moves")
+    columns = factor[:, b:-1] if held else np.vstack([factor, unloaded])[:, :-1]
+    own = slice(0, 10) if held else body
+    others = np.delete(columns, np.r_[own], axis=1)
+    information = orthogonal_part(columns[:, own], others) if others.shape[1] else columns[:, own]
+    return _Solved(loaded, shifted, statistics, base, weights, sigma, factor, solution, information)
+
+
+def _noise(solved: _Solved, held: bool) -> Covariance:
+    """Covariance from the noise of the loaded logs, with autocorrelation."""
+    solution = solved.solution
+    together = Fit(
+        solved.base,
+        solution.estimate,
+        solution.covariance(1.0),
+        solution.seen,
+        solved.sigma,
+        solution.rows,
+        solution.dof,
+        solution.condition,
+        "wls",
+        "independent residuals",
+        row_weights=solved.weights,
+    )
+    data = FitData(together, solved.statistics, solved.loaded, solved.logs, solution)  # type: ignore[arg-type]
+    kind = automatic if held else jackknife if len(data.units) >= FEWEST_STRETCHES else textbook
+    return kind(data)
+
+
+def _from_robot(problem: PayloadProblem, solved: _Solved, held: bool) -> Array:
+    """Covariance from the errors of the unloaded robot's parameters."""
+    fit, known, root, factor = problem.fit, problem.known, solved.solution.root, solved.factor
+    sure = np.flatnonzero(fit.seen)
+    by_rows = -factor[:, :-1].T @ factor[:, sure] if held else known.T @ known[:, sure]
+    response = root @ (root[: len(by_rows)].T @ by_rows)
+    return np.asarray(response @ fit.covariance[np.ix_(sure, sure)] @ response.T)
+
+
+def _from_gains(problem: PayloadProblem, solved: _Solved) -> Array:
+    """Covariance from the errors of the torque constants, which scale the body's torque on their joints."""
+    root, weights, body = solved.solution.root, solved.weights, problem.columns
+    of_gains, alone = np.zeros((len(root), len(root))), np.zeros(len(root))
+    alone[body] = solved.solution.estimate[body]
+    for group, error in zip(solved.loaded.groups, problem.gain_error, strict=True):
+        if error > 0:
+            of_group = {name: weight * (name == group.name) for name, weight in weights.items()}
+            own = solved.statistics.stacked(of_group, solved.base.independent)[:, :-1]
+            move = root @ (root.T @ (own.T @ (own @ alone)))
+            of_gains += error**2 * np.outer(move, move)
+    return of_gains
 
 
 def changed_friction(problem: PayloadProblem, logs: Sequence[PreparedLog]) -> str:

@@ -8,12 +8,13 @@ equations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...errors import EstimationError, ModelError
+from ...grouping import grouped
 from ...linalg import Array, orthogonal_part, positive, scaled_lstsq, triangle
 from ...logs.recording import Recording
 from ...model.base import BaseParameters
@@ -29,7 +30,7 @@ from ...statistics.accumulate import build_statistics
 from ...statistics.entries import placed
 from ...torque_constants.gains import resolve_gain
 from ...units import percent
-from ..friction_selection.reference_torque import ExtendedModel
+from ..extended_model import ExtendedModel
 from .total_least_squares import total_least_squares
 
 #: Maximum number of iterations of scaling rows and columns by the gains; relative change of the gains at convergence.
@@ -41,6 +42,10 @@ FOUND = 0.2
 #: Residual of a joint over that with any body on the payload's link, from which the stated body is refused: load-dependent
 #: friction, which the model of a payload lacks, adds a tenth of the load at most.
 OTHER_BODY = 1.25
+
+
+#: Factors by log, number of the stretch of time, and index of the row group.
+Stretches = Mapping[tuple[str, int, int], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +87,10 @@ class _PayloadRows(ExtendedModel):
         if self.payload.on(segment.log):
             known = known + self.payload.torque(self.model.robot, segment)
         targets = self.model.row_targets(known)
-        for part, blocks in self.model.row_blocks(replace(segment, external=None), chunk=chunk, torque=torque):
-            columns = (targets[part, g] for g in range(len(blocks)))
-            ends = (len(group.columns) for group in self.model.groups)
-            yield part, [np.insert(block, end, w, axis=1) for block, end, w in zip(blocks, ends, columns, strict=True)]
+        bare = replace(segment, external=None)
+        for part, blocks in self.model.row_blocks(bare, chunk=chunk, compact=compact, torque=torque):
+            pairs = zip(blocks, targets[part].T, strict=True)
+            yield part, [np.insert(block, block.shape[1] - torque, w, axis=1) for block, w in pairs]
 
 
 def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload) -> DriveGains:
@@ -107,43 +112,9 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
             where="drive.payload.logs",
             remedy="give logs of the same motions with and without it together, and name the loaded ones, or give drive.gain",
         )
-    with_payload = _PayloadRows(model, payload)
-    statistics = build_statistics(with_payload, logs, blocks=STRETCHES)  # type: ignore[arg-type]
-    place, group_of = np.append(base.place, len(base)), {group.name: g for g, group in enumerate(model.groups)}
-    rows = {}  # factors of [W | w | I] on base parameters, per log, stretch of time and row group
-    for entry in statistics.entries:
-        at = np.append(place[statistics.layout(entry.group).columns], len(base) + 1)
-        rows[entry.log, entry.block, group_of[entry.group]] = placed(entry.R, at, len(base) + 2)
-    whole = {g: triangle(*(part for (_, _, group), part in rows.items() if group == g)) for g in range(model.n)}
-    # first least squares, with every joint's rows in units of its effort
-    scale = {g: 1.0 / positive(float(np.linalg.norm(part[:, -1]))) for g, part in whole.items()}
-    n, b = model.n, len(base)
-    wide = triangle(*(_wide(part, g, n) * scale[g] for g, part in whole.items()))
-    gain = scaled_lstsq(wide[:, [k for k in range(b + 1 + n) if k != b]], -wide[:, b], rcond=1e-12)[b:]
-    for _ in range(ROUNDS):
-        before, gain = gain, _solved(whole, gain)
-        moved = np.abs(gain / before - 1)
-        if moved.max() < CONVERGED:
-            break
-    else:
-        names = [joint_of(group.name) for group in model.groups]
-        restless = [name for name, change in zip(names, moved, strict=True) if change > 0.1 * moved.max()]
-        raise EstimationError(
-            f"the torque constants of {', '.join(restless)} do not converge",
-            got=", ".join(f"{g:.4g}" for g in gain),
-            remedy=CHECK_PAYLOAD
-            + "carry the payload off their axes, record more motion with and without it, or give drive.gain",
-        )
-    units = sorted({(log, unit) for log, unit, _ in rows})
-    moves = []
-    for unit in units:
-        rest = {
-            g: triangle(*(part for (log, k, group), part in rows.items() if group == g and (log, k) != unit))
-            for g in range(model.n)
-        }
-        moves.append(_solved(rest, gain) - gain)
-    gain_error = np.sqrt((len(units) - 1) / len(units) * np.sum(np.square(moves), axis=0))
-    groups = tuple(group.name for group in model.groups)
+    rows, groups = _stretches(model, logs, base, payload), tuple(group.name for group in model.groups)
+    gain = _converged(_merged(rows), [joint_of(name) for name in groups])
+    gain_error = _jackknife(rows, gain)
     unknown = ~(gain_error < FOUND * np.abs(gain))
     if unknown.any():
         k = int(np.argmax(unknown))
@@ -157,20 +128,62 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
     return DriveGains(groups, gain, gain_error)
 
 
-def _check_body(
-    model: DynamicModel, base: BaseParameters, rows: Mapping[tuple[str, int, int], Array], gain: Array, payload: Payload
-) -> None:
+def _stretches(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload) -> Stretches:
+    """Factors of ``[W | w | I]`` on base parameters."""
+    with_payload = _PayloadRows(model, payload)
+    statistics = build_statistics(with_payload, logs, blocks=STRETCHES)  # type: ignore[arg-type]
+    place, rows = np.append(base.place, len(base)), {}
+    for entry in statistics.entries:
+        at = np.append(place[statistics.layout(entry.group).columns], len(base) + 1)
+        rows[entry.log, entry.block, statistics.groups.index(entry.group)] = placed(entry.R, at, len(base) + 2)
+    return rows
+
+
+def _merged(rows: Stretches, keep: Callable[[str, int], bool] = lambda log, stretch: True) -> list[Array]:
+    """One factor of each row group, of the stretches (log, number) to keep."""
+    kept = grouped((g, part) for (log, stretch, g), part in rows.items() if keep(log, stretch))
+    return [triangle(*kept[g]) for g in sorted(kept)]
+
+
+def _converged(whole: Sequence[Array], joints: Sequence[str]) -> Array:
+    """The gains, from least squares with every joint's rows in units of its effort.
+
+    Raises:
+        EstimationError: No convergence.
+    """
+    scales = [1.0 / positive(float(np.linalg.norm(part[:, -1]))) for part in whole]
+    n, b = len(whole), whole[0].shape[1] - 2
+    wide = triangle(*(_wide(part, g, n) * scale for g, (part, scale) in enumerate(zip(whole, scales, strict=True))))
+    gain = scaled_lstsq(np.delete(wide, b, axis=1), -wide[:, b], rcond=1e-12)[b:]
+    for _ in range(ROUNDS):
+        before, gain = gain, _solved(whole, gain)
+        moved = np.abs(gain / before - 1)
+        if moved.max() < CONVERGED:
+            return gain
+    restless = [joint for joint, change in zip(joints, moved, strict=True) if change > 0.1 * moved.max()]
+    raise EstimationError(
+        f"the torque constants of {', '.join(restless)} do not converge",
+        got=", ".join(f"{g:.4g}" for g in gain),
+        remedy=CHECK_PAYLOAD + "carry the payload off their axes, record more motion with and without it, or give drive.gain",
+    )
+
+
+def _jackknife(rows: Stretches, gain: Array) -> Array:
+    """Standard errors of the gains over stretches of time, shape (n,)."""
+    units = sorted({(log, stretch) for log, stretch, _ in rows})
+    moves = [_solved(_merged(rows, lambda *one, left=left: one != left), gain) - gain for left in units]
+    return np.asarray(np.sqrt((len(units) - 1) / len(units) * np.sum(np.square(moves), axis=0)))
+
+
+def _check_body(model: DynamicModel, base: BaseParameters, rows: Stretches, gain: Array, payload: Payload) -> None:
     """Refuses a payload if another body on its link explains the loaded logs clearly better, with the same torque constants.
 
     Its mass is not tested: the constants follow it.
     """
     moved, b = base.projection[:, 10 * payload.body : 10 * payload.body + 10], len(base)
     stated, free = list[Array](), list[Array]()
-    for g in range(model.n):
-        loaded, empty = (
-            triangle(*(part for (log, _, group), part in rows.items() if group == g and payload.on(log) == on))
-            for on in (True, False)
-        )
+    by_load = [_merged(rows, lambda log, _, on=on: payload.on(log) == on) for on in (True, False)]  # type: ignore[misc]
+    for g, (loaded, empty) in enumerate(zip(*by_load, strict=True)):
         both = np.vstack([loaded, empty])
         torque, body = gain[g] * both[:, -1:], np.vstack([loaded[:, :b] @ moved, np.zeros((len(empty), 10))])
         left = np.linalg.norm(orthogonal_part(both[:, -1], both[:, : b + 1], rcond=1e-12))
@@ -195,11 +208,10 @@ def _check_body(
         )
 
 
-def _solved(rows: Mapping[int, Array], gain: Array) -> Array:
+def _solved(whole: Sequence[Array], gain: Array) -> Array:
     """One iteration with rows in units of their noise, that of the effort times its gain; shape (n,)."""
-    n, b = len(rows), next(iter(rows.values())).shape[1] - 2
-    parts = []
-    for g, part in rows.items():
+    n, b, parts = len(whole), whole[0].shape[1] - 2, []
+    for g, part in enumerate(whole):
         left = orthogonal_part(part[:, -1], part[:, : b + 1], rcond=1e-12)
         sigma = positive(max(float(np.linalg.norm(left)), 1e-9 * float(np.linalg.norm(part[:, -1]))))
         parts.append(_wide(part, g, n) / (abs(gain[g]) * sigma))
