@@ -119,81 +119,109 @@ def essential_parameters(
     Raises:
         EstimationError: Unknown rule, too few data for cross-validation, or none is essential by the rule relative_std.
     """
-    from scipy.special import fdtrc
-
     check_known("rule for essential parameters", rule, ("f-test", *LIMITS), EstimationError)
     bound = LIMITS.get(rule, 0.0) if limit is None else limit
-    weights, rows, every = fit.row_weights or fit.weights, sum(statistics.rows.values()), np.flatnonzero(fit.seen)
-    factors: dict[StatisticSet, Array] = {}  # of all data and of each training set, shared by the sub-models
+    models = _SubModels(statistics, base, fit)
+    steps, kept = _eliminated(models, rule, bound)
+    asked = "ratio of relative errors" if rule == "ratio" else "relative standard errors"
+    words = f"{asked} at most {bound:g}{' %' if rule == 'relative_std' else ''}"
+    if rule == "f-test":  # the smallest that predicts as well as the full one
+        last = max((k for k, step in enumerate(steps, 1) if step.held_out <= 1 + ALLOWED and k < len(kept)), default=0)
+        words = "F-test" if last == len(kept) - 1 else f"held-out error may grow by {percent(100 * ALLOWED)} %"
+        kept = kept[: last + 1]
+    solution, rows = models.solved(kept[-1]), kept[-1]
+    params, covariance = np.zeros(len(base)), np.zeros((len(base), len(base)))
+    params[rows] = solution.estimate
+    covariance[np.ix_(rows, rows)] = solution.covariance() * np.outer(models.enlarged[rows], models.enlarged[rows])
+    fewest = replace(fit, params=params, covariance=covariance, method=f"{fit.method}, essential", condition=solution.condition)
+    return EssentialFit(rows, fewest, tuple(steps), words)
 
-    def reduced(part: StatisticSet, kept: IntArray) -> Solution:
-        """Least squares with some of the base parameters."""
-        if part not in factors:
-            factors[part] = part.stacked(weights, base.independent)
-        return solve(factors[part][:, np.append(kept, len(base))], sum(part.rows.values()))
 
-    def held_out_error(kept: IntArray) -> float:
-        """In units of the noise, mean over row groups."""
+class _SubModels:
+    """Least squares with some of the base parameters, by the weights of a fit.
+
+    Attributes:
+        every: Indices of the identifiable base parameters.
+        enlarged: Ratio of the fit's errors to those for independent rows, shape (b,).
+    """
+
+    def __init__(self, statistics: StatisticSet, base: BaseParameters, fit: Fit) -> None:
+        self.statistics, self.base, self.weights = statistics, base, fit.row_weights or fit.weights
+        self.every = np.flatnonzero(fit.seen)
+        self._factors: dict[StatisticSet, Array] = {}  # of all data and of each training set
+        self.full, self.reference = self.solved(self.every), self._held_out(self.every)
+        self.enlarged = np.ones(len(base))
+        self.enlarged[self.every] = np.where(self.full.std_error > 0, fit.bse[self.every] / positive(self.full.std_error), 1.0)
+        inflation = self.enlarged  # the same of the jackknife, if the fit's errors are for independent rows
+        if fit.covariance_kind.startswith("model-based"):
+            inflation = np.ones(len(base))
+            with suppress(EstimationError):
+                jackknife = with_covariance(fit, statistics, "jackknife").bse
+                inflation = np.where(fit.seen, jackknife / positive(fit.bse), 1.0)
+        self._effective = sum(statistics.rows.values()) / max(float(np.median(inflation[self.every] ** 2)), 1.0)
+
+    def solved(self, kept: IntArray, part: StatisticSet | None = None) -> Solution:
+        """Least squares with some of the base parameters, from all data or a training set."""
+        part = part or self.statistics
+        if part not in self._factors:
+            self._factors[part] = part.stacked(self.weights, self.base.independent)
+        return solve(self._factors[part][:, np.append(kept, len(self.base))], sum(part.rows.values()))
+
+    def _held_out(self, kept: IntArray) -> float:
+        """Held-out error in units of the noise, mean over row groups."""
 
         def estimate(part: StatisticSet) -> Array:
             theta = np.zeros(part.p)
-            theta[base.independent[kept]] = reduced(part, kept).estimate
+            theta[self.base.independent[kept]] = self.solved(kept, part).estimate
             return theta
 
-        validation = cross_validate(statistics, estimate)
-        return float(np.mean(validation.group_rmse * np.array([weights[group] for group in validation.groups])))
+        validation = cross_validate(self.statistics, estimate)
+        return float(np.mean(validation.group_rmse * np.array([self.weights[group] for group in validation.groups])))
 
-    full, reference = reduced(statistics, every), held_out_error(every)
-    enlarged = np.ones(len(base))  # ratio of the fit's errors to those for independent rows
-    enlarged[every] = np.where(full.std_error > 0, fit.bse[every] / positive(full.std_error), 1.0)
-    inflation = enlarged  # the same of the jackknife, if the fit's errors are for independent rows
-    if fit.covariance_kind.startswith("model-based"):
-        inflation = np.ones(len(base))
-        with suppress(EstimationError):
-            jackknife = with_covariance(fit, statistics, "jackknife").bse
-            inflation = np.where(fit.seen, jackknife / positive(fit.bse), 1.0)
-    effective = rows / max(float(np.median(inflation[every] ** 2)), 1.0)
+    def held_out(self, kept: IntArray) -> float:
+        """Held-out error over that of the full model."""
+        return self._held_out(kept) / positive(self.reference)
 
-    def f_test(fewer: Solution) -> float:
+    def f_test(self, fewer: Solution) -> float:
         """P value of the increase of the residual, with the effective number of rows."""
-        removed, free = max(full.rank - fewer.rank, 1), max(effective - full.rank, 1.0)
-        growth = (fewer.residual_squares - full.residual_squares) / positive(full.residual_squares)
+        from scipy.special import fdtrc
+
+        removed, free = max(self.full.rank - fewer.rank, 1), max(self._effective - self.full.rank, 1.0)
+        growth = (fewer.residual_squares - self.full.residual_squares) / positive(self.full.residual_squares)
         return float(fdtrc(removed, free, max(growth, 0.0) * free / removed))
 
-    solution, steps, models = full, [], [every]
-    while len(models[-1]) > 1:
-        kept = models[-1]
+
+def _eliminated(models: _SubModels, rule: str, bound: float) -> tuple[list[Removal], list[IntArray]]:
+    """Eliminates one parameter after the other by a rule.
+
+    Returns:
+        The eliminations, and the parameters that are kept before the first and after each; of the F-test not after the last.
+
+    Raises:
+        EstimationError: None is essential by the rule relative_std.
+    """
+    steps, kept = list[Removal](), [models.every]
+    while True:
+        solution = models.solved(kept[-1])
         relative = 100 * solution.std_error / positive(np.abs(solution.estimate))
-        relative *= enlarged[kept] if rule == "relative_std" else 1.0
-        ratio = float(relative.max() / positive(relative.min()))
+        relative *= models.enlarged[kept[-1]] if rule == "relative_std" else 1.0
+        ratio, worst = float(relative.max() / positive(relative.min())), int(np.argmax(relative))
+        label = models.base.labels[kept[-1][worst]]
         if (rule == "ratio" and ratio <= bound) or (rule == "relative_std" and relative.max() <= bound):
             break
-        worst = int(np.argmax(relative))
-        fewer = np.delete(kept, worst)
-        solution = reduced(statistics, fewer)
-        p_value, held_out = f_test(solution), held_out_error(fewer) / positive(reference)
-        steps.append(Removal(base.labels[kept[worst]], float(relative[worst]), ratio, p_value, held_out))
+        if len(kept[-1]) <= 1:
+            if rule == "relative_std":
+                raise EstimationError(
+                    "no parameter is essential",
+                    got=f"{label} alone has a relative standard error of {relative.max():.2g} %",
+                    expected=f"at most {bound:g} %",
+                    remedy="raise estimation.essential.limit, or record motion that shows more",
+                )
+            break
+        fewer = np.delete(kept[-1], worst)
+        p_value = models.f_test(models.solved(fewer))
+        steps.append(Removal(label, float(relative[worst]), ratio, p_value, models.held_out(fewer)))
         if rule == "f-test" and p_value < LEVEL:
             break
-        models.append(fewer)
-    if rule == "relative_std" and len(models[-1]) == 1:
-        (only,) = models[-1]
-        relative_error = float(100 * enlarged[only] * solution.std_error[0] / positive(np.abs(solution.estimate[0])))
-        if relative_error > bound:
-            raise EstimationError(
-                "no parameter is essential",
-                got=f"{base.labels[only]} alone has a relative standard error of {relative_error:.2g} %",
-                expected=f"at most {bound:g} %",
-                remedy="raise estimation.essential.limit, or record motion that shows more",
-            )
-    last, asked = len(models) - 1, "ratio of relative errors" if rule == "ratio" else "relative standard errors"
-    words = f"{asked} at most {bound:g}{' %' if rule == 'relative_std' else ''}"
-    if rule == "f-test":  # the smallest that predicts as well as the full one
-        last = max(k for k in range(len(models)) if k == 0 or steps[k - 1].held_out <= 1 + ALLOWED)
-        words = "F-test" if last == len(models) - 1 else f"held-out error may grow by {percent(100 * ALLOWED)} %"
-    kept, solution = models[last], reduced(statistics, models[last])
-    params, covariance = np.zeros(len(base)), np.zeros((len(base), len(base)))
-    params[kept] = solution.estimate
-    covariance[np.ix_(kept, kept)] = solution.covariance() * np.outer(enlarged[kept], enlarged[kept])
-    fewest = replace(fit, params=params, covariance=covariance, method=f"{fit.method}, essential", condition=solution.condition)
-    return EssentialFit(kept, fewest, tuple(steps), words)
+        kept.append(fewer)
+    return steps, kept
