@@ -103,25 +103,9 @@ class StatisticSet:
         return self.select(lambda entry: entry.log not in logs)
 
     def left_out(self, log: str) -> StatisticSet:
-        """Returns the set without one log, like :meth:`without`, with factors merged from the logs before and after it.
-
-        The first call computes all logs, with three merges per log instead of as many as there are logs.
-        """
-        if not self._rest:
-            self._rest.update({each: self.without([each]) for each in self.logs})
-            for layout in self.layouts:
-                factors_of: dict[str, list[Array]] = {each: [] for each in self.logs}
-                for entry in self.of_group.get(layout.group, ()):
-                    factors_of[entry.log].append(entry.factor)
-                parts = [layout.merged(factors) if factors else np.zeros((0, layout.width)) for factors in factors_of.values()]
-                before, after = [parts[0][:0]], [parts[0][:0]]  # merged from all parts before each, and after each
-                for part in parts[:-1]:
-                    before.append(layout.merged([before[-1], part]))
-                for part in parts[:0:-1]:
-                    after.append(layout.merged([after[-1], part]))
-                for each, early, late in zip(factors_of, before, reversed(after), strict=True):
-                    if len(factor := layout.merged([early, late])):
-                        self._rest[each]._factors[layout.group] = factor
+        """Returns the set without one log, like :meth:`without`; cached, since folds are left out many times."""
+        if log not in self._rest:
+            self._rest[log] = self.without([log])
         return self._rest[log]
 
     def only(self, logs: Collection[str]) -> StatisticSet:
