@@ -23,7 +23,6 @@ from ..linalg import Array
 from ..model.drive import Drive
 from ..model.dynamic_model import DynamicModel
 from ..model.robot import Robot
-from ..model.terms import AppliedTerm
 from ..samples import Segment
 from ..signals.filters import HALF_WIDTH
 
@@ -298,8 +297,8 @@ def _kept_rows(kept: _Kept, model: DynamicModel, segment: Segment, row_filter: R
 
 def _terms(kept: _Kept, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
     """All term columns, filtered, shape (rows,) each, before they are assigned to row groups."""
-    keys = [_term_key(model, row_filter, item) for item in model.terms]
-    made = {k: kept.columns[key] for k, key in enumerate(keys) if key is not None and key in kept.columns}
+    keys = _term_keys(model, row_filter)
+    made = {k: known for k, key in enumerate(keys) if key is not None and (known := kept.columns.get(key)) is not None}
     missing = [k for k in range(len(keys)) if k not in made]
     whole = _with_load(kept, model, segment) if any(model.terms[k].term.loaded for k in missing) else segment
     size = max(1, _TERMS_AT_ONCE // max(len(segment), 1))
@@ -346,11 +345,16 @@ def _joints(robot: Robot, apart: frozenset[int]) -> DynamicModel:
     return model.with_apart([robot.joints[j] for j in sorted(apart)])
 
 
-def _term_key(model: DynamicModel, row_filter: RowFilter, item: AppliedTerm) -> Hashable:
-    """Key of a term's columns; None if they change with every estimate or the term cannot be hashed, as with a list in it."""
-    key = (row_filter, model.drive, item)
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return None if item.term.loaded else key
+@lru_cache(maxsize=4)
+def _term_keys(model: DynamicModel, row_filter: RowFilter) -> list[Hashable]:
+    """Key of each term's columns; None if they change with every estimate, or the term cannot be hashed (a list is in it)."""
+    keys = list[Hashable]()
+    for item in model.terms:
+        key = (row_filter, model.drive, item)
+        try:
+            hash(key)
+        except TypeError:
+            keys.append(None)
+        else:
+            keys.append(None if item.term.loaded else key)
+    return keys

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from ...errors import EstimationError
 from ...linalg import Array
@@ -110,12 +110,5 @@ class Estimated:
         return f"estimator: {self.fit.method.upper()} ({self.why}){caveat if self.simulated else ''}"
 
 
-class Estimator(Protocol):
-    """An estimator of base parameters."""
-
-    def __call__(self, problem: EstimatorInput, /) -> Estimated:
-        """Estimates the base parameters.
-
-        Raises:
-            EstimationError: It does not converge, or lacks what it needs.
-        """
+#: An estimator of base parameters; raises :class:`.EstimationError` where it does not converge, or lacks what it needs.
+Estimator = Callable[[EstimatorInput], Estimated]

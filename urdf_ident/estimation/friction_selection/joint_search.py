@@ -23,7 +23,7 @@ import numpy as np
 
 from ...friction import MOST_FRICTION, Offset, Trained, law_rows, moments
 from ...grouping import grouped
-from ...linalg import Array, IntArray, lstsq, orthogonal_part, positive, triangle
+from ...linalg import Array, IntArray, orthogonal_part, positive, triangle
 from ...statistics.choice import standard_error
 from ...statistics.statistic import StatisticSet
 from .candidates import OF_EVERY_DRIVE, REPLACES, Candidate, Key, Laws, WideModel
@@ -51,22 +51,6 @@ RIDGE, _CUT = 1e-12, 1e-9
 
 #: Positions of some columns among the candidates.
 Columns = tuple[int, ...]
-
-
-def projected(factor: Array, c: int) -> tuple[Array, Array]:
-    """Eliminates the first columns of a triangular factor from the others.
-
-    Args:
-        factor: Shape (m, c + k).
-        c: Number of columns to eliminate.
-
-    Returns:
-        Their coefficients in each other column, shape (c, k), and what these columns leave of them, shape (m, k).
-    """
-    fixed, free = factor[:c, :c], factor[:c, c:]
-    scale = positive(np.linalg.norm(fixed, axis=0))
-    follow = lstsq(fixed / scale, free, rcond=_CUT)[0] / scale[:, None]
-    return follow, np.vstack([free - fixed @ follow, factor[c:, c:]])
 
 
 def eliminated(moments: Array, follow: Array) -> Array:
@@ -187,7 +171,7 @@ class SubModels:
         index, o = np.array([*others, *candidates, len(self.norms) - 1], dtype=np.intp), len(others)
         train, whole = (moments[:, index[:, None], index] for moments in (self.train, self.held))
         train[:, range(len(index) - 1), range(len(index) - 1)] += RIDGE
-        follow = np.linalg.solve(train[:, :o, :o], train[:, :o, o:])
+        follow = np.asarray(np.linalg.solve(train[:, :o, :o], train[:, :o, o:]), dtype=float)
         held, mine = (eliminated(x, follow[:-1]) for x in (whole, self._held_moments(own, index)))
         return Focus(eliminated(train, follow), held, mine, self.norms[index[o:]], self.rows)
 

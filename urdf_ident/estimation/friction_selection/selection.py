@@ -43,7 +43,7 @@ import numpy as np
 from ...errors import EstimationError
 from ...friction import Law, Offset, Term, Trained, Viscous
 from ...grouping import grouped
-from ...linalg import Array, BoolArray
+from ...linalg import Array, BoolArray, IntArray
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
@@ -174,11 +174,7 @@ def select_friction(
 
     # 1. The simple laws, whose residuals weight the rows. Joints that never reverse keep them.
     converged, theta = estimated(model)
-    v = np.vstack(velocities(motion, motions(converged.statistics)))  # a joint may rest between two segments and reverse after
-    motors = v @ model.drive.reduction.T, np.abs(v) @ np.abs(model.drive.reduction).T
-    fast, motor, uncoupled = (np.array([fast_speed(x) for x in each.T]) for each in (v, *motors))
-    moves = moving(fast, model.robot.prismatic) & (motor > _UNDONE * uncoupled)
-    counts = np.where(moves, reversals(v), 0)  # repetitions of a motion count once
+    counts = _reversal_counts(model, motion, converged.statistics)
     steady, few = counts == 0, counts < REVERSALS_FOR_BOTH_DIRECTIONS
     if steady.all():
         return simple_laws("no joint reverses, so that friction laws cannot be selected")
@@ -228,16 +224,7 @@ def select_friction(
     if len(columns_of(listed(state))) > len(columns_of(listed(simple))) and gain.mean() <= standard_error(gain):
         return simple_laws("no other laws lower the held-out error by more than its standard error")
     # 4. The gain of every law at every joint in addition to the selected ones.
-    trials, without_gain = list[Trial](), {(law.applied.axis, law.key) for law in spared}
-    for axis, (joint, candidates) in enumerate(zip(model.robot.joints, wide.candidates, strict=True)):
-        at_joint = search.at(state, axis)
-        for key in dict.fromkeys(law.key for law in candidates):
-            best, gained, error, reason = at_joint.verdict(state[axis], key)
-            if (axis, key) in without_gain:
-                reason = f"kept without a gain, because {_WHY_KEPT[key[0]]}"
-            shapes = {name: float(getattr(best.law, name)) for name in best.law.shapes}
-            is_chosen = (axis, key) in without_gain or key in state[axis]
-            trials.append(Trial(joint, *key, shapes, is_chosen, gained, error, reason))
+    trials = _trials(search, state, spared)
     before, after = (np.sqrt(squares.mean(axis=0)) for squares in (with_simple, search.squares(listed(state))))
     parts = "blocks of time" if statistics.logs[0].endswith("]") else "logs"
     notes = [
@@ -249,7 +236,16 @@ def select_friction(
         verbs = ("never reverses", "keeps") if np.sum(steady) == 1 else ("never reverse", "keep")
         notes.append(f"friction: auto: {names} {verbs[0]} and {verbs[1]} viscous, Coulomb and offset")
     selected = wide.narrow([*listed(state), *spared])
-    return Selected(selected, tuple(trials), statistics.logs, statistics.groups, before, after, tuple(notes))
+    return Selected(selected, trials, statistics.logs, statistics.groups, before, after, tuple(notes))
+
+
+def _reversal_counts(model: DynamicModel, motion: Sequence[Segment], statistics: StatisticSet) -> IntArray:
+    """Reversals of each joint, shape (n,), repetitions of a motion counted once; 0 where joint or motor hardly moves."""
+    v = np.vstack(velocities(motion, motions(statistics)))  # a joint may rest between two segments and reverse after
+    motors = v @ model.drive.reduction.T, np.abs(v) @ np.abs(model.drive.reduction).T
+    fast, motor, uncoupled = (np.array([fast_speed(x) for x in each.T]) for each in (v, *motors))
+    moves = moving(fast, model.robot.prismatic) & (motor > _UNDONE * uncoupled)
+    return np.where(moves, reversals(v), 0)
 
 
 #: The laws of every joint.
@@ -280,6 +276,21 @@ def kept_without_gain(wide: WideModel, state: Sequence[Laws]) -> list[Candidate]
         wanted = {(Offset.name, "joint"), (Viscous.name, wide.usual_side(axis))}
         spared += [law for law in candidates if law.key in wanted and law.key[0] not in held]
     return spared
+
+
+def _trials(search: _Search, state: State, spared: Sequence[Candidate]) -> tuple[Trial, ...]:
+    """What every law gains at every joint in addition to the selected ones; ``spared``: kept without a gain."""
+    trials, without_gain = list[Trial](), {(law.applied.axis, law.key) for law in spared}
+    for axis, (joint, candidates) in enumerate(zip(search.wide.model.robot.joints, search.wide.candidates, strict=True)):
+        at_joint = search.at(state, axis)
+        for key in dict.fromkeys(law.key for law in candidates):
+            best, gained, error, reason = at_joint.verdict(state[axis], key)
+            if (axis, key) in without_gain:
+                reason = f"kept without a gain, because {_WHY_KEPT[key[0]]}"
+            shapes = {name: float(getattr(best.law, name)) for name in best.law.shapes}
+            chosen = (axis, key) in without_gain or key in state[axis]
+            trials.append(Trial(joint, *key, shapes, chosen, gained, error, reason))
+    return tuple(trials)
 
 
 class _Search:

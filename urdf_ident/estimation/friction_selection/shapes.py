@@ -32,7 +32,6 @@ from ...samples import Segment
 from ...statistics.fit import fit_base
 from ...units import percent
 from .candidates import wide_model
-from .joint_search import projected
 from .reference_torque import Build, converge
 
 #: Trials of a shape per pass, and passes per shape of a law.
@@ -41,6 +40,8 @@ TRIALS, PASSES = 9, 4
 EDGE = 0.01
 #: Maximum number of combinations of the trials at one joint up to which all are compared.
 COMBINATIONS = 5000
+#: Relative tolerance for the rank of the bodies' columns.
+_DEPENDENT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,8 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
         wide = wide_model(first.model, kept, tried)
         at = {candidate.applied: candidate.at for candidate in chain(*wide.candidates)}
         factor = build(wide.model).stacked(first.fit.weights, np.concatenate([wide.common, wide.columns]))
-        rest = triangle(projected(factor, len(wide.common))[1])
+        common, free = np.split(factor, [len(wide.common)], axis=1)
+        rest = triangle(orthogonal_part(free, common, _DEPENDENT))
 
         def cost(choice: Mapping[int, Term]) -> float:
             columns = rest[:, [k for index, law in choice.items() for k in at[replace(terms[index], term=law)]]]
