@@ -30,9 +30,6 @@ def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Arr
         values: The numbers, an array or lists.
         expected: As for :func:`.check_shape`.
 
-    Returns:
-        The array, of the expected shape.
-
     Raises:
         ShapeError: It has another shape, or there is something else than numbers.
     """

@@ -50,9 +50,6 @@ def each(function: Callable[[T], R], items: Iterable[T], finished: Callable[[int
         items: Its arguments; a worker must not change their arrays.
         finished: Called with the number of results so far.
 
-    Returns:
-        The results, in the same order.
-
     Raises:
         SchedulerError: A worker was ended from outside, or the cluster was lost.
     """

@@ -182,9 +182,6 @@ class Project(Section):
             urdf: A URDF that overrides the one of the file.
             folder: The folder that the file's URDF path is relative to.
 
-        Returns:
-            The robot.
-
         Raises:
             ProjectError: No URDF is given.
             UrdfError, ModelError: See :meth:`Robot.from_urdf`.
@@ -277,9 +274,6 @@ class Project(Section):
 
         Args:
             robot: The robot.
-
-        Returns:
-            The model.
 
         Raises:
             ModelError: Unknown friction laws or joints.

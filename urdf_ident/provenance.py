@@ -40,9 +40,5 @@ def computing() -> dict[str, str]:
 
 
 def sha256(data: bytes) -> str:
-    """SHA-256 hash of bytes.
-
-    Returns:
-        Hexadecimal SHA-256.
-    """
+    """SHA-256 hash of bytes."""
     return hashlib.sha256(data).hexdigest()

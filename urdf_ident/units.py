@@ -101,9 +101,6 @@ def parse_unit(text: str, quantity: str | None = None, where: str | None = None)
         quantity: Key of :data:`KINDS`; if given, the unit must measure it.
         where: Where the unit was written, for messages.
 
-    Returns:
-        The unit with its factor to SI.
-
     Raises:
         UnitError: The unit is unknown or measures something else.
     """

@@ -53,11 +53,7 @@ class HeldOutComparison(ReadOnly):
     why: str
 
     def rmse(self, kind: str | None = None) -> Array:
-        """Root mean square over the folds, shape (n,) [N·m or N].
-
-        Args:
-            kind: A key of :attr:`errors`; plain WLS if None.
-        """
+        """Root mean square over the folds, shape (n,) [N·m or N]; kind: a key of :attr:`errors`, plain WLS if None."""
         return rms(self.plain if kind is None else self.errors[kind], 0)
 
     def as_dict(self) -> dict[str, Any]:

@@ -71,13 +71,10 @@ class Design(DesignedMotion, ReadOnly):
         return self.report.margins
 
     def regressor(self, rate: float = REPORT_RATE) -> Array:
-        """Returns the rows of one period, each row group divided by its noise.
+        """Returns the rows of one period, each row group divided by its noise, shape (N·n, b).
 
         Args:
             rate: Samples per second [Hz].
-
-        Returns:
-            Shape (N·n, b).
         """
         return weighted_regressor(self.model, self.base, self.excitation, self.noise, rate)
 

@@ -65,9 +65,6 @@ def optimise(
         starts: Number of random starts; None: limited by the budget.
         progress: Called at every improvement with the budget spent [s] and the best value.
 
-    Returns:
-        The finished search.
-
     Raises:
         LimitError: No motion was found; the message gives the cause.
     """

@@ -58,9 +58,6 @@ class Problem:
         Args:
             X: Unknowns, shape (d, n).
             rows: :attr:`rows` or :attr:`exact`.
-
-        Returns:
-            The value, a logarithm.
         """
         grid = self.family.criterion_grid(max(1000, 8 * self.family.samples))
         return self.criterion.value(rows.evaluate(*self.criterion.motions(*grid.motion(X)))[0], np.inf)[0]

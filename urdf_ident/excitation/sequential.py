@@ -168,9 +168,6 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
         trajectory: The motion.
         limits: Limits of the states for the torque weights of the unknowns; the URDF's if None.
 
-    Returns:
-        The prediction.
-
     Raises:
         ModelError: The earlier result has elastic joints.
         LimitError: A position or velocity limit is unknown.

@@ -119,9 +119,6 @@ class ExcitationSection(Section):
             after: An earlier result, see :func:`.design.design_excitation`; only searched motions depend on it.
             progress: See :func:`.design.design_excitation`.
 
-        Returns:
-            The motion, certified.
-
         Raises:
             ProjectError: A list of the wrong length, or an unknown joint.
             LimitError: Limits leave no room, or see the function of the family.

@@ -83,9 +83,6 @@ def read_recordings(
         sources: As for :func:`read_recording`.
         layout: Columns, units and sides that differ from the default.
 
-    Returns:
-        The logs, in the same order.
-
     Raises:
         LogError, MissingFileError, UnitError: See :func:`read_recording`; the first error, which names the other logs.
     """

@@ -212,9 +212,6 @@ class Recording:
 
         Args:
             select: Slice, boolean mask (N,) or index array along time.
-
-        Returns:
-            A recording of those rows.
         """
         values: dict[str, Any] = {attribute.name: getattr(self, attribute.name) for attribute in fields(self)}
         for name, value in values.items():

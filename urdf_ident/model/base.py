@@ -98,13 +98,10 @@ class BaseParameters(ReadOnly):
         return turned_root
 
     def of(self, theta: Array) -> Array:
-        """Computes base parameters from standard parameters.
+        """Computes base parameters from standard parameters, shape (b,).
 
         Args:
             theta: Shape (p,).
-
-        Returns:
-            Shape (b,).
         """
         theta = shaped("theta", theta, (len(self.names),))
         return np.asarray(theta[self.independent] + self.K @ theta[self.dependent])
@@ -179,9 +176,6 @@ class BaseParameters(ReadOnly):
 
         Args:
             row: Index of the base parameter.
-
-        Returns:
-            The sum.
         """
         first, *others = self.terms(row)
         parts = [first[0]]
@@ -196,9 +190,6 @@ class BaseParameters(ReadOnly):
 
         Args:
             limit: How many base parameters to write out; all if None.
-
-        Returns:
-            Several lines of text.
         """
         lines = [
             f"{len(self.names)} standard parameters, {len(self)} base parameters "

@@ -43,9 +43,6 @@ def robot_path(name: str) -> Path:
     Args:
         name: Such as ``"ur10e"`` or ``"ur10e.urdf"``.
 
-    Returns:
-        The file.
-
     Raises:
         MissingFileError: There is no such robot; the message names the nearest one.
     """

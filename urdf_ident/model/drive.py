@@ -56,9 +56,6 @@ class Drive(ReadOnly):
             offset: Shape (n,) [rad or m]; 0 if None.
             gain_origin: Source of the gains.
 
-        Returns:
-            The drive.
-
         Raises:
             ModelError: Wrong lengths, a singular A, or a zero or non-finite gain.
         """
@@ -127,59 +124,44 @@ class Drive(ReadOnly):
         return np.asarray(np.eye(self.n)[axis] if side == "joint" else self.reduction[axis])
 
     def load_weights(self, axis: int, side: str) -> Array:
-        """Returns the weights of the joint torques in the torque that a joint or motor transmits.
+        """Returns the weights of the joint torques in the torque that a joint or motor transmits, shape (n,).
 
         Args:
             axis: Index of the joint or motor.
             side: "joint" or "motor".
-
-        Returns:
-            Shape (n,).
         """
         return np.asarray(np.eye(self.n)[axis] if side == "joint" else np.linalg.inv(self.reduction)[:, axis])
 
     def joint_position(self, motor: Array) -> Array:
-        """Converts motor positions to joint positions.
+        """Converts motor positions to joint positions, shape (N, n) [rad or m].
 
         Args:
             motor: Shape (N, n) [rad].
-
-        Returns:
-            Shape (N, n) [rad or m].
         """
         return self.joint_rate(motor) + self.offset
 
     def joint_rate(self, motor: Array) -> Array:
-        """Converts motor velocities (or accelerations) to joint ones.
+        """Converts motor velocities (or accelerations) to joint ones, shape (N, n) [rad/s, m/s, rad/s² or m/s²].
 
         Args:
             motor: Shape (N, n) [rad/s or rad/s²].
-
-        Returns:
-            Shape (N, n) [rad/s, m/s, rad/s² or m/s²].
         """
         return np.asarray(np.linalg.solve(self.reduction, np.asarray(motor).T).T)
 
     def motor_rate(self, joint: Array) -> Array:
-        """Converts joint velocities to motor velocities: ``A v``.
+        """Converts joint velocities to motor velocities: ``A v``, shape (N, n) [rad/s].
 
         Args:
             joint: Shape (N, n) [rad/s or m/s].
-
-        Returns:
-            Shape (N, n) [rad/s].
         """
         return np.asarray(joint @ self.reduction.T)
 
     def joint_torque(self, effort: Array, side: str) -> Array:
-        """Converts logged efforts to joint torques.
+        """Converts logged efforts to joint torques, shape (N, n) [N·m or N].
 
         Args:
             effort: Shape (N, n) [N·m, N, A or V].
             side: "joint": ``gain · effort``; "motor": ``Aᵀ (gain · effort)``.
-
-        Returns:
-            Shape (N, n) [N·m or N].
         """
         effort = np.asarray(effort)
         torque = effort if (self.gain == 1.0).all() else effort * self.gain

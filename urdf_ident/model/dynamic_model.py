@@ -100,9 +100,6 @@ class DynamicModel:
         Args:
             theta: Inertial parameters for that torque, shape (10·n,) (further entries are ignored). Results save them,
                 so that a reloaded result gives bitwise the same torque. None: unknown.
-
-        Returns:
-            A model with the same list of parameters.
         """
         if theta is not None:
             theta = np.array(theta, dtype=float)[: self.n_inertial]
@@ -116,9 +113,6 @@ class DynamicModel:
         Args:
             terms: The terms, in the order of their parameters; a law may appear twice, to compare its shapes.
             automatic: Whether identification still has to choose the friction laws.
-
-        Returns:
-            The model.
         """
         return self._changed(terms=tuple(terms), automatic=automatic)
 
@@ -131,9 +125,6 @@ class DynamicModel:
 
         Args:
             drive: The drive.
-
-        Returns:
-            The model.
         """
         return self._changed(drive=drive)
 
@@ -218,14 +209,11 @@ class DynamicModel:
         return self.term_values(self.with_reference_torque(segment), self.terms)
 
     def term_values(self, segment: Segment, terms: Sequence[AppliedTerm]) -> Array:
-        """Returns the values of the columns of the given terms.
+        """Returns the values of the columns of the given terms, shape (N, k), columns in the order of the terms.
 
         Args:
             segment: A whole segment at full rate, with the reference torque if one of the terms uses it.
             terms: The terms.
-
-        Returns:
-            Shape (N, k), columns in the order of the terms.
         """
         ends = np.cumsum([0, *(len(applied.term.symbols) for applied in terms)])
         motions: dict[Hashable, AxisMotion] = {}
@@ -442,9 +430,6 @@ class DynamicModel:
             tolerance: Distance of a unit column from the span of the others up to which it depends on them, a fraction.
             seed: Seed of the random motion.
 
-        Returns:
-            The base parameters.
-
         Raises:
             ModelError: ``order`` is not a permutation of the parameters.
         """
@@ -513,8 +498,5 @@ class DynamicModel:
 
         Args:
             index: Index into theta, at least ``n_inertial``.
-
-        Returns:
-            The law.
         """
         return next(applied.term for applied, own in self.placed_terms if index < own.stop)

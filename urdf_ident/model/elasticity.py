@@ -115,9 +115,6 @@ class ElasticModel(DynamicModel):
 
         Args:
             joints: Their names.
-
-        Returns:
-            A model with the same list of parameters.
         """
         for joint in joints:
             self.robot.index(joint)
@@ -303,14 +300,11 @@ class ElasticModel(DynamicModel):
         return link, motor, link + motor
 
     def spring_torque(self, theta: Array, segment: Segment) -> Array:
-        """Returns the torque of the springs on the links: ``K d + D d' + preload``.
+        """Returns the torque of the springs on the links: ``K d + D d' + preload``, shape (N, n) [N·m or N].
 
         Args:
             theta: Parameters, shape (p,).
             segment: With the motor side.
-
-        Returns:
-            Shape (N, n) [N·m or N].
         """
         values, spring = self.term_columns(segment), self._owned["spring"]
         out = np.zeros((len(segment), self.n))

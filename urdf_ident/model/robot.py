@@ -103,9 +103,6 @@ class Robot:
             gravity: Acceleration of gravity in the base frame, 3 numbers [m/s²].
             mimic: What becomes of joints that mimic others: ``"lock"``, or ``"identify"``: they follow the joint they mimic.
 
-        Returns:
-            The robot.
-
         Raises:
             UrdfError: The URDF is unreadable or not physical (see :func:`parse_urdf`).
             ModelError: A name is unknown, a joint type is unsupported, a joint mimics one that does not move, or nothing moves.
@@ -143,9 +140,6 @@ class Robot:
         Args:
             source: As for :meth:`from_urdf`.
 
-        Returns:
-            The robot.
-
         Raises:
             UrdfError: As :meth:`from_urdf`.
             ModelError: As :meth:`from_urdf`.
@@ -157,9 +151,6 @@ class Robot:
 
         Args:
             gravity: Acceleration of gravity in the base frame, 3 numbers [m/s²].
-
-        Returns:
-            The robot.
 
         Raises:
             ModelError: They are not three finite numbers.
@@ -369,13 +360,10 @@ class Robot:
         return self.joints.index(joint)
 
     def configuration(self, q: Array) -> Array:
-        """Converts joint positions to Pinocchio's configuration: a continuous joint becomes (cos, sin).
+        """Converts joint positions to Pinocchio's configuration: a continuous joint becomes (cos, sin), shape (N, nq).
 
         Args:
             q: Joint positions, shape (N, n) [rad or m].
-
-        Returns:
-            Shape (N, nq).
         """
         return self.posture(shaped("q", q, ("N", self.n)))
 

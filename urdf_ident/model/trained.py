@@ -76,11 +76,7 @@ def without_inertia(model: DynamicModel, theta: Array) -> Array:
 
 
 def trained_ranges(model: DynamicModel, motion: Sequence[Segment]) -> dict[Slider, Trained]:
-    """Returns the trained range of every joint and motor with friction.
-
-    Args:
-        model: The model; rigid joints.
-    """
+    """Returns the trained range of every joint and motor with friction, of a model with rigid joints."""
     ranges = {}
     for (axis, side), laws in sliders(model).items():
         share = model.drive.load_weights(axis, side)

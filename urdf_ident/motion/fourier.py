@@ -133,9 +133,6 @@ def random_fourier(
         start: Start position, shape (n,) [rad or m]; the middle of the range (0 without limits) by default.
         periods: Whole number of periods.
 
-    Returns:
-        The trajectory.
-
     Raises:
         LimitError: A limit is unknown, the start is outside the limits, or there are too few harmonics.
     """

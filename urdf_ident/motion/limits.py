@@ -95,9 +95,6 @@ class Limits:
             acceleration: Shape (n,) or a number [rad/s² or m/s²].
             torque: Shape (n,) or a number [N·m or N].
 
-        Returns:
-            The limits.
-
         Raises:
             LimitError: Limits leave no room.
             ShapeError: Wrong length.

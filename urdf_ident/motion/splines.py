@@ -42,9 +42,6 @@ def spline_pieces(joints: Sequence[str], knots: Array, control: Array) -> Piecew
     Args:
         knots: Shape (K + 6,) [s], the first and last six equal.
         control: Shape (K, n) [rad or m].
-
-    Returns:
-        The same function as piecewise polynomials.
     """
     from scipy.interpolate import BSpline
 

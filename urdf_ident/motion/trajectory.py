@@ -39,14 +39,7 @@ def table_text(joints: tuple[str, ...], time: Array, signals: dict[str, Array]) 
 
 
 def table_header(joints: tuple[str, ...], prefixes: Iterable[str] = ("q", "v", "a")) -> str:
-    """First line of the default CSV.
-
-    Args:
-        prefixes: Signals; by default those of a motion.
-
-    Returns:
-        Column names, separated by commas.
-    """
+    """First line of the default CSV; prefixes: signals; by default those of a motion."""
     return ",".join(["t", *(csv_cell(f"{prefix}_{joint}") for prefix in prefixes for joint in joints)])
 
 

@@ -86,9 +86,6 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
             torque [N·m or N], motor positions after the gear.
         config: Settings; all automatic by default.
 
-    Returns:
-        The pieces of motion, and every choice with its reason.
-
     Raises:
         LogError: The robot does not move, or not long enough.
     """

@@ -130,9 +130,6 @@ def prepare_logs(
         force: Continue in spite of findings that refuse a log.
         payload: A known payload, whose torque is subtracted from the logs that carry it.
 
-    Returns:
-        The prepared logs, in the same order.
-
     Raises:
         LogError: No log is given, two logs have the same name, one log is given twice, or no usable motion remains.
         QualityError: A log is refused.

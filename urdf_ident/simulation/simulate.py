@@ -65,9 +65,6 @@ def simulate(
         name: Name of the log.
         progress: Called with the completed fraction, 0 to 1, about every percent.
 
-    Returns:
-        The log.
-
     Raises:
         LimitError: The trajectory is for other joints, or leaves the limits; names joint and time.
         SimulationError: The controller diverges (names joint and time), or a rate is invalid.

@@ -56,9 +56,6 @@ def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
         log: The log.
         path: The file.
 
-    Returns:
-        The path written.
-
     Raises:
         OutputError: The file cannot be written.
     """

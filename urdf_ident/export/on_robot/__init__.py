@@ -73,9 +73,6 @@ def export_motion(
         limits: Limits; position and velocity limits of every joint must be known. Those of the URDF if None.
         collisions: Collision geometry; None: not checked, which the checklist states.
 
-    Returns:
-        The files written.
-
     Raises:
         ModelError: Unknown target, or one that does not fit the robot.
         LimitError: A limit is unknown or violated, the motion does not begin and end at rest, or a clearance is too small.

@@ -144,15 +144,12 @@ class Collisions:
         return pose
 
     def rough(self, poses: Poses, rows: IntArray, pairs: IntArray) -> Array:
-        """Computes fast lower bounds of distances, from one sphere around each link.
+        """Computes fast lower bounds of distances, from one sphere around each link, shape (M,) [m].
 
         Args:
             poses: The bodies in N configurations.
             rows: Indices of configurations, shape (M,).
             pairs: Indices of pairs, shape (M,).
-
-        Returns:
-            Shape (M,) [m].
         """
         first, second = self._of_pairs[pairs].T
         out = np.empty(len(rows))
@@ -245,7 +242,7 @@ class Collisions:
         return frame @ turns[solids], moved
 
     def gradients(self, poses: Poses, rows: IntArray, pairs: IntArray, first: Array, second: Array, distance: Array) -> Array:
-        """Returns the gradients of distances with respect to the joints.
+        """Returns the gradients of distances with respect to the joints, shape (M, n) [m/rad or 1].
 
         Args:
             poses: The bodies.
@@ -254,9 +251,6 @@ class Collisions:
             first: Nearest points from :meth:`exact`, shape (M, 3) [m].
             second: Shape (M, 3) [m].
             distance: Shape (M,) [m].
-
-        Returns:
-            Shape (M, n) [m/rad or 1].
         """
         moves = self.kinematics.moves
         body_a, body_b = self.bodies[pairs].T

@@ -53,9 +53,6 @@ def find_collisions(
         allow: More pairs of names that may touch.
         prune: If False, pairs that are always too close are kept.
 
-    Returns:
-        The pairs to check.
-
     Raises:
         ModelError: A pair or a frame has an unknown name, or an object has the name of a link.
         LimitError: The clearance is not positive, or so large that two solids are closer in all configurations.

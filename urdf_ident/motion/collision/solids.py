@@ -89,11 +89,7 @@ def shape_solid(shape: Visual, body: int, frame: Array, *, of_world: bool = Fals
 
 
 def plane_solid(plane: Plane, root: Array) -> Solid:
-    """Returns the solid of a half-space of the world.
-
-    Args:
-        root: Placement of the robot's root in the world, shape (4, 4) [m].
-    """
+    """Returns the solid of a half-space of the world; root: placement of the robot's root in the world, shape (4, 4) [m]."""
     import coal
 
     offset = plane.offset - float(plane.normal @ root[:3, 3])

@@ -103,9 +103,6 @@ def read_world(path: str | Path) -> World:
     Args:
         path: The YAML file; mesh paths are relative to it.
 
-    Returns:
-        The world.
-
     Raises:
         MissingFileError: No such file.
         ProjectError: It does not parse, an unknown key, a wrong number, or a mesh that cannot be read.
