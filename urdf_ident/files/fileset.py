@@ -6,13 +6,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
 from ..errors import OutputError
 from . import read_write
-from .folders import make_writable, remove_empty
+from .folders import writable_folder
 from .read_write import check_output, mode_of, unwritable
 
 #: Folder of a complete set until its files are moved, and name prefix of the folder of an unfinished set.
@@ -33,7 +33,7 @@ class FileSet:
     ```
 
     Args:
-        folder: Output folder; created if missing, and removed again if nothing is written to it.
+        folder: Output folder; made when the set is opened, and removed again if nothing is written to it.
         last: The file whose presence marks the set as complete.
 
     Raises:
@@ -42,9 +42,8 @@ class FileSet:
 
     def __init__(self, folder: str | Path, last: str) -> None:
         self.folder, self.last = Path(folder), last
-        self._made = make_writable(folder)
         self._stage: Path | None = None
-        self._lock: int | None = None
+        self._opened = ExitStack()
 
     def path(self, name: str) -> Path:
         """Temporary path for a file of the set.
@@ -61,21 +60,24 @@ class FileSet:
         return self._stage / name
 
     def __enter__(self) -> FileSet:
-        try:
-            read_write.on_step("stage")
-            with _locked(self.folder):
-                _finish(self.folder, self.last)
-                # removes unfinished sets whose writer has ended, so that no process holds their lock
-                for path in self.folder.glob(f"{_UNFINISHED}*"):
-                    handle = _hold(path, wait=False)
-                    if handle is not None:
-                        shutil.rmtree(path, ignore_errors=True)
-                        os.close(handle)
-                self._stage = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
-                self._lock = _hold(self._stage)
-        except OSError as error:
-            remove_empty(self._made)
-            raise unwritable(self.folder, str(error.strerror)) from error
+        with ExitStack() as opened:
+            opened.enter_context(writable_folder(self.folder))
+            try:
+                read_write.on_step("stage")
+                with _locked(self.folder):
+                    _finish(self.folder, self.last)
+                    # removes unfinished sets whose writer has ended, so that no process holds their lock
+                    for path in self.folder.glob(f"{_UNFINISHED}*"):
+                        handle = _hold(path, wait=False)
+                        if handle is not None:
+                            shutil.rmtree(path, ignore_errors=True)
+                            os.close(handle)
+                    self._stage = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
+                    opened.callback(shutil.rmtree, self._stage, ignore_errors=True)
+                    opened.enter_context(_locked(self._stage))
+            except OSError as error:
+                raise unwritable(self.folder, str(error.strerror)) from error
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -93,11 +95,8 @@ class FileSet:
         except OSError as problem:
             raise unwritable(self.folder, str(problem.strerror)) from problem
         finally:
-            if self._lock is not None:
-                os.close(self._lock)
-            shutil.rmtree(stage, ignore_errors=True)
-            remove_empty(self._made)
-            self._stage = self._lock = None
+            self._stage = None
+            self._opened.close()
 
     def _commit(self, stage: Path) -> None:
         for path in _files_below(stage):
@@ -142,7 +141,7 @@ def _files_below(folder: Path) -> list[Path]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Lets only one process at a time move files in a folder."""
+    """Context in which no other process holds the lock of a folder."""
     handle = _hold(folder)
     try:
         yield

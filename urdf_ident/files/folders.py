@@ -1,10 +1,10 @@
-"""Output folders: created with the first file that is written to them, and checked before a long computation."""
+"""Output folders: made with the first file that is written to them, and checked before a long computation."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 
@@ -12,48 +12,40 @@ from ..errors import OutputError
 
 
 def check_writable(folder: str | Path) -> Path:
-    """Checks that an output folder can be created and written, before a long computation starts; leaves no folder behind."""
-    remove_empty(make_writable(folder))
-    return Path(folder)
+    """Checks that an output folder can be made and written, before a long computation starts; leaves no folder behind."""
+    with writable_folder(folder):
+        return Path(folder)
 
 
-def make_writable(folder: str | Path) -> list[Path]:
-    """Creates an output folder and its missing parents, and checks that it is writable.
-
-    Returns:
-        The folders that were created, innermost first.
+@contextmanager
+def writable_folder(folder: str | Path) -> Iterator[None]:
+    """:func:`made_folder`, checked to be writable.
 
     Raises:
-        OutputError: It is a file, cannot be created, or is read-only.
+        OutputError: It is a file, cannot be made, or is read-only.
     """
-    path = Path(folder)
-    made: list[Path] = []
+    path, remedy = Path(folder), "choose another folder with -o"
     if file := next((place for place in (path, *path.parents) if place.exists() and not place.is_dir()), None):
-        raise OutputError(
-            "output folder cannot be written (a file has this name)", where=str(file), remedy="choose another folder with -o"
-        )
-    try:
-        made = make_folder(path)
-        with tempfile.NamedTemporaryFile(dir=path):
-            pass
-    except (OSError, ValueError) as error:
-        remove_empty(made)
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise OutputError(
-            f"output folder cannot be written ({reason})", where=repr(str(path))[1:-1], remedy="choose another folder with -o"
-        ) from error
-    return made
+        raise OutputError("output folder cannot be written (a file has this name)", where=str(file), remedy=remedy)
+    with ExitStack() as opened:
+        try:
+            opened.enter_context(made_folder(path))
+            with tempfile.NamedTemporaryFile(dir=path):
+                pass
+        except (OSError, ValueError) as error:
+            reason, where = error.strerror if isinstance(error, OSError) else error, repr(str(path))[1:-1]
+            raise OutputError(f"output folder cannot be written ({reason})", where=where, remedy=remedy) from error
+        yield
 
 
-def make_folder(folder: Path) -> list[Path]:
-    """Creates a folder and its missing parents, and returns those that were created, innermost first."""
+@contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """Context with a folder, made with its missing parents; of those, the ones still empty at its end are removed."""
     missing = list(takewhile(lambda place: not place.exists(), [folder, *folder.parents]))
-    folder.mkdir(parents=True, exist_ok=True)
-    return missing
-
-
-def remove_empty(folders: Sequence[Path]) -> None:
-    """Removes those folders, innermost first, that nothing was written to."""
-    for folder in folders:
-        with suppress(OSError):
-            folder.rmdir()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        for place in missing:
+            with suppress(OSError):
+                place.rmdir()

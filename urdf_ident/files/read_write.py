@@ -11,7 +11,7 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from typing import BinaryIO
 from ..errors import MissingFileError, OutputError, closest
 from ..quoting import printable
 from . import sizes
-from .folders import make_folder, remove_empty
+from .folders import made_folder
 
 #: Called with the name of every step that changes the disk, before the step; tests interrupt the program there.
 on_step: Callable[[str], None] = lambda _step: None  # noqa: E731
@@ -273,32 +273,26 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
     Raises:
         OutputError: The folder or the file cannot be written, or the file is an input of this command.
     """
-    temporary: str | None = None
-    made: Sequence[Path] = ()
+    target = check_output(path)
     try:
-        target = check_output(path)
-        made = make_folder(target.parent)
-        on_step("open")
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as stream:
-            for start in range(0, max(len(data), 1), 2**16):
-                on_step("write")
-                stream.write(data[start : start + 2**16])
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, mode_of(target))
-        on_step("rename")
-        os.replace(temporary, target)
-        temporary = None
-    except OutputError:
-        raise
+        with made_folder(target.parent):
+            on_step("open")
+            handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
+            try:
+                with os.fdopen(handle, "wb") as stream:
+                    for start in range(0, max(len(data), 1), 2**16):
+                        on_step("write")
+                        stream.write(data[start : start + 2**16])
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                os.chmod(temporary, mode_of(target))
+                on_step("rename")
+                os.replace(temporary, target)
+            finally:
+                with suppress(OSError):  # it has been moved
+                    os.unlink(temporary)
     except (OSError, ValueError) as error:
         raise unwritable(path, getattr(error, "strerror", None) or str(error)) from error
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
-        remove_empty(made)  # no effect once the file is there
     note_output(Path(path))
     return Path(path)
 
