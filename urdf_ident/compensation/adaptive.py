@@ -42,7 +42,7 @@ class AdaptiveModel:
         self._v, self._a, self._tau, self._q, self._first = np.zeros((5, n))
         self._count = 0
         self._linear = bool((settings.power == 1.0).all())
-        self._applied = self._filter.applied[0]
+        self._apply()
         if state is None:
             return
         try:
@@ -60,7 +60,11 @@ class AdaptiveModel:
             check_shape(name, value.shape, self._shape)
             setattr(self, f"_{name}", value)
         self._filter.restore(**inner)
-        self._applied = self._filter.applied[0]
+        self._apply()
+
+    def _apply(self) -> None:
+        """Takes over the filter's deviations, bounded, for the torques until the next row."""
+        self._dry, self._viscous = self._filter.bounded(self._filter.deviations)[:, 0]
 
     @property
     def deviation(self) -> Array:
@@ -75,7 +79,8 @@ class AdaptiveModel:
     def reset(self) -> None:
         """Resets friction to the mean over logs."""
         self._filter.reset()
-        self._applied, self._count = self._filter.applied[0], 0
+        self._count = 0
+        self._apply()
 
     def update(self, q: Array, v: Array, a: Array, tau: Array) -> None:
         """Adds a measured sample; a sample that is not finite invalidates its row only, which is ignored.
@@ -105,7 +110,7 @@ class AdaptiveModel:
             mean = self._v * share
             static = self._online(self._q, mean, self._a * share)
             self._filter.step(self._tau * share - static, mean, self._first, v)
-            self._applied = self._filter.applied[0]
+            self._apply()
 
     def torque(self, q: Array, v: Array, a: Array) -> Array:
         """Torque of one sample with the current friction, shape (n,) [N·m or N].
@@ -117,7 +122,7 @@ class AdaptiveModel:
         fast = np.minimum(np.abs(v), self.settings.top)
         if not self._linear:
             fast **= self.settings.power
-        return np.asarray(self._online(q, v, a) + sign * (self._applied[:, 0] + self._applied[:, 1] * fast))
+        return np.asarray(self._online(q, v, a) + sign * (self._dry + self._viscous * fast))
 
     def as_dict(self) -> dict[str, Any]:
         """The state as plain data for JSON; ``ident.adaptive(state=…)`` continues from it."""

@@ -125,7 +125,6 @@ class FrictionFilter:
         self._mean, self._cov = np.zeros((3, *shape)), np.zeros((6, *shape))
         self._cov[_VARIANCES] = *self._spread, self._slow
         self.surprise = np.ones(shape)
-        self.bound()
 
     @property
     def x(self) -> Array:
@@ -141,7 +140,6 @@ class FrictionFilter:
         """Restores a state; x, P: state and covariance as in :attr:`x` and :attr:`P`; surprise of shape (settings, n)."""
         self._mean, self.surprise = np.stack([x[..., k] for k in range(3)]), surprise
         self._cov = np.stack([P[..., i, j] for i, j in _PAIRS])
-        self.bound()
 
     def step(self, residual: Array, v: Array, begin: Array, end: Array) -> None:
         """Updates the state with a row.
@@ -151,16 +149,15 @@ class FrictionFilter:
             v: Mean velocity, shape (n,) [rad/s or m/s].
             begin, end: First and last velocity, same shape: rows in which a joint reverses are ignored for it.
         """
-        self._update(*self._measured(residual, v, begin, end))
-        self.bound()
+        self.update(*self.measured(residual, v, begin, end))
 
-    def _measured(self, residual: Array, v: Array, begin: Array, end: Array) -> tuple[Array, Array, BoolArray]:
+    def measured(self, residual: Array, v: Array, begin: Array, end: Array) -> tuple[Array, Array, BoolArray]:
         """Residual and columns of rows, zero where a joint rests, and the moving mask; shapes (…, n), (…, n, 2), (…, n)."""
         moving = (np.minimum(begin * np.sign(v), end * np.sign(v)) > self._gate) & np.isfinite(residual)
         return np.where(moving, residual, 0.0), self.settings.columns(np.where(moving, v, 0.0)), moving
 
-    def _update(self, residual: Array, columns: Array, moving: BoolArray) -> None:
-        """Updates with one row of :meth:`_measured`; entries of state and covariance are arrays over settings and joints."""
+    def update(self, residual: Array, columns: Array, moving: BoolArray) -> None:
+        """Updates with one row of :meth:`measured`; entries of state and covariance are arrays over settings and joints."""
         if not moving.any():
             return
         x, P, (dry, viscous) = self._mean, self._cov, np.ascontiguousarray(columns.T)
@@ -208,9 +205,10 @@ class FrictionFilter:
         surprise = np.where(ratio > _JUMP, np.maximum(surprise, ratio), surprise)
         self.surprise = np.where(moving, surprise, self.surprise)
 
-    def bound(self) -> None:
-        """Sets ``applied``, the bounded deviations, shape (settings, n, 2)."""
-        self.applied = np.stack(list(self.bounded(self._mean[:2])), axis=-1)
+    @property
+    def deviations(self) -> Array:
+        """Dry and viscous deviations of friction, shape (2, settings, n)."""
+        return self._mean[:2]
 
     def bounded(self, deviations: Array) -> Array:
         """Scales deviations down so that the total friction stays dissipative; deviations: dry and viscous, shape (2, …, n)."""
@@ -233,23 +231,9 @@ def replay(
     Returns:
         For each piece of each log an iterator over one array per setting, shape (N, n) [N·m or N].
     """
-
-    def added(applied: Array, row: IntArray, columns: Array) -> Iterator[Array]:
-        """Torque of each setting's deviations, shape (2, settings, rows, n), at the samples of these rows, shape (N, n)."""
-        dry, viscous = np.ascontiguousarray(columns[..., 0]), np.ascontiguousarray(columns[..., 1])
-        for of_dry, of_viscous in zip(*applied, strict=True):
-            yield of_dry[row] * dry + of_viscous[row] * viscous
-
     n, rates = len(settings[0].width), [segments[0].rate for segments, _ in logs]
     factors = [samples_per_row(rate) for rate in rates]
-    rows = []  # mean residual, mean, first and last velocity of the rows of each log, shape (4, rows, n)
-    for log, factor in zip(logs, factors, strict=True):
-        pieces = []
-        for segment, torque in zip(*log, strict=True):
-            whole = len(segment) // factor
-            residual, v = (x[: whole * factor].reshape(whole, factor, n) for x in (segment.total - torque, segment.v))
-            pieces.append(np.stack([residual.mean(axis=1), v.mean(axis=1), v[:, 0], v[:, -1]]))
-        rows.append(np.concatenate(pieces, axis=1))
+    rows = [_rows(segments, torques, factor) for (segments, torques), factor in zip(logs, factors, strict=True)]
     count = max(block.shape[1] for block in rows)
     table = np.zeros((4, count, len(logs), n))
     table[0] = np.nan  # the state does not change after the end of a log
@@ -257,20 +241,39 @@ def replay(
         table[:, : block.shape[1], k] = block
     seconds = np.repeat(np.array(factors) / rates, n)
     running = FrictionFilter([setting.repeated(len(logs)) for setting in settings], seconds, len(logs))
-    deviations = np.zeros((2, count + 1, *running.surprise.shape))
-    for k, row in enumerate(zip(*running._measured(*table.reshape(4, count, -1)), strict=True)):
-        running._update(*row)
-        deviations[:, k + 1] = running._mean[:2]
+    deviations = np.zeros((2, count + 1, *running.surprise.shape))  # before each row, and after the last one
+    for k, row in enumerate(zip(*running.measured(*table.reshape(4, count, -1)), strict=True), 1):
+        running.update(*row)
+        deviations[:, k] = running.deviations
     applied = running.bounded(deviations).reshape(2, count + 1, len(settings), len(logs), n)
     torques = []
     for k, ((segments, _), factor) in enumerate(zip(logs, factors, strict=True)):
-        block = np.ascontiguousarray(applied[:, :, :, k].swapaxes(1, 2))
+        of_log = np.ascontiguousarray(applied[:, :, :, k].swapaxes(1, 2))
         begins = np.cumsum([0, *(len(segment) // factor for segment in segments)])
-        rows_of = [begin + np.arange(len(segment)) // factor for begin, segment in zip(begins, segments, strict=False)]
         torques.append(
-            [added(block, row, settings[0].columns(segment.v)) for row, segment in zip(rows_of, segments, strict=True)]
+            [
+                _added(of_log, begin + np.arange(len(segment)) // factor, settings[0].columns(segment.v))
+                for begin, segment in zip(begins, segments, strict=False)
+            ]
         )
     return torques
+
+
+def _rows(segments: Sequence[Segment], torques: Sequence[Array], factor: int) -> Array:
+    """Mean residual, and mean, first and last velocity of the rows of a log, of some samples each, shape (4, rows, n)."""
+    pieces = []
+    for segment, torque in zip(segments, torques, strict=True):
+        whole = len(segment) // factor
+        residual, v = (x[: whole * factor].reshape(whole, factor, -1) for x in (segment.total - torque, segment.v))
+        pieces.append(np.stack([residual.mean(axis=1), v.mean(axis=1), v[:, 0], v[:, -1]]))
+    return np.concatenate(pieces, axis=1)
+
+
+def _added(deviations: Array, row: IntArray, columns: Array) -> Iterator[Array]:
+    """Torque of each setting's deviations, shape (2, settings, rows, n), at samples in these rows, shape (N, n)."""
+    dry, viscous = np.ascontiguousarray(columns[..., 0]), np.ascontiguousarray(columns[..., 1])
+    for of_dry, of_viscous in zip(*deviations, strict=True):
+        yield of_dry[row] * dry + of_viscous[row] * viscous
 
 
 def samples_per_row(rate: float) -> int:

@@ -8,7 +8,6 @@ all laws of a kind are one vector operation over all joints, with zeros for join
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -92,7 +91,7 @@ class OnlineModel:
 
 
 class _Friction:
-    """Friction of all axes of one side; the tangents beyond the trained speeds are the same in all samples.
+    """Friction of all axes of one side: laws with memory one by one, all others together where their trained speeds are alike.
 
     Args:
         laws: Each on all axes, zero on those without it.
@@ -101,30 +100,10 @@ class _Friction:
     def __init__(self, laws: Sequence[Friction]) -> None:
         self.laws = laws
         self._lasting = [each for each in laws if each.law.memory]
-        self._alike: list[tuple[Array, list[Any], Array, Array]] = []
-        if not (passing := [each for each in laws if not each.law.memory]):
-            return
-        # by lowest and highest trained velocity and the multiple up to which tangents are used, shape (3, n) each; those of an
-        # axis without the law are the narrowest of other laws
-        limits = []
-        for each in passing:
-            trained = (-np.inf, np.inf, np.inf) if each.law.trained is None else (*each.law.trained, each.law.straight)
-            limits.append(np.array([np.broadcast_to(x, each.values[0].shape) for x in trained]))
-        narrowest = [np.max([x[0] for x in limits], axis=0), *(np.min([x[k] for x in limits], axis=0) for k in (1, 2))]
-        own = [np.where(np.any(each.values, axis=0), x, narrowest) for each, x in zip(passing, limits, strict=True)]
-        for which in grouped((x.tobytes(), k) for k, x in enumerate(own)).values():
-            alike, edges = [passing[k] for k in which], own[which[0]]
-            # slopes of the torque at the lowest and highest trained velocity: without load, and per torque of the gears
-            slopes = np.zeros((2, *edges[:2].shape))
-            for side, edge in enumerate(edges[:2]):
-                known = np.isfinite(edge)
-                at, step = np.where(known, edge, 0.0), TANGENT_STEP * np.where(known, np.abs(edge), 1.0)
-                ends = [Sliding(at + s * step, np.ones_like(at), q=np.zeros_like(at), inside=True) for s in (1.0, -1.0)]
-                for each in alike:
-                    change = (each.torque(ends[0]) - each.torque(ends[1])) / (2 * step)
-                    slopes[int(each.law.loaded), side] += np.where(known, change, 0.0)
-            bases, values = [each.law.basis for each in alike], np.vstack([each.values for each in alike])
-            self._alike.append((edges, bases, values, slopes))
+        passing = [each for each in laws if not each.law.memory]
+        ranges = _trained_ranges(passing)
+        alike = grouped((trained.tobytes(), k) for k, trained in enumerate(ranges)).values()
+        self._passing = [_Extrapolated([passing[k] for k in some], ranges[some[0]]) for some in alike]
 
     def __call__(self, q: Array, v: Array, load: Array | None) -> Array:
         """Returns the torque, shape (n,), of positions, velocities and the torque that the gears transmit, shape (n,)."""
@@ -133,16 +112,61 @@ class _Friction:
             motion = Sliding(v, load, np.tanh(v / SIGN_WIDTH), q=q)
             for each in self._lasting:
                 total += each.torque(motion)
-        for (low, high, straight), bases, values, (alone, loaded) in self._alike:
-            inside = np.minimum(np.maximum(v, low), high)
-            if not np.array_equal(inside, v):
-                slope = np.where(inside > 0, alone[1], alone[0])
-                if load is not None:
-                    slope += np.where(inside > 0, loaded[1], loaded[0]) * np.abs(load)
-                total += slope * (levelled(v, inside, straight) - inside)
-            motion = Sliding(inside, load, inside=True, q=q)
-            total += (values * [column for basis in bases for column in basis(motion)]).sum(axis=0)
+        for laws in self._passing:
+            total += laws.torque(q, v, load)
         return total
+
+
+def _trained_ranges(laws: Sequence[Friction]) -> list[Array]:
+    """Lowest and highest trained velocity of each law, and the multiple up to which tangents are used, shape (3, n).
+
+    Those of an axis without the law are the narrowest of other laws, as that law's torque is zero there.
+    """
+    ranges = []
+    for each in laws:
+        trained = (-np.inf, np.inf, np.inf) if each.law.trained is None else (*each.law.trained, each.law.straight)
+        ranges.append(np.array([np.broadcast_to(x, each.values[0].shape) for x in trained]))
+    if not ranges:
+        return []
+    narrowest = np.array([np.max([x[0] for x in ranges], axis=0), *np.min([x[1:] for x in ranges], axis=0)])
+    return [np.where(np.any(each.values, axis=0), x, narrowest) for each, x in zip(laws, ranges, strict=True)]
+
+
+class _Extrapolated:
+    """Laws without memory that were trained at the same speeds; beyond these they follow their tangents, known in advance.
+
+    Args:
+        laws: Each on all axes.
+        trained: Their range, shape (3, n), of :func:`_trained_ranges`.
+    """
+
+    def __init__(self, laws: Sequence[Friction], trained: Array) -> None:
+        self._low, self._high, self._straight = trained
+        self._bases = [each.law.basis for each in laws]
+        self._values = np.vstack([each.values for each in laws])
+        self._below, self._above = (_slopes(laws, edge) for edge in trained[:2])
+
+    def torque(self, q: Array, v: Array, load: Array | None) -> Array:
+        """Returns the torque, shape (n,), as :meth:`_Friction.__call__`."""
+        inside = np.minimum(np.maximum(v, self._low), self._high)
+        motion = Sliding(inside, load, inside=True, q=q)
+        torque: Array = (self._values * [column for basis in self._bases for column in basis(motion)]).sum(axis=0)
+        if not np.array_equal(inside, v):
+            alone, loaded = np.where(inside > 0, self._above, self._below)
+            slope = alone if load is None else alone + loaded * np.abs(load)
+            torque += slope * (levelled(v, inside, self._straight) - inside)
+        return torque
+
+
+def _slopes(laws: Sequence[Friction], edge: Array) -> Array:
+    """Slopes of the torque at velocities, shape (2, n): without load, and per torque of the gears; 0 at infinite ones."""
+    known = np.isfinite(edge)
+    at, step = np.where(known, edge, 0.0), TANGENT_STEP * np.where(known, np.abs(edge), 1.0)
+    above, below = (Sliding(at + s * step, np.ones_like(at), q=np.zeros_like(at), inside=True) for s in (1.0, -1.0))
+    slopes = np.zeros((2, len(edge)))
+    for each in laws:
+        slopes[int(each.law.loaded)] += np.where(known, (each.torque(above) - each.torque(below)) / (2 * step), 0.0)
+    return slopes
 
 
 class _Rigid:

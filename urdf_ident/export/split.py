@@ -24,8 +24,12 @@ from ..model.robot import Body, LumpedLink, Robot
 
 #: Largest factor by which the carrier's mass may change before the change is shared (or the body's own, if larger).
 _MASS_FACTOR = 2.0
-#: Relative change of a body that counts as rounding.
-_ROUNDING = 1e-13
+#: Change of a body, relative to its size, up to which it is unchanged: rounding.
+_UNCHANGED = 1e-13
+#: Part of the margin of a repaired body that is left after rounding, as it was raised to the margin itself.
+_LEFT = 0.99
+#: Parts of every link that become like the whole body, tried in turn while a link is too thin for engines.
+_LIKE_BODY = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 #: Mass of a link that lacks a required mass, as a fraction of its body's.
 _SMALL = 1e-3
 
@@ -37,6 +41,16 @@ class _Piece:
     link: LumpedLink
     pseudo: Array
     written: Array | None
+
+    @property
+    def kept(self) -> Array:
+        """Its parameters in the link's frame if it does not change: those of the URDF, digit for digit, if it states them."""
+        return self.written if self.written is not None else self.in_link(self.pseudo)
+
+    def in_link(self, pseudo: Array) -> Array:
+        """Parameters in the link's frame, shape (10,), from a pseudo-inertia in the body's frame, shape (4, 4)."""
+        back = self.link.rotation.T
+        return transform(from_pseudo_inertia(pseudo), back, -back @ self.link.translation)
 
 
 def exported_links(robot: Robot, theta: Array, repair: bool = False) -> tuple[Array, dict[str, Array], tuple[str, ...]]:
@@ -100,42 +114,48 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
     links: dict[str, Array] = {}
     notes: list[str] = []
     for body, ten in zip(robot.bodies, values.reshape(-1, 10), strict=True):
-        if margins(ten).relative < 0.9 * MARGIN:
+        if margins(ten).relative < _LEFT * MARGIN:
             raise EstimationError(
                 f"body '{body.name}' is not physically consistent, so its links are not either",
                 got=margins(ten),
                 where=robot.path,
             )
-        # the body's links with mass, carrier first, with the URDF's parameters (repaired if necessary)
-        pieces: list[_Piece] = []
-        stated = {link.name: robot.description.links[link.name].theta for link in body.links}
-        heavy = {name for name, theta_of in stated.items() if theta_of is not None and theta_of.any()}
-        # links with their own movable joint (also a locked one) and no heavy link fixed to them
-        groups = [(root, set(members)) for root, members in moving_groups(robot.description) if root in stated]
-        bare = {root for root, members in groups if not members & (heavy or {body.name})}
-        for link in body.links:
-            own = stated[link.name]
-            if own is not None and own.any():
-                prior = repaired_theta(own, small_mass=_SMALL * ten[0])
-                if not np.array_equal(prior, own):
-                    repaired = "is not physically consistent in the URDF: repaired before"
-                    notes.append(f"link '{link.name}' {repaired} body '{body.name}' was split")
-                    own = None
-            elif link.name in bare:
-                prior, own = small_body(_SMALL * ten[0]), None
-                put = f"{prior[0]:.3g} kg of body '{body.name}' put there"
-                notes.append(f"link '{link.name}' moves in the URDF but has no mass: {put}")
-            elif not heavy and link.name == body.name:
-                prior, own = ten, None
-            else:
-                continue
-            pieces.append(_Piece(link, pseudo_inertia(transform(prior, link.rotation, link.translation)), own))
-        first = pieces[0].link.name == body.name and body.name not in bare
-        carrier = pieces.pop(0 if first else max(range(len(pieces)), key=lambda k: float(pieces[k].pseudo[3, 3])))
-        inertials, more = _share(body, ten, [carrier, *pieces])
+        pieces, repairs = _pieces(robot, body, ten)
+        inertials, sharing = _split(body, ten, pieces)
         links.update(inertials)
-        notes += more
+        notes += repairs + sharing
     return links, tuple(notes)
+
+
+def _pieces(robot: Robot, body: Body, ten: Array) -> tuple[list[_Piece], list[str]]:
+    """The links of a body that have, or need, a mass, carrier first, with the URDF's parameters; notes on repaired ones."""
+    pieces, notes = list[_Piece](), list[str]()
+    stated = {link.name: robot.description.links[link.name].theta for link in body.links}
+    heavy = {name for name, theta in stated.items() if theta is not None and theta.any()}
+    # links with their own movable joint (also a locked one) and no heavy link fixed to them
+    groups = [(root, set(members)) for root, members in moving_groups(robot.description) if root in stated]
+    bare = {root for root, members in groups if not members & (heavy or {body.name})}
+    for link in body.links:
+        written = stated[link.name]
+        if written is not None and written.any():
+            prior = repaired_theta(written, small_mass=_SMALL * ten[0])
+            if not np.array_equal(prior, written):
+                repaired = "is not physically consistent in the URDF: repaired before"
+                notes.append(f"link '{link.name}' {repaired} body '{body.name}' was split")
+                written = None
+        elif link.name in bare:
+            prior, written = small_body(_SMALL * ten[0]), None
+            put = f"{prior[0]:.3g} kg of body '{body.name}' put there"
+            notes.append(f"link '{link.name}' moves in the URDF but has no mass: {put}")
+        elif not heavy and link.name == body.name:
+            prior, written = ten, None
+        else:
+            continue
+        pieces.append(_Piece(link, pseudo_inertia(transform(prior, link.rotation, link.translation)), written))
+    carries = pieces[0].link.name == body.name and body.name not in bare
+    heaviest = max(range(len(pieces)), key=lambda k: float(pieces[k].pseudo[3, 3]))
+    carrier = pieces.pop(0 if carries else heaviest)
+    return [carrier, *pieces], notes
 
 
 def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[Array, tuple[str, ...]]:
@@ -169,7 +189,7 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
         bodies[k] = repaired_theta(old, reference=repaired_theta(prior) if outside else None)
         if outside:
             what = "is not physically consistent: the nearest physically consistent one was written"
-        elif margin.relative >= 0.99 * MARGIN:
+        elif margin.relative >= _LEFT * MARGIN:
             what = "is so small that strict engines take it for none: raised"
         else:
             what = "lies on the boundary: moved inside it"
@@ -178,46 +198,42 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
     return bodies.reshape(-1), tuple(notes)
 
 
-def _share(body: Body, theta: Array, pieces: list[_Piece]) -> tuple[dict[str, Array], list[str]]:
-    """Splits one body by the rule of the module's docstring."""
+def _split(body: Body, theta: Array, pieces: list[_Piece]) -> tuple[dict[str, Array], list[str]]:
+    """Splits one body by the rule of the module's docstring; ``pieces``: carrier first."""
     total, carrier, others = pseudo_inertia(theta), pieces[0], pieces[1:]
     remainder = total - sum((piece.pseudo for piece in others), np.zeros((4, 4)))
     size = np.sqrt(np.diag(total))
-    if carrier.written is not None and (np.abs(remainder - carrier.pseudo) <= _ROUNDING * np.outer(size, size)).all():
-        return {piece.link.name: _quoted(piece, piece.pseudo) for piece in pieces}, []
+    if carrier.written is not None and (np.abs(remainder - carrier.pseudo) <= _UNCHANGED * np.outer(size, size)).all():
+        return {piece.link.name: piece.kept for piece in pieces}, []
     stated = sum((piece.pseudo[3, 3] for piece in pieces), 0.0)
     factor = max(_MASS_FACTOR, total[3, 3] / stated, stated / total[3, 3])
     plausible = not others or 1.0 / factor <= remainder[3, 3] / carrier.pseudo[3, 3] <= factor
-    if plausible and margins(_in_link(carrier, remainder)).relative >= MARGIN and acceptable(_in_link(carrier, remainder)):
-        inertials = {piece.link.name: _quoted(piece, piece.pseudo) for piece in others}
-        return {**inertials, carrier.link.name: _in_link(carrier, remainder)}, []
+    changed = carrier.in_link(remainder)
+    if plausible and margins(changed).relative >= MARGIN and acceptable(changed):
+        return {**{piece.link.name: piece.kept for piece in others}, carrier.link.name: changed}, []
+    shares = _shared_by_all(total, pieces)
+    names = abbreviated([f"'{piece.link.name}'" for piece in pieces])
+    note = f"body '{body.name}': its change does not fit into link '{carrier.link.name}' alone and is shared by {names}"
+    return {piece.link.name: piece.in_link(share) for piece, share in zip(pieces, shares, strict=True)}, [note]
+
+
+def _shared_by_all(total: Array, pieces: list[_Piece]) -> Array:
+    """Pseudo-inertias of all pieces, shape (k, 4, 4), that sum to that of the body, and none too thin or light for engines."""
     moved = transported(total, np.array([piece.pseudo for piece in pieces]))
-    copies: Array = (moved[:, 3, 3] / total[3, 3])[:, None, None] * total
-    for share_of_copy in (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0):  # of the whole body, while a link is too thin for engines
-        shares: Array = (1.0 - share_of_copy) * moved + share_of_copy * copies
-        if all(margins(_in_link(piece, share)).relative >= MARGIN for piece, share in zip(pieces, shares, strict=True)):
+    like_body: Array = (moved[:, 3, 3] / total[3, 3])[:, None, None] * total
+    for part in _LIKE_BODY:
+        shares: Array = (1.0 - part) * moved + part * like_body
+        if all(margins(piece.in_link(share)).relative >= MARGIN for piece, share in zip(pieces, shares, strict=True)):
             break
     # the heaviest link gives inertia to links whose inertia engines would treat as zero; the sum is unchanged
     heaviest = int(np.argmax(shares[:, 3, 3]))
     for k, piece in enumerate(pieces):
         if k != heaviest:
-            theta = _in_link(piece, shares[k])
+            theta = piece.in_link(shares[k])
             more = 0.5 * float((repaired_theta(theta) - theta)[[4, 6, 9]].max()) * np.diag([1.0, 1.0, 1.0, 0.0])
             shares[k] += more
             shares[heaviest] -= more
-    names = abbreviated([f"'{piece.link.name}'" for piece in pieces])
-    note = f"body '{body.name}': its change does not fit into link '{carrier.link.name}' alone and is shared by {names}"
-    return {piece.link.name: _in_link(piece, share) for piece, share in zip(pieces, shares, strict=True)}, [note]
-
-
-def _quoted(piece: _Piece, pseudo: Array) -> Array:
-    return piece.written if piece.written is not None else _in_link(piece, pseudo)
-
-
-def _in_link(piece: _Piece, pseudo: Array) -> Array:
-    """Parameters in the link's frame from a pseudo-inertia in the body's frame."""
-    back = piece.link.rotation.T
-    return transform(from_pseudo_inertia(pseudo), back, -back @ piece.link.translation)
+    return shares
 
 
 def transported(total: Array, priors: Array) -> Array:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import LogError, UnitError, check_name, nearest
+from ...errors import LogError, UnitError, check_known, check_name
 from ...linalg import Array
 from ...model.robot import Robot
 from ...units import Unit, fits, joint_units, parse_unit
 from ..formats.lines import NO_NUMBER
-from ..tables import Table
+from ..tables import Rows, Table
 from .columns import ColumnMap, find_columns, inference
 from .layout import KIND, MOTOR, MOVING, LogLayout
 from .names import NAMES
@@ -24,6 +24,8 @@ _EXPECTED = {
 }
 #: Kind of positions in −100 … 100 (:mod:`.ranges`).
 _NORMALIZED = "range of motion"
+#: What becomes of columns (a signal, a wrench, the position of a locked joint, the time) and whose they are → the columns.
+Places = dict[tuple[str, str], tuple[int, ...]]
 
 
 def recording_fields(
@@ -41,75 +43,47 @@ def recording_fields(
         LogError: The columns do not fit the robot, or the tables differ in length.
         UnitError: A unit is unknown or measures something else.
     """
-    valid = ("time", *NAMES)
-    for section in ("files", "columns", "units"):
-        for key in getattr(layout, section):
-            if key not in valid:
-                raise LogError(f"unknown quantity '{key}'", where=f"log.{section}", remedy=nearest(key, valid))
+    _require_known(layout)
     signals: dict[str, Array] = {}
     wrenches: dict[str, Array] = {}
     locked: dict[str, tuple[float, float]] = {}
     time: Array | None = None
+    rows: Rows | None = None
     effort_unit = joint_units(bool(robot.prismatic.all()))["torque"]
     notes: list[str] = []
-    for k, (table, quantities) in enumerate(tables):
+    first = tables[0][0]
+    for table, quantities in tables:
         columns = _find(table, robot, layout, quantities)
-        groups: dict[tuple[str, str], tuple[int, ...]] = {("signal", key): places for key, places in columns.joints.items()}
-        groups |= {("wrench", frame): places for frame, places in columns.wrenches.items()}
-        groups |= {("locked", joint): (place,) for joint, place in columns.locked.items()}
-        if columns.time is not None and time is None:
-            groups["time", "time"] = (columns.time,)
-        for column in (column for places in groups.values() for column in places if table.names):
-            check_name("column", table.header[column], LogError, table.path)
-        used = sorted({column for places in groups.values() for column in places})
-        read = {group: np.empty((0, len(places))) for group, places in groups.items()}
-        at = {group: [used.index(column) for column in places] for group, places in groups.items()}
-        rows_read = np.empty(0, dtype=np.int64)
-        for block, some_rows in table.blocks(used):  # arrays that grow in place, so that no number is held twice
-            before, count = len(rows_read), len(rows_read) + len(some_rows)
-            rows_read.resize(count, refcheck=False)
-            rows_read[before:] = some_rows
-            for group, indices in at.items():
-                read[group].resize((count, len(indices)), refcheck=False)
-                read[group][before:] = block[:, indices]
-        if not len(rows_read):
-            raise LogError("the log holds no rows", where=table.path, remedy="check the recording, or remove the file")
-        if k == 0:
-            rows = rows_read
-        elif len(rows_read) != len(rows):
+        wanted = _wanted(columns, with_time=time is None)
+        values, numbers = _read(table, wanted)
+        if rows is None:
+            rows = numbers
+        elif len(numbers) != len(rows):
             raise LogError(
                 "the parts of a split log differ in length",
                 where=table.path,
-                got=f"{len(rows_read)} rows",
-                expected=f"{len(rows)} as in {tables[0][0].path}",
+                got=f"{len(numbers)} rows",
+                expected=f"{len(rows)} as in {first.path}",
                 remedy="cut them to the same rows",
             )
-        for (kind, key), places in groups.items():
-            values = read.pop((kind, key))
+        for (kind, key), places in wanted.items():
+            read = values.pop((kind, key))
             if key in _EXPECTED:
-                _check_numbers(table, key, places, values)
+                _check_numbers(table, key, places, read)
             stated = [columns.units[place] if columns.units else "" for place in places]
             if kind == "wrench":
-                wrenches[key] = values
+                wrenches[key] = read
             elif kind == "time":
-                time = _seconds(values[:, 0], layout, stated[0])
+                time = _seconds(read[:, 0], layout, stated[0])
             elif kind == "locked":
-                locked.update(_range(key, values[:, 0], robot, layout, stated[0]))
+                locked.update(_range(key, read[:, 0], robot, layout, stated[0]))
             else:
                 units = _units(table, key, places, stated, robot, layout)
-                if any(unit is not None and unit.kind == _NORMALIZED for unit in units):
-                    half, middle, origin = joint_ranges(robot, table.path)
-                    which = np.array([unit is not None and unit.kind == _NORMALIZED for unit in units])
-                    values = np.where(which, middle + half / 100 * values, values)
-                    units = [None if chosen else unit for unit, chosen in zip(units, which, strict=True)]
-                    notes.append(f"{key.replace('_', ' ')}s in −100 … 100 are scaled by {origin}")
-                if any(unit is not None and unit.factor != 1.0 for unit in units):
-                    values *= np.array([1.0 if unit is None else unit.factor for unit in units])
-                signals[key] = values
+                signals[key], scaled = _in_si(read, units, robot, table.path)
+                notes += [f"{key.replace('_', ' ')}s in −100 … 100 are scaled by {scaled}"] if scaled else []
                 if key == "effort" and units and units[0] is not None:
                     effort_unit = units[0].si
         notes += [*table.notes, *columns.notes]
-    first = tables[0][0]
     if "position" not in signals:
         raise LogError(
             "the log holds no joint positions",
@@ -119,7 +93,7 @@ def recording_fields(
             remedy="describe the columns in the project file (`log: {columns: ...}`)",
         )
     if time is None and layout.rate is not None:
-        time = np.arange(len(rows)) / layout.rate
+        time = np.arange(len(signals["position"])) / layout.rate
     if time is None:
         raise LogError(
             "the log has no time column",
@@ -142,6 +116,57 @@ def recording_fields(
         rows=rows,
         notes=tuple(notes),
     )
+
+
+def _require_known(layout: LogLayout) -> None:
+    """Refuses quantities of a layout that do not exist."""
+    valid = ("time", *NAMES)
+    for section in ("files", "columns", "units"):
+        for key in getattr(layout, section):
+            check_known("quantity", key, valid, LogError, f"log.{section}")
+
+
+def _wanted(columns: ColumnMap, *, with_time: bool) -> Places:
+    """The columns to be read from a table, by what becomes of them."""
+    wanted: Places = {("signal", key): places for key, places in columns.joints.items()}
+    wanted |= {("wrench", frame): places for frame, places in columns.wrenches.items()}
+    wanted |= {("locked", joint): (place,) for joint, place in columns.locked.items()}
+    if columns.time is not None and with_time:
+        wanted["time", "time"] = (columns.time,)
+    return wanted
+
+
+def _read(table: Table, wanted: Places) -> tuple[dict[tuple[str, str], Array], Rows]:
+    """The numbers of columns, shape (N, columns) each, and the row in the file of each sample, shape (N,)."""
+    used = sorted({column for places in wanted.values() for column in places})
+    for column in used if table.names else ():
+        check_name("column", table.header[column], LogError, table.path)
+    values = {key: np.empty((0, len(places))) for key, places in wanted.items()}
+    in_block = {key: [used.index(column) for column in places] for key, places in wanted.items()}
+    rows = np.empty(0, dtype=np.int64)
+    for block, numbers in table.blocks(used):  # arrays that grow in place, so that no number is held twice
+        before, count = len(rows), len(rows) + len(numbers)
+        rows.resize(count, refcheck=False)
+        rows[before:] = numbers
+        for key, indices in in_block.items():
+            values[key].resize((count, len(indices)), refcheck=False)
+            values[key][before:] = block[:, indices]
+    if not len(rows):
+        raise LogError("the log holds no rows", where=table.path, remedy="check the recording, or remove the file")
+    return values, rows
+
+
+def _in_si(values: Array, units: list[Unit | None], robot: Robot, path: str) -> tuple[Array, str]:
+    """Values of all joints, shape (N, n), in SI units; and of positions in −100 … 100, by what they are scaled, else ""."""
+    normalized = np.array([unit is not None and unit.kind == _NORMALIZED for unit in units], dtype=bool)
+    factors = np.array([1.0 if unit is None or unit.kind == _NORMALIZED else unit.factor for unit in units])
+    origin = ""
+    if normalized.any():
+        half, middle, origin = joint_ranges(robot, path)
+        values = np.where(normalized, middle + half / 100 * values, values)
+    if (factors != 1.0).any():
+        values *= factors
+    return values, origin
 
 
 def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) -> ColumnMap:

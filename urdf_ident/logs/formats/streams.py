@@ -29,11 +29,11 @@ def line_blocks(path: str | Path) -> Iterator[bytes]:
     with read_stream(path, "log") as packed:
         head = packed.read(8)
         packed.seek(0)
-        unpack = next((unpack for magic, unpack in _UNPACKERS.items() if head.startswith(magic)), None)
-        with decoding(path, "compressed log", "parquet"):
+        kind, unpack = next((found for magic, found in _PACKED.items() if head.startswith(magic)), ("log", None))
+        with decoding(path, kind, "parquet"):
             stream = packed if unpack is None else unpack(packed)
         while True:
-            with decoding(path, "compressed log", "parquet"):
+            with decoding(path, kind, "parquet"):
                 block = stream.read(_BLOCK)
             if not block:
                 break
@@ -61,12 +61,16 @@ def _open_zstd(stream: BinaryIO) -> Any:
     return pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
 
 
-#: First bytes of a file → what unpacks it.
-_UNPACKERS: dict[bytes, Callable[[BinaryIO], Any]] = {
-    b"\x1f\x8b": gzip.open,
-    b"\xfd7zXZ\0": lzma.open,
-    b"BZh": bz2.open,
-    b"\x28\xb5\x2f\xfd": _open_zstd,
-    codecs.BOM_UTF16_LE: lambda stream: codecs.EncodedFile(stream, "utf-8", "utf-16"),
-    codecs.BOM_UTF16_BE: lambda stream: codecs.EncodedFile(stream, "utf-8", "utf-16"),
+def _as_utf8(stream: BinaryIO) -> Any:
+    return codecs.EncodedFile(stream, "utf-8", "utf-16")
+
+
+#: First bytes of a file → what it is, and what makes text in UTF-8 of it.
+_PACKED: dict[bytes, tuple[str, Callable[[BinaryIO], Any]]] = {
+    b"\x1f\x8b": ("gzip file", gzip.open),
+    b"\xfd7zXZ\0": ("xz file", lzma.open),
+    b"BZh": ("bzip2 file", bz2.open),
+    b"\x28\xb5\x2f\xfd": ("zstd file", _open_zstd),
+    codecs.BOM_UTF16_LE: ("UTF-16 text", _as_utf8),
+    codecs.BOM_UTF16_BE: ("UTF-16 text", _as_utf8),
 }
