@@ -1,13 +1,12 @@
-"""Interpretation of the efforts of an unknown log: roles, unit, torque constants, and the direction of gravity."""
+"""What the efforts of an unknown log say: their columns, unit and torque constants, and the direction of gravity."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...linalg import Array
 from ...model.robot import Robot
 from ...units import Unit, parse_unit
 from ..columns.headers import without_unit
@@ -41,109 +40,92 @@ def certain_if(condition: bool) -> Certainty:
     return "certain" if condition else "likely"
 
 
-def effort_columns(
-    robot: Robot,
-    roles: Mapping[str, EffortColumns],
-    columns: dict[str, Recognised],
-    units: dict[str, Recognised],
-    notes: list[str],
-    named: Mapping[str, Block],
-    alone: bool,
-    names: Sequence[str] | None,
-) -> tuple[Recognised | None, Recognised | None]:
-    """Describes the efforts, their unit and gain, and the direction of gravity that they indicate.
+def effort_columns(roles: Mapping[str, EffortColumns], named: Mapping[str, Block], alone: bool) -> dict[str, Recognised]:
+    """Describes the columns of the measured effort and of the targets, by quantity.
 
     Args:
-        roles: The columns of the measured effort and the targets.
-        columns: Quantity → columns; the efforts are added.
-        units: Quantity → unit; that of the effort is added.
-        notes: Further notes for the user; extended.
+        named: Quantities that the header names.
         alone: Whether no other columns fit nearly as well.
-        names: Column names, which may state the unit of the effort.
-
-    Returns:
-        Gravity if it differs from the robot's, and the gain if the effort is not a torque or counts backwards.
     """
-    row = roles.get("effort")
-    if row is None:
-        return None, None
-    axis, slopes = row.axis, row.slopes
-    down = robot.gravity
-    down = down / max(float(np.linalg.norm(down)), 1e-12)
-    along = float(axis @ down)
-    if row.score > 0.1 and (row.upright < 0 and along < -0.9):
-        axis, slopes, along = -axis, -slopes, -along
-    for role, other in roles.items():
-        origin = {
-            "effort": "taken as measured because it has the most noise",
-            "effort_target": "taken as the controller's target because it follows the effort without noise",
-            "torque_target": "in N·m and without noise, so a target torque",
-        }[role]
-        columns[role] = Recognised(
-            other.block,
-            certain_if(role in named or (alone and other.clear > 0.5)),
-            "named so in the header"
-            if role in named
-            else f"the URDF's torques and friction explain {share_explained(other)}; {origin}",
-        )
-    stated = {without_unit(names[column])[1] for column in row.block} if names is not None else {""}
-    unit = parse_unit(next(iter(stated))) if len(stated) == 1 and "" not in stated else None
-    gain = _gain(robot, roles, row, slopes, units, notes, unit)
-    gravity = None
+    origins = {
+        "effort": "taken as measured because it has the most noise",
+        "effort_target": "taken as the controller's target because it follows the effort without noise",
+        "torque_target": "in N·m and without noise, so a target torque",
+    }
+    columns = {}
+    for role, row in roles.items():
+        why = f"the URDF's torques and friction explain {share_explained(row)}; {origins[role]}"
+        certainty = certain_if(role in named or (alone and row.clear > 0.5))
+        columns[role] = Recognised(row.block, certainty, "named so in the header" if role in named else why)
+    return columns
+
+
+def with_sign(row: EffortColumns, robot: Robot) -> EffortColumns:
+    """Efforts that show gravity upwards and inertia backwards count backwards: the direction of gravity is the opposite one."""
+    backwards = row.score > 0.1 and row.upright < 0 and _along(row, robot) < -0.9
+    return replace(row, axis=-row.axis, slopes=-row.slopes) if backwards else row
+
+
+def _along(row: EffortColumns, robot: Robot) -> float:
+    """Cosine of the angle between the direction of gravity that efforts show and the robot's."""
+    return float(row.axis @ robot.gravity / max(float(np.linalg.norm(robot.gravity)), 1e-12))
+
+
+def gravity_direction(row: EffortColumns, robot: Robot, alone: bool) -> tuple[Recognised | None, list[str]]:
+    """Gravity that efforts show if it differs from the robot's, and a note if it agrees; neither if they do not show it."""
+    along = _along(row, robot)
     angle = float(np.degrees(np.arccos(np.clip(along, -1, 1))))
-    if row.score > 0.1 and along < 0.9:
-        near = int(np.argmax(np.abs(axis)))
-        snapped = np.eye(3)[near] * np.sign(axis[near]) if abs(axis[near]) > 0.97 else axis
-        why = f"the efforts show this direction, {angle:.0f}° from the project's"
-        vector = [round(float(9.81 * value), 4) + 0.0 for value in snapped]
-        gravity = Recognised(vector, certain_if(alone and row.score > 0.4), why)
-    elif row.score > 0.1:
-        notes.append(f"the direction of gravity agrees with the project within {angle:.0f}°")
-    return gravity, gain
+    if row.score <= 0.1:
+        return None, []
+    if along >= 0.9:
+        return None, [f"the direction of gravity agrees with the project within {angle:.0f}°"]
+    near = int(np.argmax(np.abs(row.axis)))
+    snapped = np.eye(3)[near] * np.sign(row.axis[near]) if abs(row.axis[near]) > 0.97 else row.axis
+    vector = [round(float(9.81 * value), 4) + 0.0 for value in snapped]
+    why = f"the efforts show this direction, {angle:.0f}° from the project's"
+    return Recognised(vector, certain_if(alone and row.score > 0.4), why), []
 
 
-def _gain(
-    robot: Robot,
-    roles: Mapping[str, EffortColumns],
-    row: EffortColumns,
-    slopes: Array,
-    units: dict[str, Recognised],
-    notes: list[str],
-    unit: Unit | None,
-) -> Recognised | None:
-    """Torque per effort, including signs: ``auto`` if a target torque was logged, else from the URDF's gravity torques."""
-    drawn = unit is not None and unit.kind not in ("torque", "force")
-    per = 1.0 / unit.factor if unit is not None else {"torque": 1.0, "current": 1.0, "thousandths": 1e3}[row.kind]
-    seen = row.seen
-    reversed_joints = [robot.joints[k] for k in range(robot.n) if slopes[k] < 0 and seen[k]]
+def stated_unit(row: EffortColumns, names: Sequence[str] | None) -> Unit | None:
+    """The unit that the names of all its columns state."""
+    stated = {without_unit(names[column])[1] for column in row.block} if names is not None else {""}
+    return parse_unit(next(iter(stated))) if len(stated) == 1 and "" not in stated else None
+
+
+def effort_unit(row: EffortColumns, unit: Unit | None) -> Recognised | None:
+    """The unit of efforts that are no torques and whose names state none."""
+    if unit is not None or row.kind == "torque":
+        return None
+    why = f"a current, about {row.typical:.3g} per N·m of the URDF's torque; if it is a voltage, write V"
+    return Recognised("A" if row.kind == "current" else "mA", "likely", why)
+
+
+def effort_gain(
+    row: EffortColumns, robot: Robot, unit: Unit | None, *, with_target: bool
+) -> tuple[Recognised | None, list[str]]:
+    """Torque per effort, including signs, if efforts are no torques or count backwards; and notes on signs.
+
+    Args:
+        unit: That of :func:`stated_unit`.
+        with_target: Whether a target torque was logged, which gives it; else it comes from the URDF's gravity torques.
+    """
+    seen, slopes = row.seen, row.slopes
+    backwards = [robot.joints[k] for k in range(robot.n) if slopes[k] < 0 and seen[k]]
     doubtful = [robot.joints[k] for k in range(robot.n) if slopes[k] < 0 and not seen[k]]
-    if doubtful:
-        notes.append(f"the effort of {', '.join(doubtful)} may have the opposite sign; gravity acts too little on it to decide")
-    if not drawn and (row.kind == "torque" or unit is not None):
-        if not reversed_joints:
-            return None
-        signs = [-1.0 if joint in reversed_joints else 1.0 for joint in robot.order]
-        return Recognised(
-            signs, "likely", f"the effort of {', '.join(reversed_joints)} has the opposite sign to the URDF's gravity torque"
-        )
-    name = "A" if row.kind == "current" else "mA"
-    if unit is None:
-        units["effort"] = Recognised(
-            name, "likely", f"a current, about {row.typical:.3g} per N·m of the URDF's torque; if it is a voltage, write V"
-        )
-    if "torque_target" in roles:
-        return Recognised(
-            "auto", "certain", "the logged target torque divided by the target current at rest gives the torque constant"
-        )
-    typical = row.typical or 1.0
-    gains = []
-    for joint in robot.order:
-        k = robot.joints.index(joint)
-        slope = slopes[k] if seen[k] or not seen.any() else 0.0
-        gains.append(float(f"{per / slope if slope != 0 else per / typical:.4g}"))
+    notes = [f"the effort of {', '.join(doubtful)} may have the opposite sign; gravity acts too little on it to decide"]
+    notes = notes if doubtful else []
+    if row.kind == "torque" if unit is None else unit.kind in ("torque", "force"):
+        signs = [-1.0 if joint in backwards else 1.0 for joint in robot.order]
+        why = f"the effort of {', '.join(backwards)} has the opposite sign to the URDF's gravity torque"
+        return Recognised(signs, "likely", why) if backwards else None, notes
+    if with_target:
+        why = "the logged target torque divided by the target current at rest gives the torque constant"
+        return Recognised("auto", "certain", why), notes
+    per = 1.0 / unit.factor if unit is not None else {"torque": 1.0, "current": 1.0, "thousandths": 1e3}[row.kind]
+    known = np.where(seen | (not seen.any()), slopes, 0.0)
+    gains = per / np.where(known != 0, known, row.typical or 1.0)
     unseen = [joint for joint in robot.order if not seen[robot.joints.index(joint)]]
-    median = (
-        f" ({', '.join(unseen)}: the median of the others, as gravity hardly acts on them)" if unseen and seen.any() else ""
-    )
-    fitted = f"N·m per {unit.si if unit else 'A'} that fit the gravity torque of the URDF's masses{median}"
-    return Recognised(gains, "guess", f"{fitted}; replace them by those of the data sheet")
+    median = f" ({', '.join(unseen)}: the median of the others, as gravity hardly acts on them)" * bool(unseen and seen.any())
+    why = f"N·m per {unit.si if unit else 'A'} that fit the gravity torque of the URDF's masses{median}"
+    listed = [float(f"{gains[robot.joints.index(joint)]:.4g}") for joint in robot.order]
+    return Recognised(listed, "guess", f"{why}; replace them by those of the data sheet"), notes

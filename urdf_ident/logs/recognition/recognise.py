@@ -22,7 +22,17 @@ from ..tables import Table
 from .blocks import Block, Links, Rate, alike, blocks, links_of, rates
 from .efforts import EffortColumns, effort_roles, find_efforts
 from .gravity import CandidateMotion
-from .meaning import Recognised, certain_if, effort_columns, share_explained
+from .meaning import (
+    Recognised,
+    certain_if,
+    effort_columns,
+    effort_gain,
+    effort_unit,
+    gravity_direction,
+    share_explained,
+    stated_unit,
+    with_sign,
+)
 from .series import Series, TimeColumn, find_clock, smoothed
 
 #: Possible units of revolute positions, with prior weights that decide if the data do not (small motions).
@@ -104,8 +114,8 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
     if table.width > _COLUMNS:
         raise LogError("the log has too many columns to try", where=table.path, got=table.width, expected=f"at most {_COLUMNS}")
     values = table.read(range(table.width))[:_ROWS]
-    named, time, unit = _named(table, robot, layout)
-    clock = find_clock(values, layout.rate, time, unit)
+    named, time, time_unit = _named(table, robot, layout)
+    clock = find_clock(values, layout.rate, time, time_unit)
     series = smoothed(values, clock)
     links = links_of(series)
     runs = blocks(table.width, robot.n, [] if clock.column is None else [clock.column])
@@ -153,9 +163,17 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
                 f"columns {list(linked[velocity].block or ())} are accelerations (the derivative of the velocities) "
                 "and are computed from the positions instead"
             )
-    roles = effort_roles(best.efforts)
-    gravity, gain = effort_columns(robot, roles, columns, units, notes, named, best.alone, table.names)
-    if not roles:
+    roles, gravity, gain = effort_roles(best.efforts), None, None
+    columns |= effort_columns(roles, named, best.alone)
+    if roles:
+        effort = with_sign(roles["effort"], robot)
+        stated = stated_unit(effort, table.names)
+        if (unit := effort_unit(effort, stated)) is not None:
+            units["effort"] = unit
+        gain, on_signs = effort_gain(effort, robot, stated, with_target="torque_target" in roles)
+        gravity, on_gravity = gravity_direction(effort, robot, best.alone)
+        notes += on_signs + on_gravity
+    else:
         notes.append("no columns follow the torques that the URDF predicts: the log seems to contain no efforts")
     if table.names is not None and len(set(table.names)) == table.width:  # names stay valid if a column is added
         for quantity, setting in columns.items():
@@ -163,8 +181,8 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
                 columns[quantity] = replace(setting, value=tuple(table.names[k] for k in setting.value))
             elif isinstance(setting.value, int):
                 columns[quantity] = replace(setting, value=table.names[setting.value])
-    stated = (*named, *(["time"] if time is not None else []))
-    return LogDescription(columns, units, rate, gravity, gain, tuple(notes), stated, best.other_units)
+    in_header = (*named, *(["time"] if time is not None else []))
+    return LogDescription(columns, units, rate, gravity, gain, tuple(notes), in_header, best.other_units)
 
 
 def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Block], int | None, str | None]:
