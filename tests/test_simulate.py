@@ -17,10 +17,10 @@ from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.pipeline.experiment import simulate as simulate_experiment
-from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity
+from urdf_ident.simulation.controllers import ComputedTorque, Feedback, tuned_gains
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
-from urdf_ident.simulation.settings import Noise, Sensors
+from urdf_ident.simulation.settings import ControllerSection, Noise, Sensors
 from urdf_ident.simulation.simulate import simulate
 from urdf_ident.simulation.simulated_log import SimulatedLog, write_log
 from urdf_ident.simulation.step import needed_substeps
@@ -85,7 +85,7 @@ def test_computed_torque_with_the_right_model_follows_exactly() -> None:
 @pytest.mark.parametrize("name", [name for name in robot_names() if name != "szabo_3r"])
 def test_every_bundled_robot_runs_with_its_truth(name: str) -> None:
     robot, plant, rotor = real(name)
-    run = simulate(plant, PDGravity.tuned(robot, bandwidth=15.0, rotor=rotor), motion(robot, 1.5), rate=500.0, substeps=2)
+    run = simulate(plant, ControllerSection(bandwidth=15.0).build(robot, rotor), motion(robot, 1.5), rate=500.0, substeps=2)
     assert run.tracking_error.max() < 0.1
     assert np.isfinite(run.recording.effort).all()
     assert run.recording.effort_unit == ("N" if name == "emps" else "N·m")
@@ -94,26 +94,28 @@ def test_every_bundled_robot_runs_with_its_truth(name: str) -> None:
 def test_a_diverging_controller_is_reported_with_time_and_joint() -> None:
     _, plant, rotor = real()
     with pytest.raises(SimulationError, match=r"joint '\w+' at t = [\d.]+ s: the controller diverges"):
-        simulate(plant, PD.tuned(UR, bandwidth=100.0, damping=0.1, rotor=rotor), motion(UR, 60.0), control_rate=100.0)
+        simulate(
+            plant, Feedback(*tuned_gains(UR, bandwidth=100.0, damping=0.1, rotor=rotor)), motion(UR, 60.0), control_rate=100.0
+        )
     with pytest.raises(SimulationError, match="diverges"):
-        simulate(plant, PD(np.full(6, 1e9), np.zeros(6)), motion(UR, 60.0), start=(np.full(6, 0.1), np.zeros(6)))
+        simulate(plant, Feedback(np.full(6, 1e9), np.zeros(6)), motion(UR, 60.0), start=(np.full(6, 0.1), np.zeros(6)))
     with pytest.raises(SimulationError, match="diverges"):
-        simulate(plant, PD(np.zeros(6), np.zeros(6)), motion(UR, 60.0))  # it just falls
+        simulate(plant, Feedback(np.zeros(6), np.zeros(6)), motion(UR, 60.0))  # it just falls
 
 
 @pytest.mark.parametrize("settings", [{"rate": 0.0}, {"substeps": 0}, {"control_rate": 300.0}, {"control_rate": 3000.0}])
 def test_impossible_rates_are_refused(settings: dict) -> None:
     with pytest.raises(SimulationError):
-        simulate(RigidPlant.create(UR), PD.tuned(UR), motion(UR, 1.0, span=0.1), **settings)
+        simulate(RigidPlant.create(UR), Feedback(*tuned_gains(UR)), motion(UR, 1.0, span=0.1), **settings)
 
 
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: PD(np.ones(6), -np.ones(6)),
-        lambda: PD(np.ones(6), np.ones(5)),
-        lambda: PID(np.ones(6), np.ones(6), np.full(6, np.nan)),
-        lambda: PD.tuned(UR, bandwidth=0.0),
+        lambda: Feedback(np.ones(6), -np.ones(6)),
+        lambda: Feedback(np.ones(6), np.ones(5)),
+        lambda: Feedback(np.ones(6), np.ones(6), np.full(6, np.nan)),
+        lambda: tuned_gains(UR, bandwidth=0.0),
         lambda: ComputedTorque(UR, -1.0),
     ],
 )
@@ -152,7 +154,7 @@ def test_a_link_too_light_for_its_joint_has_an_assumed_rotor(damping: float, off
     assert list(np.diag(truth.rotor) > 0) == [False, False, False, True]
     assert "j4" in truth.notes[0]
     assert simulate_experiment(robot, course).tracking_error.max() < 0.01
-    bare, controller = RigidPlant.create(robot, friction=truth.friction), PDGravity.tuned(robot)
+    bare, controller = RigidPlant.create(robot, friction=truth.friction), ControllerSection().build(robot, np.zeros(robot.n))
     with pytest.raises(SimulationError, match="joint 'j4'"):
         simulate(bare, controller, course, rate=500.0, substeps=needed_substeps(bare, controller, course, 500.0, 2))
 
@@ -164,7 +166,7 @@ def loop(damping: float):
     robot = Robot.from_urdf(arm_urdf("z", fixed_tip=False))
     plant = RigidPlant.create(robot, friction=FrictionTruth(robot.n, ()))
     inertia = float(pin.crba(robot.model, robot.model.createData(), np.zeros(1))[0, 0])
-    controller = PD(np.array([100.0 * inertia]), np.array([damping * inertia]))
+    controller = Feedback(np.array([100.0 * inertia]), np.array([damping * inertia]))
     return plant, controller, random_fourier(Limits.from_robot(robot), 2.0, 2, 0, fill=0.3)
 
 

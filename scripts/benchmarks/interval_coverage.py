@@ -29,10 +29,9 @@ from urdf_ident.motion.limits import Limits
 from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_log
-from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
-from urdf_ident.simulation.settings import Noise, Sensors
+from urdf_ident.simulation.settings import ControllerSection, Noise, Sensors
 from urdf_ident.simulation.simulate import simulate
 from urdf_ident.simulation.simulated_log import measure
 from urdf_ident.simulation.truth import read_truth
@@ -88,7 +87,7 @@ class Arm:
         """A closed-loop motion with its torque, without any imperfection of sensors."""
         robot = self.plant.robot
         trajectory = random_fourier(Limits.from_robot(robot), SECONDS, 10, seed, fill=0.7)
-        controller = PDGravity.tuned(robot, bandwidth=5.0, rotor=np.diag(self.plant.rotor))
+        controller = ControllerSection(bandwidth=5.0).build(robot, np.diag(self.plant.rotor))
         return simulate(self.plant, controller, trajectory, rate=RATE, substeps=5).truth
 
 

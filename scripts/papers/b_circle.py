@@ -33,9 +33,8 @@ from urdf_ident.motion.compose import RepeatedTrajectory
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.samples import Segment
-from urdf_ident.simulation.controllers import PID
 from urdf_ident.simulation.plant import RigidPlant
-from urdf_ident.simulation.settings import Noise, Sensors
+from urdf_ident.simulation.settings import ControllerSection, Noise, Sensors
 from urdf_ident.simulation.simulate import simulate
 from urdf_ident.simulation.simulated_log import SimulatedLog
 from urdf_ident.simulation.truth import read_truth
@@ -83,7 +82,7 @@ class Experiment:
         self.robot = Robot.from_urdf(robot_path("ur10e"), lock={f"wrist_{k}_joint": 0.0 for k in (1, 2, 3)})
         truth = read_truth(truth_path("ur10e"), self.robot)
         self.plant = RigidPlant.create(self.robot, rotor_inertia=truth.rotor, friction=truth.friction)
-        self.controller = PID.tuned(self.robot, bandwidth=BANDWIDTH, rotor=np.diag(truth.rotor))
+        self.controller = ControllerSection(type="pid", bandwidth=BANDWIDTH).build(self.robot, np.diag(truth.rotor))
         self.sensors = Sensors(counts=COUNTS, torque_noise=Noise(sigma=NOISE), velocity="none")
         self.model = DynamicModel(self.robot, friction=["viscous", "coulomb"])
         self.base = self.model.base()

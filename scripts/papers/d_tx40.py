@@ -45,9 +45,9 @@ from urdf_ident.motion.point_to_point import trapezoidal
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_log, prepare_logs
-from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
+from urdf_ident.simulation.settings import ControllerSection
 from urdf_ident.simulation.simulate import simulate
 from urdf_ident.simulation.simulated_log import SimulatedLog
 from urdf_ident.statistics.accumulate import build_statistics
@@ -136,7 +136,7 @@ def drive_through(plant: RigidPlant, name: str, seed: int) -> SimulatedLog:
     points = limits.middle + FILL * limits.half_range * random
     rates = SPEED * limits.velocity, np.full(6, ACCELERATION), np.full(6, 10 * ACCELERATION)
     path = trapezoidal(plant.robot.joints, points, *rates)
-    controller = PDGravity.tuned(plant.robot, bandwidth=BANDWIDTH, rotor=np.diag(plant.rotor))
+    controller = ControllerSection(bandwidth=BANDWIDTH).build(plant.robot, np.diag(plant.rotor))
     return simulate(plant, controller, path, rate=RATE, name=name)
 
 

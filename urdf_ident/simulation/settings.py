@@ -81,14 +81,12 @@ class ControllerSection(Section):
 
     def build(self, robot: Robot, rotor: np.ndarray) -> Controller:
         """Builds the controller; rotor: nominal rotor inertia after the gear, shape (n,) [kg·m² or kg]."""
-        from .controllers import PD, PID, ComputedTorque, PDGravity, PositionReference, tuned_gains
+        from .controllers import ComputedTorque, Feedback, tuned_gains
 
         if self.type == "computed_torque":
             return ComputedTorque(robot, self.bandwidth, self.damping, rotor)
         gains = self.gains(robot) or tuned_gains(robot, bandwidth=self.bandwidth, damping=self.damping, rotor=rotor)
-        kinds: dict[str, type[PD]] = {"pd": PD, "pid": PID, "pd_gravity": PDGravity}
-        controller = kinds[self.type].with_gains(robot, *gains)
-        return controller if self.velocity_reference else PositionReference(controller)
+        return Feedback.of_kind(self.type, robot, *gains, velocity_reference=self.velocity_reference)
 
     def gains(self, robot: Robot) -> tuple[Array, Array] | None:
         """Explicit position and velocity gains, shape (n,) each [N·m/rad, N·m·s/rad or N/m, N·s/m]; None if not set."""

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import SimulationError
 from ..linalg import Array, IntArray
 from ..motion.trajectory import Trajectory
-from .controllers import PD, Controller, PositionReference
+from .controllers import Controller, Feedback
 from .plant import RigidPlant
 
 #: Largest product of step and fastest pole for accuracy and stability, and the smallest allowed step [s].
@@ -38,10 +38,9 @@ def needed_substeps(plant: RigidPlant, controller: Controller, trajectory: Traje
     Raises:
         SimulationError: The loop requires a step below :data:`FINEST`.
     """
-    inner = controller.inner if isinstance(controller, PositionReference) else controller
-    if not isinstance(inner, PD):
+    if not isinstance(controller, Feedback):
         return substeps
-    _, poles, joints = _poles_along(plant, inner.kd, trajectory)
+    _, poles, joints = _poles_along(plant, controller.kd, trajectory)
     top = int(np.argmax(poles))
     needed: int = substeps * max(1, math.ceil(poles[top] / (_REACH * rate * substeps) - 1e-9))
     if 1.0 / (rate * needed) < FINEST:
