@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,16 @@ _INERTIA: Colour = (0.16, 0.43, 0.72, 0.62)
 _TRAIL_INDICES = 6 * SIDES  # per trail segment: two triangles per side
 
 
+class _Shown(NamedTuple):
+    """A robot in the scene: its node, shapes, and poses over the motion, and the colour of its inertia ellipsoids."""
+
+    name: str
+    robot: Robot
+    shapes: tuple[Visual, ...]
+    poses: BodyPoses
+    inertia: Colour
+
+
 def player_page(
     robot: Robot, motion: Motion, other: Robot | None = None, collisions: Collisions | None = None, beside: Motion | None = None
 ) -> tuple[str, tuple[str, ...]]:
@@ -56,13 +66,12 @@ def player_page(
     first = body_poses(robot, shapes, position)
     thickness = 0.0025 * float(np.linalg.norm(np.ptp(first.extent, axis=0)))
     other = other if beside is None else other or robot
-    shown: list[tuple[str, Robot, tuple[Visual, ...], BodyPoses, Colour, Colour | None]]
-    shown = [("robot", robot, shapes, first, _INERTIA, None)]
+    shown = [_Shown("robot", robot, shapes, first, _INERTIA)]
     legend: list[dict[str, str]] = []
     if other is not None:
         moved = position if beside is None else positions_at(beside, robot, times)
         second, ghosts, more = _second_robot(robot, other, moved)
-        shown.append(("other", other, ghosts, second, OTHER, OTHER))
+        shown.append(_Shown("other", other, ghosts, second, OTHER))
         notes += more
         names = (robot.name, f"{other.name} (other)") if beside is None else (motion.name, f"{beside.name} (beside)")
         legend = [{"text": name, "colour": _css(colour[:3])} for name, colour in zip(names, (_INERTIA, OTHER), strict=True)]
@@ -75,17 +84,18 @@ def player_page(
     commands: list[Command] = []
     movers: list[list[str]] = []
     trails: list[dict[str, Any]] = []
-    for name, of_robot, drawn, poses, inertia, colour in shown:
-        commands += robot_commands(of_robot, drawn, poses.base, f"/{name}", ghost=name == "other")
-        commands += inertia_commands(of_robot, poses.base, f"/inertia/{name}", inertia)
-        joints = [joint_path(of_robot, j) for j in range(len(of_robot.bodies))]
-        movers += [[f"/{name}/{joint}", f"/inertia/{name}/{joint}"] for joint in joints]
-        if name == "robot" or not alike:
-            trail, step = trail_commands(f"/trail/{name}", poses.tip, rate, thickness, colour)
+    for one in shown:
+        ghost = one.name == "other"
+        commands += robot_commands(one.robot, one.shapes, one.poses.base, f"/{one.name}", ghost=ghost)
+        commands += inertia_commands(one.robot, one.poses.base, f"/inertia/{one.name}", one.inertia)
+        joints = [joint_path(one.robot, j) for j in range(len(one.robot.bodies))]
+        movers += [[f"/{one.name}/{joint}", f"/inertia/{one.name}/{joint}"] for joint in joints]
+        if not ghost or not alike:
+            trail, step = trail_commands(f"/trail/{one.name}", one.poses.tip, rate, thickness, OTHER if ghost else None)
             commands += trail
-            trails += [{"path": f"/trail/{name}", "step": step, "per_step": _TRAIL_INDICES}] if trail else []
+            trails += [{"path": f"/trail/{one.name}", "step": step, "per_step": _TRAIL_INDICES}] if trail else []
 
-    extent, near = np.concatenate([poses.extent for _, _, _, poses, _, _ in shown]), None
+    extent, near = np.concatenate([one.poses.extent for one in shown]), None
     if collisions is not None:
         near = nearest_things(collisions, position, measured=motion.measured)
         surroundings, corners = world_commands(collisions, first.base, extent)
@@ -114,10 +124,10 @@ def player_page(
         ],
         "values": float32(position),
         "movers": movers,
-        "poses": float32(np.concatenate([poses.poses for _, _, _, poses, _, _ in shown], axis=1)),
+        "poses": float32(np.concatenate([one.poses.poses for one in shown], axis=1)),
         "trails": trails,
         "legend": legend,
-        "robots": [f"/{name}" for name, *_ in shown],
+        "robots": [f"/{one.name}" for one in shown],
         "speed": {"highest": f"{tip_speed(first.tip, rate).max():.3g}", "colours": [_css(colour) for colour in SPEEDS]}
         if trails
         else None,
