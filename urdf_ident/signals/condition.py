@@ -22,7 +22,7 @@ from ..model.robot import Robot
 from ..samples import Segment
 from ..units import percent
 from .averaging import Averaged, average
-from .clock import GAP_PERIODS, GAP_SECONDS
+from .clock import GAP_PERIODS, GAP_SECONDS, Clock
 from .config import FEWEST_PERIODS, SignalConfig
 from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, attenuation, differentiate, estimate_cutoff, lowpass, prediction_cutoff
 from .periods import LIKENESS, SAID, Repetition, find_repetition
@@ -90,60 +90,76 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         LogError: The robot does not move, or not long enough.
     """
     config = config or SignalConfig()
-    pieces, clock = even_pieces(recording)
-    rate, raw = clock.rate, [piece.q for piece in pieces]
-    if config.delay != "auto" and config.delay:
-        pieces = [advanced(piece, rate, float(config.delay), recording.name) for piece in pieces]
+    pieces, clock = _pieces(recording, config)
+    rate = clock.rate
     choice, why_cutoff = _cutoff(pieces, rate, config, recording)
     source, why_velocity = _velocity_source(recording, pieces, rate, choice, config)
-    cutoff = choice.cutoff
-    wanted = _row_rate(cutoff) if config.decimate == "auto" else float(config.decimate)
-    factor = max(1, int((1 + _CLOCKS) * rate / wanted))
-    row_rate = rate / factor
-    row_cutoff = 0.4 * row_rate
-    why_rows = f"every sample is an equation ({row_rate:.4g} Hz)"
-    if factor > 1:
-        why_rows = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
-    automatic = config.decimate == "auto" or "decimate" in config.chosen
-    reason = (
-        f"{ROWS_PER_CUTOFF:g} times the cut-off or {FEWEST_ROWS:g} Hz, as friction reverses faster than the filtered motion"
-    )
-    why_rows += f": {reason if automatic else 'as configured'}"
+    cutoff, lost = choice.cutoff, None
+    factor, row_cutoff, why_rows = _rows(rate, cutoff, config)
     how = "as logged" if clock.even else f"resampled from a clock that varies by {percent(100 * clock.jitter)} % of a period"
     if len(clock.gaps):
         how += f"; split at {len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s"
-    why = {"rate": f"{clock.rate:.5g} Hz, {how}", "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity}
+    why = {"rate": f"{rate:.5g} Hz, {how}", "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity}
     repetition, averaged = _repetition(pieces, config, recording.name), None
-    if repetition is not None:
-        around = max(1, math.ceil(HALF_WIDTH * factor / round(repetition.length)))
-        tiled, averaged = average(pieces[0], rate, repetition, recording.name, cutoff, around)
-        why["periodic"] = f"averaged, {averaged.describe()}"
-    lost = None
-    if averaged is None:
+    if repetition is None:
         motion = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
         motion = hold_resting_joints(motion, robot, config)
         segments, why["rest"] = cut_rest(motion, pieces, rate, cutoff, config, recording.name)
+        raw = [piece.q for piece in even_pieces(recording)[0]]
         given = config.cutoff != "auto" and "cutoff" not in config.chosen
         end = estimate_cutoff(raw, rate, steps=counts_of(recording.position)).motion_end if given else 0.0
         lost = attenuation(raw, rate, cutoff, config.order, end)
     else:
-        # the middle one of the equal periods, without long standstill, with the margins that the filters need
-        (tiled,) = hold_resting_joints([tiled], robot, config)
-        samples = len(tiled) // (2 * around + 1)
-        ranges = motion_ranges(tiled.v, rest_speeds([tiled.v], config), config, tiled.rate)
-        mine = [(begin, end) for begin, end in ranges if around * samples <= begin < (around + 1) * samples]
-        longest = max((end - begin for begin, end in mine), default=0)
-        kept = [(begin, end) for begin, end in mine if end - begin >= min(config.shortest * tiled.rate, 0.5 * longest)]
-        used = sum(end - begin for begin, end in kept) / tiled.rate
-        why["rest"] = f"{used:.4g} s of motion in {len(kept)} piece(s) of a period; standstill longer than "
-        why["rest"] += f"{config.rest_time:g} s is left out"
-        if not mine:  # rows for exactly one period
-            half = HALF_WIDTH * factor if factor > 1 else 0
-            begin, why["rest"] = around * samples - half, "none in a whole period"
-            kept = [(begin, begin + (round(samples / factor) - 1) * factor + 2 * half + 1)]
-        segments = [tiled.slice(begin, end) for begin, end in kept]
+        around = max(1, math.ceil(HALF_WIDTH * factor / round(repetition.length)))
+        periods, averaged = average(pieces[0], rate, repetition, recording.name, cutoff, around)
+        (periods,) = hold_resting_joints([periods], robot, config)
+        why["periodic"] = f"averaged, {averaged.describe()}"
+        segments, why["rest"] = _one_period(periods, around, factor, config)
         why["velocity"] = "exact derivatives of the harmonics, which replace the low-pass filtered positions"
-    return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged, lost)
+    return Conditioned(tuple(segments), rate, cutoff, rate / factor, factor, row_cutoff, source, why, averaged, lost)
+
+
+def _pieces(recording: Recording, config: SignalConfig) -> tuple[list[UniformPiece], Clock]:
+    """Pieces of a log at a constant rate, their efforts advanced by a known delay."""
+    pieces, clock = even_pieces(recording)
+    if config.delay != "auto" and config.delay:
+        pieces = [advanced(piece, clock.rate, float(config.delay), recording.name) for piece in pieces]
+    return pieces, clock
+
+
+def _rows(rate: float, cutoff: float, config: SignalConfig) -> tuple[int, float, str]:
+    """Samples per row, low-pass of the rows before the decimation [Hz], and the reason."""
+    wanted = _row_rate(cutoff) if config.decimate == "auto" else float(config.decimate)
+    factor = max(1, int((1 + _CLOCKS) * rate / wanted))
+    row_rate = rate / factor
+    row_cutoff = 0.4 * row_rate
+    why = f"every sample is an equation ({row_rate:.4g} Hz)"
+    if factor > 1:
+        why = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
+    automatic = config.decimate == "auto" or "decimate" in config.chosen
+    reason = (
+        f"{ROWS_PER_CUTOFF:g} times the cut-off or {FEWEST_ROWS:g} Hz, as friction reverses faster than the filtered motion"
+    )
+    return factor, row_cutoff, f"{why}: {reason if automatic else 'as configured'}"
+
+
+def _one_period(periods: Segment, around: int, factor: int, config: SignalConfig) -> tuple[list[Segment], str]:
+    """The middle one of equal periods, without long standstill, with the margins that the filters need; what was cut."""
+    samples = len(periods) // (2 * around + 1)
+    ranges = motion_ranges(periods.v, rest_speeds([periods.v], config), config, periods.rate)
+    inside = [(begin, end) for begin, end in ranges if around * samples <= begin < (around + 1) * samples]
+    if not inside:  # rows for exactly one period
+        half = HALF_WIDTH * factor if factor > 1 else 0
+        begin = around * samples - half
+        whole = periods.slice(begin, begin + (round(samples / factor) - 1) * factor + 2 * half + 1)
+        return [whole], "none in a whole period"
+    longest = max(end - begin for begin, end in inside)
+    kept = [(begin, end) for begin, end in inside if end - begin >= min(config.shortest * periods.rate, 0.5 * longest)]
+    used = sum(end - begin for begin, end in kept) / periods.rate
+    why = (
+        f"{used:.4g} s of motion in {len(kept)} piece(s) of a period; standstill longer than {config.rest_time:g} s is left out"
+    )
+    return [periods.slice(begin, end) for begin, end in kept], why
 
 
 def behind(log: Conditioned, recording: Recording, robot: Robot, config: SignalConfig, cutoff: float) -> tuple[Segment, ...]:
@@ -154,9 +170,7 @@ def behind(log: Conditioned, recording: Recording, robot: Robot, config: SignalC
         recording: The log as it was given to :func:`condition`.
         cutoff: The other low-pass [Hz].
     """
-    pieces, clock = even_pieces(recording)
-    if config.delay != "auto" and config.delay:
-        pieces = [advanced(piece, clock.rate, float(config.delay), recording.name) for piece in pieces]
+    pieces, clock = _pieces(recording, config)
     whole = [_derivatives(piece, clock.rate, cutoff, config.order, log.velocity_source, recording.name) for piece in pieces]
     whole = hold_resting_joints(whole, robot, config)
     starts = np.array([piece.start for piece in whole]) - 0.5 / clock.rate
@@ -253,8 +267,17 @@ def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, recor
                 remedy="leave it out: `signals: {cutoff: auto}` finds it",
             )
         return CutoffChoice(cutoff, cutoff, config.reason), f"{cutoff:.4g} Hz, {config.reason}"
+    choice = _cutoff_of_spectrum([piece.q for piece in pieces], rate, config, recording)
+    if config.scale != 1.0:
+        why = f"{config.scale:.3g} times that of the spectrum, as held-out torque errors chose"
+        choice = replace(choice, cutoff=prediction_cutoff(choice.cutoff, config.scale, rate), why=why)
+    return choice, f"{choice.cutoff:.4g} Hz, Butterworth of order {config.order} forwards and backwards: {choice.why}"
+
+
+def _cutoff_of_spectrum(positions: list[Array], rate: float, config: SignalConfig, recording: Recording) -> CutoffChoice:
+    """Cut-off that the spectra of the moving joints ask for."""
     first = min(10.0, HIGHEST * rate)
-    positions, moving, longest = [piece.q for piece in pieces], [], 0
+    moving, longest = [], 0
     for q in positions:
         speed = differentiate(lowpass(q, rate, first), rate)
         moves = np.zeros(len(speed), dtype=bool)
@@ -270,11 +293,7 @@ def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, recor
     white = np.min([0.5 * np.mean(np.diff(q, axis=0) ** 2, axis=0) / positive(q.var(axis=0)) for q in moved], axis=0)
     movers = (travel > 1e-3 * travel.max()) & (white < _MOSTLY_WHITE)
     movers = movers if movers.any() else np.ones_like(movers)
-    choice = estimate_cutoff([q[:, movers] for q in positions], rate, moving, counts_of(recording.position)[movers])
-    if config.scale != 1.0:
-        why = f"{config.scale:.3g} times that of the spectrum, as held-out torque errors chose"
-        choice = replace(choice, cutoff=prediction_cutoff(choice.cutoff, config.scale, rate), why=why)
-    return choice, f"{choice.cutoff:.4g} Hz, Butterworth of order {config.order} forwards and backwards: {choice.why}"
+    return estimate_cutoff([q[:, movers] for q in positions], rate, moving, counts_of(recording.position)[movers])
 
 
 def _velocity_source(
