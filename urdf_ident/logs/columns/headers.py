@@ -79,49 +79,34 @@ def read_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str], w
         return Header()
     bare, units = (list(part) for part in zip(*map(without_unit, names), strict=True))
     known = (*robot.joints, *robot.locked)
-    away = {joint: name for joint, name in joints.items() if joint != name}
+    renamed = {joint: name for joint, name in joints.items() if joint != name}
     used = {
         key: next((prefix for prefix in spelling.prefixes if any(f"{prefix}_{joint}" in bare for joint in known)), "")
         for key, spelling in NAMES.items()
     }
-    renamed = [f"{prefix}_{name}" for prefix in NAMES["position"].prefixes for name in away.values()]
-    spelled = {joint: joint for joint in known}
-    notes: tuple[str, ...] = ()
-    as_stated = bool(used["position"]) and not any(name in bare for name in renamed)
-    if not as_stated:
-        ends = tuple(joint.lower() for joint in known)
-        for k, name in enumerate(bare):
-            if not units[k] and not name.lower().endswith(ends) and (match := _UNIT_AFTER.search(name)):
-                bare[k], units[k] = name[: match.start()], parse_unit(match[1].replace("_", "/")).name
-        # joint names of the log: the remainder of the names of position columns, by the first pattern that finds any
-        logged: list[str] = []
-        measured = [name for name in bare if not (_WORD.fullmatch(name) or _TARGET.match(name))]
-        for pattern in _AROUND_JOINTS:
-            ends_of = [match[1] for name in measured if (match := pattern.search(name))]
-            found = [end for end in ends_of if re.search("[a-zA-Z]", end) and not _WORD.fullmatch(end)]
-            logged = logged or list(dict.fromkeys(found))
+    of_renamed = [f"{prefix}_{name}" for prefix in NAMES["position"].prefixes for name in renamed.values()]
+    by_default = bool(used["position"]) and not any(name in bare for name in of_renamed)
+    spelled, notes = {joint: joint for joint in known}, tuple[str, ...]()
+    if not by_default:
+        _take_suffixed_units(bare, units, known)
+        logged = _logged_joints(bare)
         given = {joint: name for joint, name in joints.items() if logged and (name in logged or joint not in robot.locked)}
         pairs, notes = match_joints(logged, robot, given, where)
         spelled = {name: joint for joint, name in pairs.items()}
-        spelled |= {joint: joint for joint in known if joint not in spelled and joint not in away}
+        spelled |= {joint: joint for joint in known if joint not in spelled and joint not in renamed}
     prefixes = [prefix for spelling in NAMES.values() for prefix in spelling.prefixes]
-    elsewhere = {f"{prefix}_{joint}" for prefix in prefixes for joint in away.keys() - spelled}
-    exactly = as_stated and bool(used["effort"])  # other spellings are left, but for currents if there is no torque
-    parsed = [None if exactly or name in elsewhere else _parse(name, spelled) for name in bare]
+    elsewhere = {f"{prefix}_{joint}" for prefix in prefixes for joint in renamed.keys() - spelled}
+    # beside names in the default spelling, others count only for motor currents, and only where there is no effort
+    parsed = [None if name in elsewhere or (by_default and used["effort"]) else _parse(name, spelled) for name in bare]
     exact: dict[str, tuple[str, str]] = {}
-    if as_stated:
+    if by_default:
         exact = {f"{prefix}_{joint}": (key, joint) for key, prefix in used.items() if prefix for joint in known}
         exact |= dict.fromkeys(("temp", "temperature"), ("temperature", ""))
-        for k, column in enumerate(parsed):
-            current = column is not None and (column.is_current or bare[k].startswith("tau_"))
-            if not current:
-                parsed[k] = None
-    # word and path for each quantity: measurements before targets, then the first word, then the path with most columns
-    counts = Counter((column.quantity, column.word, column.path) for column in parsed if column is not None)
-    ranked = sorted(
-        counts, key=lambda group: (holds_targets(group[2]), NAMES[group[0]].patterns.index(group[1]), -counts[group])
-    )
-    chosen = {key: (word, path) for key, word, path in reversed(ranked)}
+        parsed = [
+            column if column is not None and (column.is_current or name.startswith("tau_")) else None
+            for name, column in zip(bare, parsed, strict=True)
+        ]
+    chosen = _chosen_names(parsed)
     columns = dict[tuple[str, str], int]()
     for k, (name, column) in enumerate(zip(bare, parsed, strict=True)):
         meaning = exact.get(name)
@@ -136,17 +121,43 @@ def read_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str], w
         if meaning not in columns or (names[k] == default != names[columns[meaning]]):
             columns[meaning] = k
     clocks = [name.lower().rsplit("/", 1)[-1] for name in bare]
-    for k, clock in enumerate(clocks):
-        units[k] = units[k] or TIMES.get(clock, "")
     times = [k for k, name in enumerate(names) if name.lower() in TIME_NAMES]
     times += [k for k, clock in enumerate(clocks) if clock in TIMES]
+    units = [unit or TIMES.get(clock, "") for unit, clock in zip(units, clocks, strict=True)]
     prefix_of = {key: f"{used[key] or spelling.prefix}_" for key, spelling in NAMES.items()}
-    begin = prefix_of["position"]
-    others = [k for k, name in enumerate(names) if name.startswith(begin) and name[len(begin) :] not in known]
-    others = [k for k in others if k not in columns.values()]
-    if any(name != joint for name, joint in spelled.items()):
-        others = []  # the joints of another arm
-    return Header(columns, times[0] if times else None, tuple(units), prefix_of, tuple(others), notes)
+    begin, others = prefix_of["position"], tuple[int, ...]()
+    if all(name == joint for name, joint in spelled.items()):  # else the joints of another arm
+        unknown = (k for k, name in enumerate(names) if name.startswith(begin) and name[len(begin) :] not in known)
+        others = tuple(k for k in unknown if k not in columns.values())
+    return Header(columns, times[0] if times else None, tuple(units), prefix_of, others, notes)
+
+
+def _take_suffixed_units(bare: list[str], units: list[str], joints: Sequence[str]) -> None:
+    """Moves units at the ends of names, ``elbow_pos_deg``, to the units; not from a name that ends with that of a joint."""
+    ends = tuple(joint.lower() for joint in joints)
+    for k, name in enumerate(bare):
+        if not units[k] and not name.lower().endswith(ends) and (match := _UNIT_AFTER.search(name)):
+            bare[k], units[k] = name[: match.start()], parse_unit(match[1].replace("_", "/")).name
+
+
+def _logged_joints(bare: Sequence[str]) -> list[str]:
+    """Joint names of the log: what the first fitting pattern leaves of the names of positions."""
+    measured = [name for name in bare if not (_WORD.fullmatch(name) or _TARGET.match(name))]
+    for pattern in _AROUND_JOINTS:
+        rests = [match[1] for name in measured if (match := pattern.search(name))]
+        logged = [rest for rest in rests if re.search("[a-zA-Z]", rest) and not _WORD.fullmatch(rest)]
+        if logged:
+            return list(dict.fromkeys(logged))
+    return []
+
+
+def _chosen_names(parsed: Sequence[_ColumnName | None]) -> dict[str, tuple[str, str]]:
+    """Word and path of each quantity: measurements before targets, then the first word, then the path with most columns."""
+    counts = Counter((column.quantity, column.word, column.path) for column in parsed if column is not None)
+    ranked = sorted(
+        counts, key=lambda group: (holds_targets(group[2]), NAMES[group[0]].patterns.index(group[1]), -counts[group])
+    )
+    return {key: (word, path) for key, word, path in reversed(ranked)}
 
 
 def without_unit(name: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -89,47 +89,56 @@ def episodes(folder: str | Path) -> list[Episode]:
     Raises:
         LogError: The description is broken, or a file is missing or outside of the folder.
     """
-    root, info = Path(folder), _info(folder)
+    info = _info(folder)
     template = str(info.get("data_path") or "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet")
     if "file_index" in template or str(info.get("codebase_version", "")).startswith("v3"):
-        # episodes of version 3, which stores many per file, with their row ranges in meta/episodes
-        index = sorted((root / "meta" / "episodes").rglob("*.parquet"))
-        if not index:
-            raise LogError(
-                "the data set has no list of episodes",
-                where=str(root),
-                expected="meta/episodes/**/*.parquet",
-                remedy="fetch its data files (git lfs pull)",
-            )
-        wanted = ("episode_index", "data/chunk_index", "data/file_index", "dataset_from_index", "dataset_to_index")
-        rows: list[tuple[int, ...]] = []
-        for file in index:
-            with decoding(file, "list of episodes", "parquet"):
-                import pyarrow.parquet as pq
+        return _episodes_of_index(Path(folder), template)
+    return _episodes_of_files(Path(folder), template, info)
 
-                read = pq.read_table(_of_dataset(file, root), columns=list(wanted), partitioning=None)
-                missing = [name for name in wanted if name not in read.column_names]
-                if missing:
-                    raise LogError(
-                        "the list of episodes lacks a column",
-                        where=str(file),
-                        got=", ".join(read.column_names[:8]),
-                        expected=missing[0],
-                    )
-                rows += zip(*(read.column(name).to_pylist() for name in wanted), strict=True)
-        if not rows or any(not isinstance(value, int) for row in rows for value in row):
-            raise LogError("the list of episodes is empty or holds gaps", where=str(root / "meta/episodes"))
-        rows.sort()
-        begins: dict[tuple[int, int], int] = {}
-        for _, chunk, number, begin, _ in rows:
-            begins[chunk, number] = min(begin, begins.get((chunk, number), begin))
-        listed = []
-        for episode, chunk, number, begin, end in rows:
-            numbers = {"chunk_index": chunk, "file_index": number, "episode_index": episode, "episode_chunk": chunk}
-            first = begins[chunk, number]
-            listed.append(Episode(episode, str(_inside(root, template, numbers)), (begin - first, end - first)))
-        return listed
-    total, size = _whole(info, "total_episodes", folder), _whole(info, "chunks_size", folder, 1000) or 1000
+
+def _episodes_of_index(root: Path, template: str) -> list[Episode]:
+    """Episodes of version 3, which stores many per file, with their row ranges in ``meta/episodes``."""
+    index = sorted((root / "meta" / "episodes").rglob("*.parquet"))
+    if not index:
+        raise LogError(
+            "the data set has no list of episodes",
+            where=str(root),
+            expected="meta/episodes/**/*.parquet",
+            remedy="fetch its data files (git lfs pull)",
+        )
+    wanted = ("episode_index", "data/chunk_index", "data/file_index", "dataset_from_index", "dataset_to_index")
+    rows: list[tuple[int, ...]] = []
+    for file in index:
+        with decoding(file, "list of episodes", "parquet"):
+            import pyarrow.parquet as pq
+
+            read = pq.read_table(_of_dataset(file, root), columns=list(wanted), partitioning=None)
+            missing = [name for name in wanted if name not in read.column_names]
+            if missing:
+                raise LogError(
+                    "the list of episodes lacks a column",
+                    where=str(file),
+                    got=", ".join(read.column_names[:8]),
+                    expected=missing[0],
+                )
+            rows += zip(*(read.column(name).to_pylist() for name in wanted), strict=True)
+    if not rows or any(not isinstance(value, int) for row in rows for value in row):
+        raise LogError("the list of episodes is empty or holds gaps", where=str(root / "meta/episodes"))
+    rows.sort()
+    firsts: dict[tuple[int, int], int] = {}  # first row of the data set in each file
+    for _, chunk, number, begin, _ in rows:
+        firsts[chunk, number] = min(begin, firsts.get((chunk, number), begin))
+    listed = []
+    for episode, chunk, number, begin, end in rows:
+        numbers = {"chunk_index": chunk, "file_index": number, "episode_index": episode, "episode_chunk": chunk}
+        first = firsts[chunk, number]
+        listed.append(Episode(episode, str(_inside(root, template, numbers)), (begin - first, end - first)))
+    return listed
+
+
+def _episodes_of_files(root: Path, template: str, info: Mapping[str, Any]) -> list[Episode]:
+    """Episodes of version 2, one per file."""
+    total, size = _whole(info, "total_episodes", root), _whole(info, "chunks_size", root, 1000) or 1000
     if total > _MOST_EPISODES:
         raise LogError(
             "the data set claims too many episodes",
@@ -162,31 +171,7 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
             where=str(folder),
             expected=f"one of {len(by_number)}, from {min(by_number)} to {max(by_number)}",
         )
-    # field → column names of its elements in the default spelling, for features of a known quantity
-    names_of: dict[str, Sequence[str]] = {}
-    features = _info(folder).get("features")
-    for feature, about in features.items() if isinstance(features, dict) else ():
-        prefix = _quantity(feature.rsplit(".", 1)[-1]) if feature == "action" or feature.startswith("observation") else ""
-        if not isinstance(about, dict) or about.get("dtype") in ("video", "image", "string") or not prefix:
-            continue
-        names, shape = about.get("names"), about.get("shape")
-        if isinstance(names, dict) and len(names) == 1 and isinstance(next(iter(names.values())), list):
-            (names,) = names.values()  # {"motors": [...]} of version 2
-        if isinstance(names, dict) and all(isinstance(place, int) for place in names.values()):
-            names = sorted(names, key=names.__getitem__)  # {"joint_1.pos": 0, ...}
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            count = shape[0] if isinstance(shape, list) and len(shape) == 1 and isinstance(shape[0], int) else 0
-            names = [str(k) for k in range(count)] if 1 < count <= 512 else []
-        spelled = list[str]()  # ``joint_1.pos`` becomes q_joint_1 in a state, a target in an action
-        for name in names:
-            joint, _, suffix = name.rpartition(".")
-            stated = _quantity(suffix) if joint else ""
-            own, name = prefix, joint if stated else name
-            if stated:
-                own = stated if prefix != "position_target" else prefix if stated == "q" else f"target_{stated}"
-            spelled.append(f"{own}{name}" if name.isdigit() else f"{own}_{name}")
-        if spelled:
-            names_of[feature] = spelled
+    names_of = {name: spelled for name, about in _features(folder) if (spelled := _column_names(name, about))}
     episode = by_number[number]
     table = open_parquet(_of_dataset(Path(episode.file), Path(folder)), "parquet", names=names_of)
     path = episode_path(folder, number)
@@ -196,6 +181,36 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
         known = ", ".join(name for name in names_of if name.startswith(("observation", "action")))
         notes.append(f"the data set logs no effort (features: {known or 'none known'})")
     return replace(table, path=path, names=header, spelled=None, rows=episode.rows, notes=tuple(notes))
+
+
+def _features(folder: str | Path) -> list[tuple[str, Any]]:
+    """Name and description of each feature."""
+    features = _info(folder).get("features")
+    return list(features.items()) if isinstance(features, dict) else []
+
+
+def _column_names(feature: str, about: Any) -> list[str]:
+    """Column names of a feature's elements in the default spelling; none unless its quantity is known."""
+    prefix = _quantity(feature.rsplit(".", 1)[-1]) if feature == "action" or feature.startswith("observation") else ""
+    if not isinstance(about, dict) or about.get("dtype") in ("video", "image", "string") or not prefix:
+        return []
+    names, shape = about.get("names"), about.get("shape")
+    if isinstance(names, dict) and len(names) == 1 and isinstance(next(iter(names.values())), list):
+        (names,) = names.values()  # {"motors": [...]} of version 2
+    if isinstance(names, dict) and all(isinstance(place, int) for place in names.values()):
+        names = sorted(names, key=names.__getitem__)  # {"joint_1.pos": 0, ...}
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        count = shape[0] if isinstance(shape, list) and len(shape) == 1 and isinstance(shape[0], int) else 0
+        names = [str(k) for k in range(count)] if 1 < count <= 512 else []
+    spelled = []  # ``joint_1.pos`` becomes q_joint_1 in a state, a target in an action
+    for name in names:
+        joint, _, suffix = name.rpartition(".")
+        begin = prefix
+        if joint and (stated := _quantity(suffix)):
+            name = joint
+            begin = stated if prefix != "position_target" else prefix if stated == "q" else f"target_{stated}"
+        spelled.append(f"{begin}{name}" if name.isdigit() else f"{begin}_{name}")
+    return spelled
 
 
 def _info(folder: str | Path) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from .lines import holds_numbers, numbers_of
 
 #: Maximum number of columns of one matrix; more indicate an image or a transposed time axis.
 _WIDEST = 512
+#: Objects of an HDF5 file that are looked at.
+_MOST_OBJECTS = 10_000
 #: Soft links of an HDF5 file that may follow each other.
 _MOST_LINKS = 16
 #: Attributes of HDF5 data sets that state their unit.
@@ -59,11 +61,7 @@ def table_of_variables(
         if not variables:
             raise LogError(f"no group '{group}'", where=f"{path} (log.topic)", remedy=nearest(group, groups))
     arrays = {name: value for name, raw in variables.items() if (value := _numeric(raw)) is not None}
-    votes: Counter[int] = Counter()
-    for value in arrays.values():
-        if min(value.shape) <= _WIDEST:
-            votes[max(value.shape)] += value.size
-    count = votes.most_common(1)[0][0] if votes else 0
+    count = _usual_length(arrays.values())
     if count < 2:
         raise LogError(
             "no variable of the log is a series of numbers",
@@ -85,19 +83,38 @@ def table_of_variables(
     if left_out:
         notes = (*notes, f"variables of another length left out: {', '.join(left_out)}")
     names = tuple(columns) if set(arrays) != {""} else None
-    lists: dict[str, list[str]] = {}  # group → joint names from a list of strings in it, or from one string with separators
-    for name, raw in variables.items():
-        match, texts = JOINT_COLUMN.fullmatch(name), np.asarray(raw).ravel()
-        if match and texts.dtype.kind in "SU":
-            joints = [text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts.tolist()]
-            joints = re.split("[,;]", joints[0].strip("[]() ")) if len(joints) == 1 else joints
-            lists.setdefault(match[1] or "", [text.strip(" '\"") for text in joints])
+    lists = _joint_lists(variables)
     joined = with_joints(names or (), lists)
     if lists and joined is None and len(columns) > len(arrays):
         listed = "; ".join(abbreviated(joints, 8) for joints in lists.values())
         notes = (*notes, f"joint names that do not belong to the columns are not used: {listed}")
     spelled = tuple(map(str.__add__, joined or names, stated)) if names and (joined or any(stated)) else None
     return ArrayTable(str(path), names, len(columns), (str(path),), notes, columns=tuple(columns.values()), spelled=spelled)
+
+
+def _usual_length(arrays: Iterable[NDArray[Any]]) -> int:
+    """The most common length of arrays, by the number of their values; 0 without any that may be a log."""
+    votes: Counter[int] = Counter()
+    for value in arrays:
+        if min(value.shape) <= _WIDEST:
+            votes[max(value.shape)] += value.size
+    return votes.most_common(1)[0][0] if votes else 0
+
+
+def _joint_lists(variables: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Group → joint names from a list of strings in it, or from one string with separators."""
+    lists: dict[str, list[str]] = {}
+    for name, raw in variables.items():
+        match, texts = JOINT_COLUMN.fullmatch(name), np.asarray(raw).ravel()
+        if match and texts.dtype.kind in "SU":
+            joints = list(map(_text, texts.tolist()))
+            joints = re.split("[,;]", joints[0].strip("[]() ")) if len(joints) == 1 else joints
+            lists.setdefault(match[1] or "", [text.strip(" '\"") for text in joints])
+    return lists
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _first_run(variables: Mapping[str, Any], notes: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
@@ -186,55 +203,18 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
     """Opens an HDF5 file or .mat of version 7.3 (``group`` as in :func:`table_of_variables`); no external data or links."""
     variables: dict[str, Any] = {}
     units: dict[str, str] = {}
-    outside: list[str] = []
     with decoding(path, "HDF5 file", "hdf5"):
         import h5py
 
         with h5py.File(path, "r", locking=False) as file:
+            datasets, outside = _datasets(file)
             total = 0
-            # all data sets inside the file, each once, without MATLAB's internal ones
-            datasets: list[tuple[str, Any]] = []
-            stack, seen = [("", file)], 0
-            visited: set[Any] = {h5py.h5o.get_info(file.id).addr}
-            while stack and seen < 10_000:
-                prefix, folder = stack.pop()
-                for key in folder:
-                    seen += 1
-                    inner = f"{prefix}/{key}" if prefix else str(key)
-                    if inner.startswith("#"):
-                        continue
-                    place = _linked_place(file, f"{folder.name}/{key}")
-                    if place is None:
-                        outside.append(inner)
-                        continue
-                    node = file.get(place) if place else None
-                    if node is None or (where := h5py.h5o.get_info(node.id).addr) in visited:
-                        continue
-                    visited.add(where)
-                    if isinstance(node, h5py.Group) and inner.count("/") < DEEPEST:
-                        stack.append((inner, node))
-                    elif isinstance(node, h5py.Dataset) and node.shape is not None:
-                        if node.external or node.is_virtual:
-                            outside.append(inner)
-                        else:
-                            datasets.append((inner, node))
-            for name, dataset in sorted(datasets):
+            for name, dataset in sorted(datasets.items()):
                 kind, fields = dataset.dtype, dataset.dtype.names
-                text = h5py.check_string_dtype(kind) is not None
-                if (kind.kind == "S" or text) and 0 < dataset.size <= _WIDEST:
+                is_text = kind.kind == "S" or h5py.check_string_dtype(kind) is not None
+                if is_text and 0 < dataset.size <= _WIDEST:
                     variables[name] = np.asarray(dataset.asstr()[()], dtype=str)
-                # joint names in an attribute of a data set or of its group
-                lists: dict[str, Any] = {}
-                for owner in (dataset, dataset.parent):
-                    for key in (key for key in owner.attrs if JOINT_COLUMN.fullmatch(key)):
-                        value = np.atleast_1d(np.asarray(owner.attrs[key]))
-                        if value.ndim == 1 and 0 < value.size <= _WIDEST and value.dtype.kind in "OSU":
-                            texts = [
-                                text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
-                                for text in value.tolist()
-                            ]
-                            lists.setdefault(f"{name.rpartition('/')[0]}/{key}".lstrip("/"), np.asarray(texts))
-                variables = lists | variables
+                variables = _joints_in_attributes(name, dataset) | variables
                 numeric = [field for field in fields or () if kind[field].base.kind in "fiub"]
                 if not (numeric or kind.kind in "fiub") or dataset.size < 2 or dataset.ndim > 2:
                     continue
@@ -243,11 +223,54 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
                 values = dataset[()]
                 variables |= {f"{name}/{field}": values[field] for field in numeric} if fields else {name: values}
                 unit = next((dataset.attrs[key] for key in _UNITS if key in dataset.attrs), "")
-                unit = unit.decode("utf-8", "replace") if isinstance(unit, bytes) else unit
-                if isinstance(unit, str):
-                    units[name] = unit
+                if isinstance(unit, bytes | str):
+                    units[name] = _text(unit)
     notes = (f"links to other files not followed: {', '.join(outside)}",) if outside else ()
     return table_of_variables(path, variables, notes, group, units)
+
+
+def _datasets(file: Any) -> tuple[dict[str, Any], list[str]]:
+    """Path → data set of all in a file, each once, without MATLAB's internal ones; paths of what lies in other files."""
+    import h5py
+
+    datasets, outside = dict[str, Any](), list[str]()
+    stack, seen = [("", file)], 0
+    visited = {h5py.h5o.get_info(file.id).addr}
+    while stack and seen < _MOST_OBJECTS:
+        prefix, folder = stack.pop()
+        for key in folder:
+            seen += 1
+            path = f"{prefix}/{key}" if prefix else str(key)
+            if path.startswith("#"):
+                continue
+            place = _linked_place(file, f"{folder.name}/{key}")
+            if place is None:
+                outside.append(path)
+                continue
+            node = file.get(place) if place else None
+            if node is None or (address := h5py.h5o.get_info(node.id).addr) in visited:
+                continue
+            visited.add(address)
+            if isinstance(node, h5py.Group) and path.count("/") < DEEPEST:
+                stack.append((path, node))
+            elif isinstance(node, h5py.Dataset) and node.shape is not None:
+                if node.external or node.is_virtual:
+                    outside.append(path)
+                else:
+                    datasets[path] = node
+    return datasets, outside
+
+
+def _joints_in_attributes(name: str, dataset: Any) -> dict[str, Any]:
+    """Lists of joint names in attributes of a data set, or else of its group, as if they were variables beside it."""
+    lists: dict[str, Any] = {}
+    for owner in (dataset, dataset.parent):
+        for key in filter(JOINT_COLUMN.fullmatch, owner.attrs):
+            value = np.atleast_1d(np.asarray(owner.attrs[key]))
+            if value.ndim == 1 and 0 < value.size <= _WIDEST and value.dtype.kind in "OSU":
+                path = f"{name.rpartition('/')[0]}/{key}".lstrip("/")
+                lists.setdefault(path, np.asarray(list(map(_text, value.tolist()))))
+    return lists
 
 
 def _linked_place(root: Any, path: str) -> str | None:
