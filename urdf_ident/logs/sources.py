@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,29 +76,40 @@ def expand_logs(
         unique.setdefault(tuple(str(Path(file).resolve()) for _, file in files_of[path]), path)
     paths = list(unique.values())
     if not copies:
-        # only files of equal size are read
-        files_on_disk = {path: [Path(file) for _, file in files_of[path]] for path in paths}
-        whole = [path for path in paths if all(file.is_file() for file in files_on_disk[path])]
-        for group in grouped((tuple(file.stat().st_size for file in files_on_disk[path]), path) for path in whole).values():
-            seen: dict[tuple[str, ...], str] = {}
-            for path in group if len(group) > 1 else ():
-                digest = tuple(file_hash(file) for _, file in files_of[path])
-                if digest in seen:
-                    raise LogError(
-                        "the same log is given twice",
-                        where=path,
-                        got=f"the content of {seen[digest]}",
-                        remedy="remove one: a log counted twice makes its errors look too small",
-                    )
-                seen[digest] = path
-    # short names, made unique by prefixing the folder (or the whole path)
+        _refuse_copies({path: files_of[path] for path in paths})
+    return [
+        LogSource(printable(name), printable(shown(path)), files_of[path])
+        for name, path in zip(_unique_names(paths), paths, strict=True)
+    ]
+
+
+def _refuse_copies(files_of: Mapping[str, Files]) -> None:
+    """Refuses two logs with the same content; only files of equal size are read."""
+    parts = {path: [Path(file) for _, file in files] for path, files in files_of.items()}
+    whole = {path: files for path, files in parts.items() if all(file.is_file() for file in files)}
+    by_size = grouped((tuple(file.stat().st_size for file in files), path) for path, files in whole.items())
+    for paths in by_size.values():
+        seen: dict[tuple[str, ...], str] = {}
+        for path in paths if len(paths) > 1 else ():
+            digest = tuple(map(file_hash, whole[path]))
+            if digest in seen:
+                raise LogError(
+                    "the same log is given twice",
+                    where=path,
+                    got=f"the content of {seen[digest]}",
+                    remedy="remove one: a log counted twice makes its errors look too small",
+                )
+            seen[digest] = path
+
+
+def _unique_names(paths: Sequence[str]) -> list[str]:
+    """Short names of logs; equal ones get the folder before them, else the whole path, else a number (of addresses)."""
     names = [_short(path) for path in paths]
     numbers = {path: f"{shown(path)} ({k + 1})" for k, path in enumerate(paths)}  # addresses that differ in their query
-    for longer in (lambda p: f"{Path(shown(p)).parent.name}/{_short(p)}", shown, lambda p: numbers[p]):
+    for longer in (lambda path: f"{Path(shown(path)).parent.name}/{_short(path)}", shown, lambda path: numbers[path]):
         twice = Counter(names)
         names = [longer(path) if twice[name] > 1 else name for name, path in zip(names, paths, strict=True)]
-    named = zip(names, paths, strict=True)
-    return [LogSource(printable(name), printable(shown(path)), files_of[path]) for name, path in named]
+    return names
 
 
 def _logs_of(argument: str | Path, layout: LogLayout) -> dict[str, Files]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -50,8 +51,8 @@ class Visual:
     def corners(self) -> Array:
         """Returns the corners of a bounding box, in the link's frame, shape (8, 3) [m]."""
         if self.kind == "mesh" and self.mesh is not None:
-            found = mesh_box(self.mesh)
-            low, high = np.zeros((2, 3)) if found is None else found * self.size
+            box = mesh_box(self.mesh)
+            low, high = np.zeros((2, 3)) if box is None else box * self.size
         else:
             radius, length = self.size[0], self.size[-1]
             high = {
@@ -71,17 +72,16 @@ def robot_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
     Returns:
         Shapes, and notes on what could not be drawn as in the URDF.
     """
-    root = read_xml(robot.urdf, robot.path)
-    for tag in ("visual", "collision"):
-        shapes, missing, bad = _drawn(root, tag, Path(robot.path))
-        if shapes or missing:
-            break
-    notes = []
-    if missing:
-        shapes += [shape for shape in link_capsules(robot) if shape.link in {link for link, _ in missing}]
-        notes.append(_meshless(missing))
-    if bad:
-        notes.append(f"geometry that cannot be drawn was left out of link {', '.join(sorted(bad))}")
+    stated = _read_shapes(robot, "visual")
+    if not (stated.shapes or stated.meshless):
+        stated = _read_shapes(robot, "collision")
+    shapes, notes = stated.shapes, []
+    if stated.meshless:
+        meshless = {link for link, _ in stated.meshless}
+        shapes = [*shapes, *(shape for shape in link_capsules(robot) if shape.link in meshless)]
+        notes.append(_meshless(stated.meshless))
+    if stated.invalid:
+        notes.append(f"geometry that cannot be drawn was left out of link {', '.join(sorted(stated.invalid))}")
     return tuple(shapes or link_capsules(robot)), tuple(notes)
 
 
@@ -94,13 +94,12 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     Returns:
         Shapes, and notes on the capsules.
     """
-    shapes, missing, bad = _drawn(read_xml(robot.urdf, robot.path), "collision", Path(robot.path))
-    lost = {link for link, _ in missing} | bad
-    drawn = {shape.link for shape in shapes} - lost
+    stated = _read_shapes(robot, "collision")
+    drawn = {shape.link for shape in stated.shapes} - stated.unread
     heavy = {name for name, link in robot.description.links.items() if link.theta is not None and link.theta[0] > 0}
-    bare = [name for name in robot.description.links if name in lost or (name in heavy and name not in drawn)]
+    bare = [name for name in robot.description.links if name in stated.unread or (name in heavy and name not in drawn)]
     if not bare:
-        return tuple(shapes), ()
+        return tuple(stated.shapes), ()
     thickness = CAPSULE * reach(robot, with_strokes=False)
     capsules = capsules_between_joints(robot, thickness, least=1e-6)
     made = [shape for shape in capsules if shape.link in bare]
@@ -113,16 +112,16 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     if stood:
         several = f"links {abbreviated(stood)} have" if len(stood) > 1 else f"link {stood[0]} has"
         notes.append(f"{several} no usable collision geometry: capsules of {1000 * thickness:.3g} mm radius stand in")
-    if missing:
-        notes.append(_meshless(missing))
-    if bad:
-        notes.append(f"collision geometry without a usable size: {abbreviated(sorted(bad))}")
-    return (*shapes, *(replace(shape, assumed=True) for shape in made)), tuple(notes)
+    if stated.meshless:
+        notes.append(_meshless(stated.meshless))
+    if stated.invalid:
+        notes.append(f"collision geometry without a usable size: {abbreviated(sorted(stated.invalid))}")
+    return (*stated.shapes, *(replace(shape, assumed=True) for shape in made)), tuple(notes)
 
 
-def _meshless(missing: Sequence[tuple[str, str]]) -> str:
-    """The same note for drawn and for solid shapes, so that it is given once: link and mesh file of each."""
-    files = abbreviated(list(dict.fromkeys(repr(file) for _, file in missing)), 1)
+def _meshless(meshless: Sequence[tuple[str, str]]) -> str:
+    """The same note for drawn and for solid shapes, so that it is given once."""
+    files = abbreviated(list(dict.fromkeys(repr(file) for _, file in meshless)), 1)
     lacking = f"mesh files not found, broken or of another format than {', '.join(MESH_FORMATS)}: {files}"
     return f"{lacking}; capsules stand in; give the package of others with --package DIR, or in ROS_PACKAGE_PATH"
 
@@ -133,14 +132,8 @@ def stated_shapes(robot: Robot) -> tuple[tuple[Visual, ...], frozenset[str]]:
     Returns:
         Shapes of ``<visual>`` and ``<collision>``, and the links whose geometry could not be read completely.
     """
-    shapes: list[Visual] = []
-    lost: set[str] = set()
-    root = read_xml(robot.urdf, robot.path)
-    for tag in ("visual", "collision"):
-        drawn, missing, bad = _drawn(root, tag, Path(robot.path))
-        shapes += drawn
-        lost |= bad | {link for link, _ in missing}
-    return tuple(shapes), frozenset(lost)
+    visual, collision = (_read_shapes(robot, tag) for tag in ("visual", "collision"))
+    return (*visual.shapes, *collision.shapes), frozenset(visual.unread | collision.unread)
 
 
 def solid_shapes(robot: Robot) -> tuple[dict[str, list[Visual]], frozenset[str]]:
@@ -150,14 +143,12 @@ def solid_shapes(robot: Robot) -> tuple[dict[str, list[Visual]], frozenset[str]]
         Shapes by link, and the links of which neither can be read completely.
     """
     shapes: dict[str, list[Visual]] = {}
-    lost: set[str] = set()
-    root = read_xml(robot.urdf, robot.path)
+    unread: set[str] = set()
     for tag in ("visual", "collision"):
-        drawn, missing, bad = _drawn(root, tag, Path(robot.path))
-        unread = bad | {link for link, _ in missing}
-        read = grouped((shape.link, shape) for shape in drawn if shape.link not in unread)
-        shapes, lost = {**shapes, **read}, lost | unread
-    return shapes, frozenset(lost - set(shapes))
+        stated = _read_shapes(robot, tag)
+        shapes |= grouped((shape.link, shape) for shape in stated.shapes if shape.link not in stated.unread)
+        unread |= stated.unread
+    return shapes, frozenset(unread - set(shapes))
 
 
 def capsules_between_joints(robot: Robot, radius: float, *, least: float) -> list[Visual]:
@@ -177,26 +168,37 @@ def capsules_between_joints(robot: Robot, radius: float, *, least: float) -> lis
     return [segment(link, np.zeros(3), end, radius) for link, end in ends if np.linalg.norm(end) > least]
 
 
-def _drawn(root: ElementTree.Element, tag: str, urdf: Path) -> tuple[list[Visual], list[tuple[str, str]], set[str]]:
-    """Returns the shapes of one kind of element, (link, file) of missing meshes, and links with invalid geometry."""
-    materials = {item.get("name"): colour for item in root.iter("material") if (colour := _colour(item)) is not None}
-    shapes: list[Visual] = []
-    missing: list[tuple[str, str]] = []
-    bad: set[str] = set()
+class _StatedShapes(NamedTuple):
+    """Shapes of one kind of element, (link, file) of each missing mesh, and links with invalid geometry."""
+
+    shapes: list[Visual]
+    meshless: list[tuple[str, str]]
+    invalid: set[str]
+
+    @property
+    def unread(self) -> set[str]:
+        """Links whose geometry could not be read completely."""
+        return self.invalid | {link for link, _ in self.meshless}
+
+
+def _read_shapes(robot: Robot, tag: str) -> _StatedShapes:
+    root = read_xml(robot.urdf, robot.path)
+    materials = {one.get("name"): colour for one in root.iter("material") if (colour := _colour(one)) is not None}
+    stated = _StatedShapes([], [], set())
     for link in root.iter("link"):
         for element in link.findall(tag):
             name = link.get("name") or ""
             try:
-                shape = _shape(name, element, materials, urdf)
+                shape = _shape(name, element, materials, Path(robot.path))
             except (ValueError, TypeError):
-                bad.add(name)
+                stated.invalid.add(name)
                 continue
             if shape is None:
                 mesh = element.find("geometry/mesh")
-                missing.append((name, str(mesh.get("filename")) if mesh is not None else ""))
+                stated.meshless.append((name, str(mesh.get("filename")) if mesh is not None else ""))
             else:
-                shapes.append(shape)
-    return shapes, missing, bad
+                stated.shapes.append(shape)
+    return stated
 
 
 def _shape(link: str, element: ElementTree.Element, materials: dict[str | None, Colour], urdf: Path) -> Visual | None:

@@ -60,6 +60,8 @@ _THINNEST = 1e-6
 #: Least ratio of principal second moments of a repaired body; least radius of gyration of the bodies of the metric over the
 #: link's length; relative standard deviation of massless bodies.
 _FLOOR, _THICKNESS, _GUESS_STD = 1e-3, 0.1, 1.0
+#: Length below which points coincide [m].
+_POINT = 1e-3
 #: Density of bodies where neither the URDF nor torques show it [kg/m³]; arms of known masses have 600 to 1000.
 _DENSITY = 1000.0
 #: Number of links whose inertials are equal from which these are placeholders.
@@ -164,7 +166,7 @@ def carriers(robot: Robot) -> tuple[int, ...]:
         For each body, an index into ``body.links``.
     """
     masses = [[_link_theta(robot, body, k)[0] for k in range(len(body.links))] for body in robot.bodies]
-    return tuple(0 if own[0] > 0 else int(np.argmax(own)) for own in masses)
+    return tuple(0 if of_links[0] > 0 else int(np.argmax(of_links)) for of_links in masses)
 
 
 def fixed_children(robot: Robot) -> Array:
@@ -174,8 +176,8 @@ def fixed_children(robot: Robot) -> Array:
         Shape (n_bodies, 10), about the joint frames' origins; zero without further links.
     """
     total = lumped_inertials(robot)
-    own = np.array([_link_theta(robot, body, k) for body, k in zip(robot.bodies, carriers(robot), strict=True)])
-    return np.where(np.array([len(body.links) == 1 for body in robot.bodies])[:, None], 0.0, total - own)
+    carried = np.array([_link_theta(robot, body, k) for body, k in zip(robot.bodies, carriers(robot), strict=True)])
+    return np.where(np.array([len(body.links) == 1 for body in robot.bodies])[:, None], 0.0, total - carried)
 
 
 def inertial_prior(
@@ -209,41 +211,48 @@ def inertial_prior(
         guesses = solid * (known / solid[~unknown, 0].sum() if known > 0 else _DENSITY)
     theta, spread, origin, notes, stds = [], [], [], [], []
     for i, body in enumerate(robot.bodies):
-        # its size: from its joint to the next ones, or to its lumped links
-        steps = [step for step, parent in zip(robot.offsets, robot.parents, strict=True) if parent == i]
-        steps += [np.linalg.norm(link.translation) for link in body.links]
-        if max(steps) < 1e-3:  # a wrist with intersecting axes, or a tip: use the offset of its own joint
-            steps.append(robot.offsets[i])
-        typical = 0.5 * float(robot.offsets.mean()) if robot.offsets.max() > 1e-3 else 0.1
-        length = float(max(steps)) if max(steps) >= 1e-3 else typical
-        margin = margins(lumped[i])
+        length = _length(robot, i)
         if unknown[i]:
-            word, note = "guess", f"has {why[i]} in the URDF: its geometry at uniform density"
-            repaired = nearest_physical(guesses[i], _FLOOR)
-        elif margin.relative >= _THINNEST:
-            repaired, word, note = lumped[i], "urdf", ""
+            source, note = "guess", f"has {why[i]} in the URDF: its geometry at uniform density"
+            physical = nearest_physical(guesses[i], _FLOOR)
+        elif margins(lumped[i]).relative >= _THINNEST:
+            source, note, physical = "urdf", "", lumped[i]
         else:
-            repaired, word = nearest_physical(lumped[i], _FLOOR, least_gyration=0.1 * length), "repaired"
-            if margin.min_eigenvalue < 0:
-                reason = f"has a negative inertia about its centre of mass ({margin.min_eigenvalue:.3g} kg·m²)"
-            elif margin.triangle < 0:
-                reason = f"breaks the triangle inequality by {-2 * margin.triangle:.3g} kg·m²"
-            else:
-                reason = "has no thickness (singular inertia)"
-            change = float(np.abs(repaired - lumped[i])[4:].max())
-            note = f"{reason}: principal moments raised, largest change {change:.3g} kg·m²"
-        theta.append(repaired)
-        mass, com, inertia = to_com(repaired)
+            source, physical = "repaired", nearest_physical(lumped[i], _FLOOR, least_gyration=0.1 * length)
+            change = float(np.abs(physical - lumped[i])[4:].max())
+            note = f"{_inconsistency(lumped[i])}: principal moments raised, largest change {change:.3g} kg·m²"
+        theta.append(physical)
+        mass, com, inertia = to_com(physical)
         moments, axes = second_moments(inertia)
         spread.append(from_second_moments(mass, com, np.maximum(moments, mass * (_THICKNESS * length) ** 2), axes))
-        origin += [word] * 10
-        stds.append(_GUESS_STD if word == "guess" else relative_std)
+        origin += [source] * 10
+        stds.append(_GUESS_STD if source == "guess" else relative_std)
         notes += [f"body '{body.name}' (joint '{body.joint}') {note}"] if note else []
     masses = np.where(np.array(origin[::10]) == "guess", np.inf, mass_std)
     roots = [metric_root(body, std, mass) for body, std, mass in zip(spread, stds, masses, strict=True)]
     return Prior(
         np.concatenate(theta), block_diagonal(*roots), tuple(origin), tuple(notes), np.array(spread), np.array(stds), masses
     )
+
+
+def _length(robot: Robot, i: int) -> float:
+    """Size of a body [m]: from its joint to the next ones, or to its lumped links."""
+    steps = [step for step, parent in zip(robot.offsets, robot.parents, strict=True) if parent == i]
+    steps += [np.linalg.norm(link.translation) for link in robot.bodies[i].links]
+    if max(steps) < _POINT:  # a wrist with intersecting axes, or a tip: the offset of its own joint
+        steps.append(robot.offsets[i])
+    typical = 0.5 * float(robot.offsets.mean()) if robot.offsets.max() > _POINT else 0.1
+    return float(max(steps)) if max(steps) >= _POINT else typical
+
+
+def _inconsistency(theta: Array) -> str:
+    """Why no rigid body has these parameters."""
+    margin = margins(theta)
+    if margin.min_eigenvalue < 0:
+        return f"has a negative inertia about its centre of mass ({margin.min_eigenvalue:.3g} kg·m²)"
+    if margin.triangle < 0:
+        return f"breaks the triangle inequality by {-2 * margin.triangle:.3g} kg·m²"
+    return "has no thickness (singular inertia)"
 
 
 def metric_root(theta: ArrayLike, relative_std: float, mass_std: float = np.inf) -> Array:

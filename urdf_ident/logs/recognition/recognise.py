@@ -45,6 +45,8 @@ _RIVAL_UNIT = 0.86
 _KINDS, _TURNED = {"torque": 1.0, "current": 0.95, "thousandths": 0.9}, 0.85
 #: Maximum numbers of rows and columns considered.
 _ROWS, _COLUMNS = 400_000, 400
+#: Runs of columns that are tried as positions.
+_MOST_STARTS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,25 +134,15 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
     units: dict[str, Recognised] = {}
     notes: list[str] = []
     rate = None
-    if clock.column is not None:
+    if clock.column is None:
+        rate = _row_rate(clock, best.rate)
+    else:
         columns["time"] = Recognised(clock.column, clock.certainty, clock.reason)
         if clock.unit != "s":
             units["time"] = Recognised(clock.unit, clock.certainty, clock.reason)
-    elif best.rate.block is not None and best.rate.scale > 0 and clock.certainty != "certain":
-        rate = Recognised(
-            float(f"{(1.0 / clock.interval) / best.rate.scale:.4g}"),
-            "likely",
-            "at this rate the derivative of the positions equals the logged velocities, if their units agree",
-        )
-    else:
-        rate = Recognised(1.0 / clock.interval, clock.certainty, clock.reason)
     columns.update(_positions(series, links, linked, best, named, runs))
     if (best.unit != "rad" or "position" in layout.units) and not robot.prismatic.all():
-        certainty = certain_if(best.inside > 0.98 and best.alone and not best.other_units)
-        share = f"{100 * best.inside:.0f} % of the samples"
-        origin = f"; hundredths of {joint_ranges(robot, table.path)[2]}" if best.unit == "normalized" else ""
-        doubt = "".join(f"; in {unit} they fit limits and efforts about as well" for unit in best.other_units)
-        units["position"] = Recognised(best.unit, certainty, f"{share} lie within the joint limits in this unit{origin}{doubt}")
+        units["position"] = _position_unit(best, robot, table)
     velocity = named.get("velocity", best.rate.block)
     if velocity is not None:
         correlation = f"correlation {best.rate.correlation:.3f} with the derivative of the positions"
@@ -212,24 +204,13 @@ def _best(
     layout: LogLayout,
 ) -> _Candidate:
     """The most plausible of all runs of columns and units taken as the positions."""
-    if "position" in named:
-        starts: list[Block] = [named["position"]]
-    else:
-        derived = {rate.block for rate in linked.values()}
-        starts = [run for run in linked if run not in derived] or list(linked)
-        if not starts:  # no rates were logged: any smooth column may be a position
-            std = series.mean.std(axis=0)
-            starts = [
-                run
-                for run in runs
-                if all(series.rough[k] < 0.02 * std[k] for k in run if links.moves[k]) and any(links.moves[k] for k in run)
-            ]
     given_unit = layout.units.get("position")
     units = [given_unit] if isinstance(given_unit, str) else ["rad"] if robot.prismatic.all() else list(_UNITS)
     down = robot.gravity / max(float(np.linalg.norm(robot.gravity)), 1e-12)
     few = slice(None, None, max(1, len(series.mean) // 500))
+    starts = [named["position"]] if "position" in named else _smooth_runs(series, links, runs, linked)
     candidates = []
-    for run in starts[:60]:
+    for run in starts[:_MOST_STARTS]:
         rate = linked.get(run, Rate())
         columns = [run[k] for k in robot.places_in_order]
         moving = [run] if rate.block is None else [run, rate.block]
@@ -240,23 +221,12 @@ def _best(
         ]
         among = [named["effort"]] if "effort" in named else free
         for unit in units:
-            factor, zero = np.where(robot.prismatic, 1.0, parse_unit(unit).factor), np.zeros(robot.n)
-            if unit == "normalized":
-                spelled = table.names is not None and all(table.names[k].endswith(".pos") for k in run)
-                of_lerobot = spelled or split_episode(table.path) is not None
-                limited = np.isfinite(robot.limit("upper") - robot.limit("lower")).all()
-                if not (of_lerobot and limited) or np.abs(series.mean[:, columns]).max() > LARGEST:
-                    continue
-                half, zero, _ = joint_ranges(robot, table.path)
-                factor = half / 100
+            if (scale := _scale_of(unit, robot, table, run, np.abs(series.mean[:, columns]).max())) is None:
+                continue
+            factor, zero = scale
             q, v, a = (signal[:, columns] * factor for signal in (series.mean, series.slope, series.bend))
             q = q + zero
-            # fraction of the samples within the limits of the URDF, or within two turns for joints without limits
-            lower, upper = robot.limit("lower"), robot.limit("upper")
-            room = 0.05 * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
-            lower = np.where(np.isfinite(lower), lower - room, -4 * np.pi)
-            upper = np.where(np.isfinite(upper), upper + room, 4 * np.pi)
-            inside = float(((q >= lower) & (q <= upper)).mean())
+            inside = _share_inside(q, robot)
             if inside < 0.2 or np.abs(q).max() > 1e4:
                 continue
             motion = CandidateMotion.of(robot, q[few], v[few], a[few])
@@ -274,6 +244,43 @@ def _best(
     same = [candidate for candidate in candidates if candidate.position == best.position and candidate.unit != best.unit]
     other = tuple(candidate.unit for candidate in same if candidate.plausibility > _RIVAL_UNIT * best.plausibility)
     return replace(best, alone=alone, other_units=other)
+
+
+def _smooth_runs(series: Series, links: Links, runs: Sequence[Block], linked: Mapping[Block, Rate]) -> list[Block]:
+    """Runs that may be positions: those with logged derivatives, or any smooth ones where no derivatives were logged."""
+    derived = {rate.block for rate in linked.values()}
+    std = series.mean.std(axis=0)
+    return (
+        [run for run in linked if run not in derived]
+        or list(linked)
+        or [
+            run
+            for run in runs
+            if all(series.rough[k] < 0.02 * std[k] for k in run if links.moves[k]) and any(links.moves[k] for k in run)
+        ]
+    )
+
+
+def _scale_of(unit: str, robot: Robot, table: Table, run: Block, largest: float) -> tuple[Array, Array] | None:
+    """Factor to rad or m and zero of positions in a unit, shape (n,) each; None if the columns cannot be in it."""
+    if unit != "normalized":
+        return np.where(robot.prismatic, 1.0, parse_unit(unit).factor), np.zeros(robot.n)
+    spelled = table.names is not None and all(table.names[k].endswith(".pos") for k in run)
+    of_lerobot = spelled or split_episode(table.path) is not None
+    limited = np.isfinite(robot.limit("upper") - robot.limit("lower")).all()
+    if not (of_lerobot and limited) or largest > LARGEST:
+        return None
+    half, zero, _ = joint_ranges(robot, table.path)
+    return half / 100, zero
+
+
+def _share_inside(q: Array, robot: Robot) -> float:
+    """Fraction of positions within the limits of the URDF, or within two turns for joints without limits."""
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    room = 0.05 * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    lower = np.where(np.isfinite(lower), lower - room, -4 * np.pi)
+    upper = np.where(np.isfinite(upper), upper + room, 4 * np.pi)
+    return float(((q >= lower) & (q <= upper)).mean())
 
 
 def _positions(
@@ -302,6 +309,25 @@ def _positions(
         "position": Recognised(noisy[0], certain_if(certain), why),
         "position_target": Recognised(noisy[-1], "likely", "follows the positions with less noise"),
     }
+
+
+def _position_unit(candidate: _Candidate, robot: Robot, table: Table) -> Recognised:
+    certainty = certain_if(candidate.inside > 0.98 and candidate.alone and not candidate.other_units)
+    share = f"{100 * candidate.inside:.0f} % of the samples"
+    origin = f"; hundredths of {joint_ranges(robot, table.path)[2]}" if candidate.unit == "normalized" else ""
+    doubt = "".join(f"; in {unit} they fit limits and efforts about as well" for unit in candidate.other_units)
+    return Recognised(candidate.unit, certainty, f"{share} lie within the joint limits in this unit{origin}{doubt}")
+
+
+def _row_rate(clock: TimeColumn, rate: Rate) -> Recognised:
+    """Rows per second without a time column."""
+    if rate.block is None or rate.scale <= 0 or clock.certainty == "certain":
+        return Recognised(1.0 / clock.interval, clock.certainty, clock.reason)
+    return Recognised(
+        float(f"{(1.0 / clock.interval) / rate.scale:.4g}"),
+        "likely",
+        "at this rate the derivative of the positions equals the logged velocities, if their units agree",
+    )
 
 
 def _rate_unit(robot: Robot, candidate: _Candidate, units: dict[str, Recognised], notes: list[str], clock: TimeColumn) -> None:

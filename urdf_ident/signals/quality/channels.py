@@ -9,8 +9,10 @@ import numpy as np
 from ...grouping import runs
 from ...judgements.catalogue import Id
 from ...linalg import Array, orthogonal_part, positive
+from ...logs.recording import Recording
 from ...model.prior import lumped_inertials
 from ...model.rigid_bodies import rigid_torque
+from ...model.robot import Robot
 from ...samples import distinct_poses
 from ...sequences import white_noise
 from ..clock import bounds
@@ -21,28 +23,30 @@ from .examination import Examination
 _COARSE = 0.3
 #: Relative difference up to which one channel is a (rescaled) copy of another.
 _COPIED = 1e-6
-#: Fractions of an effort's maximum that count as zero and as near zero, visits to zero at different poses from which its sign
-#: is lost, and least ratio of its time within twice the second fraction to that within it: 2 for a fold, 1.4 for a smooth
-#: minimum.
-_ZERO, _NEAR, _VISITS, _STRAIGHT = 0.02, 0.1, 3, 1.7
-#: Number of visits whose poses are compared.
-_POSES = 200
+#: Fractions of an effort's maximum that count as zero and as near zero.
+_ZERO, _NEAR = 0.02, 0.1
+#: Visits to zero at different poses from which an effort's sign is lost, and how many of all visits are compared.
+_VISITS, _POSES = 3, 200
+#: Least ratio of the time within twice :data:`_NEAR` to that within it: 2 for a fold, 1.4 for a smooth minimum.
+_STRAIGHT = 1.7
 #: Minimum samples on each side of a visit, and largest ratio of roughness after to before flipping the sign there.
 _BESIDE, _SMOOTHER = 4, 0.9
-#: A dead zone needs this many rows of a moving joint with exactly zero effort, and this many times the rows of each adjacent
-#: value; the joint moves if its displacement over the next number of rows exceeds the next fraction of the largest, and the
-#: last multiple of the positions' noise.
-_DEAD, _MORE_OFTEN, _APART, _MOVES, _NOISE = 8, 5, 5, 0.01, 5.0
-#: For efforts computed from logged positions: fewest and most rows, and lower end of the frequencies over the rate; range of
-#: the computed share; largest standard error of a joint's share, least median size of the shares in standard errors, and
-#: largest difference from their mean, relative and in standard errors. Vibrations that both
-#: channels contain give shares that differ by more than their mean.
-_COMPARED, _ABOVE, _SHARE = (500, 20_000), 0.2, (0.1, 0.9)
+#: Rows of a moving joint with exactly zero effort that a dead zone has at least, and their ratio to the rows of each adjacent
+#: value.
+_DEAD, _MORE_OFTEN = 8, 5
+#: A joint moves if its displacement over this number of rows exceeds a fraction of the largest, and a multiple of the noise.
+_APART, _MOVES, _NOISE = 5, 0.01, 5.0
+#: Fewest and most rows in which computed efforts are searched, and lower end of the frequencies there over the rate.
+_COMPARED, _ABOVE = (500, 20_000), 0.2
 #: Rows of a part: noise is in all parts alike, the beginnings and ends of moves, which motors do respond to, are in some.
 _OF_A_PART = 50
 #: Standard error of a median of normal numbers, times the root of their number, over their median absolute deviation.
 _OF_MEDIAN = 1.858
-_SHARE_ERROR, _CLEAR, _ALIKE = 0.1, 8.0, (0.2, 4.0)
+#: Computed share of efforts: its range, the largest standard error of a joint's, and their least median size in these.
+_SHARE, _SHARE_ERROR, _CLEAR = (0.1, 0.9), 0.1, 8.0
+#: Largest difference of a joint's share from the mean, relative and in standard errors; vibrations that both channels contain
+#: give shares that differ by more.
+_ALIKE = (0.2, 4.0)
 #: Singular values, relative to the largest, that count as zero.
 _DEPENDENT = 1e-7
 
@@ -67,24 +71,30 @@ def check_sign_lost(state: Examination) -> None:
     """Refuses efforts without sign, which are never negative and reflected at zero: smoother if the sign is turned there."""
     position = state.recording.position
     for joint, _, x in state.moving_efforts():
-        largest, folds, ratios = x.max(), list[int](), list[float]()
-        for first, end in runs(x < 2 * _NEAR * largest) if x.min() >= 0 else ():
-            visit = x[first:end]
-            lowest = first + int(np.argmin(visit))
-            inside = first > 0 and end < len(x) and x[lowest] < _ZERO * largest
-            if inside and len(visit) > _STRAIGHT * np.count_nonzero(visit < _NEAR * largest):
-                begin = max(min(first, lowest - _BESIDE), 0)
-                part = x[begin : max(end, lowest + _BESIDE + 1)]
-                side = np.arange(len(part)) + begin - lowest  # the lowest sample may be on either side due to noise
-                turned = min(_roughness(np.where(after, part, -part)) for after in (side > 0, side >= 0))
-                folds.append(lowest)
-                ratios.append(turned / positive(_roughness(part)))
+        ratios = _folds(x) if x.min() >= 0 else {}
         # a motion that repeats brings the same effort near zero each time
-        if len(folds) < _VISITS or distinct_poses(position[folds[:_POSES]], np.ptp(position, axis=0)) < _VISITS:
+        poses = position[[*ratios][:_POSES]]
+        if len(ratios) < _VISITS or distinct_poses(poses, np.ptp(position, axis=0)) < _VISITS:
             continue
-        if np.median(ratios) < _SMOOTHER:
-            words = f"the effort is never below zero and turns back at zero {len(folds)} times: its sign is lost"
-            state.add(Id.EFFORT_UNSIGNED, words, joint=joint, at=folds)
+        if np.median([*ratios.values()]) < _SMOOTHER:
+            words = f"the effort is never below zero and turns back at zero {len(ratios)} times: its sign is lost"
+            state.add(Id.EFFORT_UNSIGNED, words, joint=joint, at=[*ratios])
+
+
+def _folds(x: Array) -> dict[int, float]:
+    """Rows where an effort turns back at zero, and how much smoother it is there with the sign turned: ratio of roughness."""
+    largest, ratios = x.max(), dict[int, float]()
+    for first, end in runs(x < 2 * _NEAR * largest):
+        visit = x[first:end]
+        lowest = first + int(np.argmin(visit))
+        inside = first > 0 and end < len(x) and x[lowest] < _ZERO * largest
+        if inside and len(visit) > _STRAIGHT * np.count_nonzero(visit < _NEAR * largest):
+            begin = max(min(first, lowest - _BESIDE), 0)
+            around = x[begin : max(end, lowest + _BESIDE + 1)]
+            side = np.arange(len(around)) + begin - lowest  # the lowest sample may be on either side due to noise
+            turned = min(_roughness(np.where(after, around, -around)) for after in (side > 0, side >= 0))
+            ratios[lowest] = turned / positive(_roughness(around))
+    return ratios
 
 
 def _roughness(x: Array) -> float:
@@ -119,7 +129,7 @@ def check_dead_zone(state: Examination) -> None:
 
 
 def check_copied(state: Examination) -> None:
-    """Refuses one effort in two columns; warns of one position in two, and of efforts that are the controller's target."""
+    """Refuses one effort in two columns; warns of one position in two."""
     recording, joints = state.recording, state.robot.joints
     for i, j in combinations(np.flatnonzero(np.ptp(recording.position, axis=0) > 0), 2):
         if np.array_equal(recording.position[:, i], recording.position[:, j]):
@@ -131,9 +141,14 @@ def check_copied(state: Examination) -> None:
         factor = float(effort[:, i] @ effort[:, j] / (effort[:, i] @ effort[:, i]))
         if np.linalg.norm(effort[:, j] - factor * effort[:, i]) < _COPIED * np.linalg.norm(effort[:, j]):
             state.add(Id.EFFORT_TWICE, f"the efforts of {joints[i]} and {joints[j]} are one signal")
-    for name in ("torque_target", "effort_target"):
+
+
+def check_commanded(state: Examination) -> None:
+    """Warns of efforts that are the controller's target."""
+    recording, effort = state.recording, state.recording.effort
+    for name in ("torque_target", "effort_target") if effort is not None else ():
         target = getattr(recording, name)
-        if target is None or target.shape != effort.shape:
+        if effort is None or target is None or target.shape != effort.shape:
             continue
         scale = np.sum(effort * target, axis=0) / positive(np.sum(target**2, axis=0))
         left, size = np.linalg.norm(effort - scale * target, axis=0), np.linalg.norm(effort, axis=0)
@@ -164,21 +179,7 @@ def check_computed(state: Examination) -> None:
     part = slice(begin, min(end, begin + _COMPARED[1]))
     if part.stop - part.start < _COMPARED[0]:
         return
-    time, q, effort = recording.time[part], recording.position[part], recording.effort[part]
-    rate = 1.0 / float(np.median(np.diff(time)))
-    v = np.gradient(q, time, axis=0) if recording.velocity is None else recording.velocity[part]
-    stated = rigid_torque(state.robot, lumped_inertials(state.robot).ravel(), q, v, np.gradient(v, time, axis=0))
-    inner = slice(len(time) // 20, -(len(time) // 20))  # without the transients of the filter
-    fast = np.array([(x - lowpass(x, rate, _ABOVE * rate))[inner] for x in (stated, effort, q, v)])
-    left = np.array([orthogonal_part(x[:2].T, x[2:].T, _DEPENDENT) for x in np.moveaxis(fast, -1, 0)])
-    # share of the stated in the measured effort, and its standard error: medians over the parts of the rows, shape (alive,)
-    count = left.shape[1] // _OF_A_PART
-    stated, measured = (left[:, : count * _OF_A_PART, k].T.reshape(count, _OF_A_PART, -1) for k in (0, 1))
-    size = np.sum(stated**2, axis=1)
-    alive = (size > 0).all(axis=0)
-    shares = np.sum(stated * measured, axis=1)[:, alive] / size[:, alive]
-    share = np.median(shares, axis=0)
-    error = _OF_MEDIAN * np.median(np.abs(shares - share), axis=0) / np.sqrt(count)
+    share, error = _computed_share(recording.take(part), recording.effort[part], state.robot)
     known = (error > 0) & (error < _SHARE_ERROR)
     if known.sum() < 2:
         return
@@ -191,3 +192,21 @@ def check_computed(state: Examination) -> None:
             f"about {100 * mean:.0f} % of the efforts are the URDF's torque at the logged positions, their noise included: "
             "computed, not measured",
         )
+
+
+def _computed_share(recording: Recording, effort: Array, robot: Robot) -> tuple[Array, Array]:
+    """Share of the URDF's torque in the efforts at high frequencies, and its standard error, of each joint with any."""
+    time, q = recording.time, recording.position
+    rate = 1.0 / float(np.median(np.diff(time)))
+    v = np.gradient(q, time, axis=0) if recording.velocity is None else recording.velocity
+    stated = rigid_torque(robot, lumped_inertials(robot).ravel(), q, v, np.gradient(v, time, axis=0))
+    inner = slice(len(time) // 20, -(len(time) // 20))  # without the transients of the filter
+    fast = np.array([(x - lowpass(x, rate, _ABOVE * rate))[inner] for x in (stated, effort, q, v)])
+    left = np.array([orthogonal_part(x[:2].T, x[2:].T, _DEPENDENT) for x in np.moveaxis(fast, -1, 0)])
+    count = left.shape[1] // _OF_A_PART
+    stated, measured = (left[:, : count * _OF_A_PART, k].T.reshape(count, _OF_A_PART, -1) for k in (0, 1))
+    size = np.sum(stated**2, axis=1)
+    alive = (size > 0).all(axis=0)
+    shares = np.sum(stated * measured, axis=1)[:, alive] / size[:, alive]
+    share = np.median(shares, axis=0)
+    return share, _OF_MEDIAN * np.median(np.abs(shares - share), axis=0) / np.sqrt(count)

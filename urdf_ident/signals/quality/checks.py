@@ -102,51 +102,13 @@ def check_position_unit(state: Examination) -> None:
     lower, upper = state.robot.limit("lower"), state.robot.limit("upper")
     stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
     span = np.where(stated, upper - lower, np.inf)
-    low, high = _reached(q)
+    reached = low, high = _reached(q)
     over = np.where(stated, np.maximum(high - upper, lower - low), -np.inf)
     largest = np.maximum(np.abs(low), np.abs(high))
     # a wrong zero or sign also exceeds the limits, but not by a factor
     too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
-    speed = np.zeros(state.robot.n)
-    if too_far.any() or not stated.all():
-        # over the highest of any robot: 30 rad/s (10 m/s), or three times the URDF's limit if that is above 10 rad/s
-        limits = state.robot.limit("velocity")
-        top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(state.robot.prismatic, 10.0, 30.0))
-        speed = np.array([np.quantile(np.abs(x), 0.99) for x in columns(smooth_speeds(state.recording)[0])]) / top
-    implausible = too_far | (~stated & (speed > 1))
-    normalized = bool(stated.all()) and float(largest.max()) <= LARGEST
-    for revolute, factor, other in _OTHER_UNITS:
-        kind = state.robot.prismatic != revolute
-        fits = (speed[kind & ~stated] <= factor).all() and _within((low, high), (lower, upper), 1 / factor, stated & kind)
-        if (kind & implausible).any() and fits:
-            implausible &= kind
-            turned = revolute and _within((low, high), (lower, upper), 1 / (2 * np.pi), stated & kind)
-            unit = other + (" (or like rad that are described as rev)" if turned else "")
-            lerobot = (
-                "; of a LeRobot arm that logs −100 … 100 of each joint's range, `normalized`" if normalized and revolute else ""
-            )
-            settings = {"log.units.position": other}
-            remedy = Remedy(f"in the project file: {{settings}} (and `velocity: {other}/s`){lerobot}", settings)
-            break
-    else:
-        implausible &= speed > 1
-        unit = "encoder counts, or another unit"
-        remedy = Remedy(
-            "give their unit, of counts how many make a turn (`log: {units: {position: counts(4096)}}`), or for positions "
-            "before the gear `log: {side: {position: motor}}` and `drive: {reduction: ...}`"
-        )
-        if normalized:
-            unit = "hundredths of each joint's range of motion (−100 … 100, as of LeRobot), or degrees from another zero"
-            remedy = Remedy(
-                "in the project file: {settings}; the range is that of the URDF's limits, or of LeRobot's calibration "
-                f"where it lies beside the log as {CALIBRATION}; for degrees, `deg` instead",
-                {"log.units.position": "normalized"},
-            )
-        for revolute, factor, other in _OTHER_UNITS:  # of single joints
-            own = implausible & stated & (state.robot.prismatic != revolute) & (speed <= factor)
-            if (own == implausible).all() and _within((low, high), (lower, upper), 1 / factor, own):
-                unit = f"{other}, unlike those of other joints"
-                remedy = Remedy(f"state it in the column's name: `q_<joint> [{other}]`")
+    speed = _excess_speed(state) if too_far.any() or not stated.all() else np.zeros(state.robot.n)
+    implausible, unit, remedy = _likely_unit(state.robot, reached, stated, too_far, speed)
     if implausible.any():
         j = int(np.flatnonzero(implausible)[0])
         si = joint_units(state.robot.prismatic[j])["position"]
@@ -163,6 +125,66 @@ def check_position_unit(state: Examination) -> None:
             joint=state.robot.joints[j],
             at=np.flatnonzero(beyond[:, j]),
         )
+
+
+def _excess_speed(state: Examination) -> Array:
+    """Speed of each joint over the highest of any robot: 30 rad/s (10 m/s), or three times the URDF's limit if that is above
+    10 rad/s; shape (n,)."""
+    limits = state.robot.limit("velocity")
+    top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(state.robot.prismatic, 10.0, 30.0))
+    return np.array([np.quantile(np.abs(x), 0.99) for x in columns(smooth_speeds(state.recording)[0])]) / top
+
+
+def _likely_unit(
+    robot: Robot, reached: tuple[Array, Array], stated: BoolArray, too_far: BoolArray, speed: Array
+) -> tuple[BoolArray, str, Remedy]:
+    """Joints whose positions are in another unit, which unit that may be, and what to do.
+
+    Args:
+        reached: As of :func:`_reached`.
+        stated: Joints whose limits are stated.
+        too_far: Joints that exceed their limits by a factor.
+        speed: As of :func:`_excess_speed`.
+    """
+    limits = robot.limit("lower"), robot.limit("upper")
+    implausible = too_far | (~stated & (speed > 1))
+    normalized = bool(stated.all()) and float(np.abs(reached).max()) <= LARGEST
+    for revolute, factor, other in _OTHER_UNITS:
+        kind = robot.prismatic != revolute
+        fits = (speed[kind & ~stated] <= factor).all() and _within(reached, limits, 1 / factor, stated & kind)
+        if (kind & implausible).any() and fits:
+            turned = revolute and _within(reached, limits, 1 / (2 * np.pi), stated & kind)
+            unit = other + (" (or like rad that are described as rev)" if turned else "")
+            lerobot = (
+                "; of a LeRobot arm that logs −100 … 100 of each joint's range, `normalized`" if normalized and revolute else ""
+            )
+            words = f"in the project file: {{settings}} (and `velocity: {other}/s`){lerobot}"
+            return implausible & kind, unit, Remedy(words, {"log.units.position": other})
+    implausible &= speed > 1
+    for revolute, factor, other in _OTHER_UNITS[::-1]:  # of single joints
+        alike = implausible & stated & (robot.prismatic != revolute) & (speed <= factor)
+        if (alike == implausible).all() and _within(reached, limits, 1 / factor, alike):
+            return (
+                implausible,
+                f"{other}, unlike those of other joints",
+                Remedy(f"state it in the column's name: `q_<joint> [{other}]`"),
+            )
+    if normalized:
+        remedy = Remedy(
+            "in the project file: {settings}; the range is that of the URDF's limits, or of LeRobot's calibration "
+            f"where it lies beside the log as {CALIBRATION}; for degrees, `deg` instead",
+            {"log.units.position": "normalized"},
+        )
+        return (
+            implausible,
+            "hundredths of each joint's range of motion (−100 … 100, as of LeRobot), or degrees from another zero",
+            remedy,
+        )
+    remedy = Remedy(
+        "give their unit, of counts how many make a turn (`log: {units: {position: counts(4096)}}`), or for positions "
+        "before the gear `log: {side: {position: motor}}` and `drive: {reduction: ...}`"
+    )
+    return implausible, "encoder counts, or another unit", remedy
 
 
 def _reached(q: Array) -> tuple[Array, Array]:

@@ -46,6 +46,7 @@ CHECKS: tuple[Callable[[Examination], None], ...] = (
     channels.check_sign_lost,
     channels.check_dead_zone,
     channels.check_copied,
+    channels.check_commanded,
     checks.check_motion,
     check_velocity,
 )

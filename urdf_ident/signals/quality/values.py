@@ -95,34 +95,10 @@ def repair(state: Examination) -> None:
     Rows with a bad position or effort are dropped; gaps in other signals are interpolated.
     """
     recording, joints = state.recording, state.robot.joints
-    changes, wrenches = dict[str, Any](), dict(recording.wrenches)
+    changes = dict[str, Any]()
     bad_rows = np.zeros(len(recording), dtype=bool)
     for name, array in recording.signals():
-        clean = array
-        for k in range(array.shape[1]):
-            joint = joints[k] if array.shape[1] == len(joints) and not name.startswith("wrench") else None
-            x = array[:, k].copy()
-            bad = np.isinf(x) | (np.abs(x) > IMPOSSIBLE)
-            if bad.any():
-                reached = float(np.abs(x[bad]).max())
-                words = f"{int(bad.sum())} value(s) of {name} are impossible (up to {reached:.3g}); left out"
-                state.add(Id.VALUES_IMPOSSIBLE, words, joint=joint, at=np.flatnonzero(bad))
-                x[bad] = np.nan
-            if name in _SPIKE:
-                least = _RESOLUTION.get(name, 1e-9)
-                stuck = (_sentinel_runs if name.endswith("position") else _sentinels)(x, least)
-                if stuck.any():
-                    words = f"{int(stuck.sum())} value(s) of {name} are exactly {x[stuck][0]:.6g} between others; left out"
-                    state.add(Id.VALUES_SENTINEL, words, joint=joint, at=np.flatnonzero(stuck))
-                    x[stuck] = np.nan
-                spikes = _spikes(x, _SPIKE[name], least)
-                if spikes.any():
-                    words = f"{int(spikes.sum())} spike(s) of {name} left out"
-                    state.add(Id.VALUES_SPIKE, words, joint=joint, at=np.flatnonzero(spikes))
-                bad |= stuck | spikes
-            if bad.any():
-                clean = array.copy() if clean is array else clean  # a good signal is not copied
-                clean[bad, k] = np.nan
+        clean = _without_impossible(state, name, array)
         holes = np.isnan(clean)
         if name in _REQUIRED:
             for j in np.flatnonzero(holes.mean(axis=0) > TOO_MANY):
@@ -140,13 +116,42 @@ def repair(state: Examination) -> None:
                 np.interp(recording.time, recording.time[~hole], x[~hole]) for hole, x in zip(holes.T, clean.T, strict=True)
             ]
             changes[name] = np.column_stack(filled)
-    for frame, values in wrenches.copy().items():
-        wrenches[frame] = changes.pop(f"wrench {frame}", values)
-    known = {frame: values for frame, values in wrenches.items() if values is not None}
-    own = {name: values for name, values in changes.items() if hasattr(recording, name)}
-    state.recording = replace(recording, wrenches=known, **own)
+    wrenches = {frame: changes.get(f"wrench {frame}", values) for frame, values in recording.wrenches.items()}
+    wrenches = {frame: values for frame, values in wrenches.items() if values is not None}
+    changes = {name: values for name, values in changes.items() if hasattr(recording, name)}
+    state.recording = replace(recording, wrenches=wrenches, **changes)
     if not state.stopped:
         state.drop(bad_rows, Id.VALUES_MISSING, "have a missing or impossible position or effort")
+
+
+def _without_impossible(state: Examination, name: str, array: Array) -> Array:
+    """A signal with NaN for impossible values, each kind of which is reported; the same array if there are none."""
+    joints, clean = state.robot.joints, array
+    for k in range(array.shape[1]):
+        joint = joints[k] if array.shape[1] == len(joints) and not name.startswith("wrench") else None
+        x = array[:, k].copy()
+        bad = np.isinf(x) | (np.abs(x) > IMPOSSIBLE)
+        if bad.any():
+            reached = float(np.abs(x[bad]).max())
+            words = f"{int(bad.sum())} value(s) of {name} are impossible (up to {reached:.3g}); left out"
+            state.add(Id.VALUES_IMPOSSIBLE, words, joint=joint, at=np.flatnonzero(bad))
+            x[bad] = np.nan
+        if name in _SPIKE:
+            least = _RESOLUTION.get(name, 1e-9)
+            stuck = (_sentinel_runs if name.endswith("position") else _sentinels)(x, least)
+            if stuck.any():
+                words = f"{int(stuck.sum())} value(s) of {name} are exactly {x[stuck][0]:.6g} between others; left out"
+                state.add(Id.VALUES_SENTINEL, words, joint=joint, at=np.flatnonzero(stuck))
+                x[stuck] = np.nan
+            spikes = _spikes(x, _SPIKE[name], least)
+            if spikes.any():
+                words = f"{int(spikes.sum())} spike(s) of {name} left out"
+                state.add(Id.VALUES_SPIKE, words, joint=joint, at=np.flatnonzero(spikes))
+            bad |= stuck | spikes
+        if bad.any():
+            clean = array.copy() if clean is array else clean
+            clean[bad, k] = np.nan
+    return clean
 
 
 def _sentinels(x: Array, least: float = 1e-9, rows: IntArray | None = None) -> BoolArray:
