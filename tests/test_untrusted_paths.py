@@ -256,14 +256,14 @@ AUDITED = {
             report/template.py:_text result/evidence/traces.py:read_series viz/page.py:_assemble
             viz/player.py:_bridge
         """,
-        BEFORE: "export/mjcf_patch.py:patched_mjcf result/files/exports.py:write_mjcf",
+        BEFORE: "export/mjcf_patch.py:_files_of result/files/exports.py:write_mjcf",
         NONE: """
             files/documents.py:parse_yaml logs/formats/text.py:TextTable._by_arrow
             logs/formats/text.py:TextTable._parsed logs/formats/variables.py:_member viz/player.py:_open
         """,
         ASKED: """
             logs/columns/ranges.py:joint_ranges logs/formats/bags.py:_opened logs/formats/lerobot.py:_info
-            logs/formats/lerobot.py:episodes model/mjcf.py:_refuse_files_elsewhere model/mjcf.py:compiled_mjcf
+            logs/formats/lerobot.py:_episodes_of_index model/mjcf.py:_refuse_files_elsewhere model/mjcf.py:compiled_mjcf
         """,
         NETWORK: "logs/remote.py:_reached logs/remote.py:local_files",
         PROGRAM: "model/description.py:_expanded",

@@ -56,11 +56,11 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
             continue
         once = 1.0 / np.sqrt(segment.repeats)  # undoes the weight of averaged periods
         blocks = [[once * x for x in group] for _, group in filtered_rows(model, segment, row_filter)]
-        pieces.append([_smooth(np.vstack(stack), rate, conditioned.cutoff) for stack in zip(*blocks, strict=True)])
+        pieces.append([lowpass(np.vstack(stack), rate, conditioned.cutoff) for stack in zip(*blocks, strict=True)])
         for curve in curves:
             j = model.robot.index(curve.joint)
             columns = row_filter.apply(asymmetric_columns(curve.law, segment.v[:, j]))
-            friction[j].append(_smooth(columns, rate, conditioned.cutoff))
+            friction[j].append(lowpass(columns, rate, conditioned.cutoff))
         for name, value in residual_inputs(segment).items():
             if value is not None:
                 inputs.setdefault(name, []).append(row_filter.apply(value))
@@ -77,10 +77,6 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
         {j: np.vstack(blocks) for j, blocks in friction.items()},
         {name: np.vstack(blocks) for name, blocks in inputs.items() if len(blocks) == len(pieces)},
     )
-
-
-def _smooth(rows: Array, rate: float, cutoff: float) -> Array:
-    return lowpass(rows, rate, cutoff) if len(rows) > 1 else rows
 
 
 def link_statistics(model: DynamicModel, logs: Sequence[LoopRows], known: Sequence[Array]) -> StatisticSet:

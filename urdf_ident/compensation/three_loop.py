@@ -236,22 +236,30 @@ class _Loops:
         return float(self.gains[-1].rmse.mean())
 
     def fit_friction(self) -> None:
-        """Loop 1: the first time curves through the runs in both directions; then they are refitted to the points of the runs
-        without the residual, and to the torque residual of the logs, where a point has the weight of one second of a log."""
-        robot = self.model.robot
+        """Loop 1: friction curves through the runs in both directions, at first without anything else that is known."""
         if self.curves:
-            sweeps = self.sweeps
-            if self.residual.kind != "none" and all(segment.qm is not None for segment in sweeps):
-                sweeps = [replace(segment, external=-self.residual.torque(**residual_inputs(segment))) for segment in sweeps]
-            errors, curves = np.vstack([self._error(rows) for rows in self.rows]), []
-            for old in self.curves:
-                j = robot.index(old.joint)
-                columns = np.vstack([rows.friction[j] for rows in self.rows])
-                points = friction_points(sweeps, robot, old.joint).centred()
-                target = errors[:, j] + columns @ old.params
-                curves.append(refine_friction(old, points, columns, target, np.sqrt(self.rows[0].rate)))
-            self.curves = tuple(curves)
-            return
+            self._refit_friction()
+        else:
+            self._start_friction()
+
+    def _refit_friction(self) -> None:
+        """Fits the curves to the points of the runs without the residual, and to the torque residual of the logs, where a
+        point has the weight of one second of a log."""
+        robot, sweeps = self.model.robot, self.sweeps
+        if self.residual.kind != "none" and all(segment.qm is not None for segment in sweeps):
+            sweeps = [replace(segment, external=-self.residual.torque(**residual_inputs(segment))) for segment in sweeps]
+        errors, curves = np.vstack([self._error(rows) for rows in self.rows]), []
+        for old in self.curves:
+            j = robot.index(old.joint)
+            columns = np.vstack([rows.friction[j] for rows in self.rows])
+            points = friction_points(sweeps, robot, old.joint).centred()
+            target = errors[:, j] + columns @ old.params
+            curves.append(refine_friction(old, points, columns, target, np.sqrt(self.rows[0].rate)))
+        self.curves = tuple(curves)
+
+    def _start_friction(self) -> None:
+        """Puts curves and offsets of the driven joints in place of the friction that the links' loop has estimated."""
+        robot = self.model.robot
         driven: dict[int, str] = {}
         for j, joint in enumerate(robot.joints):
             for segment in self.sweeps:  # the joint moves at some time while the others are at rest

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError
-from ..linalg import one_each, positive
+from ..linalg import Array, one_each, positive
 from ..model.dynamic_model import DynamicModel
 from ..motion.cartesian import circle, translations
 from ..motion.collision.clearance import require_clearance
@@ -28,7 +28,7 @@ SPEEDS = (0.5, 0.25, 0.1, 0.05)
 TRIED, ROUGHLY = 200, 40.0
 #: Seconds of a usual core to try a circle from one pose.
 _COST = 0.02
-#: Number of poses for the directions of motion of a frame, and relative size below which there is none.
+#: Number of poses for the directions of motion of a frame, and relative size below which one is none.
 PLANES, FLAT = 10, 1e-6
 
 
@@ -79,31 +79,10 @@ def design_circle(
     drawn = np.random.default_rng(seed).uniform(-0.6, 0.6, (TRIED, robot.n))
     random = [limits.middle + np.minimum(limits.half_range, np.pi) * x for x in drawn]
     poses = random if start is None else [one_each("start", start, robot.n)]
-    # the plane: the given one, or that of a planar arm
     jacobians = np.array([translations(robot, frame, pose) for pose in random[:PLANES]])
-    size = positive(float(np.linalg.norm(jacobians, axis=(1, 2)).max()))
-    if not (np.linalg.matrix_rank(jacobians, tol=FLAT * size) > 1).any():
-        others = "name one with more joints before it in excitation.circle.frame, or take another family (points, spline)"
-        raise LimitError(
-            "this frame cannot move on a circle",
-            where=f"frame '{frame}'",
-            got="one direction of motion in every pose",
-            expected="at least two",
-            remedy=others,
-        )
-    _, singular, axes = np.linalg.svd(np.vstack(list(np.swapaxes(jacobians, 1, 2))))
-    flat, plane = singular[2] <= FLAT * size, axes[2] * np.sign(axes[2][int(np.argmax(np.abs(axes[2])))])
-    normal = np.asarray((plane if flat else (0.0, 0.0, 1.0)) if normal is None else normal, dtype=float)
-    if flat and np.linalg.norm(np.cross(normal, plane)) > 1e-6 * np.linalg.norm(normal):
-        raise LimitError(
-            "the frame of this planar arm stays in another plane",
-            where=f"frame '{frame}'",
-            got=f"normal {normal.tolist()}",
-            expected=str((np.round(plane, 6) + 0.0).tolist()),
-            remedy="leave excitation.circle.normal out",
-        )
+    axis = _normal(jacobians, frame, None if normal is None else np.asarray(normal, dtype=float))
     speeds, torque, last = SPEEDS if speed is None else (speed,), prior_torque(robot), None
-    make = partial(circle, robot, frame, radius=radius, normal=plane if flat else normal, orientation=how)
+    make = partial(circle, robot, frame, radius=radius, normal=axis, orientation=how)
     for fast, pose in product(speeds, poses[: max(1, round(budget / len(speeds) / _COST))]):
         try:
             if len(poses) > 1:
@@ -130,3 +109,33 @@ def design_circle(
         at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
         notes = (*notes, f"starts at {at}")
     return DesignedMotion(trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=notes)
+
+
+def _normal(jacobians: Array, frame: str, normal: Array | None) -> Array:
+    """Normal of the circle, shape (3,): the given one, else vertical; of a planar arm that of its plane.
+
+    Args:
+        jacobians: Of the frame's translation in some poses, shape (P, 3, n) [m/rad or 1].
+    """
+    size = positive(float(np.linalg.norm(jacobians, axis=(1, 2)).max()))
+    if not (np.linalg.matrix_rank(jacobians, tol=FLAT * size) > 1).any():
+        raise LimitError(
+            "this frame cannot move on a circle",
+            where=f"frame '{frame}'",
+            got="one direction of motion in every pose",
+            expected="at least two",
+            remedy="name one with more joints before it in excitation.circle.frame, or take another family (points, spline)",
+        )
+    _, singular, axes = np.linalg.svd(np.vstack(list(np.swapaxes(jacobians, 1, 2))))
+    if singular[2] > FLAT * size:
+        return np.array([0.0, 0.0, 1.0]) if normal is None else normal
+    plane = axes[2] * np.sign(axes[2][int(np.argmax(np.abs(axes[2])))])
+    if normal is not None and np.linalg.norm(np.cross(normal, plane)) > FLAT * np.linalg.norm(normal):
+        raise LimitError(
+            "the frame of this planar arm stays in another plane",
+            where=f"frame '{frame}'",
+            got=f"normal {normal.tolist()}",
+            expected=str((np.round(plane, 6) + 0.0).tolist()),
+            remedy="leave excitation.circle.normal out",
+        )
+    return np.asarray(plane)

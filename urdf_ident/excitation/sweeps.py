@@ -30,8 +30,8 @@ from .motion import DesignedMotion
 SLOWEST = 0.03
 #: Speeds of a joint and time at each of them [s]: the default, and the long experiment that it is compared with.
 SHORT, LONG = (5, 0.5), (8, 2.0)
-#: Pause at the turning points [s].
-_DWELL = 0.1
+#: Pause at the turning points [s]; time of the changes of the acceleration, in addition to speed over acceleration [s].
+_DWELL, _RAMP = 0.1, 0.1
 #: Number of candidates for the home pose, besides the middle of all ranges.
 _HOMES = 40
 #: Number of positions per side at which a joint's range is checked, and the margin beyond the required distance there [m].
@@ -128,48 +128,21 @@ def bidirectional_experiment(
         check_named("joint", joint, limits.joints, LimitError)
     moving = [limits.joints.index(joint) for joint in names]
     fastest, acceleration = fill * limits.velocity, fill * limits.assumed_acceleration
-    #: half the path that each joint needs at its fastest
-    needed = 0.5 * (fastest * (fastest / acceleration + 0.1) + fastest * cruise)
+    # half the path that each joint needs at its fastest
+    needed = 0.5 * (fastest * (fastest / acceleration + _RAMP) + fastest * cruise)
 
-    def within_limits(pose: Array) -> Array:
-        low, high = finite_ends(limits.lower, limits.upper, pose)
-        return np.asarray(fill * np.minimum(high - pose, pose - low))
-
-    low, high = finite_ends(limits.lower, limits.upper)
-    rest = (low + high) / 2
     if home is not None:
-        rest = shaped("home", home, rest.shape)
+        rest = shaped("home", home, limits.lower.shape)
         limits.require_inside(rest, "home pose")
         if collisions is not None:
             collisions.require_free(rest, "the home pose")
-    elif collisions is not None:
-
-        def score(pose: Array) -> float:
-            """The smallest available fraction of the wanted range of any joint; 0 for an infeasible pose."""
-            still = np.zeros((1, len(pose)))
-            if torque is not None and (np.abs(torque(pose[None], still, still)[0]) > _HELD * limits.torque).any():
-                return 0.0
-            if (collisions.distances(pose)[0] < collisions.required).any():
-                return 0.0
-            free = _collision_free(collisions, pose, np.minimum(within_limits(pose), needed), moving)
-            return float((free / needed)[moving].min())
-
-        drawn = np.random.default_rng(seed).uniform(-1.0, 1.0, (_HOMES, len(rest)))
-        poses = np.vstack([rest, rest + 0.5 * (high - low) / 2 * drawn])
-        scores = [score(pose) for pose in poses]
-        if not max(scores) > 0:
-            raise LimitError(
-                "no pose is free enough for the sweeps",
-                got=f"{len(poses)} poses tried",
-                remedy="give one as excitation.start, or check the world",
-            )
-        rest = poses[int(np.argmax(scores))]
-    half_range, clearance = within_limits(rest), None
+    else:
+        rest = _freest(limits, collisions, torque, moving, needed, fill, seed)
+    half_range, clearance = _room(limits, rest, fill), None
     if collisions is not None:
         half_range = np.minimum(half_range, _collision_free(collisions, rest, half_range, moving))
     for _ in range(_ROUNDS):
-        points, speeds = [rest], {}
-        rates: list[float] = []
+        points, rates, speeds = [rest], list[float](), dict[str, tuple[float, ...]]()
         for j in moving:
             joint, a, free = limits.joints[j], float(acceleration[j]), float(half_range[j])
             if not free > 0:
@@ -179,12 +152,12 @@ def bidirectional_experiment(
                     remedy="choose another home pose (excitation.start)",
                 )
             # on the whole path, with a short cruise: v (v/a + ramp) = 2 free
-            ramp = 0.1 + min(cruise, 0.5)
+            ramp = _RAMP + min(cruise, 0.5)
             most = min(float(fastest[j]), 0.5 * a * float(np.sqrt(ramp**2 + 8 * free / a) - ramp))
             speeds[joint] = tuple(float(speed) for speed in np.geomspace(SLOWEST * most, most, count))
             axis = np.eye(len(rest))[j]
             for speed in speeds[joint]:  # up from home and back, or from below home where there is too little room above
-                length = min(2 * free, speed * (speed / a + 0.1) + speed * cruise)
+                length = min(2 * free, speed * (speed / a + _RAMP) + speed * cruise)
                 low = rest - max(0.0, length - free) * axis
                 if (low != points[-1]).any():
                     points, rates = [*points, low], [*rates, fastest[j]]
@@ -214,6 +187,49 @@ def bidirectional_experiment(
     return BidirectionalExperiment(
         trajectory=trajectory, speeds=speeds, cruise=cruise, limits=limits, report=report, clearance=clearance, notes=notes
     )
+
+
+def _room(limits: Limits, pose: Array, fill: float) -> Array:
+    """What each joint may move either way from a pose within its limits, shape (n,) [rad or m]."""
+    low, high = finite_ends(limits.lower, limits.upper, pose)
+    return np.asarray(fill * np.minimum(high - pose, pose - low))
+
+
+def _freest(
+    limits: Limits,
+    collisions: Collisions | None,
+    torque: Torque | None,
+    moving: Sequence[int],
+    needed: Array,
+    fill: float,
+    seed: int,
+) -> Array:
+    """The middle of all ranges, or with collisions the pose of several that leaves the joint with the least room the most."""
+    low, high = finite_ends(limits.lower, limits.upper)
+    middle = (low + high) / 2
+    if collisions is None:
+        return np.asarray(middle)
+
+    def score(pose: Array) -> float:
+        """The smallest available fraction of the wanted range of any joint; 0 for an infeasible pose."""
+        still = np.zeros((1, len(pose)))
+        if torque is not None and (np.abs(torque(pose[None], still, still)[0]) > _HELD * limits.torque).any():
+            return 0.0
+        if (collisions.distances(pose)[0] < collisions.required).any():
+            return 0.0
+        free = _collision_free(collisions, pose, np.minimum(_room(limits, pose, fill), needed), moving)
+        return float((free / needed)[moving].min())
+
+    drawn = np.random.default_rng(seed).uniform(-1.0, 1.0, (_HOMES, len(middle)))
+    poses = np.vstack([middle, middle + 0.5 * (high - low) / 2 * drawn])
+    scores = [score(pose) for pose in poses]
+    if not max(scores) > 0:
+        raise LimitError(
+            "no pose is free enough for the sweeps",
+            got=f"{len(poses)} poses tried",
+            remedy="give one as excitation.start, or check the world",
+        )
+    return np.asarray(poses[int(np.argmax(scores))])
 
 
 def _collision_free(collisions: Collisions, rest: Array, half_range: Array, moving: Sequence[int]) -> Array:

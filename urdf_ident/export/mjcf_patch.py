@@ -7,7 +7,7 @@ beyond the sixth, so that the numbers are replaced in the text. They are verifie
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,38 +67,19 @@ def patched_mjcf(
             old = float(np.ravel(getattr(model, f"dof_{key}")[model.jnt_dofadr[held_joints.index(name)]])[0])
             if abs(value - old) > _SAME * max(value, old):
                 values[name, key] = value
-    files: dict[Path, str] = {}  # the model and the files that it includes, whose names are relative to the model
-    waiting = [source]
-    while waiting:
-        file = waiting.pop()
-        if file not in files:
-            files[file] = read_text(file, "MJCF")
-            waiting += [source.parent / node.get("file") for node in _all(Splicer(files[file], str(file)).root, "include")]
-    places = {file: _named(Splicer(text, str(file)).root) for file, text in files.items()}
-    names = [("body", name) for name in bodies] + [("joint", name) for name, _ in values]
-    for tag, name in names:
-        if sum((tag, name) in found for found in places.values()) != 1:
-            raise ModelError(
-                f"{tag} '{name}' is not written once under this name",
-                where=str(source),
-                remedy="name it, and write what <replicate> or <attach> makes (MuJoCo: MjSpec.to_xml)",
-            )
-    holders = {file for file, found in places.items() for key in names if key in found} or {source}
-    if len(holders) > 1:
-        got = ", ".join(sorted(file.name for file in holders))
-        raise ModelError("the bodies stand in several files", where=str(source), got=got, remedy="merge them (MjSpec.to_xml)")
-    (holder,) = holders
+    files = _files_of(source)
+    holder = _holder(source, files, [*(("body", name) for name in bodies), *(("joint", name) for name, _ in values)])
     splicer = Splicer(files[holder], str(holder))
-    found = _named(splicer.root)
+    nodes = _named(splicer.root)
     for name, ten in bodies.items():
-        body = found["body", name]
+        body = nodes["body", name]
         line = "<inertial " + " ".join(f'{key}="{value}"' for key, value in inertial_attributes(ten).items()) + "/>"
         if inertial := body.all("inertial"):
             splicer.replace(inertial[0], line)
         else:  # it was computed from the geometry
             splicer.append(body, [(0, line)])
     for (name, key), value in values.items():
-        splicer.set(found["joint", name], key, number(value))
+        splicer.set(nodes["joint", name], key, number(value))
     for compiler in splicer.root.all("compiler"):
         for key, instead in (("inertiafromgeom", "auto"), ("settotalmass", "-1")):
             if compiler.get(key) not in ("", "auto", "false"):
@@ -109,6 +90,35 @@ def patched_mjcf(
         kept = f"{source.name} includes {holder.name}, which holds the bodies: the file written replaces {holder.name}"
         return text, (*notes, *clipped, kept)
     return _moved(text, source.parent, folder), (*notes, *clipped)
+
+
+def _files_of(source: Path) -> dict[Path, str]:
+    """Texts of a model and of the files that it includes, whose names are relative to the model."""
+    files: dict[Path, str] = {}
+    waiting = [source]
+    while waiting:
+        file = waiting.pop()
+        if file not in files:
+            files[file] = read_text(file, "MJCF")
+            waiting += [source.parent / node.get("file") for node in _all(Splicer(files[file], str(file)).root, "include")]
+    return files
+
+
+def _holder(source: Path, files: Mapping[Path, str], elements: Sequence[tuple[str, str]]) -> Path:
+    """The file with all of some elements, each by tag and name; the model itself without elements."""
+    places = {file: _named(Splicer(text, str(file)).root) for file, text in files.items()}
+    for element in elements:
+        if sum(element in nodes for nodes in places.values()) != 1:
+            raise ModelError(
+                "{} '{}' is not written once under this name".format(*element),
+                where=str(source),
+                remedy="name it, and write what <replicate> or <attach> makes (MuJoCo: MjSpec.to_xml)",
+            )
+    holders = {file for file, nodes in places.items() for element in elements if element in nodes} or {source}
+    if len(holders) > 1:
+        got = ", ".join(sorted(file.name for file in holders))
+        raise ModelError("the bodies stand in several files", where=str(source), got=got, remedy="merge them (MjSpec.to_xml)")
+    return holders.pop()
 
 
 def _compiled(model: Any, i: int) -> Array:
