@@ -64,26 +64,20 @@ class GearRipple:
         return np.hypot(self.sine, self.cosine)
 
     def position(self, motor: ArrayLike) -> Array:
-        """Returns the kinematic error.
+        """Returns the kinematic error, same shape [rad or m].
 
         Args:
             motor: Motor position after the gear, shape (N, n) or (n,) [rad or m].
-
-        Returns:
-            Same shape [rad or m].
         """
         phase = self._phase(np.asarray(motor, dtype=float))
         return np.asarray((self.sine * np.sin(phase) + self.cosine * np.cos(phase)).sum(axis=-2))
 
     def rate(self, motor: ArrayLike, speed: ArrayLike) -> Array:
-        """Returns the rate of the kinematic error.
+        """Returns the rate of the kinematic error, same shape [rad/s or m/s].
 
         Args:
             motor: Motor position after the gear, shape (N, n) or (n,) [rad or m].
             speed: Motor velocity after the gear, same shape [rad/s or m/s].
-
-        Returns:
-            Same shape [rad/s or m/s].
         """
         phase = self._phase(np.asarray(motor, dtype=float))
         slope = self._turns * (self.sine * np.cos(phase) - self.cosine * np.sin(phase))

@@ -45,11 +45,7 @@ class Grid:
     constant: Array
 
     def motion(self, X: Array) -> tuple[Array, Array, Array]:
-        """Returns position, velocity and acceleration, shapes (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
-
-        Args:
-            X: Shape (d, n).
-        """
+        """Returns position, velocity and acceleration, shapes (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²]; X: shape (d, n)."""
         q, v, a = self.bases @ X + self.constant
         return q, v, a
 

@@ -121,28 +121,12 @@ def device_clock(time: Array, position: Array) -> DeviceClock | None:
 
 def _device_clock(time: Array, position: Array, *, bursts: bool) -> DeviceClock | None:
     """The clock of :func:`device_clock`, if the samples arrived in bursts: their mean interval is then the typical one."""
-    from scipy.ndimage import uniform_filter1d
-
     intervals = np.diff(time)
     typical = float(intervals.mean() if bursts else np.median(intervals))
     usual = intervals[intervals < GAP_PERIODS * typical]
     if typical <= 0 or (np.std(usual) < EVEN * typical and not bursts):
         return None
-    # velocity between neighbouring samples, shape (N - 1, n), smoothed so that it does not follow the jitter
-    stamps = time
-    if bursts or intervals.min() < 0.1 * intervals.mean():
-        rows = len(time) / max(int(np.sum(intervals > intervals.mean())), 1)  # of one burst
-        stamps = uniform_filter1d(time, max(25, min(round(3 * rows), len(time) // 4)), mode="nearest")
-        stamps = np.maximum.accumulate(stamps + 1e-9 * np.arange(len(stamps)))
-    rate = (len(time) - 1) / (stamps[-1] - stamps[0])
-    grid = np.linspace(stamps[0], stamps[-1], len(time))
-    even = np.stack([np.interp(grid, stamps, column) for column in position.T], axis=1)
-    velocity = differentiate(lowpass(even, rate, min(rate / 8, max(10.0, rate / 50))), rate)
-    speed = np.stack([np.interp((stamps[1:] + stamps[:-1]) / 2, grid, column) for column in velocity.T], axis=1)
-    step = np.diff(position, axis=0)
-    scale = 1 / np.maximum(np.sqrt((speed**2).mean(axis=0)), 1e-12)
-    energy = ((speed * scale) ** 2).sum(axis=1)
-    shown = ((step * scale) * (speed * scale)).sum(axis=1) / positive(energy)
+    shown, energy = _shown_intervals(_smooth_stamps(time, bursts), position)
     fast = energy > 0.1 * energy.mean()
     near = fast & (np.abs(shown / typical - 1) < 0.5)
     if near.sum() < 0.3 * len(shown):
@@ -159,15 +143,7 @@ def _device_clock(time: Array, position: Array, *, bursts: bool) -> DeviceClock 
     if bursts:
         slow = np.where(intervals > 3 * np.percentile(intervals, 99), intervals, period)
     elif (count[fast] > 0).mean() > _ONCE:
-        # adds slower motion to the fast one as long as it shows whole periods
-        energy = np.where(count <= 3, energy, 0.0)
-        least = np.mean(energy)
-        while least > _SLOWEST * energy.mean():
-            least /= 2
-            slower = (energy > least) & ~fast
-            if slower.any() and np.std((shown / period - count)[slower]) > _WHOLE:
-                break
-            fast = fast | slower
+        fast = _with_slower(fast, np.where(count <= 3, energy, 0.0), shown / period - count)
         count = np.where(fast, count, 1 + _lost_while_slow(time / _slope(time, count, fast), count, fast))
         period = _slope(time, count, np.ones(len(count), dtype=bool))
         slow = count * period
@@ -175,6 +151,52 @@ def _device_clock(time: Array, position: Array, *, bursts: bool) -> DeviceClock 
     if np.abs(repaired - time).max() > max(10 * period, 0.01 * (time[-1] - time[0])):
         return None
     return DeviceClock(repaired, period, before, after, int(np.maximum(count - 1, 0)[fast].sum()))
+
+
+def _smooth_stamps(time: Array, bursts: bool) -> Array:
+    """Increasing stamps, without bursts if there are any, shape (N,) [s]."""
+    from scipy.ndimage import uniform_filter1d
+
+    intervals = np.diff(time)
+    if not bursts and intervals.min() >= 0.1 * intervals.mean():
+        return time
+    rows = len(time) / max(int(np.sum(intervals > intervals.mean())), 1)  # of one burst
+    stamps = uniform_filter1d(time, max(25, min(round(3 * rows), len(time) // 4)), mode="nearest")
+    return np.asarray(np.maximum.accumulate(stamps + 1e-9 * np.arange(len(stamps))))
+
+
+def _shown_intervals(stamps: Array, position: Array) -> tuple[Array, Array]:
+    """Intervals that the motion shows, ``Δq·v / v·v`` [s], and ``v·v``, shape (N - 1,), each joint scaled to its usual speed.
+
+    The velocity is smoothed so that it does not follow the jitter.
+    """
+    rate = (len(stamps) - 1) / (stamps[-1] - stamps[0])
+    grid = np.linspace(stamps[0], stamps[-1], len(stamps))
+    even = np.stack([np.interp(grid, stamps, column) for column in position.T], axis=1)
+    velocity = differentiate(lowpass(even, rate, min(rate / 8, max(10.0, rate / 50))), rate)
+    speed = np.stack([np.interp((stamps[1:] + stamps[:-1]) / 2, grid, column) for column in velocity.T], axis=1)
+    step = np.diff(position, axis=0)
+    scale = 1 / np.maximum(np.sqrt((speed**2).mean(axis=0)), 1e-12)
+    energy = ((speed * scale) ** 2).sum(axis=1)
+    return ((step * scale) * (speed * scale)).sum(axis=1) / positive(energy), energy
+
+
+def _with_slower(fast: BoolArray, energy: Array, off: Array) -> BoolArray:
+    """Fast motion, and slower one as long as it shows whole periods.
+
+    Args:
+        fast: Intervals of fast motion, shape (N - 1,).
+        energy: Square of the speed, 0 where the motion is not tried, shape (N - 1,).
+        off: Deviation of the intervals from whole periods, shape (N - 1,).
+    """
+    least = np.mean(energy)
+    while least > _SLOWEST * energy.mean():
+        least /= 2
+        slower = (energy > least) & ~fast
+        if slower.any() and np.std(off[slower]) > _WHOLE:
+            break
+        fast = fast | slower
+    return fast
 
 
 def _slope(time: Array, count: Array, fast: BoolArray) -> float:

@@ -62,7 +62,7 @@ def prediction_cutoff(spectrum: float, scale: float, rate: float) -> float:
 
 
 def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: int | None = None) -> Array:
-    """Zero-phase Butterworth low-pass along axis 0 (forwards, then backwards).
+    """Zero-phase Butterworth low-pass along axis 0 (forwards, then backwards), same shape as ``x``.
 
     Args:
         x: Signal, shape (N,) or (N, …).
@@ -70,9 +70,6 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
         cutoff: Frequency [Hz] of −3 dB for one pass, −6 dB for both. At or above ``rate / 2`` the signal is unchanged.
         padlen: Samples of odd extension at each end; MATLAB's ``filtfilt`` uses ``3 * order``. By default the length
             of the filter's transient, ``3 * rate / cutoff``; at most ``N - 1``.
-
-    Returns:
-        Same shape as ``x``.
 
     Raises:
         LogError: Rate or cut-off is not positive, or the cut-off is too low for double precision.

@@ -111,11 +111,7 @@ class FrictionTruth:
         return v if self.transmission is None else np.asarray(v @ self.transmission.T)
 
     def to_joints(self, torque: Array) -> Array:
-        """Returns the joint torques equivalent to slider torques, shape (…, n) [N·m or N].
-
-        Args:
-            torque: Shape (…, K) [N·m or N].
-        """
+        """Returns the joint torques equivalent to slider torques, shape (…, n) [N·m or N]; torque: shape (…, K) [N·m or N]."""
         return torque if self.transmission is None else np.asarray(torque @ self.transmission)
 
     def torque(self, w: Array, s: Array, z: Array) -> Array:

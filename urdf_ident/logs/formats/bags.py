@@ -81,28 +81,7 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
     with decoding(path, "bag", "ros", repair), _opened(path) as (storage, parse):
         chosen = _chosen(storage, parse, robot, topic, path, notes)
         samples, stamps = _samples(storage, parse, chosen.connections, notes)
-    held = sorted({name for sample in samples for name in sample.names})
-    wanted, _ = match_joints(held, robot, joints or {}, str(path))
-    if samples[0].names[0] == "unnamed_1" and not joints:
-        order = ", ".join(f"{json.dumps(joint)}: unnamed_{k + 1}" for k, joint in enumerate(robot.order))
-        raise LogError(
-            f"the messages of {chosen.name} hold no joint names",
-            where=str(path),
-            got=f"{len(samples[0].names)} positions",
-            remedy=f"say which place in the messages each joint has: `log: {{joints: {{{order}}}}}`, if it is the URDF's order",
-        )
-    names, mark = [wanted[joint] for joint in robot.joints if joint in wanted], "_"
-    if not names and {str(k + 1) for k in range(robot.n)} <= set(samples[0].names):
-        names, mark = [str(k + 1) for k in range(robot.n)], ""
-    missing = [joint for joint in robot.joints if joint not in wanted] if mark else []
-    if missing:
-        locks = f" ({lock_words(missing)})" if len(missing) < robot.n else ""
-        raise LogError(
-            f"the topic {chosen.name} does not hold the joint{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
-            where=str(path),
-            got=", ".join(held[:12]),
-            remedy=f"lock what was not recorded{locks}, choose another log.topic, or pair the names in log.joints",
-        )
+    names, mark = _names_in(samples, robot, joints or {}, chosen.name, path)
     messages = _one_publisher(samples, names, chosen.name, notes)
     clock, signals = _joined([samples[k] for k in messages], stamps[messages], names, chosen.name, notes)
     if not any(prefix == "tau" for prefix, _ in signals):
@@ -110,6 +89,33 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
     columns = {"t": clock, **{f"{prefix}{mark}{name}": values for (prefix, name), values in signals.items()}}
     files = _files(path) if path.is_dir() else (str(path),)
     return ArrayTable(str(path), tuple(columns), len(columns), files, tuple(notes), columns=tuple(columns.values()))
+
+
+def _names_in(samples: Sequence[Sample], robot: Robot, joints: dict[str, str], topic: str, path: Path) -> tuple[list[str], str]:
+    """Names in the bag of the robot's joints that it holds, and what stands before them in a column: nothing before numbers."""
+    held = sorted({name for sample in samples for name in sample.names})
+    wanted, _ = match_joints(held, robot, joints, str(path))
+    if samples[0].names[0] == "unnamed_1" and not joints:
+        order = ", ".join(f"{json.dumps(joint)}: unnamed_{k + 1}" for k, joint in enumerate(robot.order))
+        raise LogError(
+            f"the messages of {topic} hold no joint names",
+            where=str(path),
+            got=f"{len(samples[0].names)} positions",
+            remedy=f"say which place in the messages each joint has: `log: {{joints: {{{order}}}}}`, if it is the URDF's order",
+        )
+    numbers = [str(k + 1) for k in range(robot.n)]
+    if not wanted.keys() & set(robot.joints) and set(numbers) <= set(samples[0].names):
+        return numbers, ""
+    missing = [joint for joint in robot.joints if joint not in wanted]
+    if missing:
+        locks = f" ({lock_words(missing)})" if len(missing) < robot.n else ""
+        raise LogError(
+            f"the topic {topic} does not hold the joint{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
+            where=str(path),
+            got=", ".join(held[:12]),
+            remedy=f"lock what was not recorded{locks}, choose another log.topic, or pair the names in log.joints",
+        )
+    return [wanted[joint] for joint in robot.joints], "_"
 
 
 def _files(folder: Path) -> tuple[str, ...]:
@@ -172,6 +178,30 @@ def _opened(path: Path) -> Iterator[tuple[Any, Parser]]:
 
 def _chosen(storage: Any, parse: Parser, robot: Robot, wanted: str | None, path: Path, notes: list[str]) -> _Topic:
     """The wanted topic, or the best of those whose messages contain joint positions."""
+    topics = _topics(storage, parse, path, notes)
+    if wanted is not None:
+        named = {name.strip("/"): topic for name, topic in topics.items()}
+        if wanted.strip("/") in named:
+            return named[wanted.strip("/")]
+        remedy = nearest(wanted, list(topics))
+        raise LogError(f"no topic '{wanted}' with joint states", where=f"{path} (log.topic)", remedy=remedy)
+
+    def preference(topic: _Topic) -> tuple[int, bool, bool, int]:  # target positions are not measurements
+        fits = len(set(robot.joints) & topic.joints) or (len(topic.joints) >= robot.n) * 0.5
+        return int(2 * fits), not holds_targets(topic.name), topic.effort, topic.count
+
+    chosen = max(topics.values(), key=preference)
+    others = [f"{topic.name} ({'with' if topic.effort else 'no'} effort)" for topic in topics.values() if topic is not chosen]
+    if others:
+        notes.append(
+            f"topic {chosen.name} chosen ({'with' if chosen.effort else 'no'} effort); others: {', '.join(others[:5])}; "
+            "log.topic overrides"
+        )
+    return chosen
+
+
+def _topics(storage: Any, parse: Parser, path: Path, notes: list[str]) -> dict[str, _Topic]:
+    """The topics of a bag whose messages contain joint positions, at least one."""
     topics: dict[str, _Topic] = {}
     unknown = []
     damage: Exception | None = None
@@ -201,33 +231,15 @@ def _chosen(storage: Any, parse: Parser, robot: Robot, wanted: str | None, path:
     if not topics and damage is not None:
         raise damage
     if not topics:
-        held = ", ".join(sorted(f"{c.topic} ({c.msgtype})" for c in storage.connections)[:8])
+        listed = ", ".join(sorted(f"{connection.topic} ({connection.msgtype})" for connection in storage.connections)[:8])
         raise LogError(
             "no topic of the bag contains joint positions",
             where=str(path),
-            got=held or "no topics",
+            got=listed or "no topics",
             expected="sensor_msgs/JointState",
             remedy="record /joint_states" + ("; types without definition need a bag in MCAP" if unknown else ""),
         )
-    if wanted is not None:
-        named = {name.strip("/"): topic for name, topic in topics.items()}
-        if wanted.strip("/") in named:
-            return named[wanted.strip("/")]
-        remedy = nearest(wanted, list(topics))
-        raise LogError(f"no topic '{wanted}' with joint states", where=f"{path} (log.topic)", remedy=remedy)
-
-    def preference(topic: _Topic) -> tuple[int, bool, bool, int]:  # target positions are not measurements
-        fits = len(set(robot.joints) & topic.joints) or (len(topic.joints) >= robot.n) * 0.5
-        return int(2 * fits), not holds_targets(topic.name), topic.effort, topic.count
-
-    chosen = max(topics.values(), key=preference)
-    others = [f"{topic.name} ({'with' if topic.effort else 'no'} effort)" for topic in topics.values() if topic is not chosen]
-    if others:
-        notes.append(
-            f"topic {chosen.name} chosen ({'with' if chosen.effort else 'no'} effort); others: {', '.join(others[:5])}; "
-            "log.topic overrides"
-        )
-    return chosen
+    return topics
 
 
 def _has_effort(sample: Sample) -> bool:
@@ -266,6 +278,12 @@ def _samples(storage: Any, parse: Parser, connections: list[Any], notes: list[st
         notes.append(f"{read - len(samples)} messages without joint positions left out")
     if not samples:
         raise LogError("the topic holds no readable message", remedy="choose another with log.topic")
+    stamps = _stamps(samples, received, notes)
+    return samples, np.array([(stamp - stamps[0]) / 1e9 for stamp in stamps])
+
+
+def _stamps(samples: Sequence[Sample], received: list[int], notes: list[str]) -> list[int]:
+    """Times of messages [ns]: those in their headers, or of recording where these are no clock."""
     stamps = [sample.stamp for sample in samples]
     moves = [
         now.stamp == before.stamp
@@ -274,14 +292,13 @@ def _samples(storage: Any, parse: Parser, connections: list[Any], notes: list[st
     ]
     if stamps.count(0) > 1:  # a single zero may be the start of a simulated clock
         notes.append("messages without a stamp: the time of recording is used")
-        stamps = received
     elif 2 * sum(moves) > len(moves):
         notes.append("the header stamps do not change while the joints move: the recording time is used")
-        stamps = received
     elif np.max(np.maximum.accumulate(stamps) - stamps) > _RESTART and not np.any(np.diff(received) < 0):
         notes.append("the header stamps run backwards, as of a clock that restarts: the recording time is used")
-        stamps = received
-    return samples, np.array([(stamp - stamps[0]) / 1e9 for stamp in stamps])
+    else:
+        return stamps
+    return received
 
 
 def _one_publisher(samples: Sequence[Sample], names: Sequence[str], topic: str, notes: list[str]) -> IntArray:

@@ -10,7 +10,8 @@ import numpy as np
 from ...grouping import runs
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Remedy
-from ...linalg import positive, rms
+from ...linalg import Array, BoolArray, positive, rms
+from ...logs.recording import Recording
 from ...units import percent
 from ..clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
 from ..resolution import counts_of, usual_size
@@ -20,12 +21,17 @@ _TIME_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 _RATES = (4.0, 60_000.0)
 
 #: Rows are missing where a step is this many times as long as its neighbours, deviates from their mean by this multiple of the
-#: usual, and at most this fraction of that sideways; minimum number of such places, length ratio for which one place is enough,
-#: and largest jitter of usable time stamps [periods].
-_AT_ONCE, _FAR, _ASIDE, _LOST, _JUMP, _STEADY = 1.6, 12.0, 0.3, 2, 5.0, 0.2
+#: usual, and at most this fraction of that sideways.
+_AT_ONCE, _FAR, _ASIDE = 1.6, 12.0, 0.3
+#: Minimum number of such places, and the length ratio for which one place is enough.
+_LOST, _JUMP = 2, 5.0
+#: Largest jitter of usable time stamps [periods].
+_STEADY = 0.2
 #: Least speed of a joint that moves, over its root mean square and over that of the fastest joint at the time; and least length
 #: of the step over either neighbour.
 _SLOW, _EITHER = 0.1, 1.2
+#: Speed at which a joint moves for certain [rad/s or m/s]: a row equal to the one before it was then not measured.
+_MOVING = 0.02
 #: A clock stands if fewer of the rows increase it, by steps longer than any period.
 _STANDS = 0.5
 #: Runs were joined where at least this share of the moving joints steps away, in one row, by this multiple of their fastest
@@ -79,23 +85,30 @@ def repair_order(state: Examination) -> None:
     back = np.flatnonzero(np.diff(time) < 0)
     if not len(back):
         return
-    smallest, ends, before = list[float](), list[int](), list[int]()  # last stamp of the best run of each length
-    for k, stamp in enumerate(time.tolist()):
-        length = bisect_right(smallest, stamp)
-        before.append(ends[length - 1] if length else -1)
-        smallest[length : length + 1], ends[length : length + 1] = [stamp], [k]
-    lost, k = np.ones(len(time), dtype=bool), ends[-1]
-    while k >= 0:
-        lost[k], k = False, before[k]
+    lost = ~_longest_increasing(time)
     if lost.mean() > 0.01:
         state.add(Id.TIME_BACKWARDS, f"time runs backwards at {len(back)} place(s)", at=back + 1)
         return
     state.drop(lost, Id.TIME_OUT_OF_ORDER, "are out of order in time")
 
 
+def _longest_increasing(time: Array) -> BoolArray:
+    """The longest run of values that never decrease, not necessarily next to each other, shape (N,)."""
+    smallest, ends, before = list[float](), list[int](), list[int]()  # last value of the best run of each length
+    for k, stamp in enumerate(time.tolist()):
+        length = bisect_right(smallest, stamp)
+        before.append(ends[length - 1] if length else -1)
+        smallest[length : length + 1], ends[length : length + 1] = [stamp], [k]
+    kept, k = np.zeros(len(time), dtype=bool), ends[-1]
+    while k >= 0:
+        kept[k], k = True, before[k]
+    return kept
+
+
 def repair_clock(state: Examination) -> None:
     """Corrects the clock: restores the device's clock if the motion shows it, and drops repeated samples and stamps."""
-    device = device_clock(state.recording.time, state.recording.position)
+    recording = state.recording
+    device = device_clock(recording.time, recording.position)
     if device is not None:
         state.add(
             Id.CLOCK_JITTER,
@@ -108,31 +121,40 @@ def repair_clock(state: Examination) -> None:
                 f"{device.lost} sample(s) of the device are not in the log; interpolated where few are missing at a time",
             )
         repeated = np.concatenate([[False], np.diff(device.time) <= 0])
-        state.recording = replace(state.recording, time=device.time)
+        state.recording = replace(recording, time=device.time)
     else:
-        intervals = np.diff(state.recording.time)
-        if in_bursts(state.recording.time, state.recording.position):
+        if in_bursts(recording.time, recording.position):
+            intervals = np.diff(recording.time)
             _refuse_bursts(state, float(np.median(intervals)), float(intervals.mean()))
             return
-        # rows equal to the previous one in every signal although the robot moves
-        same = np.ones(len(state.recording) - 1, dtype=bool)
-        for _, array in state.recording.signals():
-            same &= (array[1:] == array[:-1]).all(axis=1)
-        repeated = np.concatenate([[False], same])
-        for begin, end in runs(repeated):  # rows begin … end - 1 repeat row begin - 1
-            after = min(end, len(state.recording) - 1)
-            before = max(begin - 2, 0)
-            elapsed = state.recording.time[after] - state.recording.time[before]
-            speed = np.abs(state.recording.position[after] - state.recording.position[before]).max() / max(elapsed, 1e-12)
-            if speed < 0.02 or end == len(state.recording):
-                repeated[begin:end] = False
+        repeated = _repeated_rows(recording)
     state.drop(repeated, Id.SAMPLES_REPEATED, "repeat the sample before them while the robot moves", limit=0.5)
     equal = np.concatenate([[False], np.diff(state.recording.time) <= 0])
     state.drop(equal, Id.STAMPS_REPEATED, "have the same time as the row before them", limit=0.5)
-    if len(state.recording) < 10:
-        return
+    if len(state.recording) >= 10:
+        _report_clock(state, resampled=device is None)
+
+
+def _repeated_rows(recording: Recording) -> BoolArray:
+    """Rows that equal the previous one in every signal although the robot moves, shape (N,)."""
+    same = np.ones(len(recording) - 1, dtype=bool)
+    for _, array in recording.signals():
+        same &= (array[1:] == array[:-1]).all(axis=1)
+    repeated = np.concatenate([[False], same])
+    for begin, end in runs(repeated):  # rows begin … end - 1 repeat row begin - 1
+        after = min(end, len(recording) - 1)
+        before = max(begin - 2, 0)
+        elapsed = recording.time[after] - recording.time[before]
+        speed = np.abs(recording.position[after] - recording.position[before]).max() / max(elapsed, 1e-12)
+        if speed < _MOVING or end == len(recording):
+            repeated[begin:end] = False
+    return repeated
+
+
+def _report_clock(state: Examination, *, resampled: bool) -> None:
+    """Reports uneven intervals, if the log is resampled for them, and pauses."""
     clock = read_clock(state.recording.time)
-    if device is None and not clock.even:
+    if resampled and not clock.even:
         state.add(
             Id.CLOCK_UNEVEN,
             f"intervals vary by {percent(100 * clock.jitter)} % of a period around {1e3 * clock.period:.4g} ms; "

@@ -16,16 +16,22 @@ from .examination import Examination
 #: Largest step of a position that wraps, times two, over its range.
 _STEPS = 0.2
 #: A position jumps where a step differs from its neighbours' mean by this multiple of the usual (99 % quantile), by this
-#: multiple of their difference and of the encoder's counts; in more rows than this, the position is held.
-_FAR, _SUDDEN, _COUNTS, _FEW = 12.0, 5.0, 5.0, 3
+#: multiple of their difference, and by this multiple of the encoder's counts.
+_FAR, _SUDDEN, _COUNTS = 12.0, 5.0, 5.0
+#: A position that jumps in more rows is held.
+_FEW = 3
 #: Longest interval, over the usual, in which no row is missing.
 _NEXT = 1.5
-#: Jumps of all joints in proportion to their velocities (cosine, in units of their usual differences) are time: rows missing
-#: or repeated, or a clock that slipped, by less than the second number of intervals. It never runs back by the third.
-_IN_PROPORTION, _SLIP, _BACK = 0.9, 0.5, 1.5
-#: Where this part of the joints jumps otherwise, another run begins, unless a jumping joint moves at this part of its root mean
-#: square speed, and neither speeds nor efforts change by more than this multiple of the usual (99 % quantile).
-_OTHER_RUN, _MOVES, _GOES_ON = 0.5, 0.2, 3.0
+#: Jumps of all joints in proportion to their velocities are time (rows missing or repeated, or a clock that slipped): least
+#: cosine, in units of their usual differences.
+_IN_PROPORTION = 0.9
+#: A clock slips by less than this number of intervals, and never runs back by this number.
+_SLIP, _BACK = 0.5, 1.5
+#: Another run begins where this part of the joints jumps otherwise, unless the motion goes on.
+_OTHER_RUN = 0.5
+#: A motion goes on where a jumping joint moves at this part of its root mean square speed, and neither speeds nor efforts
+#: change by more than this multiple of the usual (99 % quantile).
+_MOVES, _GOES_ON = 0.2, 3.0
 
 
 def unwrap(state: Examination) -> None:

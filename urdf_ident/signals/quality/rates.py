@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...grouping import equal_runs, runs
@@ -55,26 +57,37 @@ def check_rates(state: Examination) -> None:
             continue  # at a steady speed each count of the encoder lasts equally long
         words = f"the position comes at {rate / held[j]:.3g} Hz, those of other joints at {rate / usual:.3g} Hz"
         state.add(Id.POSITION_HELD, words, joint=joints[j], size=rate / held[j])
-
-    pieces: list[Array] = []
-    for joint, _, x in state.moving_efforts():
-        begins, ends = _lines(x)
-        rows, between = _regular_length(equal_runs(x)[1]), "each value is held until the next"
-        if rows < max(_HELD, 2 * usual) and np.sum(ends - begins) > _MOST * len(x):
-            rows, between = _regular_length(np.diff(begins)), "with straight lines between these samples"
-        if rows < max(_HELD, 2 * usual):
-            continue
-        pieces = pieces or smooth_speeds(recording)[0]
-        # relative loss of the joint's velocity by linear interpolation between samples some rows apart
-        left = whole = 0.0
-        for v in (piece[:, joints.index(joint)] for piece in pieces):
-            at = np.arange(len(v))
-            knots = np.arange(0.0, at[-1] + rows, rows)
-            left += float(np.sum((np.interp(at, knots, np.interp(knots, at, v)) - v) ** 2))
-            whole += float(np.sum(v**2))
-        if left > _LOST**2 * positive(whole):
+    low = max(_HELD, 2 * usual)
+    held_efforts = [
+        (joint, *sampled) for joint, _, x in state.moving_efforts() if (sampled := _held_effort(x, low)) is not None
+    ]
+    pieces = smooth_speeds(recording)[0] if held_efforts else []
+    for joint, rows, between in held_efforts:
+        if _lost_by_interpolation([piece[:, joints.index(joint)] for piece in pieces], rows) > _LOST:
             words = f"the effort comes at {rate / rows:.3g} Hz, {between}"
             state.add(Id.EFFORT_HELD, words, joint=joint, size=rate / rows)
+
+
+def _held_effort(x: Array, least: float) -> tuple[float, str] | None:
+    """Rows per sample of an effort with a lower rate, and what lies between samples; None if there are fewer than ``least``."""
+    rows = _regular_length(equal_runs(x)[1])
+    if rows >= least:
+        return rows, "each value is held until the next"
+    begins, ends = _lines(x)
+    if np.sum(ends - begins) > _MOST * len(x) and (rows := _regular_length(np.diff(begins))) >= least:
+        return rows, "with straight lines between these samples"
+    return None
+
+
+def _lost_by_interpolation(pieces: Sequence[Array], rows: float) -> float:
+    """Relative loss of a velocity, shapes (N_k,), by linear interpolation between samples some rows apart."""
+    lost = whole = 0.0
+    for v in pieces:
+        at = np.arange(len(v))
+        knots = np.arange(0.0, at[-1] + rows, rows)
+        lost += float(np.sum((np.interp(at, knots, np.interp(knots, at, v)) - v) ** 2))
+        whole += float(np.sum(v**2))
+    return float(np.sqrt(lost / positive(whole)))
 
 
 def _regular_length(lengths: IntArray) -> float:

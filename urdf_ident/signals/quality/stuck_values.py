@@ -27,21 +27,21 @@ def drop_clipped(state: Examination) -> None:
         lowest, highest = x.min(), x.max()
         if span == 0 or 200 * count_of(x) > span or np.ptp(recording.position[:, j]) < 0.01:
             continue
-        own = np.zeros(len(x), dtype=bool)
+        at_end = np.zeros(len(x), dtype=bool)
         usual = float(np.median(equal_runs(x)[1]))  # rows of a value, more where efforts have a lower rate
         for end, beside in ((highest, x > highest - 0.05 * span), (lowest, x < lowest + 0.05 * span)):
             at = (x == end) & moving
             if at.sum() > max(0.01 * len(x), 10 * usual) and at.sum() > 0.3 * beside.sum():
-                own |= at
-        if own.any():
-            clipped |= own
+                at_end |= at
+        if at_end.any():
+            clipped |= at_end
             state.add(
                 Id.EFFORT_CLIPPED,
-                f"{100 * own.mean():.3g} % of the efforts are at the end of their range "
+                f"{100 * at_end.mean():.3g} % of the efforts are at the end of their range "
                 f"({lowest:.4g} to {highest:.4g}), as if clipped; left out",
                 joint=state.robot.joints[j],
-                at=np.flatnonzero(own),
-                size=float(own.mean()),
+                at=np.flatnonzero(at_end),
+                size=float(at_end.mean()),
             )
     if clipped.mean() > 0.2:
         words = f"{100 * clipped.mean():.3g} % of the rows hold a clipped effort"
