@@ -19,10 +19,10 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     Returns:
         Key → its values. Keys are in the order of their first value.
     """
-    found: dict[K, list[V]] = {}
+    groups: dict[K, list[V]] = {}
     for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def abbreviated(words: Sequence[str], most: int = 6) -> str:

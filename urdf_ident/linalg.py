@@ -274,8 +274,8 @@ def rms(x: ArrayLike, axis: int | tuple[int, ...] | None = None) -> float | Arra
         x: Any shape.
         axis: Axes of the mean; all if None.
     """
-    found = np.sqrt(np.mean(np.square(np.asarray(x, dtype=float)), axis=axis))
-    return float(found) if axis is None else np.asarray(found)
+    root = np.sqrt(np.mean(np.square(np.asarray(x, dtype=float)), axis=axis))
+    return float(root) if axis is None else np.asarray(root)
 
 
 @overload

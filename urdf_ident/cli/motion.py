@@ -57,12 +57,12 @@ def design(
     if plot is not None:
         check_output(plot)
     print_implausible_values(robot)
-    found = run_design(project, folder, project.build_model(robot), out, earlier)
+    designed = run_design(project, folder, project.build_model(robot), out, earlier)
     if plot is not None:
         from ..motion.limits import prior_torque
         from ..result.plots.plots import plot_limits
 
-        typer.echo(f"wrote {plot_limits(found.trajectory, found.limits, plot, prior_torque(robot))}")
+        typer.echo(f"wrote {plot_limits(designed.trajectory, designed.limits, plot, prior_torque(robot))}")
 
 
 @command("simulate arm.urdf motion.csv --truth out/identification.json -o log.csv")
@@ -201,16 +201,16 @@ def run_design(project: Project, folder: Path, model: DynamicModel, out: Path, a
     from ..samples import SHORT, SHORTEST
 
     with search_bar() as progress:
-        found = project.excitation.design(model, folder, after=after, progress=progress)
-    found.trajectory.write(out)
-    typer.echo(found.summary())
-    if found.trajectory.duration < SHORT:
-        seconds = f"{found.trajectory.duration:.3g} s of motion"
+        designed = project.excitation.design(model, folder, after=after, progress=progress)
+    designed.trajectory.write(out)
+    typer.echo(designed.summary())
+    if designed.trajectory.duration < SHORT:
+        seconds = f"{designed.trajectory.duration:.3g} s of motion"
         typer.echo(f"note: {seconds} is short: `inspect` warns below {SHORT:g} s and refuses below {SHORTEST:g} s")
     if after is not None:
-        typer.echo(forecast(after, found.trajectory, found.limits).summary())
+        typer.echo(forecast(after, designed.trajectory, designed.limits).summary())
     typer.echo(f"wrote {out}")
-    return found
+    return designed
 
 
 def _of_family(project: Project, family: str) -> Project:

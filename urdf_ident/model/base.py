@@ -165,11 +165,11 @@ class BaseParameters(ReadOnly):
         """
         if index in self.independent:
             row = int(np.flatnonzero(self.independent == index)[0])
-            found = [(self.names[k], float(c)) for k, c in zip(self.dependent, self.K[row], strict=True) if c]
+            partners = [(self.names[k], float(c)) for k, c in zip(self.dependent, self.K[row], strict=True) if c]
         else:
             column = self.K[:, np.flatnonzero(self.dependent == index)].ravel()
-            found = [(self.names[k], float(c)) for k, c in zip(self.independent, column, strict=False) if c]
-        return sorted(found, key=lambda item: -abs(item[1]))
+            partners = [(self.names[k], float(c)) for k, c in zip(self.independent, column, strict=False) if c]
+        return sorted(partners, key=lambda partner: -abs(partner[1]))
 
     def combination(self, row: int) -> str:
         """Formats one base parameter as a sum: ``Izz_1 + Iyy_2 - 0.36·m_3``.

@@ -244,14 +244,14 @@ class DynamicModel:
         loaded = any(applied.term.loaded for applied in lasting)
         whole = self.term_values(self.with_reference_torque(segment) if loaded else segment, lasting)
         for begin in range(0, len(segment), chunk):
-            part = slice(begin, min(begin + chunk, len(segment)))
-            made = self.term_values(self.with_reference_torque(segment.window(begin, part.stop)), passing)
+            samples = slice(begin, min(begin + chunk, len(segment)))
+            made = self.term_values(self.with_reference_torque(segment.window(begin, samples.stop)), passing)
             if not lasting:
-                yield part, made
+                yield samples, made
                 continue
-            values = np.empty((part.stop - begin, len(memory)))
-            values[:, memory], values[:, ~memory] = whole[part], made
-            yield part, values
+            values = np.empty((samples.stop - begin, len(memory)))
+            values[:, memory], values[:, ~memory] = whole[samples], made
+            yield samples, values
 
     def axis_motion(self, segment: Segment, applied: AppliedTerm) -> AxisMotion:
         """Returns the motion of the axis on which a term acts.
@@ -317,18 +317,18 @@ class DynamicModel:
         Yields:
             The slice of samples, and per row group its columns, shape (≤ chunk, len(group.columns)), or fewer columns.
         """
-        own = [group.columns >= self.n_inertial for group in self.groups]
-        spare = [int(which.sum()) + torque for which in own]
-        for part, terms in self.term_chunks(segment, chunk):
-            blocks = self._inertial_columns(segment, part, compact, spare)
-            targets = self.row_targets(segment.window(part.start, part.stop).total) if torque else None
-            for g, (group, block, which) in enumerate(zip(self.groups, blocks, own, strict=True)):
+        of_terms = [group.columns >= self.n_inertial for group in self.groups]
+        spare = [int(which.sum()) + torque for which in of_terms]
+        for samples, terms in self.term_chunks(segment, chunk):
+            blocks = self._inertial_columns(segment, samples, compact, spare)
+            targets = self.row_targets(segment.window(samples.start, samples.stop).total) if torque else None
+            for g, (group, block, which) in enumerate(zip(self.groups, blocks, of_terms, strict=True)):
                 term_rows, columns = block[len(block) - spare[g] :], group.columns[which] - self.n_inertial
                 for row, k, factor in zip(term_rows, columns, group.scale[which], strict=False):
                     np.multiply(terms[:, k], factor, out=row)
                 if targets is not None:
                     block[-1] = targets[:, g]
-            yield part, [block.T for block in blocks]
+            yield samples, [block.T for block in blocks]
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:
         """Returns joint torques as right-hand sides of the rows of the estimation problem.
@@ -378,9 +378,11 @@ class DynamicModel:
         theta = np.asarray(theta, dtype=float)
         bodies, rest = theta[: self.n_inertial], theta[self.n_inertial :]
         out, of_terms = np.empty((*segment.q.shape, *theta.shape[1:])), np.einsum("jk,k...->kj...", self.distribution, rest)
-        for part, terms in self.term_chunks(segment, AT_ONCE):
+        for samples, terms in self.term_chunks(segment, AT_ONCE):
             friction = np.tensordot(terms, of_terms, 1)
-            out[part] = friction + rigid_torque(self.robot, bodies, segment.q[part], segment.v[part], segment.a[part])
+            out[samples] = friction + rigid_torque(
+                self.robot, bodies, segment.q[samples], segment.v[samples], segment.a[samples]
+            )
         return out
 
     def torque_by_sample(self, thetas: Array, which: NDArray[np.int32], segment: Segment) -> Array:
@@ -395,10 +397,10 @@ class DynamicModel:
             Shape (N, n) [N·m or N].
         """
         out = np.empty(segment.q.shape)
-        for part, terms in self.term_chunks(segment, AT_ONCE):
-            for k in np.unique(which[part]):
-                some = np.flatnonzero(which[part] == k)
-                at, (bodies, rest) = some + part.start, np.split(thetas[:, k], [self.n_inertial])
+        for samples, terms in self.term_chunks(segment, AT_ONCE):
+            for k in np.unique(which[samples]):
+                some = np.flatnonzero(which[samples] == k)
+                at, (bodies, rest) = some + samples.start, np.split(thetas[:, k], [self.n_inertial])
                 rigid = rigid_torque(self.robot, bodies, segment.q[at], segment.v[at], segment.a[at])
                 rigid[:, sorted(self.apart)] = 0.0
                 out[at] = terms[some] @ (self.distribution * rest).T + rigid
@@ -442,9 +444,9 @@ class DynamicModel:
         p = len(self.names)
         motion = random_motion(self.robot, max(4 * p // self.n, min(STATES, STATES * _FEW_JOINTS // self.n)), seed)
         rows = np.zeros((len(self.groups), len(motion), p))
-        for part, blocks in self.row_blocks(motion, chunk=len(motion)):
-            for own, group, block in zip(rows, self.groups, blocks, strict=True):
-                own[part, group.columns] = block
+        for samples, blocks in self.row_blocks(motion, chunk=len(motion)):
+            for group_rows, group, block in zip(rows, self.groups, blocks, strict=True):
+                group_rows[samples, group.columns] = block
         R = np.asarray(np.linalg.qr(rows.reshape(-1, p), mode="r"))
         # A first axis that is 1e-5 rad off gravity because of rounding in the URDF gives columns of that size: scaled to unit
         # norm they would count as parameters. The scale of a column is at least a tenth of the largest of its unit.

@@ -118,8 +118,8 @@ class ElasticModel(DynamicModel):
         """
         for joint in joints:
             self.robot.index(joint)
-        found: ElasticModel = self._changed(rigid=tuple(joint for joint in self.robot.joints if joint in set(joints)))  # type: ignore[assignment]
-        return found
+        changed: ElasticModel = self._changed(rigid=tuple(joint for joint in self.robot.joints if joint in set(joints)))  # type: ignore[assignment]
+        return changed
 
     @cached_property
     def turns(self) -> Array:

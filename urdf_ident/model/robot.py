@@ -395,12 +395,12 @@ class Robot:
     @cached_property
     def bodies(self) -> tuple[Body, ...]:
         """The moving bodies, one per joint in the order of :attr:`tree_joints`, each with its lumped links."""
-        found: list[list[LumpedLink]] = [[] for _ in self.tree_joints]
+        links_of: list[list[LumpedLink]] = [[] for _ in self.tree_joints]
         for name, (joint, placement) in self.link_placements.items():
             if joint >= 0:
-                found[joint].append(LumpedLink(name, placement[:3, :3].copy(), placement[:3, 3].copy()))
+                links_of[joint].append(LumpedLink(name, placement[:3, :3].copy(), placement[:3, 3].copy()))
         bodies = []
-        for name, links in zip(self.tree_joints, found, strict=True):
+        for name, links in zip(self.tree_joints, links_of, strict=True):
             child = self.description.joints[name].child
             links.sort(key=lambda link, child=child: link.name != child)  # type: ignore[misc]
             bodies.append(Body(child, name, tuple(links)))
@@ -420,9 +420,9 @@ class Robot:
     def subtrees(self) -> tuple[tuple[int, ...], ...]:
         """For each joint, the indices of the bodies that it moves (its own first)."""
         moved = []
-        for own, rates in zip(self.place_in_tree, self.coupling.T, strict=True):
+        for place, rates in zip(self.place_in_tree, self.coupling.T, strict=True):
             bodies = {int(k) - 1 for j in np.flatnonzero(rates) for k in self.model.subtrees[int(j) + 1]}
-            moved.append((own, *sorted(bodies - {own})))
+            moved.append((place, *sorted(bodies - {place})))
         return tuple(moved)
 
 

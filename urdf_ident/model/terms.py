@@ -150,4 +150,4 @@ def _with_rotor_terms(spec: Any) -> Any:
         return {joint: _with_rotor_terms(listed) for joint, listed in spec.items()}
     if isinstance(spec, str) or not isinstance(spec, Sequence):
         return spec
-    return [RotorInertia() if item in (RotorInertia.name, {"term": RotorInertia.name}) else item for item in spec]
+    return [RotorInertia() if law in (RotorInertia.name, {"term": RotorInertia.name}) else law for law in spec]

@@ -145,11 +145,11 @@ def trained_speeds(model: DynamicModel) -> Array:
         Lowest and highest velocity, shape (n, 2) [rad/s or m/s]; NaN for a joint without friction laws of its own, or
         if unknown.
     """
-    found = np.full((model.n, 2), np.nan)
+    speeds = np.full((model.n, 2), np.nan)
     for (axis, side), laws in sliders(model).items():
         if side == "joint" and laws[0][1].trained is not None:
-            found[axis] = laws[0][1].trained
-    return found
+            speeds[axis] = laws[0][1].trained
+    return speeds
 
 
 def outside(model: DynamicModel, v: Array) -> BoolArray:

@@ -69,7 +69,7 @@ def external_torque(recording: Recording, robot: Robot) -> Array | None:
             raise LogError(
                 f"the wrench of '{frame}' acts on no link of the robot",
                 where=recording.where,
-                remedy=nearest(frame, [item.name for item in model.frames]),
+                remedy=nearest(frame, [known.name for known in model.frames]),
             )
         index = model.getFrameId(frame)
         for k, q in enumerate(robot.configuration(recording.position)):

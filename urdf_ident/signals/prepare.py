@@ -139,23 +139,7 @@ def prepare_logs(
     names = [recording.name for recording in recordings]
     if len(set(names)) != len(names):
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
-    # refuses logs with the same motion and efforts, even in another file format or with other white space
-    alike: dict[tuple[int, float], list[Recording]] = {}
-    copies: list[LogError | None] = []
-    for late in recordings:
-        few = late.position[::100]
-        earlier = alike.setdefault((len(late), float(np.sum(few, where=~np.isnan(few)))), [])
-        copy = None
-        for early in earlier:
-            same = np.array_equal(early.position, late.position, equal_nan=True)
-            if early.effort is not None and late.effort is not None:
-                same = same and np.array_equal(early.effort, late.effort, equal_nan=True)
-            copy = early if same and copy is None else copy
-        words = "remove one: a log counted twice makes its errors look too small"
-        got = None if copy is None else f"the content of {copy.name}"
-        copies.append(None if got is None else LogError("the same log is given twice", where=late.where, got=got, remedy=words))
-        earlier.append(late)
-    all_usable(recordings, copies)
+    all_usable(recordings, _copies_refused(recordings))
     reports = assessed(recordings, robot, drive, config)
     refused = [[finding for finding in report.findings if finding.severity == "refused"] for report in reports]
     refusals = [
@@ -165,6 +149,32 @@ def prepare_logs(
     logs = conditioned_logs(recordings, all_usable(recordings, refusals), robot, config, payload)
     scale = payload if drive.gain_error is not None else None  # one that the torque constants come from
     return [log.with_findings(suspecting_payload(scale, log.report.findings)) for log in logs]
+
+
+def _copies_refused(recordings: Sequence[Recording]) -> list[LogError | None]:
+    """An error for each log with the motion and efforts of an earlier one, even in another file format; None for others."""
+    errors: list[LogError | None] = []
+    earlier: dict[tuple[int, float], list[Recording]] = {}  # by length and sum of a few positions
+    for recording in recordings:
+        few = recording.position[::100]
+        alike = earlier.setdefault((len(recording), float(np.sum(few, where=~np.isnan(few)))), [])
+        original = next((other for other in alike if _same_signals(other, recording)), None)
+        alike.append(recording)
+        if original is None:
+            errors.append(None)
+        else:
+            words = "remove one: a log counted twice makes its errors look too small"
+            got = f"the content of {original.name}"
+            errors.append(LogError("the same log is given twice", where=recording.where, got=got, remedy=words))
+    return errors
+
+
+def _same_signals(first: Recording, second: Recording) -> bool:
+    """Whether positions, and efforts if both have them, are equal."""
+    pairs = [(first.position, second.position)]
+    if first.effort is not None and second.effort is not None:
+        pairs.append((first.effort, second.effort))
+    return all(np.array_equal(x, y, equal_nan=True) for x, y in pairs)
 
 
 def assessed(
@@ -274,8 +284,8 @@ def for_scores(log: PreparedLog, config: SignalConfig) -> PreparedLog:
     Args:
         config: As for :func:`in_band`.
     """
-    own = replace(config, cutoff=log.spectrum, chosen=("cutoff",))
-    pieces = replace(log, conditioned=condition(log.report.recording, log.robot, own))
+    by_spectrum = replace(config, cutoff=log.spectrum, chosen=("cutoff",))
+    pieces = replace(log, conditioned=condition(log.report.recording, log.robot, by_spectrum))
     return in_band(pieces, replace(config, cutoff=_band_of(log, config)))
 
 
@@ -334,8 +344,10 @@ def suspecting_payload(payload: Payload | None, findings: Sequence[Judgement]) -
     if payload is None:
         return tuple(findings)
     return tuple(
-        replace(item, remedy=item.remedy.after(CHECK_PAYLOAD)) if item.id.entry.of_payload and item.remedy else item
-        for item in findings
+        replace(finding, remedy=finding.remedy.after(CHECK_PAYLOAD))
+        if finding.id.entry.of_payload and finding.remedy
+        else finding
+        for finding in findings
     )
 
 

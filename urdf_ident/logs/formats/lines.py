@@ -110,8 +110,8 @@ def is_grouped(cell: str, decimal_comma: bool) -> bool:
 def is_header(cells: Sequence[str], decimal_comma: bool) -> bool:
     """Whether a line is a header: most cells are words, or some are and none is a number."""
     others = [cell for cell in cells if np.isnan(number(cell, decimal_comma)) and not _STAMP.fullmatch(cell)]
-    words = [cell for cell in others if cell.lower() not in NO_NUMBER]
-    return 2 * len(words) > len([cell for cell in cells if cell]) or (len(words) > 0 and len(others) == len(cells))
+    words = sum(cell.lower() not in NO_NUMBER for cell in others)
+    return 2 * words > sum(cell != "" for cell in cells) or (words > 0 and len(others) == len(cells))
 
 
 def are_stamps(cells: Sequence[str]) -> bool:

@@ -32,8 +32,8 @@ def known_delays(
     joints: Sequence[str], logs: Sequence[Seen], findings: Sequence[Sequence[Judgement]]
 ) -> list[tuple[Judgement, ...]]:
     """Marks hidden delays in the findings of logs: they state what hides them and are no warnings."""
-    if not any(finding.id in (DELAY, LATE) for own in findings for finding in own):
-        return [tuple(own) for own in findings]  # without a search for counts
+    if not any(finding.id in (DELAY, LATE) for of_log in findings for finding in of_log):
+        return [tuple(of_log) for of_log in findings]  # without a search for counts
     # time to leave one encoder count after a reversal [s]; 0 if positions are not quantised or the joint never reverses
     on_count = dict.fromkeys(joints, 0.0)
     for positions, segments, _ in logs:
@@ -63,4 +63,4 @@ def known_delays(
         words = f"{finding.message}; this is not distinguishable from {why}"
         return replace(finding, severity="info", message=words, remedy=remedy)
 
-    return [tuple(map(marked, own)) for own in findings]
+    return [tuple(map(marked, of_log)) for of_log in findings]
