@@ -85,8 +85,10 @@ def test_output_folder_is_proved(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     assert check_writable(tmp_path / "a").is_dir()
     (tmp_path / "file").write_text("x")
-    with pytest.raises(OutputError, match="-o"):
+    with pytest.raises(OutputError, match=r"file: output folder cannot be written \(a file has this name\); .* -o"):
         check_writable(tmp_path / "file")
+    with pytest.raises(OutputError, match=r"too long.* -o"):
+        check_writable(tmp_path / (300 * "x"))
 
 
 def test_hash_is_the_one_of_sha256sum(tmp_path: Path) -> None:

@@ -204,6 +204,7 @@ def _times(text: str, column: int, factor: float) -> str:
         (lambda text: text.replace("q_elbow_joint", "x"), "column 'q_elbow_joint' is missing"),
         (lambda text: text.replace("\n0.01,", "\n0.01,nan"), "row 3: broken row"),
         (lambda text: text.replace("\n0.01,", "\n0.05,"), "row 4: time does not increase, got 0.02 s"),
+        (lambda text: text.replace("\n0.01,", "\n\n0.05,"), "row 5: time does not increase, got 0.02 s"),
         (lambda text: "\n".join(text.split("\n")[:6]), "got 5 rows, expected at least 6"),
         (lambda text: text.replace("q_wrist_2_joint", "q_elbow_joint"), "column 'q_elbow_joint' is given twice"),
         (

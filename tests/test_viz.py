@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from conftest import arm_urdf, page_data
 
-from urdf_ident.errors import LogError, ModelError, OutputError
+from urdf_ident.errors import LogError, ModelError, OutputError, UrdfIdentError
 from urdf_ident.logs.columns.layout import LogLayout, SideSection
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.drive import Drive
@@ -366,6 +366,16 @@ def test_port_in_use_names_the_remedies() -> None:
         assert isinstance(caught.value, OSError)
     with pytest.raises(OutputError, match="cannot be opened"):
         Server("page", 70000)
+
+
+def test_a_viewer_that_cannot_start_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("meshcat.servers.zmqserver.VIEWER_ROOT", str(tmp_path))  # an installation without its page
+    with pytest.raises(UrdfIdentError, match=r"index\.html: .*not found"):
+        Server("page")
+    monkeypatch.undo()
+    monkeypatch.setattr("meshcat.servers.zmqserver.ZMQWebSocketBridge.make_app", lambda self: None)  # another version
+    with pytest.raises(AttributeError):
+        Server("page")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to another process here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -24,16 +25,18 @@ def writable_folder(folder: str | Path) -> Iterator[None]:
     Raises:
         OutputError: It is a file, cannot be made, or is read-only.
     """
-    path, remedy = Path(folder), "choose another folder with -o"
-    if file := next((place for place in (path, *path.parents) if place.exists() and not place.is_dir()), None):
-        raise OutputError("output folder cannot be written (a file has this name)", where=str(file), remedy=remedy)
+    path = Path(folder)
     with ExitStack() as opened:
         try:
+            if file := next((place for place in (path, *path.parents) if place.exists() and not place.is_dir()), None):
+                raise FileExistsError(errno.EEXIST, "a file has this name", str(file))
             opened.enter_context(made_folder(path))
             with tempfile.NamedTemporaryFile(dir=path):
                 pass
         except (OSError, ValueError) as error:
-            reason, where = error.strerror if isinstance(error, OSError) else error, repr(str(path))[1:-1]
+            reason = error.strerror if isinstance(error, OSError) else error
+            where = repr(str(error.filename if isinstance(error, FileExistsError) else path))[1:-1]
+            remedy = "choose another folder with -o"
             raise OutputError(f"output folder cannot be written ({reason})", where=where, remedy=remedy) from error
         yield
 

@@ -14,6 +14,7 @@ from ..linalg import Array
 from ..model.robot import Robot
 from .trajectory import PiecewisePolynomial, sampled
 
+#: Prefixes of positions, velocities and accelerations in a header, each followed by ``_<joint>``.
 _PREFIXES = ("q", "v", "a")
 #: Number of rows that a spline of degree 5 needs.
 LEAST_ROWS = 6
@@ -44,7 +45,7 @@ def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
         MissingFileError: The file cannot be read.
     """
     where = str(path)
-    header, table = _read_table(read_text(path, "trajectory"), where)
+    header, table, numbers = _read_table(read_text(path, "trajectory"), where)
     twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
     if twice:
         raise LogError(f"column '{twice[0]}' is given twice", where=where, remedy="leave the right one")
@@ -60,12 +61,13 @@ def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
     if len(time) < LEAST_ROWS:
         raise LogError("the motion is too short", where=where, got=f"{len(time)} rows", expected=f"at least {LEAST_ROWS}")
     if not (np.diff(time) > 0).all():
-        row = int(np.argmin(np.diff(time) > 0)) + 3
-        raise LogError("time does not increase", where=f"{where}, row {row}", got=f"{time[row - 2]:.12g} s", remedy="sort it")
+        row = int(np.argmin(np.diff(time) > 0)) + 1
+        place, got = f"{where}, row {numbers[row]}", f"{time[row]:.12g} s"
+        raise LogError("time does not increase", where=place, got=got, remedy="sort it")
     if not time[-1] - time[0] <= LONGEST_MOTION:
         got, expected = f"{time[-1] - time[0]:g} s", f"at most {LONGEST_MOTION:g} s"
         raise LogError("the motion lasts too long", where=where, got=got, expected=expected, remedy="column t is in seconds")
-    for prefix in ("v", "a"):
+    for prefix in _PREFIXES[1:]:
         missing = [joint for joint in robot.joints if f"{prefix}_{joint}" not in header]
         if missing and len(missing) < robot.n:
             remedy = f"add it or remove all {prefix}_ columns"
@@ -133,14 +135,15 @@ def _header(line: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([line], skipinitialspace=True), [])]
 
 
-def _read_table(text: str, where: str) -> tuple[list[str], Array]:
+def _read_table(text: str, where: str) -> tuple[list[str], Array, list[int]]:
+    """Header, values of shape (rows, columns), and the line of each row in the file, counted from 1."""
     lines = text.splitlines()
     header = _header(lines[0]) if lines else []
     if "t" not in header:
         raise LogError(
             "not a trajectory: the first line is not a header with 't'", where=where, got=repr(lines[0][:60] if lines else "")
         )
-    rows = []
+    rows, numbers = [], []
     for number, line in enumerate(lines[1:], start=2):
         if not line.strip():
             continue
@@ -153,4 +156,5 @@ def _read_table(text: str, where: str) -> tuple[list[str], Array]:
                 "broken row", where=f"{where}, row {number}", got=repr(line[:60]), expected=f"{len(header)} finite numbers"
             )
         rows.append(values)
-    return header, np.array(rows).reshape(len(rows), len(header))
+        numbers.append(number)
+    return header, np.array(rows).reshape(len(rows), len(header)), numbers

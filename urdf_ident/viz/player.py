@@ -15,7 +15,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..errors import OutputError
+from ..errors import OutputError, UrdfIdentError
 from ..files.page_policy import NO_CONNECTION, page_policy
 from ..files.read_write import read_text, write_text
 from ..logs.recording import Recording
@@ -113,13 +113,15 @@ class Server:
         self.zmq_url = ""
         self._page = page
         self._loop: Any = None
-        self._error: OSError | None = None
+        self._error: Exception | None = None
         self._ready, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="meshcat", daemon=True)
         self._thread.start()
         self._ready.wait()
-        if self._error is not None:
+        if isinstance(self._error, OSError) and not isinstance(self._error, UrdfIdentError):
             raise _port_error(self._port, self._error) from self._error
+        if self._error is not None:
+            raise self._error
 
     def wait(self, seconds: float | None = None) -> bool:
         """Waits until the server is closed, or for some seconds [s]."""
@@ -147,8 +149,9 @@ class Server:
         asyncio.set_event_loop(asyncio.new_event_loop())
         try:
             bridge, listener = _bridge(self._page, self._port)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - raised where the server is asked for, not in this thread
             self._error = error
+            self._stopped.set()
             self._ready.set()
             return
         self._loop = bridge.ioloop
@@ -180,8 +183,7 @@ def _bridge(page: str, port: int) -> tuple[Any, Any]:
     class MeshcatPage(StaticFileHandlerNoCache):  # type: ignore[misc]
         def set_extra_headers(self, path: str) -> None:
             super().set_extra_headers(path)
-            policy = page_policy(scripts, [*sockets, "data:"]).replace("script-src", "script-src 'self'")
-            self.set_header("Content-Security-Policy", policy)
+            self.set_header("Content-Security-Policy", page_policy(scripts, [*sockets, "data:"], ["'self'"]))
 
     class Application(tornado.web.Application):
         listener: Any = None
