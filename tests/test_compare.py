@@ -244,16 +244,19 @@ def test_a_bad_folder_is_named_and_the_others_go_on(tmp_path: Path) -> None:
         (tmp_path / "robots" / name).mkdir(parents=True)
         text = table_text(robot.joints, log.time, {"q": log.position, "tau": log.effort})
         (tmp_path / "robots" / name / "run.csv").write_text(text, encoding="utf-8")
-    (tmp_path / "robots" / "empty").mkdir()
+    for name in ("broken", "empty"):
+        (tmp_path / "robots" / name).mkdir()
+    np.savetxt(tmp_path / "robots" / "broken" / "run.csv", np.zeros((3, 3)), delimiter=",")
     copytree(tmp_path / "robots" / "two", tmp_path / "robots" / "twocopy")
     words = ["fleet", str(tmp_path / "arm.urdf"), str(tmp_path / "robots" / "*/"), "-c", str(tmp_path / "p.yaml")]
     done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out")])
     assert done.exit_code == 1, done.output
+    assert "broken: not used:" in done.output
     assert "empty: not used:" in done.output
     assert "twocopy: not used: its log run is also a log of two" in done.output
     record = json.loads((tmp_path / "out" / "fleet.json").read_text(encoding="utf-8"))
     assert [item["name"] for item in record["robots"]] == ["one", "two"]
-    assert [item["folder"] for item in record["failed"]] == ["empty", "twocopy"]
+    assert [item["folder"] for item in record["failed"]] == ["broken", "empty", "twocopy"]
     assert (tmp_path / "out" / "one" / "identification.json").is_file()
     assert "<svg" in (tmp_path / "out" / "fleet.svg").read_text(encoding="utf-8")
     page = (tmp_path / "out" / "fleet.html").read_text(encoding="utf-8")

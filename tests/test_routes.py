@@ -14,6 +14,7 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques, write_csv
 from test_docs import ROOT, commands
 
+import urdf_ident as ui
 from urdf_ident.cli.common import run
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
@@ -31,13 +32,18 @@ def motion(robot: Robot, seed: int, rate: float, noise: float = 0.03) -> tuple[n
     return t, q, tau + noise * tau.std(axis=0) * generator.standard_normal(tau.shape)
 
 
-def play(title: str, result: str) -> dict[str, object]:
-    """Runs the commands of a section of the how-to, at most three; returns the result."""
+def steps(title: str) -> list[list[str]]:
+    """The commands of a section of the how-to, at most three."""
     text = (ROOT / "docs" / "howto.md").read_text(encoding="utf-8").split(f"### {title}\n")[1].split("\n#")[0]
     assert "```yaml" not in text
     (block,) = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
     listed = commands(block)
     assert len(listed) <= 3
+    return listed
+
+
+def play(listed: list[list[str]], result: str) -> dict[str, object]:
+    """Runs commands; returns the result."""
     for words in listed:
         assert run([*words, "--no-report"] if words[0] == "identify" else words) == 0, words
     return json.loads((Path(result) / "identification.json").read_text(encoding="utf-8"))
@@ -55,14 +61,23 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("version", "unit"), [("v2.1", "deg"), ("v3.0", "normalized")])
-def test_a_lerobot_arm(here: Path, version: str, unit: str) -> None:
-    """The data sets were written by LeRobot's own library (scripts/checks/lerobot_data_set.py)."""
+def test_a_lerobot_arm(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two versions of a data set, written by LeRobot's own library (scripts/checks/lerobot_data_set.py), hold the same logs."""
     pytest.importorskip("pyarrow")
-    shutil.copytree(Path(__file__).parent / "lerobot" / version, here / "dataset")
-    shutil.copy(robot_path("generic_6axis"), here / "arm.urdf")
-    result = play("A LeRobot arm", "out_lerobot")
-    assert yaml.safe_load((here / "lerobot.yaml").read_text())["log"]["units"] == {"position": unit, "effort": "mA"}
+    inspect, identify = steps("A LeRobot arm")
+    read = []
+    for version, unit in (("v2.1", "deg"), ("v3.0", "normalized")):
+        shutil.copytree(Path(__file__).parent / "lerobot" / version, here / version / "dataset")
+        shutil.copy(robot_path("generic_6axis"), here / version / "arm.urdf")
+        monkeypatch.chdir(here / version)
+        assert run(inspect) == 0
+        assert yaml.safe_load(Path("lerobot.yaml").read_text())["log"]["units"] == {"position": unit, "effort": "mA"}
+        project, robot = ui.load_project("lerobot.yaml")[0], ui.Robot.from_urdf("arm.urdf")
+        read.append([ui.read_recording(f"dataset/episode_{k:06d}", robot, project.log) for k in range(4)])
+    for old, new in zip(*read, strict=True):
+        np.testing.assert_array_equal(old.effort, new.effort)
+        np.testing.assert_allclose(old.position, new.position, atol=1e-6)
+    result = play([identify], "out_lerobot")
     assert result["verdict"]["level"] == "good"  # type: ignore[index]
     assert len(result["inputs"]) == 3  # type: ignore[arg-type]
     assert held_out_error(result) < 0.03  # noise of the torques
@@ -75,7 +90,7 @@ def test_a_ur_arm_with_a_csv_without_header(here: Path) -> None:
     for k in (1, 2, 3):
         t, q, tau = motion(robot, k, 125.0)
         np.savetxt(here / f"runs/run{k}.csv", np.column_stack([t, np.degrees(q), tau / gain]), delimiter=",", fmt="%.8g")
-    assert held_out_error(play("A UR arm with a CSV without header", "out_ur10e")) < 0.15
+    assert held_out_error(play(steps("A UR arm with a CSV without header"), "out_ur10e")) < 0.15
 
 
 def test_a_franka_arm_with_its_hand(here: Path) -> None:
@@ -93,4 +108,4 @@ def test_a_franka_arm_with_its_hand(here: Path) -> None:
     for k in (1, 2, 3):
         t, q, tau = motion(robot, k, 100.0)
         write_csv(here / f"runs/run{k}.csv", robot.joints, t, q, tau)
-    assert held_out_error(play("A Franka arm with its hand", "out_fr3")) < 0.1
+    assert held_out_error(play(steps("A Franka arm with its hand"), "out_fr3")) < 0.1

@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from .experiment import COULOMB, LOAD, VISCOUS, done, refused, write_log
@@ -134,16 +133,3 @@ def test_the_odd_robot_of_a_fleet_stands_out(cell: Path, simple: Path, tmp_path:
             factor = 2.0 if (name, joint) == ("odd", "j2") else 1.0
             assert data["friction"][joint]["Fv"]["value"] == pytest.approx(factor * VISCOUS[k], rel=0.05)
             assert data["friction"][joint]["Fc"]["value"] == pytest.approx(factor * COULOMB[k], rel=0.05)
-
-
-def test_a_robot_of_a_fleet_that_cannot_be_identified_is_named(cell: Path, simple: Path, tmp_path: Path) -> None:
-    for k, name in enumerate(("a", "b")):
-        (tmp_path / name).mkdir()
-        write_log(tmp_path / name / "log.csv", 30 + k)
-    (tmp_path / "broken").mkdir()
-    np.savetxt(tmp_path / "broken" / "log.csv", np.zeros((3, 3)), delimiter=",")
-    folders = [tmp_path / name for name in ("a", "b", "broken")]
-    arguments = ("fleet", cell / "arm.urdf", *folders, "-c", simple, "--no-report", "-o", tmp_path / "out", "--json")
-    found = json.loads(done(*arguments, code=1))
-    assert "broken" in json.dumps(found["failed"])
-    assert (tmp_path / "out" / "a" / "identification.json").is_file()

@@ -232,17 +232,15 @@ def test_a_project_file_describes_a_log_in_other_columns_and_units(cell: Path, t
     assert json.loads((tmp_path / "identification.json").read_text())["drive"]["gain"] == gain.tolist()
 
 
-def test_a_folder_and_a_glob_are_logs(cell: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "logs"
-    folder.mkdir()
-    shutil.copy(cell / "run1.csv", folder)
-    shutil.copy(cell / "run2.csv", folder)
-    (tmp_path / "simple.yaml").write_text("model: {friction: [viscous, coulomb, offset]}\n")
-    for argument, name in ((folder, "a"), (f"{folder}/run*.csv", "b")):
-        arguments = (cell / "arm.urdf", argument, "-c", tmp_path / "simple.yaml", "-o", tmp_path / name, "--no-report")
-        done("identify", *arguments)
-    first, second = (json.loads((tmp_path / name / "identification.json").read_text()) for name in "ab")
-    assert [entry["name"] for entry in first["inputs"]] == [entry["name"] for entry in second["inputs"]] == ["run1", "run2"]
+def test_folders_and_globs_are_logs(cell: Path, out: Path, tmp_path: Path) -> None:
+    """The same files under the same names give the same parameters as the logs that are named one by one."""
+    for name in ("run1", "run2"):
+        (tmp_path / name).mkdir()
+        shutil.copy(cell / f"{name}.csv", tmp_path / name)
+    logs = (tmp_path / "run1", f"{tmp_path}/run2/run*.csv", "--validate", cell / "run3.csv")
+    done("identify", cell / "arm.urdf", *logs, "--no-report", "-o", tmp_path / "same")
+    first, second = (json.loads((folder / "identification.json").read_text()) for folder in (tmp_path / "same", out))
+    assert [entry["name"] for entry in first["inputs"]] == ["run1", "run2"]
     assert first["parameters"] == second["parameters"]
 
 
