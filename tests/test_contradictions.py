@@ -206,7 +206,7 @@ def _with_play(q: Array, size: float) -> Array:
 def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size: float | None) -> None:
     robot, real = Robot.from_urdf(arm_urdf("zyxy")), Robot.from_urdf(arm_urdf("zyxy"))
     if id == "effort-without-gravity":
-        for k, share in enumerate((1.2, 0.8, 1.2, 0.8) if size is None else (1.0, 1.0, 1.0, 2.0), 1):
+        for k, share in enumerate((1.2, 0.8, 1.2, 0.8) if size is None else (1.0, 1.0, 1.0, 1.3), 1):
             body = real.model.inertias[k]
             real.model.inertias[k] = pin.Inertia(share * body.mass, body.lever, body.inertia)
     elif id in ("joint-origin", "joint-axis"):
@@ -623,16 +623,13 @@ def test_units_of_mixed_joints_are_all_named() -> None:
     assert "Ia [kg·m² or kg]  Fv [N·m·s/rad or N·s/m]  Fc [N·m or N]" in ident.summary(verbose=True)
 
 
-@pytest.mark.parametrize(("speed", "severity"), [(1.0, "refused"), (0.15, "warning")])
-def test_only_a_motion_that_turns_back_refuses_a_log(speed: float, severity: str) -> None:
-    """A reversed effort is named either way; ten seconds of a slow motion are one way for most joints."""
+@pytest.mark.parametrize(("speed", "severities"), [(1.0, {"refused"}), (0.15, set())])
+def test_only_a_motion_that_turns_back_refuses_a_log(speed: float, severities: set[str]) -> None:
+    """Ten seconds of a slow motion are one way for most joints: a reversed effort is then another weight."""
     recording = log_of(ARM, seconds=10.0, speed=speed)
     effort = np.array(recording.effort)
     effort[:, 1] *= -1.0
-    found = doubts(replace(recording, effort=effort))
-    assert found
-    assert {item.severity for item in found} <= {severity, "warning"}
-    assert severity in {item.severity for item in found}
+    assert {item.severity for item in doubts(replace(recording, effort=effort))} == severities
 
 
 def test_a_joint_whose_motors_turn_another_one_too_raises_no_doubt() -> None:

@@ -97,19 +97,17 @@ def test_an_effort_that_saturates_is_named() -> None:
 
 
 def test_efforts_behind_a_filter_without_delay_are_named() -> None:
-    assert found(made(3, band=1.0)).low_pass == ("effort-bandwidth", 1.0)
+    assert found(made(3, band=1.0)).low_pass == 1.0
 
 
-@pytest.mark.parametrize(("whose", "hertz"), [("effort", 2.5), ("position", np.sqrt(3) * 2.5)])
-def test_a_first_order_low_pass_is_not_told_as_a_delay(whose: str, hertz: float) -> None:
-    """Positions are ahead by a delay, and smoothed: what is told of that is the frequency of half the amplitude."""
+def test_a_first_order_low_pass_is_not_told_as_a_delay() -> None:
     k, logs = 2 * np.pi * 2.5 / 200.0, [made(seed) for seed in (0, 1)]
     for n, log in enumerate(logs):
-        x = getattr(log, whose)
-        logs[n] = replace(log, **{whose: lfilter([k], [1, k - 1], x, axis=0, zi=(1 - k) * x[:1])[0]})
+        x = log.effort
+        logs[n] = replace(log, effort=lfilter([k], [1, k - 1], x, axis=0, zi=(1 - k) * x[:1])[0])
     report, _ = examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
-    (told,) = [item for item in report.findings if item.id == f"{whose}-bandwidth"]
-    assert told.size == pytest.approx(hertz, rel=0.25)
+    (told,) = [item for item in report.findings if item.id == "effort-bandwidth"]
+    assert told.size == pytest.approx(2.5, rel=0.25)
 
 
 def test_identify_takes_the_delay_out_and_validates_so(tmp_path: Path) -> None:

@@ -14,13 +14,12 @@ from test_sound_logs import ARM, condition, moves_with_sticking_friction
 
 from urdf_ident.faults.kinds.catalogue import KINDS, faults
 from urdf_ident.faults.kinds.changes import GAIN, SCALE, changes
-from urdf_ident.faults.kinds.kind import FaultFamily, FaultKind, Linear
+from urdf_ident.faults.kinds.kind import FaultFamily, FaultKind
 from urdf_ident.faults.linearized import LinearizedCase
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.null_model import NullModel
 from urdf_ident.faults.score_test import Fault, find_faults
 from urdf_ident.faults.thinned_logs import Logs
-from urdf_ident.faults.trials import Trials
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
@@ -30,10 +29,10 @@ from urdf_ident.samples import Segment
 
 def found_in(logs: Logs, robot: Robot = ARM) -> list[Fault]:
     """Faults of logs that other findings do not tell."""
-    case = LogGroup(robot, logs).case()
-    assert case is not None
-    at = LinearizedCase.of(Trials(case))
-    return [item for item in find_faults(at, NullModel.of(at), logs) if not item.family.elsewhere]
+    trials = LogGroup(robot, logs).trials()
+    assert trials is not None
+    at = LinearizedCase.of(trials)
+    return [item for item in find_faults(at, NullModel.of(at)) if not item.family.elsewhere]
 
 
 def recorded(t: Array, q: Array, tau: Array, seed: int, noise: float = 0.01) -> tuple[Sequence[Segment], float]:
@@ -93,9 +92,9 @@ def test_a_kind_of_ten_lines_finds_its_fault(monkeypatch: pytest.MonkeyPatch) ->
     class Damper(FaultKind):
         id = Id.CONTACT_FORCE
 
-        def families(self, linear: Linear) -> Iterator[FaultFamily]:
-            for j in linear.at.moving[1:]:
-                yield FaultFamily(self.id, (j,), linear.at.in_row(j, linear.at.samples.v[:, j - 1]), unit=-1.0)
+        def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+            for j in at.moving[1:]:
+                yield FaultFamily(self.id, (j,), at.in_row(j, at.samples.v[:, j - 1]), unit=-1.0)
 
     monkeypatch.setitem(KINDS, Damper.id, Damper())
     t, q, v, a = fourier(ARM.n, 20.0, 100.0, 3)
@@ -110,10 +109,10 @@ def test_every_family_has_columns_of_all_rows_and_words_for_its_finding() -> Non
     """And a periodic error needs half a wave of travel: a shorter arc of it is a zero and a scale."""
     made = condition(moves_with_sticking_friction(0), ARM)
     logs: Logs = [(made.segments, made.cutoff)]
-    case = LogGroup(ARM, logs).case()
-    assert case is not None
-    at = LinearizedCase.of(Trials(case))
-    families = [*faults(at, logs), *changes(at)]
+    trials = LogGroup(ARM, logs).trials()
+    assert trials is not None
+    at = LinearizedCase.of(trials)
+    families = [*faults(at), *changes(at)]
     for family in families:
         assert family.columns.shape[:2] == at.samples.q.shape
         assert np.isfinite(family.columns).all()

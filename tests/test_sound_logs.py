@@ -10,7 +10,6 @@ from logs import Truth, fourier, torques
 from urdf_ident.faults.interpretation import Interpretation
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.thinned_logs import Logs
-from urdf_ident.faults.trials import Trials
 from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
@@ -65,7 +64,7 @@ def test_a_joint_that_creeps_within_its_friction_is_no_evidence() -> None:
         tau = torques(ARM, Truth.of(ARM.n), q, v, a)
         made = condition(Recording(f"log{k}", ARM.joints, t, q, effort=tau), ARM)
         logs.append((made.segments, made.cutoff))
-    both, alone = LogGroup(ARM, logs).case(), LogGroup(ARM, logs[1:]).case()
+    both, alone = LogGroup(ARM, logs).trials(), LogGroup(ARM, logs[1:]).trials()
     assert both is not None
     assert alone is not None
     samples = both.samples
@@ -74,7 +73,7 @@ def test_a_joint_that_creeps_within_its_friction_is_no_evidence() -> None:
     assert not samples.glides[samples.log == 1, 3].any()
     assert samples.glides[samples.log == 1, :3].mean() > 0.9
     assert alone.moves.tolist() == [True, True, True, False]
-    assert not Trials(alone).evidence(Interpretation.as_logged(ARM.n)).regression.gram[:, 3].any()
+    assert not alone.evidence(Interpretation.as_logged(ARM.n)).regression.gram[:, 3].any()
 
 
 def test_logs_are_inspected_as_they_are_identified(monkeypatch: pytest.MonkeyPatch) -> None:

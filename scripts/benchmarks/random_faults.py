@@ -38,7 +38,6 @@ from urdf_ident.faults.linearized import LinearizedCase
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.null_model import NullModel
 from urdf_ident.faults.score_test import least_chance
-from urdf_ident.faults.trials import Trials
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
@@ -249,14 +248,14 @@ def calibration(first: int, draws: int) -> None:
         logs = shaped(one, SHAPES[seed // 2 % len(SHAPES)], rng)
         prepared = prepare_logs(logs, one.robot, one.drive, SIGNALS, force=True)
         some = [(log.examined.segments, log.examined.cutoff) for log in prepared]
-        case = LogGroup(one.robot, some, one.drive.reduction).case()
-        if case is not None:
-            at = LinearizedCase.of(Trials(case))
-            null, tau = NullModel.of(at), np.array(case.samples.tau)
+        trials = LogGroup(one.robot, some, one.drive.reduction).trials()
+        if trials is not None:
+            at = LinearizedCase.of(trials)
+            null, tau = NullModel.of(at), np.array(trials.samples.tau)
             moving = null.weights.T > 0
             tau[:, at.moving] = np.where(moving, null.drawn(rng).T / np.where(moving, null.weights.T, 1.0), tau[:, at.moving])
-            drawn = LinearizedCase.of(Trials(replace(case, samples=replace(case.samples, tau=tau))))
-            chances.append(least_chance(drawn, NullModel.of(drawn), some))
+            drawn = LinearizedCase.of(trials.with_more(tau - trials.samples.tau))
+            chances.append(least_chance(drawn, NullModel.of(drawn)))
         if seed == first + draws - 1 or len(chances) % 20 == 0:
             print(f"{len(chances)} sets drawn from null models; rejected, and expected:", flush=True)
             for level in (0.003, 0.01, 0.05):

@@ -2,17 +2,17 @@
 
 :mod:`.contradictions` is the entry: what explains a :mod:`.log_group` is said in :mod:`.words`. What may be wrong is one class
 each in :mod:`.kinds`, for large sizes, small ones, or both. Large faults are found by :mod:`.hypotheses`, which compares
-interpretations (:mod:`.trials`) of the samples of a :mod:`.case` by held-out :mod:`.evidence`. Small ones, and all changes of
-the robot, are families of columns in the linear model of the torques (:mod:`.linearized`): :mod:`.score_test` tests them at
-once against one :mod:`.null_model` and selects the best, one after the other. All fits are one :mod:`.regression`. What is no
-family (docs/architecture.md): :mod:`.against_urdf` and :mod:`.part_of_gravity` compare with the URDF's inertial parameters,
-:mod:`.tip_forces` finds a force with a course of its own in time, and :mod:`.delay` estimates delays.
+interpretations of the samples (:mod:`.trials`) by held-out :mod:`.evidence`. Small ones, and all changes of the robot, are
+families of columns in the linear model of the torques (:mod:`.linearized`): :mod:`.score_test` tests them at once against one
+:mod:`.null_model` and selects the best, one after the other. All fits are one :mod:`.regression`. What is no family
+(docs/architecture.md): :mod:`.against_urdf` compares interpretations with the URDF's bodies, :mod:`.tip_forces` finds a force
+with a course of its own in time, and :mod:`.delay` estimates delays. What the logs leave open is told by :mod:`.open_factors`.
 
 Of what may explain the same torques, one is told, in this order:
 
 1. Another interpretation, unless a fault explains decisively more.
 2. Faults and changes that the score test selects. If the first is a log in which the robot is another one, that log is
    examined alone, and the others again without it.
-3. What only the URDF's own bodies show: computed efforts, weight, unit, another interpretation; last a part of gravity.
+3. What only the URDF's own bodies show: computed efforts, weight, another interpretation, unit.
 4. A force on the last link, where nothing above is grave; and, as information, scales and a clock that the logs leave open.
 """

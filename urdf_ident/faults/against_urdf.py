@@ -1,9 +1,8 @@
-"""Compares a log with the URDF's inertial parameters: gravity and scale, and faults that free inertias can absorb.
+"""What only the URDF's own bodies show (:mod:`.urdf_bodies`): faults that free bodies absorb.
 
-A joint zero that is 0.1 rad off, or a gain or a clock that is a quarter off, can be explained almost as well by other centres
-of mass or inertias, so that a fit with free inertias does not detect it. The URDF's own inertias, up to one common factor, do
-if they are about right. Such an interpretation is therefore a doubt and never refuses a log; it is reported only if the URDF
-then explains the log well and the free inertias do not contradict it.
+A joint zero that is 0.1 rad off, a clock that is a quarter off, or a missing part of gravity can be explained almost as well by
+other centres of mass or inertias. Interpretations are compared by the likelihood of the efforts under the URDF's bodies, with
+errors of a size that the logs show; where that is larger than usual, the URDF is no evidence.
 """
 
 from __future__ import annotations
@@ -12,232 +11,156 @@ import numpy as np
 
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
-from ..linalg import Array, scaled_lstsq
+from ..linalg import rms, scaled_lstsq
 from ..model.prior import CONTRADICTION, USUAL_ERROR, inertial_prior, lumped_inertials
-from ..model.rigid_bodies import gravity_torques, regressor
+from ..model.rigid_bodies import regressor
 from ..samples import TESTING_REVERSALS, one_way
-from .evidence import CLEAR, DECISIVE, EXACT, MATERIAL, RIVAL
+from .evidence import DOUBTFUL, EXACT, MATERIAL, RIVAL, SURE
 from .friction import OFFSET, friction_columns
-from .hypotheses import reading_of, refined
+from .hypotheses import refined
 from .interpretation import Interpretation
 from .kinds.catalogue import candidates
-from .kinds.clock_and_gravity import mounted
+from .kinds.clock_and_gravity import EffortWithoutGravity
+from .kinds.kind import Hypothesis
 from .kinds.senses_and_orders import EffortSign
+from .score_test import LEVEL
 from .trials import Trials
-from .urdf_bodies import error_of_urdf, left_by_urdf_alone, left_with_one_body_changed, scaled_urdf
+from .urdf_bodies import UrdfBodies
 from .words import against
 
-#: Correlation with the URDF's gravity torque that counts as equal; and, negative, as opposite.
-_ALIKE = 0.8
-#: Ratio to the URDF's gravity torque below which the efforts contain no gravity.
-_WEIGHTLESS = 0.1
-#: Largest residual of the URDF relative to that of free inertias, and to the efforts. A URDF that explains much less than free
-#: inertias is wrong itself and no evidence.
-_NEARLY, _LEFT = 1.4, 0.15
-#: Part of the efforts below which the URDF alone, without friction, explains more than any measured effort lets it: torques
-#: computed from measured motion leave 0.004, those of torque sensors 0.027 and more by a URDF identified from the same arm.
-_COMPUTED = 2 * EXACT
-#: Alternatively, the largest ratio to the residual of free inertias with friction, for poor positions or noisy efforts.
+#: Computed efforts: largest ratio of the residual of the URDF's bodies, without friction, to that of free ones with friction.
 _NO_FRICTION = 1.1
-#: Where the noisiest effort has noise below :data:`.evidence.EXACT` of its standard deviation (one part in 200, as of 8 bits),
-#: none was measured. The feedforward of a controller that knows the URDF, rotors and friction is then told by the URDF's
-#: bodies, whose torques differ from those of free ones by less than this, relative to them. With noise, a URDF that was
-#: identified from the same robot explains measured efforts as well.
-_EXACT_BODIES = 0.02
-#: Largest plausible factor between an effort and the weight that its joint carries according to the URDF, where friction may be
-#: part of it.
+#: Largest residual of the URDF's bodies over the efforts that they explain.
+_LEFT = 0.15
+#: Least ratio of the squared residual without bodies to that with free ones of torques that show bodies, and the largest error
+#: of the torques of the URDF's bodies, relative to those of free ones, that is none.
+_BODIES, _EXACT_BODIES = 2.0, 0.02
+#: Largest plausible factor between the effort of a slide that moves one way and its weight, of which friction may be a part.
 _WEIGHTS = 2.0
-#: Least power of a joint's gravity torque over the largest one: a small one depends on the centres of mass of light links.
-_HEAVY = 0.01
+#: Kinds of which large sizes are asked as well: free bodies absorb gravity that is missing or has another direction.
+_OF_GRAVITY = {Id.EFFORT_WITHOUT_GRAVITY, Id.GRAVITY_DIRECTION}
 
 
-def against_the_urdf(trials: Trials, interpretation: Interpretation, loaded: bool, noise: float) -> list[Judgement]:
-    """Compares the gravity torque of the free fit with the URDF's, and interpretations by the residual of the URDF's inertias.
+def against_the_urdf(
+    trials: Trials, interpretation: Interpretation, noise: float, *, loaded: bool, explained: bool
+) -> list[Judgement]:
+    """Compares interpretations by the URDF's bodies.
 
     Args:
-        loaded: Whether a known payload or wrench was subtracted from their torques.
         noise: White noise of the noisiest effort, over its standard deviation.
+        loaded: Whether a known payload or wrench was subtracted from their torques.
+        explained: Whether faults were found and corrected to first order, of which the rest may look like another.
+
+    Returns:
+        At most one finding of all joints, or one of each slide.
     """
-    left = left_by_urdf_alone(trials, interpretation)
-    if left < _COMPUTED or left < min(_NO_FRICTION * trials.score(interpretation).unexplained, _LEFT):
-        return [_computed(left, "without any friction")]
-    if noise < EXACT and error_of_urdf(trials, interpretation) < _EXACT_BODIES:
-        return [_computed(scaled_urdf(trials, interpretation)[1], "with friction and rotors, but without noise,")]
+    urdf = UrdfBodies(trials, interpretation)
+    if found := _computed(urdf, interpretation, noise):
+        return found
     if not trials.robot.gravity.any() or interpretation.gravity is not None:
         return []
-    if not loaded and (held := _weight_held(trials)):
-        return held
-    fitted, stated = _gravity_torques(trials, interpretation)
-    lengths = float(np.linalg.norm(fitted)), float(np.linalg.norm(stated))
-    torque = float(np.linalg.norm(trials.case.samples.tau.std(axis=0)) * np.sqrt(len(fitted)))
-    if lengths[1] == 0:
-        return []
-    scale = _scale_of_inertia(trials, interpretation)
-    weight = min(scale, 1.0) * lengths[1]  # geared rotors add inertia without weight, so a scale above 1 is no evidence
-    if scale > 0 and lengths[0] < _WEIGHTLESS * weight and weight > 0.2 * torque:
-        return [
-            Judgement(
-                Id.EFFORT_WITHOUT_GRAVITY, "the efforts contain inertial torques, but do not hold the robot against gravity"
-            )
-        ]
-    if lengths[0] < 0.2 * torque:  # no gravity in the efforts
-        return []
-    alike = float(np.sum(fitted * stated)) / (lengths[0] * lengths[1])
-    ratio = float(np.sum(fitted * stated)) / lengths[1] ** 2
-    odd = alike < -_ALIKE or (alike > _ALIKE and not 1 / CONTRADICTION < ratio < CONTRADICTION)
-    if odd and _held_as_stated(trials):
-        return [] if alike < 0 else doubts(trials, interpretation)
-    if alike < -_ALIKE and scale < 0:
+    if not loaded and (found := _weight_held(trials)):
+        return found
+    if found := [] if explained else _better(urdf, interpretation):
+        return found
+    logged = urdf.fit(interpretation)
+    factor, error = float(logged.sizes[0]), SURE * float(logged.errors[0])
+    joints, gains = trials.robot.joints, interpretation.effort_factor
+    if factor + error < 0:
         words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
-        return [Judgement(Id.EFFORT_SIGN, words, EffortSign().remedy(trials.robot.joints), certainty=abs(alike))]
-    if alike < -_ALIKE:
-        gravity = -trials.robot.gravity + 0.0
-        remedy, vector = mounted(gravity), ", ".join(f"{value:.4g}" for value in gravity)
-        if loaded:
-            remedy = remedy.after(
-                "does the robot carry the payload (drive.payload) that was taken off the efforts? Otherwise: "
-            )
-        words = f"the efforts work against a gravity vector of [{vector}] in the base frame"
-        words += ", if the URDF's centres of mass are about right"
-        return [Judgement(Id.GRAVITY_DIRECTION, words, remedy, size=180.0, certainty=abs(alike))]
-    if odd:
-        words = (
-            f"the efforts are {ratio:.4g} times the gravity torque of the URDF's masses: the unit or torque constant is wrong"
-        )
+        return [Judgement(Id.EFFORT_SIGN, words, EffortSign().remedy(joints))]
+    if factor + error < 1 / CONTRADICTION or factor - error > CONTRADICTION:
+        words = f"the efforts are {factor:.4g} times those of the URDF's masses: the unit or torque constant is wrong"
         check = "check `log.units.effort` (A, mA, mN·m; motor side: `log.side.effort`), `drive.gain` and `drive.reduction`"
-        gains = {
-            joint: float(gain) / ratio for joint, gain in zip(trials.robot.joints, interpretation.effort_factor, strict=True)
-        }
-        remedy = Remedy(f"{check}; if the URDF's masses are right, {{settings}}", {"drive.gain": {"multiply": gains}})
-        return [Judgement(Id.EFFORT_SCALE, words, remedy, size=ratio, certainty=alike, severity="warning")]
-    return doubts(trials, interpretation)
+        own = {joint: float(gain) / factor for joint, gain in zip(joints, gains, strict=True)}
+        remedy = Remedy(f"{check}; if the URDF's masses are right, {{settings}}", {"drive.gain": {"multiply": own}})
+        return [Judgement(Id.EFFORT_SCALE, words, remedy, size=factor, severity="warning")]
+    return []
+
+
+def _computed(urdf: UrdfBodies, interpretation: Interpretation, noise: float) -> list[Judgement]:
+    """Efforts that the URDF's bodies explain alone, or without noise and with friction and rotors, as no measured ones do."""
+    left, how = urdf.left_alone(interpretation), "without any friction"
+    if left >= 2 * EXACT and left >= min(_NO_FRICTION * urdf.trials.score(interpretation).unexplained, _LEFT):
+        without, stated, free = (
+            np.mean(some**2)
+            for some in (urdf.left(interpretation, 0.0), urdf.left(interpretation, 1.0), urdf.trials.in_sample(interpretation))
+        )
+        if noise > EXACT or without < _BODIES * free or stated - free > _EXACT_BODIES**2 * (without - free):
+            return []
+        left, how = float(np.sqrt(stated)), "with friction and rotors, but without noise,"
+    words = f"the URDF's inertias {how} leave {100 * left:.3g} % of the efforts unexplained: they were computed "
+    return [Judgement(Id.EFFORT_COMMANDED, f"{words}(a target, a simulation), not measured")]
+
+
+def _better(urdf: UrdfBodies, interpretation: Interpretation) -> list[Judgement]:
+    """Another interpretation that the URDF's bodies support, and free ones do not contradict."""
+    from scipy.special import chdtri
+
+    trials = urdf.trials
+    if trials.turns < TESTING_REVERSALS:  # with extrapolated parts, even a URDF wrong by a fifth would seem right
+        return []
+
+    before, stated = trials.score(interpretation), rms(urdf.left(interpretation))
+    if stated**2 - rms(trials.in_sample(interpretation)) ** 2 < MATERIAL**2:  # they already explain as much as free bodies
+        return []
+    logged = urdf.costs([interpretation])[0]
+    asked = [item for item in candidates(trials, interpretation, poor=False) if item.small or item.id in _OF_GRAVITY]
+    asked += EffortWithoutGravity().parts(trials.robot, interpretation)
+    # the sizes of one cause are one number that is estimated
+    causes, found = {(item.id, item.joints) for item in asked}, list[tuple[float, Hypothesis]]()
+    enough = float(chdtri(1, LEVEL / len(causes))) / 2
+    for item, score in zip(asked, trials.scores([item.interpretation for item in asked]), strict=True):
+        if score.score < before.score + DOUBTFUL and (gain := logged - urdf.costs([item.interpretation])[0]) > enough:
+            found += [(gain, item)] if urdf.fit(item.interpretation).spread < USUAL_ERROR else []
+    if not found:
+        return []
+    gain, best = max(found, key=lambda pair: pair[0])
+    others = [item for own, item in found if own > (1 - RIVAL) * gain and (item.id, item.joints) != (best.id, best.joints)]
+    rivals = tuple({(item.id, item.joints): item for item in others}.values())
+    best = refined(best, UrdfBodies(trials, best.interpretation).costs)
+    left = rms(urdf.left(best.interpretation))
+    material = left < _LEFT and stated**2 - left**2 > MATERIAL**2  # a URDF that still explains little is wrong itself
+    return [against(trials.robot, best, rivals, stated, left)] if material else []
 
 
 def _weight_held(trials: Trials) -> list[Judgement]:
-    """Slides whose effort differs from their weight by more than usual errors of the URDF, which an offset would absorb."""
-    samples, prior, found = trials.case.samples, inertial_prior(trials.robot), []
+    """Slides whose effort differs from their weight by more than usual errors of the URDF, which an offset would absorb.
+
+    Where the effort pulls as hard the other way, the axis is reversed or the robot hangs, which one slide does not distinguish.
+    """
+    samples, prior, found = trials.samples, inertial_prior(trials.robot), []
     still = np.zeros_like(samples.q)
-    for j in np.flatnonzero(trials.case.moves & trials.robot.prismatic).tolist():
+    for j in np.flatnonzero(trials.moves & trials.robot.prismatic).tolist():
         row, effort = regressor(trials.robot, samples.q, still, still)[:, j], samples.tau[:, j]
         stated = row @ lumped_inertials(trials.robot).ravel()
-        weight = float(stated.mean())
-        if abs(weight) <= max(float(effort.std()), 10 * float(stated.std()), 1e-9):
+        weight, held = float(stated.mean()), float(effort.mean())
+        if abs(weight) <= max(float(effort.std()), 10 * float(stated.std())):
             continue
-        error = float(np.linalg.norm(row.mean(axis=0) @ prior.deviations)) / abs(weight)
-        turned, glides = not one_way(samples.v[:, j]), samples.glides[:, j]
-        held = float(effort.mean())
-        if turned:  # what neither friction nor inertia explains, while the joint moves
+        lowest, highest = 1 / _WEIGHTS, _WEIGHTS
+        if not one_way(samples.v[:, j]):  # what neither friction nor inertia explains, while the joint moves
+            glides, error = samples.glides[:, j], float(np.linalg.norm(row.mean(axis=0) @ prior.deviations)) / abs(weight)
             held = float(scaled_lstsq(friction_columns(samples, j)[glides], effort[glides])[OFFSET])
+            lowest, highest = np.exp(np.array([-1, 1]) * USUAL_ERROR * error)
         times = held / weight
-        lowest, highest = np.exp(np.array([-1, 1]) * USUAL_ERROR * error) if turned else (1 / _WEIGHTS, _WEIGHTS)
-        if not lowest < times < highest:
-            found.append(_odd_weight(trials.robot.joints[j], times))
-    return found
-
-
-def _held_as_stated(trials: Trials) -> bool:
-    """Whether the efforts of the joints that carry most weight, and little else, hold that of the URDF."""
-    samples = trials.case.samples
-    stated = gravity_torques(trials.robot, samples.q)
-    weight = np.sum(stated**2, axis=0)
-    carries = (_WEIGHTS**2 * weight > np.sum(samples.tau**2, axis=0)) & (weight > _HEAVY * weight.max())
-    ratio = np.sum(samples.tau * stated, axis=0)[carries] / weight[carries]
-    return bool(carries.any() and ((ratio > 1 / _WEIGHTS) & (ratio < _WEIGHTS)).all())
-
-
-def _odd_weight(joint: str, times: float) -> Judgement:
-    """A slide whose effort is a multiple of its weight; where the effort pulls as hard the other way, its axis is reversed
-    or the robot hangs, which one slide does not distinguish.
-    """
-    words = f"this joint's effort holds {times:.3g} times the weight that it carries according to the URDF: "
-    if 1 / _WEIGHTS < -times < _WEIGHTS:
-        words += "its axis points the other way, or gravity does"
-        remedy = "reverse the axis in the URDF (or both columns); if the robot is mounted upside down, set robot.gravity"
-        return Judgement(
-            Id.PHYSICS_UNDECIDED,
-            words,
-            Remedy(remedy),
-            joint=joint,
-            certainty=0.5,
-            candidates=(Id.AXIS_SIGN, Id.GRAVITY_DIRECTION),
-            severity="warning",
-        )
-    words += "scale, counterweight or masses differ"
-    remedy = "check drive.gain and the URDF's masses; a counterweight is identified as an offset, masses stay the URDF's"
-    return Judgement(
-        Id.EFFORT_SCALE,
-        words,
-        Remedy(remedy),
-        joint=joint,
-        size=times,
-        certainty=0.5,
-        candidates=(Id.EFFORT_SCALE,),
-        severity="warning",
-    )
-
-
-def doubts(trials: Trials, interpretation: Interpretation) -> list[Judgement]:
-    """Finds interpretations that only the URDF's inertias distinguish from the log as described.
-
-    Returns:
-        At most one finding, a warning.
-    """
-    if trials.case.turns < TESTING_REVERSALS:  # with extrapolated parts, even a URDF wrong by a fifth would seem right
-        return []
-    before, (size, logged) = trials.score(interpretation), scaled_urdf(trials, interpretation)
-    if logged**2 - before.unexplained**2 < MATERIAL**2:  # the URDF already explains as much as free inertias
-        return []
-    found, stated = [], np.ptp(_gravity_torques(trials, interpretation)[1], axis=0)
-    # if gravity depends on one joint alone, its direction is not separable from that joint's zero
-    turning = bool(np.sum(stated > EXACT * stated.max()) > 1)
-    for item in candidates(reading_of(trials, interpretation)):
-        if not (item.small and (turning or item.id in (Id.TIME_SCALE, Id.EFFORT_SCALE))):
+        if lowest < times < highest:
             continue
-        score, left = scaled_urdf(trials, item.interpretation)
-        judged = trials.score(item.interpretation)
-        trusted = left < min(_NEARLY * judged.unexplained, _LEFT) and logged**2 - left**2 > MATERIAL**2
-        agrees = before.score - judged.score >= 0
-        if size - score > DECISIVE and agrees and trusted:
-            found.append((size - score, item))
-    if not found:
-        return []
-    found.sort(key=lambda pair: -pair[0])
-    best = found[0][0]
-    rivals = {(item.id, item.joints): item for gain, item in reversed(found) if gain > (1 - RIVAL) * best}
-    chosen = found[0][1]
-    rivals.pop((chosen.id, chosen.joints), None)
-    chosen = refined(chosen, lambda some: [scaled_urdf(trials, item)[0] for item in some])
-    left = scaled_urdf(trials, chosen.interpretation)[1]
-    # another mass or first moment of one body is more likely than a fault unless that explains clearly more
-    if left > CLEAR * left_with_one_body_changed(trials, interpretation):
-        return []
-    return [against(trials.robot, chosen, tuple(rivals.values()), logged, left, best)]
-
-
-def _computed(left: float, how: str) -> Judgement:
-    words = (
-        f"the URDF's inertias {how} leave {100 * left:.3g} % of the efforts unexplained: they were computed "
-        "(a target, a simulation), not measured"
-    )
-    return Judgement(Id.EFFORT_COMMANDED, words)
-
-
-def _scale_of_inertia(trials: Trials, interpretation: Interpretation) -> float:
-    """Ratio of the free fit's inertia torques to the URDF's; 0 if uncorrelated, negative if opposite."""
-    samples = trials.case.samples
-    q, a = samples.q, samples.a
-    zero = np.zeros_like(q)
-    Y = regressor(trials.robot, q, zero, a) - regressor(trials.robot, q, zero, zero)
-    fitted, stated = Y @ trials.inertial_parameters(interpretation), Y @ lumped_inertials(trials.robot).ravel()
-    size = float(np.linalg.norm(fitted) * np.linalg.norm(stated))
-    product = float(np.sum(fitted * stated))
-    return product / float(np.sum(stated**2)) if abs(product) > _ALIKE * size > 0 else 0.0
-
-
-def _gravity_torques(trials: Trials, interpretation: Interpretation) -> tuple[Array, Array]:
-    """Gravity torques of the free fit and of the URDF at the same poses, without their means, shape (N, n) each."""
-    q = trials.case.samples.q
-    fitted = regressor(trials.robot, q, np.zeros_like(q), np.zeros_like(q)) @ trials.inertial_parameters(interpretation)
-    stated = gravity_torques(trials.robot, q)
-    moves = trials.case.moves
-    return (fitted - fitted.mean(axis=0))[:, moves], (stated - stated.mean(axis=0))[:, moves]
+        turned = 1 / _WEIGHTS < -times < _WEIGHTS
+        words, action = "scale, counterweight or masses differ", "check drive.gain, the URDF's masses and any counterweight"
+        if turned:
+            words = "its axis points the other way, or gravity does"
+            action = "reverse the axis in the URDF (or both columns); if the robot is mounted upside down, set robot.gravity"
+        causes = (Id.AXIS_SIGN, Id.GRAVITY_DIRECTION) if turned else (Id.EFFORT_SCALE,)
+        found.append(
+            Judgement(
+                Id.PHYSICS_UNDECIDED if turned else Id.EFFORT_SCALE,
+                f"this joint's effort holds {times:.3g} times the weight that it carries according to the URDF: {words}",
+                Remedy(action),
+                joint=trials.robot.joints[j],
+                size=None if turned else times,
+                certainty=0.5,
+                candidates=causes,
+                severity="warning",
+            )
+        )
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -10,29 +11,28 @@ import numpy as np
 from ..linalg import Array, IntArray
 from ..parallel import each
 from ..signals.filters import lowpass
-from .thinned_logs import Logs, ThinnedPiece, thinned
+from .thinned_logs import ThinnedPiece
 
 #: Travel relative to a joint's range that does not yet count as a reversal.
 _TURNED = 2e-3
 
 
-def play(logs: Logs, joints: IntArray) -> Array:
+def play(pieces: Sequence[ThinnedPiece], joints: IntArray) -> Array:
     """Position of a joint within its encoder's backlash, with its first two derivatives, at the samples used.
 
     1 if the joint pushes its encoder forwards, -1 backwards; while the encoder rests after a reversal, the joint moves from
     one to the other with constant acceleration.
 
     Args:
-        logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
+        pieces: Of the motion, in order.
         joints: The joints, shape (k,).
 
     Returns:
         Shape (N, 3, k) [1, 1/s, 1/s²].
     """
-    every = thinned(logs)
-    ends = np.array([(item.part.q.min(axis=0), item.part.q.max(axis=0)) for item in every])[:, :, joints]
-    least = _TURNED * np.maximum(ends[:, 1].max(axis=0) - ends[:, 0].min(axis=0), 1e-12)
-    return np.concatenate(each(partial(_play_of, joints, least), every))
+    ends = np.array([(item.part.q.min(axis=0), item.part.q.max(axis=0)) for item in pieces])[:, :, joints]
+    least = _TURNED * (ends[:, 1].max(axis=0) - ends[:, 0].min(axis=0))
+    return np.concatenate(each(partial(_play_of, joints, least), pieces))
 
 
 def _play_of(joints: IntArray, least: Array, item: ThinnedPiece) -> Array:

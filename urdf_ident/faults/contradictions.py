@@ -11,26 +11,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..judgements.catalogue import SEVERITIES, Id
+from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement
 from ..linalg import Array
 from ..model.robot import Robot
 from ..samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS
 from .against_urdf import against_the_urdf
-from .case import Case
 from .delay import find_delay
 from .evidence import DOUBTFUL, FEWEST, SEVERE
-from .hypotheses import Step, open_clock, open_scales, search
+from .hypotheses import Step, search
 from .interpretation import Interpretation
 from .linearized import LinearizedCase
 from .log_group import LogGroup
 from .null_model import NullModel
-from .part_of_gravity import part_of_gravity
+from .open_factors import open_factors
 from .score_test import ALWAYS, Fault, find_faults
 from .thinned_logs import Logs
 from .tip_forces import tip_force
 from .trials import Trials
-from .words import differs, doubt, fault_finding, named, open_scale, open_time, too_short_to_tell
+from .words import differs, doubt, fault_finding, named, too_short_to_tell
 
 #: Relative residual of the moving joints up to which it is noise and unmodelled friction: an eighth of the torque's square.
 _SOUND = 0.35
@@ -70,7 +69,7 @@ class Explanations:
     def corrected(self) -> Trials:
         """Interpretations without the effects of the faults that last throughout all logs."""
         effect = sum((item.effect for item in self.faults if item.when == ALWAYS), start=np.zeros(1))
-        return self.trials if not effect.any() else Trials(self.trials.case.with_more(effect))
+        return self.trials.with_more(effect) if effect.any() else self.trials
 
 
 def physics_findings(
@@ -108,25 +107,24 @@ def physics_findings(
 
 def _explained(group: LogGroup) -> Explanations | None:
     """Searches for what explains the torques of all logs; None if they cannot be sampled."""
-    case = group.case()
-    if case is None:
+    trials = group.trials()
+    if trials is None:
         return None
-    trials = Trials(case)
     at, steps = LinearizedCase.of(trials), search(trials)
     late = next((k for k, step in enumerate(steps) if step.found.id == Id.EFFORT_DELAY), None)
     if late is not None:  # it may be friction that reverses over some travel, which only the estimate of the delay has
         delay = find_delay(group.robot, group.logs, group.reduction)
         if delay is not None and delay.excludes(steps[late].found.interpretation.delay):
             steps = steps[:late]
-    few = len(case.samples) < FEWEST * (case.robot.n + 2)
-    if few or case.turns < TESTING_REVERSALS or group.seconds < SHORT:
+    few = len(trials.samples) < FEWEST * (group.robot.n + 2)
+    if few or trials.turns < TESTING_REVERSALS or group.seconds < SHORT:
         return Explanations(group, trials, at, steps)
-    faults = find_faults(at, NullModel.of(at), group.logs)
+    faults = find_faults(at, NullModel.of(at))
     if steps and faults:  # the interpretation, unless a fault that is none of its causes explains decisively more
         first, best = steps[0], faults[0]
-        gained = trials.as_logged.gains(Trials(case.with_more(best.effect)).as_logged)
+        gained = trials.as_logged.gains(trials.with_more(best.effect).as_logged)
         if best.when.log is not None:
-            gained = gained[case.samples.log_of_block == best.when.log]
+            gained = gained[trials.samples.log_of_block == best.when.log]
         if best.family.id not in {item.id for item in (first.found, *first.rivals)} and gained.mean() >= first.gain + DOUBTFUL:
             steps = []
     return Explanations(group, trials, at, steps, [] if steps else [item for item in faults if not item.family.elsewhere])
@@ -145,20 +143,20 @@ def moved_alike(robot: Robot, logs: Logs, reduction: Array | None = None) -> lis
     Returns:
         False also where the motion cannot be examined.
     """
-    case = LogGroup(robot, logs, reduction).case()
-    if case is None:
+    trials = LogGroup(robot, logs, reduction).trials()
+    if trials is None:
         return [False] * len(logs)
-    errors, log = Trials(case).as_logged.squares, case.samples.log_of_block
+    errors, log = trials.as_logged.squares, trials.samples.log_of_block
     out = []
     for k in range(len(logs)):
         if not (log == k).any():
             out.append(False)
             continue
-        q = case.samples.q[case.samples.log == k]
+        q = trials.samples.q[trials.samples.log == k]
         apart = np.abs(q[:, :, None] - q[:, None, :]).max(axis=0, initial=0.0)
         equal = (apart < _ROUNDING * np.ptp(q, axis=0)).sum(axis=0) > 1
         left = np.sqrt(errors[log == k].mean(axis=0))
-        out.append(bool((left[equal & case.moves] < _HALF).all()))
+        out.append(bool((left[equal & trials.moves] < _HALF).all()))
     return out
 
 
@@ -167,27 +165,26 @@ def _of_differing(found: Explanations) -> list[list[Judgement]]:
     robot, differing = found.group.robot, found.differing
     out: list[list[Judgement]] = [[] for _ in found.group.logs]
     for k, fault in differing.items():
-        case, own = found.group.some([k]).case(), tuple[Judgement, ...]()
-        if case is not None:
-            trials = Trials(case)
-            own = _downgraded(case, _of_steps(trials, search(trials)))
+        trials, own = found.group.some([k]).trials(), tuple[Judgement, ...]()
+        if trials is not None:
+            own = _downgraded(trials, _of_steps(trials, search(trials)))
         judgement = differs(robot, fault, len(differing) == 1, own)
-        out[k] = [*_downgraded(found.trials.case, [judgement], FEWEST_REVERSALS * len(out)), *own]
+        out[k] = [*_downgraded(found.trials, [judgement], FEWEST_REVERSALS * len(out)), *own]
     return out
 
 
 def _of_all(found: Explanations) -> list[list[Judgement]]:
     """What is wrong with all logs, and with single ones beside it."""
-    robot, common = found.group.robot, _downgraded(found.trials.case, _of_interpretation(found))
+    robot, common = found.group.robot, _downgraded(found.trials, _of_interpretation(found))
     reported, grave = {(item.id, item.joint) for item in common}, any(item.severity != "info" for item in common)
     # a fault of one joint's effort may be made of a part of a force; other faults act on all joints as a force does
     alone = all(item.family.joints and item.when == ALWAYS and not item.family.id.entry.geometric for item in found.faults)
-    sought = alone and not (found.steps or grave) and found.trials.case.turns >= FEWEST_REVERSALS
+    sought = alone and not (found.steps or grave) and found.trials.turns >= FEWEST_REVERSALS
     force = tip_force(LinearizedCase.of(found.corrected)) if sought else None
     out = [[*common, *([] if force is None else [force])] for _ in found.group.logs]
     for fault in found.faults:
         item = fault_finding(robot, fault)
-        for k in fault.logs(found.trials.case.samples.log):
+        for k in fault.logs(found.trials.samples.log):
             out[k] += [item] if (item.id, item.joint) not in reported else []
     return out
 
@@ -201,24 +198,16 @@ def _of_interpretation(found: Explanations) -> tuple[Judgement, ...]:
     as_logged = Interpretation.as_logged(robot.n)
     interpretation = steps[-1].found.interpretation if steps and not undecided else as_logged
     loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
-    reported = against_the_urdf(found.corrected, interpretation, loaded, found.group.noise)
-    if not (reported or steps or found.faults):
-        reported = part_of_gravity(found.at)
+    explained = bool(found.faults)
+    reported = against_the_urdf(found.corrected, interpretation, found.group.noise, loaded=loaded, explained=explained)
     own = _of_steps(trials, steps[:-1] if undecided and reported else steps)
+    if any(item.id == Id.EFFORT_SCALE and item.joint is None for item in reported):  # those of single joints are among it
+        if any(item.id == Id.EFFORT_SCALE and item.severity == "refused" for item in own):
+            reported = [replace(item, severity="refused") for item in reported]
+        own = tuple(item for item in own if item.id != Id.EFFORT_SCALE)
     out = (*own, *reported)
-    if any(item.id == Id.EFFORT_SCALE and item.joint is None for item in reported):
-        # a scale of all efforts comes first, with those of single joints among its factors
-        scales = [item for item in own if item.id == Id.EFFORT_SCALE]
-        severity = max((item.severity for item in (*reported, *scales)), key=SEVERITIES.index)
-        others = (item for item in own if item.id != Id.EFFORT_SCALE)
-        out = (*(replace(item, severity=severity) for item in reported), *others)
-    if steps:
-        return out
-    scaled = {item.joint for item in out if item.id == Id.EFFORT_SCALE}
-    open_ = open_scales(trials, interpretation)
-    ranges = {joints: ends for joints, ends in open_.items() if not {robot.joints[j] for j in joints} & scaled}
-    clock = open_clock(trials, interpretation)
-    return (*out, *([open_scale(robot, ranges)] if ranges else []), *([] if clock is None else [open_time(clock)]))
+    told = {item.joint for item in out if item.id == Id.EFFORT_SCALE}
+    return out if steps else (*out, *open_factors(trials, interpretation, told))
 
 
 def _of_steps(trials: Trials, steps: Sequence[Step]) -> tuple[Judgement, ...]:
@@ -236,8 +225,8 @@ def _of_steps(trials: Trials, steps: Sequence[Step]) -> tuple[Judgement, ...]:
     return tuple(out)
 
 
-def _downgraded(case: Case, found: Sequence[Judgement], fewest: float = FEWEST_REVERSALS) -> tuple[Judgement, ...]:
+def _downgraded(trials: Trials, found: Sequence[Judgement], fewest: float = FEWEST_REVERSALS) -> tuple[Judgement, ...]:
     """Downgrades findings to warnings for motions with few reversals, whose held-out parts are extrapolated."""
-    if case.turns >= fewest:
+    if trials.turns >= fewest:
         return tuple(found)
     return tuple(replace(item, severity="warning") if item.severity == "refused" else item for item in found)

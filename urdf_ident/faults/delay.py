@@ -4,15 +4,14 @@ A delay d adds d times rotor inertia times jerk, d times viscous friction times 
 other parameters may explain as well. So all parameters are fitted again for every delay: inertial parameters, rotor inertia,
 friction that reverses within several speeds, and presliding friction. The estimate minimises the residual; its standard error
 is from a jackknife over blocks of time. A first-order low-pass is a delay at low frequencies: where a delay is decided, such a
-filter of the efforts, or of the positions, is compared with it. Filters of the efforts are applied to the columns of the fit
-as well; those of the positions are taken back.
+filter of the efforts is compared with it. Filters of the efforts are applied to the columns of the fit as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,15 +24,13 @@ from ..model.robot import Robot
 from ..model.spanning import spanning
 from ..samples import TESTING_REVERSALS, reversals
 from ..sequences import vertex
-from ..signals.filters import HIGHEST, SCORE_BAND, lowpass
+from ..signals.filters import HIGHEST, lowpass
 from .evidence import DECISIVE, FEWEST, SIGNIFICANT, gains, significance
-from .friction import friction_columns, reversal_columns
-from .motion_samples import MotionSamples, jerks, sampler
+from .friction import reversal_columns, scaled_friction
+from .motion_samples import MotionSamples, sampler
 from .regression import JointColumns
 from .thinned_logs import Logs
 
-#: Returns jerk and its derivative at the samples, shape (N, n) each [rad/s³ and rad/s⁴, or m].
-Growth = Callable[[], tuple[Array, Array]]
 #: Initial grid of delays [s], and the steps around the best one by which it is refined.
 _GRID = np.linspace(-0.06, 0.16, 12)
 _FINE, _STEPS = np.arange(-4.0, 5.0), (0.005, 0.00125)
@@ -48,7 +45,7 @@ _PRACTICAL = 0.08
 #: Ratio of the efforts' cut-off to that of the motion: reversing friction is steeper than the motion. Bandwidths of the efforts
 #: above half of their cut-off are not tried.
 _WIDER = 4.0
-#: Candidate bandwidths of efforts and positions, half an octave apart, the widest first [Hz].
+#: Candidate bandwidths of the efforts, half an octave apart, the widest first [Hz].
 _BANDS = tuple(8.0 * 2.0 ** (-k / 2) for k in range(9))
 #: Time constants of first-order low-passes that are compared with a delay, as fractions of it: at low frequencies a low-pass
 #: delays by its time constant, at higher ones by less.
@@ -65,8 +62,8 @@ class Delay:
         gain: Reduction of the log held-out error, mean over joints.
         decided: Whether the interval excludes 0 and the gain is significant and of practical size.
         flat: Whether no delay in the grid is significantly worse: the motion does not determine it.
-        low_pass: What a low-pass was found of, which explains the logs better than the delay alone, and the frequency at
-            which it leaves half the power [Hz]; None without any.
+        low_pass: Frequency at which a low-pass of the efforts, which explains the logs better than the delay alone, leaves half
+            the power [Hz]; None without any.
     """
 
     seconds: float
@@ -75,7 +72,7 @@ class Delay:
     gain: float
     decided: bool
     flat: bool
-    low_pass: tuple[Id, float] | None = None
+    low_pass: float | None = None
 
     @property
     def inside(self) -> bool:
@@ -104,16 +101,14 @@ class Delay:
         return (finding,) if self.decided else ()
 
     def filter_findings(self) -> tuple[Judgement, ...]:
-        """Returns a warning if the efforts or positions were filtered."""
+        """Returns a warning if the efforts were filtered."""
         if self.low_pass is None:
             return ()
-        id, band = self.low_pass
-        whose = "efforts" if id == Id.EFFORT_BANDWIDTH else "positions"
-        words = f"the {whose} are behind a low-pass of about {band:.2g} Hz, which explains the log better"
+        words = f"the efforts are behind a low-pass of about {self.low_pass:.2g} Hz, which explains the log better"
         if self.decided:
             words += " than a delay: shifting them does not restore their amplitude"
-        remedy = Remedy(f"log {whose} that are not filtered, or filtered with a higher cut-off")
-        return (Judgement(id, words, remedy, size=band, certainty=0.99, severity="warning"),)
+        remedy = Remedy("log efforts that are not filtered, or filtered with a higher cut-off")
+        return (Judgement(Id.EFFORT_BANDWIDTH, words, remedy, size=self.low_pass, certainty=0.99, severity="warning"),)
 
     def describe(self) -> str:
         """Describes the delay in one sentence."""
@@ -132,7 +127,7 @@ class Delay:
 
 
 def find_delay(robot: Robot, logs: Logs, reduction: Array | None = None) -> Delay | None:
-    """Estimates the common delay of the efforts, and tells a low-pass of efforts or positions from it.
+    """Estimates the common delay of the efforts, and tells a low-pass of them from it.
 
     Args:
         robot: Kinematics and gravity; its inertias are not used.
@@ -164,11 +159,9 @@ def find_delay(robot: Robot, logs: Logs, reduction: Array | None = None) -> Dela
     flat = gained(max(tried, key=mean_error), best)[1] < SIGNIFICANT
     enough = 2 * np.sum((reversals(motion.v) >= TESTING_REVERSALS) & moves) > np.sum(moves)
     decided = enough and abs(seconds) > half and gain > _PRACTICAL and significant > SIGNIFICANT
-    found = None
+    found, lag = None, seconds if decided else 0.0
     if enough:
-        growth = cache(lambda: jerks(some, _SAMPLES, SCORE_BAND))
-        efforts = tau if decided else tau[:, :, [0, 0]]
-        found = _low_pass(problem, growth, efforts, seconds if decided else 0.0, min(cutoff for _, cutoff in some))
+        found = _low_pass(problem, tau if decided else tau[:, :, [0, 0]], lag, min(cutoff for _, cutoff in some))
     return Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), found)
 
 
@@ -202,10 +195,8 @@ class DelayProblem:
         columns = regressor(robot, motion.q, motion.v, motion.a)[:, :, spanning(robot)[0]]
         scale = rms(columns, (0, 1))
         active = scale > 1e-9 * scale.max()
-        turning = reversal_columns(motion, range(robot.n))
-        friction = np.stack([np.hstack([friction_columns(motion, j), own]) for j, own in enumerate(turning)])
-        friction = friction / np.maximum(rms(friction, 1), 1e-12)[:, None]
-        variance, rows = np.maximum(motion.tau.var(axis=0), 1e-24), np.ones_like(motion.glides)
+        friction = scaled_friction(motion, reversal_columns(motion, range(robot.n)))
+        variance, rows = positive(motion.tau.var(axis=0)), np.ones_like(motion.glides)
         first = cls(robot, motion, columns[:, :, active] / scale[active], friction, moves, 1 / variance, rows)
         residual = np.full(robot.n, np.inf)
         residual[moves] = np.maximum(first.errors(motion.tau[:, :, None], folds=False)[0][0, :, 0], 1e-6) * variance[moves]
@@ -228,7 +219,7 @@ class DelayProblem:
         each, blocks = np.broadcast_to(np.eye(tau.shape[2]), (*tau.shape[1:], tau.shape[2])), len(self._design.count)
         fold = np.asarray(np.arange(blocks) * min(_FOLDS, blocks) // blocks) if folds else None
         fits = self._design.with_efforts(tau).fit(each, self.weights, fold)
-        variance = np.maximum(self.motion.tau.var(axis=0), 1e-24)[self.moves, None]
+        variance = positive(self.motion.tau.var(axis=0))[self.moves, None]
         return fits.seen[:, self.moves] / variance, fits.squares[:, self.moves] / variance
 
     def held_out(self, tau: Array) -> list[Array]:
@@ -252,11 +243,6 @@ class DelayProblem:
             out[some] = filter(columns[some], rate)
         m = self.inertial.shape[2]
         return replace(self, inertial=out[:, :, :m], friction=out[:, :, m:].transpose(1, 0, 2))
-
-    def before_low_pass(self, first: float, second: float, growth: Growth) -> DelayProblem:
-        """Returns the problem of the motion before a low-pass ``1 / (1 + first s + second s²)`` of the positions [s, s²]."""
-        motion = self.motion.before_low_pass(first, second, growth())
-        return replace(DelayProblem.of(self.robot, motion, self.moves), rows=self.rows)
 
 
 def mean_error(held: Array) -> float:
@@ -298,42 +284,25 @@ def _best_delay(problem: DelayProblem, late: Callable[[Array], Array]) -> tuple[
     return lowest(scores(tried)[0]), half
 
 
-def _low_pass(problem: DelayProblem, growth: Growth, tau: Array, seconds: float, cutoff: float) -> tuple[Id, float] | None:
-    """The low-pass of efforts or positions that explains the logs best, if decisively better than the delay alone."""
+def _low_pass(problem: DelayProblem, tau: Array, seconds: float, cutoff: float) -> float | None:
+    """The low-pass of the efforts [Hz] that explains the logs best, if decisively better than the delay alone."""
     from scipy.signal import butter, lfilter, lfilter_zi
 
-    def lagging(x: Array, rate: float, constant: float) -> Array:
-        b, a = butter(1, 1 / (np.pi * rate * constant))
+    def lagging(band: float, x: Array, rate: float) -> Array:
+        b, a = butter(1, 2 * band / rate)
         steady = lfilter_zi(b, a).reshape(-1, *[1] * (x.ndim - 1)) * x[:1]
         return np.asarray(lfilter(b, a, x, axis=0, zi=steady)[0])
 
-    def narrowed(x: Array, rate: float, band: float) -> Array:
+    def narrowed(band: float, x: Array, rate: float) -> Array:
         return lowpass(x, rate, band, order=2, padlen=int(2 * rate / band))
 
     logged, shifted = tau[:, :, :1], tau[:, :, 1:]
-    (held,), found = problem.held_out(shifted), list[tuple[float, tuple[Id, float]]]()
-
-    def gain_of(id: Id, band: float, other: DelayProblem | None, efforts: Array, least: float) -> float:
-        gain, significant = (0.0, 0.0) if other is None else gained(held, other.held_out(efforts)[0])
-        if gain > least and significant > SIGNIFICANT:
-            found.append((gain, (id, band)))
-        return gain
-
-    for constant in (share * seconds for share in _LAGS if seconds):
-        band = 1 / (2 * np.pi * abs(constant))
-        if constant > 0:
-            other = problem.filtered(partial(lagging, constant=constant), 0.5 / constant)
-            gain_of(Id.EFFORT_BANDWIDTH, band, other, logged, _PRACTICAL)
-        else:
-            gain_of(Id.POSITION_BANDWIDTH, band, problem.before_low_pass(-constant, 0.0, growth), logged, _PRACTICAL)
-    for band in (band for band in _BANDS if 2 * band <= cutoff):
-        other = problem.filtered(partial(narrowed, band=band), 5 * band)
-        gain_of(Id.EFFORT_BANDWIDTH, band, other, shifted, DECISIVE)
-    before = 0.0
-    for band in _BANDS[::2]:  # where positions were filtered, also too weak a correction helps; otherwise it takes motion away
-        other = problem.before_low_pass(0.0, -1 / (2 * np.pi * band) ** 2, growth)
-        gain = gain_of(Id.POSITION_BANDWIDTH, band, other, shifted, _PRACTICAL)
-        if gain <= before:
-            break
-        before = gain
-    return max(found, key=lambda item: item[0])[1] if found else None
+    bands = [1 / (2 * np.pi * share * seconds) for share in _LAGS if seconds > 0]
+    tried = [(lagging, band, np.pi * band, logged, _PRACTICAL) for band in bands]
+    tried += [(narrowed, band, 5 * band, shifted, DECISIVE) for band in _BANDS if 2 * band <= cutoff]
+    (held,), found = problem.held_out(shifted), list[tuple[float, float]]()
+    for filter, band, least_rate, efforts, least in tried:
+        if (other := problem.filtered(partial(filter, band), least_rate)) is not None:
+            gain, significant = gained(held, other.held_out(efforts)[0])
+            found += [(gain, band)] if gain > least and significant > SIGNIFICANT else []
+    return max(found)[1] if found else None

@@ -12,8 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from ..linalg import Array, BoolArray, IntArray, positive, rms
-from ..samples import TESTING_REVERSALS
-from .friction import friction_columns
+from .friction import scaled_friction
 from .motion_samples import MotionSamples
 from .regression import Fits, JointColumns, Regression
 
@@ -74,9 +73,9 @@ class RigidEvidence:
         active, scale = np.zeros(parameters, dtype=bool), rms(inertial, (0, 1))
         seen = scale > 1e-9 * scale.max(initial=0.0)
         active[kept[seen]] = True
-        friction = np.stack([friction_columns(motion, i, springs) for i in range(motion.q.shape[1])])
-        friction = friction / np.maximum(rms(friction, 1), 1e-12)[:, None]
-        design = JointColumns.of(inertial[:, :, seen] / scale[seen], friction, motion.glides.T, motion.block)
+        design = JointColumns.of(
+            inertial[:, :, seen] / scale[seen], scaled_friction(motion, springs=springs), motion.glides.T, motion.block
+        )
         return cls(design.with_efforts(motion.tau[:, None, :]), active, scale[seen], motion.sizes)
 
     @property
@@ -165,14 +164,3 @@ def remaining_doubt(gained: float) -> float:
         gained: Gain in the sum of the logarithms of the rows' residuals.
     """
     return float(np.exp(-4.0 * gained))
-
-
-def scarcity(turns: float) -> float:
-    """Factor by which few reversals overstate significance: those needed over those there are, 1 if there are enough.
-
-    Each leg between two reversals shows friction and gravity once, however many blocks of time it is cut into.
-
-    Args:
-        turns: Reversals of a joint (median).
-    """
-    return max(1.0, TESTING_REVERSALS / max(turns, 1.0))

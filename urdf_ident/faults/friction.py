@@ -10,9 +10,10 @@ from functools import partial
 
 import numpy as np
 
+from ..friction.law import smooth_sign
 from ..friction.laws import Dahl
-from ..linalg import Array
-from .motion_samples import MotionSamples, MovingPart, OfOneLog
+from ..linalg import Array, positive, rms
+from .motion_samples import WIDTHS, MotionSamples, MovingPart, OfOneLog
 
 #: Columns of :func:`friction_columns`: offset, velocity, and the dissipative ones, which are odd in the velocity.
 OFFSET, VISCOUS, DISSIPATES = 1, 2, slice(2, 6)
@@ -47,6 +48,23 @@ def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ())
             else [*np.zeros((OF_ONE, len(motion.v)))]
         )
     return np.column_stack(columns)
+
+
+def direction(v: Array) -> Array:
+    """Smoothed sign of a velocity, within a tenth of its usual size; v of shape (N,)."""
+    return smooth_sign(v, WIDTHS[0] * positive(float(v.std())))
+
+
+def scaled_friction(motion: MotionSamples, beyond: Sequence[Array] | None = None, springs: Sequence[int] = ()) -> Array:
+    """Returns the columns of all joints with an RMS of 1, and of further ones, shape (n, N, k).
+
+    Args:
+        beyond: Further columns of each joint, shape (N, m).
+        springs: As for :func:`friction_columns`.
+    """
+    columns = np.stack([friction_columns(motion, j, springs) for j in range(motion.q.shape[1])])
+    columns = columns if beyond is None else np.concatenate([columns, np.stack(beyond)], axis=2)
+    return np.asarray(columns / positive(rms(columns, 1))[:, None])
 
 
 def coupled_with(reduction: Array | None, j: int) -> list[Array]:
@@ -97,7 +115,7 @@ def reversal_columns(motion: MotionSamples, joints: Sequence[int]) -> list[Array
 def _reversing(parts: Sequence[MovingPart]) -> OfOneLog:
     """Columns of one joint or motor, shape (N, k) for each segment of a log; their scales are those of all logs."""
     positions, speeds = (np.concatenate(x) for x in zip(*parts, strict=True))
-    typical, slips = max(float(speeds.std()), 1e-9), np.maximum(np.array(_SLIPS) * np.ptp(positions), 1e-9)
+    typical, slips = positive(float(speeds.std())), positive(np.array(_SLIPS) * np.ptp(positions))
     return partial(_reversing_in, np.array(_TURNS) * typical, slips)
 
 

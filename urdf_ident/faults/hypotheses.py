@@ -8,8 +8,8 @@ found as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,11 +18,9 @@ from ..judgements.catalogue import Id
 from .evidence import DECISIVE, DOUBTFUL, RIVAL, SEVERE, SIGNIFICANT, SURE, gains, material, remaining_doubt, significance
 from .interpretation import Interpretation
 from .kinds.catalogue import KINDS, candidates
-from .kinds.clock_and_gravity import STRETCHES
-from .kinds.efforts import COMMON_GAINS, GAINS
-from .kinds.kind import Hypothesis, Reading
+from .kinds.kind import Hypothesis
 from .trials import Score, Trials
-from .urdf_bodies import score_of_urdf
+from .urdf_bodies import UrdfBodies
 from .zeros import zeros_together
 
 #: If a row's relative residual exceeds this, unusual interpretations are tried as well: a sixteenth of the effort's square is
@@ -94,8 +92,8 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
         The step, or None if no other interpretation is significantly better.
     """
     before = trials.score(interpretation)
-    reading = reading_of(trials, interpretation, poor=bool(before.left.max() > POOR or before.impossible.any()))
-    found = [item for item in candidates(reading) if trials.testable(item.interpretation)]
+    poor = bool(before.left.max() > POOR or before.impossible.any())
+    found = [item for item in candidates(trials, interpretation, poor) if trials.testable(item.interpretation)]
     judged = trials.scores([item.interpretation for item in found])
     if before.score - min((item.score for item in judged), default=np.inf) < DOUBTFUL:
         return None
@@ -112,7 +110,7 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
         if not explains_its_row(*pair) and before.score - pair[1].score >= DOUBTFUL:
             pair = _refined(trials, *pair)  # the candidates are up to five apart
         tried += [pair] if explains_its_row(*pair) else []
-    springs = list(KINDS[Id.SPRING].hypotheses(reading))
+    springs = list(KINDS[Id.SPRING].hypotheses(trials, interpretation, poor))
     tried += zip(springs, trials.scores([item.interpretation for item in springs]), strict=True)
     tried.sort(key=rank)
     if not tried or before.score - rank(tried[0]) < DOUBTFUL:
@@ -125,7 +123,7 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
     winner, after = best[0]
     gain, entry = before.score - after.score, winner.id.entry
     enough = SIGNIFICANT if material(before.left, after.left) or entry.of_all else SURE
-    if _significance(before, after) < enough * (trials.case.scarcity if entry.with_pose else 1.0):
+    if _significance(before, after) < enough * (trials.scarcity if entry.with_pose else 1.0):
         return None
     if winner.id == Id.EFFORT_DELAY and gain < DECISIVE:
         return None
@@ -133,60 +131,13 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
     rivals = tuple(item for item, score in best[1:] if score.score + KINDS[item.id].handicap < least)
     if rivals:
         group = (winner, *rivals)
-        priors = np.array([score_of_urdf(trials, item.interpretation) for item in group])
+        urdf = UrdfBodies(trials, interpretation)
+        priors = np.array([np.log(urdf.left(item.interpretation, 1.0)).sum() for item in group])
         first, second = np.argsort(priors)[:2]
         if priors[first] < priors[second] - DOUBTFUL and group[first].id != Id.SPRING:  # more parameters always explain more
             winner, rivals = group[first], ()
             after = trials.score(winner.interpretation)
     return Step(winner, gain, rivals, before, after, gain > DECISIVE and not rivals)
-
-
-def open_scales(trials: Trials, interpretation: Interpretation) -> dict[tuple[int, ...], tuple[float, float]]:
-    """Returns joints, and joints with all that they carry, whose effort scale the log does not determine.
-
-    The torque of a last joint that turns about its body's own axis, or of a light wrist, is independent of the other efforts:
-    friction and inertia absorb any factor. The joints of a wrist determine each other's scale, and may still have another
-    unit than the arm: of their masses the arm sees only combinations with its own. Single joints need no new fits, because the
-    search has tried these interpretations.
-
-    Returns:
-        Joints → smallest and largest factor of the contiguous range that explains the efforts as well as 1, within
-        :data:`.DOUBTFUL`; the ends of the candidates if none is worse.
-    """
-    moving, place = set(np.flatnonzero(trials.case.moves).tolist()), trials.robot.place_in_tree
-    carried = [tuple(k for k in sorted(moving) if place[k] in trials.robot.subtrees[j]) for j in sorted(moving)]
-    several = dict.fromkeys(joints for joints in carried if 1 < len(joints) < len(moving))
-    found: dict[tuple[int, ...], tuple[float, float]] = {}
-    for joints in [*((j,) for j in sorted(moving)), *several]:
-        tries = {
-            factor: interpretation.scaled("effort_factor", joints, factor)
-            for factor in (GAINS if len(joints) == 1 else COMMON_GAINS)
-        }
-        if (ends := _alike(trials, interpretation, tries)) is not None:
-            found[joints] = ends
-    return found
-
-
-def open_clock(trials: Trials, interpretation: Interpretation) -> tuple[float, float] | None:
-    """Returns the range of real seconds per second of the log that explain it as well as 1; None if it determines its clock.
-
-    Without gravity, another clock is another mass and other friction.
-    """
-    return _alike(
-        trials,
-        interpretation,
-        {factor: replace(interpretation, stretch=factor * interpretation.stretch) for factor in STRETCHES},
-    )
-
-
-def _alike(trials: Trials, interpretation: Interpretation, tries: Mapping[float, Interpretation]) -> tuple[float, float] | None:
-    """Ends of the contiguous range of factors around 1 whose interpretations explain the log as well, or None."""
-    before = trials.score(interpretation).score
-    scores = [item.score for item in trials.scores(list(tries.values()))]
-    worse = [factor for factor, score in zip(tries, scores, strict=True) if score - before >= DOUBTFUL]
-    below, above = max((k for k in worse if k < 1), default=0.0), min((k for k in worse if k > 1), default=np.inf)
-    alike = [1.0, *(factor for factor in tries if below < factor < above)]
-    return (min(alike), max(alike)) if len(alike) > 1 else None
 
 
 def _significance(before: Score, after: Score) -> float:
@@ -226,9 +177,3 @@ def refined(found: Hypothesis, score: Callable[[list[Interpretation]], list[floa
         else:
             step /= 2
     return found
-
-
-def reading_of(trials: Trials, interpretation: Interpretation, *, poor: bool = False) -> Reading:
-    """Returns what hypotheses about the logs of trials start from."""
-    joints = np.flatnonzero(trials.case.moves).tolist()
-    return Reading(trials.robot, joints, trials.case.reached, interpretation, poor)

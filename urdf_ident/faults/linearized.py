@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pinocchio as pin
 
-from ..linalg import Array, BoolArray, IntArray, rms
+from ..linalg import Array, BoolArray, IntArray, positive, rms
 from ..model.rigid_bodies import gravity_torques, regressor, rigid_torque, tip_jacobians
 from ..model.robot import Robot
 from ..samples import one_way
-from .case import Case
+from .backlash import play
 from .evidence import TRUSTED
-from .friction import OF_ONE, VISCOUS, friction_columns
+from .friction import OF_ONE, VISCOUS, friction_columns, scaled_friction
 from .interpretation import Interpretation
-from .motion_samples import MotionSamples
+from .motion_samples import MotionSamples, efforts_in_time, jerks
 from .regression import JointColumns
 from .trials import Trials
 
@@ -42,7 +43,7 @@ class LinearizedCase:
         load_friction: Friction in proportion to the load, shape (N, n) [N·m or N].
     """
 
-    case: Case
+    trials: Trials
     left: Array
     size: Array
     columns: Array
@@ -56,36 +57,35 @@ class LinearizedCase:
     @classmethod
     def of(cls, trials: Trials) -> LinearizedCase:
         """Fits bodies and friction to all samples as logged."""
-        robot, samples, logged = trials.robot, trials.case.samples, Interpretation.as_logged(trials.robot.n)
+        robot, samples, logged = trials.robot, trials.samples, Interpretation.as_logged(trials.robot.n)
         found, left = trials.evidence(logged), trials.as_logged.left
         columns = regressor(robot, samples.q, samples.v, samples.a)
         inertial = columns[:, :, found.active] / found.scale
-        friction = np.stack([friction_columns(samples, j) for j in range(robot.n)])
-        friction = friction / np.maximum(rms(friction, 1), 1e-12)[:, None]
+        friction = scaled_friction(samples)
         bodies, drag, load_friction = _with_load(samples, inertial, friction, 1 / (np.clip(left, *TRUSTED) * found.size) ** 2)
         theta = np.zeros(len(found.active))
         theta[found.active] = bodies / found.scale
-        return cls(trials.case, left, found.size, columns, inertial, found.active, friction, theta, drag, load_friction)
+        return cls(trials, left, found.size, columns, inertial, found.active, friction, theta, drag, load_friction)
 
     @property
     def robot(self) -> Robot:
         """The robot, whose inertias only the weight uses."""
-        return self.case.robot
+        return self.trials.robot
 
     @property
     def samples(self) -> MotionSamples:
         """The samples."""
-        return self.case.samples
+        return self.trials.samples
 
     @property
     def n(self) -> int:
         """Number of joints."""
-        return self.case.robot.n
+        return self.trials.robot.n
 
     @cached_property
     def moving(self) -> list[int]:
         """Joints that move."""
-        return [int(j) for j in np.flatnonzero(self.case.moves)]
+        return self.trials.moving
 
     @cached_property
     def block(self) -> IntArray:
@@ -135,7 +135,7 @@ class LinearizedCase:
     def slopes(self) -> Array:
         """Derivatives of all torques by each joint's position, velocity and acceleration, shape (n, 3, N, n)."""
         robot, samples = self.robot, self.samples
-        scale = np.maximum(rms(np.stack([friction_columns(samples, j) for j in range(self.n)]), 1), 1e-12)
+        scale = positive(rms(np.stack([friction_columns(samples, j) for j in range(self.n)]), 1))
         smooth = self.drag / scale  # Coulomb friction has no slope; rotor inertia and viscous friction do
         smooth[:, ~np.isin(np.arange(smooth.shape[1]) % OF_ONE, (0, VISCOUS))] = 0.0
 
@@ -171,6 +171,23 @@ class LinearizedCase:
                 moved = rigid_torque(replace(robot, model=model), self.theta, samples.q, samples.v, samples.a)
                 out[j, k] = (moved - self.bodies) / _STEP
         return out
+
+    @cached_property
+    def efforts(self) -> Array:
+        """Efforts and their first two derivatives, shape (N, 3, n)."""
+        return efforts_in_time(self.samples.whole.pieces)
+
+    @cached_property
+    def late(self) -> Mapping[int, Array]:
+        """Effect of a lead of each moving joint's positions by a second on all torques, shape (N, n) each."""
+        samples, jerk = self.samples, jerks(self.samples.whole.pieces)
+        return {j: self.torque_by(j, samples.v[:, j], samples.a[:, j], jerk[:, j]) for j in self.moving}
+
+    @cached_property
+    def play(self) -> Mapping[int, Array]:
+        """Place in the play of each moving joint's encoder and its first two derivatives, shape (N, 3) each."""
+        found = play(self.samples.whole.pieces, np.array(self.moving))
+        return {j: found[:, :, k] for k, j in enumerate(self.moving)}
 
     def torque_by(self, j: int, error: Array, rate: Array, growth: Array) -> Array:
         """Effect of a small error of a joint's positions and its derivatives on all torques, shape (N, n).

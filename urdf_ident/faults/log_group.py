@@ -10,9 +10,9 @@ import numpy as np
 from ..linalg import Array, BoolArray, positive, unit_columns
 from ..model.robot import Robot
 from ..sequences import white_noise
-from .case import Case
 from .motion_samples import sampler, travels
 from .thinned_logs import Logs, thinned
+from .trials import Trials
 
 #: Minimum number of samples. Each gives one equation per joint, and each joint has about 13 unknowns: a fit to four of five
 #: folds then has five times as many equations as unknowns. Whether the motion is long and reverses is asked elsewhere.
@@ -62,13 +62,13 @@ class LogGroup:
                 found += [k] if _examinable(v, moves) else []
         return found
 
-    def case(self) -> Case | None:
+    def trials(self) -> Trials | None:
         """Samples the logs; None if there are too few, no joint moves with varying torque, or all joints move alike."""
         sampled = sampler(self.logs, reduction=self.reduction)
         first = None if sampled is None else sampled(0.0)
         if sampled is None or first is None or not _examinable(first.v, first.moves):
             return None
-        return Case(self.robot, first, lambda delay: sampled(delay).tau, first.moves)
+        return Trials(self.robot, first, lambda delay: sampled(delay).tau)
 
 
 def _examinable(v: Array, moves: BoolArray) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from ..linalg import Array, BoolArray, IntArray, positive, rms
 from ..parallel import each
 from ..samples import SAME_POSE, fast_speed
-from ..signals.filters import SCORE_BAND, delayed, lowpass
+from ..signals.filters import delayed, lowpass
 from .thinned_logs import SAMPLES, Logs, ThinnedPiece, smoothed_efforts, thinned
 
 #: Positions and velocities of a segment in one direction, shape (N,) each [rad or m, and per s].
@@ -44,14 +44,11 @@ class WholeMotion:
 
     Attributes:
         turned: Positions of the samples per logged ones, up to a zero, shape (n, n).
-        low_pass: Coefficients of a low-pass of the positions that is taken back, as :meth:`MotionSamples.before_low_pass`
-            [s, s²].
         made: What was computed, by the direction of the motion.
     """
 
     pieces: tuple[ThinnedPiece, ...]
     turned: Array
-    low_pass: tuple[float, float] = (0.0, 0.0)
     made: dict[tuple[object, ...], Array] = field(default_factory=dict)
 
     def sampled(self, directions: Sequence[Array] | Array, make: Callable[[Sequence[MovingPart]], OfOneLog]) -> list[Array]:
@@ -70,33 +67,25 @@ class WholeMotion:
         units = [x / size for x, size in zip(logged, sizes, strict=True)]
         keys = [(make, *np.round(x, 12)) for x in units]
         if new := {key: x for key, x in zip(keys, units, strict=True) if key not in self.made}:
-            of_log = [make([_along(item, x, self.low_pass) for item in self.pieces]) for x in new.values()]
+            of_log = [make([_along(item, x) for item in self.pieces]) for x in new.values()]
             logs = [list(own) for _, own in groupby(self.pieces, key=lambda item: item.log)]
-            found = each(partial(_sampled_in, self.low_pass, list(zip(new.values(), of_log, strict=True))), logs)
+            found = each(partial(_sampled_in, list(zip(new.values(), of_log, strict=True))), logs)
             self.made.update({key: np.concatenate(own) for key, own in zip(new, zip(*found, strict=True), strict=True)})
         return [self.made[key] * np.sign(size) for key, size in zip(keys, sizes, strict=True)]
 
 
-def _sampled_in(
-    low_pass: tuple[float, float], wanted: Sequence[tuple[Array, OfOneLog]], log: Sequence[ThinnedPiece]
-) -> list[Array]:
+def _sampled_in(wanted: Sequence[tuple[Array, OfOneLog]], log: Sequence[ThinnedPiece]) -> list[Array]:
     """Functions of the motion in each direction, filtered like the torques, at the samples of one log."""
     out = []
     for logged, functions in wanted:
-        smooth = zip(log, functions([_along(item, logged, low_pass) for item in log]), strict=True)
+        smooth = zip(log, functions([_along(item, logged) for item in log]), strict=True)
         out.append(np.concatenate([lowpass(x, item.part.rate, item.cutoff)[item.rows] for item, x in smooth]))
     return out
 
 
-def _along(item: ThinnedPiece, logged: Array, low_pass: tuple[float, float]) -> MovingPart:
-    """The motion of a segment in a direction, shape (n,), with a low-pass of the positions taken back."""
-    part, (first, second) = item.part, low_pass
-    q, v = part.q @ logged, part.v @ logged
-    if not (first or second):
-        return q, v
-    a = part.a @ logged
-    jerk = np.gradient(lowpass(a, part.rate, SCORE_BAND), 1 / part.rate)
-    return q + first * v + second * a, v + first * a + second * jerk
+def _along(item: ThinnedPiece, logged: Array) -> MovingPart:
+    """The motion of a segment in a direction, shape (n,)."""
+    return item.part.q @ logged, item.part.v @ logged
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,23 +170,6 @@ class MotionSamples:
             return self
         block = _spread(self.log[new], _blocks(self.log[new], int(self.block.max()) + 1), self.v[new])
         return replace(self, block=np.unique(block, return_inverse=True)[1][place])
-
-    def before_low_pass(self, first: float, second: float, derivatives: tuple[Array, Array]) -> MotionSamples:
-        """Returns the motion before a low-pass ``1 / (1 + first s + second s²)`` of the positions.
-
-        Args:
-            first, second: Its coefficients [s, s²]; without delay, ``first`` is 0 and ``second`` negative.
-            derivatives: Jerk and its derivative, shape (N, n) each [rad/s³ and rad/s⁴, or m].
-
-        Returns:
-            The same efforts with that motion.
-        """
-        x = (self.q, self.v, self.a, *derivatives)
-        q, v, a = (x[k] + first * x[k + 1] + second * x[k + 2] for k in range(3))
-        typical = np.maximum(rms(v, 0), 1e-9)
-        signs = np.stack([np.tanh(v / (w * typical)) for w in WIDTHS], axis=2)
-        whole = replace(self.whole, low_pass=(first, second), made={})
-        return replace(self.with_motion(q, v, a, signs), whole=whole)
 
     def with_motion(self, q: Array, v: Array, a: Array, signs: Array | None = None) -> MotionSamples:
         """Returns the same efforts with another motion.
@@ -295,36 +267,21 @@ def sampler(
 
 def _signs_of(parts: Sequence[MovingPart]) -> OfOneLog:
     """Smoothed signs of one joint's or motor's velocities, shape (N, widths)."""
-    return partial(_smooth_signs, max(rms(np.concatenate([v for _, v in parts])), 1e-9))
+    return partial(_smooth_signs, positive(rms(np.concatenate([v for _, v in parts]))))
 
 
 def _smooth_signs(typical: float, log: Sequence[MovingPart]) -> list[Array]:
     return [np.tanh(v[:, None] / (np.array(WIDTHS) * typical)) for _, v in log]
 
 
-def jerks(logs: Logs, samples: int = SAMPLES, band: float = np.inf) -> tuple[Array, Array]:
-    """Returns the jerk and its derivative at the samples used, shape (N, n) each [rad/s³ and rad/s⁴, or m].
-
-    Args:
-        logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
-        band: Low-pass of both [Hz].
-    """
-    out: tuple[list[Array], list[Array]] = [], []
-    for item in thinned(logs, samples):
-        x = lowpass(item.part.a, item.part.rate, band)
-        for rows in out:
-            x = np.gradient(x, 1 / item.part.rate, axis=0)
-            rows.append(x[item.rows])
-    return np.concatenate(out[0]), np.concatenate(out[1])
+def jerks(pieces: Sequence[ThinnedPiece]) -> Array:
+    """Returns the jerk at the samples used, shape (N, n) [rad/s³ or m/s³]."""
+    return np.concatenate([np.gradient(item.part.a, 1 / item.part.rate, axis=0)[item.rows] for item in pieces])
 
 
-def efforts_in_time(logs: Logs, samples: int = SAMPLES) -> Array:
-    """Returns the efforts, filtered like the motion, and their first two derivatives at the samples used, shape (N, 3, n).
-
-    Args:
-        logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
-    """
-    pieces, out = thinned(logs, samples), []
+def efforts_in_time(pieces: Sequence[ThinnedPiece]) -> Array:
+    """Returns the efforts, filtered like the motion, and their first two derivatives at the samples used, shape (N, 3, n)."""
+    out = []
     for item, x in zip(pieces, smoothed_efforts(pieces), strict=True):
         rate = np.gradient(x, 1 / item.part.rate, axis=0)
         out.append(np.stack([y[item.rows] for y in (x, rate, np.gradient(rate, 1 / item.part.rate, axis=0))], axis=1))

@@ -13,11 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..friction.law import smooth_sign
-from ..linalg import Array, rms
+from ..linalg import Array, positive, rms
 from ..samples import one_way
 from .evidence import TRUSTED
-from .friction import reversal_columns
+from .friction import direction, reversal_columns
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
 from .regression import LEAST_RIDGE, Equations, JointColumns
@@ -57,7 +56,7 @@ class NullModel:
         weights = (samples.glides / (np.clip(at.left, *TRUSTED) * at.size))[:, moving].T
         random = _beyond_simple_friction(at)
         own = np.concatenate(list(random.values()), axis=2) * weights[:, :, None]
-        own /= np.maximum(rms(own, 1), 1e-12)[:, None]
+        own /= positive(rms(own, 1))[:, None]
         fixed = at.friction[moving] * weights[:, :, None]
         shared = at.inertial if found is None else np.concatenate([at.inertial, found], axis=2)
         shared = shared[:, moving] * weights.T[:, :, None]
@@ -145,8 +144,8 @@ def _beyond_simple_friction(at: LinearizedCase) -> dict[str, Array]:
     kinds: dict[str, list[Array]] = {"reversals": [], "load": [], "travel": [], "log": []}
     for j in at.moving:
         q, v, load = samples.q[:, j], samples.v[:, j], np.abs(at.bodies[:, j])
-        sign = smooth_sign(v, 0.1 * max(float(v.std()), 1e-9))
-        x = q / max(float(np.ptp(q)), 1e-9) if at.robot.prismatic[j] else q
+        sign = direction(v)
+        x = q / positive(float(np.ptp(q))) if at.robot.prismatic[j] else q
         waves = [wave(k * x) for k in _WAVES for wave in (np.sin, np.cos)]
         kinds["reversals"].append(found[j] * (not one_way(v)))
         kinds["load"].append(np.column_stack([sign * load, v * load]))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..judgements.catalogue import Id
-from ..linalg import Array, IntArray, lstsq, orthogonal_part, rms
+from ..linalg import Array, IntArray, lstsq, orthogonal_part, positive, rms
 from ..samples import turns
 from .evidence import CALIBRATED, DOUBTFUL, EXACT, MATERIAL, RIVAL, remaining_doubt
 from .kinds.catalogue import faults
@@ -23,7 +23,6 @@ from .kinds.kind import FaultFamily
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
 from .null_model import NullModel
-from .thinned_logs import Logs
 
 #: Twice the probability that any fault is significant in sound logs; the same for any change, and for any column that was
 #: chosen as the best of many.
@@ -151,19 +150,18 @@ class _Scores:
     columns: Callable[[int], tuple[Array, Array, Array]]
 
 
-def find_faults(at: LinearizedCase, null: NullModel, logs: Logs) -> list[Fault]:
+def find_faults(at: LinearizedCase, null: NullModel) -> list[Fault]:
     """Searches for faults by forward selection: the best that is significant and matters, then the next beside it.
 
     Args:
         at: The robot identified from the logs.
         null: The model without faults.
-        logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
 
     Returns:
         The faults, in the order in which they were found.
     """
     out = list[Fault]()
-    lasting, temporary = list(faults(at, logs)), list(changes(at))
+    lasting, temporary = list(faults(at)), list(changes(at))
     windows, found = _windows(at), np.empty((len(at.samples), at.n, 0))
     for _ in range(_ROUNDS):
         # what a delay or a filter leaves varies with the motion, as a change does; and what a change leaves is another
@@ -206,13 +204,13 @@ def _usual_scatter(scores: Sequence[_Scores]) -> tuple[float, float]:
     return float(np.exp(np.mean(logs) + digamma(worth / 2) - np.log(worth / 2))), worth
 
 
-def least_chance(at: LinearizedCase, null: NullModel, logs: Logs) -> float:
+def least_chance(at: LinearizedCase, null: NullModel) -> float:
     """Probability by chance of the most significant score of all families, before it is asked whether that matters.
 
     Args:
-        at, null, logs: As for :func:`find_faults`.
+        at, null: As for :func:`find_faults`.
     """
-    found = _significant(at, null, list(faults(at, logs)), list(changes(at)), _windows(at), np.inf)
+    found = _significant(at, null, list(faults(at)), list(changes(at)), _windows(at), np.inf)
     return min((chance for _, chance, _, _ in found), default=1.0)
 
 
@@ -278,7 +276,7 @@ def _lasting(at: LinearizedCase, null: NullModel, family: FaultFamily, epoch: In
         size = _products(unit, null.residual[:, :, None])[:, 0]
         about = _by_block((unit * (null.residual - unit @ size)[:, :, None]).sum(axis=0), block)
         share = _by_block(np.sum(unit**2, axis=(0, 2))[:, None], block)[:, 0]
-        free = min(share.sum() ** 2 / np.sum(share**2), max(at.case.turns, 2.0)) - 1
+        free = min(share.sum() ** 2 / np.sum(share**2), max(at.trials.turns, 2.0)) - 1
         scatter = np.sum(about**2) / numbers * len(share) / max(len(share) - 1, 1)
         statistics.append((float(size @ size), numbers, max(float(scatter), null.noise), max(free, 1.0)))
         kept.append(when)
@@ -307,14 +305,14 @@ def _temporary(
     x = (inverse @ total[:, :, None])[:, :, 0]
     about = score - (along @ x[:, None, :, None])[..., 0]
     sizes, axes = np.linalg.eigh(information[range(blocks), :, range(blocks)])
-    seen = sizes > _DETERMINED * max(float(sizes.max()), 1e-12)
+    seen = sizes > _DETERMINED * positive(float(sizes.max()))
     of_blocks = np.einsum("bkl,tbk->tbl", axes, about) ** 2 * (seen / np.where(seen, sizes, 1.0))
     scatter = np.maximum(of_blocks.sum(axis=(1, 2)) / np.maximum(seen.sum() - numbers, 1), null.noise)
-    free = np.full(len(weights), max(min(blocks, max(at.case.turns, 2.0)) - 2.0, 1.0))
+    free = np.full(len(weights), max(min(blocks, max(at.trials.turns, 2.0)) - 2.0, 1.0))
     acting = np.any(columns != 0, axis=1)
     if count > 1 and np.array_equal(acting, np.eye(len(acting), count)):  # what friction leaves is each row's own
         own = np.maximum(x * total, 0.0)
-        free *= own.sum(axis=1) ** 2 / np.maximum(np.sum(own**2, axis=1), 1e-12)
+        free *= own.sum(axis=1) ** 2 / positive(np.sum(own**2, axis=1))
     for j in family.joints:  # what a leg leaves unexplained looks like a change in as many legs as it has numbers
         turned = np.bincount(epoch[turns(at.samples.v[:, j])[0]], minlength=blocks)
         numbers = np.where((weights != 0) @ turned >= count, numbers, 0)
@@ -385,18 +383,18 @@ def _fault(at: LinearizedCase, null: NullModel, scores: _Scores, t: int, chance:
     else:
         after = before - beside
     pair = [before, after]
-    inverse = 1 / np.maximum(null.weights.max(axis=1), 1e-12)
+    inverse = 1 / positive(null.weights.max(axis=1))
     rows = [np.sqrt(np.sum(x[:, acts] ** 2, axis=1) / count) * inverse / at.size[moving] for x in pair]
     left = np.full((2, at.n), 1.0)
     left[:, moving] = np.maximum(rows, EXACT)
     gains = np.log(left[0] / left[1])
     # on other motions a change may be there or not; of a fault, what it does to bodies and friction remains
     shift = effect if family.change else effect - beside
-    matters = float(np.max(rms(shift, axis=1) / np.maximum(rms(pair[1], axis=1), 1e-12)))
+    matters = float(np.max(rms(shift, axis=1) / positive(rms(pair[1], axis=1))))
     x = -family.unit * coefficients
     size = float(x[0]) if len(x) == 1 else float(np.ptp(x) if family.each else np.linalg.norm(x))
     torque = np.zeros((len(at.samples), at.n))
-    torque[:, moving] = -(effect / np.maximum(null.weights, 1e-12)).T * (null.weights > 0).T
+    torque[:, moving] = -(effect / positive(null.weights)).T * (null.weights > 0).T
     when = scores.whens[t]
     whole = np.sqrt(12.0) if when.drift else 1.0  # its RMS over one that grows from -1/2 to 1/2
     share = float(np.linalg.norm(whole * rms(torque[acts], axis=0) / at.size)) if acts.any() else 0.0

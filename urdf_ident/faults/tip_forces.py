@@ -14,7 +14,7 @@ import pinocchio as pin
 
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement
-from ..linalg import Array, rms
+from ..linalg import Array, positive, rms
 from ..model.rigid_bodies import tip_jacobians
 from .evidence import SURE, WORTH
 from .linearized import LinearizedCase
@@ -42,7 +42,7 @@ def tip_force(at: LinearizedCase) -> Judgement | None:
     residual = (samples.tau - at.fitted) * samples.glides
     for own in (samples.log == k for k in np.unique(samples.log)):
         step = float(np.median(np.diff(samples.time[own]))) if own.sum() > 1 else _SECONDS
-        width = max(_SAMPLES, round(_SECONDS / max(step, 1e-9)))
+        width = max(_SAMPLES, round(_SECONDS / positive(step)))
         residual[own] = uniform_filter1d(residual[own], width, axis=0, mode="nearest")
     size = rms(residual, axis=0)[moves]
     if len(moves) < _FEWEST or (size / samples.sizes.diagonal()[moves]).max() < WORTH or not size.all():

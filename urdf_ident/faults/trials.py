@@ -14,8 +14,7 @@ from ..linalg import Array, BoolArray, IntArray, rms
 from ..model.rigid_bodies import regressor
 from ..model.robot import Robot
 from ..model.spanning import spanning_anywhere
-from ..samples import one_way
-from .case import Case
+from ..samples import TESTING_REVERSALS, distinct_reversals, one_way
 from .evidence import MATERIAL, RigidEvidence, gains
 from .friction import DISSIPATES, VISCOUS, column_starts
 from .interpretation import Interpretation
@@ -90,17 +89,60 @@ class Score:
 
 @dataclass(eq=False)
 class Trials:
-    """Interpretations of a case that were tried, with what several of them share."""
+    """Samples of the logs of a robot, and their interpretations that were tried, with what several of them share.
 
-    case: Case
+    Attributes:
+        robot: Kinematics and gravity; its inertias are not used.
+        samples: With the efforts as logged, or corrected.
+        late: Returns the efforts with a delay [s] removed, shape (N, n) [N·m or N].
+    """
+
+    robot: Robot
+    samples: MotionSamples
+    late: Callable[[float], Array]
     _columns: dict[tuple[object, ...], Array] = field(default_factory=dict)
     _evidence: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
     _scores: dict[Interpretation, Score] = field(default_factory=dict)
 
+    def with_more(self, efforts: Array) -> Trials:
+        """Returns none of the same samples, with a correction added to the efforts.
+
+        Args:
+            efforts: Shape (N, n) [N·m or N].
+        """
+        samples = replace(self.samples, tau=self.samples.tau + efforts)
+        return Trials(self.robot, samples, lambda delay: self.late(delay) + efforts)
+
+    @cached_property
+    def moves(self) -> BoolArray:
+        """Joints that travel with varying torque, shape (n,)."""
+        return self.samples.moves
+
+    @cached_property
+    def moving(self) -> list[int]:
+        """The same joints, in order."""
+        return [int(j) for j in np.flatnonzero(self.moves)]
+
     @property
-    def robot(self) -> Robot:
-        """Kinematics and gravity; its inertias are not used."""
-        return self.case.robot
+    def reached(self) -> Array:
+        """Lowest and highest position of each joint, shape (2, n) [rad or m]."""
+        return np.stack([self.samples.q.min(axis=0), self.samples.q.max(axis=0)])
+
+    @cached_property
+    def turns(self) -> float:
+        """Median number of reversals of the moving joints.
+
+        Repetitions of a motion count once: what a model does not explain is the same in each, and seems to be significant.
+        """
+        return float(np.median(distinct_reversals(self.samples.q, self.samples.v)[self.moves]))
+
+    @property
+    def scarcity(self) -> float:
+        """Factor by which few reversals overstate significance: those needed over those there are, 1 if there are enough.
+
+        Each leg between two reversals shows friction and gravity once, however many blocks of time it is cut into.
+        """
+        return max(1.0, TESTING_REVERSALS / max(self.turns, 1.0))
 
     @cached_property
     def as_logged(self) -> Score:
@@ -133,7 +175,7 @@ class Trials:
         return [self._scores[item] for item in interpretations]
 
     def _score_alike(self, evidence: RigidEvidence, items: list[Interpretation]) -> None:
-        moves, samples, regression = self.case.moves, self.case.samples, evidence.regression
+        moves, samples, regression = self.moves, self.samples, evidence.regression
         efforts = np.stack([item.effort_map() for item in items], axis=2)
         size, (fits, left) = evidence.size_of(efforts), evidence.fit(efforts)
         # mean friction torque times velocity, and mean torque of the rotor in the direction of the acceleration, of each fit;
@@ -158,7 +200,7 @@ class Trials:
     def in_sample(self, interpretation: Interpretation) -> Array:
         """Relative residuals of the moving rows by a fit to all samples, shape (moving joints,)."""
         left = self.evidence(interpretation).fit(interpretation.effort_map()[:, :, None], held_out=False)[1]
-        return np.asarray(left[self.case.moves, 0])
+        return np.asarray(left[self.moves, 0])
 
     def fitted(self, interpretation: Interpretation) -> float:
         """Sum of the log relative residuals of the moving rows in the fit to all samples; lower is better."""
@@ -190,7 +232,8 @@ class Trials:
         return spanning_anywhere(self.robot)[0]
 
     def _moved(self, interpretation: Interpretation) -> MotionSamples:
-        samples = self.case.without_delay(interpretation.delay)
+        delay = interpretation.delay
+        samples = replace(self.samples, tau=self.late(delay)) if delay else self.samples
         order, sign = list(interpretation.position_order), np.array(interpretation.position_factor)
         stretch = interpretation.stretch
         q = samples.q[:, order] * sign + np.array(interpretation.zero)

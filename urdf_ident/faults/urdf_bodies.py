@@ -1,109 +1,125 @@
-"""Residuals of interpretations with the URDF's own bodies, friction and rotors free: tie-breakers, not evidence."""
+"""Interpretations explained by the URDF's own bodies, times one factor, with random errors whose size the logs show.
+
+Friction, rotors and offsets are free; the likelihood is that of :mod:`..model.common_factor`. Errors of a model are alike
+within a block of time: the noise is the scatter of what is left between blocks.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
-from ..linalg import Array, lstsq
-from ..model.prior import lumped_inertials
-from ..model.robot import Robot
+from ..linalg import Array, lstsq, rms
+from ..model.common_factor import ScaledBodies, scaled_bodies
+from ..model.prior import USUAL_WEIGHT, inertial_prior, lumped_inertials
 from ..model.spanning import spanning_anywhere
-from .evidence import EXACT
+from .evidence import EXACT, TRUSTED
 from .interpretation import Interpretation
 from .trials import Trials
 
-#: Ratio of squared residuals without bodies and with free ones above which the torques show bodies.
-_BODIES = 2.0
 
+@dataclass(frozen=True, eq=False)
+class UrdfBodies:
+    """The bodies of the URDF, and the interpretations that they explain.
 
-def score_of_urdf(trials: Trials, interpretation: Interpretation) -> float:
-    """Sum of the moving rows' log relative residuals with the URDF's inertias; lower is better."""
-    return float(0.5 * np.log(_left_by_urdf(trials, interpretation)[1]).sum())
-
-
-def error_of_urdf(trials: Trials, interpretation: Interpretation) -> float:
-    """Relative error of the torques of the URDF's bodies.
-
-    Returns:
-        RMS of what free bodies explain and the URDF's do not, over that of what bodies explain; infinite if they explain hardly
-        anything that friction, rotors and offsets do not.
+    Attributes:
+        reference: The interpretation that shows the noise.
     """
-    without, stated = _left_by_urdf(trials, interpretation).mean(axis=1)
-    free = float(np.mean(trials.in_sample(interpretation) ** 2))
-    return float(np.sqrt(max(stated - free, 0.0) / (without - free))) if without > _BODIES * free else np.inf
+
+    trials: Trials
+    reference: Interpretation
+
+    def fit(self, interpretation: Interpretation) -> ScaledBodies:
+        """The factor that the bodies have in common, the size of their errors, and the likelihood."""
+        sizes, axes = np.linalg.eigh(self._gram(interpretation))
+        rows = np.sqrt(sizes.clip(0.0))[:, None] * axes.T
+        return scaled_bodies(rows[:, :1], rows[:, 1:-1], rows[:, -1], self._noise)
+
+    def costs(self, interpretations: Sequence[Interpretation]) -> list[float]:
+        """Negative log-likelihoods, up to a constant."""
+        return [self.fit(item).cost / 2 for item in interpretations]
+
+    def left(self, interpretation: Interpretation, factor: float | None = None) -> Array:
+        """Relative residuals of the moving rows with the bodies times a factor and no errors, shape (moving joints,).
+
+        Args:
+            factor: By default that of the fit.
+        """
+        total, columns, size = self._beside_friction(interpretation)
+        scale = self.fit(interpretation).sizes[0] if factor is None else factor
+        return np.maximum(_rms(total, columns[:, :, -1] - scale * columns[:, :, 0]) / size, EXACT)
+
+    def left_alone(self, interpretation: Interpretation) -> float:
+        """RMS relative residual of the moving joints with the bodies as the URDF states them, without friction and rotors."""
+        total, columns, size = self._columns(interpretation, lumped_inertials(self.trials.robot).reshape(-1, 1))
+        return rms(_rms(total, columns[:, :, -1] - columns[:, :, 0]) / size)
+
+    @cached_property
+    def _bodies(self) -> Array:
+        """The bodies, and independent deviations of one standard deviation of them, shape (10 n, 1 + 10 n)."""
+        prior = inertial_prior(self.trials.robot)
+        return np.column_stack([prior.theta0, prior.deviations])
+
+    @cached_property
+    def _left(self) -> Array:
+        """Relative residuals of the moving joints by which their rows are weighted, shape (moving joints,)."""
+        return np.clip(self.trials.score(self.reference).left[self.trials.moves], *TRUSTED)
+
+    def _columns(self, interpretation: Interpretation, bodies: Array) -> tuple[Array, Array, Array]:
+        """Moving rows of an interpretation.
+
+        Args:
+            bodies: Inertial parameters, shape (10 n, k).
+
+        Returns:
+            Mean products of all columns of each row, shape (joints, p, p); the torques of the bodies and the effort in these,
+            shape (joints, p, k + 1); and the sizes of the efforts, shape (joints,).
+        """
+        found, efforts = self.trials.evidence(interpretation), interpretation.effort_map()
+        kept, expansion = spanning_anywhere(self.trials.robot)
+        made = np.zeros((len(found.active), bodies.shape[1]))
+        made[kept] = expansion @ bodies
+        moving, m, n = self.trials.moving, found.regression.shared, len(efforts)
+        total = found.regression.total[moving] / found.regression.count.sum()
+        columns = np.zeros((len(moving), total.shape[1], bodies.shape[1] + 1))
+        columns[:, :m, :-1] = made[found.active] * found.scale[:, None]
+        columns[:, -n:, -1] = efforts[moving]
+        return total, columns, found.size_of(efforts[:, :, None])[moving, 0]
+
+    def _beside_friction(self, interpretation: Interpretation) -> tuple[Array, Array, Array]:
+        """The same of the bodies and their deviations, orthogonal to each row's friction, rotor and offset."""
+        total, columns, size = self._columns(interpretation, self._bodies)
+        own = slice(self.trials.evidence(interpretation).regression.shared, -self.trials.robot.n)
+        for gram, some in zip(total, columns, strict=True):
+            some[own] = -lstsq(gram[own, own], gram[own] @ some, rcond=1e-9)[0]
+        return total, columns, size
+
+    def _gram(self, interpretation: Interpretation) -> Array:
+        """Products of the torques of the bodies, of their deviations, and of the efforts, weighted by row."""
+        total, columns, size = self._beside_friction(interpretation)
+        count = self.trials.evidence(interpretation).regression.count.sum()
+        weights = count / (self._left * size) ** 2
+        return np.asarray(np.einsum("ipk,ipl,i->kl", columns, total @ columns, weights, optimize=True))
+
+    @cached_property
+    def _noise(self) -> float:
+        """Variance of a sample of the weighted rows as the scatter between blocks shows it."""
+        shown = self.reference
+        _, columns, size = self._beside_friction(shown)
+        within = self._gram(shown)
+        penalty = USUAL_WEIGHT * np.diag(np.append(0.0, np.ones(len(within) - 2)))
+        root = within[:-1, :-1] + penalty
+        x = np.append(-lstsq(root, within[:-1, -1])[0], 1.0)
+        gram = self.trials.evidence(shown).regression.gram[:, self.trials.moving]
+        weighted = columns[:, :, :-1] / (self._left * size)[:, None, None] ** 2
+        scores = np.einsum("ipk,bip->kb", weighted, np.einsum("bipq,iq->bip", gram, columns @ x), optimize=True)
+        between, inside = (np.sum(lstsq(root, y)[0] * z) for y, z in ((scores, scores), (within[:-1, :-1], np.eye(len(root)))))
+        return max(1.0, float(between / inside) * len(gram) / max(len(gram) - 1, 1))
 
 
-def left_by_urdf_alone(trials: Trials, interpretation: Interpretation) -> float:
-    """RMS relative residual of the moving joints with the URDF's inertias, without friction and rotors."""
-    found, efforts = trials.evidence(interpretation), interpretation.effort_map()
-    regression, n = found.regression, len(efforts)
-    x = np.zeros((n, regression.total.shape[1]))
-    x[:, : regression.shared] = -_stated(trials.robot)[found.active] * found.scale
-    x[:, -n:] = efforts
-    size = found.size_of(efforts[:, :, None])[:, 0]
-    squares = np.einsum("ip,ipq,iq->i", x, regression.total, x) / size**2 / regression.count.sum()
-    return float(np.sqrt(np.maximum(squares[trials.case.moves], 0.0).mean()))
-
-
-def scaled_urdf(trials: Trials, interpretation: Interpretation) -> tuple[float, float]:
-    """Sum of the moving rows' log relative residuals with the URDF's inertias times one factor, and their root mean square."""
-    left = _left_by_inertias(trials, interpretation, np.empty((trials.robot.n_inertial, 0)))[0]
-    return float(0.5 * np.log(left).sum()), float(np.sqrt(left.mean()))
-
-
-def left_with_one_body_changed(trials: Trials, interpretation: Interpretation) -> float:
-    """Relative residual with the URDF's inertias as in :func:`scaled_urdf`, and one parameter of one body changed.
-
-    Returns:
-        Root mean square over the joints that move, with the mass or first moment that explains most.
-    """
-    kept, expansion = spanning_anywhere(trials.robot)
-    own = lumped_inertials(trials.robot)
-    changes = np.zeros((len(own), 4, own.size))
-    for b, body in enumerate(own):
-        changes[b, 0, 10 * b : 10 * b + 10] = body
-        changes[b, [1, 2, 3], [10 * b + 1, 10 * b + 2, 10 * b + 3]] = 1.0
-    columns = np.zeros((own.size, 4 * len(own)))
-    columns[kept] = expansion @ changes.reshape(-1, own.size).T
-    return float(np.sqrt(_left_by_inertias(trials, interpretation, columns).mean(axis=1).min()))
-
-
-def _stated(robot: Robot) -> Array:
-    """The URDF's inertial parameters, shape (10 n,), mapped to the independent columns; the torque is unchanged."""
-    kept, expansion = spanning_anywhere(robot)
-    out = np.zeros(robot.n_inertial)
-    out[kept] = expansion @ lumped_inertials(robot).ravel()
-    return out
-
-
-def _left_by_urdf(trials: Trials, interpretation: Interpretation) -> Array:
-    """Squared relative residuals of the moving rows without inertias and with the URDF's, shape (2, moving joints)."""
-    S = _products(trials, interpretation, np.empty((trials.robot.n_inertial, 0)))
-    return np.maximum([S[:, 1, 1], S[:, 1, 1] - 2 * S[:, 0, 1] + S[:, 0, 0]], EXACT**2)
-
-
-def _left_by_inertias(trials: Trials, interpretation: Interpretation, changes: Array) -> Array:
-    """Squared relative residuals of the moving rows with the URDF's scaled inertias, alone and with each of the changes."""
-    S, last, out = _products(trials, interpretation, changes), changes.shape[1] + 1, []
-    for some in ([0], *([0, k] for k in range(1, last))):
-        x = lstsq(S[:, some][:, :, some].sum(axis=0), S[:, some, last].sum(axis=0), rcond=1e-9)[0]
-        explained = 2 * S[:, last, some] @ x - np.einsum("a,iab,b->i", x, S[:, some][:, :, some], x)
-        out.append(np.maximum(S[:, last, last] - explained, EXACT**2))
-    return np.array(out)
-
-
-def _products(trials: Trials, interpretation: Interpretation, changes: Array) -> Array:
-    """Products of the torques of the URDF's inertias, of changes of these, and of the efforts, orthogonal to the friction."""
-    found, efforts = trials.evidence(interpretation), interpretation.effort_map()
-    regression, n = found.regression, len(efforts)
-    total, m, last, rows = regression.total, regression.shared, changes.shape[1] + 1, []
-    p = total.shape[1] - n
-    both = np.zeros((p + n, last + 1))
-    both[:m, :last] = np.column_stack([_stated(trials.robot), changes])[found.active] * found.scale[:, None]
-    sizes = found.size_of(efforts[:, :, None])[:, 0]
-    for i in np.flatnonzero(trials.case.moves):
-        both[p:, last] = efforts[i]
-        moments = total[i] @ both
-        own = lstsq(total[i][m:p, m:p], moments[m:p], rcond=1e-9)[0]
-        rows.append((both.T @ moments - moments[m:p].T @ own) / (float(sizes[i]) ** 2 * float(regression.count.sum())))
-    return np.array(rows)
+def _rms(total: Array, x: Array) -> Array:
+    """RMS of a combination of columns of each row, shape (joints,)."""
+    return np.asarray(np.sqrt(np.maximum(np.einsum("ip,ipq,iq->i", x, total, x), 0.0)))

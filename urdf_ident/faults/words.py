@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +14,7 @@ from ..samples import SHORT
 from .evidence import CLEAR, SEVERE
 from .hypotheses import Step
 from .kinds.catalogue import KINDS
-from .kinds.clock_and_gravity import STRETCHES, TimeScale
-from .kinds.efforts import COMMON_GAINS, GAINS
+from .kinds.clock_and_gravity import TimeScale, mounted
 from .kinds.kind import Change, Hypothesis, whose
 from .score_test import Fault
 
@@ -30,12 +29,10 @@ def named(robot: Robot, step: Step, sound: bool = True) -> Judgement:
         sound: Whether the log is explained well after all corrections; otherwise it is not refused.
     """
     found, stated = step.found, KINDS[step.found.id].found(robot, step.found, step.before)
-    return Judgement(
-        found.id,
-        f"{stated.message}; {_evidence(robot, step)}",
-        stated.remedy,
+    return replace(
+        stated,
+        message=f"{stated.message}; {_evidence(robot, step)}",
         joint=robot.joints[found.joints[0]] if len(found.joints) == 1 else None,
-        size=stated.size,
         certainty=step.certainty,
         joints=_names(robot, found),
         severity=_severity(step, sound),
@@ -81,69 +78,33 @@ def too_short_to_tell(found: Judgement) -> Judgement:
     return replace(found, id=Id.PHYSICS_UNDECIDED, severity="warning", message=words, remedy=remedy, size=None, candidates=ids)
 
 
-def against(
-    robot: Robot, found: Hypothesis, rivals: tuple[Hypothesis, ...], before: float, after: float, gain: float
-) -> Judgement:
-    """Builds the finding of an interpretation that the URDF's inertias support and free inertias neither need nor exclude.
+def against(robot: Robot, found: Hypothesis, rivals: Sequence[Hypothesis], before: float, after: float) -> Judgement:
+    """Builds the finding of an interpretation that the URDF's bodies support and free ones neither need nor exclude.
 
     Args:
         rivals: Others that the URDF explains about as well.
-        before, after: Relative residual of the URDF with the efforts as logged and with the interpretation, fractions.
-        gain: Gain in the sum of the logarithms.
+        before, after: Relative residual of the URDF's bodies as logged and with the interpretation, fractions.
     """
-    causes = [found, *rivals]
-    ids, size = tuple(dict.fromkeys(item.id for item in causes)), KINDS[found.id].size(robot, found)
+    causes, kind = [found, *rivals], KINDS[found.id]
+    ids = tuple(dict.fromkeys(item.id for item in causes))
     shown = " or ".join(KINDS[item.id].cause(robot, item) for item in causes[:_CAUSES])
     words = (
         f"{shown} may be wrong: corrected, the URDF's inertias leave {100 * after:.3g} % of the efforts unexplained, as logged "
         f"{100 * before:.3g} %; other centres of mass and inertias would explain it too"
     )
+    large = not (found.small or rivals)
     clock = f"; {TimeScale().rather(found.interpretation.stretch)}" if found.id == Id.TIME_SCALE else ""
+    tests = Remedy(f"to find out: {' or '.join(_tests(causes))}{clock}")
     return Judgement(
         found.id if len(ids) == 1 else Id.PHYSICS_UNDECIDED,
         words,
-        Remedy(f"to find out: {' or '.join(_tests(causes))}{clock}"),
+        mounted(np.asarray(found.interpretation.gravity)) if large else tests,
         joint=robot.joints[found.joints[0]] if len(found.joints) == 1 and not rivals else None,
-        size=size if len(ids) == 1 else gain,
+        size=kind.size(robot, found) if len(ids) == 1 else None,
         certainty=0.5,
-        candidates=ids,
+        candidates=() if large else ids,
         joints=_names(robot, *causes),
-        severity="warning",
-    )
-
-
-def open_scale(robot: Robot, factors: Mapping[tuple[int, ...], tuple[float, float]]) -> Judgement:
-    """Builds the finding, as information, that the log does not determine the scale of some joints' efforts.
-
-    Args:
-        factors: Joints → smallest and largest factor with which the log is explained equally well.
-    """
-    shown = ", ".join(
-        f"{' + '.join(robot.joints[j] for j in some)} ({_between(ends, GAINS if len(some) == 1 else COMMON_GAINS)})"
-        for some, ends in factors.items()
-    )
-    joints = sorted({j for some in factors for j in some})
-    return Judgement(
-        Id.EFFORT_SCALE_OPEN,
-        f"the log does not determine the scale of these efforts (possible factors): {shown}; it depends on `drive.gain` and "
-        "the unit of the log",
-        joint=robot.joints[joints[0]] if len(joints) == 1 else None,
-        candidates=(Id.EFFORT_SCALE,),
-        joints=tuple(robot.joints[j] for j in joints),
-    )
-
-
-def open_time(ends: tuple[float, float]) -> Judgement:
-    """Builds the finding, as information, that the log does not determine its clock.
-
-    Args:
-        ends: Least and most real seconds per second of the log with which it is explained equally well.
-    """
-    return Judgement(
-        Id.TIME_SCALE_OPEN,
-        f"the log does not determine the scale of its time (possible factors: {_between(ends, STRETCHES)}): other masses "
-        "and friction would explain it as well",
-        candidates=(Id.TIME_SCALE,),
+        severity="refused" if large else "warning",
     )
 
 
@@ -159,20 +120,18 @@ def fault_finding(robot: Robot, fault: Fault) -> Judgement:
     stated = KINDS[id].tested(robot, fault.family, fault.size, fault.when.log is None)
     where = "" if fault.when.log is None else "in this log, unlike the others, "
     others = [item.family for item in fault.rivals if not item.family.change and not item.family.elsewhere]
-    rivals = dict.fromkeys((*(family.id for family in others if family.id != id), *stated.alike))
+    rivals = dict.fromkeys((*(family.id for family in others if family.id != id), *stated.candidates))
     alike = dict.fromkeys(robot.joints[j] for family in others if family.id == id for j in family.joints[:1])
     same = ", ".join(name for name in alike if name not in names[:1])
     before, after = 100 * fault.left[:, fault.joint_explained]
     evidence = f"with this corrected, a model leaves {after:.3g} % of a joint's effort unexplained instead of {before:.3g} %"
-    return Judgement(
-        id,
-        f"{where}{stated.message}; {evidence}" + (f"; the same fault on {same} would explain about as much" if same else ""),
-        stated.remedy,
+    evidence += f"; the same fault on {same} would explain about as much" if same else ""
+    return replace(
+        stated,
+        message=f"{where}{stated.message}; {evidence}",
         joint=names[0] if names else None,
-        size=stated.size,
         certainty=1 / (1 + len(rivals)),
         candidates=(id, *rivals) if rivals else (),
-        severity=stated.severity,
     )
 
 
@@ -251,11 +210,3 @@ def _tests(causes: Sequence[Hypothesis]) -> list[str]:
 def _names(robot: Robot, *causes: Hypothesis) -> tuple[str, ...]:
     """All joints that hypotheses are about."""
     return tuple(robot.joints[j] for j in sorted({j for found in causes for j in found.joints}))
-
-
-def _between(ends: tuple[float, float], tried: Sequence[float]) -> str:
-    low, high = ends
-    least, most = low == min(tried), high == max(tried)
-    if least or most:
-        return "any" if least and most else f"up to {high:.3g}" if least else f"from {low:.3g}"
-    return f"{low:.3g} to {high:.3g}"

@@ -39,8 +39,8 @@ def zeros_together(trials: Trials, greedy: Interpretation) -> Zeros | None:
     """
     from scipy.optimize import minimize
 
-    robot, reached = trials.robot, trials.case.reached
-    free = [j for j in range(robot.n) if trials.case.moves[j] and zero_matters(robot, j)]
+    robot, reached = trials.robot, trials.reached
+    free = [j for j in range(robot.n) if trials.moves[j] and zero_matters(robot, j)]
     if len(free) < 2:
         return None
 
@@ -92,7 +92,7 @@ def _zero_errors(trials: Trials, found: Interpretation, joints: list[int]) -> Ar
         """Squared errors of each block, over those of its row together at the minimum, shape (B, moving joints)."""
         zero = np.array(found.zero)
         zero[joints] += move
-        return trials.score(replace(found, zero=tuple(map(float, zero)))).squares[:, trials.case.moves]
+        return trials.score(replace(found, zero=tuple(map(float, zero)))).squares[:, trials.moves]
 
     k, step = len(joints), 10 * _STEP
     middle = squares(np.zeros(k))
@@ -112,7 +112,7 @@ def _zero_errors(trials: Trials, found: Interpretation, joints: list[int]) -> Ar
         return np.full(k, np.inf)
     inverse = (vectors / values) @ vectors.T
     away = gradient - gradient.mean(axis=1, keepdims=True)
-    return np.asarray(trials.case.scarcity * np.sqrt(np.diag(inverse @ (away @ away.T) @ inverse)))
+    return np.asarray(trials.scarcity * np.sqrt(np.diag(inverse @ (away @ away.T) @ inverse)))
 
 
 def _within_limits(robot: Robot, reached: Array, j: int, zero: float) -> bool:

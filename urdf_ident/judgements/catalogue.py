@@ -463,7 +463,7 @@ class Id(str, Enum):
         "log the whole joint torque, or add the gravity torque that the controller subtracted",
         size="missing fraction of the URDF's gravity torque, negative if in addition",
         message="{size}the gravity torque of the URDF is missing from the efforts",
-        cause="efforts without gravity",
+        cause="the share of gravity in the efforts ({size})",
         test="hold the robot still: the efforts must carry it",
         settings=("robot.gravity",),
     )

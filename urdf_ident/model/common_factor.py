@@ -27,11 +27,13 @@ class ScaledBodies:
         sizes: The factor, then the coefficients of the further columns, shape (1 + k,).
         errors: Their standard errors, shape (1 + k,).
         spread: Size of the URDF's errors in units of the prior's standard deviations.
+        cost: Twice the negative log-likelihood, up to a constant.
     """
 
     sizes: Array
     errors: Array
     spread: float
+    cost: float
 
 
 def scaled_bodies(columns: Array, bodies: Array, seen: Array, noise: float) -> ScaledBodies:
@@ -45,7 +47,7 @@ def scaled_bodies(columns: Array, bodies: Array, seen: Array, noise: float) -> S
     """
     square, axes = np.linalg.eigh(bodies @ bodies.T)  # the singular values of a few such matrices do not converge
     columns, seen, square = axes.T @ columns, axes.T @ seen, square.clip(0.0)
-    least, best = np.inf, ScaledBodies(np.zeros(columns.shape[1]), np.zeros(columns.shape[1]), 1.0)
+    least, best = np.inf, ScaledBodies(np.zeros(columns.shape[1]), np.zeros(columns.shape[1]), 1.0, np.inf)
     for spread in _SPREADS:
         factor = 1.0
         for _ in range(_STEPS):
@@ -56,5 +58,5 @@ def scaled_bodies(columns: Array, bodies: Array, seen: Array, noise: float) -> S
             factor = float(sizes[0])
         cost = float(np.sum(np.log(variance)) + np.sum((seen - columns @ sizes) ** 2 / variance))
         if cost < least:
-            least, best = cost, ScaledBodies(sizes, np.sqrt(np.diag(np.linalg.inv(normal))), float(spread))
+            least, best = cost, ScaledBodies(sizes, np.sqrt(np.diag(np.linalg.inv(normal))), float(spread), cost)
     return best

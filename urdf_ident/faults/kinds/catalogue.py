@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...judgements.catalogue import Id
+from ..interpretation import Interpretation
 from ..linearized import LinearizedCase
-from ..thinned_logs import Logs
+from ..trials import Trials
 from . import clock_and_gravity, efforts, positions, senses_and_orders
 from .changes import another_robot
-from .kind import FaultFamily, FaultKind, Hypothesis, Linear, Reading
+from .kind import FaultFamily, FaultKind, Hypothesis
 
 KINDS: dict[Id, FaultKind] = {
     kind.id: kind()
@@ -19,20 +20,15 @@ KINDS: dict[Id, FaultKind] = {
 }
 
 
-def candidates(reading: Reading) -> Iterator[Hypothesis]:
+def candidates(trials: Trials, at: Interpretation, poor: bool) -> Iterator[Hypothesis]:
     """Yields all single changes of an interpretation by a fault."""
     for kind in KINDS.values():
         if kind.id != Id.SPRING:  # no fault: only tried where something is wrong
-            yield from kind.hypotheses(reading)
+            yield from kind.hypotheses(trials, at, poor)
 
 
-def faults(at: LinearizedCase, logs: Logs) -> Iterator[FaultFamily]:
-    """Yields the families of all faults of signals and of the URDF's geometry, which last throughout a log.
-
-    Args:
-        logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
-    """
-    linear = Linear(at, logs)
+def faults(at: LinearizedCase) -> Iterator[FaultFamily]:
+    """Yields the families of all faults of signals and of the URDF's geometry, which last throughout a log."""
     for kind in KINDS.values():
-        yield from kind.families(linear)
+        yield from kind.families(at)
     yield from another_robot(at)

@@ -8,18 +8,21 @@ from dataclasses import replace
 import numpy as np
 
 from ...judgements.catalogue import Id
-from ...judgements.judgement import Remedy
+from ...judgements.judgement import Judgement, Remedy
 from ...linalg import Array, positive
 from ...model.robot import STANDARD_GRAVITY, Robot
 from ...units import percent
 from ..interpretation import Interpretation
-from ..trials import Score
-from .kind import FaultFamily, FaultKind, Hypothesis, Linear, Reading, Statement, both, signed
+from ..linearized import LinearizedCase
+from ..trials import Score, Trials
+from .kind import FaultFamily, FaultKind, Hypothesis, both, signed
 
 #: Candidate numbers of real seconds per second of the log, and the least one.
 STRETCHES, _LEAST_STRETCH = both(1.25, 2.0, 4.0), 0.02
 #: Candidate tilts of gravity towards an axis [rad]; the small ones are for a base on an uneven floor.
 _TILTS = signed(0.03, 0.1)
+#: Shares of gravity that the efforts may hold instead of all.
+_SHARES = both(1.25, 2.0)
 _SIDES = np.vstack([np.eye(3), -np.eye(3)])
 #: Factor between the part of gravity that is missing or added and all of it up to which it may be all.
 _WHOLE = 1.25
@@ -30,9 +33,9 @@ class TimeScale(FaultKind):
 
     id, tries, step, sound = Id.TIME_SCALE, STRETCHES, 0.2, 1.0
 
-    def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
+    def hypotheses(self, trials: Trials, at: Interpretation, poor: bool) -> Iterator[Hypothesis]:
         for by in self.tries:
-            yield Hypothesis(self.id, (), replace(reading.at, stretch=reading.at.stretch * by), small=True)
+            yield Hypothesis(self.id, (), replace(at, stretch=at.stretch * by), small=True)
 
     def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
         return replace(at, stretch=max(at.stretch + by, _LEAST_STRETCH))
@@ -53,8 +56,8 @@ class TimeScale(FaultKind):
         gravity = f", or the efforts contain only {100 * size**2:.3g} % of the gravity torque" if size < 1 else ""
         return f"if the clock is right, the URDF's lengths are {size**2:.3g} times those of the robot{gravity}"
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        at, samples = linear.at, linear.at.samples
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        samples = at.samples
         none = np.zeros(len(samples))
         slower = [at.torque_by(j, none, -samples.v[:, j], -2 * samples.a[:, j]) for j in at.moving]
         yield FaultFamily(self.id, (), np.sum(slower, axis=0)[:, :, None], unit=-1.0, lasting=False)  # else a hypothesis
@@ -71,74 +74,91 @@ class GravityDirection(FaultKind):
         tilts = [sign * step * side for side in np.linalg.svd(gravity[None, :])[2][1:] for sign in (-1.0, 1.0)]
         return [self.along(found.interpretation, tilted(gravity, tilt), small=found.small) for tilt in tilts]
 
-    def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
-        gravity = np.asarray(reading.robot.gravity if reading.at.gravity is None else reading.at.gravity, dtype=float)
+    def hypotheses(self, trials: Trials, at: Interpretation, poor: bool) -> Iterator[Hypothesis]:
+        gravity = np.asarray(trials.robot.gravity if at.gravity is None else at.gravity, dtype=float)
         size = float(np.linalg.norm(gravity))
         down = gravity / positive(size)
         for side in _SIDES:
             if float(side @ down) < 0.99:  # another side of the base, or any if the robot has no gravity
-                yield self.along(reading.at, (size or -STANDARD_GRAVITY[2]) * side)
+                yield self.along(at, (size or -STANDARD_GRAVITY[2]) * side)
         for axis in np.linalg.svd(down[None, :])[2][1:] if size else ():
             for tilt in _TILTS:
-                yield self.along(reading.at, tilted(gravity, tilt * axis), small=True)
+                yield self.along(at, tilted(gravity, tilt * axis), small=True)
 
     def along(self, at: Interpretation, gravity: Array, *, small: bool = False) -> Hypothesis:
         """Returns the hypothesis of another gravity, shape (3,) [m/s²]."""
-        x, y, z = (float(value) for value in gravity + 0.0)  # no negative zeros
-        return Hypothesis(self.id, (), replace(at, gravity=(x, y, z)), small)
+        return Hypothesis(self.id, (), replace(at, gravity=_vector(gravity)), small)
 
     def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
         new, old = np.asarray(hypothesis.interpretation.gravity), robot.gravity
         cosine = float(new @ old) / positive(float(np.linalg.norm(new) * np.linalg.norm(old)))
         return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
 
-    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
+    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Judgement:
         gravity = np.asarray(hypothesis.interpretation.gravity)
         shown = f"[{', '.join(f'{value:.4g}' for value in gravity)}]"
-        return Statement(self.id.entry.message.format(size=shown), mounted(gravity), self.size(robot, hypothesis))
+        return Judgement(self.id, self.id.entry.message.format(size=shown), mounted(gravity), size=self.size(robot, hypothesis))
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        yield FaultFamily(self.id, (), linear.at.gravities, elsewhere=True)
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        yield FaultFamily(self.id, (), at.gravities, elsewhere=True)
 
 
 class EffortWithoutGravity(FaultKind):
     """The efforts do not contain gravity, or only a part of it, or a part in addition."""
 
-    id = Id.EFFORT_WITHOUT_GRAVITY
+    id, step = Id.EFFORT_WITHOUT_GRAVITY, 0.2
 
-    def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
-        if np.any(reading.robot.gravity if reading.at.gravity is None else reading.at.gravity):
-            yield Hypothesis(self.id, (), replace(reading.at, gravity=(0.0, 0.0, 0.0)))
+    def hypotheses(self, trials: Trials, at: Interpretation, poor: bool) -> Iterator[Hypothesis]:
+        if np.any(trials.robot.gravity if at.gravity is None else at.gravity):
+            yield Hypothesis(self.id, (), replace(at, gravity=(0.0, 0.0, 0.0)))
 
-    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
+    def parts(self, robot: Robot, at: Interpretation) -> list[Hypothesis]:
+        """Parts of gravity that are missing, or there in addition; free bodies absorb them."""
+        gravity = robot.gravity if at.gravity is None else np.asarray(at.gravity)
+        return [Hypothesis(self.id, (), replace(at, gravity=_vector(share * gravity)), small=True) for share in _SHARES]
+
+    def nearby(self, found: Hypothesis, step: float) -> list[Hypothesis]:
+        """The same with a somewhat larger and smaller part; all of it stays all."""
+        gravity = np.asarray(found.interpretation.gravity)
+        return (
+            [
+                replace(found, interpretation=replace(found.interpretation, gravity=_vector(x * gravity)))
+                for x in (1 + step, 1 - step)
+            ]
+            if found.small
+            else [found]
+        )
+
+    def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
+        """The missing part."""
+        return 1 - float(np.asarray(hypothesis.interpretation.gravity) @ robot.gravity) / float(robot.gravity @ robot.gravity)
+
+    def shown(self, size: float, unit: str = "rad") -> str:
+        return f"{percent(100 * (1 - size))} %"
+
+    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Judgement:
         words = f"{self.id.entry.remedy}; if there is none, {{settings}}"
-        return Statement(self.id.entry.message.format(size=""), Remedy(words, {"robot.gravity": [0.0, 0.0, 0.0]}))
+        return Judgement(self.id, self.id.entry.message.format(size=""), Remedy(words, {"robot.gravity": [0.0, 0.0, 0.0]}))
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        if linear.at.weight.any():
-            yield FaultFamily(self.id, (), linear.at.weight[:, :, None])
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        if at.weight.any():
+            yield FaultFamily(self.id, (), at.weight[:, :, None])
 
-    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Statement:
-        if 1 / _WHOLE < abs(size) < _WHOLE:
-            whole = self.of_part(size, "")
-            return replace(whole, size=None, alike=(), severity="refused", remedy=Remedy(self._remedy(size)))
-        return self.of_part(size, f"about {percent(100 * abs(size))} % of ")
-
-    def of_part(self, size: float, shown: str) -> Statement:
-        """States a missing part of gravity, which a wrong clock, wrong lengths or another direction would look like.
-
-        Args:
-            size: Fraction of the URDF's gravity torque; negative if it is in addition.
-            shown: The same in words.
-        """
+    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Judgement:
+        subtract = "log the measured joint torque, or subtract the gravity torque that the controller added"
+        action = self.id.entry.remedy if size > 0 else subtract
+        whole = 1 / _WHOLE < abs(size) < _WHOLE
+        shown = "" if whole else f"about {percent(100 * abs(size))} % of "
         message = self.id.entry.message if size > 0 else "the efforts contain {size}the gravity torque of the URDF in addition"
         alike = "a clock, or lengths of the URDF, wrong by a factor, or another direction of gravity, would look the same"
-        remedy = Remedy(f"{self._remedy(size)}; {alike}")
-        return Statement(message.format(size=shown), remedy, size, (Id.TIME_SCALE, Id.GRAVITY_DIRECTION))
-
-    def _remedy(self, size: float) -> str:
-        subtract = "log the measured joint torque, or subtract the gravity torque that the controller added"
-        return self.id.entry.remedy if size > 0 else subtract
+        return Judgement(
+            self.id,
+            message.format(size=shown),
+            Remedy(action if whole else f"{action}; {alike}"),
+            "refused" if whole else "warning",
+            size=None if whole else size,
+            candidates=() if whole else (Id.TIME_SCALE, Id.GRAVITY_DIRECTION),
+        )
 
 
 class ContactSpring(FaultKind):
@@ -146,8 +166,13 @@ class ContactSpring(FaultKind):
 
     id = Id.CONTACT_SPRING
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        yield FaultFamily(self.id, (), linear.at.pulls)
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        yield FaultFamily(self.id, (), at.pulls)
+
+
+def _vector(gravity: Array) -> tuple[float, float, float]:
+    x, y, z = (float(value) for value in gravity + 0.0)  # no negative zeros
+    return x, y, z
 
 
 def mounted(gravity: Array) -> Remedy:

@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...judgements.catalogue import Id
-from ...judgements.judgement import Remedy
-from ...linalg import Array
+from ...judgements.judgement import Judgement, Remedy
+from ...linalg import Array, positive
 from ...model.robot import Robot
 from ...samples import one_way
 from ...units import percent
 from ..evidence import DOUBTFUL, MATERIAL
 from ..interpretation import Interpretation
+from ..linearized import LinearizedCase
 from ..motion_samples import COMPARED
-from .kind import FaultFamily, FaultKind, Hypothesis, Linear, Reading, Statement, both
+from ..trials import Trials
+from .kind import FaultFamily, FaultKind, Hypothesis, both
 
 #: Candidate factors of one joint's effort, and common ones of several: half octaves.
 GAINS, COMMON_GAINS = both(4 / 3, 2.0, 10.0, 100.0), both(2.0**0.5, 2.0, 2.0**1.5, 4.0)
@@ -46,9 +48,9 @@ class EffortScale(FaultKind):
             return super().remedy(joints)
         return Remedy(f"{self.id.entry.remedy}: {{settings}}", {"drive.gain": {"multiply": dict.fromkeys(joints, 1 / size)}})
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        for j in linear.at.moving:
-            yield FaultFamily(self.id, (j,), linear.at.in_row(j, linear.at.fitted[:, j]), unit=-1.0)
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        for j in at.moving:
+            yield FaultFamily(self.id, (j,), at.in_row(j, at.fitted[:, j]), unit=-1.0)
 
 
 class EffortDelay(FaultKind):
@@ -56,7 +58,7 @@ class EffortDelay(FaultKind):
 
     id, tries, step = Id.EFFORT_DELAY, (-0.03, 0.03, 0.06), 0.01
 
-    def places(self, reading: Reading) -> Iterable[tuple[int, ...]]:
+    def places(self, trials: Trials, at: Interpretation, poor: bool) -> Iterable[tuple[int, ...]]:
         return ((),)
 
     def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
@@ -71,21 +73,21 @@ class EffortDelay(FaultKind):
     def remedy(self, joints: Sequence[str], size: float | None = None) -> Remedy:
         return Remedy(f"{{settings}} takes it out; {self.id.entry.remedy}", {"signals.delay": "auto"})
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         # that of the effort shows a short delay best, that of bodies one in which dry friction reverses
-        rates, of_bodies = linear.efforts[:, 1], np.sum([*linear.late.values()], axis=0)
+        rates, of_bodies = at.efforts[:, 1], np.sum([*at.late.values()], axis=0)
         yield FaultFamily(self.id, (), of_bodies[:, :, None], elsewhere=True)
         yield FaultFamily(self.id, (), of_bodies[:, :, None], lasting=False)
-        for j in linear.at.moving:
+        for j in at.moving:
             for rate in (rates, of_bodies):
-                yield FaultFamily(self.id, (j,), linear.at.in_row(j, rate[:, j]), sense=1)
+                yield FaultFamily(self.id, (j,), at.in_row(j, rate[:, j]), sense=1)
 
-    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Statement:
+    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Judgement:
         whose, others = ("the effort of this joint", "joints") if family.joints else ("the efforts of this log", "logs")
         verb = ("lag" if size > 0 else "lead") + ("s" if family.joints else "")
         words = f"{whose} {verb} the motion by {1e3 * abs(size):.3g} ms compared with the other {others}"
         remedy = "check filter, rate and clock of this channel (`signals.delay` shifts all channels alike)"
-        return Statement(words, Remedy(remedy), size)
+        return Judgement(self.id, words, Remedy(remedy), "warning", size=size)
 
 
 class EffortBandwidth(FaultKind):
@@ -93,8 +95,8 @@ class EffortBandwidth(FaultKind):
 
     id = Id.EFFORT_BANDWIDTH
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        yield FaultFamily(self.id, (), linear.efforts[:, 1:].swapaxes(1, 2), elsewhere=True)
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        yield FaultFamily(self.id, (), at.efforts[:, 1:].swapaxes(1, 2), elsewhere=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +114,8 @@ class EffortPeriodic(FaultKind):
 
     id = Id.EFFORT_PERIODIC
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        at, samples, logs = linear.at, linear.at.samples, np.unique(linear.at.samples.log)
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        samples, logs = at.samples, np.unique(at.samples.log)
         longest = max(float(np.ptp(samples.time[samples.log == k])) for k in logs)
         rate = 1 / float(np.median(np.diff(samples.time)[np.diff(samples.log) == 0]))
         lines = np.arange(_PERIODS, min(_HIGHEST, rate / 2) * longest, 1 / _STEPS) / longest
@@ -128,10 +130,10 @@ class EffortPeriodic(FaultKind):
             waves = [wave(angle) * (samples.log == k) for k in logs for wave in (np.sin, np.cos)]
             yield Wave(self.id, (j,), at.in_row(j, *waves), each=True, tries=len(lines), frequency=frequency)
 
-    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Statement:
+    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Judgement:
         frequency = family.frequency if isinstance(family, Wave) else 0.0
         message = self.id.entry.message.format(whose=robot.joints[family.joints[0]], size=f"{frequency:.2g} Hz")
-        return Statement(message, Remedy(self.id.entry.remedy), frequency)
+        return Judgement(self.id, message, Remedy(self.id.entry.remedy), "warning", size=frequency)
 
 
 class EffortCrosstalk(FaultKind):
@@ -139,8 +141,7 @@ class EffortCrosstalk(FaultKind):
 
     id = Id.EFFORT_CROSSTALK
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        at = linear.at
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         for j in at.moving:
             for i in at.moving:
                 if not at.drives(j)[i]:
@@ -152,8 +153,7 @@ class EffortSaturates(FaultKind):
 
     id = Id.EFFORT_SATURATES
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        at = linear.at
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         bent = np.column_stack([_bend(tau) for tau in at.fitted.T])
         yield FaultFamily(self.id, (), bent[:, :, None], sense=1)
         for j in at.moving:
@@ -165,9 +165,8 @@ class EffortProgressive(FaultKind):
 
     id = Id.EFFORT_PROGRESSIVE
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        at = linear.at
-        for j in filter(lambda j: _both_ways(linear, j), at.moving):
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        for j in filter(lambda j: _both_ways(at, j), at.moving):
             yield FaultFamily(self.id, (j,), at.in_row(j, _bend(at.fitted[:, j])), unit=-1.0, sense=-1)
 
     def shown(self, size: float, unit: str = "rad") -> str:
@@ -179,9 +178,8 @@ class EffortAsymmetric(FaultKind):
 
     id = Id.EFFORT_ASYMMETRIC
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        at = linear.at
-        for j in filter(lambda j: _both_ways(linear, j), at.moving):
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        for j in filter(lambda j: _both_ways(at, j), at.moving):
             v = at.samples.v[:, j]
             beside = at.in_row(j, np.abs(v), v**2)  # friction that depends on the direction
             yield FaultFamily(self.id, (j,), at.in_row(j, np.abs(at.fitted[:, j])), beside, unit=-1.0)
@@ -198,21 +196,21 @@ class JointSpring(FaultKind):
 
     id, tries, handicap = Id.SPRING, (1.0,), DOUBTFUL
 
-    def places(self, reading: Reading) -> Iterable[tuple[int, ...]]:
-        return ((j,) for j in reading.joints if j not in reading.at.springs)
+    def places(self, trials: Trials, at: Interpretation, poor: bool) -> Iterable[tuple[int, ...]]:
+        return ((j,) for j in trials.moving if j not in at.springs)
 
     def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
         return replace(at, springs=(*at.springs, *joints))
 
 
-def _both_ways(linear: Linear, j: int) -> bool:
+def _both_ways(at: LinearizedCase, j: int) -> bool:
     """Whether a joint moves and works in both directions."""
-    tau = linear.at.fitted[:, j]
+    tau = at.fitted[:, j]
     least = min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2))
-    return bool(not one_way(linear.at.samples.v[:, j]) and least > MATERIAL * np.sum(tau**2))
+    return bool(not one_way(at.samples.v[:, j]) and least > MATERIAL * np.sum(tau**2))
 
 
 def _bend(tau: Array) -> Array:
     """Reduction of an effort by saturation, normalised to the relative reduction of a large effort, shape (N,)."""
-    knee = _KNEE * max(float(np.percentile(np.abs(tau), 99.5)), 1e-12)
+    knee = _KNEE * positive(float(np.percentile(np.abs(tau), 99.5)))
     return np.asarray((tau - knee * np.tanh(tau / knee)) / (1 - _KNEE * np.tanh(1 / _KNEE)))

@@ -8,23 +8,19 @@ own torque to one joint's row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from ...judgements.catalogue import Id, Severity
-from ...judgements.judgement import Remedy
+from ...judgements.catalogue import Id
+from ...judgements.judgement import Judgement, Remedy
 from ...linalg import Array
 from ...model.robot import Robot
-from ..backlash import play
 from ..interpretation import Interpretation
 from ..linearized import LinearizedCase
-from ..motion_samples import efforts_in_time, jerks
-from ..thinned_logs import Logs
-from ..trials import Score
+from ..trials import Score, Trials
 
 #: Size of a geometric fault [1, rad or m] above which its effect is not linear.
 _FIRST_ORDER = 0.5
@@ -89,66 +85,6 @@ class Change:
     remedy: str
 
 
-@dataclass(frozen=True)
-class Statement:
-    """What is said of a fault.
-
-    Attributes:
-        size: As the catalogue states it for the id, or None.
-        alike: Other causes that would look the same.
-        severity: Of a small fault; that of a large one follows from its gain.
-    """
-
-    message: str
-    remedy: Remedy
-    size: float | None = None
-    alike: tuple[Id, ...] = ()
-    severity: Severity = "warning"
-
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """What hypotheses start from.
-
-    Attributes:
-        joints: Those that move.
-        reached: Lowest and highest position of each joint, shape (2, n) [rad or m].
-        at: The interpretation to be changed.
-        poor: Whether to include changes that fault-free logs never need.
-    """
-
-    robot: Robot
-    joints: Sequence[int]
-    reached: Array
-    at: Interpretation
-    poor: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """What columns are made of: the identified robot and derivatives that need more than its samples."""
-
-    at: LinearizedCase
-    logs: Logs
-
-    @cached_property
-    def efforts(self) -> Array:
-        """Efforts and their first two derivatives, shape (N, 3, n)."""
-        return efforts_in_time(self.logs)
-
-    @cached_property
-    def late(self) -> Mapping[int, Array]:
-        """Effect of a lead of each moving joint's positions by a second on all torques, shape (N, n) each."""
-        samples, jerk = self.at.samples, jerks(self.logs)[0]
-        return {j: self.at.torque_by(j, samples.v[:, j], samples.a[:, j], jerk[:, j]) for j in self.at.moving}
-
-    @cached_property
-    def play(self) -> Mapping[int, Array]:
-        """Place in the play of each moving joint's encoder and its first two derivatives, shape (N, 3) each."""
-        found = play(self.logs, np.array(self.at.moving))
-        return {j: found[:, :, k] for k, j in enumerate(self.at.moving)}
-
-
 class FaultKind:
     """A kind of fault, with the entry of its id in :mod:`...judgements.catalogue`.
 
@@ -169,13 +105,14 @@ class FaultKind:
     handicap: ClassVar[float] = 0.0
     sound: ClassVar[float] = 0.0
 
-    def places(self, reading: Reading) -> Iterable[tuple[int, ...]]:
+    def places(self, trials: Trials, at: Interpretation, poor: bool) -> Iterable[tuple[int, ...]]:
         """The joints for which it is tried: each that moves; one entry without joints for the whole log.
 
         Args:
-            reading: What is tried on.
+            at: The interpretation to be changed.
+            poor: Whether to include changes that fault-free logs never need.
         """
-        return ((j,) for j in reading.joints)
+        return ((j,) for j in trials.moving)
 
     def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
         """An interpretation with an offset or factor more.
@@ -192,15 +129,15 @@ class FaultKind:
             at = at.scaled(entry, joints, by)
         return at
 
-    def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
+    def hypotheses(self, trials: Trials, at: Interpretation, poor: bool) -> Iterator[Hypothesis]:
         """Yields the interpretations to be tried.
 
         Args:
-            reading: What they change.
+            at, poor: As for :meth:`places`.
         """
-        for joints in self.places(reading):
+        for joints in self.places(trials, at, poor):
             for by in self.tries:
-                yield Hypothesis(self.id, joints, self.corrected(reading.at, joints, by), self.small(by))
+                yield Hypothesis(self.id, joints, self.corrected(at, joints, by), self.small(by))
 
     def nearby(self, found: Hypothesis, step: float) -> list[Hypothesis]:
         """The same fault with a somewhat larger and smaller size.
@@ -219,8 +156,12 @@ class FaultKind:
         """
         return False
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        """Yields the columns to be tested, of shape (N, n, m)."""
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        """Yields the columns to be tested, of shape (N, n, m).
+
+        Args:
+            at: The identified robot.
+        """
         return iter(())
 
     def size(self, robot: Robot, hypothesis: Hypothesis) -> float | None:
@@ -247,16 +188,16 @@ class FaultKind:
         """Names a hypothesis among several."""
         return self._filled(self.id.entry.cause, robot, hypothesis)
 
-    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
+    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Judgement:
         """States a hypothesis that the evidence determines.
 
         Args:
             before: The score of the previous interpretation.
         """
         names, size = [robot.joints[j] for j in hypothesis.joints], self.size(robot, hypothesis)
-        return Statement(self._filled(self.id.entry.message, robot, hypothesis), self.remedy(names, size), size)
+        return Judgement(self.id, self._filled(self.id.entry.message, robot, hypothesis), self.remedy(names, size), size=size)
 
-    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Statement:
+    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Judgement:
         """States a fault that the test of families found.
 
         Args:
@@ -267,7 +208,7 @@ class FaultKind:
         unit, stated = "m" if family.joints and robot.prismatic[family.joints[0]] else "rad", self.sound + size
         message = self.id.entry.message.format(whose=names[0], other=names[-1], size=f"about {self.shown(stated, unit)}")
         remedy = self.remedy(names[:1], stated) if everywhere else Remedy(self.id.entry.remedy)
-        return Statement(message, remedy, stated if self.id.entry.size else None)
+        return Judgement(self.id, message, remedy, "warning", size=stated if self.id.entry.size else None)
 
     def _filled(self, words: str, robot: Robot, hypothesis: Hypothesis) -> str:
         size = self.size(robot, hypothesis)

@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...friction.law import smooth_sign
 from ...judgements.catalogue import Id
-from ...judgements.judgement import Remedy
+from ...judgements.judgement import Judgement, Remedy
 from ...linalg import Array
 from ...model.robot import Robot
 from ..evidence import DECISIVE
+from ..friction import direction
 from ..interpretation import Interpretation
+from ..linearized import LinearizedCase
 from ..motion_samples import COMPARED
-from ..trials import Score
-from .kind import FaultFamily, FaultKind, Hypothesis, Linear, Reading, Statement, both, signed, whose
+from ..trials import Score, Trials
+from .kind import FaultFamily, FaultKind, Hypothesis, both, signed, whose
 
 #: Size of a zero up to which another place of the centre of mass may absorb it [rad].
 _SMALL_ZERO = 1.0
@@ -40,8 +41,8 @@ class PositionZero(FaultKind):
 
     id, tries, step = Id.POSITION_ZERO, (*signed(0.1, 0.4, np.pi / 2), np.pi), 0.2
 
-    def places(self, reading: Reading) -> Iterable[tuple[int, ...]]:
-        return ((j,) for j in reading.joints if zero_matters(reading.robot, j))
+    def places(self, trials: Trials, at: Interpretation, poor: bool) -> Iterable[tuple[int, ...]]:
+        return ((j,) for j in trials.moving if zero_matters(trials.robot, j))
 
     def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
         return at.shifted(joints, by)
@@ -59,7 +60,7 @@ class PositionZero(FaultKind):
     def remedy(self, joints: Sequence[str], size: float | None = None) -> Remedy:
         return _added(dict.fromkeys(joints, size))
 
-    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
+    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Judgement:
         stated = super().found(robot, hypothesis, before)
         if not isinstance(hypothesis, Zeros):
             return stated
@@ -68,10 +69,10 @@ class PositionZero(FaultKind):
         shown = ", ".join(dict.fromkeys(f"{self.shown(zero)} ± {np.degrees(error):.1g}°" for zero, error in pairs))
         names = whose(robot, hypothesis.joints)
         message = f"the zeros of {names} are not those of the URDF: {shown} must be added"
-        return Statement(message, _added(zeros), stated.size)
+        return Judgement(self.id, message, _added(zeros), size=stated.size)
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        at, logs = linear.at, np.unique(linear.at.samples.log)
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        logs = np.unique(at.samples.log)
         for j in at.moving:
             if not at.robot.prismatic[j]:
                 zero = at.slopes[j, 0][:, :, None]
@@ -80,12 +81,14 @@ class PositionZero(FaultKind):
                     each = zero * (at.samples.log[:, None] == logs)[:, None]
                     yield FaultFamily(self.id, (j,), each, unit=-1.0, each=True)
 
-    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Statement:
+    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Judgement:
         if not family.each:
             return super().tested(robot, family, size, everywhere)
         words = f"the zero of {robot.joints[family.joints[0]]} is another in each log, by up to {size:.2g} rad"
         instead = "log absolute positions, not counts from the start of a log"
-        return Statement(words, Remedy(f"{instead}, or move the joint to its reference before each log"), size)
+        return Judgement(
+            self.id, words, Remedy(f"{instead}, or move the joint to its reference before each log"), "warning", size=size
+        )
 
 
 class PositionScale(FaultKind):
@@ -96,10 +99,10 @@ class PositionScale(FaultKind):
 
     id, scales, step, handicap = Id.POSITION_SCALE, ("position_factor",), 0.1, DECISIVE
 
-    def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
-        for joints in self.places(reading):
-            for ratio in _RATIOS if reading.poor else _FEW_RATIOS:
-                yield Hypothesis(self.id, joints, self.corrected(reading.at, joints, ratio))
+    def hypotheses(self, trials: Trials, at: Interpretation, poor: bool) -> Iterator[Hypothesis]:
+        for joints in self.places(trials, at, poor):
+            for ratio in _RATIOS if poor else _FEW_RATIOS:
+                yield Hypothesis(self.id, joints, self.corrected(at, joints, ratio))
 
     def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
         return 1 / abs(hypothesis.interpretation.position_factor[hypothesis.joints[0]]) - 1
@@ -107,8 +110,8 @@ class PositionScale(FaultKind):
     def shown(self, size: float, unit: str = "rad") -> str:
         return f"{1 + size:.4g}"
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        at, samples = linear.at, linear.at.samples
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        samples = at.samples
         for j in at.moving:
             # for any zero, and whether or not the effort has the same ratio
             beside = np.concatenate([at.slopes[j, 0][:, :, None], at.in_row(j, at.fitted[:, j])], axis=2)
@@ -125,10 +128,9 @@ class PositionCompliance(FaultKind):
 
     id = Id.POSITION_COMPLIANCE
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        at = linear.at
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         for j in at.moving:
-            bent = at.torque_by(j, *linear.efforts[:, :, j].T / at.size[j])
+            bent = at.torque_by(j, *at.efforts[:, :, j].T / at.size[j])
             yield FaultFamily(self.id, (j,), bent[:, :, None], at.in_row(j, bent[:, j]), sense=1)
 
 
@@ -137,9 +139,9 @@ class PositionLate(FaultKind):
 
     id = Id.POSITION_LATE
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        for j, late in linear.late.items():
-            yield FaultFamily(self.id, (j,), late[:, :, None], linear.at.in_row(j, late[:, j]), unit=-1.0)
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        for j, late in at.late.items():
+            yield FaultFamily(self.id, (j,), late[:, :, None], at.in_row(j, late[:, j]), unit=-1.0)
 
     def shown(self, size: float, unit: str = "rad") -> str:
         return f"{1e3 * abs(size):.2g} ms {'later' if size > 0 else 'earlier'}"
@@ -150,8 +152,7 @@ class PositionNonlinear(FaultKind):
 
     id = Id.POSITION_NONLINEAR
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        at = linear.at
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         for j in at.moving:
             q, v, a = (x[:, j] for x in (at.samples.q, at.samples.v, at.samples.a))
             half = np.pi / float(np.ptp(q))
@@ -171,9 +172,8 @@ class PositionPlay(FaultKind):
 
     id = Id.POSITION_PLAY
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        at = linear.at
-        for j, place in linear.play.items():
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        for j, place in at.play.items():
             if place.any():
                 guard = at.in_row(j, place[:, 0], place[:, 0] * at.samples.q[:, j])
                 yield FaultFamily(self.id, (j,), at.torque_by(j, *place.T)[:, :, None], guard, unit=-2.0, sense=-1)
@@ -184,8 +184,8 @@ class JointOrigin(FaultKind):
 
     id = Id.JOINT_ORIGIN
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        return _placed(self.id, linear, slice(0, 2))
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        return _placed(self.id, at, slice(0, 2))
 
     def shown(self, size: float, unit: str = "rad") -> str:
         return f"{abs(size):.2g} m"
@@ -196,23 +196,23 @@ class JointAxis(FaultKind):
 
     id = Id.JOINT_AXIS
 
-    def families(self, linear: Linear) -> Iterator[FaultFamily]:
-        return _placed(self.id, linear, slice(2, None))
+    def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
+        return _placed(self.id, at, slice(2, None))
 
     def shown(self, size: float, unit: str = "rad") -> str:
         return f"{np.degrees(abs(size)):.2g}°"
 
-    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Statement:
+    def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Judgement:
         stated = super().tested(robot, family, size, everywhere)
         far = self.id.entry.message.format(whose=robot.joints[family.joints[0]], size="a large angle")
         return replace(stated, message=far, size=None) if family.is_far(size) else stated
 
 
-def _placed(id: Id, linear: Linear, which: slice) -> Iterator[FaultFamily]:
+def _placed(id: Id, at: LinearizedCase, which: slice) -> Iterator[FaultFamily]:
     """Families of displacements (the first two), or tilts (the others), of each joint's axis on its parent link."""
-    for j in linear.at.moving:
-        if linear.at.placed[j].any():
-            yield FaultFamily(id, (j,), linear.at.placed[j, which].transpose(1, 2, 0))
+    for j in at.moving:
+        if at.placed[j].any():
+            yield FaultFamily(id, (j,), at.placed[j, which].transpose(1, 2, 0))
 
 
 def zero_matters(robot: Robot, j: int) -> bool:
@@ -238,7 +238,7 @@ def widened_limits(robot: Robot, otherwise: float = np.inf) -> tuple[Array, Arra
 
 def _along_the_travel(q: Array, v: Array, waves: float) -> Sequence[Array]:
     """A wave of the position, and friction that varies with it: sine and cosine, then the same with the velocity's sign."""
-    sine, cosine, sign = np.sin(waves * q), np.cos(waves * q), smooth_sign(v, 0.1 * max(float(v.std()), 1e-9))
+    sine, cosine, sign = np.sin(waves * q), np.cos(waves * q), direction(v)
     return [sine, cosine, sine * sign, cosine * sign]
 
 

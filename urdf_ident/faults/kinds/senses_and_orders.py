@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ...judgements.catalogue import Id
-from ...judgements.judgement import Remedy
+from ...judgements.judgement import Judgement, Remedy
 from ...linalg import Array, BoolArray
 from ...model.robot import Robot
 from ...units import parse_unit
 from ..interpretation import Interpretation
-from ..trials import Score
-from .kind import FaultKind, Hypothesis, Reading, Statement, whose
+from ..trials import Score, Trials
+from .kind import FaultKind, Hypothesis, whose
 from .positions import widened_limits
 
 #: How far positions of joints without limits may reach [rad or m].
@@ -28,12 +28,12 @@ class EffortSign(FaultKind):
 
     id, tries, scales = Id.EFFORT_SIGN, (-1.0,), ("effort_factor",)
 
-    def places(self, reading: Reading) -> Iterable[tuple[int, ...]]:
+    def places(self, trials: Trials, at: Interpretation, poor: bool) -> Iterable[tuple[int, ...]]:
         # two at once: one alone may explain less than a change along the log
-        pairs = combinations(reading.joints, 2) if reading.poor else ()
-        return (tuple(range(reading.robot.n)), *super().places(reading), *pairs)
+        pairs = combinations(trials.moving, 2) if poor else ()
+        return (tuple(range(trials.robot.n)), *super().places(trials, at, poor), *pairs)
 
-    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
+    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Judgement:
         negative = np.flatnonzero(np.sign(hypothesis.interpretation.effort_factor) < 0)
         remedy = self.remedy([robot.joints[j] for j in negative])
         if len(hypothesis.joints) == robot.n and not before.reversed.any():
@@ -69,24 +69,24 @@ class JointsExchanged(FaultKind):
 
     id = Id.JOINTS_EXCHANGED
 
-    def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
-        robot, at = reading.robot, reading.at
+    def hypotheses(self, trials: Trials, at: Interpretation, poor: bool) -> Iterator[Hypothesis]:
+        robot = trials.robot
         orders = {"positions": at.position_order, "efforts": at.effort_order}
 
         def exchange(joints: Sequence[int], order: Sequence[int], *signals: str) -> Hypothesis:
             new: dict[str, Any] = {f"{signal[:-1]}_order": tuple(orders[signal][k] for k in order) for signal in signals}
             return Exchange(self.id, tuple(joints), replace(at, **new), signals=signals)
 
-        for i, j in combinations(reading.joints, 2):
+        for i, j in combinations(trials.moving, 2):
             order = [{i: j, j: i}.get(k, k) for k in range(robot.n)]
             yield exchange((i, j), order, "efforts")
-            if (reading.poor or j == i + 1) and robot.prismatic[i] == robot.prismatic[j]:
+            if (poor or j == i + 1) and robot.prismatic[i] == robot.prismatic[j]:
                 yield exchange((i, j), order, "positions")
                 yield exchange((i, j), order, *orders)
-        for shift in range(1, robot.n) if reading.poor and robot.n > 2 else ():
+        for shift in range(1, robot.n) if poor and robot.n > 2 else ():
             yield exchange(range(robot.n), np.roll(range(robot.n), shift).tolist(), *orders)
 
-    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
+    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Judgement:
         signals = hypothesis.signals if isinstance(hypothesis, Exchange) else ()
         what, names = " and ".join(signals), [robot.joints[j] for j in hypothesis.joints]
         words = f"{what} of {' and '.join(names)} appear to be exchanged"
@@ -94,7 +94,7 @@ class JointsExchanged(FaultKind):
             columns = ", ".join(robot.joints[k] for k in np.argsort(hypothesis.interpretation.position_order))
             words = f"{what} appear to be in another order than described: {columns}"
         keys = " and ".join(f"log.columns.{signal[:-1]}" for signal in signals)
-        return Statement(words, Remedy(f"correct the order of the columns (their names, or {keys})"))
+        return Judgement(self.id, words, Remedy(f"correct the order of the columns (their names, or {keys})"))
 
 
 class PositionCoupled(FaultKind):
@@ -102,20 +102,22 @@ class PositionCoupled(FaultKind):
 
     id, tries = Id.POSITION_COUPLED, (1.0, -1.0)
 
-    def places(self, reading: Reading) -> Iterable[tuple[int, ...]]:
-        carried = ((j, reading.robot.carrier(j)) for j in (reading.joints if reading.poor else ()))
-        return ((j, i) for j, i in carried if i >= 0 and reading.robot.prismatic[i] == reading.robot.prismatic[j])
+    def places(self, trials: Trials, at: Interpretation, poor: bool) -> Iterable[tuple[int, ...]]:
+        carried = ((j, trials.robot.carrier(j)) for j in (trials.moving if poor else ()))
+        return ((j, i) for j, i in carried if i >= 0 and trials.robot.prismatic[i] == trials.robot.prismatic[j])
 
     def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
         return replace(at, counted=(*at.counted, (joints[0], joints[1], by)))
 
-    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
+    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Judgement:
         (j, i, sense), names = hypothesis.interpretation.counted[-1], robot.joints
         more, correct = ("plus", "subtract") if sense > 0 else ("minus", "add")
         message = f"the position of {names[j]} is its own {more} that of {names[i]}, as of an angle to the base or a motor"
         coupled = "if both joints' motors are coupled, and their efforts with them, give drive.reduction as a matrix and "
         setting = "`log: {side: {position: motor, effort: motor}}`"
-        return Statement(f"{message} that turns along", Remedy(f"{correct} the column of {names[i]}; {coupled}{setting}"))
+        return Judgement(
+            self.id, f"{message} that turns along", Remedy(f"{correct} the column of {names[i]}; {coupled}{setting}")
+        )
 
 
 @dataclass(frozen=True)
@@ -132,26 +134,26 @@ class PositionUnit(FaultKind):
 
     id = Id.POSITION_UNIT
 
-    def hypotheses(self, reading: Reading) -> Iterator[Hypothesis]:
-        lower, upper = widened_limits(reading.robot, _FARTHEST)
+    def hypotheses(self, trials: Trials, at: Interpretation, poor: bool) -> Iterator[Hypothesis]:
+        lower, upper = widened_limits(trials.robot, _FARTHEST)
 
         def within(at: Interpretation, kind: BoolArray) -> bool:
-            reached: Array = np.array(at.position_factor) * reading.reached
+            reached: Array = np.array(at.position_factor) * trials.reached
             return bool(((reached > lower) & (reached < upper))[:, kind].all())
 
         for pair in (("rad", "deg"), ("rev", "rad"), ("m", "mm")):
             for unit, described in (pair, pair[::-1]):
                 factor = parse_unit(unit).factor / parse_unit(described).factor
-                kind = reading.robot.prismatic == (unit in ("m", "mm"))
+                kind = trials.robot.prismatic == (unit in ("m", "mm"))
                 joints = tuple(np.flatnonzero(kind).tolist())
-                made = reading.at.scaled("position_factor", joints, factor)
-                if joints and within(made, kind) and (factor > 1 or not within(reading.at, kind)):
+                made = at.scaled("position_factor", joints, factor)
+                if joints and within(made, kind) and (factor > 1 or not within(at, kind)):
                     yield OtherUnit(self.id, joints, made, unit=unit, described=described, factor=factor)
 
-    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Statement:
+    def found(self, robot: Robot, hypothesis: Hypothesis, before: Score) -> Judgement:
         if not isinstance(hypothesis, OtherUnit):
             return super().found(robot, hypothesis, before)
         unit, factor, joints = hypothesis.unit, hypothesis.factor, whose(robot, hypothesis.joints)
         words = f"the positions of {joints} are {1 / factor:.3g} times those that match the efforts, as if they were in {unit}"
         remedy = Remedy("in the project file: {settings}", {"log.units.position": unit})
-        return Statement(f"{words} and read as {hypothesis.described}", remedy)
+        return Judgement(self.id, f"{words} and read as {hypothesis.described}", remedy)
