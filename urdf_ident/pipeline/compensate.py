@@ -77,8 +77,8 @@ def compensate(
     comparison: HeldOutComparison | None = None
     if judged or kind == "auto":
         kinds = [kind] if kind not in ("auto", "none") else []
-        if kind == "auto":  # all that the installed packages support
-            kinds = [one for one in KINDS if one != "gmr" or find_spec("sklearn") is not None]
+        if kind == "auto":
+            kinds = [known for known in KINDS if known != "gmr" or find_spec("sklearn") is not None]
         try:
             comparison = compare_loops(
                 ident.model, alone.logs, used.sweeps, beside=used.logs, kinds=kinds, progress=progress, **options

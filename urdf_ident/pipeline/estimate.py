@@ -221,7 +221,7 @@ def _estimate(
     """
     wanted, method, motion, prior = data.project.estimation, data.method, data.motion, data.prior
     shaped = fit_shapes(selected.model, partial(data.statistics, logs=logs), motion, method=method)
-    if rest_notes:  # again, with the selected laws
+    if logs is not data.prepared.logs:  # resting joints have weights: again, with the selected laws
         logs, rest_notes = data.with_rests_weighed(shaped.model)
     base = shaped.model.base()
     model = with_trained(shaped.model, motion, chosen=data.prepared.model.automatic)  # for extrapolating friction

@@ -16,6 +16,7 @@ from ..motion.limits import Limits, check_limits
 from ..motion.trajectory import Trajectory
 from ..project import Project
 from ..result.files.load import load
+from ..result.identification import Identification
 from ..simulation.elastic.from_truth import plant_of_result, plant_of_truth
 from ..simulation.elastic.log import motor_law, simulate_elastic
 from ..simulation.elastic.plant import ElasticPlant
@@ -41,26 +42,35 @@ def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) 
         MissingFileError: The truth cannot be read.
         SimulationError: A value is impossible, or the friction needs a rigid plant.
     """
-    elastic, of_result, where = project.model.elastic is not None, str(truth).endswith(".json"), str(truth)
-    if elastic:
-        drive = project.build_model(robot).drive  # raises if gear ratios are missing
-        if truth is None:
-            raise ModelError(
-                "model.elastic is set, and nothing says how stiff the simulated joints are",
-                remedy="give --truth with `stiffness` [N·m/rad] and `rotor_inertia`, or set model.elastic: false",
-            )
-        if not of_result:
-            return plant_of_truth(read_truth(truth, robot), robot, drive, where)
-    if of_result:
-        ident = load(where)
-        if ident.model.robot.joints != robot.joints:
-            raise ModelError("the identification is of another robot", got=ident.model.robot.joints, expected=robot.joints)
-        if elastic:
-            return plant_of_result(ident.model, ident.theta, robot, drive, where)
-        rotor, friction = rotors_and_friction(ident.model, ident.theta)
-        return RigidPlant.create(robot, theta=ident.theta[: ident.model.n_inertial], rotor_inertia=rotor, friction=friction)
-    joints = urdf_truth(robot) if truth is None else read_truth(truth, robot)
-    return RigidPlant.create(robot, rotor_inertia=joints.rotor, friction=joints.friction)
+    if project.model.elastic is not None:
+        return _elastic_plant(project, robot, truth)
+    if truth is None or not str(truth).endswith(".json"):
+        joints = urdf_truth(robot) if truth is None else read_truth(truth, robot)
+        return RigidPlant.create(robot, rotor_inertia=joints.rotor, friction=joints.friction)
+    ident = _result_of(robot, truth)
+    rotor, friction = rotors_and_friction(ident.model, ident.theta)
+    return RigidPlant.create(robot, theta=ident.theta[: ident.model.n_inertial], rotor_inertia=rotor, friction=friction)
+
+
+def _elastic_plant(project: Project, robot: Robot, truth: str | Path | None) -> ElasticPlant:
+    drive = project.build_model(robot).drive  # raises if gear ratios are missing
+    if truth is None:
+        raise ModelError(
+            "model.elastic is set, and nothing says how stiff the simulated joints are",
+            remedy="give --truth with `stiffness` [N·m/rad] and `rotor_inertia`, or set model.elastic: false",
+        )
+    if not str(truth).endswith(".json"):
+        return plant_of_truth(read_truth(truth, robot), robot, drive, str(truth))
+    ident = _result_of(robot, truth)
+    return plant_of_result(ident.model, ident.theta, robot, drive, str(truth))
+
+
+def _result_of(robot: Robot, path: str | Path) -> Identification:
+    """Loads a result of this robot."""
+    ident = load(path)
+    if ident.model.robot.joints != robot.joints:
+        raise ModelError("the identification is of another robot", got=ident.model.robot.joints, expected=robot.joints)
+    return ident
 
 
 def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None) -> tuple[str, ...]:

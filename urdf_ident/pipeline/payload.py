@@ -24,6 +24,7 @@ from ..estimation.estimators.payload import (
 from ..estimation.estimators.resting import weigh_rests
 from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
 from ..judgements.judgement import Judgement
+from ..linalg import Array
 from ..logs.recording import Recording
 from ..logs.refusals import refuse_trained
 from ..model.inertia import transform_matrix
@@ -97,12 +98,7 @@ def payload(
         raise LogError("the log is of another robot", where=other.name, got=got, expected=expected)
     robot, project, link = ident.model.robot, ident.project, link or default_link(ident.model.robot)
     body, place = moving_link(robot, link)
-    stated = ident.model.drive.gain_error
-    errors = np.zeros(ident.model.n) if stated is None else np.array(stated)
-    if gain_error is not None:
-        if not (np.isfinite(gain_error) and 0 <= gain_error < 1):
-            raise EstimationError("unusable error of the torque constants", got=gain_error, expected="a fraction, 0 to 1")
-        errors = np.full(ident.model.n, float(gain_error))
+    errors = _gain_errors(ident, gain_error)
     placement = transform_matrix(place.rotation, place.translation)
     problem = with_usual_gears(PayloadProblem(ident.model, ident.fit, ident.factor, body, placement, errors))
     ratios: dict[str, float] = {}
@@ -150,6 +146,16 @@ def payload(
         sigma=dict(fit.sigma),
         verdict=payload_verdict(fit, quantities, ratios, elsewhere),
     )
+
+
+def _gain_errors(ident: Identification, stated: float | None) -> Array:
+    """Relative standard errors of the torque constants, shape (n,): as stated, or those of the result."""
+    if stated is None:
+        known = ident.model.drive.gain_error
+        return np.zeros(ident.model.n) if known is None else np.array(known)
+    if not (np.isfinite(stated) and 0 <= stated < 1):
+        raise EstimationError("unusable error of the torque constants", got=stated, expected="a fraction, 0 to 1")
+    return np.full(ident.model.n, float(stated))
 
 
 def check_loaded(robot: Robot, training: Sequence[Recording], loaded: Sequence[Recording], link: str | None = None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,16 +79,22 @@ def physical_parameters(estimate: DataEstimate, project: Project, trained: Range
     factor = statistics.stacked(fit.weights)
     weight = float(standard.solver.get("weight", 1.0))
     evidence = measure_evidence(model, standard.theta, prior, factor, weight, statistics, fit, trained, estimate.reversals)
-    if evidence.masses and "weight" in standard.solver:  # do masses nearer to the prior's explain the data as well?
-        nearer = project.consistency.model_copy(update={"mass_factor": MASS_FACTOR, "weight": weight})
-        limited = project.model_copy(update={"consistency": nearer})
-        with suppress(SolverError, ModelError):
-            other = standard_parameters(estimate, limited)
-            after, before = (np.linalg.norm(factor @ np.append(choice.theta, -1.0)) for choice in (other, standard))
-            if after <= LOSS * before:  # most masses of links are not determined by data alone
-                evidence = replace(evidence, masses={})
+    if evidence.masses and "weight" in standard.solver and _usual_masses_do(estimate, project, standard, factor):
+        evidence = replace(evidence, masses={})
     baseline = urdf_with_friction(model, statistics, fit, prior.theta0)
     return Physical(estimate, standard, factor, baseline, evidence)
+
+
+def _usual_masses_do(estimate: DataEstimate, project: Project, standard: Standard, factor: Array) -> bool:
+    """Whether masses nearer to the prior's explain the data as well; most masses of links are not determined by data alone."""
+    nearer = {"mass_factor": MASS_FACTOR, "weight": float(standard.solver["weight"])}
+    limited = project.model_copy(update={"consistency": project.consistency.model_copy(update=nearer)})
+    try:
+        other = standard_parameters(estimate, limited)
+    except (SolverError, ModelError):
+        return False
+    error, usual = (np.linalg.norm(factor @ np.append(choice.theta, -1.0)) for choice in (standard, other))
+    return bool(usual <= LOSS * error)
 
 
 def standard_parameters(estimate: DataEstimate, project: Project) -> Standard:

@@ -113,13 +113,8 @@ def score_logs(
         faster = np.vstack([outside(model, part.v) for part in log.segments]).mean(axis=0)  # than friction was observed
         shares = zip(model.robot.joints, faster.tolist(), strict=True)
         entry["beyond_trained"] = {joint: share for joint, share in shares if share > _FASTER}
-        if model.is_rigid and ident.prediction is not None:  # share of the torques that their 95 % prediction intervals hold
-            thin, held = max(1, sum(map(len, log.segments)) // _INTERVALS), []
-            for part in log.segments:
-                error = lowpass(part.total - model.effort_along(ident.theta, part), part.rate, ident.prediction_band)[::thin]
-                ends = prediction_reach(ident, part.q[::thin], part.v[::thin], part.a[::thin])
-                held.append((ends[..., 0] <= error) & (error <= ends[..., 1]))
-            for joint, share in zip(entry["per_joint"], np.vstack(held).mean(axis=0).tolist(), strict=True):
+        if model.is_rigid and ident.prediction is not None:
+            for joint, share in zip(entry["per_joint"], _interval_coverage(ident, log).tolist(), strict=True):
                 joint["held"] = share
         traces.append(trace)
         if not model.is_rigid:
@@ -133,6 +128,17 @@ def score_logs(
     others = [float(entry["relative"]) for entry in ident.validation if not entry["trained_on"]]
     expected = max(others, default=ident.cross_validated)  # the error of the identification on its own held-out data
     return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), expected, repeats is not None, set_apart)
+
+
+def _interval_coverage(ident: Identification, log: PreparedLog) -> Array:
+    """Share of the torques of a log that their 95 % prediction intervals hold, shape (n,)."""
+    every, held = max(1, sum(map(len, log.segments)) // _INTERVALS), []
+    for segment in log.segments:
+        error = segment.total - ident.model.effort_along(ident.theta, segment)
+        error = lowpass(error, segment.rate, ident.prediction_band)[::every]
+        ends = prediction_reach(ident, segment.q[::every], segment.v[::every], segment.a[::every])
+        held.append((ends[..., 0] <= error) & (error <= ends[..., 1]))
+    return np.asarray(np.vstack(held).mean(axis=0))
 
 
 def with_validation(
