@@ -3,7 +3,7 @@
 python scripts/benchmarks/fuzz.py [--count 20000] [--seed 0] [--kinds urdf,project,...] [--keep DIR] [--seconds 30]
 
 Each input is one of the six files that are no logs (URDF, project, world, truth and result files, trajectories), damaged by
-``tests/mutants.py``, or all of them with hostile names of one joint, link and robot (kind ``names``). Commands run in this
+``mutants.py``, or all of them with hostile names of one joint, link and robot (kind ``names``). Commands run in this
 process's children, 100 inputs a child, so that a crash costs one input. Reported are inputs a kind, exit codes, the largest
 memory, and every failure (exit 70, a signal, no end after the given seconds, more than one line, files changed by a refused
 command) with the input kept in DIR.
@@ -29,7 +29,6 @@ from types import FrameType
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 import mutants
 import numpy as np

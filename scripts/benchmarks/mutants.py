@@ -1,6 +1,6 @@
 """Inputs that are almost right: URDFs, project files, results, worlds, truths and trajectories, damaged at random but by seed.
 
-Used by ``tests/test_fuzz.py`` with a few and by ``scripts/benchmarks/fuzz.py`` with thousands.
+Used by ``fuzz.py`` with thousands, and by ``tests/test_fuzz.py`` with a few of them.
 """
 
 from __future__ import annotations
