@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from urdf_ident.errors import LogError
-from urdf_ident.result.evidence.scores import better_than_urdf, score
+from urdf_ident.result.evidence.scores import score
+from urdf_ident.result.validation import ValidationReport
 from urdf_ident.samples import Segment
 from urdf_ident.signals.filters import lowpass
 
@@ -85,7 +86,7 @@ def test_a_log_without_torque_is_named(motion) -> None:
 
 
 def test_better_means_on_every_log() -> None:
-    good, bad = ({"mean_rmse": error, "urdf_mean_rmse": 2.0, "per_joint": []} for error in (1.0, 3.0))
-    assert better_than_urdf([good])
-    assert better_than_urdf([])
-    assert not better_than_urdf([good, bad])
+    good, bad = ({"mean_rmse": error, "urdf_mean_rmse": 2.0, "per_joint": [], "log": ""} for error in (1.0, 3.0))
+    assert ValidationReport((), (good,)).better_than_urdf
+    assert ValidationReport((), ()).better_than_urdf
+    assert not ValidationReport((), (good, bad)).better_than_urdf

@@ -12,7 +12,7 @@ import numpy as np
 from ..judgements.catalogue import Id
 from ..judgements.verdict import Verdict
 from ..linalg import divisors
-from .evidence.scores import better_than_urdf
+from .evidence.scores import mean_error
 from .evidence.traces import LogTrace
 from .text.summary import adaptation_remarks, validation_table
 from .verdict.held_out import GOOD_ERROR, held_out_error, unexplained_joints, worse_than_urdf, worst_errors
@@ -44,14 +44,18 @@ class ValidationReport:
     @property
     def better_than_urdf(self) -> bool:
         """Whether the exported model beats the original URDF on every log."""
-        return better_than_urdf(self.entries)
+        return not self._worse
+
+    @property
+    def _worse(self) -> list[str]:
+        """Logs on which the original URDF is as good or better."""
+        return [entry["log"] for entry in self.entries if not mean_error(entry) < mean_error(entry, "urdf_")]
 
     @cached_property
     def verdict(self) -> Verdict:
         """The error on every log, joints that are hardly predicted, and where the original URDF is better."""
-        worse = [str(entry["log"]) for entry in self.entries if not better_than_urdf([entry])]
         judged = [held_out_error(entry["relative"], f"on {entry['log']}") for entry in self.entries]
-        judged += worse_than_urdf(worse)
+        judged += worse_than_urdf(self._worse)
         poor = any(judgement.level == "poor" for judgement in judged)
         return Verdict.of([*judged, *unexplained_joints(worst_errors(self.entries, self.apart), poor)])
 

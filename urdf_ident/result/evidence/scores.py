@@ -207,8 +207,3 @@ def mean_error(entry: Mapping[str, Any], model: str = "", of: Mapping[str, Any] 
 def mixed_units(entries: Iterable[Mapping[str, Any]]) -> bool:
     """Whether efforts of the joints are torques and forces."""
     return any(len({joint["unit"] for joint in entry["per_joint"]}) > 1 for entry in entries)
-
-
-def better_than_urdf(entries: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the exported model beats the original URDF on every log, if there is any."""
-    return all(mean_error(entry) < mean_error(entry, "urdf_") for entry in entries)

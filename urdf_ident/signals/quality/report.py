@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Judgement
@@ -73,17 +72,6 @@ class QualityReport:
     def with_findings(self, findings: Iterable[Judgement]) -> QualityReport:
         """Returns the report with these findings."""
         return replace(self, findings=tuple(findings))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report for JSON."""
-        return {
-            "log": self.recording.name,
-            "path": self.recording.path,
-            "acceptable": self.verdict.level != "poor",
-            "rows": self.rows,
-            "rows_used": len(self.recording),
-            "findings": [finding.as_dict() for finding in self.findings],
-        }
 
 
 def assess(recording: Recording, robot: Robot) -> QualityReport:
