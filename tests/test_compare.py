@@ -184,7 +184,7 @@ def test_robots_of_one_kind_seldom_seem_odd(robots: int, spread: float | str) ->
         error = rng.uniform(0.5, 1.5, (robots, 18))
         own = rng.choice([0.0, 0.5, 4.0], 18) if spread == "mixed" else spread
         value = own * rng.standard_normal(error.shape) + error * rng.standard_normal(error.shape)
-        chance.append(deviations(value, error).chance)
+        chance.append(deviations(value, error).p_value)
     assert np.mean(np.array(chance) < 0.05) < 0.07
     assert np.mean(np.array(chance) < 0.001) < 0.004
 
@@ -230,6 +230,8 @@ def test_two_robots_have_no_odd_one_and_other_robots_are_refused(ident: Identifi
     assert "compare" in pair.summary()
     with pytest.raises(EstimationError, match="several robots"):
         pool({"a": ident})
+    with pytest.raises(EstimationError, match=r"no fraction.* got 5\.0"):
+        pool({"a": ident, "b": ident}, level=5.0)
     other = Robot.from_urdf(arm_urdf("zyz"))
     with pytest.raises(FingerprintError):
         pool({"a": ident, "b": replace(ident, model=DynamicModel(other, friction=LAWS))})

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from urdf_ident.cli.common import run as run_here
+from urdf_ident.errors import ModelError
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.judgements.judgement import Judgement, Remedy
 from urdf_ident.judgements.verdict import Verdict
@@ -211,8 +212,8 @@ def test_parameters_as_tables(ident: Identification, without_pandas: bool, monke
     for start, unit in (("Fv_j1", "N·m·s/rad"), ("Izz_l1", "kg·m²")):
         assert unit in {units[name] for name in names if name.startswith(start)} | {ident.parameters[start].unit}
     assert f"  {units[names[0]]}" in ident.fit.summary()
-    with pytest.raises(KeyError):
-        ident.parameters["no such"]
+    with pytest.raises(ModelError, match="did you mean 'Fv_j1'"):
+        ident.parameters["Fv_j_1"]
 
 
 @pytest.mark.parametrize(

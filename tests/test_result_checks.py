@@ -90,7 +90,7 @@ def test_an_estimate_that_the_data_hardly_determine_is_read_again(written: tuple
         ("state/base/K/0/0", "inf", "not finite"),
         ("state/base/independent", lambda ks: [ks[0], *ks[:-1]], "every parameter once"),
         ("state/base/independent/0", 0.5, "base.independent"),
-        ("state/base/blurred", [10**6], "no indices"),
+        ("state/base/ill_conditioned", [10**6], "no indices"),
         ("parameters/standard/0/value", -5.0, "mass is not positive"),
         ("parameters/standard/0/value", 1e300, "out of all proportion"),
         ("parameters/standard/3/value", "nan", "not finite"),

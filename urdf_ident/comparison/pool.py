@@ -8,17 +8,26 @@ removed and the others are tested again, so that it does not mask another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import compress
 
 import numpy as np
 
 from ..errors import EstimationError
 from ..linalg import Array, BoolArray
+from ..model.robot import Robot
 from ..result.fleet import Fleet, Pooled
 from ..result.identification import Identification
-from ..statistics.fleet import FEWEST, deviations, random_effects
-from .quantities import LEVEL, errors_of_means, friction_quantities, inertial_quantities, require_comparable
+from ..statistics.fleet import FEWEST, Deviations, deviations, random_effects
+from .quantities import (
+    LEVEL,
+    Quantity,
+    check_level,
+    errors_of_means,
+    friction_quantities,
+    inertial_quantities,
+    require_comparable,
+)
 
 
 def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Fleet:
@@ -32,58 +41,86 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
         Means, spreads and outliers; with fewer than three robots there are no outliers.
 
     Raises:
-        EstimationError: There is only one robot, or a result has no covariance.
+        EstimationError: There is only one robot, a result has no covariance, or the level is no fraction.
         FingerprintError: The robots have different kinematics.
     """
-    from scipy.special import stdtrit
-
+    check_level(level)
     idents = list(results.values())
     if len(idents) < FEWEST:
         raise EstimationError("a fleet needs several robots", got=len(idents), expected=f"{FEWEST} or more")
-    require_comparable(idents[0].model.robot, idents)
+    robot = idents[0].model.robot
+    require_comparable(robot, idents)
+    wanted, value, error = _estimates(idents)
+    inertial = np.array([quantity.kind == "inertia" for quantity in wanted])
+    families = [family for family in (~inertial, inertial) if family.any()]
+    outlying = np.zeros(value.shape, dtype=bool)
+    compared = Deviations(*(np.zeros(value.shape) for _ in Deviations._fields))
+    for family in families:
+        outlying[:, family] = outliers(value[:, family], error[:, family], level / len(families))
+        of_family = deviations(value[:, family], error[:, family], ~outlying[:, family])
+        for whole, part in zip(compared, of_family, strict=True):
+            whole[:, family] = part
+    carriers, pooled = _carriers(robot), []
+    for k, quantity in enumerate(wanted):
+        like = ~outlying[:, k]
+        effects = random_effects(value[like, k], error[like, k])
+        pooled.append(
+            Pooled(
+                kind=quantity.kind,
+                where=quantity.where,
+                what=quantity.what,
+                unit=quantity.unit,
+                mean=effects.mean,
+                std_error=effects.std_error,
+                spread=effects.spread,
+                interval=effects.interval,
+                value=value[:, k],
+                error=error[:, k],
+                difference=compared.difference[:, k],
+                deviation=compared.std_error[:, k],
+                chance=compared.p_value[:, k],
+                stands_out=outlying[:, k],
+                carried_by=tuple(carriers.get(quantity.where, ())) if quantity.kind == "inertia" else (),
+            )
+        )
+    tests = [len(idents) * int(family.sum()) for family in families]
+    needed = _needed_ratio(compared.dof, level / len(families) / max(tests))
+    return Fleet(robot.name, tuple(results), tuple(pooled), level, sum(tests), needed)
+
+
+def _estimates(idents: Sequence[Identification]) -> tuple[list[Quantity], Array, Array]:
+    """Quantities that all robots determine, with value and standard error in each, shape (robots, quantities)."""
     wanted = [*friction_quantities(idents), *inertial_quantities(idents)]
-    value = np.array(
-        [[row @ result.fit.params for row, result in zip(quantity.rows, idents, strict=True)] for quantity in wanted]
-    ).T
+    pairs = [zip(quantity.rows, idents, strict=True) for quantity in wanted]
+    value = np.array([[row @ result.fit.params for row, result in of_quantity] for of_quantity in pairs]).T
     error = errors_of_means(wanted, idents).T
     usable = np.asarray((error > 0).all(axis=0) & np.isfinite(error).all(axis=0))
     if not usable.any():
         raise EstimationError("the robots have nothing in common that their logs show", where=idents[0].model.robot.name)
-    wanted, value, error = list(compress(wanted, usable)), value[:, usable], error[:, usable]
-    inertial = np.array([quantity.kind == "inertia" for quantity in wanted])
-    families = [family for family in (~inertial, inertial) if family.any()]
-    outlying, (difference, deviation, chances) = np.zeros(value.shape, dtype=bool), np.zeros((3, *value.shape))
-    freedom = np.zeros(0)
-    for family in families:
-        outlying[:, family] = outliers(value[:, family], error[:, family], level / len(families))
-        others = deviations(value[:, family], error[:, family], ~outlying[:, family])
-        difference[:, family], deviation[:, family], chances[:, family] = others.difference, others.std_error, others.chance
-        freedom = np.append(freedom, others.dof[others.dof > 0])
-    robot = idents[0].model.robot
-    carriers: dict[str, list[str]] = {body.name: [] for body in robot.bodies}  # whose base parameters contain a body
+    return list(compress(wanted, usable)), value[:, usable], error[:, usable]
+
+
+def _carriers(robot: Robot) -> dict[str, list[str]]:
+    """Joints and bodies whose base parameters contain those of a body, by its name."""
+    carriers: dict[str, list[str]] = {body.name: [] for body in robot.bodies}
     for joint, moved in zip(robot.joints, robot.subtrees, strict=True):
         carrier = robot.bodies[moved[0]].name
         for body in (robot.bodies[k].name for k in moved):
             carriers[body] += [joint, *([carrier] if carrier != body else [])]
-    between = [random_effects(value[~odd, k], error[~odd, k]) for k, odd in enumerate(outlying.T)]
-    tests = [value.shape[0] * int(family.sum()) for family in families]
-    pooled = tuple(
-        Pooled(
-            *(quantity.kind, quantity.where, quantity.what, quantity.unit),
-            *effects,
-            value=value[:, k],
-            error=error[:, k],
-            difference=difference[:, k],
-            deviation=deviation[:, k],
-            chance=chances[:, k],
-            stands_out=outlying[:, k],
-            carried_by=tuple(carriers.get(quantity.where, ())) if quantity.kind == "inertia" else (),
-        )
-        for k, (quantity, effects) in enumerate(zip(wanted, between, strict=True))
-    )
-    chance = 1.0 - level / (2.0 * len(families) * max(tests))
-    needed = float(stdtrit(np.median(freedom), chance)) if len(freedom) else float("inf")
-    return Fleet(robot.name, tuple(results), pooled, level, sum(tests), needed)
+    return carriers
+
+
+def _needed_ratio(dof: Array, level: float) -> float:
+    """Standard errors from the others at which a robot is an outlier; inf with too few others.
+
+    Args:
+        dof: Degrees of freedom of all tests, of any shape; 0 where there are too few others.
+        level: False alarm rate of one test.
+    """
+    from scipy.special import stdtrit
+
+    known = dof[dof > 0]
+    return float(stdtrit(np.median(known), 1.0 - level / 2.0)) if len(known) else float("inf")
 
 
 def outliers(value: Array, error: Array, level: float) -> BoolArray:
@@ -98,8 +135,8 @@ def outliers(value: Array, error: Array, level: float) -> BoolArray:
     """
     removed = np.zeros(value.shape, dtype=bool)
     while True:
-        chance = np.where(removed, 1.0, deviations(value, error, ~removed).chance)
-        at = np.unravel_index(int(np.argmin(chance)), chance.shape)
-        if chance[at] >= level / (chance.size - removed.sum()):
+        p_value = np.where(removed, 1.0, deviations(value, error, ~removed).p_value)
+        at = np.unravel_index(int(np.argmin(p_value)), p_value.shape)
+        if p_value[at] >= level / (p_value.size - removed.sum()):
             return removed
         removed[at] = True

@@ -28,6 +28,12 @@ _USUAL_FREEDOM = 2
 _CURVE = 81
 
 
+def check_level(level: float) -> None:
+    """Refuses a false alarm rate that is none; level: a fraction."""
+    if not 0 < level < 1:
+        raise EstimationError("the false alarm rate is no fraction between 0 and 1", got=level, expected="0.05 for 5 %")
+
+
 def require_comparable(robot: Robot, results: Iterable[Identification]) -> None:
     """Refuses results of robots that differ from this one in joints, kinematics or gravity, and those without covariance."""
     for ident in results:

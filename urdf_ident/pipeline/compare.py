@@ -16,7 +16,7 @@ import numpy as np
 
 from ..comparison.added_body import added_body
 from ..comparison.changes import beyond, changes_of, common_friction, contradictions, holm
-from ..comparison.quantities import LEVEL, friction_rows, require_comparable, row_error, usual_load, usual_speed
+from ..comparison.quantities import LEVEL, check_level, friction_rows, require_comparable, row_error, usual_load, usual_speed
 from ..errors import EstimationError
 from ..model.robot import Robot
 from ..result.comparison import Comparison, Trend
@@ -36,8 +36,9 @@ def compare(before: Robot | Identification, after: Identification, *, level: flo
 
     Raises:
         FingerprintError: The robots are different ones.
-        EstimationError: A result has no covariance.
+        EstimationError: A result has no covariance, or the level is no fraction.
     """
+    check_level(level)
     if isinstance(before, Robot):
         require_comparable(before, [after])
         return Comparison(before.name, ("URDF", "data"), tuple(holm(contradictions(before, after), level)), level)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import ModelError, check_known
 from ..files.records import frame
 
 _COLUMNS = ("name", "unit", "value", "prior", "std_error", "low", "high", "verdict")
@@ -48,9 +49,11 @@ class Parameters(tuple[ParameterRow, ...]):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, str):
-            return {row.name: row for row in self}[key]
-        return super().__getitem__(key)
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        of_name = {row.name: row for row in self}
+        check_known("parameter", key, of_name, ModelError)
+        return of_name[key]
 
     def to_frame(self) -> Any:
         """Returns the parameters as a pandas frame indexed by name, or as a structured array without pandas.

@@ -78,13 +78,13 @@ class Deviations(NamedTuple):
         difference: Value minus the mean of the other robots.
         std_error: Standard error of the difference for one more robot like the others, its own error included.
         dof: Degrees of freedom: the number of others minus one, plus those of the shared prior; 0 with too few others.
-        chance: P value: probability that a robot like the others differs as much, 0 to 1.
+        p_value: Probability that a robot like the others differs as much, 0 to 1.
     """
 
     difference: Array
     std_error: Array
     dof: Array
-    chance: Array
+    p_value: Array
 
 
 def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Deviations:
@@ -102,7 +102,7 @@ def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Dev
     value, error = np.asarray(value, dtype=float), np.asarray(error, dtype=float)
     m, count = value.shape
     used = np.ones((m, count), dtype=bool) if like is None else np.asarray(like, dtype=bool)
-    difference, deviation, free, chance = (np.full((m, count), x) for x in (0.0, np.inf, 0.0, 1.0))
+    difference, std_error, dof, p_value = (np.full((m, count), x) for x in (0.0, np.inf, 0.0, 1.0))
     for i in range(m):
         rest = used & (np.arange(m) != i)[:, None]
         enough = np.flatnonzero(rest.sum(axis=0) >= FEWEST)
@@ -117,10 +117,10 @@ def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Dev
         weight = rest[:, enough] / (error[:, enough] ** 2 + spread)
         total = weight.sum(axis=0)
         difference[i, enough] = value[i, enough] - (weight * value[:, enough]).sum(axis=0) / total
-        deviation[i, enough] = np.sqrt(spread + 1.0 / total + error[i, enough] ** 2)
-        free[i, enough] = others_dof + shared
-        chance[i, enough] = 2.0 * stdtr(free[i, enough], -abs(difference[i, enough]) / deviation[i, enough])
-    return Deviations(difference, deviation, free, chance)
+        std_error[i, enough] = np.sqrt(spread + 1.0 / total + error[i, enough] ** 2)
+        dof[i, enough] = others_dof + shared
+        p_value[i, enough] = 2.0 * stdtr(dof[i, enough], -abs(difference[i, enough]) / std_error[i, enough])
+    return Deviations(difference, std_error, dof, p_value)
 
 
 def _shared_dispersion(ratios: Array, dof: Array) -> tuple[float, float]:

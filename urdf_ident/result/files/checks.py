@@ -80,7 +80,7 @@ def check_values(ident: Record, *, consistent: bool) -> None:
     if sorted(named.tolist()) != list(range(p)):
         raise _wrong("does not name every parameter once", "state.base", f"{b} of {p}")
     if not all(0 <= k < p for k in base.ill_conditioned):
-        raise _wrong("holds no indices", "state.base.blurred")
+        raise _wrong("holds no indices", "state.base.ill_conditioned")
     for where, array, shape in (
         ("parameters.standard", ident.theta, (p,)),
         ("parameters.base", fit.params, (b,)),

@@ -97,7 +97,6 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         "names": model.names,
         "K": np.array(stored["K"], dtype=float).reshape(len(stored["independent"]), len(stored["dependent"])),
         "rank_gap": data["rank_gap"],
-        "ill_conditioned": stored["blurred"],
         "units": [entry["unit"] for entry in parameters["standard"]],
     }
     params = [entry["value"] for entry in parameters["base"]]
@@ -117,6 +116,4 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         **read_fields(Identification, data, (name for name in FIELDS if name in data)),
     )
     check_values(ident, consistent=data["consistency"].get("consistent") is not False)
-    # stored, because computing them takes seconds
-    ident.__dict__["verdicts"] = tuple(map(Identifiability.from_dict, parameters["standard"]))
-    return ident
+    return ident.with_verdicts(map(Identifiability.from_dict, parameters["standard"]))
