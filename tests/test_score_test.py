@@ -14,7 +14,8 @@ from test_sound_logs import ARM, condition, moves_with_sticking_friction
 
 from urdf_ident.faults.kinds.catalogue import KINDS, faults
 from urdf_ident.faults.kinds.changes import GAIN, SCALE, changes
-from urdf_ident.faults.kinds.kind import FaultFamily, FaultKind
+from urdf_ident.faults.kinds.families import FaultFamily
+from urdf_ident.faults.kinds.kind import FaultKind
 from urdf_ident.faults.linearized import LinearizedCase
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.null_model import NullModel
@@ -32,7 +33,7 @@ def found_in(logs: Logs, robot: Robot = ARM) -> list[Fault]:
     trials = LogGroup(robot, logs).trials()
     assert trials is not None
     at = LinearizedCase.of(trials)
-    return [item for item in find_faults(at, NullModel.of(at)) if not item.family.elsewhere]
+    return [item for item in find_faults(at, NullModel.of(at)) if not item.family.only_competes]
 
 
 def recorded(t: Array, q: Array, tau: Array, seed: int, noise: float = 0.01) -> tuple[Sequence[Segment], float]:
@@ -116,7 +117,7 @@ def test_every_family_has_columns_of_all_rows_and_words_for_its_finding() -> Non
     for family in families:
         assert family.columns.shape[:2] == at.samples.q.shape
         assert np.isfinite(family.columns).all()
-        assert family.change or family.elsewhere or family.id == "effort-delay" or family.id.entry.message
+        assert family.change or family.only_competes or family.id == "effort-delay" or family.id.entry.message
     travel = np.ptp(at.samples.q, axis=0)
     for j in range(ARM.n):
         slopes = {item.slope for item in families if item.id == "position-nonlinear" and item.joints == (j,)}

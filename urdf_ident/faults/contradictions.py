@@ -127,7 +127,7 @@ def _explained(group: LogGroup) -> Explanations | None:
             gained = gained[trials.samples.log_of_block == best.when.log]
         if best.family.id not in {item.id for item in (first.found, *first.rivals)} and gained.mean() >= first.gain + DOUBTFUL:
             steps = []
-    return Explanations(group, trials, at, steps, [] if steps else [item for item in faults if not item.family.elsewhere])
+    return Explanations(group, trials, at, steps, [] if steps else [item for item in faults if not item.family.only_competes])
 
 
 def moved_alike(robot: Robot, logs: Logs, reduction: Array | None = None) -> list[bool]:

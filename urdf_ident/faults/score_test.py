@@ -19,7 +19,7 @@ from ..samples import turns
 from .evidence import CALIBRATED, DOUBTFUL, EXACT, MATERIAL, RIVAL, remaining_doubt
 from .kinds.catalogue import faults
 from .kinds.changes import changes
-from .kinds.kind import FaultFamily
+from .kinds.families import FaultFamily
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
 from .null_model import NullModel
@@ -138,7 +138,7 @@ class _Scores:
         numbers: Numbers of which the sizes consist, shape (T,); 0 where they are not determined.
         scatter: Variances of the scores between blocks about these sizes, shape (T,).
         free: Degrees of freedom of the scatter, shape (T,).
-        columns: Returns the whitened columns at one of the times, those of the guard, and the coefficients.
+        columns: Returns the whitened columns at one of the times, those of the nuisance, and the coefficients.
     """
 
     family: FaultFamily
@@ -165,7 +165,7 @@ def find_faults(at: LinearizedCase, null: NullModel) -> list[Fault]:
     windows, found = _windows(at), np.empty((len(at.samples), at.n, 0))
     for _ in range(_ROUNDS):
         # what a delay or a filter leaves varies with the motion, as a change does; and what a change leaves is another
-        some = [] if any(item.family.elsewhere or item.family.change for item in out) else temporary
+        some = [] if any(item.family.only_competes or item.family.change for item in out) else temporary
         promising = _significant(at, null, lasting, some, windows, LEVEL)[:_CLOSE]
         tested = [_fault(at, null, item, t, chance, rank) for rank, chance, item, t in promising]
         tested = sorted((item for item in tested if item.material), key=lambda item: -item.rank)
@@ -176,8 +176,8 @@ def find_faults(at: LinearizedCase, null: NullModel) -> list[Fault]:
         lasting = [family for family in lasting if not _left_by(best.family, family)]
         if best.when.log is not None and not best.when.window:  # the others are examined without this log
             break
-        guard = [best.family.guard] if best.family.guard.size else []
-        columns = [*guard, best.family.columns] if best.when == ALWAYS else [best.effect[:, :, None]]
+        nuisance = [best.family.nuisance] if best.family.nuisance.size else []
+        columns = [*nuisance, best.family.columns] if best.when == ALWAYS else [best.effect[:, :, None]]
         found = np.concatenate([found, *columns], axis=2)
         null = NullModel.of(at, found)
     return out
@@ -248,10 +248,10 @@ def _significant(
 def _lasting(at: LinearizedCase, null: NullModel, family: FaultFamily, epoch: IntArray) -> _Scores | None:
     """Scores of a fault throughout all logs, where repetitions of a motion are one block, and in single ones."""
     samples, logs = at.samples, np.unique(at.samples.log)
-    single = 1 < len(logs) <= COMPARED and not (family.id.entry.placement or family.elsewhere or family.each)
-    whens = [ALWAYS] * family.lasting + [When(log=int(k)) for k in logs if single]
-    guard = family.guard if family.guard.size else np.empty((len(samples), at.n, 0))
-    whole, known = null.whitened(np.concatenate([guard, family.columns], axis=2)[:, at.moving]), guard.shape[2]
+    single = 1 < len(logs) <= COMPARED and not (family.id.entry.placement or family.only_competes or family.per_log)
+    whens = [ALWAYS] * family.throughout + [When(log=int(k)) for k in logs if single]
+    nuisance = family.nuisance if family.nuisance.size else np.empty((len(samples), at.n, 0))
+    whole, known = null.whitened(np.concatenate([nuisance, family.columns], axis=2)[:, at.moving]), nuisance.shape[2]
     kept, made = list[When](), list[tuple[Array, Array, Array]]()
     statistics = list[tuple[float, float, float, float]]()
     for when in whens:
@@ -269,7 +269,7 @@ def _lasting(at: LinearizedCase, null: NullModel, family: FaultFamily, epoch: In
         if not numbers:
             continue
         x = inverse @ _products(beside, null.residual[:, :, None])[:, 0]
-        if family.sense * x[0] > 0:
+        if family.impossible_sign * x[0] > 0:
             continue
         sizes, turned = np.linalg.eigh(inverse)
         unit = beside @ (turned[:, -numbers:] * np.sqrt(np.maximum(sizes[-numbers:], 0.0)))
@@ -370,16 +370,16 @@ def _by_block(values: Array, block: IntArray) -> Array:
 def _fault(at: LinearizedCase, null: NullModel, scores: _Scores, t: int, chance: float, rank: float) -> Fault:
     """A score as a fault, with its gain and effect."""
     moving, family = at.moving, scores.family
-    columns, guard, coefficients = scores.columns(t)
+    columns, nuisance, coefficients = scores.columns(t)
     effect = columns @ coefficients
     acts = np.any(effect != 0, axis=0)
     count = np.maximum(np.count_nonzero(null.weights[:, acts], axis=1), 1)
-    apart = null.simple.beside(np.concatenate([guard, effect[:, :, None]], axis=2))
+    apart = null.simple.beside(np.concatenate([nuisance, effect[:, :, None]], axis=2))
     beside, before = apart[:, :, -1], null.simple.residual
-    if guard.size:
+    if nuisance.size:
         known = apart[:, :, :-1].reshape(before.size, -1)
         before, after = (orthogonal_part(x.ravel(), known, 1e-9).reshape(x.shape) for x in (before, before - beside))
-        effect = effect - guard @ lstsq(known, beside.ravel(), 1e-9)[0]  # what resembles it may have any size
+        effect = effect - nuisance @ lstsq(known, beside.ravel(), 1e-9)[0]  # what resembles it may have any size
     else:
         after = before - beside
     pair = [before, after]
@@ -392,7 +392,7 @@ def _fault(at: LinearizedCase, null: NullModel, scores: _Scores, t: int, chance:
     shift = effect if family.change else effect - beside
     matters = float(np.max(rms(shift, axis=1) / positive(rms(pair[1], axis=1))))
     x = -family.unit * coefficients
-    size = float(x[0]) if len(x) == 1 else float(np.ptp(x) if family.each else np.linalg.norm(x))
+    size = float(x[0]) if len(x) == 1 else float(np.ptp(x) if family.per_log else np.linalg.norm(x))
     torque = np.zeros((len(at.samples), at.n))
     torque[:, moving] = -(effect / positive(null.weights)).T * (null.weights > 0).T
     when = scores.whens[t]

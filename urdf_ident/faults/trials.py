@@ -175,7 +175,7 @@ class Trials:
         return [self._scores[item] for item in interpretations]
 
     def _score_alike(self, evidence: RigidEvidence, items: list[Interpretation]) -> None:
-        moves, samples, regression = self.moves, self.samples, evidence.regression
+        moves, regression = self.moves, evidence.regression
         efforts = np.stack([item.effort_map() for item in items], axis=2)
         size, (fits, left) = evidence.size_of(efforts), evidence.fit(efforts)
         # mean friction torque times velocity, and mean torque of the rotor in the direction of the acceleration, of each fit;
@@ -186,9 +186,7 @@ class Trials:
             own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
             power -= np.sum(x[:, :, own] * mean[:, m + k + VISCOUS, own][None, :, :, None], axis=2) / size
             rotor -= x[:, :, m + k] * mean[:, m + k, m + k][None, :, None] / size
-        # on a slide that moves one way, friction and weight are not separable
-        signed = moves & ~(self.robot.prismatic & [one_way(speed) for speed in samples.v.T])
-        driven = clearly_negative(power) & signed[:, None]
+        driven = clearly_negative(power) & self._separable[:, None]
         theta = -x[:, 0, :m]
         inertia = np.tensordot(theta, self._inertia(items[0], evidence), axes=(1, 1)).swapaxes(1, 2) / size + rotor
         # smaller than what is unexplained, it may be friction that the laws do not describe
@@ -196,6 +194,12 @@ class Trials:
         for k, item in enumerate(items):
             rows, squares = np.where(moves, left[:, k], 1.0), fits.squares[:, :, k] / size[:, k] ** 2
             self._scores[item] = Score(rows, squares, size[:, k], driven[:, k], negative[:, k], theta[:, :, k], moves)
+
+    @cached_property
+    def _separable(self) -> BoolArray:
+        """Moving joints whose friction is separable from weight, not slides that move one way, shape (n,)."""
+        slides = self.robot.prismatic & [one_way(speed) for speed in self.samples.v.T]
+        return np.asarray(self.moves & ~slides)
 
     def in_sample(self, interpretation: Interpretation) -> Array:
         """Relative residuals of the moving rows by a fit to all samples, shape (moving joints,)."""

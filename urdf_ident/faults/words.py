@@ -15,7 +15,8 @@ from .evidence import CLEAR, SEVERE
 from .hypotheses import Step
 from .kinds.catalogue import KINDS
 from .kinds.clock_and_gravity import TimeScale, mounted
-from .kinds.kind import Change, Hypothesis, whose
+from .kinds.families import Change
+from .kinds.kind import Hypothesis, whose
 from .score_test import Fault
 
 #: Largest number of causes and of tests between them that a doubt lists.
@@ -119,7 +120,7 @@ def fault_finding(robot: Robot, fault: Fault) -> Judgement:
     id, names = fault.family.id, [robot.joints[j] for j in fault.family.joints]
     stated = KINDS[id].tested(robot, fault.family, fault.size, fault.when.log is None)
     where = "" if fault.when.log is None else "in this log, unlike the others, "
-    others = [item.family for item in fault.rivals if not item.family.change and not item.family.elsewhere]
+    others = [item.family for item in fault.rivals if not item.family.change and not item.family.only_competes]
     rivals = dict.fromkeys((*(family.id for family in others if family.id != id), *stated.candidates))
     alike = dict.fromkeys(robot.joints[j] for family in others if family.id == id for j in family.joints[:1])
     same = ", ".join(name for name in alike if name not in names[:1])

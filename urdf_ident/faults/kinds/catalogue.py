@@ -10,7 +10,8 @@ from ..linearized import LinearizedCase
 from ..trials import Trials
 from . import clock_and_gravity, efforts, positions, senses_and_orders
 from .changes import another_robot
-from .kind import FaultFamily, FaultKind, Hypothesis
+from .families import FaultFamily
+from .kind import FaultKind, Hypothesis
 
 KINDS: dict[Id, FaultKind] = {
     kind.id: kind()

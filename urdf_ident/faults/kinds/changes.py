@@ -8,7 +8,7 @@ import numpy as np
 
 from ...judgements.catalogue import Id
 from ..linearized import LinearizedCase
-from .kind import Change, FaultFamily
+from .families import Change, FaultFamily
 
 PAYLOAD = Change("the load on the last link", "split the log there, or record it again with one load")
 FRICTION = Change("friction or offset", "warm the robot up first, or record it again")
@@ -37,4 +37,4 @@ def changes(at: LinearizedCase) -> Iterator[FaultFamily]:
 def another_robot(at: LinearizedCase) -> Iterator[FaultFamily]:
     """Yields the family of a log in which more than one of these differ."""
     everything = np.concatenate([at.inertial, *(at.in_row(j, *at.friction[j].T) for j in at.moving)], axis=2)
-    yield FaultFamily(Id.LOG_DIFFERS, (), everything, change=EVERYTHING, lasting=False)
+    yield FaultFamily(Id.LOG_DIFFERS, (), everything, change=EVERYTHING, throughout=False)

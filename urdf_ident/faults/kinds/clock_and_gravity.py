@@ -15,7 +15,8 @@ from ...units import percent
 from ..interpretation import Interpretation
 from ..linearized import LinearizedCase
 from ..trials import Score, Trials
-from .kind import FaultFamily, FaultKind, Hypothesis, both, signed
+from .families import FaultFamily
+from .kind import FaultKind, Hypothesis, both, signed
 
 #: Candidate numbers of real seconds per second of the log, and the least one.
 STRETCHES, _LEAST_STRETCH = both(1.25, 2.0, 4.0), 0.02
@@ -31,7 +32,7 @@ _WHOLE = 1.25
 class TimeScale(FaultKind):
     """The clock is wrong by a factor, or all lengths in the URDF are; the size is the true duration of a logged second [s]."""
 
-    id, tries, step, sound = Id.TIME_SCALE, STRETCHES, 0.2, 1.0
+    id, tries, step, faultless = Id.TIME_SCALE, STRETCHES, 0.2, 1.0
 
     def hypotheses(self, trials: Trials, at: Interpretation, poor: bool) -> Iterator[Hypothesis]:
         for by in self.tries:
@@ -60,7 +61,7 @@ class TimeScale(FaultKind):
         samples = at.samples
         none = np.zeros(len(samples))
         slower = [at.torque_by(j, none, -samples.v[:, j], -2 * samples.a[:, j]) for j in at.moving]
-        yield FaultFamily(self.id, (), np.sum(slower, axis=0)[:, :, None], unit=-1.0, lasting=False)  # else a hypothesis
+        yield FaultFamily(self.id, (), np.sum(slower, axis=0)[:, :, None], unit=-1.0, throughout=False)  # else a hypothesis
 
 
 class GravityDirection(FaultKind):
@@ -100,7 +101,7 @@ class GravityDirection(FaultKind):
         return Judgement(self.id, self.id.entry.message.format(size=shown), mounted(gravity), size=self.size(robot, hypothesis))
 
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
-        yield FaultFamily(self.id, (), at.gravities, elsewhere=True)
+        yield FaultFamily(self.id, (), at.gravities, only_competes=True)
 
 
 class EffortWithoutGravity(FaultKind):

@@ -18,7 +18,8 @@ from ..interpretation import Interpretation
 from ..linearized import LinearizedCase
 from ..motion_samples import COMPARED
 from ..trials import Trials
-from .kind import FaultFamily, FaultKind, Hypothesis, both
+from .families import FaultFamily
+from .kind import FaultKind, Hypothesis, both
 
 #: Candidate factors of one joint's effort, and common ones of several: half octaves.
 GAINS, COMMON_GAINS = both(4 / 3, 2.0, 10.0, 100.0), both(2.0**0.5, 2.0, 2.0**1.5, 4.0)
@@ -32,7 +33,7 @@ _KNEE = 0.5
 class EffortScale(FaultKind):
     """The scale of a joint's effort does not match that of the others; the size is the factor of the logged effort."""
 
-    id, tries, scales, step, sound = Id.EFFORT_SCALE, GAINS, ("effort_factor",), 0.2, 1.0
+    id, tries, scales, step, faultless = Id.EFFORT_SCALE, GAINS, ("effort_factor",), 0.2, 1.0
 
     def small(self, by: float) -> bool:
         return True
@@ -76,11 +77,11 @@ class EffortDelay(FaultKind):
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         # that of the effort shows a short delay best, that of bodies one in which dry friction reverses
         rates, of_bodies = at.efforts[:, 1], np.sum([*at.late.values()], axis=0)
-        yield FaultFamily(self.id, (), of_bodies[:, :, None], elsewhere=True)
-        yield FaultFamily(self.id, (), of_bodies[:, :, None], lasting=False)
+        yield FaultFamily(self.id, (), of_bodies[:, :, None], only_competes=True)
+        yield FaultFamily(self.id, (), of_bodies[:, :, None], throughout=False)
         for j in at.moving:
             for rate in (rates, of_bodies):
-                yield FaultFamily(self.id, (j,), at.in_row(j, rate[:, j]), sense=1)
+                yield FaultFamily(self.id, (j,), at.in_row(j, rate[:, j]), impossible_sign=1)
 
     def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Judgement:
         whose, others = ("the effort of this joint", "joints") if family.joints else ("the efforts of this log", "logs")
@@ -96,7 +97,7 @@ class EffortBandwidth(FaultKind):
     id = Id.EFFORT_BANDWIDTH
 
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
-        yield FaultFamily(self.id, (), at.efforts[:, 1:].swapaxes(1, 2), elsewhere=True)
+        yield FaultFamily(self.id, (), at.efforts[:, 1:].swapaxes(1, 2), only_competes=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +129,7 @@ class EffortPeriodic(FaultKind):
             frequency = float(lines[np.argmax(power)])
             angle = 2 * np.pi * frequency * samples.time
             waves = [wave(angle) * (samples.log == k) for k in logs for wave in (np.sin, np.cos)]
-            yield Wave(self.id, (j,), at.in_row(j, *waves), each=True, tries=len(lines), frequency=frequency)
+            yield Wave(self.id, (j,), at.in_row(j, *waves), per_log=True, tries=len(lines), frequency=frequency)
 
     def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Judgement:
         frequency = family.frequency if isinstance(family, Wave) else 0.0
@@ -155,9 +156,9 @@ class EffortSaturates(FaultKind):
 
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         bent = np.column_stack([_bend(tau) for tau in at.fitted.T])
-        yield FaultFamily(self.id, (), bent[:, :, None], sense=1)
+        yield FaultFamily(self.id, (), bent[:, :, None], impossible_sign=1)
         for j in at.moving:
-            yield FaultFamily(self.id, (j,), at.in_row(j, bent[:, j]), sense=1)
+            yield FaultFamily(self.id, (j,), at.in_row(j, bent[:, j]), impossible_sign=1)
 
 
 class EffortProgressive(FaultKind):
@@ -167,7 +168,7 @@ class EffortProgressive(FaultKind):
 
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         for j in filter(lambda j: _both_ways(at, j), at.moving):
-            yield FaultFamily(self.id, (j,), at.in_row(j, _bend(at.fitted[:, j])), unit=-1.0, sense=-1)
+            yield FaultFamily(self.id, (j,), at.in_row(j, _bend(at.fitted[:, j])), unit=-1.0, impossible_sign=-1)
 
     def shown(self, size: float, unit: str = "rad") -> str:
         return f"{percent(100 * abs(size))} %"

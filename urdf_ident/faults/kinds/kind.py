@@ -9,21 +9,18 @@ own torque to one joint's row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Judgement, Remedy
-from ...linalg import Array
 from ...model.robot import Robot
 from ..interpretation import Interpretation
 from ..linearized import LinearizedCase
 from ..trials import Score, Trials
-
-#: Size of a geometric fault [1, rad or m] above which its effect is not linear.
-_FIRST_ORDER = 0.5
+from .families import FaultFamily
 
 
 @dataclass(frozen=True)
@@ -41,50 +38,6 @@ class Hypothesis:
     small: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class FaultFamily:
-    """Faults of one kind and of some joints, in the linear model of the torques.
-
-    Attributes:
-        columns: Torques per unit of its size, shape (N, n, m).
-        guard: What resembles it and is no fault, shape (N, n, k); free in the model without the fault, too.
-        unit: Size per coefficient.
-        sense: Sign that its torques must not have relative to the columns, or 0.
-        change: What changes, for one that is tested in windows, single logs, and as a drift; None for a fault of a signal,
-            which is tested always and in single logs.
-        slope: Growth of a position's error along its travel over the size, at most [1/rad or 1/m].
-        elsewhere: Whether it is estimated and told elsewhere; here it only competes with the others.
-        lasting: Whether it is tested throughout all logs.
-        each: Whether its columns are those of each log, in which it has another size.
-        tries: Number of columns from which these were chosen as the best.
-    """
-
-    id: Id
-    joints: tuple[int, ...]
-    columns: Array
-    guard: Array = field(default_factory=lambda: np.empty((0, 0, 0)))
-    unit: float = 1.0
-    sense: int = 0
-    change: Change | None = None
-    slope: float = 1.0
-    elsewhere: bool = False
-    lasting: bool = True
-    each: bool = False
-    tries: int = 1
-
-    def is_far(self, size: float) -> bool:
-        """Whether the effect of a size, in the unit of the family, is not linear, so that the size is not known."""
-        return self.id.entry.geometric and self.slope * abs(size) > _FIRST_ORDER
-
-
-@dataclass(frozen=True)
-class Change:
-    """What changes along a log or from log to log, and what to do about it, in words."""
-
-    what: str
-    remedy: str
-
-
 class FaultKind:
     """A kind of fault, with the entry of its id in :mod:`...judgements.catalogue`.
 
@@ -95,7 +48,7 @@ class FaultKind:
         scales: Entries of an interpretation that corrections multiply; without any, corrections are offsets.
         step: First offset, or logarithm of a factor, by which a size is refined; 0 if it has none.
         handicap: Least advantage over other faults, in the sum of the logarithms of the rows' residuals.
-        sound: The size without a fault.
+        faultless: The size without a fault.
     """
 
     id: ClassVar[Id]
@@ -103,7 +56,7 @@ class FaultKind:
     scales: ClassVar[tuple[str, ...]] = ()
     step: ClassVar[float] = 0.0
     handicap: ClassVar[float] = 0.0
-    sound: ClassVar[float] = 0.0
+    faultless: ClassVar[float] = 0.0
 
     def places(self, trials: Trials, at: Interpretation, poor: bool) -> Iterable[tuple[int, ...]]:
         """The joints for which it is tried: each that moves; one entry without joints for the whole log.
@@ -205,7 +158,7 @@ class FaultKind:
             everywhere: Whether it is in all logs.
         """
         names = [robot.joints[j] for j in family.joints] or ["all joints"]
-        unit, stated = "m" if family.joints and robot.prismatic[family.joints[0]] else "rad", self.sound + size
+        unit, stated = "m" if family.joints and robot.prismatic[family.joints[0]] else "rad", self.faultless + size
         message = self.id.entry.message.format(whose=names[0], other=names[-1], size=f"about {self.shown(stated, unit)}")
         remedy = self.remedy(names[:1], stated) if everywhere else Remedy(self.id.entry.remedy)
         return Judgement(self.id, message, remedy, "warning", size=stated if self.id.entry.size else None)

@@ -17,7 +17,8 @@ from ..interpretation import Interpretation
 from ..linearized import LinearizedCase
 from ..motion_samples import COMPARED
 from ..trials import Score, Trials
-from .kind import FaultFamily, FaultKind, Hypothesis, both, signed, whose
+from .families import FaultFamily
+from .kind import FaultKind, Hypothesis, both, signed, whose
 
 #: Size of a zero up to which another place of the centre of mass may absorb it [rad].
 _SMALL_ZERO = 1.0
@@ -79,10 +80,10 @@ class PositionZero(FaultKind):
                 yield FaultFamily(self.id, (j,), zero, unit=-1.0)
                 if 1 < len(logs) <= COMPARED:
                     each = zero * (at.samples.log[:, None] == logs)[:, None]
-                    yield FaultFamily(self.id, (j,), each, unit=-1.0, each=True)
+                    yield FaultFamily(self.id, (j,), each, unit=-1.0, per_log=True)
 
     def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Judgement:
-        if not family.each:
+        if not family.per_log:
             return super().tested(robot, family, size, everywhere)
         words = f"the zero of {robot.joints[family.joints[0]]} is another in each log, by up to {size:.2g} rad"
         instead = "log absolute positions, not counts from the start of a log"
@@ -131,7 +132,7 @@ class PositionCompliance(FaultKind):
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         for j in at.moving:
             bent = at.torque_by(j, *at.efforts[:, :, j].T / at.size[j])
-            yield FaultFamily(self.id, (j,), bent[:, :, None], at.in_row(j, bent[:, j]), sense=1)
+            yield FaultFamily(self.id, (j,), bent[:, :, None], at.in_row(j, bent[:, j]), impossible_sign=1)
 
 
 class PositionLate(FaultKind):
@@ -175,8 +176,8 @@ class PositionPlay(FaultKind):
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         for j, place in at.play.items():
             if place.any():
-                guard = at.in_row(j, place[:, 0], place[:, 0] * at.samples.q[:, j])
-                yield FaultFamily(self.id, (j,), at.torque_by(j, *place.T)[:, :, None], guard, unit=-2.0, sense=-1)
+                nuisance = at.in_row(j, place[:, 0], place[:, 0] * at.samples.q[:, j])
+                yield FaultFamily(self.id, (j,), at.torque_by(j, *place.T)[:, :, None], nuisance, unit=-2.0, impossible_sign=-1)
 
 
 class JointOrigin(FaultKind):
