@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import json
 import os
@@ -23,6 +24,12 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.simulation.plant import RigidPlant
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
+gc.disable()  # a million objects of libraries come with the imports, each pass over them takes half a second
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +84,7 @@ def robot() -> Robot:
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A true robot's logs and a URDF of it that is wrong."""
+    """A true robot's logs, a URDF of it that is wrong, and a project that lists its friction."""
     from logs import make_log
 
     folder = tmp_path_factory.mktemp("cli")
@@ -90,6 +97,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return f'mass value="{1.4 * float(match[1]):.6g}"'
 
     (folder / "arm.urdf").write_text(re.sub(r'mass value="([^"]+)"', worse, text))
+    (folder / "listed.yaml").write_text("model: {friction: [viscous, coulomb, offset]}\n")
     return folder
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from logs import fourier
-from test_log_formats import NAMES, ROWS, check, csv_text, default_columns, samples, write_bag
+from test_log_formats import NAMES, ROWS, check, csv_text, default_columns, samples, states, write_bag
 
 from urdf_ident.errors import LogError
 from urdf_ident.logs.columns.layout import LogLayout
@@ -367,33 +367,13 @@ def test_what_was_asked_for_is_not_taken_for_a_measurement(tmp_path: Path, robot
     check(read_recording(path, robot))
     often = np.arange(2 * ROWS) * 0.005
     twice = {key: np.repeat(block, 2, axis=0) for key, block in (("q", q + 1), ("v", v), ("tau", tau * 1.3))}
-    publishers = [
-        ("/joint_commands", list(NAMES), often, twice),
-        ("/joint_states", list(NAMES), t, {"q": q, "v": v, "tau": tau}),
-    ]
-    check(read_recording(write_bag(tmp_path, "mcap", publishers), robot))
+    check(read_recording(write_bag(tmp_path, "mcap", [("/joint_commands", list(NAMES), often, twice), states()]), robot))
 
 
 @pytest.mark.parametrize("kind", ["stands", "whole seconds", "repeated"])
 def test_stamps_that_stand_while_the_joints_move(tmp_path: Path, robot: Robot, kind: str) -> None:
-    from rosbags.rosbag2 import StoragePlugin, Writer
-    from rosbags.typesys import Stores, get_typestore
-
-    store = get_typestore(Stores.ROS2_HUMBLE)
-    types = store.types
-    t, q, v, tau = samples()
-    with Writer(tmp_path / "run", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-        connection = writer.add_connection("/joint_states", "sensor_msgs/msg/JointState", typestore=store)
-        for k, time in enumerate(t):
-            received = 1_700_000_000_000_000_000 + round(time * 1e9)
-            stamp = {"stands": 1e18, "whole seconds": received // 10**9 * 10**9, "repeated": received}[kind]
-            moment = types["builtin_interfaces/msg/Time"](sec=int(stamp) // 10**9, nanosec=int(stamp) % 10**9)
-            header = types["std_msgs/msg/Header"](stamp=moment, frame_id="")
-            message = types["sensor_msgs/msg/JointState"](header, list(NAMES), q[k], v[k], tau[k])
-            raw = store.serialize_cdr(message, "sensor_msgs/msg/JointState")
-            for late in (0, 1000) if kind == "repeated" else (0,):
-                writer.write(connection, received + late, raw)
-    log = read_recording(tmp_path / "run", robot)
+    told = {"stands": lambda _: 10**18, "whole seconds": lambda ns: ns // 10**9 * 10**9, "repeated": lambda ns: ns}[kind]
+    log = read_recording(write_bag(tmp_path, "mcap", [states()] * (2 if kind == "repeated" else 1), told), robot)
     said = any("header stamps do not change" in note for note in log.notes)
     assert said == (kind != "repeated")
     if kind == "repeated":
@@ -403,9 +383,8 @@ def test_stamps_that_stand_while_the_joints_move(tmp_path: Path, robot: Robot, k
 
 
 def test_bags_that_were_cut_short_name_what_saves_them(tmp_path: Path, robot: Robot) -> None:
-    t, q, v, tau = samples()
     for kind, tool in (("mcap", "mcap recover"), ("sqlite3", r"sqlite3 .* \.recover"), ("ros1", "rosbag reindex")):
-        path = write_bag(tmp_path, kind, [("/joint_states", list(NAMES), t, {"q": q, "v": v, "tau": tau})])
+        path = write_bag(tmp_path, kind, [states()])
         file = path if kind == "ros1" else next(p for p in path.iterdir() if p.suffix in (".db3", ".mcap"))
         cut = tmp_path / f"cut{file.suffix}"
         cut.write_bytes(file.read_bytes()[: file.stat().st_size // 3])
@@ -415,8 +394,7 @@ def test_bags_that_were_cut_short_name_what_saves_them(tmp_path: Path, robot: Ro
 
 def test_a_bag_with_damaged_bytes_says_how_much_of_it_was_read(tmp_path: Path, robot: Robot) -> None:
     """The reader stops at the bytes without an error: half of the log was missing, and nothing said so."""
-    t, q, v, tau = samples()
-    path = write_bag(tmp_path, "mcap", [("/joint_states", list(NAMES), t, {"q": q, "v": v, "tau": tau})])
+    path = write_bag(tmp_path, "mcap", [states()])
     whole = read_recording(path, robot)
     file = next(path.glob("*.mcap"))
     data = file.read_bytes()
@@ -424,7 +402,7 @@ def test_a_bag_with_damaged_bytes_says_how_much_of_it_was_read(tmp_path: Path, r
     file.write_bytes(data[:middle] + bytes(100) + data[middle + 100 :])
     half = read_recording(path, robot)
     assert len(half) < 0.8 * len(whole)
-    assert [note for note in half.notes if f"declares {len(t)} messages" in note]
+    assert [note for note in half.notes if f"declares {ROWS} messages" in note]
     assert not [note for note in whole.notes if "declares" in note]
     file.write_bytes(data[:middle] + np.random.default_rng(0).bytes(400) + data[middle + 400 :])
     with pytest.raises(LogError, match="the bag is broken"):  # no topic had joint positions, although it was named

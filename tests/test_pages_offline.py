@@ -106,7 +106,7 @@ def pages(work: Path) -> list[Path]:
     for line in (
         "identify arm.urdf log0.csv --validate log1.csv -o out",
         "validate out/identification.json log2.csv",
-        "fleet arm.urdf fleet/* -o result",
+        "fleet arm.urdf fleet/* -c listed.yaml -o result",
         "play arm.urdf log2.csv --html out/motion.html",
     ):
         assert run(*line.split(), cwd=work, report=True).returncode in (0, 1), line

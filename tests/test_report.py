@@ -70,9 +70,8 @@ class Balanced(HTMLParser):
 @pytest.fixture(scope="module")
 def identified(work: Path) -> Path:
     """A result with listed friction: finding laws is not what is tested here."""
-    (work / "p.yaml").write_text("model: {friction: [viscous, coulomb, offset]}\n")
     logs = (work / "log0.csv", work / "log1.csv", "--validate", work / "log2.csv")
-    assert run("identify", work / "arm.urdf", *logs, "-c", work / "p.yaml", "-o", work / "seen") == 0
+    assert run("identify", work / "arm.urdf", *logs, "-c", work / "listed.yaml", "-o", work / "seen") == 0
     return work / "seen"
 
 
