@@ -226,3 +226,32 @@ def test_names_of_logs_and_columns_stay_in_their_comments() -> None:
     assert yaml.safe_load(text)["robot"]["urdf"].endswith("arm.urdf")
     assert "log" not in yaml.safe_load(text)
     assert "# Format of a\\nlog: {rate: 1}\\udcff.csv, recognised" in text
+
+
+@pytest.mark.parametrize("stated", [None, "mm", ["mm", "mm"], ["mm", "m"]])
+def test_positions_of_sliders_in_millimetres(tmp_path: Path, stated: str | list[str] | None) -> None:
+    """What the project states is used, for all joints or for each; else the limits tell mm from m."""
+    robot = Robot.from_urdf(slider_urdf())
+    t, q, v, a = fourier(robot.n, 12.0, 100.0, 1, amplitude=0.3)
+    tau = torques(robot, Truth.of(robot.n), q, v, a)
+    per_unit = np.array([1e3, 1.0]) if stated == ["mm", "m"] else 1e3
+    path = written(tmp_path, t[:, None], per_unit * q, per_unit * v, tau)
+    layout = LogLayout(units={} if stated is None else {"position": stated})
+    found = recognise(open_table(path), robot, layout)
+    assert found.columns["position"].value == (1, 2)
+    assert found.units["position"].value == (stated if stated == ["mm", "m"] else "mm")
+
+
+def slider_urdf() -> str:
+    """A vertical slider that carries a horizontal one."""
+    links = "".join(
+        f'<link name="{name}"><inertial><mass value="{mass}"/><origin xyz="0.1 0.05 0.2"/>'
+        '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        for name, mass in (("base", 5.0), ("lift", 8.0), ("arm", 3.0))
+    )
+    joints = "".join(
+        f'<joint name="j{k}" type="prismatic"><parent link="{parent}"/><child link="{child}"/><axis xyz="{axis}"/>'
+        '<limit lower="-1" upper="1" velocity="2" effort="500"/></joint>'
+        for k, (parent, child, axis) in enumerate((("base", "lift", "0 0 1"), ("lift", "arm", "0.6 0 0.8")), 1)
+    )
+    return f'<robot name="sliders">{links}{joints}</robot>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +12,7 @@ from ...errors import LogError
 from ...linalg import Array, positive
 from ...model.locked_joints import lock_words
 from ...model.robot import Robot
-from ...units import parse_unit
+from ...units import fits, parse_unit
 from ..columns.columns import find_columns
 from ..columns.headers import read_header
 from ..columns.layout import LogLayout
@@ -35,8 +36,10 @@ from .meaning import (
 )
 from .series import Series, TimeColumn, find_clock, smoothed
 
-#: Possible units of revolute positions, with prior weights that decide if the data do not (small motions).
-_UNITS = {"rad": 1.0, "deg": 0.9, "normalized": 0.9, "rev": 0.8}
+#: Possible units of positions of revolute and prismatic joints, with prior weights that decide if the data do not (small
+#: motions); ``normalized`` is one of all joints. Efforts hardly tell mm from m, so that only the joint limits speak for mm.
+_ANGLES = {"rad": 1.0, "deg": 0.9, "normalized": 0.9, "rev": 0.8}
+_LENGTHS = {"m": 1.0, "mm": 0.8}
 #: Fraction of the best interpretation's score above which another one is a competitor.
 _RIVAL = 0.75
 #: The same for another unit of the same columns: sufficiently large motions give at most 0.82, small ones 0.9 and more.
@@ -45,11 +48,23 @@ _RIVAL_UNIT = 0.86
 _KINDS, _TURNED = {"torque": 1.0, "current": 0.95, "thousandths": 0.9}, 0.85
 #: Maximum numbers of rows and columns considered.
 _ROWS, _COLUMNS = 400_000, 400
-#: Runs of columns that are tried as positions.
-_MOST_STARTS = 60
+#: Most runs of columns that are tried as positions, and most samples on which torques are computed.
+_MOST_RUNS, _MOST_SAMPLES = 60, 500
+#: Largest noise of a position whose rates were not logged, over its standard deviation.
+_SMOOTH = 0.02
+#: Least fraction of positions within the joint limits: to be tried, and to be certain.
+_INSIDE, _SURELY_INSIDE = 0.2, 0.98
+#: Largest position of any robot [rad or m].
+_BEYOND = 1e4
+#: Room beyond a joint's limits, over its range (or 1 rad or m): zeros of logs and URDFs differ.
+_ROOM = 0.05
+#: Agreement of efforts with the URDF's torques from which they are a second indication of the positions.
+_AGREE = 0.3
+#: Score of efforts by gravity from which its direction is known, and largest cosine of one that differs from the project's.
+_WEIGHED, _ELSEWHERE = 0.1, 0.9
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class LogDescription:
     """Description of the content of a log.
 
@@ -61,7 +76,7 @@ class LogDescription:
         gain: Torque per effort, ``auto``, or None if the effort is a torque.
         notes: Remarks for the user.
         named: Quantities that the header names.
-        other_position_units: Other units of revolute positions that fit the limits and the efforts about as well.
+        other_position_units: Other units of the positions, as in the project file, that fit limits and efforts about as well.
     """
 
     columns: Mapping[str, Recognised]
@@ -71,22 +86,37 @@ class LogDescription:
     gain: Recognised | None
     notes: tuple[str, ...] = field(default_factory=tuple)
     named: tuple[str, ...] = ()
-    other_position_units: tuple[str, ...] = ()
+    other_position_units: tuple[str | list[str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """One interpretation of a log: positions, their unit, their rates, and the best matching efforts; whether no other columns
-    fit nearly as well, and which other units of the same columns do; the direction of gravity in the project."""
+    """One interpretation of a log.
+
+    Attributes:
+        position: Columns of the positions.
+        units: Their units, in the order of the robot's joints.
+        rate: Columns of their rates.
+        efforts: The best matching efforts.
+        inside: Fraction of the positions within the joint limits.
+        down: Direction of gravity in the project.
+        alone: Whether no other columns fit nearly as well.
+        other_units: Other units of the same columns that fit nearly as well.
+    """
 
     position: Block
-    unit: str
+    units: tuple[str, ...]
     rate: Rate
     efforts: tuple[EffortColumns, ...]
     inside: float
     down: Array
     alone: bool = True
-    other_units: tuple[str, ...] = ()
+    other_units: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def unrivalled(self) -> bool:
+        """Whether the positions lie within the limits in these units, and neither other columns nor other units fit as well."""
+        return self.inside > _SURELY_INSIDE and self.alone and not self.other_units
 
     @property
     def agreement(self) -> float:
@@ -97,10 +127,11 @@ class _Candidate:
     def plausibility(self) -> float:
         usual = 1.0  # for torques of a robot mounted as described in the project
         for row in self.efforts[:1]:
-            turned = row.score > 0.1 and abs(float(row.axis @ self.down)) < 0.9  # efforts may count backwards
+            turned = row.score > _WEIGHED and abs(float(row.axis @ self.down)) < _ELSEWHERE  # efforts may count backwards
             usual = _KINDS[row.kind] * (_TURNED if turned else 1.0)
         rated = 1.0 + 0.2 * self.rate.correlation
-        return _UNITS.get(self.unit, 1.0) * usual * (self.agreement + 0.05) * self.inside**2 * rated
+        weight = math.prod({**_ANGLES, **_LENGTHS}.get(unit, 1.0) for unit in set(self.units))
+        return weight * usual * (self.agreement + 0.05) * self.inside**2 * rated
 
 
 def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
@@ -141,7 +172,7 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
         if clock.unit != "s":
             units["time"] = Recognised(clock.unit, clock.certainty, clock.reason)
     columns.update(_positions(series, links, linked, best, named, runs))
-    if (best.unit != "rad" or "position" in layout.units) and not robot.prismatic.all():
+    if best.units != _si(robot) or "position" in layout.units:
         units["position"] = _position_unit(best, robot, table)
     velocity = named.get("velocity", best.rate.block)
     if velocity is not None:
@@ -174,7 +205,8 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
             elif isinstance(setting.value, int):
                 columns[quantity] = replace(setting, value=table.names[setting.value])
     in_header = (*named, *(["time"] if time is not None else []))
-    return LogDescription(columns, units, rate, gravity, gain, tuple(notes), in_header, best.other_units)
+    others = tuple(_setting(of_joints, robot) for of_joints in best.other_units)
+    return LogDescription(columns, units, rate, gravity, gain, tuple(notes), in_header, others)
 
 
 def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Block], int | None, str | None]:
@@ -204,15 +236,12 @@ def _best(
     layout: LogLayout,
 ) -> _Candidate:
     """The most plausible of all runs of columns and units taken as the positions."""
-    given_unit = layout.units.get("position")
-    units = [given_unit] if isinstance(given_unit, str) else ["rad"] if robot.prismatic.all() else list(_UNITS)
     down = robot.gravity / max(float(np.linalg.norm(robot.gravity)), 1e-12)
-    few = slice(None, None, max(1, len(series.mean) // 500))
+    thinned = slice(None, None, max(1, len(series.mean) // _MOST_SAMPLES))
     starts = [named["position"]] if "position" in named else _smooth_runs(series, links, runs, linked)
     candidates = []
-    for run in starts[:_MOST_STARTS]:
+    for run in starts[:_MOST_RUNS]:
         rate = linked.get(run, Rate())
-        columns = [run[k] for k in robot.places_in_order]
         moving = [run] if rate.block is None else [run, rate.block]
         second = linked[moving[-1]].block if rate.block in linked else None
         assigned = {column for block in (*moving, second or ()) for column in block}
@@ -220,18 +249,14 @@ def _best(
             other for other in runs if not set(other) & assigned and not any(alike(links, other, block) for block in moving)
         ]
         among = [named["effort"]] if "effort" in named else free
-        for unit in units:
-            if (scale := _scale_of(unit, robot, table, run, np.abs(series.mean[:, columns]).max())) is None:
-                continue
-            factor, zero = scale
-            q, v, a = (signal[:, columns] * factor for signal in (series.mean, series.slope, series.bend))
-            q = q + zero
+        for units in _possible_units(series, robot, layout, table, run):
+            q, v, a = _scaled_motion(series, robot, run, units, table.path)
             inside = _share_inside(q, robot)
-            if inside < 0.2 or np.abs(q).max() > 1e4:
+            if inside < _INSIDE or np.abs(q).max() > _BEYOND:
                 continue
-            motion = CandidateMotion.of(robot, q[few], v[few], a[few])
-            efforts = find_efforts(robot, motion, series.mean[few], series.rough, among)
-            candidates.append(_Candidate(run, unit, rate, efforts, inside, down))
+            motion = CandidateMotion.of(robot, q[thinned], v[thinned], a[thinned])
+            efforts = find_efforts(robot, motion, series.mean[thinned], series.rough, among)
+            candidates.append(_Candidate(run, units, rate, efforts, inside, down))
     if not candidates:
         raise LogError(
             "no columns of the log move as the joints of this robot would",
@@ -241,9 +266,9 @@ def _best(
     best = max(candidates, key=lambda candidate: candidate.plausibility)
     near = [candidate for candidate in candidates if candidate.plausibility > _RIVAL * best.plausibility]
     alone = all(alike(links, candidate.position, best.position) for candidate in near)
-    same = [candidate for candidate in candidates if candidate.position == best.position and candidate.unit != best.unit]
-    other = tuple(candidate.unit for candidate in same if candidate.plausibility > _RIVAL_UNIT * best.plausibility)
-    return replace(best, alone=alone, other_units=other)
+    of_best = [one for one in candidates if one.position == best.position and one.units != best.units]
+    other_units = tuple(one.units for one in of_best if one.plausibility > _RIVAL_UNIT * best.plausibility)
+    return replace(best, alone=alone, other_units=other_units)
 
 
 def _smooth_runs(series: Series, links: Links, runs: Sequence[Block], linked: Mapping[Block, Rate]) -> list[Block]:
@@ -256,28 +281,71 @@ def _smooth_runs(series: Series, links: Links, runs: Sequence[Block], linked: Ma
         or [
             run
             for run in runs
-            if all(series.rough[k] < 0.02 * std[k] for k in run if links.moves[k]) and any(links.moves[k] for k in run)
+            if all(series.rough[k] < _SMOOTH * std[k] for k in run if links.moves[k]) and any(links.moves[k] for k in run)
         ]
     )
 
 
-def _scale_of(unit: str, robot: Robot, table: Table, run: Block, largest: float) -> tuple[Array, Array] | None:
-    """Factor to rad or m and zero of positions in a unit, shape (n,) each; None if the columns cannot be in it."""
-    if unit != "normalized":
-        return np.where(robot.prismatic, 1.0, parse_unit(unit).factor), np.zeros(robot.n)
+def _si(robot: Robot) -> tuple[str, ...]:
+    return tuple("m" if prismatic else "rad" for prismatic in robot.prismatic)
+
+
+def _possible_units(series: Series, robot: Robot, layout: LogLayout, table: Table, run: Block) -> list[tuple[str, ...]]:
+    """Units that positions may have, in the order of the robot's joints: those that the project states, else the usual ones."""
+    stated = layout.units.get("position")
+    if isinstance(stated, list):
+        if len(stated) != robot.n:
+            raise LogError(f"{len(stated)} units for {robot.n} joints", where="log.units.position")
+        return [tuple(stated[k] for k in robot.places_in_order)]
+    if stated is not None:  # a unit of angle applies to revolute joints only, and conversely
+        unit = parse_unit(stated, "position", "log.units.position")
+        suits = [stated == "normalized" or fits(unit, "position", bool(prismatic)) for prismatic in robot.prismatic]
+        return [tuple(stated if suit else si for suit, si in zip(suits, _si(robot), strict=True))]
+    choices = []
+    for angle in _ANGLES:
+        if angle != "normalized":
+            choices += [tuple(length if prismatic else angle for prismatic in robot.prismatic) for length in _LENGTHS]
+        elif _may_be_normalized(series, robot, table, run):
+            choices.append((angle,) * robot.n)
+    return list(dict.fromkeys(choices))
+
+
+def _may_be_normalized(series: Series, robot: Robot, table: Table, run: Block) -> bool:
+    """Whether columns may be hundredths of the joints' ranges: those of a LeRobot arm whose joints have limits."""
     spelled = table.names is not None and all(table.names[k].endswith(".pos") for k in run)
     of_lerobot = spelled or split_episode(table.path) is not None
     limited = np.isfinite(robot.limit("upper") - robot.limit("lower")).all()
-    if not (of_lerobot and limited) or largest > LARGEST:
-        return None
-    half, zero, _ = joint_ranges(robot, table.path)
-    return half / 100, zero
+    return bool(of_lerobot and limited and np.abs(series.mean[:, list(run)]).max() <= LARGEST)
+
+
+def _scaled_motion(series: Series, robot: Robot, run: Block, units: tuple[str, ...], path: str) -> tuple[Array, Array, Array]:
+    """Positions, velocities and accelerations of columns in given units, shape (M, n) [rad or m]."""
+    columns = [run[k] for k in robot.places_in_order]
+    factor, zero = np.array([parse_unit(unit).factor for unit in units]), np.zeros(robot.n)
+    if "normalized" in units:
+        half, zero, _ = joint_ranges(robot, path)
+        factor = half / 100
+    q, v, a = (signal[:, columns] * factor for signal in (series.mean, series.slope, series.bend))
+    return q + zero, v, a
+
+
+def _setting(units: tuple[str, ...], robot: Robot) -> str | list[str]:
+    """Units of positions as in the project file: the one that joints of a type have instead of SI, else one per joint."""
+    of_types = [{unit for unit, slides in zip(units, robot.prismatic, strict=True) if slides == kind} for kind in (False, True)]
+    other = set(units) - set(_si(robot))
+    if max(map(len, of_types)) == 1 and len(other) < 2:
+        return next(iter(other), units[0])
+    return [units[robot.joints.index(joint)] for joint in robot.order]
+
+
+def _words(units: tuple[str, ...]) -> str:
+    return " and ".join(dict.fromkeys(units))
 
 
 def _share_inside(q: Array, robot: Robot) -> float:
     """Fraction of positions within the limits of the URDF, or within two turns for joints without limits."""
     lower, upper = robot.limit("lower"), robot.limit("upper")
-    room = 0.05 * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    room = _ROOM * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
     lower = np.where(np.isfinite(lower), lower - room, -4 * np.pi)
     upper = np.where(np.isfinite(upper), upper + room, 4 * np.pi)
     return float(((q >= lower) & (q <= upper)).mean())
@@ -299,9 +367,9 @@ def _positions(
     noisy = sorted([candidate.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / std[list(run)])))
     best = candidate.efforts[0] if candidate.efforts else None
     score = "" if best is None else f"; for this motion the URDF's torques explain {share_explained(best)} of the efforts"
-    certain = candidate.agreement > 0.3 and candidate.inside > 0.98 and candidate.alone and not candidate.other_units
+    certain = candidate.unrivalled and candidate.agreement > _AGREE  # limits alone would fit many smooth columns
     doubt = "" if candidate.alone else "; other columns fit nearly as well"
-    doubt += f"; in {' or '.join(candidate.other_units)} they fit nearly as well" if candidate.other_units else ""
+    doubt += f"; in {' or '.join(map(_words, candidate.other_units))} they fit nearly as well" if candidate.other_units else ""
     why = f"within the joint limits{score}{doubt}"
     if len(noisy) == 1:
         return {"position": Recognised(candidate.position, certain_if(certain), why)}
@@ -312,11 +380,13 @@ def _positions(
 
 
 def _position_unit(candidate: _Candidate, robot: Robot, table: Table) -> Recognised:
-    certainty = certain_if(candidate.inside > 0.98 and candidate.alone and not candidate.other_units)
     share = f"{100 * candidate.inside:.0f} % of the samples"
-    origin = f"; hundredths of {joint_ranges(robot, table.path)[2]}" if candidate.unit == "normalized" else ""
-    doubt = "".join(f"; in {unit} they fit limits and efforts about as well" for unit in candidate.other_units)
-    return Recognised(candidate.unit, certainty, f"{share} lie within the joint limits in this unit{origin}{doubt}")
+    origin = f"; hundredths of {joint_ranges(robot, table.path)[2]}" if "normalized" in candidate.units else ""
+    doubt = "".join(f"; in {_words(units)} they fit limits and efforts about as well" for units in candidate.other_units)
+    certainty = certain_if(candidate.unrivalled)
+    return Recognised(
+        _setting(candidate.units, robot), certainty, f"{share} lie within the joint limits in this unit{origin}{doubt}"
+    )
 
 
 def _row_rate(clock: TimeColumn, rate: Rate) -> Recognised:
@@ -334,12 +404,13 @@ def _rate_unit(robot: Robot, candidate: _Candidate, units: dict[str, Recognised]
     """Unit of the velocities, from the ratio of the derivative of the positions to them."""
     if clock.column is None and clock.certainty != "certain":
         return
-    ratio = candidate.rate.scale * parse_unit(candidate.unit).factor
-    factors: dict[str, float] = {name: parse_unit(name).factor for name in ("rad/s", "deg/s", "rev/s", "rpm")}
+    names = ("m/s", "mm/s") if robot.prismatic.all() else ("rad/s", "deg/s", "rev/s", "rpm")
+    ratio = candidate.rate.scale * parse_unit(candidate.units[int(np.argmin(robot.prismatic))]).factor
+    factors: dict[str, float] = {name: parse_unit(name).factor for name in names}
     factors |= {f"a factor of {10.0**power:g}": 10.0**power for power in (-3, -2, -1, 1, 2, 3)}  # 0.1 is near 1 rpm
     nearest = min(factors, key=lambda name: abs(np.log(max(ratio, np.finfo(float).tiny) / factors[name])))
-    if nearest in ("rad/s", "deg/s", "rev/s", "rpm") and abs(ratio / factors[nearest] - 1.0) < 0.1:
-        if nearest != "rad/s" and not robot.prismatic.all():
+    if nearest in names and abs(ratio / factors[nearest] - 1.0) < 0.1:
+        if nearest != names[0]:
             units["velocity"] = Recognised(
                 nearest, "certain", f"the derivative of the positions is {candidate.rate.scale:.4g} times as large"
             )
