@@ -155,6 +155,15 @@ def test_names_of_the_same_robot_are_matched_and_said(tmp_path: Path, robot: Rob
     assert any("left_joint_01 for j1" in note for note in log.notes)
 
 
+def test_a_locked_joint_of_another_spelling_is_read_too(tmp_path: Path) -> None:
+    """Its position is compared with that at which the project locks it."""
+    robot = Robot.from_urdf(arm_urdf("zyx"), lock={"j2": 0.1})
+    _, q, _, _ = samples()
+    log = read_recording(renamed(tmp_path, ["left_j1", "left_j2", "left_j3"]), robot)
+    low, high = log.locked["j2"]
+    assert q[:, 1].min() <= low <= high <= q[:, 1].max()
+
+
 @pytest.mark.parametrize("names", [["a1", "a2", "a4"], ["shoulder", "elbow", "wrist"]])
 def test_names_of_another_robot_are_refused(tmp_path: Path, robot: Robot, names: list[str]) -> None:
     with pytest.raises(LogError, match=r"names no joint|no column holds"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...errors import LogError, nearest
 from ...model.robot import Robot
@@ -65,38 +65,57 @@ def match_joints(
 
 
 def _matches(logged: Sequence[str], robot: Robot) -> list[dict[str, str]]:
-    """All ways to name the joints with one prefix and one suffix around what tells them apart."""
+    """All ways to name the joints with one prefix and one suffix around what tells them apart, locked joints included.
+
+    ``panda_joint1`` … ``panda_joint7`` differ in their number, the core, after ``panda``, ``joint``. A log with ``fer_joint1``
+    … has the prefix ``fer``, ``joint`` and an empty suffix before and after the same cores.
+    """
     if robot.n == 1:
         return [{robot.joints[0]: logged[0]}] if len(logged) == 1 else []
-    tokens = [_tokens(joint) for joint in robot.joints]
-    least = min(map(len, tokens))
-    begin = next((k for k in range(least) if len({name[k] for name in tokens}) > 1), least - 1)
-    end = next((k for k in range(least - begin) if len({name[-1 - k] for name in tokens}) > 1), max(0, least - begin - 1))
-    cores = {joint: name[begin : len(name) - end] for joint, name in zip(robot.joints, tokens, strict=True)}
-    numbered = all(len(core) == 1 and core[0].isdigit() for core in cores.values())
-    numbers = {core[0] for core in cores.values()} | {token for joint in robot.locked for token in _tokens(joint)}
+    begin, end = _affix_lengths([_tokens(joint) for joint in robot.joints])
+    first = _tokens(robot.joints[0])
+    affixes = first[:begin], first[len(first) - end :]
+    cores = {joint: _core(_tokens(joint), *affixes) for joint in (*robot.joints, *robot.locked)}
+    moving = [cores[joint] for joint in robot.joints]
+    numbered = all(len(core) == 1 and core[0].isdigit() for core in moving)
+    numbers = {core[0] for core in moving} | {token for joint in robot.locked for token in _tokens(joint)}
 
-    spelled: dict[tuple[str, ...], str | None] = {}
+    spelled: dict[tuple[str, ...], str | None] = {}  # None: of several names
     for name in logged:
         spelled[_tokens(name)] = None if _tokens(name) in spelled else name
-    first = cores[robot.joints[0]]
-    affixes = {
-        (name[:k], name[k + len(first) :])
-        for name in spelled
-        for k in range(len(name) - len(first) + 1)
-        if name[k : k + len(first)] == first
-    }
     matches = []
-    for prefix, suffix in sorted(affixes):
-        match = {joint: spelled.get((*prefix, *core, *suffix)) for joint, core in cores.items()}
-        if not all(match.values()):
+    for prefix, suffix in _affixes(spelled, moving[0]):
+        match = {joint: spelled.get((*prefix, *core, *suffix)) for joint, core in cores.items() if core}
+        if not all(match.get(joint) for joint in robot.joints):
             continue
         at = len(prefix)
         cores_logged = {name[at] for name in spelled if len(name) > at and name == (*prefix, name[at], *suffix)}
         if numbered and any(core.isdigit() and core not in numbers for core in cores_logged):
             continue  # the log numbers further joints: it is that of another robot
-        matches.append({joint: str(name) for joint, name in match.items()})
+        matches.append({joint: name for joint, name in match.items() if name is not None})
     return matches
+
+
+def _affix_lengths(names: Sequence[tuple[str, ...]]) -> tuple[int, int]:
+    """Numbers of tokens that all names have in common at the beginning and at the end; each name keeps one at least."""
+    least = min(map(len, names))
+    begin = next((k for k in range(least) if len({name[k] for name in names}) > 1), least - 1)
+    end = next((k for k in range(least - begin) if len({name[-1 - k] for name in names}) > 1), max(0, least - begin - 1))
+    return begin, end
+
+
+def _core(name: tuple[str, ...], prefix: tuple[str, ...], suffix: tuple[str, ...]) -> tuple[str, ...]:
+    """What stands between a prefix and a suffix; empty if the name has not both."""
+    core = name[len(prefix) : len(name) - len(suffix)]
+    return core if name == (*prefix, *core, *suffix) else ()
+
+
+def _affixes(names: Iterable[tuple[str, ...]], core: tuple[str, ...]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """What stands before and after a core in any of the names."""
+    size = len(core)
+    return sorted(
+        {(name[:k], name[k + size :]) for name in names for k in range(len(name) - size + 1) if name[k : k + size] == core}
+    )
 
 
 def _tokens(name: str) -> tuple[str, ...]:
