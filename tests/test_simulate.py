@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ import pinocchio as pin
 import pytest
 from conftest import arm_urdf, inverse_dynamics
 
-from urdf_ident.errors import ModelError, SimulationError
+from urdf_ident.errors import LogError, ModelError, SimulationError
 from urdf_ident.friction import Coulomb
+from urdf_ident.logs.read import read_recording
 from urdf_ident.model.bundled import robot_names, robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import random_fourier
@@ -71,6 +73,17 @@ def test_the_log_is_what_a_user_would_have(log: SimulatedLog, tmp_path: Path) ->
     assert len(table) == 3001
     assert "rk4" in log.integrator
     assert "0.001 s" in log.integrator
+
+
+def test_a_log_of_currents_and_targets_is_written_as_it_is(log: SimulatedLog, tmp_path: Path) -> None:
+    currents = replace(log.recording, effort_unit="A", torque_target=log.truth.tau, temperature=log.truth.q)
+    again = read_recording(write_log(currents, tmp_path / "log.csv"), UR)
+    assert again.effort_unit == "A"
+    np.testing.assert_allclose(again.effort, currents.effort, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(again.torque_target, currents.torque_target, rtol=1e-11, atol=1e-11)
+    assert again.temperature is not None
+    with pytest.raises(LogError, match="position is that of the motors"):
+        write_log(replace(log.recording, position_side="motor"), tmp_path / "motors.csv")
 
 
 def test_computed_torque_with_the_right_model_follows_exactly() -> None:

@@ -7,10 +7,11 @@ bound on higher derivatives it can be certified between samples as well (:mod:`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,24 +24,30 @@ from ..quoting import csv_cell
 from ..samples import freeze_arrays
 
 
-def table_text(joints: tuple[str, ...], time: Array, signals: dict[str, Array]) -> str:
+def table_text(
+    joints: tuple[str, ...], time: Array, signals: dict[str, Array], units: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """Formats signals as the default CSV (docs/logs.md).
 
     Args:
         time: Shape (N,) [s].
         signals: Prefix (``q``, ``v``, ``a``, ``tau``, …) → shape (N, n), SI units.
+        units: Prefix → unit to state, where the quantity does not say it.
 
     Returns:
         Header and rows with 12 significant digits. Names that contain a comma or a quotation mark are quoted.
     """
     table = np.column_stack([time, *signals.values()])
     row = ",".join(["%.12g"] * table.shape[1])
-    return "\n".join([table_header(joints, signals), *(row % tuple(values) for values in table.tolist()), ""])
+    return "\n".join([table_header(joints, signals, units), *(row % tuple(values) for values in table.tolist()), ""])
 
 
-def table_header(joints: tuple[str, ...], prefixes: Iterable[str] = ("q", "v", "a")) -> str:
-    """First line of the default CSV; prefixes: signals; by default those of a motion."""
-    return ",".join(["t", *(csv_cell(f"{prefix}_{joint}") for prefix in prefixes for joint in joints)])
+def table_header(
+    joints: tuple[str, ...], prefixes: Iterable[str] = ("q", "v", "a"), units: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """First line of the default CSV; prefixes: signals; by default those of a motion; units: as for :func:`table_text`."""
+    stated = {prefix: f" [{units[prefix]}]" if prefix in units else "" for prefix in prefixes}
+    return ",".join(["t", *(csv_cell(f"{prefix}_{joint}{unit}") for prefix, unit in stated.items() for joint in joints)])
 
 
 class Trajectory(ABC):

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ModelError, check_shape
+from ..errors import LogError, ModelError, check_shape
 from ..files.read_write import write_text
 from ..linalg import Array, BoolArray, rms
+from ..logs.columns.names import NAMES
 from ..logs.recording import Recording
 from ..motion.trajectory import sampled, table_text
 from ..samples import Segment
@@ -50,26 +51,29 @@ class SimulatedLog:
 
 
 def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
-    """Writes a log in the default CSV (docs/logs.md): ``t, q_…, v_…, tau_…, qm_…`` in SI units.
+    """Writes a log in the default CSV (docs/logs.md): ``t, q_…, v_…, tau_…, qm_…`` and whatever else the joints have.
+
+    Efforts that are no torques state their unit (``tau_elbow [A]``). Wrenches and the ranges of locked joints are not written.
 
     Args:
         log: The log.
         path: The file.
 
     Raises:
+        LogError: Positions or efforts are those of motors, which no name of a column can say.
         OutputError: The file cannot be written.
     """
     recording = log.recording if isinstance(log, SimulatedLog) else log
-    signals = {
-        "q": recording.position,
-        "v": recording.velocity,
-        "a": recording.acceleration,
-        "tau": recording.effort,
-        "qm": recording.motor_position,
-        "position_target": recording.position_target,
-    }
-    present = {prefix: signal for prefix, signal in signals.items() if signal is not None}
-    return write_text(path, table_text(recording.joints, recording.time, present))
+    for quantity in ("position", "effort"):
+        if getattr(recording, f"{quantity}_side") == "motor":
+            raise LogError(
+                f"the default CSV cannot say that the {quantity} is that of the motors",
+                where=recording.where,
+                remedy="convert it to the joints first, or copy the original file",
+            )
+    present = {names.prefix: signal for key, names in NAMES.items() if (signal := getattr(recording, key)) is not None}
+    units = {} if recording.effort_is_torque else {NAMES["effort"].prefix: recording.effort_unit}
+    return write_text(path, table_text(recording.joints, recording.time, present, units))
 
 
 def measure(
@@ -105,53 +109,65 @@ def measure(
         if value is not None and np.ndim(value) > 0:
             check_shape("sensors", np.shape(value), (n,))
     slides = np.zeros(n, dtype=bool) if prismatic is None else prismatic
+    period = np.where(slides, 1.0, 2 * np.pi)
     streams = dict(zip(("clock", "position", "velocity", "torque", "motor"), np.random.default_rng(seed).spawn(5), strict=True))
     nominal = truth.time
     time = nominal + sensors.jitter * streams["clock"].standard_normal(len(nominal))
     time = np.maximum.accumulate(np.clip(time, nominal[0], nominal[-1]))
-    q, v = _at(truth, truth.q, truth.v, truth.a, time - sensors.delay)
-    late = time - sensors.torque_delay
-    tau = truth.tau
-    if not np.array_equal(late, truth.time):
-        tau = np.column_stack([np.interp(late, truth.time, column) for column in tau.T])
-    period = np.where(slides, 1.0, 2 * np.pi)
-    tau = tau + np.asarray(sensors.ripple) * np.sin(2 * np.pi * np.asarray(sensors.ripple_cycles) * q / period)
-    if sensors.torque_noise is not None:
-        tau = tau + draw(sensors.torque_noise, truth.tau, streams["torque"])
-    if sensors.torque_step is not None:
-        tau = quantise(tau, sensors.torque_step)
-    if sensors.position_noise is not None:
-        q = q + draw(sensors.position_noise, truth.q, streams["position"])
-    if sensors.counts is not None:
-        q = quantise(q, period / np.asarray(sensors.counts))
     logged = nominal if sensors.clock == "nominal" else time
-    velocity: Array | None = v
+    exact, v = _at(truth, truth.q, truth.v, truth.a, time - sensors.delay)
+    q = exact if sensors.position_noise is None else exact + draw(sensors.position_noise, truth.q, streams["position"])
+    q = q if sensors.counts is None else quantise(q, period / np.asarray(sensors.counts))
+    velocity: Array | None = None
     if sensors.velocity == "differentiated":
-        step = np.diff(logged)
-        velocity = np.zeros_like(q)
-        velocity[1:] = np.diff(q, axis=0) / np.where(step > 0, step, 1.0 / truth.rate)[:, None]
-        velocity[0] = velocity[1]
-    elif sensors.velocity == "none":
-        velocity = None
-    elif sensors.velocity_noise is not None:
-        velocity = v + draw(sensors.velocity_noise, truth.v, streams["velocity"])
-    turned: Array | None = None  # positions from the motor encoders, before the gear
-    if ratio is not None and truth.qm is not None and truth.vm is not None and truth.am is not None:
-        qm, _ = _at(truth, truth.qm, truth.vm, truth.am, time - sensors.delay)
-        if sensors.position_noise is not None:
-            qm = qm + draw(sensors.position_noise, truth.qm, streams["motor"])
-        counts = sensors.counts if sensors.motor_counts is None else sensors.motor_counts
-        turned = qm * ratio if counts is None else quantise(qm * ratio, 2 * np.pi / np.asarray(counts))
+        velocity = _differences(q, logged, truth.rate)
+    elif sensors.velocity == "measured":
+        velocity = v if sensors.velocity_noise is None else v + draw(sensors.velocity_noise, truth.v, streams["velocity"])
     return Recording(
         truth.log,
         joints,
         logged,
         q,
         velocity=velocity,
-        effort=tau,
+        effort=_measured_torque(truth, sensors, time - sensors.torque_delay, exact, period, streams["torque"]),
         effort_unit=joint_units(bool(np.all(slides)))["torque"],
-        motor_position=turned,
+        motor_position=_motor_counts(truth, sensors, time - sensors.delay, ratio, streams["motor"]),
     )
+
+
+def _differences(q: Array, time: Array, rate: float) -> Array:
+    """Velocities by differences of measured positions; where time stands, a sampling period counts."""
+    step = np.diff(time)
+    velocity = np.zeros_like(q)
+    velocity[1:] = np.diff(q, axis=0) / np.where(step > 0, step, 1.0 / rate)[:, None]
+    velocity[0] = velocity[1]
+    return velocity
+
+
+def _measured_torque(
+    truth: Segment, sensors: Sensors, time: Array, q: Array, period: Array, stream: np.random.Generator
+) -> Array:
+    """Torque at given times, with noise, rounding, and a ripple along positions, shape (N, n), with a period, shape (n,)."""
+    tau = truth.measured
+    if not np.array_equal(time, truth.time):
+        tau = np.column_stack([np.interp(time, truth.time, column) for column in tau.T])
+    tau = tau + np.asarray(sensors.ripple) * np.sin(2 * np.pi * np.asarray(sensors.ripple_cycles) * q / period)
+    if sensors.torque_noise is not None:
+        tau = tau + draw(sensors.torque_noise, truth.measured, stream)
+    return tau if sensors.torque_step is None else quantise(tau, sensors.torque_step)
+
+
+def _motor_counts(
+    truth: Segment, sensors: Sensors, time: Array, ratio: Array | None, stream: np.random.Generator
+) -> Array | None:
+    """Positions from the motor encoders, before the gear; None without any."""
+    if ratio is None or truth.qm is None or truth.vm is None or truth.am is None:
+        return None
+    qm, _ = _at(truth, truth.qm, truth.vm, truth.am, time)
+    if sensors.position_noise is not None:
+        qm = qm + draw(sensors.position_noise, truth.qm, stream)
+    counts = sensors.counts if sensors.motor_counts is None else sensors.motor_counts
+    return qm * ratio if counts is None else quantise(qm * ratio, 2 * np.pi / np.asarray(counts))
 
 
 def draw(noise: Noise, signal: Array, rng: np.random.Generator) -> Array:
