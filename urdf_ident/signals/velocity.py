@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..linalg import Array, positive, unit_columns
+from ..linalg import Array, BoolArray, positive, unit_columns
 from ..sequences import vertex
 from ..units import percent
 from .filters import delayed, differentiate, lowpass
@@ -63,43 +63,61 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     """
     middle = slice(max(0, (len(q) - MOST) // 2), (len(q) + MOST) // 2)
     q, v = q[middle], v[middle]
-    derivative = differentiate(lowpass(q, rate, cutoff), rate)
-    smooth = below = lowpass(v, rate, cutoff)
+    v_low = lowpass(v, rate, cutoff)
     edge = min(int(rate / cutoff), len(q) // 10)
-    derivative, smooth = derivative[edge : len(q) - edge], smooth[edge : len(q) - edge]
+    inner = slice(edge, len(q) - edge)
+    derivative, smooth = differentiate(lowpass(q, rate, cutoff), rate)[inner], v_low[inner]
     reach = min(int(LONGEST_LAG * rate), len(derivative) // 4)
     speed = np.sqrt((derivative**2).mean(axis=0))
     moving = (speed > 1e-3 * speed.max()) & (speed > 0) & (smooth.std(axis=0) > 0)
     lags = np.array([_lag(derivative[:, j], smooth[:, j], reach) for j in np.flatnonzero(moving)])
     lag_samples = float(np.median(lags)) if len(lags) else 0.0
-    shifted = delayed(smooth, lag_samples)
-    cross = _correlation(derivative, shifted)
-    unmatched = np.flatnonzero(moving & (np.abs(np.diag(cross)) < 0.8))
-    for i in unmatched:  # velocities of another joint? The lag above is then meaningless
-        for j in unmatched[unmatched != i]:
-            other = delayed(smooth[:, [j]], _lag(derivative[:, i], smooth[:, j], reach))
-            cross[i, j] = _correlation(derivative[:, [i]], other)[0, 0]
-    power = positive((shifted**2).sum(axis=0))
-    scale = np.where(moving, (derivative * shifted).sum(axis=0) / power, np.nan)
+    lag, in_step = lag_samples / rate, delayed(smooth, lag_samples)
+    cross = _cross_correlations(derivative, smooth, in_step, moving, reach)
+    power = positive((in_step**2).sum(axis=0))
+    scale = np.where(moving, (derivative * in_step).sum(axis=0) / power, np.nan)
     correlation = np.where(moving, np.diag(cross), np.nan)
     acceleration = differentiate(derivative, rate)
     sizes = np.sqrt((acceleration[:, moving] ** 2).mean(axis=0)) / speed[moving] if moving.any() else np.zeros(1)
-    lag = lag_samples / rate
-    noise, upper = 1.0, min(2 * cutoff, 0.45 * rate)  # power between the cut-off and twice it, geometric mean over joints
-    if moving.any() and upper > 1.05 * cutoff:
-
-        def between(x: Array, below: Array) -> Array:
-            return np.asarray(((lowpass(x, rate, upper) - below)[edge : len(x) - edge] ** 2).mean(axis=0))
-
-        dq = differentiate(q[:, moving], rate)
-        ratio = positive(between(v[:, moving], below[:, moving])) / positive(between(dq, lowpass(dq, rate, cutoff)))
-        noise = float(np.exp(np.log(ratio).mean()))
+    noise = _noise_ratio(q[:, moving], v[:, moving], v_low[:, moving], rate, cutoff, inner) if moving.any() else 1.0
     timing = f"comes {1e3 * lag:.3g} ms after dq/dt" if abs(lag_samples) > 0.5 else "is in step with dq/dt"
     words = (
         f"the logged velocity {timing}, its scale is off by at most "
         f"{percent(100 * np.nanmax(np.abs(scale - 1), initial=0.0))} %, its noise power is {noise:.2g} times that of dq/dt"
     )
     return VelocityMatch(scale, correlation, lag, float(np.median(sizes)), noise, cross, words)
+
+
+def _cross_correlations(derivative: Array, smooth: Array, in_step: Array, moving: BoolArray, reach: int) -> Array:
+    """Correlation of dq/dt of each joint with v of each, shape (n, n).
+
+    Args:
+        derivative, smooth: dq/dt and v, shape (N, n).
+        in_step: v without the lag that most joints have, shape (N, n).
+        moving: Joints that move, shape (n,).
+        reach: Longest lag, in samples.
+    """
+    cross = _correlation(derivative, in_step)
+    unmatched = np.flatnonzero(moving & (np.abs(np.diag(cross)) < 0.8))
+    for i in unmatched:  # velocities of another joint? That lag is then meaningless
+        for j in unmatched[unmatched != i]:
+            other = delayed(smooth[:, [j]], _lag(derivative[:, i], smooth[:, j], reach))
+            cross[i, j] = _correlation(derivative[:, [i]], other)[0, 0]
+    return cross
+
+
+def _noise_ratio(q: Array, v: Array, v_low: Array, rate: float, cutoff: float, inner: slice) -> float:
+    """Power of v over that of dq/dt between the cut-off and twice it, geometric mean over joints; 1 without such."""
+    upper = min(2 * cutoff, 0.45 * rate)
+    if upper <= 1.05 * cutoff:
+        return 1.0
+
+    def power(x: Array, low: Array) -> Array:
+        return np.asarray(((lowpass(x, rate, upper) - low)[inner] ** 2).mean(axis=0))
+
+    dq = differentiate(q, rate)
+    ratio = positive(power(v, v_low)) / positive(power(dq, lowpass(dq, rate, cutoff)))
+    return float(np.exp(np.log(ratio).mean()))
 
 
 def _lag(reference: Array, late: Array, reach: int) -> float:

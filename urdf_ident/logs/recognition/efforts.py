@@ -14,6 +14,10 @@ from .gravity import CandidateMotion, match
 
 #: Unexplained fraction of the variance below which a smaller one is no further evidence.
 _ENOUGH = 0.05
+#: Fraction of the variance that the torques explain of any effort.
+_LEAST = 0.3
+#: Fraction explained by gravity from which it is visible at a joint; and of what inertia and friction leave, clearly visible.
+_VISIBLE, _CLEARLY = 0.02, 0.7
 #: Effort per expected torque: range of torques, and value above which efforts are in thousandths; others are currents.
 _TORQUE, _THOUSANDTHS = (0.4, 2.5), 30.0
 
@@ -89,22 +93,23 @@ def find_efforts(
     for run in runs:
         effort_of = np.array([place_of[run[k]] for k in place])
         each = np.arange(robot.n), effort_of  # of every joint, its own effort
-        share = fit.share[each]
+        share = fit.gravity_share[each]
         score = float(share[loaded].mean()) if loaded.any() else 0.0
-        wholes = fit.whole[each]
-        whole, clear = float(wholes.mean()), float(np.mean(np.log(np.maximum(1 - wholes, _ENOUGH)) / np.log(_ENOUGH)))
-        if whole < 0.3:
+        explained = fit.explained[each]
+        whole = float(explained.mean())
+        clear = float(np.mean(np.log(np.maximum(1 - explained, _ENOUGH)) / np.log(_ENOUGH)))
+        if whole < _LEAST:
             continue
         # direction of gravity, of unit length and signed so that most joints are positive, and effort per N·m
-        pull = fit.pull[each]
-        size = np.linalg.norm(pull, axis=1)
-        unit, weight = pull / positive(size)[:, None], np.where(size > 0, share, 0.0)
+        per_gravity = fit.effort_per_gravity[each]
+        size = np.linalg.norm(per_gravity, axis=1)
+        unit, weight = per_gravity / positive(size)[:, None], np.where(size > 0, share, 0.0)
         axis = np.asarray(np.linalg.eigh(np.einsum("j,jx,jy->xy", weight, unit, unit))[1][:, -1])
-        axis = axis if float((weight * np.sign(pull @ axis)).sum()) >= 0 else -axis
-        slopes = np.where(weight > 0.02, pull @ axis / 9.81, 0.0)  # 0 for joints without visible gravity torque
-        seen = (fit.partial[each] > 0.7) & (share > 0.02)
+        axis = axis if float((weight * np.sign(per_gravity @ axis)).sum()) >= 0 else -axis
+        slopes = np.where(weight > _VISIBLE, per_gravity @ axis / 9.81, 0.0)  # 0 for joints without visible gravity torque
+        seen = (fit.gravity_share_of_rest[each] > _CLEARLY) & (share > _VISIBLE)
         if not loaded.any():
-            slopes = fit.alone[each]
+            slopes = fit.inertia_without_rotor[each]
         inertia = fit.inertia[each] * np.linalg.norm(motion.inertial, axis=0) / std[[run[k] for k in place]]
         upright = float(inertia.sum())
         noise = float(np.median(rough[list(run)] / std[list(run)]))

@@ -53,55 +53,64 @@ class CandidateMotion:
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """Results of the regression of efforts on a motion.
+    """Results of the regression of efforts on a motion, of effort column k at joint j.
 
     Attributes:
-        share: Shape (n, k): fraction of the variance of effort column k explained by gravity at joint j, beyond inertia and
-            friction, 0 to 1.
-        partial: Shape (n, k): the same relative to the variance not explained by inertia and friction.
-        pull: Shape (n, k, 3): effort per torque, times gravity along x, y, z [effort per N·m · m/s²].
-        inertia: Shape (n, k): effort per N·m of inertial torque, with its sign.
-        whole: Shape (n, k): fraction of the variance explained by all terms, 0 to 1.
-        alone: Shape (n, k): effort per N·m of inertial torque in a regression without rotor inertia.
+        explained: Shape (n, k): fraction of the variance explained by all terms, 0 to 1.
+        gravity_share: Shape (n, k): fraction explained by gravity beyond inertia and friction, 0 to 1.
+        gravity_share_of_rest: Shape (n, k): the same relative to the variance not explained by inertia and friction.
+        effort_per_gravity: Shape (n, k, 3): effort per torque, times gravity along x, y, z [effort per N·m · m/s²].
+        inertia: Shape (n, k): effort per N·m of inertial torque, with its sign; 0 at a joint that gravity does not load.
+        inertia_without_rotor: Shape (n, k): the same of all joints, in a regression without rotor inertia and gravity.
     """
 
-    share: Array
-    partial: Array
-    pull: Array
+    explained: Array
+    gravity_share: Array
+    gravity_share_of_rest: Array
+    effort_per_gravity: Array
     inertia: Array
-    whole: Array
-    alone: Array
+    inertia_without_rotor: Array
+
+
+#: Columns of the regression besides gravity.
+_CONSTANT, _VISCOUS, _DRY, _ROTOR, _INERTIAL = range(5)
+#: Half-width of the smooth sign of dry friction, over the largest velocity.
+_WIDTH = 0.02
+#: Least change of the weight of a joint, over the largest inertial torque, for which gravity loads it.
+_LOADED = 1e-3
 
 
 def match(motion: CandidateMotion, efforts: Array) -> Match:
     """Regresses every effort column on the torques of every joint; efforts of shape (M, k)."""
     n, k = motion.velocity.shape[1], efforts.shape[1]
-    share, partial, whole, inertia, alone = (np.zeros((n, k)) for _ in range(5))
-    pull = np.zeros((n, k, 3))
+    explained, share, share_of_rest, inertia, without_rotor = (np.zeros((n, k)) for _ in range(5))
+    per_gravity = np.zeros((n, k, 3))
     centred = efforts - efforts.mean(axis=0)
     power = positive((centred**2).sum(axis=0))
     for j in range(n):
         v = motion.velocity[:, j]
-        width = max(0.02 * float(np.abs(v).max()), 1e-9)
-        base = np.column_stack([np.ones(len(v)), v, np.tanh(v / width), motion.acceleration[:, j], motion.inertial[:, j]])
-        without = centred - base @ _solve(base, centred)
-        alone[j] = _solve(base[:, [0, 1, 2, 4]], centred)[3]
+        dry = np.tanh(v / max(_WIDTH * float(np.abs(v).max()), 1e-9))
+        base = np.column_stack([np.ones(len(v)), v, dry, motion.acceleration[:, j], motion.inertial[:, j]])
+        kept = [_CONSTANT, _VISCOUS, _DRY, _INERTIAL]
+        without_rotor[j] = _solve(base[:, kept], centred)[kept.index(_INERTIAL)]
+        squares = ((centred - base @ _solve(base, centred)) ** 2).sum(axis=0)
         weight = motion.gravity[:, j]
-        if np.ptp(weight, axis=0).max() * 9.81 < 1e-3 * max(float(np.abs(motion.inertial).max()), 1e-3):
-            whole[j] = 1.0 - (without**2).sum(axis=0) / power
+        if np.ptp(weight, axis=0).max() * 9.81 < _LOADED * max(float(np.abs(motion.inertial).max()), 1e-3):
+            explained[j] = 1.0 - squares / power
             continue
-        solution = _solve(np.column_stack([base, weight]), centred)
-        residual = centred - np.column_stack([base, weight]) @ solution
-        squares, remaining = (without**2).sum(axis=0), (residual**2).sum(axis=0)
+        full = np.column_stack([base, weight])
+        solution = _solve(full, centred)
+        remaining = ((centred - full @ solution) ** 2).sum(axis=0)
         share[j] = np.clip((squares - remaining) / power, 0.0, 1.0)
-        partial[j] = np.clip((squares - remaining) / positive(squares), 0.0, 1.0)
-        whole[j] = np.clip(1.0 - remaining / power, 0.0, 1.0)
-        pull[j] = solution[-3:].T
-        inertia[j] = solution[4]
-    return Match(share, partial, pull, inertia, whole, alone)
+        share_of_rest[j] = np.clip((squares - remaining) / positive(squares), 0.0, 1.0)
+        explained[j] = np.clip(1.0 - remaining / power, 0.0, 1.0)
+        per_gravity[j] = solution[_INERTIAL + 1 :].T
+        inertia[j] = solution[_INERTIAL]
+    return Match(explained, share, share_of_rest, per_gravity, inertia, without_rotor)
 
 
 def _solve(columns: Array, values: Array) -> Array:
+    """Least squares in columns of unit norm; other than in :func:`.scaled_lstsq`, columns of rounding errors count as zero."""
     scale = np.linalg.norm(columns, axis=0)
     scale = np.where(scale > 1e-9 * scale.max(), scale, np.inf)
     return np.asarray(lstsq(columns / scale, values, rcond=1e-6)[0] / scale[:, None])

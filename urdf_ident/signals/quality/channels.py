@@ -91,9 +91,9 @@ def _folds(x: Array) -> dict[int, float]:
         if inside and len(visit) > _STRAIGHT * np.count_nonzero(visit < _NEAR * largest):
             begin = max(min(first, lowest - _BESIDE), 0)
             around = x[begin : max(end, lowest + _BESIDE + 1)]
-            side = np.arange(len(around)) + begin - lowest  # the lowest sample may be on either side due to noise
-            turned = min(_roughness(np.where(after, around, -around)) for after in (side > 0, side >= 0))
-            ratios[lowest] = turned / positive(_roughness(around))
+            from_lowest = np.arange(len(around)) + begin - lowest  # the lowest sample may be on either side due to noise
+            flipped = min(_roughness(np.where(kept, around, -around)) for kept in (from_lowest > 0, from_lowest >= 0))
+            ratios[lowest] = flipped / positive(_roughness(around))
     return ratios
 
 
