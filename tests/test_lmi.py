@@ -10,6 +10,7 @@ from urdf_samples import point_masses
 
 import urdf_ident.consistency.lmi as lmi
 from urdf_ident.consistency.cholesky import check_consistency
+from urdf_ident.consistency.conic import ConicForm
 from urdf_ident.consistency.constraints import LmiOptions, ellipsoid
 from urdf_ident.consistency.feasible import EPSILON
 from urdf_ident.consistency.lmi import LmiProblem
@@ -287,3 +288,14 @@ def test_the_optimum_is_that_of_the_problem_stated_in_cvxpy(poor, weight, distan
     solution = problem.solve(poor.R, poor.rho, weight)
     assert solution.status == "optimal"
     assert solution.objective == pytest.approx(stated(problem, poor.R, poor.rho, weight), rel=1e-6)
+
+
+def test_a_certificate_of_infeasibility_that_is_nearly_proven_is_no_point():
+    """``5000 y ≥ 1500`` and ``5000 y ≤ 1499.99999`` beside three others: Clarabel says AlmostPrimalInfeasible."""
+    form = ConicForm(2)
+    form.quadratic[:] = 2.0
+    rows = np.array([[-0.3, 1.3], [-0.9, -0.4], [50.0, -60.0], [0.0, -5000.0], [0.0, 5000.0]])
+    form.add("nonnegative", 5, np.array([0.73, 1.48, -1.0000000000000009, 1499.99999, -1500.0]), (rows, np.arange(2)))
+    point, _, status = form.solve()
+    assert point is None
+    assert status == "infeasible"

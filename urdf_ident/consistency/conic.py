@@ -4,7 +4,8 @@
 
 ``y`` begins with the whitened parameters x. The rest are the data residual ``r = A x − b``, so that a data factor 1e7 times
 as precise as the prior is never squared, and for the entropic distance the lower-triangular Z of each body with
-``[[diag Z, Zᵀ], [Z, Q]] ⪰ 0``, for which ``max Σ log Z_ii = log det Q``, and the logarithms themselves (exponential cones).
+``[[diag Z, Zᵀ], [Z, Q]] ⪰ 0``, for which ``max Σ log Z_ii = log det Q``, and the logarithms themselves (exponential cones),
+body by body; at last the logarithms of the relative masses that have a prior.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from ..errors import SolverError
 from ..linalg import Array, IntArray
 from .feasible import Feasible
 from .objective import LmiObjective, Point
+
+#: Entries of Z of a body, and their number with the logarithms of its diagonal.
+_OF_FACTOR, _OF_BODY = 10, 14
+#: Weight of the squares that make the point inside all constraints unique.
+_UNIQUE = 1e-6
 
 
 class ConicForm:
@@ -39,21 +45,23 @@ class ConicForm:
         self.cones, self.constant = list[tuple[str, int]](), list[Array]()
         self._entries, self._count = list[tuple[Array, IntArray, IntArray]](), 0
 
-    def add(self, kind: str, order: int, constant: Array, *blocks: tuple[Array, IntArray]) -> None:
+    def add(self, kind: str, order: int, constant: Array, *blocks: tuple[Array, IntArray]) -> int:
         """Adds the cone of ``constant + Σ block · y[columns]``.
 
         Args:
             constant: Shape (k,).
             blocks: Coefficients of shape (k, c) with the columns they belong to, shape (c,).
+
+        Returns:
+            The number of the cone.
         """
-        if not len(constant):
-            return
         for block, columns in blocks:
             row, column = np.nonzero(block)
             self._entries.append((block[row, column], self._count + row, np.asarray(columns)[column]))
         self.constant.append(constant)
         self._count += len(constant)
         self.cones.append((kind, order))
+        return len(self.cones) - 1
 
     def add_logarithm(self, variable: int, constant: float, row: Array, columns: IntArray) -> None:
         """Adds ``y[variable] ≤ log(constant + row · y[columns])``; row of shape (c,); columns of shape (c,)."""
@@ -82,28 +90,7 @@ class ConicForm:
         Raises:
             SolverError: The solver is not installed, or does not know the cones.
         """
-        if solver is None:
-            import clarabel
-            from scipy.sparse import diags
-
-            kinds = {
-                "zero": clarabel.ZeroConeT,
-                "nonnegative": clarabel.NonnegativeConeT,
-                "psd": clarabel.PSDTriangleConeT,
-                "exponential": lambda _: clarabel.ExponentialConeT(),
-            }
-            settings = clarabel.DefaultSettings()
-            settings.verbose, settings.max_threads = False, 1
-            settings.chordal_decomposition_enable = False  # blocks of 4×4 and 8×8 are not worth decomposing
-            cones = [kinds[kind](order) for kind, order in self.cones]
-            quadratic, constant = diags(self.quadratic).tocsc(), np.concatenate(self.constant)
-            answer = clarabel.DefaultSolver(quadratic, self.linear, -self.matrix, constant, cones, settings).solve()
-            names = {"Solved": "optimal", "PrimalInfeasible": "infeasible", "DualInfeasible": "unbounded"}
-            status = names.get(str(answer.status), str(answer.status))
-            y: Array | None = np.asarray(answer.x, dtype=float)
-            duals = np.split(np.asarray(answer.z, dtype=float), np.cumsum([len(rows) for rows in self.constant])[:-1])
-        else:
-            y, duals, status = _by_cvxpy(self, solver)
+        y, duals, status = _by_clarabel(self) if solver is None else _by_cvxpy(self, solver)
         usable = y is not None and bool(np.isfinite(y).all()) and status not in ("infeasible", "unbounded")
         return y if usable else None, duals, status
 
@@ -117,48 +104,46 @@ def minimise(objective: LmiObjective, solver: str | None = None) -> tuple[Point 
     Returns:
         The point, or None without one, and the status as of :meth:`ConicForm.solve`.
     """
-    feasible, weight = objective.feasible, objective.weight
-    p, n, b = feasible.p, feasible.n, len(objective.b)
+    feasible, p, b = objective.feasible, objective.feasible.p, len(objective.b)
     entropic = objective.distance == "entropic"
-    weighed = np.flatnonzero(feasible.mass_scale) if entropic else np.zeros(0, dtype=int)
-    form = ConicForm(p + b + (14 * n if entropic else 0) + len(weighed))
+    masses = np.flatnonzero(feasible.mass_scale) if entropic else np.zeros(0, dtype=int)
+    form = ConicForm(p + b + (_OF_BODY * feasible.n if entropic else 0) + len(masses))
     # divided by the weight, the objective has the scale of the prior distance, for which absolute tolerances are set
-    form.quadratic[p : p + b] = 2.0
-    form.quadratic[10 * n if entropic else 0 : p] = 2.0
-    scale = 1.0 / np.sqrt(weight)
-    form.add("zero", b, scale * objective.b, (-scale * objective.A, np.arange(p)), (np.eye(b), np.arange(p, p + b)))
-    _constrain(form, feasible)
+    shrunk, x, residual = 1.0 / np.sqrt(objective.weight), np.arange(p), np.arange(p, p + b)
+    form.add("zero", b, shrunk * objective.b, (-shrunk * objective.A, x), (np.eye(b), residual))
+    form.quadratic[residual] = form.quadratic[10 * feasible.n if entropic else 0 : p] = 2.0
+    equalities, inequalities, matrices = _constrain(form, feasible)
     if entropic:
-        rows, columns, _ = _triangle(4)  # of Zᵀ
-        arrow, relative, constant = np.zeros((8, 8, 10)), np.zeros((8, 8, 10)), np.zeros((8, 8, 1))
-        arrow[4 + columns, rows, np.arange(10)] = arrow[rows, 4 + columns, np.arange(10)] = 1.0
-        diagonal = np.flatnonzero(rows == columns)
-        arrow[np.arange(4), np.arange(4), diagonal] = 1.0
-        constant[4:, 4:, 0] = np.eye(4)
-        for i, first in enumerate(range(p + b, p + b + 14 * n, 14)):  # scale (tr Q − log det Q) by Z and its logarithms
-            scale, body = feasible.entropy_scale[i], 10 * i + np.arange(10)
-            relative[4:, 4:] = feasible.linear[i]
-            form.add("psd", 8, _packed(constant)[:, 0], (_packed(relative), body), (_packed(arrow), first + np.arange(10)))
-            for logarithm, entry in enumerate(first + diagonal, first + 10):
-                form.add_logarithm(logarithm, 0.0, np.ones(1), np.array([entry]))
-                form.linear[logarithm] = -scale
-            form.linear[body] += scale * np.einsum("aak->k", feasible.linear[i])
-        for k, i in enumerate(weighed.tolist(), p + b + 14 * n):
-            body = 10 * i + np.arange(10)
-            form.add_logarithm(k, 1.0, feasible.mass[i], body)
-            form.linear[k] = -feasible.mass_scale[i]
-            form.linear[body] += feasible.mass_scale[i] * feasible.mass[i]
+        _add_entropy(form, feasible, p + b)
+    for logarithm, i in enumerate(masses.tolist(), p + b + _OF_BODY * feasible.n):
+        body = 10 * i + np.arange(10)
+        form.add_logarithm(logarithm, 1.0, feasible.mass[i], body)
+        form.linear[logarithm] = -feasible.mass_scale[i]
+        form.linear[body] += feasible.mass_scale[i] * feasible.mass[i]
     y, duals, status = form.solve(solver)
     if y is None:
         return None, status
+    of_matrices = np.array([_unpacked(4) @ duals[k] for k in matrices]).reshape(-1, 4, 4)
+    weight = objective.weight
+    return Point(y[:p], weight * of_matrices, weight * duals[inequalities], -weight * duals[equalities]), status
 
-    def of(kind: str, order: int) -> list[Array]:
-        return [weight * dual for dual, cone in zip(duals, form.cones, strict=True) if cone == (kind, order)]
 
-    matrices = np.array([_unpacked(4) @ dual for dual in of("psd", 4)]).reshape(-1, 4, 4)
-    inequalities = np.concatenate([*of("nonnegative", len(feasible.h)), np.zeros(0)])
-    equalities = -of("zero", len(feasible.e))[-1] if len(feasible.e) else np.zeros(0)
-    return Point(y[:p], matrices, inequalities, equalities), status
+def _add_entropy(form: ConicForm, feasible: Feasible, first: int) -> None:
+    """Adds ``Σ scale (tr Q − log det Q)`` of the bodies, their Z and its logarithms beginning at a place in y."""
+    rows, columns, _ = _triangle(4)  # of Zᵀ
+    arrow, relative, constant = np.zeros((8, 8, 10)), np.zeros((8, 8, 10)), np.zeros((8, 8, 1))
+    arrow[4 + columns, rows, np.arange(10)] = arrow[rows, 4 + columns, np.arange(10)] = 1.0
+    diagonal = np.flatnonzero(rows == columns)
+    arrow[np.arange(4), np.arange(4), diagonal] = 1.0
+    constant[4:, 4:, 0] = np.eye(4)
+    for i, scale in enumerate(feasible.entropy_scale):
+        body, factor = 10 * i + np.arange(10), first + _OF_BODY * i + np.arange(_OF_FACTOR)
+        relative[4:, 4:] = feasible.linear[i]
+        form.add("psd", 8, _packed(constant)[:, 0], (_packed(relative), body), (_packed(arrow), factor))
+        for logarithm, entry in enumerate(factor[diagonal], factor[-1] + 1):
+            form.add_logarithm(logarithm, 0.0, np.ones(1), np.array([entry]))
+            form.linear[logarithm] = -scale
+        form.linear[body] += scale * np.einsum("aak->k", feasible.linear[i])
 
 
 def widest(feasible: Feasible) -> Array | None:
@@ -169,7 +154,7 @@ def widest(feasible: Feasible) -> Array | None:
     """
     p = feasible.p
     form = ConicForm(p + 1)
-    form.quadratic[:p], form.linear[p] = 2e-6, -1.0
+    form.quadratic[:p], form.linear[p] = 2.0 * _UNIQUE, -1.0
     form.add("nonnegative", 1, np.ones(1), (-np.ones((1, 1)), np.array([p])))
     _constrain(form, feasible, slack=p)
     y, _, _ = form.solve()
@@ -198,6 +183,32 @@ def mass_range(feasible: Feasible) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
+def _by_clarabel(form: ConicForm) -> tuple[Array | None, list[Array], str]:
+    import clarabel
+    from scipy.sparse import diags
+
+    kinds = {
+        "zero": clarabel.ZeroConeT,
+        "nonnegative": clarabel.NonnegativeConeT,
+        "psd": clarabel.PSDTriangleConeT,
+        "exponential": lambda _: clarabel.ExponentialConeT(),
+    }
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.max_threads = False, 1
+    settings.chordal_decomposition_enable = False  # blocks of 4×4 and 8×8 are not worth decomposing
+    cones = [kinds[kind](order) for (kind, order), rows in zip(form.cones, form.constant, strict=True) if len(rows)]
+    quadratic, constant = diags(form.quadratic).tocsc(), np.concatenate(form.constant)
+    answer = clarabel.DefaultSolver(quadratic, form.linear, -form.matrix, constant, cones, settings).solve()
+    # a certificate of infeasibility is no point, however accurate it is
+    names = {"Solved": "optimal"} | {
+        f"{almost}{key}": word
+        for almost in ("", "Almost")
+        for key, word in (("PrimalInfeasible", "infeasible"), ("DualInfeasible", "unbounded"))
+    }
+    duals = np.split(np.asarray(answer.z, dtype=float), np.cumsum([len(rows) for rows in form.constant])[:-1])
+    return np.asarray(answer.x, dtype=float), duals, names.get(str(answer.status), str(answer.status))
+
+
 def _by_cvxpy(form: ConicForm, solver: str) -> tuple[Array | None, list[Array], str]:
     import cvxpy as cp
 
@@ -212,10 +223,12 @@ def _by_cvxpy(form: ConicForm, solver: str) -> tuple[Array | None, list[Array], 
         )
     y = cp.Variable(len(form.linear))
     inside = form.matrix @ y + np.concatenate(form.constant)
-    constraints, begin = [], 0
+    constraints, begin = list[Any](), 0
     for (kind, order), constant in zip(form.cones, form.constant, strict=True):
         rows, begin = inside[begin : begin + len(constant)], begin + len(constant)
-        if kind == "psd":
+        if not len(constant):
+            constraints.append(None)
+        elif kind == "psd":
             constraints.append(cp.reshape(_unpacked(order) @ rows, (order, order), order="C") >> 0)
         elif kind == "exponential":
             constraints.append(cp.ExpCone(rows[0], rows[1], rows[2]))
@@ -223,7 +236,7 @@ def _by_cvxpy(form: ConicForm, solver: str) -> tuple[Array | None, list[Array], 
             constraints.append(rows == 0 if kind == "zero" else rows >= 0)
     curved = np.flatnonzero(form.quadratic)
     squares = cp.sum_squares(cp.multiply(np.sqrt(0.5 * form.quadratic[curved]), y[curved])) if len(curved) else 0
-    problem = cp.Problem(cp.Minimize(squares + form.linear @ y), constraints)
+    problem = cp.Problem(cp.Minimize(squares + form.linear @ y), [some for some in constraints if some is not None])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "may be inaccurate": accuracy is checked from recomputed residuals
@@ -238,23 +251,30 @@ def _by_cvxpy(form: ConicForm, solver: str) -> tuple[Array | None, list[Array], 
     duals = []
     for (kind, _), constant, constraint in zip(form.cones, form.constant, constraints, strict=True):
         dual = np.zeros(len(constant))  # those of exponential cones are not used
-        if kind == "psd" and constraint.dual_value is not None:
-            dual = _packed(0.5 * (constraint.dual_value + constraint.dual_value.T)[:, :, None])[:, 0]
-        elif kind != "exponential" and constraint.dual_value is not None:
-            dual = np.ravel(-constraint.dual_value if kind == "zero" else constraint.dual_value)
+        if constraint is not None and kind != "exponential" and constraint.dual_value is not None:
+            value = constraint.dual_value
+            dual = _packed(0.5 * (value + value.T)[:, :, None])[:, 0] if kind == "psd" else np.ravel(value)
+            dual = -dual if kind == "zero" else dual
         duals.append(dual)
     return y.value, duals, str(problem.status).removesuffix("_inaccurate")
 
 
-def _constrain(form: ConicForm, feasible: Feasible, slack: int | None = None) -> None:
-    """Adds equalities, inequalities and matrices; reduced by the variable ``slack`` if there is one."""
+def _constrain(form: ConicForm, feasible: Feasible, slack: int | None = None) -> tuple[int, int, list[int]]:
+    """Adds equalities, inequalities and matrices; reduced by the variable ``slack`` if there is one.
+
+    Returns:
+        The numbers of their cones.
+    """
     x = np.arange(feasible.p)
-    form.add("zero", len(feasible.e), -feasible.e, (feasible.E, x))
+    equalities = form.add("zero", len(feasible.e), -feasible.e, (feasible.E, x))
     less = [] if slack is None else [(-np.ones((len(feasible.h), 1)), np.array([slack]))]
-    form.add("nonnegative", len(feasible.h), feasible.h, (feasible.G, x), *less)
+    inequalities = form.add("nonnegative", len(feasible.h), feasible.h, (feasible.G, x), *less)
     less = [] if slack is None else [(-_packed(np.eye(4)[:, :, None]), np.array([slack]))]
-    for body, constant in zip(feasible.body, feasible.constant, strict=True):
-        form.add("psd", 4, _packed(constant[:, :, None])[:, 0], (_packed(feasible.linear[body]), x[10 * body :][:10]), *less)
+    matrices = []
+    for i, constant in zip(feasible.body, feasible.constant, strict=True):
+        body = 10 * i + np.arange(10)
+        matrices.append(form.add("psd", 4, _packed(constant[:, :, None])[:, 0], (_packed(feasible.linear[i]), body), *less))
+    return equalities, inequalities, matrices
 
 
 def _triangle(order: int) -> tuple[IntArray, IntArray, Array]:
