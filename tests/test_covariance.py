@@ -20,7 +20,9 @@ from urdf_ident.estimation.uncertainty.noise import (
     fit_noise,
 )
 from urdf_ident.model.base import BaseParameters
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
@@ -207,3 +209,12 @@ def test_friction_that_the_model_lacks_at_reversals_is_counted_as_an_error(break
     if breakaway:
         assert np.mean(held["jackknife"], axis=0).min() < 0.3  # it never scatters
     assert np.mean(held["auto"], axis=0).min() >= 0.6
+
+
+def test_the_bootstrap_of_one_parameter_has_the_error_of_least_squares() -> None:
+    """A level slide without friction: its mass is all that is seen."""
+    model = DynamicModel(Robot.from_urdf(robot_path("emps")), friction=[], rotor_inertia=False)
+    statistics = build_statistics(model, [as_log(make_segment(model, 4000, sigma=0.1))])
+    fit = fit_base(statistics, model.base())
+    assert len(fit.params) == 1
+    assert with_covariance(fit, statistics, "bootstrap").bse == pytest.approx(fit.bse, rel=0.5)

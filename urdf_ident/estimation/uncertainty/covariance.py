@@ -51,6 +51,8 @@ SLOW, AT_REST = 0.1, 0.02
 WELL_DETERMINED = 0.1
 #: Number of bootstrap samples.
 DRAWS = 400
+#: A direction with less than this share of the information in a draw is not estimated from it.
+_UNDRAWN = 1e-6
 #: The noise model and the jackknife agree if their standard errors differ by less than this factor (median).
 AGREEMENT = 1.5
 #: The scatter between averaged periods explains the residual if the variance of the residual is at most this many times larger.
@@ -172,8 +174,6 @@ def with_covariance(
         EstimationError: Unknown kind, or one that needs missing logs, repetitions or stretches.
     """
     check_known("estimation.covariance", kind, tuple(KINDS), EstimationError)
-    if kind == "model":
-        return fit
     covariance = KINDS[kind](FitData(fit, statistics, model, logs, seed=seed))
     dof = np.broadcast_to(covariance.dof, fit.params.shape)
     return replace(fit, covariance=covariance.matrix, covariance_kind=covariance.kind, error_dof=dof)
@@ -181,7 +181,7 @@ def with_covariance(
 
 def textbook(data: FitData) -> Covariance:
     """Independent residuals."""
-    return Covariance(data.fit.covariance, data.fit.covariance_kind, data.fit.dof)
+    return Covariance(data.fit.covariance, data.fit.covariance_kind, data.fit.dofs)
 
 
 def newey_west(data: FitData) -> Covariance:
@@ -231,9 +231,9 @@ def bootstrap(data: FitData) -> Covariance:
     matrices, scores = data.stretches
     count = len(scores)
     draws = np.random.default_rng(data.seed).multinomial(count, np.full(count, 1 / count), DRAWS)
-    moves = [lstsq(np.einsum("u,uij->ij", draw, matrices), draw @ scores, rcond=1e-6)[0] for draw in draws]
+    moves = [lstsq(np.einsum("u,uij->ij", draw, matrices), draw @ scores, rcond=_UNDRAWN)[0] for draw in draws]
     kind = f"bootstrap over {count} blocks of time, {DRAWS} draws"
-    return Covariance(data.solution.sandwich(np.cov(np.array(moves).T)), kind, count - 1.0)
+    return Covariance(data.solution.sandwich(np.atleast_2d(np.cov(np.array(moves).T))), kind, count - 1.0)
 
 
 def between_logs(data: FitData) -> Covariance:
@@ -273,42 +273,58 @@ def between_periods(data: FitData, unexplained: float = 1.0) -> Covariance:
 def automatic(data: FitData) -> Covariance:
     """Scatter between repetitions, else a noise model that the jackknife confirms, else the jackknife; enlarged if logs
     disagree, or if the friction model fails at reversals."""
-    from scipy.special import chdtri
-
     if len(data.units) < FEWEST_STRETCHES:
         return replace(textbook(data), kind=f"{data.fit.covariance_kind}: too short for any other")
-    covariance = within = jackknife(data)
-    unexplained = lack_of_fit(data.with_rows("period"), data.logs, data.fit) if data.averaged else np.inf
-    if unexplained <= EXPLAINED:
+    within = jackknife(data)
+    unexplained = lack_of_fit(data.with_rows("period"), data.logs, data.fit) if data.averaged else None
+    repeated = unexplained is not None and unexplained <= EXPLAINED  # the scatter between periods explains the residual
+    if unexplained is not None and repeated:
         covariance = between_periods(data, unexplained)
-    elif data.has_rows:
-        noise = autoregressive(data)
-        compared = data.fit.seen & (within.spread > 0)  # parameters of an effort that is constantly zero do not scatter
-        ratio = float(np.median(noise.spread[compared] / within.spread[compared])) if compared.any() else 1.0
-        if 1 / AGREEMENT <= ratio <= AGREEMENT:
-            covariance, words = noise, ", confirmed by a jackknife over blocks of time"
-        else:
-            words = f": no stationary noise explains the residuals (ratio {ratio:.2g})"
-        if data.averaged:
-            explained = f"{percent(100 / unexplained)} % of the residual"
-            words += f"; the scatter between periods explains {explained}, the model lacks the rest"
-        covariance = replace(covariance, kind=covariance.kind + words)
+    else:
+        covariance = _confirmed_noise(data, within, unexplained) if data.has_rows else within
     if len(motions(data.statistics)) >= FEWEST_LOGS:
-        # With few logs the disagreement on one parameter is a poor estimate of its error, but the median over all parameters is
-        # a good one of a common factor (Birge). A parameter with a significantly larger one keeps its error between logs.
-        between, own, seen = between_logs(data), covariance.spread, data.fit.seen
-        spreads = np.where(seen & (own > 0), between.spread / positive(own), 1.0)
-        common = max(1.0, float(np.median(spreads[seen]) / np.sqrt(chdtri(between.dof, 0.5) / between.dof)))
-        alone = spreads > common * np.sqrt(chdtri(between.dof, CHANCE) / between.dof)
-        logs, scale = int(between.dof) + 1, np.where(alone, spreads, common)
-        if common == 1.0 and not alone.any():
-            covariance = replace(covariance, kind=f"{covariance.kind}; {logs} logs agree with it")
-        else:
-            words = f"{covariance.kind}, enlarged because {logs} logs disagree by more (times {common:.2g}"
-            words += f"; {int(alone.sum())} parameters by themselves)" if alone.any() else ")"
-            dof = np.where(alone, between.dof, covariance.dof)
-            covariance = Covariance(covariance.matrix * np.outer(scale, scale), words, dof)
-    return _with_reversals(covariance, within.spread, data) if unexplained > EXPLAINED and data.has_rows else covariance
+        covariance = _enlarged_between_logs(data, covariance)
+    return _with_reversals(covariance, within.spread, data) if data.has_rows and not repeated else covariance
+
+
+def _confirmed_noise(data: FitData, within: Covariance, unexplained: float | None) -> Covariance:
+    """The model of the noise if the jackknife over stretches of time, ``within``, confirms it, else this.
+
+    Args:
+        unexplained: Variance of the residual over that of the noise between periods; None without these.
+    """
+    noise = autoregressive(data)
+    compared = data.fit.seen & (within.spread > 0)  # parameters of an effort that is constantly zero do not scatter
+    ratio = float(np.median(noise.spread[compared] / within.spread[compared])) if compared.any() else 1.0
+    if 1 / AGREEMENT <= ratio <= AGREEMENT:
+        covariance, words = noise, ", confirmed by a jackknife over blocks of time"
+    else:
+        covariance, words = within, f": no stationary noise explains the residuals (ratio {ratio:.2g})"
+    if unexplained is not None:
+        explained = f"{percent(100 / unexplained)} % of the residual"
+        words += f"; the scatter between periods explains {explained}, the model lacks the rest"
+    return replace(covariance, kind=covariance.kind + words)
+
+
+def _enlarged_between_logs(data: FitData, covariance: Covariance) -> Covariance:
+    """Errors enlarged as far as the logs disagree by more.
+
+    With few logs the disagreement on one parameter is a poor estimate of its error, but the median over all parameters is a
+    good one of a common factor (Birge). A parameter with a significantly larger one keeps its error between logs.
+    """
+    from scipy.special import chdtri
+
+    between, own, seen = between_logs(data), covariance.spread, data.fit.seen
+    spreads = np.where(seen & (own > 0), between.spread / positive(own), 1.0)
+    common = max(1.0, float(np.median(spreads[seen]) / np.sqrt(chdtri(between.dof, 0.5) / between.dof)))
+    alone = spreads > common * np.sqrt(chdtri(between.dof, CHANCE) / between.dof)
+    logs, scale = int(between.dof) + 1, np.where(alone, spreads, common)
+    if common == 1.0 and not alone.any():
+        return replace(covariance, kind=f"{covariance.kind}; {logs} logs agree with it")
+    words = f"{covariance.kind}, enlarged because {logs} logs disagree by more (times {common:.2g}"
+    words += f"; {int(alone.sum())} parameters by themselves)" if alone.any() else ")"
+    dof = np.where(alone, between.dof, covariance.dof)
+    return Covariance(covariance.matrix * np.outer(scale, scale), words, dof)
 
 
 #: Kind of covariance → its function.
