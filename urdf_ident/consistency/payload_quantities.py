@@ -18,8 +18,10 @@ from .repair import repaired_theta
 
 #: Coverage of the intervals.
 _COVERAGE = 0.95
-#: Indices of the mass and the moments of inertia, which are never negative.
-_BOUNDED = [0, 4, 7, 9]
+#: Which quantities are never negative: the mass and the moments of inertia.
+_NONNEGATIVE = np.isin(np.arange(10), (0, 4, 7, 9))
+#: Step of the derivatives, a fraction of the mass, and least size of a body in them [m].
+_STEP, _LEAST_SIZE = 1e-6, 1e-2
 #: Prior standard deviation of the compact body's scale, a fraction, and weight of that prior: it holds what data leave free.
 _LOOSE, _WEIGHT = 0.5, 1e-4
 #: Density of the compact body [kg/m³], its least mass [kg], and its least radius [m].
@@ -30,7 +32,7 @@ _FARTHEST = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Quantities(ReadOnly):
-    """The ten quantities of :data:`.QUANTITIES` of an unknown body.
+    """Mass, centre of mass (3) and inertia about it (6, in the order of a URDF) of an unknown body.
 
     Attributes:
         value: Those of the most likely physically consistent body, shape (10,) [kg, m, kg·m²].
@@ -53,31 +55,42 @@ def payload_quantities(fit: PayloadFit) -> Quantities:
     Where the data imply a negative mass or moment of inertia, they are wrong in something else by at least this much, by which
     standard error and interval are widened.
     """
-    from scipy.special import stdtrit
-
     nearest = most_likely_body(fit.params, fit.precision)
-    value, raw = _quantities(nearest), _quantities(fit.params)
-    at = fit.params if fit.params[0] > 0 else nearest
-    size = max(float(np.sqrt(np.abs(at[4:]).max() / abs(at[0]))), 1e-2)
-    steps = 1e-6 * abs(at[0]) * np.array([1.0, *[size] * 3, *[size**2] * 6])
-    slopes = np.array([_quantities(at + row) - _quantities(at - row) for row in np.diag(steps)]).T / (2.0 * steps)
-    error = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slopes, fit.covariance, slopes), 0.0))
+    value, estimate = _quantities(nearest), _quantities(fit.params)
+    estimate = np.where(np.isfinite(estimate), estimate, value)
+    slopes = _slopes(fit.params if fit.params[0] > 0 else nearest)
     undetermined = np.asarray((np.abs(slopes[:, ~fit.seen]) > 0).any(axis=1))
     if not fit.massive:  # then centre of mass and inertia are undefined
         undetermined[1:] = True
+    error = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slopes, fit.covariance, slopes), 0.0))
     error = np.where(undetermined, np.inf, error)
-    reach = stdtrit([fit.dof(row) for row in slopes], (1 + _COVERAGE) / 2) * error
-    reach = np.where(undetermined, np.inf, reach)
-    raw = np.where(np.isfinite(raw), raw, value)
-    below = np.zeros(10)
-    below[_BOUNDED] = np.maximum(-(raw + reach)[_BOUNDED], 0.0)
-    contrary = below > 0
-    reach = np.where(contrary, reach - raw, reach)
-    error = np.where(contrary, np.hypot(error, raw), error)
-    interval = np.column_stack([raw - reach, raw + reach])
-    interval[_BOUNDED] = np.column_stack([raw - reach, np.maximum(raw, 0.0) + reach])[_BOUNDED].clip(min=0.0)
-    interval = np.column_stack([np.minimum(interval[:, 0], value), np.maximum(interval[:, 1], value)])
-    return Quantities(value, error, interval, slopes, bool(contrary[0]))
+    reach = _reach(fit, slopes, error)
+    contrary = _NONNEGATIVE & (estimate + reach < 0)
+    error, reach = np.where(contrary, np.hypot(error, estimate), error), np.where(contrary, reach - estimate, reach)
+    return Quantities(value, error, _interval(estimate, reach, value), slopes, bool(contrary[0]))
+
+
+def _slopes(theta: Array) -> Array:
+    """Derivatives of the quantities with respect to the ten parameters, shape (10, 10)."""
+    size = max(float(np.sqrt(np.abs(theta[4:]).max() / abs(theta[0]))), _LEAST_SIZE)
+    steps = _STEP * abs(theta[0]) * np.array([1.0, *[size] * 3, *[size**2] * 6])
+    moved = [_quantities(theta + row) - _quantities(theta - row) for row in np.diag(steps)]
+    return np.asarray(np.transpose(moved) / (2.0 * steps))
+
+
+def _reach(fit: PayloadFit, slopes: Array, error: Array) -> Array:
+    """Half-width of the intervals by Student's t, shape (10,)."""
+    from scipy.special import stdtrit
+
+    quantile = stdtrit([fit.dof(row) for row in slopes], (1 + _COVERAGE) / 2)
+    return np.asarray(np.where(np.isinf(error), np.inf, quantile * error))
+
+
+def _interval(estimate: Array, reach: Array, value: Array) -> Array:
+    """Intervals about the estimates that contain the values and no impossible numbers, shape (10, 2)."""
+    low, high = estimate - reach, np.where(_NONNEGATIVE, np.maximum(estimate, 0.0), estimate) + reach
+    low = np.where(_NONNEGATIVE, np.maximum(low, 0.0), low)
+    return np.column_stack([np.minimum(low, value), np.maximum(high, value)])
 
 
 def _quantities(theta: Array) -> Array:

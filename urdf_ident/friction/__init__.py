@@ -7,7 +7,7 @@ is one new class; importing its module registers it by name.
 
 from __future__ import annotations
 
-from .dissipation import FRACTIONS, MOST_FRICTION, SPEEDS, Trained, dissipation, law_rows, moments, trained_range
+from .dissipation import FRACTIONS, MOST_FRICTION, SPEEDS, Trained, conditions, dissipation, law_rows, trained_range
 from .law import FRICTION, SIGN_WIDTH, AxisScale, Friction, Law, Sliding, bias_symbols, combine_axes, smooth_sign
 from .laws import (
     Asymmetric,
@@ -69,12 +69,12 @@ __all__ = [
     "Viscous",
     "bias_symbols",
     "combine_axes",
+    "conditions",
     "dissipation",
     "friction_by_joint",
     "friction_from_mapping",
     "friction_term",
     "law_rows",
-    "moments",
     "play",
     "smooth_sign",
     "trained_range",

@@ -12,25 +12,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 
 from ..linalg import Array
-from .law import Law, Sliding
+from .law import TANGENT_STEP, Law, Sliding
 
 #: Share of the samples inside the trained speeds and loads; the few beyond may be glitches.
 _WITHIN = 0.995
 #: A smooth sign is saturated at this many widths.
 _SLIDING = 5.0
-#: Finite-difference step of a slope, a fraction of the velocity.
-_STEP = 1e-4
 #: Number of speeds per direction at which friction must dissipate, and the slowest as a fraction of the fastest.
 SPEEDS, _SLOWEST = 16, 0.01
-#: These speeds as fractions of the fastest.
-FRACTIONS = np.geomspace(_SLOWEST, 1.0, SPEEDS)
+#: A direction in which the axis reaches less than this share of its speed in the other takes that one's range; least speed of a
+#: range [rad/s or m/s].
+_SEEN, _LEAST_SPEED = 0.1, 1e-9
 #: Friction over the largest measured torque above which it is impossible, at speeds inside the data: inertia and weight can
 #: hide a part of friction from the torque only while they help the motion.
 MOST_FRICTION = 1.5
+
+
+def _fractions(speeds: int) -> Array:
+    return np.geomspace(_SLOWEST, 1.0, speeds)
+
+
+#: The speeds of the conditions as fractions of the fastest.
+FRACTIONS = _fractions(SPEEDS)
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,7 @@ class Trained:
     high: float
     load: float
 
-    def of(self, laws: Sequence[Law]) -> Trained:
+    def mirrored_if_odd(self, laws: Sequence[Law]) -> Trained:
         """Returns the range in which laws are known: odd ones at the speeds of either direction, in both."""
         fastest = max(-self.low, self.high)
         odd = all(_is_odd(law, fastest) for law in laws if not (law.bias or law.conservative))
@@ -62,7 +70,7 @@ def trained_range(v: Array, load: Array, laws: Sequence[Law]) -> Trained:
         laws: Its laws; below a few of their widths a smooth sign is not saturated, and its tangent is meaningless.
 
     Returns:
-        The range (:meth:`Trained.of`); a direction in which the axis hardly moved takes that of the other.
+        The range (:meth:`Trained.mirrored_if_odd`); a direction in which the axis hardly moved takes that of the other.
     """
     least = _SLIDING * max((float(getattr(law, "width", 0.0)) for law in laws if not law.memory), default=0.0)
     ends = []
@@ -70,8 +78,8 @@ def trained_range(v: Array, load: Array, laws: Sequence[Law]) -> Trained:
         speeds = direction * v[direction * v > 0]
         ends.append(float(np.quantile(speeds, _WITHIN)) if len(speeds) else 0.0)
     moved = max(ends)
-    low, high = (max(end if end > 0.1 * moved else moved, least, 1e-9) for end in ends)
-    return Trained(-low, high, float(np.quantile(np.abs(load), _WITHIN)) if len(load) else 0.0).of(laws)
+    low, high = (max(end if end > _SEEN * moved else moved, least, _LEAST_SPEED) for end in ends)
+    return Trained(-low, high, float(np.quantile(np.abs(load), _WITHIN)) if len(load) else 0.0).mirrored_if_odd(laws)
 
 
 def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> tuple[Array, tuple[str, ...]]:
@@ -81,41 +89,56 @@ def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> 
         Rows A of ``A · parameters ≥ 0``, shape (m, k), laws one after the other, each row divided by its largest entry; and a
         description of each row. Rows implied by the signs of the parameters are omitted.
     """
-    matrix = np.hstack([np.zeros((len(moments(trained, speeds)), 0)), *(law_rows(law, trained, speeds) for law in laws)])
+    matrix = np.hstack([np.zeros((len(conditions(trained, speeds)), 0)), *(law_rows(law, trained, speeds) for law in laws)])
     signs = np.array([sign and not law.bias and not law.conservative for law in laws for sign in law.nonnegative], dtype=bool)
     size = np.abs(matrix).max(axis=1, initial=0.0)
     scaled = matrix / np.where(size > 0, size, 1.0)[:, None]
     needed = ((scaled < -1e-12) | ((scaled > 1e-12) & ~signs)).any(axis=1)
     distinct: dict[bytes, tuple[Array, str]] = {}
-    for row, key, (v, _, slope) in compress(zip(scaled, np.round(scaled, 9), moments(trained, speeds), strict=True), needed):
-        description = f"slope of friction beyond {v:.2g} rad/s or m/s" if slope else f"friction at {v:.2g} rad/s or m/s"
+    for row, key, (v, _, is_slope) in compress(
+        zip(scaled, np.round(scaled, 9), conditions(trained, speeds), strict=True), needed
+    ):
+        description = f"slope of friction beyond {v:.2g} rad/s or m/s" if is_slope else f"friction at {v:.2g} rad/s or m/s"
         distinct.setdefault(key.tobytes(), (row, description))
     rows = np.array([row for row, _ in distinct.values()]).reshape(-1, matrix.shape[1])
     return rows, tuple(description for _, description in distinct.values())
 
 
-@lru_cache(maxsize=256)
-def moments(trained: Trained, speeds: int) -> tuple[tuple[float, float, bool], ...]:
-    """Returns the velocities and loads of the constraints, and whether each is on the slope or on the value.
+class Condition(NamedTuple):
+    """Where friction must dissipate: by its value or, at the edge of the trained speeds, by its slope.
 
-    Returns:
-        Tuples of velocity [rad/s or m/s], load [N·m or N], and True for the slope.
+    Attributes:
+        v: Velocity [rad/s or m/s].
+        load: Torque that the gear transmits [N·m or N].
+        is_slope: Whether it is on the slope.
     """
+
+    v: float
+    load: float
+    is_slope: bool
+
+
+@lru_cache(maxsize=256)
+def conditions(trained: Trained, speeds: int) -> tuple[Condition, ...]:
+    """Returns the conditions on the friction of one axis, without load and with the largest one."""
     return tuple(
-        moment
+        condition
         for edge in (trained.high, trained.low)
         for load in (0.0, trained.load)
-        for moment in (*((float(v), load, False) for v in edge * np.geomspace(_SLOWEST, 1.0, speeds)), (edge, load, True))
+        for condition in (
+            *(Condition(float(v), load, False) for v in edge * _fractions(speeds)),
+            Condition(edge, load, True),
+        )
     )
 
 
 @lru_cache(maxsize=1024)
 def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
-    """Returns the columns of one law in the constraints of its axis, shape (len(moments), len(symbols))."""
-    v, load, slope = (np.array(column) for column in zip(*moments(trained, speeds), strict=True))
+    """Returns the columns of one law in the constraints of its axis, shape (len(conditions), len(symbols))."""
+    v, load, is_slope = (np.array(column) for column in zip(*conditions(trained, speeds), strict=True))
     here = _sliding_columns(law, v, load)
-    before = _sliding_columns(law, (1.0 - _STEP) * v, load)
-    return np.asarray(np.where(slope[:, None], (here - before) / (_STEP * v[:, None]), np.sign(v)[:, None] * here))
+    before = _sliding_columns(law, (1.0 - TANGENT_STEP) * v, load)
+    return np.asarray(np.where(is_slope[:, None], (here - before) / (TANGENT_STEP * v[:, None]), np.sign(v)[:, None] * here))
 
 
 @lru_cache(maxsize=1024)

@@ -21,7 +21,7 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from ...friction import MOST_FRICTION, Offset, Trained, law_rows, moments
+from ...friction import MOST_FRICTION, Offset, Trained, conditions, law_rows
 from ...grouping import grouped
 from ...linalg import Array, IntArray, orthogonal_part, positive, triangle
 from ...statistics.choice import standard_error
@@ -478,9 +478,9 @@ class JointSearch:
         given, sliding = self.trained[side], [law.law for law in laws.values() if law.applied.side == side]
         if not sliding:
             return None
-        ranges = [given.of([law]) for law in sliding]
+        ranges = [given.mirrored_if_odd([law]) for law in sliding]
         trained = given if given in ranges else ranges[0]  # both directions alike only where all laws are
-        speed, _, slope = np.array(moments(trained, _SPEEDS)).T
+        speed, _, slope = np.array(conditions(trained, _SPEEDS)).T
         nothing = np.zeros(len(speed))[:, None]
         blocks = {
             key: law_rows(law.law, trained, _SPEEDS) if law.applied.side == side else nothing.repeat(len(law.at), axis=1)
