@@ -87,7 +87,7 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
 
     def unconstrained(apart: Collection[int]) -> tuple[float, bool]:
         """Least squared residual of all rows and the prior, and whether the bodies are physically consistent there."""
-        factor = _without_bodies(statistics, apart, bodies).stacked(fit.weights, more=known)
+        factor = _without_bodies(split, apart, bodies).stacked(fit.weights, more=known)
         theta = solve_triangular(factor[:-1, :-1], factor[:-1, -1])[:bodies]
         return float(factor[-1, -1] ** 2), all(margins(body).consistent for body in theta.reshape(-1, 10))
 
