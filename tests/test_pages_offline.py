@@ -14,27 +14,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run
-from test_viz import box_stl, mesh_robot, visual_robot, waves
+from test_viz import CHROMIUM, FLAGS, box_stl, mesh_robot, visual_robot, waves
 
 from urdf_ident.viz.page import player_page
 from urdf_ident.viz.player import Server
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--enable-unsafe-swiftshader", "--enable-logging=stderr"),
-    *("--hide-scrollbars", "--virtual-time-budget=1500", "--disable-extensions"),
-    *("--disable-default-apps", "--disable-domain-reliability", "--disable-field-trial-config", "--no-pings"),
-    "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,MediaRouter,Translate,AutofillServerCommunication",
-)
 #: What the browser asks for on its own account, differently in every version; none of our pages names the hosts of its maker.
-OF_THE_BROWSER = re.compile(r"[ /]([\w-]+\.)*google(apis)?\.com[:/]")
+OF_THE_CHROMIUM = re.compile(r"[ /]([\w-]+\.)*google(apis)?\.com[:/]")
 #: What is written to the console without being an error.
 HARMLESS = re.compile("GPU stall|^THREE.ColladaLoader: File version")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.usefixtures("unexamined"),
-    pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
 ]
 
 
@@ -64,14 +56,14 @@ def opened(
         loopback: Whether requests to this computer count as well.
         size: Of the window.
     """
-    assert BROWSER is not None
+    assert CHROMIUM is not None
     with proxy() as (port, asked):
         through = (f"--proxy-server=127.0.0.1:{port}", *(["--proxy-bypass-list=<-loopback>"] if loopback else []))
-        command = [BROWSER, *FLAGS, *through, f"--user-data-dir={folder / 'profile'}", f"--screenshot={folder / 'page.png'}"]
+        command = [CHROMIUM, *FLAGS, *through, f"--user-data-dir={folder / 'profile'}", f"--screenshot={folder / 'page.png'}"]
         command.append("--window-size={},{}".format(*size))
         done = subprocess.run([*command, address], capture_output=True, text=True, timeout=300, check=True)
     console = re.findall(r"CONSOLE[^\]]*\] \"(.*)", done.stderr)
-    return [line for line in asked if not OF_THE_BROWSER.search(line)], [line for line in console if not HARMLESS.search(line)]
+    return [line for line in asked if not OF_THE_CHROMIUM.search(line)], [line for line in console if not HARMLESS.search(line)]
 
 
 def framed(addresses: list[str], folder: Path) -> str:

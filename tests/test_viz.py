@@ -35,6 +35,13 @@ from urdf_ident.viz.motion import frame_times, positions_at
 from urdf_ident.viz.player import Server
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--enable-unsafe-swiftshader", "--enable-logging=stderr"),
+    *("--hide-scrollbars", "--virtual-time-budget=1500", "--disable-extensions"),
+    *("--disable-default-apps", "--disable-domain-reliability", "--disable-field-trial-config", "--no-pings"),
+    "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,MediaRouter,Translate,AutofillServerCommunication",
+)
 
 
 def waves(robot: Robot, duration: float = 4.0, seed: int = 0) -> Motion:
@@ -422,29 +429,9 @@ def browse(chromium: str, tmp_path: Path) -> Callable:
     """Opens a page without a network; returns what the option asks for and what the page said on its console."""
     count = iter(range(100))
 
-    def run(page: Path, option: str, *, at: float | None = None, size: tuple[int, int] = (640, 400)) -> tuple[str, str]:
-        address = page.as_uri() + ("" if at is None else f"#t={at}")
-        command = [
-            chromium,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--use-angle=swiftshader",
-            "--enable-unsafe-swiftshader",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--hide-scrollbars",
-            "--enable-logging=stderr",
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-            f"--user-data-dir={tmp_path / f'profile{next(count)}'}",
-            "--window-size={},{}".format(*size),
-            "--virtual-time-budget=1500",
-            option,
-            address,
-        ]
+    def run(page: Path, option: str, *, size: tuple[int, int] = (640, 400)) -> tuple[str, str]:
+        own = (f"--user-data-dir={tmp_path / f'profile{next(count)}'}", "--window-size={},{}".format(*size))
+        command = [chromium, *FLAGS, "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", *own, option, page.as_uri()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         console = "\n".join(line for line in done.stderr.splitlines() if ":CONSOLE:" in line)
         assert not re.search(r"Uncaught|Error|Failed to load|shader", console), console
@@ -471,20 +458,37 @@ def colours(image: np.ndarray) -> int:
     return len(np.unique(image.reshape(-1, 3) // 16, axis=0))
 
 
+def meshes(folder: Path) -> Robot:
+    """A green STL without normals, and a purple OBJ."""
+    (folder / "a.stl").write_bytes(box_stl())
+    faces = "\n".join(f"f {a} {b} {c}" for a, b, c in ((1, 2, 4), (1, 4, 3), (1, 3, 2), (2, 3, 4)))
+    (folder / "b.obj").write_text(f"v 0 0 0.4\nv 0.3 0 0.4\nv 0 0.3 0.4\nv 0 0 0.8\n{faces}\n")
+    paint = '<material name="{0}"><color rgba="{1} 1"/></material>'
+    visuals = [
+        f'<visual><geometry><mesh filename="{file}"/></geometry>{paint.format(file, colour)}</visual>'
+        for file, colour in (("a.stl", "0.1 0.8 0.2"), ("b.obj", "0.9 0.1 0.8"))
+    ]
+    (folder / "robot.urdf").write_text(visual_robot(*visuals))
+    return Robot.from_urdf(folder / "robot.urdf")
+
+
 def test_browser_shows_robots_and_moves_them(browse, tmp_path: Path) -> None:
-    """A slide, arms of three and six axes, and one without shapes; the poses of every robot are checked above."""
-    pages = []
-    for name in ["emps", "szabo_3r", "ur10e", "no geometry"]:
-        robot = Robot.from_urdf(arm_urdf("zyyxyx") if name == "no geometry" else robot_path(name))
+    """A slide, arms of three and six axes, one without shapes, and meshes; the poses of every robot are checked above."""
+    robots = {name: Robot.from_urdf(robot_path(name)) for name in ("emps", "szabo_3r", "ur10e")}
+    robots |= {"no geometry": Robot.from_urdf(arm_urdf("zyyxyx")), "meshes": meshes(tmp_path)}
+    for name, robot in robots.items():
         play(robot, waves(robot), html=tmp_path / f"{name}.html")
-        pages.append(f"{name}.html#t=1.7")
-    *shown, later = pictures(browse, tmp_path, [*pages, "szabo_3r.html#t=2.9"])
-    for page, image in zip(pages, shown, strict=True):
-        assert colours(image) > 60, page
-        assert (np.ptp(image, axis=2) > 60).sum() > 150, page  # robot and trail, where an empty stage is pale
-        assert (image.sum(axis=2) < 600).mean() > 0.01, page
-    before = shown[pages.index("szabo_3r.html#t=1.7")]
+    times = [*((name, 1.7) for name in robots if name != "meshes"), ("szabo_3r", 2.9), ("meshes", 0.5)]
+    images = pictures(browse, tmp_path, [f"{name}.html#t={time}" for name, time in times])
+    for (name, _), image in list(zip(times, images, strict=True))[:4]:
+        assert colours(image) > 60, name
+        assert (np.ptp(image, axis=2) > 60).sum() > 150, name  # robot and trail, where an empty stage is pale
+        assert (image.sum(axis=2) < 600).mean() > 0.01, name
+    before, later = images[1], images[4]
     assert (np.abs(before - later).max(axis=2) > 40).mean() > 0.01
+    red, green, blue = np.moveaxis(images[5], -1, 0)  # a mesh that is not drawn, or black, has no green
+    assert ((green > red + 50) & (green > blue + 50)).sum() > 300
+    assert ((red > green + 50) & (blue > green + 50)).sum() > 300
 
 
 def test_browser_plays_pauses_and_loops_at_real_speed(browse, tmp_path: Path) -> None:
@@ -514,24 +518,6 @@ def test_browser_plays_pauses_and_loops_at_real_speed(browse, tmp_path: Path) ->
     wanted = {"start": 0.0, "playing": 1.0, "paused": 1.0, "faster": 3.0, "end": 4.0, "rest": 4.0}
     assert {name: seen[name] for name in wanted} == pytest.approx(wanted, abs=0.011)
     assert 0.5 < seen["again"] < 1.5  # after a short rest it began anew
-
-
-def test_browser_draws_mesh_files(browse, tmp_path: Path) -> None:
-    """STL without normals, and OBJ; a mesh that is not drawn, or black, has no green."""
-    (tmp_path / "a.stl").write_bytes(box_stl())
-    faces = "\n".join(f"f {a} {b} {c}" for a, b, c in ((1, 2, 4), (1, 4, 3), (1, 3, 2), (2, 3, 4)))
-    (tmp_path / "b.obj").write_text(f"v 0 0 0.4\nv 0.3 0 0.4\nv 0 0.3 0.4\nv 0 0 0.8\n{faces}\n")
-    paint = '<material name="{0}"><color rgba="{1} 1"/></material>'
-    visuals = [
-        f'<visual><geometry><mesh filename="{file}"/></geometry>{paint.format(file, colour)}</visual>'
-        for file, colour in (("a.stl", "0.1 0.8 0.2"), ("b.obj", "0.9 0.1 0.8"))
-    ]
-    (tmp_path / "robot.urdf").write_text(visual_robot(*visuals))
-    robot = Robot.from_urdf(tmp_path / "robot.urdf")
-    assert play(robot, waves(robot), html=tmp_path / "page.html")
-    (image,) = pictures(browse, tmp_path, ["page.html#t=0.5"])
-    assert ((image[..., 1] > image[..., 0] + 50) & (image[..., 1] > image[..., 2] + 50)).sum() > 300
-    assert ((image[..., 0] > image[..., 1] + 50) & (image[..., 2] > image[..., 1] + 50)).sum() > 300
 
 
 def test_another_motion_beside_the_first_is_drawn_translucent_at_the_same_time() -> None:
