@@ -27,11 +27,13 @@ from .motion import DesignedMotion
 
 #: Number of poses, holding time of each [s], and number of random candidates.
 COUNT, HOLD, DRAWN = 12, 1.5, 200
-#: Length of the approach from each side [rad], for prismatic joints a fifth of it [m]; fraction of every range that is used.
+#: Length of the approach from each side [rad], and fraction of every range that is used.
 APPROACH, FILL = 0.1, 0.9
+#: Lengths and speeds of prismatic joints [m] over those of revolute ones [rad].
+_METRE = 0.2
 #: Part of the torque limits that gravity may need in a pose; friction and the approach need the rest.
 _HELD = 0.9
-#: Fraction of the velocity limit, largest velocity [rad/s; prismatic: a fifth, m/s], and acceleration over velocity [1/s].
+#: Fraction of the velocity limit, largest velocity [rad/s], and acceleration over velocity [1/s].
 _SLOW, _FASTEST, _RISE = 0.2, 0.5, 2.0
 #: Initial spacing of instants for certifying distances [s], and number of attempts with other poses.
 _STEP, _ROUNDS = 0.05, 6
@@ -89,7 +91,8 @@ def design_poses(
     limits = limits or Limits.from_robot(robot)
     limits.require("velocity")
     carrying: BoolArray = np.isin(np.array(robot.place_in_tree) + 1, list(robot.model.supports[robot.tip + 1]))
-    approach = np.where(robot.prismatic, 0.2, 1.0) * APPROACH * carrying
+    scale = np.where(robot.prismatic, _METRE, 1.0)
+    approach = scale * APPROACH * carrying
     low, high = finite_ends(limits.lower, limits.upper)
     half = np.maximum(FILL * (high - low) / 2 - approach, 0.0)
     half = np.minimum(half, np.where(robot.prismatic, np.inf, np.pi))
@@ -99,7 +102,7 @@ def design_poses(
         return np.asarray((low + high) / 2 + half * rng.uniform(-1.0, 1.0, (count, robot.n)))
 
     drawn = _held(_free(draw, carrying, approach, limits, collisions), approach, limits, torque)
-    speed = np.minimum(_SLOW * limits.velocity, np.where(robot.prismatic, 0.2, 1.0) * _FASTEST)
+    speed = np.minimum(_SLOW * limits.velocity, scale * _FASTEST)
     rise = np.minimum(_RISE * speed, np.where(np.isfinite(limits.acceleration), 0.5 * limits.acceleration, np.inf))
     for _ in range(_ROUNDS):
         if len(drawn) < _FEWEST:
@@ -107,9 +110,7 @@ def design_poses(
                 "too few of the poses can be joined without collision", remedy="restrict excitation.limits.position"
             )
         chosen, errors = _chosen(robot, drawn, min(COUNT, len(drawn)))
-        left, order = [*drawn[chosen][1:]], [drawn[chosen][0]]  # in the order of the nearest neighbour
-        while left:
-            order.append(left.pop(int(np.argmin([np.abs(q - order[-1]).max() for q in left]))))
+        order = _by_nearest(drawn[chosen])
         points = [order[0] - approach]
         for q in order:  # approach from below, pass, and approach from above
             points += [q - approach, q, q + approach, q]
@@ -133,6 +134,14 @@ def design_poses(
         clearance=clearance,
         notes=() if collisions is None else collisions.notes,
     )
+
+
+def _by_nearest(poses: Array) -> list[Array]:
+    """Poses, each followed by the nearest of those that are left."""
+    order, left = [poses[0]], [*poses[1:]]
+    while left:
+        order.append(left.pop(int(np.argmin([np.abs(q - order[-1]).max() for q in left]))))
+    return order
 
 
 def _held(poses: Array, approach: Array, limits: Limits, torque: Torque | None) -> Array:

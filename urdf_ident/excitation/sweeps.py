@@ -151,10 +151,7 @@ def bidirectional_experiment(
                     where=f"joint '{joint}' at home {rest[j]:.4g}",
                     remedy="choose another home pose (excitation.start)",
                 )
-            # on the whole path, with a short cruise: v (v/a + ramp) = 2 free
-            ramp = _RAMP + min(cruise, 0.5)
-            most = min(float(fastest[j]), 0.5 * a * float(np.sqrt(ramp**2 + 8 * free / a) - ramp))
-            speeds[joint] = tuple(float(speed) for speed in np.geomspace(SLOWEST * most, most, count))
+            speeds[joint] = _speeds(float(fastest[j]), a, free, cruise, count)
             axis = np.eye(len(rest))[j]
             for speed in speeds[joint]:  # up from home and back, or from below home where there is too little room above
                 length = min(2 * free, speed * (speed / a + _RAMP) + speed * cruise)
@@ -187,6 +184,14 @@ def bidirectional_experiment(
     return BidirectionalExperiment(
         trajectory=trajectory, speeds=speeds, cruise=cruise, limits=limits, report=report, clearance=clearance, notes=notes
     )
+
+
+def _speeds(fastest: float, acceleration: float, free: float, cruise: float, count: int) -> tuple[float, ...]:
+    """Speeds up to the largest that a joint reaches on its whole path, ``2 free``, with a short cruise."""
+    ramp = _RAMP + min(cruise, 0.5)
+    # v (v / acceleration + ramp) = 2 free
+    most = min(fastest, 0.5 * acceleration * float(np.sqrt(ramp**2 + 8 * free / acceleration) - ramp))
+    return tuple(float(speed) for speed in np.geomspace(SLOWEST * most, most, count))
 
 
 def _room(limits: Limits, pose: Array, fill: float) -> Array:
