@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from urdf_ident.cli import common
+from urdf_ident.cli import application
 
 
 def run(*arguments: object, cwd: Path | None = None, report: bool = False) -> subprocess.CompletedProcess[str]:
@@ -22,7 +22,7 @@ def run(*arguments: object, cwd: Path | None = None, report: bool = False) -> su
     try:
         os.chdir(cwd or here)
         with redirect_stdout(out), redirect_stderr(err):
-            code = common.run(words)
+            code = application.run(words)
     finally:
         os.chdir(here)
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())

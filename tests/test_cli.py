@@ -188,7 +188,7 @@ def test_check_and_export_import_no_part_of_scipy(identified: Path, work: Path, 
     )
     for words in (["check", str(work / "arm.urdf")], ["export", str(result), *names]):
         code = (
-            f"import sys; from urdf_ident.cli.common import run; code = run({words!r}); "
+            f"import sys; from urdf_ident.cli.application import run; code = run({words!r}); "
             "sys.exit(code or 3 * ('scipy' in sys.modules))"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)

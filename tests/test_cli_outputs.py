@@ -12,7 +12,7 @@ import pytest
 from conftest import arm_urdf
 
 import urdf_ident.cli
-from urdf_ident.cli.common import run
+from urdf_ident.cli.application import run
 
 
 @pytest.fixture

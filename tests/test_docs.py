@@ -20,7 +20,7 @@ from typer.main import get_command
 
 import urdf_ident as ui
 from urdf_ident.cli import app
-from urdf_ident.cli.common import run
+from urdf_ident.cli.application import run
 from urdf_ident.project import parse_project
 
 ROOT = Path(__file__).parents[1]

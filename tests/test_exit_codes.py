@@ -16,7 +16,7 @@ from commands import assert_refused, run
 from conftest import arm_urdf
 from logs import make_log
 
-from urdf_ident.cli import common
+from urdf_ident.cli import application
 from urdf_ident.errors import ModelError
 from urdf_ident.model.robot import Robot
 from urdf_ident.simulation.truth import read_truth
@@ -73,7 +73,7 @@ def test_a_report_that_fails_leaves_results_verdict_and_one_line(
     assert_refused(inside, 70, "ZeroDivisionError")
     assert "written before" not in inside.stderr
     with pytest.raises(ZeroDivisionError):
-        common.run(
+        application.run(
             [*IDENTIFY[:1], *(str(cell / word) if "." in word else word for word in IDENTIFY[1:]), "-o", str(tmp_path / "out")],
             debug=True,
         )
@@ -150,5 +150,5 @@ def test_warnings_of_libraries_do_not_reach_the_terminal(cell: Path, monkeypatch
         assert_refused(run("check", "arm.urdf", cwd=cell), 2, "^error: the end$")
         assert not caught
         with pytest.raises(ModelError, match="warning of a child"):
-            common.run(["check", str(cell / "arm.urdf")], debug=True)
+            application.run(["check", str(cell / "arm.urdf")], debug=True)
         assert len(caught) == 2

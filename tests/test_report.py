@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from urdf_ident.cli.common import run as run_here
+from urdf_ident.cli.application import run as run_here
 from urdf_ident.errors import ModelError
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.judgements.judgement import Judgement, Remedy

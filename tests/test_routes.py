@@ -15,7 +15,7 @@ from logs import Truth, fourier, torques, write_csv
 from test_docs import ROOT, commands
 
 import urdf_ident as ui
-from urdf_ident.cli.common import run
+from urdf_ident.cli.application import run
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.cli.common import run
+from urdf_ident.cli.application import run
 from urdf_ident.consistency.repair import LEAST_INERTIA, acceptable, repaired_theta
 from urdf_ident.errors import ModelError
 from urdf_ident.export.mjcf import mjcf_text, write_mjcf

@@ -35,7 +35,7 @@ import numpy as np
 import yaml
 
 import urdf_ident as ui
-from urdf_ident.cli.common import run
+from urdf_ident.cli.application import run
 from urdf_ident.files.read_write import write_text
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.result.files.checks import seal

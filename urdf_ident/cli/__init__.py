@@ -1,11 +1,11 @@
 """The command line: each command reads input, calls the library, prints and writes; nothing is computed here.
 
-One module per group of commands; :data:`.common.ORDER` is the order of ``urdf-ident --help``.
+One module per group of commands; :data:`.application.ORDER` is the order of ``urdf-ident --help``.
 """
 
 try:
     from . import check, demo, fleet, identify, motion, payload, report  # each registers its commands
-    from .common import app, main
+    from .application import app, main
 except KeyboardInterrupt:  # the first imports take long enough to be interrupted
     raise SystemExit(130) from None
 

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ..progress import steps
-from .common import Verbose, coloured, command, command_paths
+from .application import command
+from .common import Verbose, coloured, command_paths
 from .report import report_lines
 
 

@@ -9,7 +9,8 @@ import typer
 
 from ..files.folders import check_writable
 from ..files.read_write import check_output
-from .common import JUDGED_BAD, AsJson, Config, Force, Locks, Packages, SkipBadLogs, Urdf, command, locked, optional_lines, say
+from .application import JUDGED_BAD, command, optional_lines
+from .common import AsJson, Config, Force, Locks, Packages, SkipBadLogs, Urdf, locked, say
 from .report import NoReport
 
 

@@ -11,8 +11,8 @@ from ..errors import QualityError
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import work_bars
+from .application import JUDGED_BAD, command, say_aside
 from .common import (
-    JUDGED_BAD,
     AsJson,
     Config,
     Force,
@@ -25,14 +25,12 @@ from .common import (
     Urdf,
     Verbose,
     coloured,
-    command,
     command_paths,
     open_result,
     open_robot,
     print_implausible_values,
     read_logs,
     say,
-    say_aside,
 )
 from .motion import run_design
 from .report import NoReport, report_lines, say_file_replaced

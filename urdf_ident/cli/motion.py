@@ -11,18 +11,8 @@ from ..errors import LogError, ProjectError, check_named
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import search_bar, steps
-from .common import (
-    Config,
-    Locks,
-    Packages,
-    Urdf,
-    command,
-    open_result,
-    open_robot,
-    print_implausible_values,
-    read_logs,
-    say_aside,
-)
+from .application import command, say_aside
+from .common import Config, Locks, Packages, Urdf, open_result, open_robot, print_implausible_values, read_logs
 from .report import say_file_replaced
 
 if TYPE_CHECKING:

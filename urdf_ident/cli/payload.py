@@ -10,7 +10,8 @@ import typer
 from ..errors import LogError
 from ..files.folders import check_writable
 from ..files.read_write import check_output
-from .common import JUDGED_BAD, AsJson, Force, Layout, Logs, Result, command, open_result, read_logs, say
+from .application import JUDGED_BAD, command
+from .common import AsJson, Force, Layout, Logs, Result, open_result, read_logs, say
 
 if TYPE_CHECKING:
     from ..result.comparison import Comparison, Trend

@@ -10,7 +10,8 @@ import typer
 from ..errors import ModelError
 from ..files.read_write import check_output
 from ..result.text.commands import CommandPaths
-from .common import Force, Layout, Result, command, command_paths, open_result, optional_lines, read_logs, say_aside
+from .application import command, optional_lines, say_aside
+from .common import Force, Layout, Result, command_paths, open_result, read_logs
 
 if TYPE_CHECKING:
     from ..result.identification import Identification
