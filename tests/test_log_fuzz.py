@@ -10,22 +10,8 @@ from conftest import load_script
 from urdf_ident.model.robot import Robot
 
 KINDS = (
-    "csv",
-    "quoted",
-    "gz",
-    "xz",
-    "zst",
-    "parquet",
-    "arrow",
-    "npz",
-    "npy",
-    "mat",
-    "mat-packed",
-    "h5",
-    "db3",
-    "mcap",
-    "bag",
-    "lerobot",
+    *("csv", "quoted", "gz", "xz", "zst", "parquet", "arrow", "npz", "npy", "mat", "mat-packed", "h5"),
+    *("db3", "mcap", "bag", "lerobot"),
 )
 
 

@@ -82,11 +82,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
         t = motion.times(RATE)
         write(folder / f"{name}.csv", record(robot, name, t, *motion.evaluate(t), seed=50, loss=loss))
     common = f"drive: {{reduction: [{GEAR}, {GEAR}, {GEAR}]}}\nmodel: {{friction: [viscous, coulomb, offset]}}\n"
-    projects = {
-        "loops": "residual: rbf, rounds: 2",
-        "none": "residual: none",
-        "rbf": "residual: rbf",
-    }
+    projects = {"loops": "residual: rbf, rounds: 2", "none": "residual: none", "rbf": "residual: rbf"}
     for name, line in projects.items():
         (folder / f"{name}.yaml").write_text(f"{common}compensation: {{{line}}}\n")
     return folder
@@ -94,21 +90,8 @@ def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
 
 @pytest.fixture(scope="module")
 def identified(work: Path) -> tuple[Path, str]:
-    logs = [work / f"log{seed}.csv" for seed in (1, 2)]
-    result = run(
-        "identify",
-        "-v",
-        work / "arm.urdf",
-        *logs,
-        "--validate",
-        work / "log4.csv",
-        "--sweeps",
-        work / "sweeps.csv",
-        "-c",
-        work / "loops.yaml",
-        "-o",
-        work / "out",
-    )
+    line = "identify -v arm.urdf log1.csv log2.csv --validate log4.csv --sweeps sweeps.csv -c loops.yaml -o out"
+    result = run(*line.split(), cwd=work)
     assert result.returncode == 0, result.stderr
     return work / "out" / "identification.json", result.stdout
 
@@ -160,7 +143,8 @@ def test_the_loaded_result_is_one_callable(identified: tuple[Path, str]) -> None
 
 def test_a_residual_on_the_deformation_alone_of_one_log(model: DynamicModel) -> None:
     project = parse_project({"compensation": {"residual": "auto", "inputs": ["deformation"], "rounds": 1}})
-    ident = ui.identify(model, [excitation(model.robot, 1)], project=project)
+    log = excitation(model.robot, 1).take(slice(0, 1200))
+    ident = ui.identify(model, [log], project=project)
     assert {"wls", "none", "rbf", "gmr"} <= set(ident.compensation)
     assert "3 parts in time of one log" in ident.compensation["why"]
     asked = parse_project(
@@ -169,7 +153,7 @@ def test_a_residual_on_the_deformation_alone_of_one_log(model: DynamicModel) -> 
             "estimation": {"method": "irls"},
         }
     )
-    ident = ui.identify(model, [excitation(model.robot, 1).take(slice(0, 1200))], project=asked)
+    ident = ui.identify(model, [log], project=asked)
     assert "the loops estimate by WLS; IRLS (TUKEY) is not used in them" in ident.summary(verbose=True)
     zero = np.zeros(3)
     assert ident.torque(zero, zero, zero, deformation=zero + 1e-4).shape == (3,)
@@ -207,18 +191,8 @@ def test_wrong_use_is_named(model: DynamicModel, work: Path, tmp_path: Path) -> 
     ):
         with pytest.raises(ProjectError, match=words):
             parse_project(yaml.safe_load(f"compensation: {{{line}}}"))
-    result = run(
-        "identify",
-        "-v",
-        work / "arm.urdf",
-        work / "log1.csv",
-        "--sweeps",
-        work / "log2.csv",
-        "-c",
-        work / "none.yaml",
-        "-o",
-        tmp_path / "out",
-    )
+    line = "identify -v arm.urdf log1.csv --sweeps log2.csv -c none.yaml -o"
+    result = run(*line.split(), tmp_path / "out", cwd=work)
     assert_refused(result, 2, "the sweeps drive no joint|no runs at constant speed", "bidirectional")
     log, sweeps = (read_recording(work / name, model.robot) for name in ("log1.csv", "sweeps.csv"))
     with pytest.raises(LogError, match=r"sweeps\.csv: this held-out log is also one of the training logs"):

@@ -138,15 +138,7 @@ def test_kinematic_error_is_found_and_taken_off() -> None:
 # --- online --------------------------------------------------------------------------------------------------------------
 
 EVERY_LAW = [
-    "viscous",
-    "coulomb",
-    "offset",
-    "stribeck",
-    "sublinear",
-    "cubic",
-    "presliding",
-    "load_coulomb",
-    "stribeck_arctan",
+    *("viscous", "coulomb", "offset", "stribeck", "sublinear", "cubic", "presliding", "load_coulomb", "stribeck_arctan"),
     {"term": "asymmetric", "threshold": 0.1, "width": 0.0},
 ]
 

@@ -105,29 +105,15 @@ def test_three_results_show_a_trend(out: Path, later: Path, cell: Path, simple: 
 
 
 def test_the_odd_robot_of_a_fleet_stands_out(cell: Path, simple: Path, tmp_path: Path) -> None:
-    for k, name in enumerate(("a", "b", "c", "odd")):
+    names = ("a", "b", "c", "odd")
+    for k, name in enumerate(names):
         (tmp_path / "robots" / name).mkdir(parents=True)
         write_log(tmp_path / "robots" / name / "log.csv", 20 + k, friction=[1.0, 2.0 if name == "odd" else 1.0, 1.0])
-    arguments = (
-        "fleet",
-        cell / "arm.urdf",
-        f"{tmp_path}/robots/*/",
-        "-c",
-        simple,
-        "--no-report",
-        "-o",
-        tmp_path / "out",
-        "--json",
-    )
-    found = json.loads(done(*arguments))
-    assert {robot["name"]: robot["stands_out"] for robot in found["robots"]} == {
-        "a": False,
-        "b": False,
-        "c": False,
-        "odd": True,
-    }
+    options = ("-c", simple, "--no-report", "--json", "-o", tmp_path / "out")
+    found = json.loads(done("fleet", cell / "arm.urdf", f"{tmp_path}/robots/*/", *options))
+    assert [(robot["name"], robot["stands_out"]) for robot in found["robots"]] == [(name, name == "odd") for name in names]
     assert json.loads((tmp_path / "out" / "fleet.json").read_text())["robots"] == found["robots"]
-    for name in ("a", "b", "c", "odd"):
+    for name in names:
         data = json.loads((tmp_path / "out" / name / "identification.json").read_text())
         for k, joint in enumerate(data["joints"]):
             factor = 2.0 if (name, joint) == ("odd", "j2") else 1.0

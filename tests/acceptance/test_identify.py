@@ -281,18 +281,8 @@ def test_drag_that_rises_after_each_reversal_is_identified(
             z[k] = z[k - 1] + (np.sign(v[k, 1]) - z[k - 1]) * (1 - np.exp(-share))
         table[:, 5] += z
         np.savetxt(tmp_path / f"drag{seed}.csv", table, delimiter=",", header=header, comments="", fmt="%.9g")
-    done(
-        "identify",
-        cell / "arm.urdf",
-        "drag1.csv",
-        "drag2.csv",
-        "--validate",
-        "drag3.csv",
-        "-o",
-        "out",
-        "--no-report",
-        cwd=tmp_path,
-    )
+    logs = ("drag1.csv", "drag2.csv", "--validate", "drag3.csv")
+    done("identify", cell / "arm.urdf", *logs, "-o", "out", "--no-report", cwd=tmp_path)
     result = json.loads((tmp_path / "out" / "identification.json").read_text())
     laws = yaml.safe_load((tmp_path / "out" / "joints.yaml").read_text())["joints"]["j2"]
     assert result["verdict"]["level"] == "good"
