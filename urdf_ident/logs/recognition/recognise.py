@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array, positive
+from ...linalg import positive
 from ...model.locked_joints import lock_words
 from ...model.robot import Robot
-from ...units import fits, parse_unit
+from ...units import parse_unit
 from ..columns.columns import find_columns
 from ..columns.headers import read_header
 from ..columns.layout import LogLayout
 from ..columns.names import NAMES
-from ..columns.ranges import LARGEST, joint_ranges
-from ..formats.lerobot import split_episode
+from ..columns.ranges import joint_ranges
 from ..tables import Table
 from .blocks import Block, Links, Rate, alike, blocks, links_of, rates
-from .efforts import EffortColumns, effort_roles, find_efforts
-from .gravity import CandidateMotion
+from .efforts import effort_roles
 from .meaning import (
     Recognised,
     certain_if,
@@ -34,34 +31,13 @@ from .meaning import (
     stated_unit,
     with_sign,
 )
+from .readings import Reading, best_reading, si_units, unit_setting, unit_words
 from .series import Series, TimeColumn, find_clock, smoothed
 
-#: Possible units of positions of revolute and prismatic joints, with prior weights that decide if the data do not (small
-#: motions); ``normalized`` is one of all joints. Efforts hardly tell mm from m, so that only the joint limits speak for mm.
-_ANGLES = {"rad": 1.0, "deg": 0.9, "normalized": 0.9, "rev": 0.8}
-_LENGTHS = {"m": 1.0, "mm": 0.8}
-#: Fraction of the best interpretation's score above which another one is a competitor.
-_RIVAL = 0.75
-#: The same for another unit of the same columns: sufficiently large motions give at most 0.82, small ones 0.9 and more.
-_RIVAL_UNIT = 0.86
-#: Prior weights of the kinds of effort, and of a gravity direction that differs from the project's.
-_KINDS, _TURNED = {"torque": 1.0, "current": 0.95, "thousandths": 0.9}, 0.85
 #: Maximum numbers of rows and columns considered.
 _ROWS, _COLUMNS = 400_000, 400
-#: Most runs of columns that are tried as positions, and most samples on which torques are computed.
-_MOST_RUNS, _MOST_SAMPLES = 60, 500
-#: Largest noise of a position whose rates were not logged, over its standard deviation.
-_SMOOTH = 0.02
-#: Least fraction of positions within the joint limits: to be tried, and to be certain.
-_INSIDE, _SURELY_INSIDE = 0.2, 0.98
-#: Largest position of any robot [rad or m].
-_BEYOND = 1e4
-#: Room beyond a joint's limits, over its range (or 1 rad or m): zeros of logs and URDFs differ.
-_ROOM = 0.05
 #: Agreement of efforts with the URDF's torques from which they are a second indication of the positions.
 _AGREE = 0.3
-#: Score of efforts by gravity from which its direction is known, and largest cosine of one that differs from the project's.
-_WEIGHED, _ELSEWHERE = 0.1, 0.9
 
 
 @dataclass(frozen=True)
@@ -89,51 +65,6 @@ class LogDescription:
     other_position_units: tuple[str | list[str], ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class _Candidate:
-    """One interpretation of a log.
-
-    Attributes:
-        position: Columns of the positions.
-        units: Their units, in the order of the robot's joints.
-        rate: Columns of their rates.
-        efforts: The best matching efforts.
-        inside: Fraction of the positions within the joint limits.
-        down: Direction of gravity in the project.
-        alone: Whether no other columns fit nearly as well.
-        other_units: Other units of the same columns that fit nearly as well.
-    """
-
-    position: Block
-    units: tuple[str, ...]
-    rate: Rate
-    efforts: tuple[EffortColumns, ...]
-    inside: float
-    down: Array
-    alone: bool = True
-    other_units: tuple[tuple[str, ...], ...] = ()
-
-    @property
-    def unrivalled(self) -> bool:
-        """Whether the positions lie within the limits in these units, and neither other columns nor other units fit as well."""
-        return self.inside > _SURELY_INSIDE and self.alone and not self.other_units
-
-    @property
-    def agreement(self) -> float:
-        """Agreement of the best efforts with the torques of the URDF, 0 to 1."""
-        return self.efforts[0].agreement if self.efforts else 0.0
-
-    @property
-    def plausibility(self) -> float:
-        usual = 1.0  # for torques of a robot mounted as described in the project
-        for row in self.efforts[:1]:
-            turned = row.score > _WEIGHED and abs(float(row.axis @ self.down)) < _ELSEWHERE  # efforts may count backwards
-            usual = _KINDS[row.kind] * (_TURNED if turned else 1.0)
-        rated = 1.0 + 0.2 * self.rate.correlation
-        weight = math.prod({**_ANGLES, **_LENGTHS}.get(unit, 1.0) for unit in set(self.units))
-        return weight * usual * (self.agreement + 0.05) * self.inside**2 * rated
-
-
 def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
     """Recognises the columns of a log.
 
@@ -159,7 +90,7 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
             remedy=lock_words(robot.order[1:]),
         )
     linked = rates(links, runs)
-    best = _best(robot, series, links, runs, linked, named, table, layout)
+    best = best_reading(robot, series, links, runs, linked, named, table, layout)
 
     columns: dict[str, Recognised] = {}
     units: dict[str, Recognised] = {}
@@ -172,7 +103,7 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
         if clock.unit != "s":
             units["time"] = Recognised(clock.unit, clock.certainty, clock.reason)
     columns.update(_positions(series, links, linked, best, named, runs))
-    if best.units != _si(robot) or "position" in layout.units:
+    if best.units != si_units(robot) or "position" in layout.units:
         units["position"] = _position_unit(best, robot, table)
     velocity = named.get("velocity", best.rate.block)
     if velocity is not None:
@@ -205,7 +136,7 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
             elif isinstance(setting.value, int):
                 columns[quantity] = replace(setting, value=table.names[setting.value])
     in_header = (*named, *(["time"] if time is not None else []))
-    others = tuple(_setting(of_joints, robot) for of_joints in best.other_units)
+    others = tuple(unit_setting(of_joints, robot) for of_joints in best.other_units)
     return LogDescription(columns, units, rate, gravity, gain, tuple(notes), in_header, others)
 
 
@@ -225,167 +156,41 @@ def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Blo
         return {}, header.clock, None if header.clock is None else header.units[header.clock] or None
 
 
-def _best(
-    robot: Robot,
-    series: Series,
-    links: Links,
-    runs: Sequence[Block],
-    linked: Mapping[Block, Rate],
-    named: Mapping[str, Block],
-    table: Table,
-    layout: LogLayout,
-) -> _Candidate:
-    """The most plausible of all runs of columns and units taken as the positions."""
-    down = robot.gravity / max(float(np.linalg.norm(robot.gravity)), 1e-12)
-    thinned = slice(None, None, max(1, len(series.mean) // _MOST_SAMPLES))
-    starts = [named["position"]] if "position" in named else _smooth_runs(series, links, runs, linked)
-    candidates = []
-    for run in starts[:_MOST_RUNS]:
-        rate = linked.get(run, Rate())
-        moving = [run] if rate.block is None else [run, rate.block]
-        second = linked[moving[-1]].block if rate.block in linked else None
-        assigned = {column for block in (*moving, second or ()) for column in block}
-        free = [
-            other for other in runs if not set(other) & assigned and not any(alike(links, other, block) for block in moving)
-        ]
-        among = [named["effort"]] if "effort" in named else free
-        for units in _possible_units(series, robot, layout, table, run):
-            q, v, a = _scaled_motion(series, robot, run, units, table.path)
-            inside = _share_inside(q, robot)
-            if inside < _INSIDE or np.abs(q).max() > _BEYOND:
-                continue
-            motion = CandidateMotion.of(robot, q[thinned], v[thinned], a[thinned])
-            efforts = find_efforts(robot, motion, series.mean[thinned], series.rough, among)
-            candidates.append(_Candidate(run, units, rate, efforts, inside, down))
-    if not candidates:
-        raise LogError(
-            "no columns of the log move as the joints of this robot would",
-            where=table.path,
-            remedy=f"check that it has {robot.n} joints, or lock those that were not logged",
-        )
-    best = max(candidates, key=lambda candidate: candidate.plausibility)
-    near = [candidate for candidate in candidates if candidate.plausibility > _RIVAL * best.plausibility]
-    alone = all(alike(links, candidate.position, best.position) for candidate in near)
-    of_best = [one for one in candidates if one.position == best.position and one.units != best.units]
-    other_units = tuple(one.units for one in of_best if one.plausibility > _RIVAL_UNIT * best.plausibility)
-    return replace(best, alone=alone, other_units=other_units)
-
-
-def _smooth_runs(series: Series, links: Links, runs: Sequence[Block], linked: Mapping[Block, Rate]) -> list[Block]:
-    """Runs that may be positions: those with logged derivatives, or any smooth ones where no derivatives were logged."""
-    derived = {rate.block for rate in linked.values()}
-    std = series.mean.std(axis=0)
-    return (
-        [run for run in linked if run not in derived]
-        or list(linked)
-        or [
-            run
-            for run in runs
-            if all(series.rough[k] < _SMOOTH * std[k] for k in run if links.moves[k]) and any(links.moves[k] for k in run)
-        ]
-    )
-
-
-def _si(robot: Robot) -> tuple[str, ...]:
-    return tuple("m" if prismatic else "rad" for prismatic in robot.prismatic)
-
-
-def _possible_units(series: Series, robot: Robot, layout: LogLayout, table: Table, run: Block) -> list[tuple[str, ...]]:
-    """Units that positions may have, in the order of the robot's joints: those that the project states, else the usual ones."""
-    stated = layout.units.get("position")
-    if isinstance(stated, list):
-        if len(stated) != robot.n:
-            raise LogError(f"{len(stated)} units for {robot.n} joints", where="log.units.position")
-        return [tuple(stated[k] for k in robot.places_in_order)]
-    if stated is not None:  # a unit of angle applies to revolute joints only, and conversely
-        unit = parse_unit(stated, "position", "log.units.position")
-        suits = [stated == "normalized" or fits(unit, "position", bool(prismatic)) for prismatic in robot.prismatic]
-        return [tuple(stated if suit else si for suit, si in zip(suits, _si(robot), strict=True))]
-    choices = []
-    for angle in _ANGLES:
-        if angle != "normalized":
-            choices += [tuple(length if prismatic else angle for prismatic in robot.prismatic) for length in _LENGTHS]
-        elif _may_be_normalized(series, robot, table, run):
-            choices.append((angle,) * robot.n)
-    return list(dict.fromkeys(choices))
-
-
-def _may_be_normalized(series: Series, robot: Robot, table: Table, run: Block) -> bool:
-    """Whether columns may be hundredths of the joints' ranges: those of a LeRobot arm whose joints have limits."""
-    spelled = table.names is not None and all(table.names[k].endswith(".pos") for k in run)
-    of_lerobot = spelled or split_episode(table.path) is not None
-    limited = np.isfinite(robot.limit("upper") - robot.limit("lower")).all()
-    return bool(of_lerobot and limited and np.abs(series.mean[:, list(run)]).max() <= LARGEST)
-
-
-def _scaled_motion(series: Series, robot: Robot, run: Block, units: tuple[str, ...], path: str) -> tuple[Array, Array, Array]:
-    """Positions, velocities and accelerations of columns in given units, shape (M, n) [rad or m]."""
-    columns = [run[k] for k in robot.places_in_order]
-    factor, zero = np.array([parse_unit(unit).factor for unit in units]), np.zeros(robot.n)
-    if "normalized" in units:
-        half, zero, _ = joint_ranges(robot, path)
-        factor = half / 100
-    q, v, a = (signal[:, columns] * factor for signal in (series.mean, series.slope, series.bend))
-    return q + zero, v, a
-
-
-def _setting(units: tuple[str, ...], robot: Robot) -> str | list[str]:
-    """Units of positions as in the project file: the one that joints of a type have instead of SI, else one per joint."""
-    of_types = [{unit for unit, slides in zip(units, robot.prismatic, strict=True) if slides == kind} for kind in (False, True)]
-    other = set(units) - set(_si(robot))
-    if max(map(len, of_types)) == 1 and len(other) < 2:
-        return next(iter(other), units[0])
-    return [units[robot.joints.index(joint)] for joint in robot.order]
-
-
-def _words(units: tuple[str, ...]) -> str:
-    return " and ".join(dict.fromkeys(units))
-
-
-def _share_inside(q: Array, robot: Robot) -> float:
-    """Fraction of positions within the limits of the URDF, or within two turns for joints without limits."""
-    lower, upper = robot.limit("lower"), robot.limit("upper")
-    room = _ROOM * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
-    lower = np.where(np.isfinite(lower), lower - room, -4 * np.pi)
-    upper = np.where(np.isfinite(upper), upper + room, 4 * np.pi)
-    return float(((q >= lower) & (q <= upper)).mean())
-
-
 def _positions(
     series: Series,
     links: Links,
     linked: Mapping[Block, Rate],
-    candidate: _Candidate,
+    reading: Reading,
     named: Mapping[str, Block],
     runs: Sequence[Block],
 ) -> dict[str, Recognised]:
     """Positions, and the controller's reference if logged: of two similar signals the measured one has more noise."""
     if "position" in named:
-        return {"position": Recognised(candidate.position, "certain", "named so in the header")}
+        return {"position": Recognised(reading.position, "certain", "named so in the header")}
     std = positive(series.mean.std(axis=0))
-    same = [run for run in (linked or runs) if alike(links, run, candidate.position) and not set(run) & set(candidate.position)]
-    noisy = sorted([candidate.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / std[list(run)])))
-    best = candidate.efforts[0] if candidate.efforts else None
+    same = [run for run in (linked or runs) if alike(links, run, reading.position) and not set(run) & set(reading.position)]
+    noisy = sorted([reading.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / std[list(run)])))
+    best = reading.efforts[0] if reading.efforts else None
     score = "" if best is None else f"; for this motion the URDF's torques explain {share_explained(best)} of the efforts"
-    certain = candidate.unrivalled and candidate.agreement > _AGREE  # limits alone would fit many smooth columns
-    doubt = "" if candidate.alone else "; other columns fit nearly as well"
-    doubt += f"; in {' or '.join(map(_words, candidate.other_units))} they fit nearly as well" if candidate.other_units else ""
+    certain = reading.unrivalled and reading.agreement > _AGREE  # limits alone would fit many smooth columns
+    doubt = "" if reading.alone else "; other columns fit nearly as well"
+    doubt += f"; in {' or '.join(map(unit_words, reading.other_units))} they fit nearly as well" if reading.other_units else ""
     why = f"within the joint limits{score}{doubt}"
     if len(noisy) == 1:
-        return {"position": Recognised(candidate.position, certain_if(certain), why)}
+        return {"position": Recognised(reading.position, certain_if(certain), why)}
     return {
         "position": Recognised(noisy[0], certain_if(certain), why),
         "position_target": Recognised(noisy[-1], "likely", "follows the positions with less noise"),
     }
 
 
-def _position_unit(candidate: _Candidate, robot: Robot, table: Table) -> Recognised:
-    share = f"{100 * candidate.inside:.0f} % of the samples"
-    origin = f"; hundredths of {joint_ranges(robot, table.path)[2]}" if "normalized" in candidate.units else ""
-    doubt = "".join(f"; in {_words(units)} they fit limits and efforts about as well" for units in candidate.other_units)
-    certainty = certain_if(candidate.unrivalled)
+def _position_unit(reading: Reading, robot: Robot, table: Table) -> Recognised:
+    share = f"{100 * reading.inside:.0f} % of the samples"
+    origin = f"; hundredths of {joint_ranges(robot, table.path)[2]}" if "normalized" in reading.units else ""
+    doubt = "".join(f"; in {unit_words(units)} they fit limits and efforts about as well" for units in reading.other_units)
+    certainty = certain_if(reading.unrivalled)
     return Recognised(
-        _setting(candidate.units, robot), certainty, f"{share} lie within the joint limits in this unit{origin}{doubt}"
+        unit_setting(reading.units, robot), certainty, f"{share} lie within the joint limits in this unit{origin}{doubt}"
     )
 
 
@@ -400,22 +205,22 @@ def _row_rate(clock: TimeColumn, rate: Rate) -> Recognised:
     )
 
 
-def _rate_unit(robot: Robot, candidate: _Candidate, units: dict[str, Recognised], notes: list[str], clock: TimeColumn) -> None:
+def _rate_unit(robot: Robot, reading: Reading, units: dict[str, Recognised], notes: list[str], clock: TimeColumn) -> None:
     """Unit of the velocities, from the ratio of the derivative of the positions to them."""
     if clock.column is None and clock.certainty != "certain":
         return
     names = ("m/s", "mm/s") if robot.prismatic.all() else ("rad/s", "deg/s", "rev/s", "rpm")
-    ratio = candidate.rate.scale * parse_unit(candidate.units[int(np.argmin(robot.prismatic))]).factor
+    ratio = reading.rate.scale * parse_unit(reading.units[int(np.argmin(robot.prismatic))]).factor
     factors: dict[str, float] = {name: parse_unit(name).factor for name in names}
     factors |= {f"a factor of {10.0**power:g}": 10.0**power for power in (-3, -2, -1, 1, 2, 3)}  # 0.1 is near 1 rpm
     nearest = min(factors, key=lambda name: abs(np.log(max(ratio, np.finfo(float).tiny) / factors[name])))
     if nearest in names and abs(ratio / factors[nearest] - 1.0) < 0.1:
         if nearest != names[0]:
             units["velocity"] = Recognised(
-                nearest, "certain", f"the derivative of the positions is {candidate.rate.scale:.4g} times as large"
+                nearest, "certain", f"the derivative of the positions is {reading.rate.scale:.4g} times as large"
             )
         return
     notes.append(
-        f"the derivative of the positions is {candidate.rate.scale:.4g} times the velocities, "
+        f"the derivative of the positions is {reading.rate.scale:.4g} times the velocities, "
         "which no unit explains: check clock and gear ratios"
     )
