@@ -132,6 +132,12 @@ def load_script(path: str) -> ModuleType:
     return module
 
 
+@pytest.fixture(scope="module")
+def script(request: pytest.FixtureRequest) -> ModuleType:
+    """The program that a file of tests names as its SCRIPT."""
+    return load_script(request.module.SCRIPT)
+
+
 def page_data(page: str) -> Any:
     """What a page with a 3D view carries for its script."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)

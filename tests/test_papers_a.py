@@ -7,14 +7,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 import yaml
-from conftest import load_script
 
 from urdf_ident.model.rigid_bodies import regressor
 
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    return load_script("papers/a_table2.py")
+SCRIPT = "papers/a_table2.py"
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,8 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from conftest import load_script
 
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    return load_script("papers/c_elastic_joints.py")
+SCRIPT = "papers/c_elastic_joints.py"
 
 
 @pytest.fixture(scope="module")

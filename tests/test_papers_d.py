@@ -6,12 +6,8 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from conftest import load_script
 
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    return load_script("papers/d_tx40.py")
+SCRIPT = "papers/d_tx40.py"
 
 
 @pytest.fixture(scope="module")

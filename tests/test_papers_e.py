@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import load_script
 
 from urdf_ident.motion.limits import check_limits
 
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    return load_script("papers/e_block.py")
+SCRIPT = "papers/e_block.py"
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,13 @@ from types import ModuleType
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import inertials, load_script
+from conftest import inertials
 
 from urdf_ident.motion.limits import Limits, check_limits
 from urdf_ident.signals.filters import differentiate, lowpass
 from urdf_ident.simulation.elastic.plant import ElasticPlant
 
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    return load_script("papers/e_three_loop.py")
+SCRIPT = "papers/e_three_loop.py"
 
 
 @pytest.fixture(scope="module")
