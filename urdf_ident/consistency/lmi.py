@@ -48,7 +48,7 @@ class LmiSolution(ReadOnly):
         status: ``"optimal"``: recomputed gap and violations are within tolerance; ``"fallback"``: a feasible
             point that is not the proven optimum, see ``notes``.
         weight: Weight of the prior distance.
-        data_term: ``‖R theta − rho‖²`` plus the residual not contained in R.
+        data_term: ``‖R theta − rho‖²``.
         prior_term: The unweighted prior distance.
         violation: Largest constraint violation, recomputed, in prior standard deviations.
         gap: Upper bound of objective − optimum, recomputed from the dual variables.
@@ -118,14 +118,13 @@ class LmiProblem:
         self.options = options or LmiOptions()
         self.feasible = feasible_set(prior, self.parameters, self.options)
 
-    def solve(self, R: ArrayLike, rho: ArrayLike, weight: float = 1.0, *, residual: float = 0.0) -> LmiSolution:
+    def solve(self, R: ArrayLike, rho: ArrayLike, weight: float = 1.0) -> LmiSolution:
         """Solves for one data factor and weight.
 
         Args:
             R: Data factor, whitened by the noise, shape (k, p); triangular or not, of any rank.
             rho: Its right-hand side, shape (k,).
             weight: Weight of the prior distance, > 0; 1 gives the maximum a posteriori estimate.
-            residual: Squared residual that a reduction of the data left out of R, ≥ 0.
 
         Raises:
             ShapeError: Shapes do not fit.
@@ -141,7 +140,7 @@ class LmiProblem:
         from scipy.linalg import eigvalsh
 
         feasible = self.feasible
-        objective = replace(with_data(feasible, self.options.distance, R, rho, residual), weight=weight)
+        objective = replace(with_data(feasible, self.options.distance, R, rho), weight=weight)
         point, status = minimise(objective, self.solver)
         if point is None:  # data of a large scale cause false certificates of infeasibility
             free = np.vstack([objective.A, np.sqrt(weight) * np.eye(feasible.p)])

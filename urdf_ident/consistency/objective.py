@@ -108,14 +108,13 @@ def prior_alone(feasible: Feasible, distance: str) -> LmiObjective:
     return LmiObjective(feasible, distance, np.zeros((0, feasible.p)), np.zeros(0))
 
 
-def with_data(feasible: Feasible, distance: str, R: ArrayLike, rho: ArrayLike, residual: float = 0.0) -> LmiObjective:
+def with_data(feasible: Feasible, distance: str, R: ArrayLike, rho: ArrayLike) -> LmiObjective:
     """The objective with a data factor, which is compressed to its rank.
 
     Args:
         distance: As for :class:`LmiObjective`.
         R: Shape (k, p), whitened by the noise.
         rho: Shape (k,).
-        residual: Squared residual that R no longer contains, ≥ 0.
 
     Raises:
         ShapeError: Shapes do not fit.
@@ -126,11 +125,11 @@ def with_data(feasible: Feasible, distance: str, R: ArrayLike, rho: ArrayLike, r
     factor, target = np.asarray(R, dtype=float), np.asarray(rho, dtype=float)
     check_shape("R", factor.shape, ("k", feasible.p))
     check_shape("rho", target.shape, (len(factor),))
-    if not (np.isfinite(factor).all() and np.isfinite(target).all() and np.isfinite(residual)):
+    if not (np.isfinite(factor).all() and np.isfinite(target).all()):
         raise EstimationError("the data factor is not finite", where="LMI")
     right = target - factor @ feasible.theta0  # without the prior's torque, to avoid cancellation
     u, s, V = svd(factor @ feasible.back, full_matrices=False, check_finite=False, lapack_driver="gesvd")
     keep = s > max(factor.shape) * np.finfo(float).eps * s.max(initial=0.0)
     b = u[:, keep].T @ right
     outside = right - u[:, keep] @ b
-    return LmiObjective(feasible, distance, s[keep, None] * V[keep], b, float(residual) + float(outside @ outside))
+    return LmiObjective(feasible, distance, s[keep, None] * V[keep], b, float(outside @ outside))

@@ -89,15 +89,6 @@ class EssentialFit(ReadOnly):
             "removed": [vars(step) for step in self.removed],
         }
 
-    def summary(self) -> str:
-        """Returns one line, and another for each eliminated parameter."""
-        lines = [f"{len(self)} of {len(self.fit.base)} base parameters are essential ({self.rule})"]
-        lines += [
-            f"  without {step.removed:<28} {step.relative_percent:8.3g} %  held-out × {step.held_out:.4f}"
-            for step in self.removed
-        ]
-        return "\n".join(lines)
-
 
 def essential_parameters(
     statistics: StatisticSet,
