@@ -26,7 +26,7 @@ from .kinds.senses_and_orders import EffortSign
 from .score_test import LEVEL
 from .trials import Trials
 from .urdf_bodies import UrdfBodies
-from .words import against
+from .words import against, share
 
 #: Computed efforts: largest ratio of the residual of the URDF's bodies, without friction, to that of free ones with friction.
 _NO_FRICTION = 1.1
@@ -89,7 +89,7 @@ def _computed(urdf: UrdfBodies, interpretation: Interpretation, noise: float) ->
         if noise > EXACT or without < _BODIES * free or stated - free > _EXACT_BODIES**2 * (without - free):
             return []
         left, how = float(np.sqrt(stated)), "with friction and rotors, but without noise,"
-    words = f"the URDF's inertias {how} leave {100 * left:.3g} % of the efforts unexplained: they were computed "
+    words = f"the URDF's inertias {how} leave {share(left)} of the efforts unexplained: they were computed "
     return [Judgement(Id.EFFORT_COMMANDED, f"{words}(a target, a simulation), not measured")]
 
 
@@ -121,7 +121,7 @@ def _better(urdf: UrdfBodies, interpretation: Interpretation) -> list[Judgement]
     best = refined(best, UrdfBodies(trials, best.interpretation).costs)
     left = rms(urdf.left(best.interpretation))
     material = left < _LEFT and stated**2 - left**2 > MATERIAL**2  # a URDF that still explains little is wrong itself
-    return [against(trials.robot, best, rivals, stated, left)] if material else []
+    return [against(trials.robot, best, rivals, before, (stated, left))] if material else []
 
 
 def _weight_held(trials: Trials) -> list[Judgement]:

@@ -112,15 +112,16 @@ class Delay:
 
     def describe(self) -> str:
         """Describes the delay in one sentence."""
-        between = f"{1e3 * self.low:.3g} to {1e3 * self.high:.3g} ms"
+        low, seconds, high = (1e3 * x for x in (self.low, self.seconds, self.high))
+        between = f"{low:.3g} to {high:.3g} ms"
         if self.flat:
             return "not distinguishable from other parameters: this motion does not determine a delay of the efforts"
         if not self.decided:
             if self.low > 0.0 or self.high < 0.0:
-                return f"a delay of the efforts of {1e3 * self.seconds:.2g} ms ({between}) hardly lowers the held-out error"
-            return f"no significant delay of the efforts: {1e3 * self.seconds:.2g} ms ({between})"
+                return f"a delay of the efforts of {seconds:.2g} ms ({between}) hardly lowers the held-out error"
+            return f"no significant delay of the efforts: {seconds:.2g} ms ({between})"
         return (
-            f"the efforts lag the positions by {1e3 * self.seconds:.3g} ms ({between}); without it the held-out error is larger"
+            f"the efforts lag the positions by {seconds:.3g} ms ({between}); without it the held-out error is larger"
             + ("" if self.low_pass is None else "; a low-pass explains the logs better")
             + ("" if self.inside else "; it may be longer, or a low-pass")
         )

@@ -60,7 +60,3 @@ class Interpretation:
         """Returns it with an entry of some joints times a factor."""
         entries: dict[str, Any] = {entry: tuple(factor * x if j in joints else x for j, x in enumerate(getattr(self, entry)))}
         return replace(self, **entries)
-
-    def shifted(self, joints: Sequence[int], offset: float) -> Interpretation:
-        """Returns it with an offset added to the zeros of some joints [rad or m]."""
-        return replace(self, zero=tuple(x + offset if j in joints else x for j, x in enumerate(self.zero)))

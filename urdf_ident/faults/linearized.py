@@ -92,11 +92,6 @@ class LinearizedCase:
         """Block of time of each sample, with repetitions of a motion in one, shape (N,)."""
         return self.samples.by_motion().block
 
-    @property
-    def of_last_body(self) -> Array:
-        """Columns of the last body, shape (N, n, k), scaled."""
-        return self.inertial[:, :, np.flatnonzero(self.active) >= len(self.active) - 10]
-
     @cached_property
     def bodies(self) -> Array:
         """Torques of the identified bodies alone, shape (N, n) [N·m or N]."""

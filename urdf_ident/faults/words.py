@@ -14,10 +14,11 @@ from ..samples import SHORT
 from .evidence import CLEAR, SEVERE
 from .hypotheses import Step
 from .kinds.catalogue import KINDS
-from .kinds.clock_and_gravity import TimeScale, mounted
+from .kinds.clock_and_gravity import TimeScale
 from .kinds.families import Change
 from .kinds.kind import Hypothesis, whose
 from .score_test import Fault
+from .trials import Score
 
 #: Largest number of causes and of tests between them that a doubt lists.
 _CAUSES, _TESTS = 6, 3
@@ -79,19 +80,21 @@ def too_short_to_tell(found: Judgement) -> Judgement:
     return replace(found, id=Id.PHYSICS_UNDECIDED, severity="warning", message=words, remedy=remedy, size=None, candidates=ids)
 
 
-def against(robot: Robot, found: Hypothesis, rivals: Sequence[Hypothesis], before: float, after: float) -> Judgement:
+def against(
+    robot: Robot, found: Hypothesis, rivals: Sequence[Hypothesis], before: Score, left: tuple[float, float]
+) -> Judgement:
     """Builds the finding of an interpretation that the URDF's bodies support and free ones neither need nor exclude.
 
     Args:
         rivals: Others that the URDF explains about as well.
-        before, after: Relative residual of the URDF's bodies as logged and with the interpretation, fractions.
+        left: Relative residual of the URDF's bodies as logged and with the interpretation, fractions.
     """
     causes, kind = [found, *rivals], KINDS[found.id]
     ids = tuple(dict.fromkeys(item.id for item in causes))
     shown = " or ".join(KINDS[item.id].cause(robot, item) for item in causes[:_CAUSES])
     words = (
-        f"{shown} may be wrong: corrected, the URDF's inertias leave {100 * after:.3g} % of the efforts unexplained, as logged "
-        f"{100 * before:.3g} %; other centres of mass and inertias would explain it too"
+        f"{shown} may be wrong: corrected, the URDF's inertias leave {share(left[1])} of the efforts unexplained, as logged "
+        f"{share(left[0])}; other centres of mass and inertias would explain it too"
     )
     large = not (found.small or rivals)
     clock = f"; {TimeScale().rather(found.interpretation.stretch)}" if found.id == Id.TIME_SCALE else ""
@@ -99,7 +102,7 @@ def against(robot: Robot, found: Hypothesis, rivals: Sequence[Hypothesis], befor
     return Judgement(
         found.id if len(ids) == 1 else Id.PHYSICS_UNDECIDED,
         words,
-        mounted(np.asarray(found.interpretation.gravity)) if large else tests,
+        kind.found(robot, found, before).remedy if large else tests,
         joint=robot.joints[found.joints[0]] if len(found.joints) == 1 and not rivals else None,
         size=kind.size(robot, found) if len(ids) == 1 else None,
         certainty=0.5,
@@ -110,11 +113,7 @@ def against(robot: Robot, found: Hypothesis, rivals: Sequence[Hypothesis], befor
 
 
 def fault_finding(robot: Robot, fault: Fault) -> Judgement:
-    """Builds the finding of a fault or change.
-
-    Returns:
-        A warning, or a refusal if all gravity is missing or added; others that explain as much are candidates.
-    """
+    """Builds the finding of a fault or change; others that explain as much are candidates."""
     if fault.family.change:
         return _changes(robot, fault, fault.family.change)
     id, names = fault.family.id, [robot.joints[j] for j in fault.family.joints]
@@ -124,8 +123,8 @@ def fault_finding(robot: Robot, fault: Fault) -> Judgement:
     rivals = dict.fromkeys((*(family.id for family in others if family.id != id), *stated.candidates))
     alike = dict.fromkeys(robot.joints[j] for family in others if family.id == id for j in family.joints[:1])
     same = ", ".join(name for name in alike if name not in names[:1])
-    before, after = 100 * fault.left[:, fault.joint_explained]
-    evidence = f"with this corrected, a model leaves {after:.3g} % of a joint's effort unexplained instead of {before:.3g} %"
+    before, after = fault.left[:, fault.joint_explained]
+    evidence = _corrected("a joint's effort", before, after)
     evidence += f"; the same fault on {same} would explain about as much" if same else ""
     return replace(
         stated,
@@ -179,28 +178,33 @@ def _changes(robot: Robot, fault: Fault, change: Change) -> Judgement:
     )
 
 
-def refuses(step: Step, sound: bool) -> bool:
-    """Whether the log must not be used as described: the gain is significant and large, and the log is then explained.
+def _severity(step: Step, sound: bool) -> Severity:
+    """Refuses logs that must not be used as described: the gain is significant and large, and the log is then explained.
 
     Friction that would have to drive a joint, or a negative inertia, is impossible, whatever else remains unexplained.
     """
     impossible = bool(step.before.impossible.sum() > step.after.impossible.sum())
     harmless = step.found.id == Id.EFFORT_DELAY or Id.SPRING in {item.id for item in (step.found, *step.rivals)}
     clear = step.after.unexplained < CLEAR * step.before.unexplained
-    return step.gain > SEVERE and not harmless and ((sound and clear) or impossible)
-
-
-def _severity(step: Step, sound: bool) -> Severity:
-    return "refused" if refuses(step, sound) else "warning"
+    return "refused" if step.gain > SEVERE and not harmless and ((sound and clear) or impossible) else "warning"
 
 
 def _evidence(robot: Robot, step: Step) -> str:
-    before, after = (100 * item.unexplained for item in (step.before, step.after))
+    before, after = step.before.unexplained, step.after.unexplained
     if step.before.impossible.any() and not step.after.impossible.any() and after > CLEAR * before:
         facts = {"inertias would be negative": step.before.reversed, "friction would have to accelerate": step.before.driven}
         shown = (f"{words} ({whose(robot, np.flatnonzero(rows).tolist())})" for words, rows in facts.items() if rows.any())
         return f"as logged, {' and '.join(shown)}, whatever the masses"
-    return f"with this corrected, a model leaves {after:.3g} % of the efforts unexplained instead of {before:.3g} %"
+    return _corrected("the efforts", before, after)
+
+
+def _corrected(whose: str, before: float, after: float) -> str:
+    return f"with this corrected, a model leaves {share(after)} of {whose} unexplained instead of {share(before)}"
+
+
+def share(part: float) -> str:
+    """A part of one in per cent."""
+    return f"{100 * part:.3g} %"
 
 
 def _tests(causes: Sequence[Hypothesis]) -> list[str]:

@@ -22,7 +22,9 @@ CONTACT = Change("a torque that is not the robot's own", "cut this part out; was
 def changes(at: LinearizedCase) -> Iterator[FaultFamily]:
     """Yields the families of changes in windows, in single logs, and as drifts."""
     n, samples = at.n, at.samples
-    yield FaultFamily(Id.PAYLOAD_CHANGES, (), at.of_last_body, change=PAYLOAD)
+    yield FaultFamily(
+        Id.PAYLOAD_CHANGES, (), at.inertial[:, :, np.flatnonzero(at.active) >= at.active.size - 10], change=PAYLOAD
+    )
     yield FaultFamily(Id.EFFORT_DRIFT, (), at.fitted[:, :, None], change=SCALE)
     rows = np.eye(n)[None] * np.ones((len(samples), 1, 1))
     yield FaultFamily(Id.CONTACT, (), rows[:, :, at.moving], change=CONTACT)

@@ -19,7 +19,7 @@ from ..linearized import LinearizedCase
 from ..motion_samples import COMPARED
 from ..trials import Trials
 from .families import FaultFamily
-from .kind import FaultKind, Hypothesis, both
+from .kind import FaultKind, Hypothesis, both, milliseconds
 
 #: Candidate factors of one joint's effort, and common ones of several: half octaves.
 GAINS, COMMON_GAINS = both(4 / 3, 2.0, 10.0, 100.0), both(2.0**0.5, 2.0, 2.0**1.5, 4.0)
@@ -69,7 +69,7 @@ class EffortDelay(FaultKind):
         return hypothesis.interpretation.delay
 
     def shown(self, size: float, unit: str = "rad") -> str:
-        return f"{1e3 * abs(size):.3g} ms {'behind' if size > 0 else 'ahead of'}"
+        return f"{milliseconds(size)} {'behind' if size > 0 else 'ahead of'}"
 
     def remedy(self, joints: Sequence[str], size: float | None = None) -> Remedy:
         return Remedy(f"{{settings}} takes it out; {self.id.entry.remedy}", {"signals.delay": "auto"})
@@ -86,7 +86,7 @@ class EffortDelay(FaultKind):
     def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Judgement:
         whose, others = ("the effort of this joint", "joints") if family.joints else ("the efforts of this log", "logs")
         verb = ("lag" if size > 0 else "lead") + ("s" if family.joints else "")
-        words = f"{whose} {verb} the motion by {1e3 * abs(size):.3g} ms compared with the other {others}"
+        words = f"{whose} {verb} the motion by {milliseconds(size)} compared with the other {others}"
         remedy = "check filter, rate and clock of this channel (`signals.delay` shifts all channels alike)"
         return Judgement(self.id, words, Remedy(remedy), "warning", size=size)
 

@@ -72,9 +72,6 @@ class FaultKind:
 
         Args:
             by: The offset or factor.
-
-        Raises:
-            NotImplementedError: The kind neither scales entries nor says what else a correction is.
         """
         if not self.scales:
             raise NotImplementedError
@@ -172,6 +169,11 @@ def whose(robot: Robot, joints: Sequence[int]) -> str:
     """Names of joints, or that it is all of them."""
     names = [robot.joints[j] for j in joints]
     return "all joints" if len(names) == robot.n > 1 else ", ".join(names)
+
+
+def milliseconds(size: float) -> str:
+    """A duration without its sign in words; size in [s]."""
+    return f"{1e3 * abs(size):.3g} ms"
 
 
 def both(*factors: float) -> tuple[float, ...]:

@@ -18,7 +18,7 @@ from ..linearized import LinearizedCase
 from ..motion_samples import COMPARED
 from ..trials import Score, Trials
 from .families import FaultFamily
-from .kind import FaultKind, Hypothesis, both, signed, whose
+from .kind import FaultKind, Hypothesis, both, milliseconds, signed, whose
 
 #: Size of a zero up to which another place of the centre of mass may absorb it [rad].
 _SMALL_ZERO = 1.0
@@ -46,7 +46,7 @@ class PositionZero(FaultKind):
         return ((j,) for j in trials.moving if zero_matters(trials.robot, j))
 
     def corrected(self, at: Interpretation, joints: Sequence[int], by: float) -> Interpretation:
-        return at.shifted(joints, by)
+        return replace(at, zero=tuple(x + by if j in joints else x for j, x in enumerate(at.zero)))
 
     def small(self, by: float) -> bool:
         return abs(by) < _SMALL_ZERO
@@ -145,7 +145,7 @@ class PositionLate(FaultKind):
             yield FaultFamily(self.id, (j,), late[:, :, None], at.in_row(j, late[:, j]), unit=-1.0)
 
     def shown(self, size: float, unit: str = "rad") -> str:
-        return f"{1e3 * abs(size):.2g} ms {'later' if size > 0 else 'earlier'}"
+        return f"{milliseconds(size)} {'later' if size > 0 else 'earlier'}"
 
 
 class PositionNonlinear(FaultKind):
