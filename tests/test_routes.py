@@ -66,11 +66,11 @@ def test_a_lerobot_arm(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow")
     inspect, identify = steps("A LeRobot arm")
     read = []
-    for version, unit in (("v2.1", "deg"), ("v3.0", "normalized")):
+    for version, unit, inspected in (("v2.1", "deg", "dataset/episode_000001"), ("v3.0", "normalized", "dataset")):
         shutil.copytree(Path(__file__).parent / "lerobot" / version, here / version / "dataset")
         shutil.copy(robot_path("generic_6axis"), here / version / "arm.urdf")
         monkeypatch.chdir(here / version)
-        assert run(inspect) == 0
+        assert run([inspected if word == "dataset" else word for word in inspect]) == 0
         assert yaml.safe_load(Path("lerobot.yaml").read_text())["log"]["units"] == {"position": unit, "effort": "mA"}
         project, robot = ui.load_project("lerobot.yaml")[0], ui.Robot.from_urdf("arm.urdf")
         read.append([ui.read_recording(f"dataset/episode_{k:06d}", robot, project.log) for k in range(4)])
