@@ -112,7 +112,7 @@ def gains_of(seed: int, noise: float, model: DynamicModel, payload: Payload, loa
         rng = np.random.default_rng(10 * seed + len(name))
         logs.append(as_log(Segment(name, 0.0, 100.0, q, v, a, effort + noise * effort.std(axis=0) * rng.normal(size=q.shape))))
     found = drive_gains(model, logs, model.base(), payload)
-    return found.gain, found.std_error
+    return found.gain, np.abs(found.gain) * found.relative_error
 
 
 def test_noise_on_the_current_shrinks_no_constant_and_errors_are_honest() -> None:

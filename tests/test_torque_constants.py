@@ -79,7 +79,7 @@ def test_constants_at_rest_and_of_a_motor_twin(robot: Robot) -> None:
     assert found.origin[1] == found.origin[2] == "at rest"
     assert found.origin[0].startswith("motor twin of j2 (at rest")
     assert found.gain[0] == found.gain[1]
-    assert "at rest: j2 12" in found.describe()
+    assert "at rest: j2 12" in found.of(DIRECT).gain_origin
 
 
 @pytest.mark.parametrize("lead", [-0.004, 0.0, 0.003])

@@ -112,15 +112,7 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
 def _held_out_squares(
     model: DynamicModel, split: StatisticSet, fit: Fit, prior: Prior, weight: float, apart: tuple[int, ...]
 ) -> Array:
-    """Squared whitened held-out errors of physically consistent bodies, shape (folds, groups).
-
-    Args:
-        split: Statistics whose "logs" are the folds.
-        fit: For the weights of the rows; equal weights make models comparable.
-        prior: Of all parameters (:func:`.completed_prior`).
-        weight: Its weight.
-        apart: Indices of the joints that are set apart.
-    """
+    """Squared whitened held-out errors of physically consistent bodies with some joints apart, shape (folds, groups)."""
     held = HeldOut(LmiProblem(prior, model.parameters), _without_bodies(split, apart, model.n_inertial), fit)
     return held.squares(held.estimates(weight))
 

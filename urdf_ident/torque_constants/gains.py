@@ -36,19 +36,23 @@ class TorqueConstants(ReadOnly):
     Attributes:
         gain: Shape (n,) [N·m or N per unit of effort].
         relative_error: Relative standard error of each, shape (n,), a fraction.
+        origin: How each was found.
+        source: What they were found from.
     """
 
     joints: tuple[str, ...]
     gain: Array
     relative_error: Array
     origin: tuple[str, ...]
+    source: str = "auto, target torque / target current"
 
-    def describe(self) -> str:
-        """One sentence for ``drive.gain_origin``."""
+    def of(self, drive: Drive) -> Drive:
+        """The drive with these constants; its ``gain_origin`` tells how each was found."""
         each = zip(self.origin, self.joints, self.gain, self.relative_error, strict=True)
         by_origin = grouped((text, f"{joint} {value:.5g} (± {percent(100 * error)} %)") for text, joint, value, error in each)
         origins = (f"{text}: {', '.join(joints)}" for text, joints in by_origin.items())
-        return "auto, target torque / target current; " + "; ".join(origins)
+        origin = "; ".join([self.source, *origins])
+        return replace(drive, gain=self.gain, gain_origin=origin, gain_error=self.relative_error)
 
 
 def resolve_gain(drive: Drive, recordings: Sequence[Recording]) -> Drive:
@@ -69,8 +73,7 @@ def resolve_gain(drive: Drive, recordings: Sequence[Recording]) -> Drive:
     targets_logged = all(log.effort_target is not None and log.torque_target is not None for log in recordings)
     if drive.gain_origin != "auto" and not targets_logged:
         return drive
-    constants = torque_constants(recordings, drive)
-    return replace(drive, gain=constants.gain, gain_origin=constants.describe(), gain_error=constants.relative_error)
+    return torque_constants(recordings, drive).of(drive)
 
 
 def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueConstants:

@@ -9,7 +9,7 @@ equations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,8 +28,7 @@ from ...signals.config import SignalConfig
 from ...signals.prepare import PreparedLog, prepare_logs
 from ...statistics.accumulate import build_statistics
 from ...statistics.entries import placed
-from ...torque_constants.gains import resolve_gain
-from ...units import percent
+from ...torque_constants.gains import TorqueConstants, resolve_gain
 from ..extended_model import ExtendedModel
 from .total_least_squares import total_least_squares
 
@@ -46,28 +45,6 @@ OTHER_BODY = 1.25
 
 #: Factors by log, number of the stretch of time, and index of the row group.
 Stretches = Mapping[tuple[str, int, int], Array]
-
-
-@dataclass(frozen=True, eq=False)
-class DriveGains:
-    """Torque constants from a payload.
-
-    Attributes:
-        gain: Torque per unit of effort, shape (n,) [N·m or N per A, V or N·m].
-        std_error: Jackknife standard error over stretches of time, shape (n,), same unit.
-    """
-
-    groups: tuple[str, ...]
-    gain: Array
-    std_error: Array
-
-    def describe(self) -> str:
-        """Returns the values and their relative errors, for ``gain_origin``."""
-        each = ", ".join(
-            f"{joint_of(name)} {g:.5g} ± {percent(100 * s / abs(g))} %"
-            for name, g, s in zip(self.groups, self.gain, self.std_error, strict=True)
-        )
-        return f"known payload, total least squares ({each})"
 
 
 class _PayloadRows(ExtendedModel):
@@ -93,7 +70,7 @@ class _PayloadRows(ExtendedModel):
             yield part, [np.insert(block, block.shape[1] - torque, w, axis=1) for block, w in pairs]
 
 
-def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload) -> DriveGains:
+def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload) -> TorqueConstants:
     """Estimates the gain of every effort channel from logs with and without a known payload.
 
     Args:
@@ -113,7 +90,8 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
             remedy="give logs of the same motions with and without it together, and name the loaded ones, or give drive.gain",
         )
     rows, groups = _stretches(model, logs, base, payload), tuple(group.name for group in model.groups)
-    gain = _converged(_merged(rows), [joint_of(name) for name in groups])
+    joints = tuple(map(joint_of, groups))
+    gain = _converged(_merged(rows), joints)
     gain_error = _jackknife(rows, gain)
     unknown = ~(gain_error < FOUND * np.abs(gain))
     if unknown.any():
@@ -125,7 +103,8 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
             remedy=CHECK_PAYLOAD + "move the joint more with the payload, or give drive.gain",
         )
     _check_body(model, base, rows, gain, payload)
-    return DriveGains(groups, gain, gain_error)
+    origin = ("total least squares",) * model.n
+    return TorqueConstants(joints, gain, np.abs(gain_error / gain), origin, "known payload")
 
 
 def _stretches(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload) -> Stretches:
@@ -277,5 +256,4 @@ def resolve_drive(
         )
     unit = model.unloaded().with_drive(without_constants(drive))
     prepared = prepare_logs(logs, model.robot, unit.drive, config or SignalConfig(), force=force)
-    gains = drive_gains(unit, prepared, unit.base(), payload)
-    return replace(drive, gain=gains.gain, gain_origin=gains.describe(), gain_error=np.abs(gains.std_error / gains.gain))
+    return drive_gains(unit, prepared, unit.base(), payload).of(drive)

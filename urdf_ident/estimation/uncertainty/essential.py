@@ -140,7 +140,7 @@ class _SubModels:
         self.statistics, self.base, self.weights = statistics, base, fit.row_weights or fit.weights
         self.every = np.flatnonzero(fit.seen)
         self._factors: dict[StatisticSet, Array] = {}  # of all data and of each training set
-        self.full, self.reference = self.solved(self.every), self._held_out(self.every)
+        self.full = self.solved(self.every)
         self.enlarged = np.ones(len(base))
         self.enlarged[self.every] = np.where(self.full.std_error > 0, fit.bse[self.every] / positive(self.full.std_error), 1.0)
         inflation = self.enlarged  # the same of the jackknife, if the fit's errors are for independent rows
@@ -158,7 +158,7 @@ class _SubModels:
             self._factors[part] = part.stacked(self.weights, self.base.independent)
         return solve(self._factors[part][:, np.append(kept, len(self.base))], sum(part.rows.values()))
 
-    def _held_out(self, kept: IntArray) -> float:
+    def held_out(self, kept: IntArray) -> float:
         """Held-out error in units of the noise, mean over row groups."""
 
         def estimate(part: StatisticSet) -> Array:
@@ -168,10 +168,6 @@ class _SubModels:
 
         validation = cross_validate(self.statistics, estimate)
         return float(np.mean(validation.group_rmse * np.array([self.weights[group] for group in validation.groups])))
-
-    def held_out(self, kept: IntArray) -> float:
-        """Held-out error over that of the full model."""
-        return self._held_out(kept) / positive(self.reference)
 
     def f_test(self, fewer: Solution) -> float:
         """P value of the increase of the residual, with the effective number of rows."""
@@ -191,7 +187,7 @@ def _eliminated(models: _SubModels, rule: str, bound: float) -> tuple[list[Remov
     Raises:
         EstimationError: None is essential by the rule relative_std.
     """
-    steps, kept = list[Removal](), [models.every]
+    steps, kept, reference = list[Removal](), [models.every], positive(models.held_out(models.every))
     while True:
         solution = models.solved(kept[-1])
         relative = 100 * solution.std_error / positive(np.abs(solution.estimate))
@@ -211,7 +207,7 @@ def _eliminated(models: _SubModels, rule: str, bound: float) -> tuple[list[Remov
             break
         fewer = np.delete(kept[-1], worst)
         p_value = models.f_test(models.solved(fewer))
-        steps.append(Removal(label, float(relative[worst]), ratio, p_value, models.held_out(fewer)))
+        steps.append(Removal(label, float(relative[worst]), ratio, p_value, models.held_out(fewer) / reference))
         if rule == "f-test" and p_value < LEVEL:
             break
         kept.append(fewer)
