@@ -12,7 +12,7 @@ import numpy as np
 from ..linalg import Array, BoolArray, IntArray, positive, rms
 from ..parallel import each
 from ..samples import SAME_POSE, fast_speed
-from ..signals.filters import delayed, lowpass
+from ..signals.filters import ahead, lowpass
 from .thinned_logs import SAMPLES, Logs, ThinnedPiece, smoothed_efforts, thinned
 
 #: Positions and velocities of a segment in one direction, shape (N,) each [rad or m, and per s].
@@ -252,7 +252,7 @@ def sampler(
 
     def efforts(delay: float) -> Array:
         every = zip(pieces, smooth, strict=True)
-        return np.concatenate([delayed(x, delay * item.part.rate, item.rows) if delay else x[item.rows] for item, x in every])
+        return np.concatenate([ahead(x, delay * item.part.rate, item.rows) if delay else x[item.rows] for item, x in every])
 
     rows = [(part.q[at], part.v[at], part.a[at], part.time[at]) for part, at in ((item.part, item.rows) for item in pieces)]
     q, v, a, time = (np.concatenate([row[k] for row in rows]) for k in range(4))

@@ -146,8 +146,8 @@ def _in_pieces(function: Callable[[Array], Array], x: Array, memory: int) -> Arr
     return out
 
 
-def delayed(x: Array, samples: float, rows: slice = slice(None)) -> Array:
-    """Rows of a signal some samples later (or earlier), linearly interpolated, constant beyond the ends; x of shape (N, m)."""
+def ahead(x: Array, samples: float, rows: slice = slice(None)) -> Array:
+    """Rows of a signal as it is some samples later, linearly interpolated, constant beyond the ends; x of shape (N, m)."""
     at = np.clip(np.arange(len(x))[rows] + samples, 0, len(x) - 1)
     low = np.minimum(at.astype(int), len(x) - 2)
     return np.asarray(x[low] + (at - low)[:, None] * (x[low + 1] - x[low]))

@@ -13,7 +13,7 @@ from ..files.sizes import MOST_SAMPLES
 from ..linalg import Array
 from ..logs.recording import Recording
 from .clock import Clock, bounds, read_clock
-from .filters import LONG, delayed
+from .filters import LONG, ahead
 
 #: Knots kept around a piece of a spline; the influence of those beyond is a factor of 1e-17.
 KNOTS = 30
@@ -127,7 +127,7 @@ def advanced(piece: UniformPiece, rate: float, delay: float, name: str) -> Unifo
     if len(piece.q) < late + 10:
         raise LogError("the log is shorter than the delay of its efforts", where=name, got=f"{len(piece.q) / rate:.3g} s")
     kept = slice(0, len(piece.q) - late) if delay > 0 else slice(late, None)
-    tau = delayed(piece.tau, delay * rate)[kept]
+    tau = ahead(piece.tau, delay * rate)[kept]
     start = piece.start + (late / rate if delay < 0 else 0.0)
     v, qm, external = (None if x is None else x[kept] for x in (piece.v, piece.qm, piece.external))
     return UniformPiece(start, piece.q[kept], v, tau, qm, external)

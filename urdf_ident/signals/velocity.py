@@ -9,7 +9,7 @@ import numpy as np
 from ..linalg import Array, BoolArray, positive, unit_columns
 from ..sequences import vertex
 from ..units import percent
-from .filters import delayed, differentiate, lowpass
+from .filters import ahead, differentiate, lowpass
 
 #: Longest lag searched [s].
 LONGEST_LAG = 0.3
@@ -72,7 +72,7 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     moving = (speed > 1e-3 * speed.max()) & (speed > 0) & (smooth.std(axis=0) > 0)
     lags = np.array([_lag(derivative[:, j], smooth[:, j], reach) for j in np.flatnonzero(moving)])
     lag_samples = float(np.median(lags)) if len(lags) else 0.0
-    lag, in_step = lag_samples / rate, delayed(smooth, lag_samples)
+    lag, in_step = lag_samples / rate, ahead(smooth, lag_samples)
     cross = _cross_correlations(derivative, smooth, in_step, moving, reach)
     power = positive((in_step**2).sum(axis=0))
     scale = np.where(moving, (derivative * in_step).sum(axis=0) / power, np.nan)
@@ -101,7 +101,7 @@ def _cross_correlations(derivative: Array, smooth: Array, in_step: Array, moving
     unmatched = np.flatnonzero(moving & (np.abs(np.diag(cross)) < 0.8))
     for i in unmatched:  # velocities of another joint? That lag is then meaningless
         for j in unmatched[unmatched != i]:
-            other = delayed(smooth[:, [j]], _lag(derivative[:, i], smooth[:, j], reach))
+            other = ahead(smooth[:, [j]], _lag(derivative[:, i], smooth[:, j], reach))
             cross[i, j] = _correlation(derivative[:, [i]], other)[0, 0]
     return cross
 
