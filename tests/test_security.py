@@ -25,7 +25,8 @@ REACHING = {
 NAMED = {
     "logs/remote.py": {"fsspec", "aiohttp"},
     "parallel.py": {"pickle", "joblib", "distributed", "socket"},
-    "viz/player.py": {"socket", "tornado", "meshcat.servers", "webbrowser"},
+    "viz/player.py": {"webbrowser"},
+    "viz/server.py": {"socket", "tornado", "meshcat.servers"},
 }
 RUNNING = {"eval", "exec", "compile", "__import__", "system", "popen", "execv", "execvp", "spawnv", "posix_spawn"}
 

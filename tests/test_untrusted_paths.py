@@ -255,7 +255,7 @@ AUDITED = {
             cli/application.py:_Printed._drop cli/application.py:main pipeline/fleet.py:fleet
             provenance.py:computing
             report/template.py:_text result/evidence/traces.py:read_series viz/page.py:_assemble
-            viz/player.py:_bridge
+            viz/server.py:_bridge
         """,
         BEFORE: "export/mjcf_patch.py:_files_of result/files/exports.py:write_mjcf",
         NONE: """

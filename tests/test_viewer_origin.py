@@ -10,10 +10,10 @@ import pytest
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
-from urdf_ident.errors import MissingFileError
+from urdf_ident.errors import MissingFileError, OutputError
 from urdf_ident.files.page_policy import page_policy
-from urdf_ident.viz.player import Server
 from urdf_ident.viz.scene import _with_own_images
+from urdf_ident.viz.server import Server
 
 
 def status(url: str, **headers: str) -> int:
@@ -34,7 +34,7 @@ def status(url: str, **headers: str) -> int:
 
 @pytest.mark.parametrize("path", ["/play", "/static/", "/static/main.min.js", "/"])
 def test_the_viewer_answers_its_own_pages_only(path: str) -> None:
-    with Server("<p>hello</p>") as server:
+    with Server(page_policy([])) as server:
         port = int(server.url.split(":")[2].split("/")[0])
         url, done = (f"ws://127.0.0.1:{port}/", 101) if path == "/" else (f"http://127.0.0.1:{port}{path}", 200)
         assert status(url) == done
@@ -63,6 +63,11 @@ def test_pages_of_the_viewer_have_a_policy() -> None:
         rules = asyncio.run(policy(server.url.replace("/play", "/static/")))
     assert "default-src 'none'; script-src 'self' 'sha256-" in rules
     assert "unsafe" not in rules.split("script-src")[1].split(";")[0]
+
+
+def test_a_page_without_a_policy_is_not_served() -> None:
+    with pytest.raises(OutputError, match="no rule"):
+        Server("<p>hello</p>")
 
 
 def test_a_policy_names_the_scripts_by_their_hashes() -> None:

@@ -23,6 +23,7 @@ import pytest
 from conftest import arm_urdf, page_data
 
 from urdf_ident.errors import LogError, ModelError, OutputError, UrdfIdentError
+from urdf_ident.files.page_policy import NO_CONNECTION
 from urdf_ident.logs.columns.layout import LogLayout, SideSection
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.drive import Drive
@@ -32,7 +33,7 @@ from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
 from urdf_ident.viz.kinematics import transform_points, upright
 from urdf_ident.viz.motion import frame_times, positions_at
-from urdf_ident.viz.player import Server
+from urdf_ident.viz.server import Server
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
@@ -345,9 +346,9 @@ def test_server_serves_the_page_and_meshcat() -> None:
     import umsgpack
     import zmq
 
-    with Server("<p>hello</p>") as server:
+    with Server(f"<p>hello {NO_CONNECTION}</p>") as server:
         with urllib.request.urlopen(server.url, timeout=5) as answer:
-            assert answer.read() == b"<p>hello</p>"
+            assert answer.read().startswith(b"<p>hello connect-src ws://127.0.0.1:")
         with urllib.request.urlopen(server.url.replace("/play", "/static/"), timeout=5) as answer:
             assert b"MeshCat" in answer.read()
         with zmq.Context() as context, context.socket(zmq.REQ) as client:  # what meshcat.Visualizer does
@@ -359,7 +360,7 @@ def test_server_serves_the_page_and_meshcat() -> None:
         assert not server.wait(0.01)
     assert server.wait(1.0)
     port = int(server.url.split(":")[2].split("/")[0])
-    with Server("again", port):  # the port is free again
+    with Server(NO_CONNECTION, port):  # the port is free again
         pass
 
 
@@ -369,20 +370,20 @@ def test_port_in_use_names_the_remedies() -> None:
         taken.listen(1)
         port = taken.getsockname()[1]
         with pytest.raises(OutputError, match=f"port {port} is in use.*--port.*--html") as caught:
-            Server("page", port)
+            Server(NO_CONNECTION, port)
         assert isinstance(caught.value, OSError)
     with pytest.raises(OutputError, match="cannot be opened"):
-        Server("page", 70000)
+        Server(NO_CONNECTION, 70000)
 
 
 def test_a_viewer_that_cannot_start_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("meshcat.servers.zmqserver.VIEWER_ROOT", str(tmp_path))  # an installation without its page
     with pytest.raises(UrdfIdentError, match=r"index\.html: .*not found"):
-        Server("page")
+        Server(NO_CONNECTION)
     monkeypatch.undo()
     monkeypatch.setattr("meshcat.servers.zmqserver.ZMQWebSocketBridge.make_app", lambda self: None)  # another version
     with pytest.raises(AttributeError):
-        Server("page")
+        Server(NO_CONNECTION)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to another process here")
