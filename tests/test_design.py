@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,10 +17,10 @@ from typer.testing import CliRunner
 from urdf_ident.cli import app
 from urdf_ident.errors import FingerprintError, LimitError, ModelError, ProjectError
 from urdf_ident.excitation.criteria import condition_number
-from urdf_ident.excitation.design import Design, design_excitation
+from urdf_ident.excitation.design import Design, certified, design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.objective import Objective
-from urdf_ident.excitation.optimise import Search
+from urdf_ident.excitation.optimise import FoundMotion, Search
 from urdf_ident.excitation.problem import Problem, formulate
 from urdf_ident.excitation.rows import weighted_regressor
 from urdf_ident.linalg import standard_errors
@@ -29,7 +30,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.files import read_trajectory
 from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.limits import Limits, check_limits
 from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.project import parse_project
 
@@ -157,6 +158,21 @@ def test_torque_limits_bind_and_hold() -> None:
     assert_inside(design.trajectory, model.robot, design.limits)
     assert min(m.relative for m in design.margins if m.quantity == "torque") < 0.1
     assert design.value > free.value  # what was taken away costs something
+
+
+def test_if_no_motion_passes_the_error_is_of_the_best_one_as_found() -> None:
+    model = small()
+    problem = well_conditioned(model)
+    speeds = 30 * problem.limits.velocity, 3 * problem.limits.velocity
+    motions = []
+    for value, speed in zip((2.0, 1.0), speeds, strict=True):
+        X = np.zeros((problem.family.unknowns, model.n))
+        X[1] = speed  # a sine of the fundamental with this amplitude of the velocity
+        motions.append(FoundMotion(value, X))
+    worst = check_limits(problem.family.trajectory(motions[1].X), problem.limits).worst
+    assert worst is not None
+    with pytest.raises(LimitError, match=re.escape(f"{worst.value:.6g}")):
+        certified(problem, motions)
 
 
 def test_limits_bind_on_slides_and_endless_joints() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,10 @@ from .rows import REPORT_RATE, weighted_regressor
 
 #: Number of best motions of a search that are verified until one passes.
 VERIFIED = 6
+#: Amplitudes at which each of them is verified, relative to the motion as found, until one passes.
+SIZES = (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5)
+#: Largest used fraction of a velocity or acceleration limit up to which a livelier motion is advised.
+WELL_USED = 0.7
 
 Progress = Callable[[float, str], None]
 
@@ -151,8 +155,16 @@ def design_excitation(
     check_positive("the budget", budget, LimitError, "s")
     begun = time.monotonic()
     limits = limits or Limits.from_robot(model.robot)
-    ends = (None if q is None else one_each(key, q, len(limits.joints)) for key, q in (("start", start), ("end", end)))
-    shape = Family(family, limits.joints, float(duration), harmonics, periods, ramp if family == "fourier" else 0.0, *ends)
+    shape = Family(
+        name=family,
+        joints=limits.joints,
+        period=float(duration),
+        harmonics=harmonics,
+        periods=periods,
+        ramp=ramp if family == "fourier" else 0.0,
+        start=None if start is None else one_each("start", start, len(limits.joints)),
+        end=None if end is None else one_each("end", end, len(limits.joints)),
+    )
     problem = formulate(model, shape, limits, criterion, noise=noise, scaling=scaling, after=after, collisions=collisions)
 
     def say(spent: float, value: float) -> None:
@@ -160,20 +172,18 @@ def design_excitation(
             progress(min(1.0, spent / budget), f"{criterion} = {format_criterion(value)}")
 
     search = optimise(problem, seed=seed, budget=budget, starts=starts, progress=say)
-    best, report, clearance, reduced = certified(problem, search.improvements)
-    model, full, excitation = problem.model, problem.model.base(), shape.excitation(best.X)
-    used = max((1.0 - m.relative for m in report.margins if m.quantity in ("velocity", "acceleration")), default=1.0)
-    low = f"at most {100 * used:.0f} % of the velocity and acceleration limits are used: use more harmonics or a shorter period"
-    hint = (low,) if used <= 0.7 else ()
+    best = certified(problem, search.improvements)
+    X, report, model = best.motion.X, best.report, problem.model
+    full, excitation = model.base(), shape.excitation(X)
     return Design(
-        trajectory=shape.trajectory(best.X),
+        trajectory=shape.trajectory(X),
         excitation=excitation,
         model=model,
         base=full,
         limits=problem.limits,
         report=report,
         criterion=criterion,
-        value=problem.value(best.X, problem.exact),
+        value=problem.value(X, problem.exact),
         condition=condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))),
         noise=problem.exact.noise,
         scaling=problem.weighting,
@@ -192,43 +202,66 @@ def design_excitation(
             "seed": seed,
             "budget": budget,
         },
-        notes=(*problem.notes, *search.notes, *reduced, *hint),
-        clearance=clearance,
+        notes=(*problem.notes, *search.notes, *best.notes, *_unused_limits(report)),
+        clearance=best.clearance,
     )
 
 
-def certified(
-    problem: Problem, motions: Sequence[FoundMotion]
-) -> tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]]:
+class Verified(NamedTuple):
+    """A motion, its margins to limits, its clearance (None if not checked) and notes."""
+
+    motion: FoundMotion
+    report: LimitReport
+    clearance: ClearanceReport | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def feasible(self) -> bool:
+        """Whether all limits and distances are kept."""
+        return self.report.feasible and (self.clearance is None or self.clearance.feasible)
+
+
+def certified(problem: Problem, motions: Sequence[FoundMotion]) -> Verified:
     """Returns the best motion that passes verification on a 1 ms grid with allowance, scaled down if necessary.
 
-    Returns:
-        The motion, its margins to limits, its clearance, and notes.
-
     Raises:
-        LimitError: No motion passes.
+        LimitError: No motion passes; says what the best one, unscaled, exceeds.
     """
-    best: tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]] | None = None
-    report, clearance = None, None
-    family, torque = replace(problem.family, periods=1), prior_torque(problem.model.robot)
+    best: Verified | None = None
+    refused: Verified | None = None  # the best motion as found, for the error
+    one_period, torque = replace(problem.family, periods=1), prior_torque(problem.model.robot)
     for candidate in sorted(motions, key=lambda motion: motion.value)[:VERIFIED]:
-        if best is not None and best[0].value <= candidate.value:
+        if best is not None and best.motion.value <= candidate.value:
             break  # the best of the rest, even if it need not be scaled
-        for size in (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5):
-            X = candidate.X if size == 1.0 else family.scaled(candidate.X, size)
-            trajectory = family.trajectory(X)
+        for size in SIZES:
+            X = candidate.X if size == 1.0 else one_period.scaled(candidate.X, size)
+            trajectory = one_period.trajectory(X)
             report = check_limits(trajectory, problem.limits, torque=torque)
             clearance = check_clearance(trajectory, problem.collisions) if problem.collisions and report.feasible else None
-            if report.feasible and (clearance is None or clearance.feasible):
-                note = () if size == 1.0 else (f"amplitude reduced to {100 * size:g} % to keep a limit between instants",)
-                value = candidate.value if size == 1.0 else problem.value(X, problem.rows)
-                if best is None or value < best[0].value:
-                    best = replace(candidate, X=X, value=value), report, clearance, note
+            verified = Verified(candidate, report, clearance)
+            if verified.feasible:
+                if size < 1.0:
+                    note = f"amplitude reduced to {100 * size:g} % to keep a limit between instants"
+                    smaller = replace(candidate, X=X, value=problem.value(X, problem.rows))
+                    verified = verified._replace(motion=smaller, notes=(note,))
+                if best is None or verified.motion.value < best.motion.value:
+                    best = verified
                 break
+            refused = refused or verified
     if best is not None:
         return best
-    if report is not None:
-        report.require()
-    if clearance is not None:
-        clearance.require()
+    if refused is not None:
+        refused.report.require()
+        if refused.clearance is not None:
+            refused.clearance.require()
     raise LimitError("no motion inside the limits was found", remedy="allow a larger excitation.budget, or widen the limits")
+
+
+def _unused_limits(report: LimitReport) -> tuple[str, ...]:
+    """Advice if the motion comes near no velocity or acceleration limit."""
+    used = max((1.0 - m.relative for m in report.margins if m.quantity in ("velocity", "acceleration")), default=1.0)
+    if used > WELL_USED:
+        return ()
+    return (
+        f"at most {100 * used:.0f} % of the velocity and acceleration limits are used: use more harmonics or a shorter period",
+    )

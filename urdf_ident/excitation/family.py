@@ -17,7 +17,7 @@ from ..motion.compose import RepeatedTrajectory, ramped
 from ..motion.fourier import FourierTrajectory, modified_fourier
 from ..motion.limits import Limits
 from ..motion.splines import DEGREE, b_spline_at_rest
-from ..motion.trajectory import Trajectory
+from ..motion.trajectory import Trajectory, check_repetitions
 
 FAMILIES = ("fourier", "modified_fourier", "tied_fourier", "spline")
 #: With more harmonics, one step of a search takes longer than a whole budget.
@@ -98,8 +98,7 @@ class Family:
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0 and (value > 0 or name == "ramp")):
                 raise LimitError(f"the {name} of a motion must be positive", got=f"{value} s")
-        if self.periods < 1 or int(self.periods) != self.periods:
-            raise LimitError("a motion is repeated a whole number of times", got=self.periods)
+        check_repetitions(self.periods)
 
     @property
     def has_ramps(self) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError, check_positive
 from ..linalg import Array, one_each
 from ..samples import freeze_arrays
-from .trajectory import Trajectory, sampled
+from .trajectory import Trajectory, check_repetitions, sampled
 
 #: Largest difference between two ends that count as equal [rad, rad/s, rad/s² or m …].
 TOLERANCE = 1e-6
@@ -47,13 +47,13 @@ class SequenceTrajectory(Trajectory):
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         time = np.atleast_1d(np.asarray(t, dtype=float))
-        out = np.empty((3, len(time), len(self.joints)))
-        which = np.clip(np.searchsorted(self.starts, time, side="right") - 1, 0, None)
+        motion = np.empty((3, len(time), len(self.joints)))
+        index = np.clip(np.searchsorted(self.starts, time, side="right") - 1, 0, None)
         for k, (piece, start) in enumerate(zip(self.parts, self.starts, strict=True)):
-            mine = which == k
-            if mine.any():
-                out[:, mine] = piece.evaluate(time[mine] - start)
-        return out[0], out[1], out[2]
+            during = index == k
+            if during.any():
+                motion[:, during] = piece.evaluate(time[during] - start)
+        return motion[0], motion[1], motion[2]
 
     def bounds(self, order: int) -> Array:
         """Largest bound of the parts; see :meth:`Trajectory.bounds`."""
@@ -75,16 +75,15 @@ class RepeatedTrajectory(Trajectory):
     smoothness: int = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.periods < 1 or int(self.periods) != self.periods:
-            raise LimitError("a trajectory is repeated a whole number of times", got=self.periods)
+        check_repetitions(self.periods)
         _check_joined(self.trajectory, self.trajectory, "the trajectory does not end where it starts")
         one = self.trajectory
         freeze_arrays(self, joints=one.joints, duration=self.periods * one.duration, smoothness=min(2, one.smoothness))
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         time = np.atleast_1d(np.asarray(t, dtype=float))
-        turn = np.clip(np.floor(time / self.trajectory.duration), 0, self.periods - 1)
-        return self.trajectory.evaluate(time - turn * self.trajectory.duration)
+        completed = np.clip(np.floor(time / self.trajectory.duration), 0, self.periods - 1)
+        return self.trajectory.evaluate(time - completed * self.trajectory.duration)
 
     def bounds(self, order: int) -> Array:
         """Bounds of one period; see :meth:`Trajectory.bounds`."""

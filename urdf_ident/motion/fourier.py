@@ -14,8 +14,9 @@ from ..errors import LimitError, check_positive
 from ..linalg import Array, one_each, shaped
 from ..samples import freeze_arrays
 from .limits import Limits, finite_middle
-from .trajectory import Trajectory
+from .trajectory import Trajectory, check_repetitions
 
+#: Smoothness of a series, which has all derivatives: above every order that a check asks for.
 _ANALYTIC = 99
 
 
@@ -89,17 +90,14 @@ def modified_fourier(
         periods: Whole number of periods.
 
     Raises:
-        LimitError: The period or the number of periods is not positive.
+        LimitError: The period or the number of periods is not positive, or the latter not whole.
         ShapeError: The coefficients do not fit.
     """
     sine = shaped("free_a", free_a, (len(joints), "M - 1"))
     cosine = shaped("free_b", free_b, sine.shape)
     harmonics = sine.shape[1] + 1
     _check_series(period, harmonics)
-    if periods < 1 or int(periods) != periods:
-        raise LimitError(
-            "a modified Fourier series ends at rest after whole periods only", got=f"{periods} periods", expected="1, 2, …"
-        )
+    check_repetitions(periods)
     order, omega = np.arange(1, harmonics), 2 * np.pi / period
     a = np.column_stack([sine, -sine.sum(axis=1)])
     b = np.column_stack([cosine, -cosine @ order / harmonics])
@@ -146,14 +144,12 @@ def random_fourier(
     half_range = np.minimum(np.minimum(high - centre, centre - low), span) * fill
     free = rng.standard_normal((2, n, harmonics - 1)) * (1.0 / np.sqrt(np.arange(1, harmonics)))
     shape = modified_fourier(limits.joints, duration, np.zeros(n), free[0], free[1])
-    q, v, a = shape.evaluate(np.linspace(0.0, duration, 400 * harmonics + 1))
-    step = duration / (400 * harmonics)
-    peaks = [
-        np.abs(x).max(axis=0) + shape.bounds(order + 2) * step**2 / 8 for order, x in enumerate((q, v, a))
-    ]  # bounds that also hold between samples
-    scale = np.min(
-        [half_range / peaks[0], fill * limits.velocity / peaks[1], fill * limits.assumed_acceleration / peaks[2]], axis=0
-    )[:, None]
+    intervals = 400 * harmonics  # 400 in the shortest period: the bound between samples adds little
+    motion = shape.evaluate(np.linspace(0.0, duration, intervals + 1))
+    between = (duration / intervals) ** 2 / 8  # excess of a signal between samples, per bound of its second derivative
+    peaks = [np.abs(signal).max(axis=0) + shape.bounds(order + 2) * between for order, signal in enumerate(motion)]
+    allowed = [half_range, fill * limits.velocity, fill * limits.assumed_acceleration]
+    scale = np.min([most / peak for most, peak in zip(allowed, peaks, strict=True)], axis=0)[:, None]
     return modified_fourier(limits.joints, duration, centre, free[0] * scale, free[1] * scale, periods=periods)
 
 

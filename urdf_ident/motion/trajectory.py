@@ -50,6 +50,12 @@ def table_header(
     return ",".join(["t", *(csv_cell(f"{prefix}_{joint}{unit}") for prefix, unit in stated.items() for joint in joints)])
 
 
+def check_repetitions(periods: float) -> None:
+    """Raises an error if a motion cannot be repeated a number of times; periods: that number, as given."""
+    if not (periods >= 1 and periods % 1 == 0):
+        raise LimitError("a motion is repeated a whole number of times", got=periods, expected="1, 2, …")
+
+
 class Trajectory(ABC):
     """A joint-space motion with analytic velocity and acceleration.
 
