@@ -107,7 +107,7 @@ def exact_rows(model: ElasticModel, noise: float) -> tuple[Segment, Segment]:
     tau, turn = rng.normal(0, 60, (count, 3)), np.empty((count, 6))
     for k in range(count):
         state, speed = np.r_[q[k], plant.at_motors(qm[k])], np.r_[v[k], plant.at_motors(vm[k])]
-        turn[k] = plant.acceleration(state, speed, plant.from_joints(tau[k]))
+        turn[k] = plant.acceleration(state, speed, tau[k] @ np.linalg.inv(plant.geared))
     am = turn[:, 3:] @ np.linalg.inv(plant.geared).T
     simulated = Segment("exact", 0.0, 1000.0, q, v, turn[:, :3], tau, qm, vm, am)
     read = {name: getattr(simulated, name) + rng.normal(0, noise, (count, 3)) for name in ("q", "qm")}

@@ -29,11 +29,7 @@ _FILTERED = 3
 
 
 def choose_adaptation(
-    plain: FilterSettings,
-    joints: Sequence[str],
-    logs: Sequence[PreparedLog],
-    predicted: Sequence[Sequence[Array]],
-    band: float,
+    plain: FilterSettings, joints: Sequence[str], logs: Sequence[PreparedLog], predicted: Sequence[Sequence[Array]], band: float
 ) -> dict[str, Any]:
     """Runs the filter along each log from the prior, on the static model's prediction fitted without that log.
 

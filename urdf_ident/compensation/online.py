@@ -91,11 +91,8 @@ class OnlineModel:
 
 
 class _Friction:
-    """Friction of all axes of one side: laws with memory one by one, all others together where their trained speeds are alike.
-
-    Args:
-        laws: Each on all axes, zero on those without it.
-    """
+    """Friction of all axes of one side, zero on those without a law: laws with memory one by one, the others together where
+    their trained speeds are alike."""
 
     def __init__(self, laws: Sequence[Friction]) -> None:
         self.laws = laws
@@ -133,11 +130,9 @@ def _trained_ranges(laws: Sequence[Friction]) -> list[Array]:
 
 
 class _Extrapolated:
-    """Laws without memory that were trained at the same speeds; beyond these they follow their tangents, known in advance.
+    """Laws without memory, each on all axes, trained at the same speeds; beyond these they follow their tangents.
 
-    Args:
-        laws: Each on all axes.
-        trained: Their range, shape (3, n), of :func:`_trained_ranges`.
+    ``trained`` is their range, shape (3, n), of :func:`_trained_ranges`.
     """
 
     def __init__(self, laws: Sequence[Friction], trained: Array) -> None:

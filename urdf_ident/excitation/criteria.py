@@ -72,17 +72,8 @@ def _extreme(x: Array, sharpness: float) -> tuple[float, Array]:
     return float(np.log(largest) + np.log(powers.sum()) / sharpness), powers / powers.sum()
 
 
-def matrix_criterion(name: str, W: Array, sharpness: float = np.inf) -> tuple[float, Array]:
-    """Returns a criterion of a regressor and its gradient with respect to every entry.
-
-    Args:
-        name: One of :data:`SPECTRAL`.
-        W: Shape (m, b), m ≥ b.
-        sharpness: See :func:`singular_criterion`.
-
-    Returns:
-        The value (inf if W is numerically rank deficient) and its gradient, shape (m, b).
-    """
+def _matrix_criterion(name: str, W: Array, sharpness: float = np.inf) -> tuple[float, Array]:
+    """A criterion of a regressor, shape (m, b), inf if it is numerically rank deficient; its gradient by every entry."""
     _, sigma, right = np.linalg.svd(triangle(W))
     if len(sigma) < W.shape[1] or not sigma[-1] > _RANK * sigma[0]:
         return np.inf, np.zeros_like(W)
@@ -99,7 +90,7 @@ def criterion_value(name: str, W: Array) -> float:
     Returns:
         The value, a logarithm; inf for a motion that does not excite every parameter.
     """
-    return matrix_criterion(name, W)[0]
+    return _matrix_criterion(name, W)[0]
 
 
 def condition_number(W: Array) -> float:
@@ -143,7 +134,7 @@ class SpectralCriterion:
     def value(self, W: Array, sharpness: float) -> tuple[float, Array]:
         root = np.sqrt(len(W))
         stack = W.reshape(-1, W.shape[2]) / root
-        value, gradient = matrix_criterion(self.name, np.vstack([stack, self.known]), sharpness)
+        value, gradient = _matrix_criterion(self.name, np.vstack([stack, self.known]), sharpness)
         return value, gradient[: len(stack)].reshape(W.shape) / root
 
     def fold(self, by_q: Array, by_v: Array, by_a: Array) -> tuple[Array, Array, Array]:
@@ -177,11 +168,11 @@ class BlockCriterion:
     def value(self, W: Array, sharpness: float) -> tuple[float, Array]:
         whole, no_v, no_a, rest = W.reshape(4, -1, W.shape[2])
         parts = (no_v - rest, no_a - rest, rest)
-        value, gradient = matrix_criterion("cond", whole, sharpness)
+        value, gradient = _matrix_criterion("cond", whole, sharpness)
         total = float(self.weights.sum() * np.exp(value))
         bars = [self.weights.sum() * np.exp(value) * gradient, *(np.zeros_like(part) for part in parts)]
         for k, (part, columns, weight) in enumerate(zip(parts, self.columns, self.weights, strict=True), 1):
-            value, gradient = matrix_criterion("cond", part[:, columns], sharpness)
+            value, gradient = _matrix_criterion("cond", part[:, columns], sharpness)
             total += float(weight * np.exp(value))
             bars[k][:, columns] = weight * np.exp(value) * gradient
         if not np.isfinite(total):

@@ -155,15 +155,10 @@ def design_excitation(
     check_positive("the budget", budget, LimitError, "s")
     begun = time.monotonic()
     limits = limits or Limits.from_robot(model.robot)
+    ramp = ramp if family == "fourier" else 0.0
+    first, last = (None if q is None else one_each(key, q, len(limits.joints)) for key, q in (("start", start), ("end", end)))
     shape = Family(
-        name=family,
-        joints=limits.joints,
-        period=float(duration),
-        harmonics=harmonics,
-        periods=periods,
-        ramp=ramp if family == "fourier" else 0.0,
-        start=None if start is None else one_each("start", start, len(limits.joints)),
-        end=None if end is None else one_each("end", end, len(limits.joints)),
+        family, limits.joints, float(duration), harmonics=harmonics, periods=periods, ramp=ramp, start=first, end=last
     )
     problem = formulate(model, shape, limits, criterion, noise=noise, scaling=scaling, after=after, collisions=collisions)
 
@@ -213,19 +208,13 @@ class Verified(NamedTuple):
     motion: FoundMotion
     report: LimitReport
     clearance: ClearanceReport | None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def feasible(self) -> bool:
-        """Whether all limits and distances are kept."""
-        return self.report.feasible and (self.clearance is None or self.clearance.feasible)
+    notes: tuple[str, ...]
 
 
 def certified(problem: Problem, motions: Sequence[FoundMotion]) -> Verified:
     """Returns the best motion that passes verification on a 1 ms grid with allowance, scaled down if necessary.
 
-    Raises:
-        LimitError: No motion passes; says what the best one, unscaled, exceeds.
+    If none passes, the error says what the best one, unscaled, exceeds.
     """
     best: Verified | None = None
     refused: Verified | None = None  # the best motion as found, for the error
@@ -238,16 +227,13 @@ def certified(problem: Problem, motions: Sequence[FoundMotion]) -> Verified:
             trajectory = one_period.trajectory(X)
             report = check_limits(trajectory, problem.limits, torque=torque)
             clearance = check_clearance(trajectory, problem.collisions) if problem.collisions and report.feasible else None
-            verified = Verified(candidate, report, clearance)
-            if verified.feasible:
-                if size < 1.0:
-                    note = f"amplitude reduced to {100 * size:g} % to keep a limit between instants"
-                    smaller = replace(candidate, X=X, value=problem.value(X, problem.rows))
-                    verified = verified._replace(motion=smaller, notes=(note,))
-                if best is None or verified.motion.value < best.motion.value:
-                    best = verified
+            if report.feasible and (clearance is None or clearance.feasible):
+                notes = () if size == 1.0 else (f"amplitude reduced to {100 * size:g} % to keep a limit between instants",)
+                value = candidate.value if size == 1.0 else problem.value(X, problem.rows)
+                if best is None or value < best.motion.value:
+                    best = Verified(replace(candidate, X=X, value=value), report, clearance, notes)
                 break
-            refused = refused or verified
+            refused = refused or Verified(candidate, report, clearance, ())
     if best is not None:
         return best
     if refused is not None:

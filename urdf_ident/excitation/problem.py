@@ -142,9 +142,7 @@ def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None
     if endless.any():
         centre = poses.get("start", np.zeros(len(limits.joints)))
         limits = replace(
-            limits,
-            lower=np.where(endless, centre - np.pi, limits.lower),
-            upper=np.where(endless, centre + np.pi, limits.upper),
+            limits, lower=np.where(endless, centre - np.pi, limits.lower), upper=np.where(endless, centre + np.pi, limits.upper)
         )
         notes.append("kept within half a turn: " + ", ".join(np.array(limits.joints)[endless]))
     limits = replace(limits, acceleration=limits.assumed_acceleration)

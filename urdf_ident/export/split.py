@@ -4,7 +4,7 @@ Only bodies are identifiable, that is sums over links that move together. The su
 physically consistent. By default the body's carrier (:func:`urdf_ident.model.prior.carriers`) takes the whole change, and
 all other links keep the URDF's values. If that would make the carrier physically inconsistent or change its mass too much,
 all links with mass are changed by the same linear map, which transforms the URDF's body into the identified one
-(:func:`transported`) and preserves physical consistency.
+(:func:`_transported`) and preserves physical consistency.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _split(body: Body, theta: Array, pieces: list[_Piece]) -> tuple[dict[str, Ar
 
 def _shared_by_all(total: Array, pieces: list[_Piece]) -> Array:
     """Pseudo-inertias of all pieces, shape (k, 4, 4), that sum to that of the body, and none too thin or light for engines."""
-    moved = transported(total, np.array([piece.pseudo for piece in pieces]))
+    moved = _transported(total, np.array([piece.pseudo for piece in pieces]))
     like_body: Array = (moved[:, 3, 3] / total[3, 3])[:, None, None] * total
     for part in _LIKE_BODY:
         shares: Array = (1.0 - part) * moved + part * like_body
@@ -236,19 +236,13 @@ def _shared_by_all(total: Array, pieces: list[_Piece]) -> Array:
     return shares
 
 
-def transported(total: Array, priors: Array) -> Array:
+def _transported(total: Array, priors: Array) -> Array:
     """Changes all parts of a body by one linear map such that they sum to a given body.
 
     ``P_k = G P0_k Gᵀ`` with ``G = (P S0⁻¹)^½``, S0 the sum of the priors: the optimal transport map between Gaussians with
     these second moments, that is the least displacement of mass. The result does not depend on frames or units, and scales
-    with the mass of the body.
-
-    Args:
-        total: Pseudo-inertia P of the body, shape (4, 4), positive definite.
-        priors: Pseudo-inertias of its k parts in the same frame, shape (k, 4, 4), positive definite.
-
-    Returns:
-        Shape (k, 4, 4); they sum to ``total`` and each is positive definite.
+    with the mass of the body. Pseudo-inertias of the body, P of shape (4, 4), and of its k parts, (k, 4, 4), are in one frame
+    and positive definite.
     """
     try:
         root = np.linalg.cholesky(priors.sum(axis=0))

@@ -30,11 +30,7 @@ _INERTIA = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 
 
 
 def corrected_urdf(
-    text: str,
-    inertials: Mapping[str, Array],
-    dynamics: Mapping[str, Mapping[str, float]] | None = None,
-    *,
-    where: str = "URDF",
+    text: str, inertials: Mapping[str, Array], dynamics: Mapping[str, Mapping[str, float]] | None = None, *, where: str = "URDF"
 ) -> str:
     """Changes inertials and joint friction of a URDF and leaves every other byte unchanged.
 

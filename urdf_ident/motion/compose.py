@@ -111,14 +111,7 @@ def ramped(trajectory: Trajectory, home: ArrayLike, duration: float = 2.0) -> Se
 
 
 def _check_joined(before: Trajectory, after: Trajectory, what: str) -> None:
-    """Checks that one trajectory ends in the state in which another starts.
-
-    Args:
-        after: The second, for the same joints.
-
-    Raises:
-        LimitError: Position, velocity or acceleration jumps; the message names the joint and the size of the jump.
-    """
+    """Raises an error if position, velocity or acceleration jumps from the end of one trajectory to the start of another."""
     end, start = before.evaluate([before.duration]), after.evaluate([0.0])
     for name, x, y in zip(("position", "velocity", "acceleration"), end, start, strict=True):
         jump = np.abs(x[0] - y[0])

@@ -186,7 +186,6 @@ class Limits:
             raise LimitError("limits are unknown", where=where, remedy=remedy)
 
     def _unknown(self, kind: str) -> list[str]:
-        """Names of the joints without a limit."""
         if kind == "position":
             known = (np.isfinite(self.lower) & np.isfinite(self.upper)) | self.continuous.astype(bool)
         else:
@@ -275,20 +274,20 @@ def check_limits(trajectory: Trajectory, limits: Limits, *, torque: Torque | Non
     q, v, a = trajectory.evaluate(time)
     if not (np.isfinite(q).all() and np.isfinite(v).all() and np.isfinite(a).all()):
         raise LimitError("the trajectory is not finite", got="NaN or inf")
-    out: list[Margin] = []
+    margins: list[Margin] = []
     signals = {"position": q, "velocity": v, "acceleration": a}
     for order, (quantity, signal) in enumerate(signals.items()):
         smooth = order + 1 <= trajectory.smoothness
         bound = trajectory.bounds(order + 2) * step**2 / 8 if smooth else trajectory.bounds(order + 1) * step / 2
         upper = limits.upper if quantity == "position" else getattr(limits, quantity)
         lower = limits.lower if quantity == "position" else -upper
-        out += _margins(quantity, limits, time, signal, bound, (lower, upper), certified=True)
+        margins += _margins(quantity, limits, time, signal, bound, (lower, upper), certified=True)
     if torque is not None:
         signal = torque(q, v, a)
         check_shape("torque", signal.shape, q.shape)
         curvature = np.abs(np.diff(signal, n=2, axis=0)).max(axis=0, initial=0.0)
-        out += _margins("torque", limits, time, signal, curvature / 4, (-limits.torque, limits.torque), certified=False)
-    return LimitReport(tuple(out))
+        margins += _margins("torque", limits, time, signal, curvature / 4, (-limits.torque, limits.torque), certified=False)
+    return LimitReport(tuple(margins))
 
 
 def finite_ends(lower: Array, upper: Array, around: Array | float = 0.0) -> tuple[Array, Array]:
@@ -327,34 +326,26 @@ def prior_torque(robot: Robot) -> Torque:
 
 
 def _margins(
-    quantity: str,
-    limits: Limits,
-    time: Array,
-    signal: Array,
-    allowance: Array,
-    ends: tuple[Array, Array],
-    *,
-    certified: bool,
+    quantity: str, limits: Limits, time: Array, signal: Array, allowance: Array, ends: tuple[Array, Array], *, certified: bool
 ) -> list[Margin]:
-    """Returns the smallest margin per joint; joints without a limit are skipped."""
-    out = []
+    """The smallest margin of each joint with a limit; allowance (n,); ends: lower and upper limits, shapes (n,)."""
+    margins = []
     for j, joint in enumerate(limits.joints):
-        margin = np.stack([signal[:, j] - ends[0][j], ends[1][j] - signal[:, j]])
-        if not np.isfinite(margin).any():
+        distance = np.stack([signal[:, j] - ends[0][j], ends[1][j] - signal[:, j]])
+        if not np.isfinite(distance).any():
             continue
-        side, k = np.unravel_index(int(np.argmin(margin)), margin.shape)
-        unit = joint_units(limits.prismatic[j])[quantity]
-        out.append(
+        end, k = np.unravel_index(int(np.argmin(distance)), distance.shape)
+        margins.append(
             Margin(
-                joint,
-                quantity,
-                float(time[k]),
-                float(signal[k, j]),
-                float(allowance[j]),
-                float(ends[side][j]),
-                float(margin[side, k] - allowance[j]),
-                unit,
-                certified and bool(np.isfinite(allowance[j])),
+                joint=joint,
+                quantity=quantity,
+                time=float(time[k]),
+                value=float(signal[k, j]),
+                allowance=float(allowance[j]),
+                limit=float(ends[end][j]),
+                margin=float(distance[end, k] - allowance[j]),
+                unit=joint_units(limits.prismatic[j])[quantity],
+                certified=certified and bool(np.isfinite(allowance[j])),
             )
         )
-    return out
+    return margins

@@ -96,22 +96,16 @@ def find_collisions(
     every = Collisions(robot, world, solids, pairs, required, tool)
     if not prune:
         return replace(every, notes=notes)
-    kept, more = relevant_pairs(every)
+    kept, more = _relevant_pairs(every)
     watched = tuple(pairs[p] for p in kept)
     return Collisions(robot, world, solids, watched, required[kept], tool, (*notes, *more))
 
 
-def relevant_pairs(collisions: Collisions) -> tuple[list[int], tuple[str, ...]]:
-    """Excludes pairs that always touch, with a note.
+def _relevant_pairs(collisions: Collisions) -> tuple[list[int], tuple[str, ...]]:
+    """Indices of the pairs that do not always touch, and notes on those that do.
 
     Links that touch by design do so at any clearance; the first moving link may be mounted on an object. Any other pair that
     is too close in all configurations indicates an error in the world file, such as millimetres, and must not be ignored.
-
-    Returns:
-        Indices of the remaining pairs, and notes on those that touch.
-
-    Raises:
-        LimitError: No tested configuration keeps the distance of a pair, or the tool in its box.
     """
     robot, pairs, required = collisions.robot, collisions.pairs, collisions.required
     rng = np.random.default_rng(0)

@@ -111,7 +111,6 @@ class ElasticPlant:
         self.ratio, self.damping = each("ratio", ratio), each("damping", damping)
         self.geared = np.eye(n) if geared is None else np.asarray(geared, dtype=float)
         check_shape("geared", self.geared.shape, (n, n))
-        self._joints = np.linalg.inv(self.geared)
         self.friction = friction or MotorFriction(FrictionTruth(n))
         for name, values, good, expected in (
             ("stiffness", self.stiffness, self.stiffness > 0, "a positive number; of a rigid joint a very large one"),
@@ -138,14 +137,6 @@ class ElasticPlant:
         """
         return np.asarray(motion @ self.geared.T)
 
-    def from_joints(self, torque: Array) -> Array:
-        """Returns the motor torques equivalent to joint torques, shape (…, n) [N·m or N], after the gear.
-
-        Args:
-            torque: Joint torques, shape (…, n) [N·m or N].
-        """
-        return np.asarray(torque @ self._joints)
-
     def gravity(self, q: Array) -> Array:
         """Returns the motor torques that balance gravity, shape (N, n) [N·m or N], after the gear.
 
@@ -156,7 +147,7 @@ class ElasticPlant:
         for k, row in enumerate(q):
             pin.computeGeneralizedGravity(self.model, self._data, self._full(np.concatenate([row, row])))
             out[k] = self._data.g[self._links]
-        return self.from_joints(out)
+        return out @ np.linalg.inv(self.geared)
 
     def rest(self, q: Array) -> Array:
         """Returns the motor positions at static equilibrium, shape (n,) [rad or m], after the gear.
