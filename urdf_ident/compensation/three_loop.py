@@ -199,11 +199,7 @@ def _learned(rows: Sequence[LoopRows], errors: Sequence[Array], joints: Sequence
 
 
 class _Loops:
-    """The state between loops: parameters of the links, friction curves, residual.
-
-    Attributes:
-        model: All laws; ``free``: those that the links' loop estimates, of which ``rows`` and ``unseen`` are.
-    """
+    """Parameters of the links, friction curves and residual between loops; the links' loop estimates those of ``free``."""
 
     def __init__(
         self,
