@@ -48,12 +48,12 @@ def splits_of(state: Array) -> list[Split]:
     std = state.std(axis=0)
     moving = std > 1e-9 * np.abs(state).max(initial=0.0)
     scaled = (state[:, moving] - state[:, moving].mean(axis=0)) / std[moving]
-    near = 2.0 * float(np.median(np.linalg.norm(np.diff(scaled, axis=0), axis=1)))
+    close = 2.0 * float(np.median(np.linalg.norm(np.diff(scaled, axis=0), axis=1)))
     which = np.arange(len(state)) * FOLDS // len(state)
     splits = []
     for k in range(FOLDS):
         out = np.asarray(which == k)
-        splits.append((np.asarray(~out & (cKDTree(scaled[out]).query(scaled, distance_upper_bound=near)[0] > near)), out))
+        splits.append((np.asarray(~out & (cKDTree(scaled[out]).query(scaled, distance_upper_bound=close)[0] > close)), out))
     return splits
 
 

@@ -96,19 +96,19 @@ class _Friction:
 
     def __init__(self, laws: Sequence[Friction]) -> None:
         self.laws = laws
-        self._lasting = [each for each in laws if each.law.memory]
-        passing = [each for each in laws if not each.law.memory]
+        self._lasting = [friction for friction in laws if friction.law.memory]
+        passing = [friction for friction in laws if not friction.law.memory]
         ranges = _trained_ranges(passing)
         alike = grouped((trained.tobytes(), k) for k, trained in enumerate(ranges)).values()
-        self._passing = [_Extrapolated([passing[k] for k in some], ranges[some[0]]) for some in alike]
+        self._passing = [_Extrapolated([passing[k] for k in members], ranges[members[0]]) for members in alike]
 
     def __call__(self, q: Array, v: Array, load: Array | None) -> Array:
         """Returns the torque, shape (n,), of positions, velocities and the torque that the gears transmit, shape (n,)."""
         total = np.zeros_like(v)
         if self._lasting:
             motion = Sliding(v, load, np.tanh(v / SIGN_WIDTH), q=q)
-            for each in self._lasting:
-                total += each.torque(motion)
+            for friction in self._lasting:
+                total += friction.torque(motion)
         for laws in self._passing:
             total += laws.torque(q, v, load)
         return total
@@ -147,8 +147,8 @@ class _Extrapolated:
         motion = Sliding(inside, load, inside=True, q=q)
         torque: Array = (self._values * [column for basis in self._bases for column in basis(motion)]).sum(axis=0)
         if not np.array_equal(inside, v):
-            alone, loaded = np.where(inside > 0, self._above, self._below)
-            slope = alone if load is None else alone + loaded * np.abs(load)
+            unloaded, per_load = np.where(inside > 0, self._above, self._below)
+            slope = unloaded if load is None else unloaded + per_load * np.abs(load)
             torque += slope * (levelled(v, inside, self._straight) - inside)
         return torque
 
