@@ -96,6 +96,8 @@ def _value(hint: Any, value: Any, where: str) -> Any:
             raise ValueError(f"{where}: {error}") from error
     if is_dataclass(hint):
         return record(hint, value, where)  # type: ignore[arg-type]
+    if hint is float and isinstance(value, str) and value not in ("inf", "-inf", "nan"):  # as :func:`plain` writes them
+        raise TypeError(f"{where} is {value!r:.40}")
     return float(value) if hint is float else value
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
+from ..files.records import read_fields
 from ..grouping import grouped
 from .catalogue import SEVERITIES, Id, Severity
 
@@ -35,19 +36,11 @@ class Remedy:
         return (self.action or "{settings}").replace("{settings}", changes)
 
     def after(self, first: str) -> Remedy:
-        """The same remedy after another one.
-
-        Args:
-            first: What to do before, in words that lead to the rest.
-        """
+        """The same remedy after another one; first: what to do before, in words that lead to the rest."""
         return Remedy(first + (self.action or "{settings}"), self.settings)
 
     def done_by(self, doer: str) -> Remedy:
-        """The same remedy where its settings are in force already.
-
-        Args:
-            doer: What applies them, in words that stand in their place.
-        """
+        """The same remedy where its settings are in force already; doer: what applies them, in words for their place."""
         return Remedy(self.action.replace("{settings}", doer))
 
 
@@ -136,39 +129,29 @@ class Judgement:
         words = data.get("remedy")
         if data["severity"] not in SEVERITIES:
             raise ValueError(f"{data['severity']!r} is no severity")
+        names = ["message", "rows", "size", "certainty", "joints" if data.get("joint") is None else "joint"]
+        stated = read_fields(cls, data, (name for name in names if data.get(name) is not None))
         return cls(
             Id.of(data["id"]),
-            str(data.get("message", "")),
+            stated.pop("message", ""),
             Remedy(str(words), data.get("settings") or {}) if words else None,
             data["severity"],
-            joint=data.get("joint"),
-            rows=tuple(data["rows"]) if data.get("rows") else None,
-            size=data.get("size"),
-            certainty=data.get("certainty"),
             candidates=tuple(map(Id.of, data.get("candidates") or ())),
-            joints=tuple(data.get("joints") or ()) if data.get("joint") is None else (),
+            **stated,
         )
 
     def __str__(self) -> str:
         return self.message if self.remedy is None else f"{self.message} -> {self.remedy}"
 
     def about(self, joints: Sequence[str | None] = ()) -> str:
-        """The message, preceded by its joint unless it names it.
-
-        Args:
-            joints: Other joints of which the same is true.
-        """
+        """The message, preceded by its joint unless it names it; joints: others of which the same is true."""
         more = [joint for joint in joints if joint and joint != self.joint]
         also = f" (also {', '.join(more)})" if more else ""
         named = self.joint is None or re.search(rf"(?<!\w){re.escape(self.joint)}(?!\w)", self.message)
         return f"{self.message}{also}" if named else f"{self.joint}{also}: {self.message}"
 
     def line(self, joints: Sequence[str | None] = ()) -> str:
-        """As :meth:`about`, with the first row and the remedy.
-
-        Args:
-            joints: Other joints of which the same is true.
-        """
+        """As :meth:`about`, with the first row and the remedy."""
         where = f" (from row {self.rows[0]})" if self.rows else ""
         return f"{self.about(joints)}{where}" + (f" -> {self.remedy}" if self.remedy and str(self.remedy) else "")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,17 @@ import numpy as np
 from ...errors import LogError, check_shape
 from ...estimation.uncertainty.prediction import LEVELS
 from ...provenance import sha256
+from ..evidence.evidence import SPEEDS
 from ..record import Record
 
 #: Upper bound for all parameters of a robot, in SI units; estimates from the data alone may exceed it.
 LARGEST = 1e12
 #: Allowed asymmetry of a scaled covariance, and its allowed negative eigenvalue per dimension.
 _ROUNDING = 1e-8
-#: Bound above which squares overflow; and relative residual of a column of the prior's root if the others span it.
-_HUGE, _SPANNED = 1e150, 1e-14
+#: Bound above which squares overflow.
+_HUGE = 1e150
+#: Relative residual of a column of the prior's root below which the others span it.
+_SPANNED = 1e-14
 _SECTIONS = ("robot", "parameters", "covariance", "signals", "consistency", "model", "state")
 RESTORE = "restore the file as `urdf-ident identify` wrote it, or identify again"
 
@@ -69,11 +72,7 @@ def check_file(data: Any, schema: str) -> None:
 
 
 def check_values(ident: Record, *, consistent: bool) -> None:
-    """Refuses impossible values, and indices and shapes that do not fit together.
-
-    Args:
-        consistent: Whether the file calls the result physically consistent.
-    """
+    """Refuses impossible values, and indices and shapes that do not fit together; consistent: what the file says of itself."""
     model, fit, base, prior = ident.model, ident.fit, ident.fit.base, ident.prior
     p, b, n = len(model.names), len(base), model.n
     named = np.concatenate([base.independent, base.dependent, base.zero])
@@ -98,14 +97,14 @@ def check_values(ident: Record, *, consistent: bool) -> None:
         check_shape(where, array.shape, shape)
         if not np.isfinite(array).all():
             raise _wrong("holds a number that is not finite", where)
-    if prediction := ident.prediction:
-        classes = (n, "classes")
-        for name, shape in (
-            *(("edges", classes), ("top", (n,)), ("quantiles", (*classes, len(LEVELS))), ("variance", (n,))),
-            *(("seen", (n, 2, 2)), ("relative", (n,)), ("unlimited", (n,))),
-        ):
-            if (array := getattr(prediction, name)) is not None:
-                check_shape(f"prediction.{name}", array.shape, shape)
+    for where, held, shapes in _shapes(ident):
+        for name, shape in shapes.items():
+            if (array := getattr(held, name)) is not None:
+                check_shape(f"{where}.{name}", np.shape(array), shape)
+    if unknown := [name for name in ident.essential.get("names", ()) if name not in base.labels]:
+        raise _wrong("is no base parameter", "essential.names", unknown[0])
+    if any(len(errors) != len(SPEEDS) for errors in ident.evidence.at_speeds.values()):
+        raise _wrong("does not hold an error for each speed", "evidence.at_speeds")
     largest = float(np.abs(ident.theta).max(initial=0.0))
     if not largest < LARGEST:
         raise _wrong("is out of all proportion", "parameters.standard", f"{largest:.3g}", f"< {LARGEST:g}")
@@ -129,6 +128,26 @@ def check_values(ident: Record, *, consistent: bool) -> None:
     for where, values in (("rows", [fit.rows]), ("dof", [fit.dof]), ("sigma", list(fit.sigma.values()))):
         if not all(value > 0 for value in values):
             raise _wrong("is not positive", f"state.fit.{where}")
+
+
+def _shapes(ident: Record) -> Iterator[tuple[str, object, dict[str, tuple[int | str, ...]]]]:
+    """Optional records of a result with the shapes of their arrays, None among these excepted."""
+    n, prediction, validated, changes = ident.model.n, ident.prediction, ident.cross_validation, ident.fit.changes
+    if prediction is not None:
+        quantiles = (n, "classes", len(LEVELS))
+        of_joints = dict.fromkeys(("top", "variance", "relative", "unlimited"), (n,))
+        yield "prediction", prediction, {"edges": (n, "classes"), "quantiles": quantiles, "seen": (n, 2, 2), **of_joints}
+    if validated is not None:
+        for where, errors in (("", validated), (".exported", validated.exported)):
+            if errors is not None:
+                folds = (len(errors.folds), len(validated.groups))
+                yield f"cross_validation{where}", errors, {"rmse": folds, "effort_rms": folds}
+    if changes is not None:
+        q, logs = len(changes.parameters), len(changes.logs)
+        shapes: dict[str, tuple[int | str, ...]] = dict.fromkeys(("deviation", "deviation_error", "covariate"), (logs, q))
+        shapes |= dict.fromkeys(("parts", "parts_error"), (logs, 3, q))
+        shapes |= dict.fromkeys(("axes", "kinds", "mean", "mean_error", "spread", "slope", "slope_error", "left"), (q,))
+        yield "friction_changes", changes, shapes
 
 
 def _wrong(what: str, where: str, got: object = None, expected: object = None) -> LogError:

@@ -137,11 +137,7 @@ def write_all(ident: Record, folder: str | Path) -> list[str]:
 
 
 def result_names(robot: Robot) -> tuple[str, str, str, str]:
-    """Returns the file names of a result.
-
-    Returns:
-        The corrected URDF, the side-car, the series for plots, and the JSON, which is written last.
-    """
+    """The file names of a result: corrected URDF, side-car, series for plots, and the JSON, which is written last."""
     return f"{_stem(robot)}_identified.urdf", "joints.yaml", FILE, "identification.json"
 
 

@@ -24,17 +24,11 @@ from ..evidence.traces import FILE, Traces, read_series
 from ..identification import Identification
 from .checks import RESTORE, check_file, check_values
 from .save import FIELDS, SCHEMA
+from .sections import check_sections
 
 
 def result_file(path: str | Path) -> Path:
-    """Finds the file of a result.
-
-    Args:
-        path: An identification.json, or its folder; ``~`` is the user's home.
-
-    Returns:
-        The path of the file, whether it exists or not.
-    """
+    """The identification.json in a folder, or the file itself, whether it exists or not; ``~`` is the user's home."""
     place = Path(path).expanduser()
     return place / "identification.json" if place.is_dir() else place
 
@@ -83,11 +77,7 @@ def load(path: str | Path) -> Identification:
 
 
 def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identification:
-    """Inverse of :func:`as_dict`.
-
-    Args:
-        series: File of its series for plots; they are omitted if None or if the file does not exist.
-    """
+    """Inverse of :func:`as_dict`; series: file of its series for plots, which are omitted if it does not exist."""
     kind = ElasticModel if data["model"].get("elastic") else DynamicModel
     model = kind.from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
     state, parameters = data["state"], data["parameters"]
@@ -115,5 +105,6 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         traces=Traces() if series is None else read_series(series, theta),
         **read_fields(Identification, data, (name for name in FIELDS if name in data)),
     )
+    check_sections(ident)
     check_values(ident, consistent=data["consistency"].get("consistent") is not False)
     return ident.with_verdicts(map(Identifiability.from_dict, parameters["standard"]))
