@@ -27,13 +27,10 @@ _POINT, _CENTRINGS = 4, 4
 def added_body(
     before: Identification, after: Identification, tests: Sequence[ParameterChange], level: float
 ) -> AddedBody | None:
-    """Returns the body on the last link that explains the change in inertia, if one does.
+    """Returns the body on the last link that explains the change in inertia, if one does; level: family-wise false alarm rate.
 
     It changes many parameters, each perhaps by less than shows alone: a point mass is tested by all of them (F-test, as one
     more of the tests), and its own inertia is estimated only if that explains significantly more.
-
-    Args:
-        level: Family-wise false alarm rate.
     """
     from scipy.special import chdtrc, fdtrc
 
@@ -60,10 +57,10 @@ def added_body(
     if not point.significant or point.free < 1 or fdtrc(point.rank, point.free, point.ratio) > level / (len(tests) + 1):
         return None
     centred = columns @ transform_matrix(np.eye(3), centre)
-    best, whole = point, _explained(white @ centred, y)
-    more = whole.rank - point.rank
-    if more > 0 and chdtrc(more, (point.left - whole.left) / whole.variance) < level:
-        best = whole
+    best, extended = point, _explained(white @ centred, y)
+    more = extended.rank - point.rank
+    if more > 0 and chdtrc(more, (point.left - extended.left) / extended.variance) < level:
+        best = extended
     unexplained = difference - centred[:, : len(best.theta)] @ best.theta
     moved, zero = [k for k, change in enumerate(changes) if change.changed], ComparedValue(0.0, 0.0, np.inf)
     again = [welch_test(changes[k], zero, ComparedValue(float(unexplained[k]), changes[k].std_error, np.inf)) for k in moved]

@@ -65,12 +65,12 @@ def compare_black_box(
     for log, predicted, owner in zip(logs, torque, held.owner, strict=True):
         begin = 0
         for segment, tau in zip(log.segments, predicted, strict=True):
-            some = slice(None, None, max(1, round(segment.rate / (_PER_PERIOD * band))))
-            residuals.append(lowpass(segment.total - tau, segment.rate, band)[some])
-            folds.append(owner[begin : begin + len(segment)][some])
+            thinned = slice(None, None, max(1, round(segment.rate / (_PER_PERIOD * band))))
+            residuals.append(lowpass(segment.total - tau, segment.rate, band)[thinned])
+            folds.append(owner[begin : begin + len(segment)][thinned])
             begin += len(segment)
             for name, values in _variables(log, segment, tau).items():
-                variables.setdefault(name, []).append(values[some])
+                variables.setdefault(name, []).append(values[thinned])
     fold, residual = np.concatenate(folds), np.concatenate(residuals)
     stacked = {name: np.concatenate(parts) for name, parts in variables.items() if len(parts) == len(residuals)}
     present, rng = np.unique(fold), np.random.default_rng(0)
@@ -82,8 +82,8 @@ def compare_black_box(
         columns = {name: values[:, j : j + 1] if name in _OF_JOINT else values for name, values in stacked.items()}
         x, y = np.hstack(list(columns.values())), residual[:, j]
         edges = np.cumsum([0, *(values.shape[1] for values in columns.values())])
-        for each in present:
-            learn, judge = np.flatnonzero(fold != each), np.flatnonzero(fold == each)
+        for held_out in present:
+            learn, judge = np.flatnonzero(fold != held_out), np.flatnonzero(fold == held_out)
             learn = learn[:: -(-len(learn) // _ROWS)]
             booster = HistGradientBoostingRegressor(max_iter=100, learning_rate=0.05, min_samples_leaf=50, random_state=0)
             booster.fit(x[learn], y[learn])
@@ -123,8 +123,8 @@ def _variables(log: PreparedLog, segment: Segment, predicted: Array) -> Mapping[
     at = np.arange(len(segment))[:, None]
     moving = np.maximum.accumulate(np.where(segment.v != 0, at, 0), axis=0)
     direction = np.sign(np.take_along_axis(segment.v, moving, axis=0))  # a standstill keeps the direction before it
-    turned = np.vstack([np.ones((1, segment.v.shape[1]), dtype=bool), np.diff(direction, axis=0) != 0])
-    last = np.maximum.accumulate(np.where(turned, at, 0), axis=0)  # reversal
+    reverses = np.vstack([np.ones((1, segment.v.shape[1]), dtype=bool), np.diff(direction, axis=0) != 0])
+    last = np.maximum.accumulate(np.where(reverses, at, 0), axis=0)  # reversal
     travel = np.cumsum(np.abs(segment.v), axis=0) / segment.rate
     known = {
         "position": segment.q,

@@ -28,12 +28,16 @@ from .quantities import (
     usual_speed,
 )
 
-#: Friction changes up to this many spreads are usual between logs of one robot; a spread below this part of the error of the
-#: difference is none: the estimate of few logs is often zero.
-_WITHIN, _NO_SPREAD = 1.96, 0.1
-#: Fewest joints of which most can share a change of friction although one has changed by itself; standard deviation of a normal
-#: distribution over its median absolute deviation; standard error of a median over that of a mean.
-_FEWEST_ALIKE, _SIGMA_OF_MAD, _ERROR_OF_MEDIAN = 3, 1.4826, 1.2533
+#: Friction changes up to this many spreads are usual between logs of one robot.
+_WITHIN = 1.96
+#: A spread below this part of the error of the difference is none: the estimate of few logs is often zero.
+_NO_SPREAD = 0.1
+#: Fewest joints of which most can share a change of friction although one has changed by itself.
+_FEWEST_ALIKE = 3
+#: Standard deviation of a normal distribution over its median absolute deviation.
+_SIGMA_OF_MAD = 1.4826
+#: Standard error of a median over that of a mean.
+_ERROR_OF_MEDIAN = 1.2533
 
 
 class ComparedValue(NamedTuple):
@@ -58,13 +62,10 @@ def welch_test(quantity: Compared, before: ComparedValue, after: ComparedValue, 
 
 
 def common_friction(tests: Sequence[ParameterChange], level: float) -> CommonFriction | None:
-    """Returns the relative change of friction that most joints share, if it is significant.
+    """The relative change of friction that most joints share, if it is significant at this level.
 
     Temperature changes the friction of all gears. The median over the joints does not depend on those whose own friction has
     changed, as long as they are the minority; its error is the larger of what the joints' errors and their scatter give.
-
-    Args:
-        level: Significance level.
     """
     from scipy.special import stdtr
 

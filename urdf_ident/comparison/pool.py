@@ -58,12 +58,12 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     for family in families:
         outlying[:, family] = outliers(value[:, family], error[:, family], level / len(families))
         of_family = deviations(value[:, family], error[:, family], ~outlying[:, family])
-        for whole, part in zip(compared, of_family, strict=True):
-            whole[:, family] = part
+        for of_all, values in zip(compared, of_family, strict=True):
+            of_all[:, family] = values
     carriers, pooled = _carriers(robot), []
     for k, quantity in enumerate(wanted):
-        like = ~outlying[:, k]
-        effects = random_effects(value[like, k], error[like, k])
+        usual = ~outlying[:, k]
+        effects = random_effects(value[usual, k], error[usual, k])
         pooled.append(
             Pooled(
                 kind=quantity.kind,
@@ -111,12 +111,7 @@ def _carriers(robot: Robot) -> dict[str, list[str]]:
 
 
 def _needed_ratio(dof: Array, level: float) -> float:
-    """Standard errors from the others at which a robot is an outlier; inf with too few others.
-
-    Args:
-        dof: Degrees of freedom of all tests, of any shape; 0 where there are too few others.
-        level: False alarm rate of one test.
-    """
+    """Standard errors at which a robot is an outlier, inf with too few others; dof: of all tests, any shape, 0 with too few."""
     from scipy.special import stdtrit
 
     known = dof[dof > 0]
@@ -124,14 +119,11 @@ def _needed_ratio(dof: Array, level: float) -> float:
 
 
 def outliers(value: Array, error: Array, level: float) -> BoolArray:
-    """Finds robots that differ from the others: smallest p-value first, each removed before the next test (Holm 1979).
+    """Finds robots that differ, shape (robots, quantities): smallest p-value first, each removed before the next (Holm 1979).
 
     Args:
         value, error: Each quantity of each robot and its standard error, shape (robots, quantities).
         level: Family-wise false alarm rate.
-
-    Returns:
-        Shape (robots, quantities).
     """
     removed = np.zeros(value.shape, dtype=bool)
     while True:

@@ -160,8 +160,8 @@ def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:
     first = results[0]
     unit, names = np.eye(len(first.fit.base)), first.model.names
     other = [k >= first.model.n_inertial and not parameter.rotor for k, parameter in enumerate(first.model.parameters)]
-    alone = np.flatnonzero(~np.any(first.fit.base.projection[:, other], axis=1)).tolist()  # depend on links and rotors only
-    rows = {row: [unit[row]] for row in alone}
+    inertial = np.flatnonzero(~np.any(first.fit.base.projection[:, other], axis=1)).tolist()  # of links and rotors only
+    rows = {row: [unit[row]] for row in inertial}
     for result in results[1:]:
         place, basis = {name: k for k, name in enumerate(result.model.names)}, result.fit.base.projection
         common: dict[int, list[Array]] = {}

@@ -7,7 +7,7 @@ errors over the folds exceeds its standard error. Friction laws were chosen on t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,12 +85,17 @@ def compare_simpler_models(
             lost.append({"model": name, "groups": beaten, "mean": mean, "cause": "constraints" if limited else "laws"})
     errors = {name: rms(np.sqrt(values), 0)[groups] for name, values in squares.items()}
     entry = {"folds": list(split.logs), "groups": [split.groups[k] for k in groups], "rmse": errors, "worse": lost}
-    text, better = f"on held-out parts of the data no better prediction by {', '.join(NAMES.values())}", list[str]()
-    for mean in (True, False):
-        for one in (one for one in lost if one["mean"] is mean):
-            joints = ", ".join(group.partition(":")[2] for group in one["groups"])
-            better.append(NAMES[one["model"]] + (" in the mean" if mean else "") + (f" ({joints})" if joints else ""))
-    if better:
-        cause = "the prior" if any(one["cause"] == "constraints" for one in lost) else "the chosen friction laws"
-        text = f"on held-out parts of the data better: {'; '.join(better)}; because of {' or of '.join((cause, *limits))}"
-    return {**entry, "text": text}
+    return {**entry, "text": _in_words(lost, limits)}
+
+
+def _in_words(lost: Sequence[Mapping[str, Any]], limits: tuple[str, ...]) -> str:
+    """Says which simpler models predict better, in the mean first, and because of what."""
+    if not lost:
+        return f"on held-out parts of the data no better prediction by {', '.join(NAMES.values())}"
+    better = []
+    for comparison in sorted(lost, key=lambda comparison: not comparison["mean"]):
+        joints = ", ".join(group.partition(":")[2] for group in comparison["groups"])
+        in_mean = " in the mean" if comparison["mean"] else ""
+        better.append(NAMES[comparison["model"]] + in_mean + (f" ({joints})" if joints else ""))
+    cause = "the prior" if any(comparison["cause"] == "constraints" for comparison in lost) else "the chosen friction laws"
+    return f"on held-out parts of the data better: {'; '.join(better)}; because of {' or of '.join((cause, *limits))}"

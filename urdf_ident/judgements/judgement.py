@@ -36,11 +36,19 @@ class Remedy:
         return (self.action or "{settings}").replace("{settings}", changes)
 
     def after(self, first: str) -> Remedy:
-        """The same remedy after another one; first: what to do before, in words that lead to the rest."""
+        """The same remedy after another one.
+
+        Args:
+            first: What to do before, in words that lead to the rest.
+        """
         return Remedy(first + (self.action or "{settings}"), self.settings)
 
     def done_by(self, doer: str) -> Remedy:
-        """The same remedy where its settings are in force already; doer: what applies them, in words for their place."""
+        """The same remedy where its settings are in force already.
+
+        Args:
+            doer: What applies them, in words that stand in their place.
+        """
         return Remedy(self.action.replace("{settings}", doer))
 
 
@@ -144,14 +152,22 @@ class Judgement:
         return self.message if self.remedy is None else f"{self.message} -> {self.remedy}"
 
     def about(self, joints: Sequence[str | None] = ()) -> str:
-        """The message, preceded by its joint unless it names it; joints: others of which the same is true."""
+        """The message, preceded by its joint unless it names it.
+
+        Args:
+            joints: Other joints of which the same is true.
+        """
         more = [joint for joint in joints if joint and joint != self.joint]
         also = f" (also {', '.join(more)})" if more else ""
         named = self.joint is None or re.search(rf"(?<!\w){re.escape(self.joint)}(?!\w)", self.message)
         return f"{self.message}{also}" if named else f"{self.joint}{also}: {self.message}"
 
     def line(self, joints: Sequence[str | None] = ()) -> str:
-        """As :meth:`about`, with the first row and the remedy."""
+        """As :meth:`about`, with the first row and the remedy.
+
+        Args:
+            joints: Other joints of which the same is true.
+        """
         where = f" (from row {self.rows[0]})" if self.rows else ""
         return f"{self.about(joints)}{where}" + (f" -> {self.remedy}" if self.remedy and str(self.remedy) else "")
 

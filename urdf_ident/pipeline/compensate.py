@@ -31,6 +31,9 @@ from .estimate import estimate_again
 from .physics import physical_parameters
 from .training_logs import conditioned_as_in_fit, further_logs
 
+#: Shortest run of a sweep at one speed that is used [s].
+_SHORTEST_RUN = 0.1
+
 
 @one_thread()
 def compensate(
@@ -71,23 +74,29 @@ def compensate(
         EstimationError: There are too few data for the requested kind, or the kind or an input is unknown.
     """
     check_compensation(ident.model, logs, kind, use)
-    alone = _loop_logs(ident, logs, (), force)
-    used = _loop_logs(ident, logs, sweeps, force) if sweeps else alone
+    without_sweeps = _loop_logs(ident, logs, (), force)
+    used = _loop_logs(ident, logs, sweeps, force) if sweeps else without_sweeps
     options: dict[str, Any] = {"use": use, "rounds": rounds, "seed": seed}
     comparison: HeldOutComparison | None = None
     if judged or kind == "auto":
-        kinds = [kind] if kind not in ("auto", "none") else []
-        if kind == "auto":
-            kinds = [known for known in KINDS if known != "gmr" or find_spec("sklearn") is not None]
         try:
             comparison = compare_loops(
-                ident.model, alone.logs, used.sweeps, beside=used.logs, kinds=kinds, progress=progress, **options
+                ident.model,
+                without_sweeps.logs,
+                used.sweeps,
+                beside=used.logs,
+                kinds=_compared_kinds(kind),
+                progress=progress,
+                **options,
             )
         except EstimationError as error:  # a kind requested by name may still be trained on all logs
-            used, kind = (alone, "none") if kind == "auto" else (used, kind)
+            if kind == "auto":
+                used, kind = without_sweeps, "none"
             ident = with_note(ident, f"compensation not judged on held-out motion, residual {kind}: {error}")
         else:
-            used, kind = used if comparison.laws == "sweeps" else alone, comparison.chosen
+            kind = comparison.chosen
+            if comparison.laws != "sweeps":
+                used = without_sweeps
             ident = replace(ident, compensation=comparison.as_dict())
     if kind == "none" and not used.sweeps:
         return ident
@@ -98,6 +107,13 @@ def compensate(
         return solved
     remaining = fit_remaining_residual(loops.model, solved.theta, used.logs, kind=kind, use=use, seed=seed, like=loops.residual)
     return replace(solved, residual=replace(remaining, ripple=used.ripple))
+
+
+def _compared_kinds(kind: str) -> list[str]:
+    """Kinds of residual to compare with none; of "auto" all that are installed."""
+    if kind == "auto":
+        return [known for known in KINDS if known != "gmr" or find_spec("sklearn") is not None]
+    return [] if kind == "none" else [kind]
 
 
 class _LoopLogs(NamedTuple):
@@ -118,7 +134,7 @@ def _loop_logs(ident: Identification, logs: Sequence[Recording], sweeps: Sequenc
     with_motors = [log for log in (*logs, *sweeps) if log.motor_position is not None]
     ripple = fit_gear_ripple(conditioned_as_in_fit(ident, with_motors, True), model.drive) if with_motors else None
     clean = [log if ripple is None else ripple.cleaned(log, model.drive) for log in (*logs, *sweeps)]
-    uncut = replace(config, rest_time=np.inf, shortest=0.1)
+    uncut = replace(config, rest_time=np.inf, shortest=_SHORTEST_RUN)
     runs = further_logs(clean[len(logs) :], model, project, uncut, True)
     return _LoopLogs(ripple, conditioned_as_in_fit(ident, clean[: len(logs)], force), runs)
 
@@ -126,12 +142,12 @@ def _loop_logs(ident: Identification, logs: Sequence[Recording], sweeps: Sequenc
 def _solved(ident: Identification, loops: ThreeLoop, used: _LoopLogs, comparison: HeldOutComparison | None) -> Identification:
     """The result with the loops' model: fit and standard parameters from the torque minus the residual."""
     project, logs = ident.project, used.logs
-    known = logs
+    explained = logs  # the logs without the torque of the residual
     if loops.residual.kind != "none":
-        known = [without_torque(log, residual_torque(loops.residual, log)) for log in logs]
-    rows = build_statistics(loops.model, known)
+        explained = [without_torque(log, residual_torque(loops.residual, log)) for log in logs]
+    rows = build_statistics(loops.model, explained)
     statistics = with_sweep_points(rows, loops.friction, logs[0].conditioned.decimate_rate)
-    from_data = estimate_again(loops.model, known, statistics, project)
+    from_data = estimate_again(loops.model, explained, statistics, project)
     trained = Range.of([segment for log in logs for segment in log.segments])
     method, before = from_data.fit.method, str(ident.estimation.get("method", from_data.fit.method))
     notes = list(ident.solver.get("notes", ()))
@@ -162,16 +178,13 @@ def compensated_score(
     """Errors on a log with and without the residual; measured and predicted torque pass the same low-pass.
 
     Args:
-        ident: A result with a residual.
         cutoff: Zero-phase low-pass [Hz]; "auto" is :func:`.filters.score_band`.
-        force: Score it in spite of findings that refuse it.
 
     Returns:
         ``{"mean_rmse", "rigid_mean_rmse", "per_joint": [{"joint", "rmse", "rigid_rmse"}]}`` [N·m or N].
 
     Raises:
         LogError: The result has no residual, or the log lacks motor positions or torque.
-        QualityError: The log is refused.
     """
     residual, model = ident.residual, ident.model
     if residual is None:
@@ -182,18 +195,14 @@ def compensated_score(
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     rigid = predict(model, ident.theta, log)
     full = rigid + np.concatenate(residual_torque(residual, log))
-    without, with_ = (score(log, predicted, model.robot.joints, hertz).rmse for predicted in (rigid, full))
+    rmse, rigid_rmse = (score(log, predicted, model.robot.joints, hertz).rmse for predicted in (full, rigid))
     joints = [
-        {"joint": joint, "rmse": float(a), "rigid_rmse": float(b)}
-        for joint, a, b in zip(model.robot.joints, with_, without, strict=True)
+        {"joint": joint, "rmse": error, "rigid_rmse": rigid_error}
+        for joint, error, rigid_error in zip(model.robot.joints, rmse.tolist(), rigid_rmse.tolist(), strict=True)
     ]
-    return {"mean_rmse": float(with_.mean()), "rigid_mean_rmse": float(without.mean()), "per_joint": joints}
+    return {"mean_rmse": float(rmse.mean()), "rigid_mean_rmse": float(rigid_rmse.mean()), "per_joint": joints}
 
 
 def residual_torque(residual: Residual, log: PreparedLog) -> list[Array]:
-    """Evaluates the residual along a log whose motor positions are corrected for the gears' kinematic error.
-
-    Returns:
-        One array per segment, shape (N, n) [N·m or N].
-    """
-    return [residual.torque(**residual_inputs(part)) for part in log.segments]
+    """Torque of the residual along a log without the gears' kinematic error, per segment, shape (N, n) [N·m or N]."""
+    return [residual.torque(**residual_inputs(segment)) for segment in log.segments]

@@ -111,23 +111,17 @@ def _corrected(
     if vector is not None:
         stated = [round(float(value), 4) for value in vector]
         description = replace(description, gravity=Recognised(stated, "certain", "the efforts of the logs fit it"))
-    if (
-        gain is not None
-        and description.gain is not None
-        and description.gain.certainty == "guess"
-        and isinstance(description.gain.value, list)
-    ):
-        values = project.with_settings({"drive.gain": gain}, robot).drive.gain
-        reason = f"{description.gain.reason}; {', '.join(gain['multiply'])}: from the efforts of the other joints"
-        description = replace(description, gain=Recognised([float(f"{value:.4g}") for value in values], "guess", reason))  # type: ignore[union-attr]
+    guessed = description.gain
+    if gain is not None and guessed is not None and guessed.certainty == "guess" and isinstance(guessed.value, list):
+        values: Any = project.with_settings({"drive.gain": gain}, robot).drive.gain  # a list, changed for single joints
+        reason = f"{guessed.reason}; {', '.join(gain['multiply'])}: from the efforts of the other joints"
+        rounded = [float(f"{value:.4g}") for value in values]
+        description = replace(description, gain=Recognised(rounded, "guess", reason))
     return description
 
 
 def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescription | None:
-    """Recognises the format of a log.
-
-    Returns:
-        The description; None for a log in several files, which the project already describes.
+    """Recognises the format of a log; None for a log in several files, which the project already describes.
 
     Raises:
         LogError: The log cannot be read, or none of its columns fits this robot.
@@ -150,11 +144,7 @@ def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescri
 
 
 def project_text(description: LogDescription | None, project: Project, robot: Robot, urdf: Path, log: str) -> str:
-    """Returns the text of the project file.
-
-    Args:
-        project: Settings known before; they are kept.
-    """
+    """Returns the text of the project file; project: settings known before, which are kept."""
     data: dict[str, Any] = project.model_dump(exclude_defaults=True)
     data["robot"] = {
         **data.get("robot", {}),
@@ -162,34 +152,37 @@ def project_text(description: LogDescription | None, project: Project, robot: Ro
         "joints": list(robot.order),
         "lock": dict(robot.locked),
     }
-    why: dict[str, str] = {}
-    if description is not None:  # what was recognised; known settings take precedence
-        layout = dict(data.get("log", {}))
-        columns = {key: _plain(known.value) for key, known in description.columns.items() if key not in description.named}
-        units = {
-            key: _plain(known.value) for key, known in description.units.items() if key not in dict(layout.get("units", {}))
-        }
-        for key, recognised in (("columns", columns), ("units", units)):  # named columns are found by their names
-            if recognised:
-                layout[key] = {**recognised, **layout.get(key, {})}
-        if description.rate is not None and "rate" not in layout:
-            layout["rate"] = description.rate.value
-        if layout:
-            data["log"] = layout
-        if description.gravity is not None and "gravity" not in data["robot"]:
-            data["robot"]["gravity"] = description.gravity.value
-        if description.gain is not None and "gain" not in data.get("drive", {}):
-            data["drive"] = {**data.get("drive", {}), "gain": description.gain.value}
-        every = {"log.rate": description.rate, "robot.gravity": description.gravity, "drive.gain": description.gain}
-        every |= {f"log.columns.{key}": value for key, value in description.columns.items()}
-        every |= {f"log.units.{key}": value for key, value in description.units.items()}
-        why.update({key: value.why for key, value in every.items() if value is not None})
+    reasons = {} if description is None else _add_recognised(data, description)
     lines = [_INTRODUCTION.format(log=printable(log))]
     lines += [f"# Note: {printable(note)}.\n" for note in (description.notes if description is not None else ())]
     for section in ("robot", "drive", "log", *(key for key in data if key not in ("robot", "drive", "log"))):
         if section in data:
-            lines += [f"{section}:\n", *_lines(data[section], section, why, 1)]
+            lines += [f"{section}:\n", *_lines(data[section], section, reasons, 1)]
     return "".join(lines)
+
+
+def _add_recognised(data: dict[str, Any], description: LogDescription) -> dict[str, str]:
+    """Adds what was recognised to the sections of a project file, unless it is set; returns setting → certainty and reason."""
+    layout = dict(data.get("log", {}))
+    known_units = dict(layout.get("units", {}))
+    # columns that the header names are found by their names
+    columns = {key: _plain(column.value) for key, column in description.columns.items() if key not in description.named}
+    units = {key: _plain(unit.value) for key, unit in description.units.items() if key not in known_units}
+    for key, recognised in (("columns", columns), ("units", units)):
+        if recognised:
+            layout[key] = {**recognised, **layout.get(key, {})}
+    if description.rate is not None:
+        layout.setdefault("rate", description.rate.value)
+    if layout:
+        data["log"] = layout
+    if description.gravity is not None:
+        data["robot"].setdefault("gravity", description.gravity.value)
+    if description.gain is not None:
+        data.setdefault("drive", {}).setdefault("gain", description.gain.value)
+    settings = {"log.rate": description.rate, "robot.gravity": description.gravity, "drive.gain": description.gain}
+    settings |= {f"log.columns.{key}": column for key, column in description.columns.items()}
+    settings |= {f"log.units.{key}": unit for key, unit in description.units.items()}
+    return {setting: recognised.why for setting, recognised in settings.items() if recognised is not None}
 
 
 def _plain(value: object) -> object:

@@ -121,14 +121,7 @@ class _TrainingData:
 
 
 def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progress | None) -> DataEstimate:
-    """Estimates the structure (springs, friction laws, their shapes), then base parameters and their errors.
-
-    Args:
-        progress: Called with the current step and a count.
-
-    Raises:
-        EstimationError: There are too few data.
-    """
+    """Estimates the structure (springs, friction laws, their shapes), then base parameters and their errors."""
     # 1. Springs that the encoders do not resolve are rigid joints (no effect without elastic joints).
     model, deflections, spring_notes = resolved_springs(prepared.model, prepared.logs)
     model = with_limited_widths(model, prepared.motion)
@@ -213,12 +206,7 @@ class _LawEstimate(NamedTuple):
 def _estimate(
     data: _TrainingData, selected: Selected, logs: Sequence[PreparedLog], rest_notes: tuple[str, ...]
 ) -> _LawEstimate:
-    """Estimates shapes and parameters of the selected laws, with standard errors.
-
-    Args:
-        logs: With the weights of resting joints under the simple laws.
-        rest_notes: Notes on them.
-    """
+    """Estimates shapes and parameters of the selected laws, with standard errors; logs: weighted under the simple laws."""
     wanted, method, motion, prior = data.project.estimation, data.method, data.motion, data.prior
     shaped = fit_shapes(selected.model, partial(data.statistics, logs=logs), motion, method=method)
     if logs is not data.prepared.logs:  # resting joints have weights: again, with the selected laws

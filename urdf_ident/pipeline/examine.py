@@ -151,11 +151,7 @@ def _taken_out(judged: Judgement, config: SignalConfig) -> Judgement:
 
 
 def refuse_contradictions(logs: Sequence[PreparedLog]) -> None:
-    """Raises if physics refuses a log.
-
-    Raises:
-        QualityError: A log is refused; the error carries all its findings.
-    """
+    """Raises QualityError with all findings of a log if physics refuses it."""
     refused = [[finding for finding in log.report.findings if finding.severity == "refused"] for log in logs]
     results = [
         refusal(log.recording, log.report.findings, reasons) if reasons else log

@@ -23,10 +23,7 @@ from .identify import identify
 
 
 def robot_folders(arguments: Sequence[str]) -> dict[str, Path]:
-    """Returns the folders of a fleet's robots.
-
-    Returns:
-        Name of each robot (its folder's name) → the folder, in the order of the arguments.
+    """Returns the folders of a fleet's robots by name (that of the folder), in the order of the arguments.
 
     Raises:
         LogError: No folder matches an argument, or two folders have the same name.

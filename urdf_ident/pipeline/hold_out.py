@@ -45,7 +45,7 @@ def hold_out(ident: Identification, physical: Physical, logs: Sequence[PreparedL
         spectrum = replace(project.scoring_config(ident.signals), cutoff="auto")
         whole = [with_all_periods(log, spectrum) for log in logs]
         held = in_all_periods(held, logs, whole)
-        if project.signals.prediction == "auto" == project.signals.cutoff:
+        if project.signals.prediction == "auto" and project.signals.cutoff == "auto":
             compared = project.validation.score_cutoff
             limit = None if compared == "auto" else float(compared)
             band = choose_prediction_band(model, whole, held, spectrum, compared=limit)

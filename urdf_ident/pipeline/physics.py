@@ -59,18 +59,7 @@ class Physical:
 
 
 def physical_parameters(estimate: DataEstimate, project: Project, trained: Range) -> Physical:
-    """Chooses standard parameters by the project's ``consistency`` section and collects the evidence for them.
-
-    Args:
-        trained: Speeds, accelerations and torques of the logs.
-
-    Returns:
-        The parameters and what they are based on.
-
-    Raises:
-        SolverError: The solver failed.
-        ModelError: The constraints contradict the model.
-    """
+    """Chooses standard parameters by the project's ``consistency`` section and collects the evidence for them."""
     model, statistics, fit, prior = estimate.model, estimate.statistics, estimate.fit, estimate.prior
     if model.is_rigid:
         prior = reconciled_prior(model, prior, statistics, fit)
@@ -98,13 +87,7 @@ def _usual_masses_do(estimate: DataEstimate, project: Project, standard: Standar
 
 
 def standard_parameters(estimate: DataEstimate, project: Project) -> Standard:
-    """Chooses standard parameters by the project's ``consistency`` section.
-
-    Raises:
-        SolverError: The solver failed.
-        ModelError: The constraints contradict the model.
-        EstimationError: There are too few data to decide which parameters are essential.
-    """
+    """Chooses standard parameters by the project's ``consistency`` section."""
     model, statistics, fit, prior = estimate.model, estimate.statistics, estimate.fit, estimate.prior
     wanted = project.consistency
     if wanted.method == "essential":

@@ -99,37 +99,36 @@ def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Proj
         why = delay.describe() + (f"; {1e3 * compensated:.3g} ms were taken out" if compensated else "")
         delay_entry = {**delay.as_dict(), "compensated": compensated, "why": why}
     trained = Range.of([segment for log in prepared for segment in log.segments])
-    first = prepared[0].conditioned
-    averaged = [log for log in prepared[1:] if log.conditioned.averaged]
-    signals = {
+    return TrainingLogs(model, prepared, _signals_entry(prepared, trained, delay_entry), trained)
+
+
+def _signals_entry(logs: Sequence[PreparedLog], trained: Range, delay: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry ``signals`` of identification.json, rates and low-pass of the first log; delay: its entry, or nothing."""
+    first = logs[0].conditioned
+    why = [f"{key}: {text}" for key, text in first.why.items()]
+    why += [f"periodic: {log.name}: {log.conditioned.why['periodic']}" for log in logs[1:] if log.conditioned.averaged]
+    entry = {
         "rate": first.rate,
         "cutoff": first.cutoff,
         "decimate": first.decimate_rate,
-        "velocity": {log.name: log.conditioned.velocity_source for log in prepared},
+        "velocity": {log.name: log.conditioned.velocity_source for log in logs},
         "speed": trained.speed,
         "load": trained.load,
-        "why": [
-            *(f"{key}: {text}" for key, text in dict(first.why).items()),
-            *(f"periodic: {log.name}: {log.conditioned.why['periodic']}" for log in averaged),
-            *([f"delay: {delay_entry['why']}"] if delay_entry else []),
-        ],
-        **({"delay": delay_entry} if delay_entry else {}),
+        "why": why,
     }
-    return TrainingLogs(model, prepared, signals, trained)
+    if not delay:
+        return entry
+    return {**entry, "why": [*why, f"delay: {delay['why']}"], "delay": delay}
 
 
 def further_logs(
     recordings: Sequence[Recording], model: DynamicModel, project: Project, config: SignalConfig, force: bool
 ) -> list[PreparedLog]:
-    """Conditions logs one by one, because their velocities may come from different sources, without their known payload.
+    """Conditions logs one by one, as velocities may come from different sources, without their known payload.
 
     Args:
         model: Gives the robot and the drive with its torque constants.
         config: That of the training logs, as a rule (:meth:`.Project.further_config`).
-        force: Use logs in spite of findings that refuse them.
-
-    Raises:
-        QualityError: A log is refused.
     """
     payload = project.build_payload(model.robot)
     one = partial(prepare_log, robot=model.robot, drive=model.drive, config=config, force=force, payload=payload)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ..result.dynamics.adaptation import chosen_settings
 from ..result.dynamics.intervals import prediction_reach
 from ..result.dynamics.speed_range import HeldOutMotion, errors_at_speeds
 from ..result.evidence.scores import filtered_errors, predict, validate_log
-from ..result.evidence.traces import LOGS, Traces, log_trace, speed_profile
+from ..result.evidence.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
 from ..result.identification import Identification
 from ..result.validation import ValidationReport
 from ..samples import columns, fast_speed
@@ -57,11 +58,7 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
 
 
 def behind_prediction_band(logs: Sequence[PreparedLog], ident: Identification) -> list[PreparedLog]:
-    """Returns logs behind the low-pass for predictions, with pieces of motion that do not depend on the fit.
-
-    Args:
-        logs: Logs conditioned as for the fit, without averaging of periods.
-    """
+    """Returns logs, conditioned as for the fit, behind the low-pass for predictions; the fit does not choose their samples."""
     if not ident.model.is_rigid:
         return list(logs)
     config = ident.project.scoring_config(ident.signals)
@@ -69,14 +66,7 @@ def behind_prediction_band(logs: Sequence[PreparedLog], ident: Identification) -
 
 
 def with_scores(ident: Identification, report: ValidationReport) -> Identification:
-    """Returns the result with the scores and series of other logs, for a report on them.
-
-    Args:
-        report: Scores of other logs; training logs are marked as such.
-
-    Returns:
-        The result with ``validation`` and ``traces`` of those logs.
-    """
+    """Returns the result with the scores and series of other logs, for a report on them; training logs are marked as such."""
     trained = {entry["log"] for entry in report.entries if entry["trained_on"]}
     shown = tuple(replace(trace, held_out=trace.log not in trained) for trace in report.logs)
     return replace(ident, validation=report.entries, traces=Traces(shown, ident.traces.speeds))
@@ -94,10 +84,9 @@ def score_logs(
 
     Args:
         recordings: The logs as read.
-        force: Score logs in spite of findings that refuse them.
         repeats: Held-out logs that repeat the motion of a training log, with its name; None where this was not compared.
     """
-    training = {log.sha256 for log in ident.inputs}
+    trained_on = {log.sha256 for log in ident.inputs}
     model, project = ident.model, ident.project
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     try:
@@ -107,10 +96,11 @@ def score_logs(
     entries, traces = [], []
     for recording, log in zip(recordings, logs, strict=True):
         entry, trace = validate_log(model, thetas, log, project.validation.score_cutoff, adaptation)
-        entry["trained_on"] = bool(recording.sha256) and recording.sha256 in training
+        entry["trained_on"] = bool(recording.sha256) and recording.sha256 in trained_on
         if repeats and log.name in repeats:
             entry["repeats"] = repeats[log.name]
-        faster = np.vstack([outside(model, part.v) for part in log.segments]).mean(axis=0)  # than friction was observed
+        # samples faster than friction was observed
+        faster = np.vstack([outside(model, segment.v) for segment in log.segments]).mean(axis=0)
         shares = zip(model.robot.joints, faster.tolist(), strict=True)
         entry["beyond_trained"] = {joint: share for joint, share in shares if share > _FASTER}
         if model.is_rigid and ident.prediction is not None:
@@ -132,11 +122,12 @@ def score_logs(
 
 def _interval_coverage(ident: Identification, log: PreparedLog) -> Array:
     """Share of the torques of a log that their 95 % prediction intervals hold, shape (n,)."""
-    every, held = max(1, sum(map(len, log.segments)) // _INTERVALS), []
+    step = max(1, sum(map(len, log.segments)) // _INTERVALS)
+    held = []
     for segment in log.segments:
         error = segment.total - ident.model.effort_along(ident.theta, segment)
-        error = lowpass(error, segment.rate, ident.prediction_band)[::every]
-        ends = prediction_reach(ident, segment.q[::every], segment.v[::every], segment.a[::every])
+        error = lowpass(error, segment.rate, ident.prediction_band)[::step]
+        ends = prediction_reach(ident, segment.q[::step], segment.v[::step], segment.a[::step])
         held.append((ends[..., 0] <= error) & (error <= ends[..., 1]))
     return np.asarray(np.vstack(held).mean(axis=0))
 
@@ -150,65 +141,59 @@ def with_validation(
     *,
     force: bool = False,
 ) -> Identification:
-    """Returns the result with its scores on held-out logs, series for plots, and the errors to be expected at all speeds.
-
-    Args:
-        from_data: The estimates, with the factors that they are based on.
-        recordings: The held-out logs as read.
-        logs: The same, conditioned as for the fit.
-        force: Score logs in spite of findings that refuse them.
-    """
-    statistics: list[StatisticSet] = []
+    """Adds the scores on held-out logs, series for plots, and the errors to be expected at all speeds."""
     # the error of a log that repeats a training motion does not apply to other motions
     repeats = excerpts([log.recording for log in logs], [log.recording for log in from_data.logs])
-    compared = from_data.model.is_rigid
-    if compared:  # resting joints count as in the training logs; one log at a time: velocities may come from different sources
+    statistics: list[StatisticSet] = []
+    if from_data.model.is_rigid:  # one log at a time, because velocities may come from different sources
         weighed = weigh_alike(from_data.model, from_data.logs, ident.project.signal_config(), logs)
         blocks = blocks_of(len(logs))
         statistics = [build_statistics(from_data.model, [log], blocks=blocks) for log in weighed]
-        repeated = [motions_in_common(some, from_data.statistics) for some in statistics]
-        repeats = {log: other for some in repeated for log, other in some.items()} | repeats
+        repeated = [motions_in_common(of_log, from_data.statistics) for of_log in statistics]
+        repeats = {log: other for pairs in repeated for log, other in pairs.items()} | repeats
+    compared = from_data.model.is_rigid or bool(repeats)
     logs = behind_prediction_band(logs, ident)
-    scored = score_logs(ident, recordings, logs, force=force, repeats=repeats if compared or repeats else None)
-    model, cutoff = ident.model, float(ident.signals["cutoff"])
-    series = list(scored.logs)
-    thetas = np.column_stack([ident.theta, ident.urdf_theta, ident.baseline])
-    for log in training.logs[:LOGS] if not series else ():
-        torques = np.moveaxis(predict(model, thetas, log), -1, 0)
-        predicted = dict(zip(("exported", "urdf", "urdf_friction"), torques, strict=True))
-        series.append(log_trace(log, predicted, cutoff, held_out=False))
-    speeds = speed_profile(model, ident.theta, training.logs, cutoff)
-    ident = replace(ident, validation=scored.entries, traces=Traces(tuple(series), speeds))
+    report = score_logs(ident, recordings, logs, force=force, repeats=repeats if compared else None)
+    series = report.logs or _training_series(ident, training.logs[:LOGS])
+    speeds = speed_profile(ident.model, ident.theta, training.logs, float(ident.signals["cutoff"]))
+    ident = replace(ident, validation=report.entries, traces=Traces(series, speeds))
     if ident.prediction is None:
         return ident
-    tested = []
-    for entry, log, log_statistics in zip(scored.entries, logs, statistics, strict=True):
-        if not entry["trained_on"] and entry.get("repeats") is None:
-            relative = np.array([joint["relative"] for joint in entry["per_joint"]])
-            v = [segment.v for segment in log.segments]
-            fast = np.array([fast_speed(column) for column in columns(v)])
-            tested.append(HeldOutMotion(log_statistics.stacked(ident.fit.weights), fast, seen_speeds(v), relative))
+    tested = [
+        _tested_motion(entry, log, of_log.stacked(ident.fit.weights))
+        for entry, log, of_log in zip(report.entries, logs, statistics, strict=True)
+        if not entry["trained_on"] and entry.get("repeats") is None
+    ]
     at_speeds = errors_at_speeds(ident, ident.prediction, training.trained, tested)
     return replace(ident, evidence=replace(ident.evidence, at_speeds=at_speeds))
 
 
+def _training_series(ident: Identification, logs: Sequence[PreparedLog]) -> tuple[LogTrace, ...]:
+    """Series of training logs for plots, beside the torques of the URDF without and with fitted friction."""
+    thetas = {"exported": ident.theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
+    series = list[LogTrace]()
+    for log in logs:
+        torques = np.moveaxis(predict(ident.model, np.column_stack(list(thetas.values())), log), -1, 0)
+        predicted = dict(zip(thetas, torques, strict=True))
+        series.append(log_trace(log, predicted, float(ident.signals["cutoff"]), held_out=False))
+    return tuple(series)
+
+
+def _tested_motion(entry: Mapping[str, Any], log: PreparedLog, factor: Array) -> HeldOutMotion:
+    """The errors of a held-out log with its rows and speeds; entry: its scores; factor: triangular, of its weighted rows."""
+    relative = np.array([joint["relative"] for joint in entry["per_joint"]])
+    v = [segment.v for segment in log.segments]
+    fast = np.array([fast_speed(column) for column in columns(v)])
+    return HeldOutMotion(factor, fast, seen_speeds(v), relative)
+
+
 def torque_error(ident: Identification, recording: Recording, *, force: bool = False) -> tuple[Array, Array]:
-    """Error of the predicted torque, relative to the RMS of the joint's measured torque.
-
-    Both torques are low-pass filtered as in the fit and the scores.
-
-    Args:
-        recording: A log with efforts.
-        force: Use the log in spite of findings that refuse it.
+    """Error of the predicted torque of a log relative to the RMS of the measured one, both low-pass filtered as in the fit.
 
     Returns:
-        Time of the parts in motion, shape (N,) [s], and absolute error over the root mean square of the measured torque,
-        shape (N, n) [1].
-
-    Raises:
-        QualityError: The log is refused.
+        Time of the motion, shape (N,) [s], and absolute error over the RMS of the measured torque, shape (N, n) [1].
     """
     (log,) = conditioned_as_in_fit(ident, [recording], force)
     tau, error = filtered_errors(log, predict(ident.model, ident.theta, log), ident.signals["cutoff"])
-    time = np.concatenate([part.time for part in log.segments])
+    time = np.concatenate([segment.time for segment in log.segments])
     return time, np.abs(error) / np.maximum(rms(tau, 0), np.finfo(float).tiny)

@@ -14,18 +14,16 @@ from .content import content
 from .svg import svg
 from .template import rendered
 
-#: Heights of pictures [px]: of any, of torque with its error below, of a body, and of a row of a list and its frame.
-_HEIGHT, _TORQUE, _BODY, _ROW, _FRAME = 220, 250, 190, 15, 76
+#: Usual height of a picture [px].
+_HEIGHT = 220
+#: Heights of pictures that are not usual [px]: torque has its error below.
+_HEIGHTS = {"torque": 250, "bodies": 190, "residual": 260}
+#: Height of a row of a list of names, and of the frame of the list [px].
+_ROW, _FRAME = 15, 76
 
 
 def report_html(ident: Identification, title: str = "", paths: CommandPaths | None = None) -> str:
-    """Returns the report as one self-contained HTML page.
-
-    Args:
-        ident: The result; without series of its logs, figures that need them are omitted with a note on the page.
-        title: Title of the page; the robot's name if empty.
-        paths: Files that its commands name; if None, their placeholders remain.
-    """
+    """The report as one self-contained HTML page; title: the robot's name if empty; paths: files that its commands name."""
     logs = ident.traces.logs
     errors = {entry["log"]: mean_error(entry) for entry in ident.validation}
     trace = max(logs, key=lambda trace: errors.get(trace.log, 0.0), default=None)  # with the largest held-out error
@@ -33,13 +31,8 @@ def report_html(ident: Identification, title: str = "", paths: CommandPaths | No
     for name, shown in PICTURES.items():
         for picture in shown(ident, trace) if trace is not None or name not in OF_LOG else ():
             rows = len(picture.charts[0].names)
-            height = {
-                "torque": _TORQUE,
-                "bodies": _BODY,
-                "parameters": _FRAME + _ROW * max(rows, 6),
-                "errors": _FRAME + 2 * _ROW * rows + 30,
-                "residual": _HEIGHT + 40,
-            }.get(name, _HEIGHT)
+            of_lists = {"parameters": _FRAME + _ROW * max(rows, 6), "errors": _FRAME + 2 * _ROW * rows + 30}
+            height = {**_HEIGHTS, **of_lists}.get(name, _HEIGHT)
             shares = (0.66, 0.34) if name == "torque" else ()
             pictures[name].append(svg(picture.charts, picture.label, height, shares=shares))
     words = content(ident)

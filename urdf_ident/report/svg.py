@@ -11,8 +11,10 @@ from ..linalg import Array
 from ..quoting import markup
 from ..result.plots.chart import Chart, Dots, Line, Mark
 
-#: Width of a picture, height of a line of text, and width of a letter [px].
-WIDTH, _LINE, _LETTER = 360, 14, 5.6
+#: Width of a picture [px].
+WIDTH = 360
+#: Height of a line of text, and width of a letter [px].
+_LINE, _LETTER = 14, 5.6
 #: Space beside, below and above the axes for numbers and labels [px].
 _LEFT, _RIGHT, _BOTTOM, _TOP = 54, 10, 34, 24
 _DASHES = {"-": "", "--": ' stroke-dasharray="5 3"', ":": ' stroke-dasharray="1.5 2"'}

@@ -82,14 +82,7 @@ class Identification(Record):
         return verdict_of(self)
 
     def summary(self, *, verbose: bool = False) -> str:
-        """Returns the result as text, in at most 24 lines (:mod:`.brief`) or in full.
-
-        Args:
-            verbose: Return everything: choices, tables, advice (:mod:`.summary`).
-
-        Returns:
-            Text.
-        """
+        """Text in at most 24 lines (:mod:`.brief`); verbose: everything, with choices, tables, advice (:mod:`.summary`)."""
         return details(self) if verbose else brief(self)
 
     def as_dict(self) -> dict[str, Any]:

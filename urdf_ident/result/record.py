@@ -227,8 +227,8 @@ class Record(ReadOnly):
     def std_error(self) -> Array:
         """Standard errors from the data alone, shape (p,); inf where a parameter is not identifiable by itself."""
         errors = np.full(len(self.theta), np.inf)
-        alone = np.abs(self.fit.base.K).max(axis=1, initial=0.0) < 1e-9
-        errors[self.fit.base.independent[alone]] = self.fit.bse[alone]
+        single = np.abs(self.fit.base.K).max(axis=1, initial=0.0) < 1e-9
+        errors[self.fit.base.independent[single]] = self.fit.bse[single]
         return errors
 
     @cached_property

@@ -75,7 +75,9 @@ class UrdfCheck:
                 links, bodies = ([entry["name"] for entry in same if entry["kind"] == kind] for kind in ("link", "body"))
                 named = (("link", "links", links), ("body", "bodies", [name for name in bodies if name not in links]))
                 subjects = [
-                    f"{one if len(some) == 1 else several} {', '.join(map(repr, some))}" for one, several, some in named if some
+                    f"{singular if len(names) == 1 else plural} {', '.join(map(repr, names))}"
+                    for singular, plural, names in named
+                    if names
                 ]
                 lines += [f"  {level.upper()} {' and '.join(subjects)}: {'; '.join(problems)}", f"    {correction}"]
             lines.append(f"  `{fix}` writes a repaired copy")

@@ -19,8 +19,10 @@ from .verdict.held_out import GOOD_ERROR, held_out_error, unexplained_joints, wo
 
 #: Ratio to the identification's own held-out error from which an error is reported as a jump.
 _JUMP = 2.0
-#: A joint's effort is a multiple of the model's beyond this factor, if this share of it remains without the factor at most.
-_OTHER_SCALE, _SAME_COURSE = 1.25, 0.15
+#: Factor between a joint's effort and the model's from which it is another scale.
+_OTHER_SCALE = 1.25
+#: The effort is a multiple of the model's if at most this share of it remains without the factor.
+_SAME_COURSE = 0.15
 
 
 @dataclass(frozen=True)

@@ -49,11 +49,7 @@ class SteadyFriction(ReadOnly):
 
 
 def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction, ...]:
-    """Returns the friction curve of every joint that has friction laws, in model order.
-
-    Args:
-        alpha: One minus the level of confidence, a fraction.
-    """
+    """The friction curve of every joint that has friction laws, in model order; alpha: one minus the level, a fraction."""
     model, curves = ident.model, []
     limits = model.robot.limit("velocity")
     for j, joint in enumerate(model.robot.joints):
@@ -151,11 +147,7 @@ def equivalent_friction(ident: Record) -> tuple[dict[str, float], dict[str, floa
 
 
 def armature(ident: Record) -> dict[str, float]:
-    """Reflected rotor inertia of each joint that moves alone; MJCF cannot represent couplings between axes.
-
-    Returns:
-        Joint name → rotor inertia [kg·m² or kg].
-    """
+    """Rotor inertia [kg·m² or kg] of each joint moving alone, by its name; MJCF cannot represent couplings between axes."""
     return {joint: _of_law(ident, j, RotorInertia.name, 2) for j, joint in enumerate(ident.model.robot.joints)}
 
 

@@ -37,12 +37,16 @@ SPEEDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 ENDLESS = {"R": np.pi, "P": 0.5}
 #: Number of parts of a log whose residuals are compared.
 PARTS = 3
-#: Factor of a mass relative to the URDF's from which it is reported, if the data need it; residual of a part of a log over the
-#: usual one, and over the joint's torque, from which it is reported.
-MASS_FACTOR, _DEVIATING, _OF_TORQUE = 6.0, 3.0, 0.1
+#: Factor of a mass relative to the URDF's from which it is reported, if the data need it.
+MASS_FACTOR = 6.0
+#: Residual of a part of a log over the usual one from which it is reported.
+_DEVIATING = 3.0
+#: The same residual over the joint's torque below which it is not.
+_OF_TORQUE = 0.1
 #: Least dry friction of a part of a log, over that of another, for their residuals to be compared.
 _AS_MUCH = 0.5
-#: Largest change of a weight over all positions for it to be constant, as a fraction of it; the least weight, of the robot's.
+#: Largest change of a weight over all positions for it to be constant, as a fraction of it; and the least weight that counts
+#: as one, as a fraction of the robot's.
 _CONSTANT = 1e-3
 #: Relative singular value of the joint terms' columns below which they are linearly dependent.
 _DEPENDENT = 1e-10
@@ -335,7 +339,7 @@ def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array
             )
             for entry in entries
         )  # sums of squares of error, effort and dry friction, and number of rows
-        sums = np.array([np.sum(some, axis=0) for some in parts.values()])
+        sums = np.array([np.sum(of_part, axis=0) for of_part in parts.values()])
         _, effort, _, count = sums.sum(axis=0)
         least = _OF_TORQUE * np.sqrt(effort / max(count, 1.0))
         mean = sums[:, :3] / np.maximum(sums[:, 3:], 1.0)
@@ -354,9 +358,7 @@ def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array
 
 
 def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> CommonScale | None:
-    """Estimates the common scale by generalised least squares.
-
-    Friction and rotor inertia are free.
+    """Estimates the common scale by generalised least squares; friction and rotor inertia are free.
 
     Args:
         factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).

@@ -61,15 +61,12 @@ def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
 
 
 def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measured_only: bool = False) -> tuple[Array, Array]:
-    """Returns the low-passed measured torque and prediction error, segments concatenated.
+    """Returns the low-passed measured torque and prediction error, segments concatenated, shape (N, n) each [N·m or N].
 
     Args:
         predicted: Shape (N, n) [N·m or N].
         cutoff: Zero-phase low-pass [Hz].
         measured_only: Filter the measured torque alone, as some published figures do.
-
-    Returns:
-        Measured torque and error, shape (N, n) each [N·m or N].
     """
     measured, errors = [], []
     for segment, model in zip(log.segments, np.split(predicted, _ends(log)), strict=True):
@@ -178,11 +175,7 @@ def validate_log(
 
 
 def errors_of_joints(entries: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
-    """RMS over logs of every joint's torque and of the errors of models, shape (n,) [N·m or N].
-
-    Returns:
-        By their keys in ``per_joint`` of an entry, the torque first.
-    """
+    """RMS over logs of every joint's torque and of models' errors, shape (n,) [N·m or N], by their keys in ``per_joint``."""
     keys = ("rms_torque", "rmse", "urdf_rmse", "urdf_friction_rmse")
     return {key: rms([[joint[key] for joint in entry["per_joint"]] for entry in entries], axis=0) for key in keys}
 

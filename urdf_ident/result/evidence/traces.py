@@ -115,9 +115,9 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
         rows = slice(begin, begin + len(segment))
         begin = rows.stop
         factor = max(1, int(segment.rate / (4.0 * cutoff)))
-        four = [lowpass(x, segment.rate, cutoff)[::factor] for x in (total, *(predicted[key][rows] for key in keys))]
+        torques = [lowpass(x, segment.rate, cutoff)[::factor] for x in (total, *(predicted[key][rows] for key in keys))]
         times.append(segment.time[::factor])
-        kept.append(np.stack(four))
+        kept.append(np.stack(torques))
         errors.append((segment.rate, (total[:_MOST_SAMPLES] - predicted["exported"][rows][:_MOST_SAMPLES])))
     time, series = np.concatenate(times), np.concatenate(kept, axis=1)
     shown = slice(0, POINTS)
@@ -185,11 +185,7 @@ def _friction_of(model: DynamicModel, bodies: Array, cutoff: float, stride: int,
 
 
 def write_series(traces: Traces, path: str | Path, theta: Array) -> Path:
-    """Writes the series beside a result.
-
-    Args:
-        theta: Parameters of the result, shape (p,); they link the file to the result.
-    """
+    """Writes the series beside a result; theta: its parameters, shape (p,), which link the file to it."""
     data = {"schema": SCHEMA, "result": _hash_of(theta), **_plain(traces)}
     return write_text(path, json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n")
 

@@ -28,8 +28,10 @@ _SINCE_1970 = 1e5
 _EDGE = 6.0
 #: Planes in which a body is seen: indices and names of their axes.
 _VIEWS = ((0, 2, "x", "z"), (1, 2, "y", "z"))
-#: Largest number of logs whose friction is drawn, and number of points of a motion.
-_LOGS, _POINTS = 12, 1500
+#: Largest number of logs whose friction is drawn.
+_LOGS = 12
+#: Number of points of a motion.
+_POINTS = 1500
 #: Colours of lines of many joints; those of further joints are dashed.
 _COLOURS = ("identified", "residual", "good", "friction", "urdf", "ink", "soft")
 
@@ -275,12 +277,7 @@ OF_LOG = ("torque", "residual")
 
 
 def limit_charts(trajectory: Trajectory, limits: Limits, torque: Torque | None = None) -> list[Chart]:
-    """q, v, a (and torque) of every joint against its limits: one row of charts per quantity, one column per joint.
-
-    Args:
-        limits: The limits; unknown ones are not drawn.
-        torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N], or None.
-    """
+    """Charts of q, v, a (and torque, as :func:`.plot_limits`) of every joint in a column, against the limits that are known."""
     time = np.linspace(0.0, trajectory.duration, _POINTS)
     signals = list(trajectory.evaluate(time))
     if torque is not None:

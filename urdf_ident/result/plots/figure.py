@@ -108,11 +108,7 @@ def draw(axis: Any, chart: Chart) -> None:
 
 
 def legend(target: Any, *entries: Any, **options: Any) -> None:
-    """Adds a legend without a frame.
-
-    Args:
-        entries: Handles and labels; those of the target if not given.
-    """
+    """Adds a legend without a frame; entries: handles and labels, those of the target if not given."""
     target.legend(
         *entries, **{"fontsize": TEXT - 0.5, "labelcolor": PALETTE["ink"], "frameon": False, "handlelength": 1.6, **options}
     )

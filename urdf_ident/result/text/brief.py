@@ -20,14 +20,21 @@ from ..record import Record
 from ..verdict.verdict import untested, verdict_of
 from .lines import table
 
+#: Columns and lines of the summary at most.
 WIDTH, LINES = 100, 24
 _HANGING = "      "
 #: Up to seven joints are listed one by one; otherwise only the worst five.
 _JOINTS, _WORST = 7, 5
 #: Maximum length of a joint's name.
 _NAME = 44
-#: Number of body changes listed, and the share of the data below which a change is due to the prior.
-_CHANGES, _SHARE = 3, 0.1
+#: Judgements of the error on other motions.
+_OF_ERRORS = (Id.HELD_OUT_ERROR, Id.CROSS_VALIDATION)
+#: Number of body changes listed.
+_CHANGES = 3
+#: Share of the data in a parameter below which its change is due to the prior.
+_SHARE = 0.1
+#: Relative change of a mass, or shift of a centre over the body's radius of gyration, from which it is listed.
+_SMALLEST_CHANGE = 0.02
 
 
 #: Errors of a joint relative to its torque, fractions, nan if unknown: as identified, of the URDF, and with fitted friction.
@@ -61,7 +68,7 @@ def overview(ident: Record) -> Overview:
     Another motion is recommended only if no cause in the logs is known: otherwise more of the same data would not help.
     """
     verdict, (kind, errors) = verdict_of(ident), joint_errors(ident)
-    error = next((each.message for each in verdict.judgements if each.id in (Id.HELD_OUT_ERROR, Id.CROSS_VALIDATION)), "")
+    error = next((judged.message for judged in verdict.judgements if judged.id in _OF_ERRORS), "")
     cause, remedy = error or "no objection", ""
     if verdict.cause is not None:
         cause = verdict.cause.message
@@ -80,18 +87,18 @@ def overview(ident: Record) -> Overview:
     sums = sum(row.verdict == COMBINATION for row in rows)
     unseen = f"{sums} of {len(rows)} parameters only in combination" if sums else "none"
     if lost:
-        some = [row.name for row in lost if row.owner in ident.model.robot.joints]
-        some += [row.name for row in lost if row.symbol == "m"]
-        named = f" ({', '.join(some[:3])}{', …' if len(lost) > len(some[:3]) else ''})" if some else ""
+        examples = [row.name for row in lost if row.owner in ident.model.robot.joints]
+        examples += [row.name for row in lost if row.symbol == "m"]
+        named = f" ({', '.join(examples[:3])}{', …' if len(lost) > len(examples[:3]) else ''})" if examples else ""
         unseen = f"{len(lost)} of {len(rows)} parameters{named}" + (f", {sums} only in combination with others" if sums else "")
     left, first = len(ident.left_out), "; the first" if len(ident.left_out) > 1 else ""
     names = ", ".join(log.name for log in ident.left_out[:3]) + (" …" if left > 3 else "")
-    late = float(ident.signals.get("delay", {}).get("compensated", 0.0))
-    way = "lag behind" if late > 0 else "lead"
+    delay = float(ident.signals.get("delay", {}).get("compensated", 0.0))
+    order = "lag behind" if delay > 0 else "lead"
     notes = {
         "not tested": untested(ident) if verdict.level != "poor" else "",
-        "compensated": f"the logged efforts {way} the positions by {1e3 * abs(late):.3g} ms; those of the model do not"
-        if late
+        "compensated": f"the logged efforts {order} the positions by {1e3 * abs(delay):.3g} ms; those of the model do not"
+        if delay
         else "",
         "guessed": f"the URDF states no inertials for {'any body' if unknown.all() else abbreviated(bodies, 3)}: {claimed}"
         if bodies
@@ -120,7 +127,7 @@ def brief(ident: Record) -> str:
         named = ((joint if len(joint) <= _NAME else joint[: _NAME - 1] + "…", errors) for joint, errors in shown)
         cells = [[joint, *map(_percent, errors[:known])] for joint, errors in named]
         rows = table([title, *("identified", "URDF", "URDF + friction")[:known]], cells)
-    body = [*first, *rows, *(line for some in lines.values() for line in some)]
+    body = [*first, *rows, *(line for wrapped in lines.values() for line in wrapped)]
     room = LINES - len(body)
     head = _wrapped(f"{ident.model.robot.name}: {view.level.upper()}, {view.cause}", room - 3 * bool(view.remedy), indent="  ")
     room -= len(head)
@@ -133,29 +140,24 @@ def brief(ident: Record) -> str:
 
 
 def joint_errors(ident: Record) -> tuple[str, dict[str, Errors]]:
-    """Relative torque error of every joint (RMS over held-out logs), from cross-validation without any.
-
-    Returns:
-        The kind of error (empty if there is none), and the errors in model order.
-    """
-    joints, alone = ident.model.robot.joints, dict[str, float]()
+    """Kind of error (empty if there is none), and relative torque error of every joint over held-out logs, else over folds."""
+    joints, identified = ident.model.robot.joints, dict[str, float]()
     if ident.validation:
         torque, *errors = errors_of_joints(ident.validation).values()
         rows = zip(*(np.array(errors) / divisors(torque)).tolist(), strict=True)
         return "held-out", dict(zip(joints, rows, strict=True))
     if ident.held_out_errors is not None:
-        alone = dict(zip(joints, ident.held_out_errors.tolist(), strict=True))
+        identified = dict(zip(joints, ident.held_out_errors.tolist(), strict=True))
     elif (cross := ident.cross_validation) is not None:
-        alone = {joint_of(group): share for group, share in cross.group_relative.items()}
+        identified = {joint_of(group): share for group, share in cross.group_relative.items()}
     others, simpler, cross = dict[str, tuple[float, float]](), ident.simpler_models, ident.cross_validation
     if simpler and cross is not None and cross.exported is not None:  # of the URDF, and with friction, on the same folds
         efforts = dict(zip(cross.groups, cross.exported.group_effort.tolist(), strict=True))
         for group, *errors in zip(simpler["groups"], simpler["rmse"]["urdf"], simpler["rmse"]["urdf_friction"], strict=True):
             if (effort := efforts.get(group, 0.0)) > 0:
                 others[joint_of(group)] = errors[0] / effort, errors[1] / effort
-    return "cross-validated" if alone else "", {
-        joint: (error, *others.get(joint, (nan, nan))) for joint, error in alone.items()
-    }
+    errors_of_joint = {joint: (error, *others.get(joint, (nan, nan))) for joint, error in identified.items()}
+    return "cross-validated" if identified else "", errors_of_joint
 
 
 def changes(ident: Record) -> list[str]:
@@ -174,7 +176,7 @@ def changes(ident: Record) -> list[str]:
         if share[k, 1:4].max() > _SHARE:
             millimetres = f"{1000 * shift:.0f}" if shift >= 1e-3 else f"{1000 * shift:.1g}"
             largest.append((shift / max(gyration, 1e-6), f"{body.name} CoM {millimetres} mm"))
-    return [words for size, words in sorted(largest, reverse=True)[:_CHANGES] if size > 0.02]
+    return [words for size, words in sorted(largest, reverse=True)[:_CHANGES] if size > _SMALLEST_CHANGE]
 
 
 def html(ident: Record) -> str:

@@ -23,11 +23,7 @@ class CommandPaths:
     command: str = ""
 
     def fill(self, text: str) -> str:
-        """Replaces the placeholders ROBOT.urdf and OUT/identification.json.
-
-        Returns:
-            Text whose commands can be pasted into a shell in the folder that relative paths refer to.
-        """
+        """Text with paths for ROBOT.urdf and OUT/identification.json, for a shell in the folder that they refer to."""
         if self.project:
             text = text.replace("design ROBOT.urdf", f"design ROBOT.urdf -c {shlex.quote(str(self.project))}")
         for placeholder, path in (("ROBOT.urdf", self.robot), ("OUT/identification.json", self.result)):

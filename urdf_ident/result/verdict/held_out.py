@@ -14,10 +14,14 @@ from ...samples import HARDLY_REVERSES, SHORT
 from ..evidence.scores import mean_error
 from ..record import Record
 
-#: Relative torque error on other motions below which a result is good, and below which it is usable.
-GOOD_ERROR, USABLE_ERROR = 0.1, 0.4
-#: The same that, with intervals that hold, is good whatever else remained open, of all joints and of any one.
-TESTED_ERROR, TESTED_JOINT_ERROR = 0.05, 0.2
+#: Relative torque error on other motions below which a result is good.
+GOOD_ERROR = 0.1
+#: The same below which it is usable.
+USABLE_ERROR = 0.4
+#: The same of all joints that, with intervals that hold, is good whatever else remained open.
+TESTED_ERROR = 0.05
+#: The same of any one joint.
+TESTED_JOINT_ERROR = 0.2
 #: Torque of a joint, relative to the largest of those in the same unit, below which its relative error counts for little.
 _SMALL = 0.05
 #: Part of the torques of each joint that their 95 % intervals hold at least on other motions.
@@ -37,12 +41,12 @@ def held_out_reasons(ident: Record) -> Iterator[Judgement]:
     if other:
         yield held_out_error(max(score["relative"] for score in other), "on held-out logs")
     elif ident.cross_validation is not None and ident.cross_validated is not None:
-        alone, exported = ident.cross_validation.relative, ident.cross_validated
+        by_data, exported = ident.cross_validation.relative, ident.cross_validated
         doubt = _no_other_motion(ident)
         if doubt is not None:
             yield doubt
-        if exported < GOOD_ERROR <= alone:
-            size = f"{100 * alone:.0f} %" if alone < 10 else "more than 1000 %"
+        if exported < GOOD_ERROR <= by_data:
+            size = f"{100 * by_data:.0f} %" if by_data < 10 else "more than 1000 %"
             yield Judgement(
                 Id.DATA_ALONE,
                 f"the data alone, without the URDF as prior, predict held-out data with an error of {size}",
@@ -89,11 +93,11 @@ def _on_folds(ident: Record) -> list[Mapping[str, Any]]:
             "joint": joint_of(group),
             "unit": "N" if force[joint_of(group)] else "N·m",
             "rmse": error,
-            "fit_rmse": alone,
+            "fit_rmse": fit_error,
             "rms_torque": effort,
             "relative": error / positive(effort),
         }
-        for group, error, alone, effort in zip(*columns, strict=True)
+        for group, error, fit_error, effort in zip(*columns, strict=True)
     ]
     return [{"per_joint": joints}]
 
@@ -105,11 +109,7 @@ def worst_errors_of(ident: Record) -> dict[str, float]:
 
 
 def worst_errors(scores: Sequence[Mapping[str, Any]], apart: Collection[str] = ()) -> dict[str, float]:
-    """Relative errors of joints whose torque is not small, on the worst of some logs, largest first.
-
-    Args:
-        apart: Joints that are set apart: their errors are none of the model.
-    """
+    """Relative errors of joints whose torque is not small, on the worst log, largest first; apart: joints not of the model."""
     joints = [joint for score in scores for joint in score["per_joint"]]
     sizes = grouped((joint["unit"], joint["rms_torque"]) for joint in joints)
     worst: dict[str, float] = {}
@@ -130,12 +130,7 @@ def tested(ident: Record) -> bool:
 
 
 def unexplained_joints(errors: Mapping[str, float], poor: bool) -> Iterator[Judgement]:
-    """Joints whose torque is hardly predicted, whatever the error of all together.
-
-    Args:
-        errors: Joint → relative error (:func:`worst_errors`).
-        poor: Whether the result is poor without them.
-    """
+    """Joints whose torque is hardly predicted; errors: :func:`worst_errors`; poor: whether the result is poor without them."""
     bad = {joint: error for joint, error in errors.items() if error > USABLE_ERROR}
     if bad:
         words = ", ".join(f"{joint} ({100 * error:.0f} % of its torque)" for joint, error in bad.items())
@@ -173,16 +168,16 @@ def _worse_by_limits(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iter
             f"the exported model is more than 5 % worse than the unconstrained fit on {where} "
             f"(limited by {', '.join(active) or 'the prior'})",
         )
-    every = [joint for score in scores or _on_folds(ident) for joint in score["per_joint"]]
+    joints = [joint for score in scores or _on_folds(ident) for joint in score["per_joint"]]
     errors = {  # of exported parameters and of the fit; on the worst log, which comes last and stays
         joint["joint"]: (joint["relative"], joint["relative"] * joint["fit_rmse"] / joint["rmse"])
-        for joint in sorted(every, key=lambda joint: float(joint["relative"]))
+        for joint in sorted(joints, key=lambda joint: float(joint["relative"]))
         if joint["rmse"] > 0 and joint["rms_torque"] > 0
     }
     words = [
-        f"{name} ({100 * error:.0f} % of its torque, {100 * alone:.0f} % by the data alone)"
-        for name, (error, alone) in errors.items()
-        if error > max(GOOD_ERROR, _LOST * alone)
+        f"{name} ({100 * error:.0f} % of its torque, {100 * by_data:.0f} % by the data alone)"
+        for name, (error, by_data) in errors.items()
+        if error > max(GOOD_ERROR, _LOST * by_data)
     ]
     if words:
         yield Judgement(

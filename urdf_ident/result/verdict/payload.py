@@ -19,8 +19,10 @@ from ...linalg import Array, positive, triangle
 from ...model.row_groups import joint_of
 from ..record import Record
 
-#: Relative standard errors of the mass below which the verdict is good, and above which it is poor.
-_GOOD, _POOR = 0.02, 0.2
+#: Relative standard error of the mass below which the verdict is good.
+_GOOD = 0.02
+#: The same from which it is poor.
+_POOR = 0.2
 #: Assumed size of a body whose centre of mass or inertia is small [m].
 _SIZE = 0.05
 #: Number of standard errors from which the centre of a negative mass is reported.
@@ -31,6 +33,10 @@ _NOISIER = 1.5
 UNEXPLAINED = 4.0
 #: Residual of a joint over that with a body on another link, from which the body is said to sit there if that is likelier.
 _BETTER_LINK = 2.0
+#: Standard error that a motion leaves over the least of all motions up to which it is as useful: the simplest such is advised.
+_AS_USEFUL = 1.15
+#: Standard error that a motion leaves over the present one from which it is not worth recording.
+_NO_HELP = 0.7
 
 
 def residual_ratios(ident: Record, fit: PayloadFit) -> dict[str, float]:
@@ -72,8 +78,8 @@ def payload_remarks(
     """
     notes = []
     if refit == "friction":
-        far = max(fit.changes.items(), key=lambda change: abs(change[1][0]) / positive(change[1][1]), default=None)
-        words = "" if far is None else f", most {far[0]} by {far[1][0]:+.3g} ± {far[1][1]:.2g}"
+        changed = max(fit.changes.items(), key=lambda change: abs(change[1][0]) / positive(change[1][1]), default=None)
+        words = "" if changed is None else f", most {changed[0]} by {changed[1][0]:+.3g} ± {changed[1][1]:.2g}"
         notes.append(f"friction of the loaded logs differs from that of the unloaded ones: estimated again{words}")
     if exact_gains:
         notes.append("torque constants are assumed to be exact; an error of 1 % changes the mass by 1 % (--gain-error 0.01)")
@@ -141,8 +147,8 @@ def known_quantities(
     """
     value, error = body.value, body.std_error
     gyration = max(float(np.sqrt(max(value[[4, 7, 9]].max(), 0.0) / positive(value[0]))), _SIZE)
-    far = max(float(np.abs(value[1:4]).max()), _SIZE)
-    size = np.concatenate([[positive(value[0])], np.full(3, far), np.full(6, value[0] * gyration**2)])
+    distance = max(float(np.abs(value[1:4]).max()), _SIZE)
+    size = np.concatenate([[positive(value[0])], np.full(3, distance), np.full(6, value[0] * gyration**2)])
     levels = tuple(IDENTIFIABLE if share <= KNOWN else WEAK if share <= NOTHING else LOST for share in error / size)
     if all(level == IDENTIFIABLE for level in levels) or not fit.massive:
         return levels, ("",) * 10
@@ -165,7 +171,7 @@ def known_quantities(
     advice = []
     for k, level in enumerate(levels):
         best = min(left[k] for _, left in trials)
-        words = next(text for text, left in trials if left[k] <= max(1.15 * best, KNOWN * size[k]))
-        helps = level != IDENTIFIABLE and best < 0.7 * error[k]
+        words = next(text for text, left in trials if left[k] <= max(_AS_USEFUL * best, KNOWN * size[k]))
+        helps = level != IDENTIFIABLE and best < _NO_HELP * error[k]
         advice.append(words if helps else "" if level == IDENTIFIABLE else "a heavier body, or more and faster motion")
     return levels, tuple(advice)
