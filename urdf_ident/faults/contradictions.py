@@ -19,13 +19,13 @@ from ..samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS
 from .against_urdf import against_the_urdf
 from .delay import find_delay
 from .evidence import DOUBTFUL, FEWEST, SEVERE
-from .hypotheses import Step, search
+from .hypotheses import Step, is_poor, search
 from .interpretation import Interpretation
 from .linearized import LinearizedCase
 from .log_group import LogGroup
 from .null_model import NullModel
 from .open_factors import open_factors
-from .score_test import ALWAYS, Fault, find_faults
+from .score_test import ALWAYS, LEVEL, Fault, find_faults, least_chance
 from .thinned_logs import Logs
 from .tip_forces import tip_force
 from .trials import Trials
@@ -110,16 +110,19 @@ def _explained(group: LogGroup) -> Explanations | None:
     trials = group.trials()
     if trials is None:
         return None
-    at, steps = LinearizedCase.of(trials), search(trials)
+    at, faults = LinearizedCase.of(trials), list[Fault]()
+    few = len(trials.samples) < FEWEST * (group.robot.n + 2)
+    if not (few or trials.turns < TESTING_REVERSALS or group.seconds < SHORT):
+        null = NullModel.of(at)
+        if least_chance(at, null) >= LEVEL and not is_poor(trials.as_logged):
+            return Explanations(group, trials, at)  # a large fault leaves much, or shows at first order
+        faults = find_faults(at, null)
+    steps = search(trials)
     late = next((k for k, step in enumerate(steps) if step.found.id == Id.EFFORT_DELAY), None)
     if late is not None:  # it may be friction that reverses over some travel, which only the estimate of the delay has
         delay = find_delay(group.robot, group.logs, group.reduction)
         if delay is not None and delay.excludes(steps[late].found.interpretation.delay):
             steps = steps[:late]
-    few = len(trials.samples) < FEWEST * (group.robot.n + 2)
-    if few or trials.turns < TESTING_REVERSALS or group.seconds < SHORT:
-        return Explanations(group, trials, at, steps)
-    faults = find_faults(at, NullModel.of(at))
     if steps and faults:  # the interpretation, unless a fault that is none of its causes explains decisively more
         first, best = steps[0], faults[0]
         gained = trials.as_logged.gains(trials.with_more(best.effect).as_logged)
