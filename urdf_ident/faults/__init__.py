@@ -4,7 +4,8 @@
 each in :mod:`.kinds`, for large sizes, small ones, or both. Large faults are found by :mod:`.hypotheses`, which compares
 interpretations of the samples (:mod:`.trials`) by held-out :mod:`.evidence`. Small ones, and all changes of the robot, are
 families of columns in the linear model of the torques (:mod:`.linearized`): :mod:`.score_test` tests them at once against one
-:mod:`.null_model` and selects the best, one after the other. All fits are one :mod:`.regression`. What is no family
+:mod:`.null_model` and selects the best, one after the other; where it finds nothing beyond chance and little is left
+unexplained, no large fault is tried. All fits are one :mod:`.regression`. What is no family
 (docs/architecture.md): :mod:`.against_urdf` compares interpretations with the URDF's bodies, :mod:`.tip_forces` finds a force
 with a course of its own in time, and :mod:`.delay` estimates delays. What the logs leave open is told by :mod:`.open_factors`.
 

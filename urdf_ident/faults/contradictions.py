@@ -18,7 +18,7 @@ from ..model.robot import Robot
 from ..samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS
 from .against_urdf import against_the_urdf
 from .delay import find_delay
-from .evidence import DOUBTFUL, FEWEST, SEVERE
+from .evidence import DOUBTFUL, SEVERE
 from .hypotheses import Step, is_poor, search
 from .interpretation import Interpretation
 from .linearized import LinearizedCase
@@ -26,7 +26,7 @@ from .log_group import LogGroup
 from .null_model import NullModel
 from .open_factors import open_factors
 from .score_test import ALWAYS, LEVEL, Fault, find_faults, least_chance
-from .thinned_logs import Logs
+from .thinned_logs import FEWEST, Logs
 from .tip_forces import tip_force
 from .trials import Trials
 from .words import differs, doubt, fault_finding, named, too_short_to_tell

@@ -25,11 +25,11 @@ from ..model.spanning import spanning
 from ..samples import TESTING_REVERSALS, reversals
 from ..sequences import vertex
 from ..signals.filters import HIGHEST, lowpass
-from .evidence import DECISIVE, FEWEST, SIGNIFICANT, gains, significance
+from .evidence import DECISIVE, SIGNIFICANT, gains, significance
 from .friction import reversal_columns, scaled_friction
 from .motion_samples import MotionSamples, sampler
 from .regression import JointColumns
-from .thinned_logs import Logs
+from .thinned_logs import FEWEST, Logs
 
 #: Initial grid of delays [s], and the steps around the best one by which it is refined.
 _GRID = np.linspace(-0.06, 0.16, 12)

@@ -36,8 +36,6 @@ EXACT = 5e-3
 MATERIAL = 0.05
 #: Usual error of the calibration of torques, a fraction: torque constants and sensors are calibrated to a few per cent.
 CALIBRATED = 0.03
-#: Fewest samples per joint for faults and delays, whose models have about as many numbers.
-FEWEST = 25
 #: Number of folds; each leaves out every ``_FOLDS``-th block.
 _FOLDS = 5
 

@@ -15,8 +15,11 @@ from ..signals.filters import lowpass
 
 #: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
 Logs = Sequence[tuple[Sequence[Segment], float]]
-#: Number of samples from all logs together.
+#: Number of samples from all logs together, more where joints are many.
 SAMPLES = 500
+#: Fewest samples per joint for faults and delays, whose models have about as many numbers; aimed at are a fifth more, because
+#: steps are whole.
+FEWEST, _AIMED = 25, 30
 #: Number of samples of a segment below which the first one would have a weight of more than a tenth.
 _FEW_OF_A_STRETCH = 10
 #: A torque is an outlier if its distance from the median of this many neighbours exceeds this multiple of the usual distance
@@ -48,7 +51,7 @@ def thinned(logs: Logs, samples: int = SAMPLES) -> list[ThinnedPiece]:
 
     Args:
         logs: Segments of each log, and the cut-off of its positions [Hz].
-        samples: Approximate maximum number of samples in total.
+        samples: Approximate maximum number of samples in total, if joints are few.
 
     Returns:
         The segments, in order.
@@ -61,6 +64,7 @@ def thinned(logs: Logs, samples: int = SAMPLES) -> list[ThinnedPiece]:
     ]
     if not parts:
         return []
+    samples = max(samples, _AIMED * (parts[0][2].q.shape[1] + 2))
     per_second = samples / sum(len(part) / part.rate for _, _, part in parts)
     return [ThinnedPiece(k, cutoff, part, max(1, math.ceil(part.rate / per_second - 1e-9))) for k, cutoff, part in parts]
 
