@@ -33,7 +33,7 @@ def found_in(logs: Logs, robot: Robot = ARM) -> list[Fault]:
     trials = LogGroup(robot, logs).trials()
     assert trials is not None
     at = LinearizedCase.of(trials)
-    return [item for item in find_faults(at, NullModel.of(at)) if not item.family.only_competes]
+    return [item for item in find_faults(at, NullModel.of(at))[0] if not item.family.only_competes]
 
 
 def recorded(t: Array, q: Array, tau: Array, seed: int, noise: float = 0.01) -> tuple[Sequence[Segment], float]:

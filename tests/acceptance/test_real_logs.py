@@ -62,7 +62,10 @@ def test_ur10e_in_degrees_is_refused(real_logs: Path, tmp_path: Path) -> None:
     project = {"log": {**UR10E["log"], "units": {"effort": "A", "position": "deg"}}}
     (tmp_path / "project.yaml").write_text(yaml.safe_dump(project))
     log = real_logs / "ur10e" / "ur-20_02_05-20sec_8harm.csv"
-    done("inspect", log, "--robot", real_logs / "ur10e" / "ur10e.urdf", "-c", tmp_path / "project.yaml", code=1)
+    robot, project_file = real_logs / "ur10e" / "ur10e.urdf", tmp_path / "project.yaml"
+    (entry,) = json.loads(done("inspect", log, "--robot", robot, "-c", project_file, "--json", code=1))
+    (refused,) = [finding for finding in entry["findings"] if finding["severity"] == "refused"]
+    assert "0.01746 times the logged velocity: one of them is in another unit" in refused["message"]
 
 
 def test_panda_sixty_forty(real_logs: Path, tmp_path: Path) -> None:

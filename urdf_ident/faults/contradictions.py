@@ -25,7 +25,7 @@ from .linearized import LinearizedCase
 from .log_group import LogGroup
 from .null_model import NullModel
 from .open_factors import open_factors
-from .score_test import ALWAYS, LEVEL, Fault, find_faults, least_chance
+from .score_test import ALWAYS, Fault, find_faults
 from .thinned_logs import FEWEST, Logs
 from .tip_forces import tip_force
 from .trials import Trials
@@ -113,10 +113,9 @@ def _explained(group: LogGroup) -> Explanations | None:
     at, faults = LinearizedCase.of(trials), list[Fault]()
     few = len(trials.samples) < FEWEST * (group.robot.n + 2)
     if not (few or trials.turns < TESTING_REVERSALS or group.seconds < SHORT):
-        null = NullModel.of(at)
-        if least_chance(at, null) >= LEVEL and not is_poor(trials.as_logged):
+        faults, beyond_chance = find_faults(at, NullModel.of(at))
+        if not beyond_chance and not is_poor(trials.as_logged):
             return Explanations(group, trials, at)  # a large fault leaves much, or shows at first order
-        faults = find_faults(at, null)
     steps = search(trials)
     late = next((k for k, step in enumerate(steps) if step.found.id == Id.EFFORT_DELAY), None)
     if late is not None:  # it may be friction that reverses over some travel, which only the estimate of the delay has

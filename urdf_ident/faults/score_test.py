@@ -150,7 +150,7 @@ class _Scores:
     columns: Callable[[int], tuple[Array, Array, Array]]
 
 
-def find_faults(at: LinearizedCase, null: NullModel) -> list[Fault]:
+def find_faults(at: LinearizedCase, null: NullModel) -> tuple[list[Fault], bool]:
     """Searches for faults by forward selection: the best that is significant and matters, then the next beside it.
 
     Args:
@@ -158,15 +158,16 @@ def find_faults(at: LinearizedCase, null: NullModel) -> list[Fault]:
         null: The model without faults.
 
     Returns:
-        The faults, in the order in which they were found.
+        The faults, in the order in which they were found, and whether any score is beyond chance, even if it does not matter.
     """
-    out = list[Fault]()
+    out, beyond_chance = list[Fault](), False
     lasting, temporary = list(faults(at)), list(changes(at))
     windows, found = _windows(at), np.empty((len(at.samples), at.n, 0))
     for _ in range(_ROUNDS):
         # what a delay or a filter leaves varies with the motion, as a change does; and what a change leaves is another
         some = [] if any(item.family.only_competes or item.family.change for item in out) else temporary
         promising = _significant(at, null, lasting, some, windows, LEVEL)[:_CLOSE]
+        beyond_chance |= bool(promising)
         tested = [_fault(at, null, item, t, chance, rank) for rank, chance, item, t in promising]
         tested = sorted((item for item in tested if item.material), key=lambda item: -item.rank)
         if not tested:
@@ -180,7 +181,7 @@ def find_faults(at: LinearizedCase, null: NullModel) -> list[Fault]:
         columns = [*nuisance, best.family.columns] if best.when == ALWAYS else [best.effect[:, :, None]]
         found = np.concatenate([found, *columns], axis=2)
         null = NullModel.of(at, found)
-    return out
+    return out, beyond_chance
 
 
 def _left_by(named: FaultFamily, family: FaultFamily) -> bool:
