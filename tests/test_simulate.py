@@ -75,15 +75,26 @@ def test_the_log_is_what_a_user_would_have(log: SimulatedLog, tmp_path: Path) ->
     assert "0.001 s" in log.integrator
 
 
-def test_a_log_of_currents_and_targets_is_written_as_it_is(log: SimulatedLog, tmp_path: Path) -> None:
-    currents = replace(log.recording, effort_unit="A", torque_target=log.truth.tau, temperature=log.truth.q)
+@pytest.mark.parametrize("unit", ["A", "1"])
+def test_a_log_of_currents_or_shares_and_targets_is_written_as_it_is(log: SimulatedLog, tmp_path: Path, unit: str) -> None:
+    currents = replace(log.recording, effort_unit=unit, torque_target=log.truth.tau, temperature=log.truth.q)
     again = read_recording(write_log(currents, tmp_path / "log.csv"), UR)
-    assert again.effort_unit == "A"
+    assert again.effort_unit == unit
+    assert again.effort is not None
     np.testing.assert_allclose(again.effort, currents.effort, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(again.torque_target, currents.torque_target, rtol=1e-11, atol=1e-11)
     assert again.temperature is not None
     with pytest.raises(LogError, match="position is that of the motors"):
         write_log(replace(log.recording, position_side="motor"), tmp_path / "motors.csv")
+    with pytest.raises(LogError, match="effort is that of the motors"):
+        write_log(replace(log.recording, effort_side="motor"), tmp_path / "motors.csv")
+
+
+def test_a_log_without_efforts_is_written_whatever_side_they_would_have(log: SimulatedLog, tmp_path: Path) -> None:
+    bare = replace(log.recording, effort=None, effort_side="motor")
+    again = read_recording(write_log(bare, tmp_path / "log.csv"), UR)
+    assert again.effort is None
+    np.testing.assert_allclose(again.position, bare.position, rtol=1e-11, atol=1e-11)
 
 
 def test_computed_torque_with_the_right_model_follows_exactly() -> None:

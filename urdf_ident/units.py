@@ -57,6 +57,7 @@ _SPELLINGS = {
     "N.cm": "N·cm",
     "N*cm": "N·cm",
     "percent": "%",
+    "fraction": "1",
     "degrees": "deg",
     "radians": "rad",
     "°": "deg",

@@ -65,14 +65,15 @@ def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
     """
     recording = log.recording if isinstance(log, SimulatedLog) else log
     for quantity in ("position", "effort"):
-        if getattr(recording, f"{quantity}_side") == "motor":
+        if getattr(recording, quantity) is not None and getattr(recording, f"{quantity}_side") == "motor":
             raise LogError(
                 f"the default CSV cannot say that the {quantity} is that of the motors",
                 where=recording.where,
                 remedy="convert it to the joints first, or copy the original file",
             )
     present = {names.prefix: signal for key, names in NAMES.items() if (signal := getattr(recording, key)) is not None}
-    units = {} if recording.effort_is_torque else {NAMES["effort"].prefix: recording.effort_unit}
+    unit = "fraction" if recording.effort_unit == "1" else recording.effort_unit  # a number in brackets would be an index
+    units = {} if recording.effort_is_torque else {NAMES["effort"].prefix: unit}
     return write_text(path, table_text(recording.joints, recording.time, present, units))
 
 
