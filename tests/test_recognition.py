@@ -12,6 +12,7 @@ from logs import Truth, fourier, torques
 from test_log_formats import write_lerobot
 
 from urdf_ident.cli import app
+from urdf_ident.errors import LogError
 from urdf_ident.logs.columns.layout import LogLayout
 from urdf_ident.logs.formats.choice import open_table
 from urdf_ident.logs.read import read_recording
@@ -154,6 +155,24 @@ def test_hundredths_of_the_range_of_motion_are_recognised(tmp_path: Path, kind: 
     assert found.units["position"].value == "normalized"
     assert found.units["position"].why.startswith(("likely", "certain"))
     assert "limits of the URDF" in found.units["position"].why
+
+
+def test_positions_may_be_hundredths_of_the_range_at_some_joints_only(tmp_path: Path) -> None:
+    robot, s = simulated(seed=3)
+    hundredths = np.arange(robot.n) % 2 == 0
+    units = ["normalized" if joint else "deg" for joint in hundredths]
+    half = robot.limit("upper")  # symmetric limits
+    path = written(tmp_path, s["t"], np.where(hundredths, 100 * s["q"] / half, np.rad2deg(s["q"])), s["tau"])
+    layout = LogLayout(units={"position": units})
+    found = recognise(open_table(path), robot, layout)
+    assert found.units["position"].value == units
+    assert found.columns["position"].value == tuple(range(1, 7))
+    assert found.columns["effort"].value == tuple(range(7, 13))
+    assert found.columns["effort"].why.startswith("certain")
+    assert found.gain is None  # torques, of the URDF's own weights
+    with pytest.raises(LogError, match="2 units for 6 joints") as caught:
+        recognise(open_table(path), robot, LogLayout(units={"position": ["normalized", "deg"]}))
+    assert "one per joint in the order" in str(caught.value)
 
 
 def test_upside_down_is_told_from_reversed_efforts(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,9 @@ def recording_fields(
         LogError: The columns do not fit the robot, or the tables differ in length.
         UnitError: A unit is unknown or measures something else.
     """
-    _require_known(layout)
+    for section in ("files", "columns", "units"):
+        for key in getattr(layout, section):
+            check_known("quantity", key, ("time", *NAMES), LogError, f"log.{section}")
     signals: dict[str, Array] = {}
     wrenches: dict[str, Array] = {}
     locked: dict[str, tuple[float, float]] = {}
@@ -54,7 +57,11 @@ def recording_fields(
     first = tables[0][0]
     for table, quantities in tables:
         columns = _find(table, robot, layout, quantities)
-        wanted = _wanted(columns, with_time=time is None)
+        wanted: Places = {("signal", key): places for key, places in columns.joints.items()}
+        wanted |= {("wrench", frame): places for frame, places in columns.wrenches.items()}
+        wanted |= {("locked", joint): (place,) for joint, place in columns.locked.items()}
+        if columns.time is not None and time is None:
+            wanted["time", "time"] = (columns.time,)
         values, numbers = _read(table, wanted)
         if rows is None:
             rows = numbers
@@ -116,24 +123,6 @@ def recording_fields(
         rows=rows,
         notes=tuple(notes),
     )
-
-
-def _require_known(layout: LogLayout) -> None:
-    """Refuses quantities of a layout that do not exist."""
-    valid = ("time", *NAMES)
-    for section in ("files", "columns", "units"):
-        for key in getattr(layout, section):
-            check_known("quantity", key, valid, LogError, f"log.{section}")
-
-
-def _wanted(columns: ColumnMap, *, with_time: bool) -> Places:
-    """The columns to be read from a table, by what becomes of them."""
-    wanted: Places = {("signal", key): places for key, places in columns.joints.items()}
-    wanted |= {("wrench", frame): places for frame, places in columns.wrenches.items()}
-    wanted |= {("locked", joint): (place,) for joint, place in columns.locked.items()}
-    if columns.time is not None and with_time:
-        wanted["time", "time"] = (columns.time,)
-    return wanted
 
 
 def _read(table: Table, wanted: Places) -> tuple[dict[tuple[str, str], Array], Rows]:
@@ -234,6 +223,18 @@ def _range(joint: str, values: Array, robot: Robot, layout: LogLayout, stated: s
     return {joint: (float(low), float(high))}
 
 
+def per_joint(given: Sequence[str], robot: Robot, where: str) -> list[str]:
+    """The names of units that a layout gives in the robot's order, in the order of its joints; refused unless one per joint."""
+    if len(given) != robot.n:
+        raise LogError(
+            f"{len(given)} units for {robot.n} joints",
+            where=where,
+            got=list(given),
+            expected=f"one for all, or one per joint in the order {', '.join(robot.order)}",
+        )
+    return [given[k] for k in robot.places_in_order]
+
+
 def _units(
     table: Table, quantity: str, columns: tuple[int, ...], stated: list[str], robot: Robot, layout: LogLayout
 ) -> list[Unit | None]:
@@ -250,15 +251,8 @@ def _units(
         names = [unit or units.get(kind.replace("effort", "torque"), "degC") for unit, units in zip(stated, usual, strict=True)]
     elif isinstance(given, str):
         names = [given] * robot.n
-    elif len(given) == robot.n:
-        names = [given[k] for k in robot.places_in_order]
     else:
-        raise LogError(
-            f"{len(given)} units for {robot.n} joints",
-            where=where,
-            got=list(given),
-            expected=f"one for all, or one per joint in the order {', '.join(robot.order)}",
-        )
+        names = per_joint(given, robot, where)
     units: list[Unit | None] = []
     for name, column, joint, sliding in zip(names, columns, robot.joints, map(bool, robot.prismatic), strict=True):
         unit = parse_unit(name) if given is None else parse_unit(name, kind, where)

@@ -18,6 +18,8 @@ _ENOUGH = 0.05
 _LEAST = 0.3
 #: Fraction explained by gravity from which it is visible at a joint; and of what inertia and friction leave, clearly visible.
 _VISIBLE, _CLEARLY = 0.02, 0.7
+#: Score by gravity from which its direction is known, and cosine below which one differs from the project's.
+_WEIGHED, ELSEWHERE = 0.1, 0.9
 #: Effort per expected torque: range of torques, and value above which efforts are in thousandths; others are currents.
 _TORQUE, _THOUSANDTHS = (0.4, 2.5), 30.0
 
@@ -53,6 +55,15 @@ class EffortColumns:
     def agreement(self) -> float:
         """Agreement with the torques of the URDF, 0 to 1: mean of ``score`` and ``clear``."""
         return (self.score + self.clear) / 2
+
+    @property
+    def weighed(self) -> bool:
+        """Whether they show the direction of gravity."""
+        return self.score > _WEIGHED
+
+    def along(self, robot: Robot) -> float:
+        """Cosine of the angle between the direction of gravity that they show and the robot's."""
+        return float(self.axis @ robot.gravity / max(float(np.linalg.norm(robot.gravity)), 1e-12))
 
     @property
     def typical(self) -> float:

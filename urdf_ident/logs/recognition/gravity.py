@@ -72,8 +72,8 @@ class Match:
     inertia_without_rotor: Array
 
 
-#: Columns of the regression besides gravity.
-_CONSTANT, _VISCOUS, _DRY, _ROTOR, _INERTIAL = range(5)
+#: Columns of the regression after the constant and the two of friction, before gravity.
+_ROTOR, _INERTIAL = 3, 4
 #: Half-width of the smooth sign of dry friction, over the largest velocity.
 _WIDTH = 0.02
 #: Least change of the weight of a joint, over the largest inertial torque, for which gravity loads it.
@@ -91,8 +91,7 @@ def match(motion: CandidateMotion, efforts: Array) -> Match:
         v = motion.velocity[:, j]
         dry = np.tanh(v / max(_WIDTH * float(np.abs(v).max()), 1e-9))
         base = np.column_stack([np.ones(len(v)), v, dry, motion.acceleration[:, j], motion.inertial[:, j]])
-        kept = [_CONSTANT, _VISCOUS, _DRY, _INERTIAL]
-        without_rotor[j] = _solve(base[:, kept], centred)[kept.index(_INERTIAL)]
+        without_rotor[j] = _solve(np.delete(base, _ROTOR, axis=1), centred)[-1]
         squares = ((centred - base @ _solve(base, centred)) ** 2).sum(axis=0)
         weight = motion.gravity[:, j]
         if np.ptp(weight, axis=0).max() * 9.81 < _LOADED * max(float(np.abs(motion.inertial).max()), 1e-3):

@@ -11,7 +11,7 @@ from ...model.robot import Robot
 from ...units import Unit, parse_unit
 from ..columns.headers import without_unit
 from .blocks import Block
-from .efforts import EffortColumns
+from .efforts import ELSEWHERE, EffortColumns
 from .series import Certainty
 
 
@@ -62,22 +62,17 @@ def effort_columns(roles: Mapping[str, EffortColumns], named: Mapping[str, Block
 
 def with_sign(row: EffortColumns, robot: Robot) -> EffortColumns:
     """Efforts that show gravity upwards and inertia backwards count backwards: the direction of gravity is the opposite one."""
-    backwards = row.score > 0.1 and row.upright < 0 and _along(row, robot) < -0.9
+    backwards = row.weighed and row.upright < 0 and row.along(robot) < -ELSEWHERE
     return replace(row, axis=-row.axis, slopes=-row.slopes) if backwards else row
-
-
-def _along(row: EffortColumns, robot: Robot) -> float:
-    """Cosine of the angle between the direction of gravity that efforts show and the robot's."""
-    return float(row.axis @ robot.gravity / max(float(np.linalg.norm(robot.gravity)), 1e-12))
 
 
 def gravity_direction(row: EffortColumns, robot: Robot, alone: bool) -> tuple[Recognised | None, list[str]]:
     """Gravity that efforts show if it differs from the robot's, and a note if it agrees; neither if they do not show it."""
-    along = _along(row, robot)
-    angle = float(np.degrees(np.arccos(np.clip(along, -1, 1))))
-    if row.score <= 0.1:
+    if not row.weighed:
         return None, []
-    if along >= 0.9:
+    along = row.along(robot)
+    angle = float(np.degrees(np.arccos(np.clip(along, -1, 1))))
+    if along >= ELSEWHERE:
         return None, [f"the direction of gravity agrees with the project within {angle:.0f}°"]
     near = int(np.argmax(np.abs(row.axis)))
     snapped = np.eye(3)[near] * np.sign(row.axis[near]) if abs(row.axis[near]) > 0.97 else row.axis
@@ -112,8 +107,8 @@ def effort_gain(
     seen, slopes = row.seen, row.slopes
     backwards = [robot.joints[k] for k in range(robot.n) if slopes[k] < 0 and seen[k]]
     doubtful = [robot.joints[k] for k in range(robot.n) if slopes[k] < 0 and not seen[k]]
-    notes = [f"the effort of {', '.join(doubtful)} may have the opposite sign; gravity acts too little on it to decide"]
-    notes = notes if doubtful else []
+    doubt = f"the effort of {', '.join(doubtful)} may have the opposite sign; gravity acts too little on it to decide"
+    notes = [doubt] if doubtful else []
     if row.kind == "torque" if unit is None else unit.kind in ("torque", "force"):
         signs = [-1.0 if joint in backwards else 1.0 for joint in robot.order]
         why = f"the effort of {', '.join(backwards)} has the opposite sign to the URDF's gravity torque"

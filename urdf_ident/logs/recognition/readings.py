@@ -12,12 +12,13 @@ from ...errors import LogError
 from ...linalg import Array
 from ...model.robot import Robot
 from ...units import fits, parse_unit
+from ..columns.fields import per_joint
 from ..columns.layout import LogLayout
 from ..columns.ranges import LARGEST, joint_ranges
 from ..formats.lerobot import split_episode
 from ..tables import Table
 from .blocks import Block, Links, Rate, alike
-from .efforts import EffortColumns, find_efforts
+from .efforts import ELSEWHERE, EffortColumns, find_efforts
 from .gravity import CandidateMotion
 from .series import Series
 
@@ -41,8 +42,6 @@ _INSIDE, _SURELY_INSIDE = 0.2, 0.98
 _BEYOND = 1e4
 #: Room beyond a joint's limits, over its range (or 1 rad or m): zeros of logs and URDFs differ.
 _ROOM = 0.05
-#: Score of efforts by gravity from which its direction is known, and largest cosine of one that differs from the project's.
-_WEIGHED, _ELSEWHERE = 0.1, 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +54,6 @@ class Reading:
         rate: Columns of their rates.
         efforts: The best matching efforts.
         inside: Fraction of the positions within the joint limits.
-        down: Direction of gravity in the project.
         alone: Whether no other columns fit nearly as well.
         other_units: Other units of the same columns that fit nearly as well.
     """
@@ -65,7 +63,6 @@ class Reading:
     rate: Rate
     efforts: tuple[EffortColumns, ...]
     inside: float
-    down: Array
     alone: bool = True
     other_units: tuple[tuple[str, ...], ...] = ()
 
@@ -79,12 +76,11 @@ class Reading:
         """Agreement of the best efforts with the torques of the URDF, 0 to 1."""
         return self.efforts[0].agreement if self.efforts else 0.0
 
-    @property
-    def plausibility(self) -> float:
+    def plausibility(self, robot: Robot) -> float:
         """Score by which readings are compared: agreement of the efforts, limits, rates and usual units."""
         usual = 1.0  # for torques of a robot mounted as described in the project
         for row in self.efforts[:1]:
-            turned = row.score > _WEIGHED and abs(float(row.axis @ self.down)) < _ELSEWHERE  # efforts may count backwards
+            turned = row.weighed and abs(row.along(robot)) < ELSEWHERE  # efforts may count backwards
             usual = _KINDS[row.kind] * (_TURNED if turned else 1.0)
         rated = 1.0 + 0.2 * self.rate.correlation
         weight = math.prod({**_ANGLES, **_LENGTHS}.get(unit, 1.0) for unit in set(self.units))
@@ -102,7 +98,6 @@ def best_reading(
     layout: LogLayout,
 ) -> Reading:
     """The most plausible of all runs of columns and units taken as the positions."""
-    down = robot.gravity / max(float(np.linalg.norm(robot.gravity)), 1e-12)
     thinned = slice(None, None, max(1, len(series.mean) // _MOST_SAMPLES))
     starts = [named["position"]] if "position" in named else _smooth_runs(series, links, runs, linked)
     readings = []
@@ -122,18 +117,19 @@ def best_reading(
                 continue
             motion = CandidateMotion.of(robot, q[thinned], v[thinned], a[thinned])
             efforts = find_efforts(robot, motion, series.mean[thinned], series.rough, among)
-            readings.append(Reading(run, units, rate, efforts, inside, down))
+            readings.append(Reading(run, units, rate, efforts, inside))
     if not readings:
         raise LogError(
             "no columns of the log move as the joints of this robot would",
             where=table.path,
             remedy=f"check that it has {robot.n} joints, or lock those that were not logged",
         )
-    best = max(readings, key=lambda reading: reading.plausibility)
-    near = [reading for reading in readings if reading.plausibility > _RIVAL * best.plausibility]
+    best = max(readings, key=lambda reading: reading.plausibility(robot))
+    most = best.plausibility(robot)
+    near = [reading for reading in readings if reading.plausibility(robot) > _RIVAL * most]
     alone = all(alike(links, reading.position, best.position) for reading in near)
     of_best = [one for one in readings if one.position == best.position and one.units != best.units]
-    other_units = tuple(one.units for one in of_best if one.plausibility > _RIVAL_UNIT * best.plausibility)
+    other_units = tuple(one.units for one in of_best if one.plausibility(robot) > _RIVAL_UNIT * most)
     return replace(best, alone=alone, other_units=other_units)
 
 
@@ -161,9 +157,7 @@ def _possible_units(series: Series, robot: Robot, layout: LogLayout, table: Tabl
     """Units that positions may have, in the order of the robot's joints: those that the project states, else the usual ones."""
     stated = layout.units.get("position")
     if isinstance(stated, list):
-        if len(stated) != robot.n:
-            raise LogError(f"{len(stated)} units for {robot.n} joints", where="log.units.position")
-        return [tuple(stated[k] for k in robot.places_in_order)]
+        return [tuple(per_joint(stated, robot, "log.units.position"))]
     if stated is not None:  # a unit of angle applies to revolute joints only, and conversely
         unit = parse_unit(stated, "position", "log.units.position")
         suits = [stated == "normalized" or fits(unit, "position", bool(prismatic)) for prismatic in robot.prismatic]
@@ -189,9 +183,10 @@ def _scaled_motion(series: Series, robot: Robot, run: Block, units: tuple[str, .
     """Positions, velocities and accelerations of columns in given units, shape (M, n) [rad or m]."""
     columns = [run[k] for k in robot.places_in_order]
     factor, zero = np.array([parse_unit(unit).factor for unit in units]), np.zeros(robot.n)
-    if "normalized" in units:
-        half, zero, _ = joint_ranges(robot, path)
-        factor = half / 100
+    normalized = np.array(units) == "normalized"
+    if normalized.any():
+        half, middle, _ = joint_ranges(robot, path)
+        factor, zero = np.where(normalized, half / 100, factor), np.where(normalized, middle, 0.0)
     q, v, a = (signal[:, columns] * factor for signal in (series.mean, series.slope, series.bend))
     return q + zero, v, a
 
