@@ -30,7 +30,7 @@ def as_log(segment: Segment, factor: int = 1) -> PreparedLog:
         segment.log, tuple(f"j{k}" for k in range(segment.q.shape[1])), segment.time, segment.q, effort=segment.tau
     )
     conditioned = Conditioned((segment,), segment.rate, 10.0, segment.rate / factor, factor, 4.0, "differentiated", {})
-    return PreparedLog(recording, QualityReport(recording, (), len(recording)), conditioned, robot=None)  # type: ignore[arg-type]
+    return PreparedLog(recording, QualityReport(recording, ()), conditioned, robot=None)  # type: ignore[arg-type]
 
 
 def problem_of(model: DynamicModel, log: PreparedLog, **more: object) -> EstimatorInput:

@@ -132,9 +132,10 @@ def test_a_locked_joint_that_is_elsewhere_in_the_log(values: np.ndarray[Any, Any
 
 
 def test_report_is_json(robot: Robot) -> None:
-    report = assess(edit(make_log(), position=((5, 1), np.nan)), robot)
+    log = edit(make_log(), position=((5, 1), np.nan))
+    report = assess(log, robot)
     assert report.verdict.level != "poor"
-    assert report.rows == 5000
+    assert len(log) == 5000
     assert len(report.recording) == 4999
     assert set(json.loads(json_text(report.findings))[0]) == {
         *("id", "severity", "joint", "joints", "rows", "message", "remedy", "settings"),
@@ -707,10 +708,11 @@ def test_spoilt_logs_are_refused_or_usable_but_never_crash(robot: Robot, seed: i
 
 def test_real_panda_clock_is_repaired(data: Path) -> None:
     robot = Robot.from_urdf(data / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
-    report = assess(read_recording(data / "panda/panda_exciting.csv", robot), robot)
+    log = read_recording(data / "panda/panda_exciting.csv", robot)
+    report = assess(log, robot)
     assert report.verdict.level != "poor"
     assert "even clock of 1 ms" in found(report, "clock-jitter").message
-    assert 0.05 < 1 - len(report.recording) / report.rows < 0.07  # the duplicated samples
+    assert 0.05 < 1 - len(report.recording) / len(log) < 0.07  # the duplicated samples
     assert read_clock(report.recording.time).rate == pytest.approx(1000, rel=1e-3)
 
 

@@ -47,7 +47,7 @@ def scaled_bodies(columns: Array, bodies: Array, seen: Array, noise: float) -> S
     """
     square, axes = np.linalg.eigh(bodies @ bodies.T)  # the singular values of a few such matrices do not converge
     columns, seen, square = axes.T @ columns, axes.T @ seen, square.clip(0.0)
-    least, best = np.inf, ScaledBodies(np.zeros(columns.shape[1]), np.zeros(columns.shape[1]), 1.0, np.inf)
+    best = ScaledBodies(np.zeros(columns.shape[1]), np.zeros(columns.shape[1]), 1.0, np.inf)
     for spread in _SPREADS:
         factor = 1.0
         for _ in range(_STEPS):
@@ -57,6 +57,6 @@ def scaled_bodies(columns: Array, bodies: Array, seen: Array, noise: float) -> S
             sizes = np.linalg.solve(normal, weighed @ seen)
             factor = float(sizes[0])
         cost = float(np.sum(np.log(variance)) + np.sum((seen - columns @ sizes) ** 2 / variance))
-        if cost < least:
-            least, best = cost, ScaledBodies(sizes, np.sqrt(np.diag(np.linalg.inv(normal))), float(spread), cost)
+        if cost < best.cost:
+            best = ScaledBodies(sizes, np.sqrt(np.diag(np.linalg.inv(normal))), float(spread), cost)
     return best

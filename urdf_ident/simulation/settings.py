@@ -85,8 +85,10 @@ class ControllerSection(Section):
 
         if self.type == "computed_torque":
             return ComputedTorque(robot, self.bandwidth, self.damping, rotor)
-        gains = self.gains(robot) or tuned_gains(robot, bandwidth=self.bandwidth, damping=self.damping, rotor=rotor)
-        return Feedback.of_kind(self.type, robot, *gains, velocity_reference=self.velocity_reference)
+        kp, kd = self.gains(robot) or tuned_gains(robot, bandwidth=self.bandwidth, damping=self.damping, rotor=rotor)
+        # kp/ki = 0.5 s: an axis is stable where ki < kp kd / inertia = 2ζω kp, which is from a bandwidth of 0.16 Hz / ζ on
+        ki, nominal = 2.0 * kp if self.type == "pid" else None, robot if self.type == "pd_gravity" else None
+        return Feedback(kp, kd, ki, nominal, self.velocity_reference)
 
     def gains(self, robot: Robot) -> tuple[Array, Array] | None:
         """Explicit position and velocity gains, shape (n,) each [N·m/rad, N·m·s/rad or N/m, N·s/m]; None if not set."""

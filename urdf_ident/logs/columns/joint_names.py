@@ -72,9 +72,7 @@ def _matches(logged: Sequence[str], robot: Robot) -> list[dict[str, str]]:
     """
     if robot.n == 1:
         return [{robot.joints[0]: logged[0]}] if len(logged) == 1 else []
-    begin, end = _affix_lengths([_tokens(joint) for joint in robot.joints])
-    first = _tokens(robot.joints[0])
-    affixes = first[:begin], first[len(first) - end :]
+    affixes = _common_affixes([_tokens(joint) for joint in robot.joints])
     cores = {joint: _core(_tokens(joint), *affixes) for joint in (*robot.joints, *robot.locked)}
     moving = [cores[joint] for joint in robot.joints]
     numbered = all(len(core) == 1 and core[0].isdigit() for core in moving)
@@ -96,12 +94,12 @@ def _matches(logged: Sequence[str], robot: Robot) -> list[dict[str, str]]:
     return matches
 
 
-def _affix_lengths(names: Sequence[tuple[str, ...]]) -> tuple[int, int]:
-    """Numbers of tokens that all names have in common at the beginning and at the end; each name keeps one at least."""
+def _common_affixes(names: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Tokens that all names have in common at the beginning and at the end; each name keeps one at least."""
     least = min(map(len, names))
     begin = next((k for k in range(least) if len({name[k] for name in names}) > 1), least - 1)
     end = next((k for k in range(least - begin) if len({name[-1 - k] for name in names}) > 1), max(0, least - begin - 1))
-    return begin, end
+    return names[0][:begin], names[0][len(names[0]) - end :]
 
 
 def _core(name: tuple[str, ...], prefix: tuple[str, ...], suffix: tuple[str, ...]) -> tuple[str, ...]:

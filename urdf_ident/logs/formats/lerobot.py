@@ -171,7 +171,9 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
             where=str(folder),
             expected=f"one of {len(by_number)}, from {min(by_number)} to {max(by_number)}",
         )
-    names_of = {name: spelled for name, about in _features(folder) if (spelled := _column_names(name, about))}
+    features = _info(folder).get("features")
+    described = features.items() if isinstance(features, dict) else ()
+    names_of = {name: spelled for name, about in described if (spelled := _column_names(name, about))}
     episode = by_number[number]
     table = open_parquet(_of_dataset(Path(episode.file), Path(folder)), "parquet", names=names_of)
     path = episode_path(folder, number)
@@ -181,12 +183,6 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
         known = ", ".join(name for name in names_of if name.startswith(("observation", "action")))
         notes.append(f"the data set logs no effort (features: {known or 'none known'})")
     return replace(table, path=path, names=header, spelled=None, rows=episode.rows, notes=tuple(notes))
-
-
-def _features(folder: str | Path) -> list[tuple[str, Any]]:
-    """Name and description of each feature."""
-    features = _info(folder).get("features")
-    return list(features.items()) if isinstance(features, dict) else []
 
 
 def _column_names(feature: str, about: Any) -> list[str]:

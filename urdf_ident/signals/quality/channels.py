@@ -146,9 +146,11 @@ def check_copied(state: Examination) -> None:
 def check_commanded(state: Examination) -> None:
     """Warns of efforts that are the controller's target."""
     recording, effort = state.recording, state.recording.effort
-    for name in ("torque_target", "effort_target") if effort is not None else ():
+    if effort is None:
+        return
+    for name in ("torque_target", "effort_target"):
         target = getattr(recording, name)
-        if effort is None or target is None or target.shape != effort.shape:
+        if target is None:
             continue
         scale = np.sum(effort * target, axis=0) / positive(np.sum(target**2, axis=0))
         left, size = np.linalg.norm(effort - scale * target, axis=0), np.linalg.norm(effort, axis=0)

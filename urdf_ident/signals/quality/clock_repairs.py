@@ -15,6 +15,7 @@ from ...logs.recording import Recording
 from ...units import percent
 from ..clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
 from ..resolution import counts_of, usual_size
+from .checks import MOVING
 from .examination import TOO_MANY, Examination
 
 _TIME_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
@@ -30,8 +31,6 @@ _STEADY = 0.2
 #: Least speed of a joint that moves, over its root mean square and over that of the fastest joint at the time; and least length
 #: of the step over either neighbour.
 _SLOW, _EITHER = 0.1, 1.2
-#: Speed at which a joint moves for certain [rad/s or m/s]: a row equal to the one before it was then not measured.
-_MOVING = 0.02
 #: A clock stands if fewer of the rows increase it, by steps longer than any period.
 _STANDS = 0.5
 #: Runs were joined where at least this share of the moving joints steps away, in one row, by this multiple of their fastest
@@ -146,7 +145,7 @@ def _repeated_rows(recording: Recording) -> BoolArray:
         before = max(begin - 2, 0)
         elapsed = recording.time[after] - recording.time[before]
         speed = np.abs(recording.position[after] - recording.position[before]).max() / max(elapsed, 1e-12)
-        if speed < _MOVING or end == len(recording):
+        if speed < MOVING or end == len(recording):
             repeated[begin:end] = False
     return repeated
 

@@ -62,7 +62,6 @@ class QualityReport:
 
     recording: Recording
     findings: tuple[Judgement, ...]
-    rows: int
 
     @property
     def verdict(self) -> Verdict:
@@ -87,4 +86,4 @@ def assess(recording: Recording, robot: Robot) -> QualityReport:
     else:
         for check in CHECKS:
             check(state)
-    return QualityReport(state.recording, tuple(state.findings), len(recording))
+    return QualityReport(state.recording, tuple(state.findings))
