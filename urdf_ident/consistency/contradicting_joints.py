@@ -26,7 +26,7 @@ from .standard import HeldOut
 
 #: Level of significance at which any joint of a robot is set apart.
 _LEVEL = 0.05
-#: Least change of a joint's held-out torque over the error that remains: what is smaller does not matter.
+#: Least change of a joint's held-out torque over the error that remains: what is smaller does not matter, as of other faults.
 _MATTERS = 0.5
 
 
@@ -58,7 +58,7 @@ def with_contradicting_joints_apart(
         rows = build(sprung)
         with_spring = replace(fit_base(rows, sprung.base(), method=method), row_weights=fit.weights)
         complete = completed_prior(sprung, prior, rows, with_spring)
-        given = sprung, folds_of(rows), with_spring, complete, usual_weight(rows, with_spring)
+        given = LmiProblem(complete, sprung.parameters), folds_of(rows), with_spring, usual_weight(rows, with_spring)
         together, alone = (_held_out_squares(*given, apart).sum(axis=1) for apart in ((), (axis,)))
         if (together >= alone).any():  # with a spring the bodies do not help in every fold
             unexplained.append(joint)
@@ -83,7 +83,10 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
     except EstimationError:
         return ()
     complete, weight, bodies = completed_prior(model, prior, statistics, fit), usual_weight(statistics, fit), model.n_inertial
-    known = np.sqrt(weight) * np.column_stack([complete.root, complete.root @ complete.theta0])
+    problem, known = (
+        LmiProblem(complete, model.parameters),
+        np.sqrt(weight) * np.column_stack([complete.root, complete.root @ complete.theta0]),
+    )
 
     def unconstrained(apart: Collection[int]) -> tuple[float, bool]:
         """Least squared residual of all rows and the prior, and whether the bodies are physically consistent there."""
@@ -93,7 +96,7 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
 
     single = [j for j in range(model.n) if not model.drive.coupled[j]]
     limit = stdtrit(len(split.logs) - 1, 1 - _LEVEL / model.n) / np.sqrt(len(split.logs))
-    errors = cache(partial(_held_out_squares, model, split, fit, complete, weight))
+    errors = cache(partial(_held_out_squares, problem, split, fit, weight))
     apart: tuple[int, ...] = ()
     while len(apart) < len(single) - 1:
         misfit, consistent = unconstrained(apart)
@@ -109,11 +112,9 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
     return tuple(model.robot.joints[j] for j in sorted(apart))
 
 
-def _held_out_squares(
-    model: DynamicModel, split: StatisticSet, fit: Fit, prior: Prior, weight: float, apart: tuple[int, ...]
-) -> Array:
+def _held_out_squares(problem: LmiProblem, split: StatisticSet, fit: Fit, weight: float, apart: tuple[int, ...]) -> Array:
     """Squared whitened held-out errors of physically consistent bodies with some joints apart, shape (folds, groups)."""
-    held = HeldOut(LmiProblem(prior, model.parameters), _without_bodies(split, apart, model.n_inertial), fit)
+    held = HeldOut(problem, _without_bodies(split, apart, 10 * problem.feasible.n), fit)
     return held.squares(held.estimates(weight))
 
 

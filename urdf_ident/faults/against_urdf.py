@@ -111,8 +111,10 @@ def _better(urdf: UrdfBodies, interpretation: Interpretation) -> list[Judgement]
     causes, found = {(item.id, item.joints) for item in asked}, list[tuple[float, Hypothesis]]()
     enough = float(chdtri(1, LEVEL / len(causes))) / 2
     for item, score in zip(asked, trials.scores([item.interpretation for item in asked]), strict=True):
-        if score.score < before.score + DOUBTFUL and (gain := logged - urdf.costs([item.interpretation])[0]) > enough:
-            found += [(gain, item)] if urdf.fit(item.interpretation).spread < USUAL_ERROR else []
+        if score.score < before.score + DOUBTFUL:
+            fit = urdf.fit(item.interpretation)
+            gain = logged - fit.cost / 2
+            found += [(gain, item)] if gain > enough and fit.spread < USUAL_ERROR else []
     if not found:
         return []
     gain, best = max(found, key=lambda pair: pair[0])

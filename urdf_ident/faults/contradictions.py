@@ -1,7 +1,6 @@
 """Tests logs against physics: signs, orders, zeros, clocks, gravity, faults of signals and changes of the robot.
 
-The URDF's inertias are not used, with two stated exceptions: the sign of gravity, and the scale of the torques if the motion is
-too slow to determine it.
+The URDF's inertias are not used, except in :mod:`.against_urdf` and to choose between rivals.
 """
 
 from __future__ import annotations

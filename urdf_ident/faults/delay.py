@@ -178,7 +178,6 @@ class DelayProblem:
         rows: Mask of the equations that are fitted, shape (N, n).
     """
 
-    robot: Robot
     motion: MotionSamples
     inertial: Array
     friction: Array
@@ -198,7 +197,7 @@ class DelayProblem:
         active = scale > 1e-9 * scale.max()
         friction = scaled_friction(motion, reversal_columns(motion, range(robot.n)))
         variance, rows = positive(motion.tau.var(axis=0)), np.ones_like(motion.glides)
-        first = cls(robot, motion, columns[:, :, active] / scale[active], friction, moves, 1 / variance, rows)
+        first = cls(motion, columns[:, :, active] / scale[active], friction, moves, 1 / variance, rows)
         residual = np.full(robot.n, np.inf)
         residual[moves] = np.maximum(first.errors(motion.tau[:, :, None], folds=False)[0][0, :, 0], 1e-6) * variance[moves]
         return replace(first, weights=1 / residual)

@@ -97,7 +97,8 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
         The step, or None if no other interpretation is significantly better.
     """
     before = trials.score(interpretation)
-    found = [item for item in candidates(trials, interpretation, is_poor(before)) if trials.testable(item.interpretation)]
+    poor = is_poor(before)
+    found = [item for item in candidates(trials, interpretation, poor) if trials.testable(item.interpretation)]
     judged = trials.scores([item.interpretation for item in found])
     if before.score - min((item.score for item in judged), default=np.inf) < DOUBTFUL:
         return None
@@ -114,7 +115,7 @@ def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
         if not explains_its_row(*pair) and before.score - pair[1].score >= DOUBTFUL:
             pair = _refined(trials, *pair)  # the candidates are up to five apart
         tried += [pair] if explains_its_row(*pair) else []
-    springs = list(KINDS[Id.SPRING].hypotheses(trials, interpretation, is_poor(before)))
+    springs = list(KINDS[Id.SPRING].hypotheses(trials, interpretation, poor))
     tried += zip(springs, trials.scores([item.interpretation for item in springs]), strict=True)
     tried.sort(key=rank)
     if not tried or before.score - rank(tried[0]) < DOUBTFUL:

@@ -29,7 +29,7 @@ _MUCH, _MOST, _STEPS = 0.3, 0.9, 6
 
 @dataclass(frozen=True, eq=False)
 class LinearizedCase:
-    """A case, the robot identified from it, and the derivatives of its torques.
+    """Trials of samples, the robot identified from them, and the derivatives of its torques.
 
     Attributes:
         left: Held-out relative residual of each row as logged, shape (n,).
@@ -82,7 +82,7 @@ class LinearizedCase:
         """Number of joints."""
         return self.trials.robot.n
 
-    @cached_property
+    @property
     def moving(self) -> list[int]:
         """Joints that move."""
         return self.trials.moving
@@ -170,7 +170,7 @@ class LinearizedCase:
     @cached_property
     def efforts(self) -> Array:
         """Efforts and their first two derivatives, shape (N, 3, n)."""
-        return efforts_in_time(self.samples.whole.pieces)
+        return efforts_in_time(self.samples.whole)
 
     @cached_property
     def late(self) -> Mapping[int, Array]:

@@ -51,6 +51,11 @@ class WholeMotion:
     turned: Array
     made: dict[tuple[object, ...], Array] = field(default_factory=dict)
 
+    @cached_property
+    def efforts(self) -> list[Array]:
+        """Those of each piece as a whole, filtered like the motion, shape (N, n) each [N·m or N]."""
+        return smoothed_efforts(self.pieces)
+
     def sampled(self, directions: Sequence[Array] | Array, make: Callable[[Sequence[MovingPart]], OfOneLog]) -> list[Array]:
         """Returns functions of the motion of joints or motors, filtered like the torques, at the samples.
 
@@ -248,10 +253,10 @@ def sampler(
     pieces = thinned(logs, samples)
     if not pieces:
         return None
-    smooth = smoothed_efforts(pieces)  # a delay only shifts it
+    whole = WholeMotion(tuple(pieces), np.eye(pieces[0].part.q.shape[1]))
 
     def efforts(delay: float) -> Array:
-        every = zip(pieces, smooth, strict=True)
+        every = zip(pieces, whole.efforts, strict=True)  # a delay only shifts them
         return np.concatenate([ahead(x, delay * item.part.rate, item.rows) if delay else x[item.rows] for item, x in every])
 
     rows = [(part.q[at], part.v[at], part.a[at], part.time[at]) for part, at in ((item.part, item.rows) for item in pieces)]
@@ -259,7 +264,7 @@ def sampler(
     log = np.concatenate([np.full(len(row[0]), item.log) for item, row in zip(pieces, rows, strict=True)])
     block = _spread(log, _blocks(log, blocks), v)
     coupled = reduction is not None and bool((reduction - np.diag(np.diag(reduction))).any())
-    motors, whole = reduction if coupled else None, WholeMotion(tuple(pieces), np.eye(q.shape[1]))
+    motors = reduction if coupled else None
     signs = np.stack(whole.sampled(np.eye(q.shape[1]), _signs_of), axis=1)
     first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, travels(q, log), whole, motors)
     return lambda delay: replace(first, tau=efforts(delay)) if delay else first
@@ -279,10 +284,10 @@ def jerks(pieces: Sequence[ThinnedPiece]) -> Array:
     return np.concatenate([np.gradient(item.part.a, 1 / item.part.rate, axis=0)[item.rows] for item in pieces])
 
 
-def efforts_in_time(pieces: Sequence[ThinnedPiece]) -> Array:
+def efforts_in_time(motion: WholeMotion) -> Array:
     """Returns the efforts, filtered like the motion, and their first two derivatives at the samples used, shape (N, 3, n)."""
     out = []
-    for item, x in zip(pieces, smoothed_efforts(pieces), strict=True):
+    for item, x in zip(motion.pieces, motion.efforts, strict=True):
         rate = np.gradient(x, 1 / item.part.rate, axis=0)
         out.append(np.stack([y[item.rows] for y in (x, rate, np.gradient(rate, 1 / item.part.rate, axis=0))], axis=1))
     return np.concatenate(out)

@@ -32,10 +32,12 @@ def open_factors(trials: Trials, interpretation: Interpretation, told: Collectio
     several = dict.fromkeys(joints for joints in carried if 1 < len(joints) < len(moving))
     found = dict[tuple[str, ...], str]()
     for joints in [*((j,) for j in moving), *several]:
-        gains = GAINS if len(joints) == 1 else COMMON_GAINS
         own = tuple(names[j] for j in joints)
+        if {*own} & {*told}:
+            continue
+        gains = GAINS if len(joints) == 1 else COMMON_GAINS
         range_ = _alike(trials, interpretation, {by: interpretation.scaled("effort_factor", joints, by) for by in gains})
-        found |= {own: range_} if range_ and not {*own} & {*told} else {}
+        found |= {own: range_} if range_ else {}
     out = []
     if found:
         joints_ = [name for name in names if any(name in own for own in found)]

@@ -17,9 +17,8 @@ from ..signals.filters import lowpass
 Logs = Sequence[tuple[Sequence[Segment], float]]
 #: Number of samples from all logs together, more where joints are many.
 SAMPLES = 500
-#: Fewest samples per joint for faults and delays, whose models have about as many numbers; aimed at are a fifth more, because
-#: steps are whole.
-FEWEST, _AIMED = 25, 30
+#: Fewest samples per joint for faults and delays, whose models have about as many numbers.
+FEWEST = 25
 #: Number of samples of a segment below which the first one would have a weight of more than a tenth.
 _FEW_OF_A_STRETCH = 10
 #: A torque is an outlier if its distance from the median of this many neighbours exceeds this multiple of the usual distance
@@ -64,9 +63,13 @@ def thinned(logs: Logs, samples: int = SAMPLES) -> list[ThinnedPiece]:
     ]
     if not parts:
         return []
-    samples = max(samples, _AIMED * (parts[0][2].q.shape[1] + 2))
-    per_second = samples / sum(len(part) / part.rate for _, _, part in parts)
-    return [ThinnedPiece(k, cutoff, part, max(1, math.ceil(part.rate / per_second - 1e-9))) for k, cutoff, part in parts]
+    seconds, least = sum(len(part) / part.rate for _, _, part in parts), FEWEST * (parts[0][2].q.shape[1] + 2)
+
+    def step(rate: float) -> int:
+        """No longer than leaves the fewest samples that are of use."""
+        return max(1, min(math.ceil(rate * seconds / samples - 1e-9), int(rate * seconds / least)))
+
+    return [ThinnedPiece(k, cutoff, part, step(part.rate)) for k, cutoff, part in parts]
 
 
 def smoothed_efforts(pieces: Sequence[ThinnedPiece]) -> list[Array]:

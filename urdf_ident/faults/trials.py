@@ -1,4 +1,4 @@
-"""Interpretations of the samples of a case, each evaluated by a fit of one rigid robot with free inertias to all rows."""
+"""Interpretations of the samples of a log, each evaluated by a fit of one rigid robot with free inertias to all rows."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ class Score:
         size: Root mean square of each row's effort, shape (n,) [N·m or N].
         driven: Rows whose friction would drive them, shape (n,).
         reversed: Rows whose inertia would be negative, bodies and rotor together, shape (n,).
-        theta: Inertial parameters of each fold, shape (F, m).
         moves: Joints that move, shape (n,).
     """
 
@@ -64,7 +63,6 @@ class Score:
     size: Array
     driven: BoolArray
     reversed: BoolArray
-    theta: Array
     moves: BoolArray
 
     @property
@@ -105,7 +103,7 @@ class Trials:
     _scores: dict[Interpretation, Score] = field(default_factory=dict)
 
     def with_more(self, efforts: Array) -> Trials:
-        """Returns none of the same samples, with a correction added to the efforts.
+        """Returns trials of the same samples, none made yet, with a correction added to the efforts.
 
         Args:
             efforts: Shape (N, n) [N·m or N].
@@ -193,7 +191,7 @@ class Trials:
         negative = clearly_negative(inertia) & (inertia.mean(axis=0) < -left) & moves[:, None]
         for k, item in enumerate(items):
             rows, squares = np.where(moves, left[:, k], 1.0), fits.squares[:, :, k] / size[:, k] ** 2
-            self._scores[item] = Score(rows, squares, size[:, k], driven[:, k], negative[:, k], theta[:, :, k], moves)
+            self._scores[item] = Score(rows, squares, size[:, k], driven[:, k], negative[:, k], moves)
 
     @cached_property
     def _separable(self) -> BoolArray:
@@ -218,17 +216,6 @@ class Trials:
             return RigidEvidence.of(moved, columns, self._independent, self.robot.n_inertial, interpretation.springs)
 
         return _cached(self._evidence, interpretation.motion(), make)
-
-    def inertial_parameters(self, interpretation: Interpretation) -> Array:
-        """Mean of the folds' inertial parameters, in the regressor's units.
-
-        Returns:
-            Shape (10 n,); parameters without effect, or with dependent columns, are zero.
-        """
-        evidence = self.evidence(interpretation)
-        theta = np.zeros(len(evidence.active))
-        theta[evidence.active] = self.score(interpretation).theta.mean(axis=0) / evidence.scale
-        return theta
 
     @property
     def _independent(self) -> IntArray:

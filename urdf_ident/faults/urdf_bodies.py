@@ -91,6 +91,15 @@ class UrdfBodies:
 
     def _beside_friction(self, interpretation: Interpretation) -> tuple[Array, Array, Array]:
         """The same of the bodies and their deviations, orthogonal to each row's friction, rotor and offset."""
+        if interpretation == self.reference:
+            return self._reference
+        return self._orthogonal_to_friction(interpretation)
+
+    @cached_property
+    def _reference(self) -> tuple[Array, Array, Array]:
+        return self._orthogonal_to_friction(self.reference)
+
+    def _orthogonal_to_friction(self, interpretation: Interpretation) -> tuple[Array, Array, Array]:
         total, columns, size = self._columns(interpretation, self._bodies)
         own = slice(self.trials.evidence(interpretation).regression.shared, -self.trials.robot.n)
         for gram, some in zip(total, columns, strict=True):

@@ -188,8 +188,8 @@ def _eliminated(models: _SubModels, rule: str, bound: float) -> tuple[list[Remov
         EstimationError: None is essential by the rule relative_std.
     """
     steps, kept, reference = list[Removal](), [models.every], positive(models.held_out(models.every))
+    solution = models.full
     while True:
-        solution = models.solved(kept[-1])
         relative = 100 * solution.std_error / positive(np.abs(solution.estimate))
         relative *= models.enlarged[kept[-1]] if rule == "relative_std" else 1.0
         ratio, worst = float(relative.max() / positive(relative.min())), int(np.argmax(relative))
@@ -206,7 +206,8 @@ def _eliminated(models: _SubModels, rule: str, bound: float) -> tuple[list[Remov
                 )
             break
         fewer = np.delete(kept[-1], worst)
-        p_value = models.f_test(models.solved(fewer))
+        solution = models.solved(fewer)
+        p_value = models.f_test(solution)
         steps.append(Removal(label, float(relative[worst]), ratio, p_value, models.held_out(fewer) / reference))
         if rule == "f-test" and p_value < LEVEL:
             break

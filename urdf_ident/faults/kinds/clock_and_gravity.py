@@ -115,20 +115,15 @@ class EffortWithoutGravity(FaultKind):
 
     def parts(self, robot: Robot, at: Interpretation) -> list[Hypothesis]:
         """Parts of gravity that are missing, or there in addition; free bodies absorb them."""
-        gravity = robot.gravity if at.gravity is None else np.asarray(at.gravity)
-        return [Hypothesis(self.id, (), replace(at, gravity=_vector(share * gravity)), small=True) for share in _SHARES]
+        parts = [replace(at, gravity=_vector(share * robot.gravity)) for share in _SHARES]
+        return [Hypothesis(self.id, (), part, small=True) for part in parts]
 
     def nearby(self, found: Hypothesis, step: float) -> list[Hypothesis]:
         """The same with a somewhat larger and smaller part; all of it stays all."""
         gravity = np.asarray(found.interpretation.gravity)
-        return (
-            [
-                replace(found, interpretation=replace(found.interpretation, gravity=_vector(x * gravity)))
-                for x in (1 + step, 1 - step)
-            ]
-            if found.small
-            else [found]
-        )
+        parts = (1 + step, 1 - step) if found.small else (1.0,)
+        others = [replace(found.interpretation, gravity=_vector(part * gravity)) for part in parts]
+        return [replace(found, interpretation=other) for other in others]
 
     def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
         """The missing part."""
