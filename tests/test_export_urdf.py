@@ -352,6 +352,14 @@ def test_bad_input_is_refused() -> None:
         split_bodies(robot, from_pseudo_inertia(np.diag([1.0, 1.0, -0.1, 1.0])))
 
 
+def test_a_body_may_lack_a_tenth_of_the_margin() -> None:
+    robot = Robot.from_urdf(_chain({"arm": random_theta(np.random.default_rng(2)), "hand": None, "cover": None}))
+    thin, thinner = (from_pseudo_inertia(np.diag([1.0, 1.0, share * 1e-6, 1.0])) for share in (0.95, 0.85))
+    np.testing.assert_allclose(split_bodies(robot, thin)[0]["arm"], thin, atol=1e-12)
+    with pytest.raises(EstimationError, match="not physically consistent"):
+        split_bodies(robot, thinner)
+
+
 def test_character_references_in_a_vector() -> None:
     splicer = Splicer('<a v="1&#32;2 3"/>')
     splicer.set_words(splicer.root, "v", [None, "7", None])

@@ -44,6 +44,8 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
         EstimationError: There is only one robot, a result has no covariance, or the level is no fraction.
         FingerprintError: The robots have different kinematics.
     """
+    from scipy.special import stdtrit
+
     check_level(level)
     idents = list(results.values())
     if len(idents) < FEWEST:
@@ -84,7 +86,9 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
             )
         )
     tests = [len(idents) * int(family.sum()) for family in families]
-    needed = _needed_ratio(compared.dof, level / len(families) / max(tests))
+    known = compared.dof[compared.dof > 0]  # 0 with too few other robots
+    quantile = 1.0 - level / len(families) / max(tests) / 2.0
+    needed = float(stdtrit(np.median(known), quantile)) if len(known) else float("inf")
     return Fleet(robot.name, tuple(results), tuple(pooled), level, sum(tests), needed)
 
 
@@ -108,14 +112,6 @@ def _carriers(robot: Robot) -> dict[str, list[str]]:
         for body in (robot.bodies[k].name for k in moved):
             carriers[body] += [joint, *([carrier] if carrier != body else [])]
     return carriers
-
-
-def _needed_ratio(dof: Array, level: float) -> float:
-    """Standard errors at which a robot is an outlier, inf with too few others; dof: of all tests, any shape, 0 with too few."""
-    from scipy.special import stdtrit
-
-    known = dof[dof > 0]
-    return float(stdtrit(np.median(known), 1.0 - level / 2.0)) if len(known) else float("inf")
 
 
 def outliers(value: Array, error: Array, level: float) -> BoolArray:

@@ -26,7 +26,7 @@ from ..statistics.choice import chosen, relative_gains, standard_error
 from ..statistics.folds import CrossValidation
 from ..statistics.motions import motions
 from ..units import percent
-from .residual import DEFAULT_INPUTS
+from .residual import DEFAULT_INPUTS, candidate
 from .three_loop import three_loop
 
 #: Largest number of folds of motions, and number of parts in time of a single motion.
@@ -77,15 +77,6 @@ class HeldOutComparison(ReadOnly):
         rmse = self.errors[candidate(self.laws, "none")]
         groups = tuple(f"joint:{joint}" for joint in self.joints)
         return CrossValidation(self.folds, groups, rmse, np.tile(torque, (len(rmse), 1)))
-
-
-def candidate(laws: str, kind: str) -> str:
-    """Name of a combination of friction laws and residual.
-
-    Returns:
-        "none", "rbf", "gmr" for the laws of the logs, "sweeps", "sweeps + rbf", "sweeps + gmr" for those of the sweeps.
-    """
-    return kind if laws == "logs" else laws if kind == "none" else f"{laws} + {kind}"
 
 
 def compare_loops(

@@ -122,6 +122,15 @@ class Residual:
         return record(cls, {**data, "networks": data["taught"]})
 
 
+def candidate(laws: str, kind: str) -> str:
+    """Name of a combination of friction laws and residual.
+
+    Returns:
+        "none", "rbf", "gmr" for the laws of the logs, "sweeps", "sweeps + rbf", "sweeps + gmr" for those of the sweeps.
+    """
+    return kind if laws == "logs" else laws if kind == "none" else f"{laws} + {kind}"
+
+
 def fit_residual(
     inputs: Mapping[str, ArrayLike | None],
     torque: ArrayLike,

@@ -26,6 +26,8 @@ from ..model.robot import Body, LumpedLink, Robot
 _MASS_FACTOR = 2.0
 #: Change of a body, relative to its size, up to which it is unchanged: rounding.
 _UNCHANGED = 1e-13
+#: Part of the margin that a body given directly has to keep.
+_OF_GIVEN = 0.9
 #: Part of the margin of a repaired body that is left after rounding, as it was raised to the margin itself.
 _LEFT = 0.99
 #: Parts of every link that become like the whole body, tried in turn while a link is too thin for engines.
@@ -114,7 +116,7 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
     links: dict[str, Array] = {}
     notes: list[str] = []
     for body, ten in zip(robot.bodies, values.reshape(-1, 10), strict=True):
-        if margins(ten).relative < _LEFT * MARGIN:
+        if margins(ten).relative < _OF_GIVEN * MARGIN:
             raise EstimationError(
                 f"body '{body.name}' is not physically consistent, so its links are not either",
                 got=margins(ten),

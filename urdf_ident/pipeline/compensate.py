@@ -79,13 +79,15 @@ def compensate(
     options: dict[str, Any] = {"use": use, "rounds": rounds, "seed": seed}
     comparison: HeldOutComparison | None = None
     if judged or kind == "auto":
+        installed = [known for known in KINDS if known != "gmr" or find_spec("sklearn") is not None]
+        kinds = {"auto": installed, "none": []}.get(kind, [kind])
         try:
             comparison = compare_loops(
                 ident.model,
                 without_sweeps.logs,
                 used.sweeps,
                 beside=used.logs,
-                kinds=_compared_kinds(kind),
+                kinds=kinds,
                 progress=progress,
                 **options,
             )
@@ -107,13 +109,6 @@ def compensate(
         return solved
     remaining = fit_remaining_residual(loops.model, solved.theta, used.logs, kind=kind, use=use, seed=seed, like=loops.residual)
     return replace(solved, residual=replace(remaining, ripple=used.ripple))
-
-
-def _compared_kinds(kind: str) -> list[str]:
-    """Kinds of residual to compare with none; of "auto" all that are installed."""
-    if kind == "auto":
-        return [known for known in KINDS if known != "gmr" or find_spec("sklearn") is not None]
-    return [] if kind == "none" else [kind]
 
 
 class _LoopLogs(NamedTuple):

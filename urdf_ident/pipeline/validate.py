@@ -19,7 +19,7 @@ from ..parallel import one_thread
 from ..result.dynamics.adaptation import chosen_settings
 from ..result.dynamics.intervals import prediction_reach
 from ..result.dynamics.speed_range import HeldOutMotion, errors_at_speeds
-from ..result.evidence.scores import filtered_errors, predict, validate_log
+from ..result.evidence.scores import filtered_errors, predict, predict_all, validate_log
 from ..result.evidence.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
 from ..result.identification import Identification
 from ..result.validation import ValidationReport
@@ -171,12 +171,8 @@ def with_validation(
 def _training_series(ident: Identification, logs: Sequence[PreparedLog]) -> tuple[LogTrace, ...]:
     """Series of training logs for plots, beside the torques of the URDF without and with fitted friction."""
     thetas = {"exported": ident.theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
-    series = list[LogTrace]()
-    for log in logs:
-        torques = np.moveaxis(predict(ident.model, np.column_stack(list(thetas.values())), log), -1, 0)
-        predicted = dict(zip(thetas, torques, strict=True))
-        series.append(log_trace(log, predicted, float(ident.signals["cutoff"]), held_out=False))
-    return tuple(series)
+    cutoff = float(ident.signals["cutoff"])
+    return tuple(log_trace(log, predict_all(ident.model, thetas, log), cutoff, held_out=False) for log in logs)
 
 
 def _tested_motion(entry: Mapping[str, Any], log: PreparedLog, factor: Array) -> HeldOutMotion:

@@ -47,8 +47,6 @@ class Server:
         self._thread = threading.Thread(target=self._run, name="meshcat", daemon=True)
         self._thread.start()
         self._ready.wait()
-        if isinstance(self._error, OSError) and not isinstance(self._error, UrdfIdentError):
-            raise _port_error(self._port, self._error) from self._error
         if self._error is not None:
             raise self._error
 
@@ -80,6 +78,9 @@ class Server:
             bridge, listener = _bridge(self._page, self._port)
         except Exception as error:  # noqa: BLE001 - raised where the server is asked for, not in this thread
             self._error = error
+            if isinstance(error, OSError) and not isinstance(error, UrdfIdentError):
+                self._error = _port_error(self._port, error)
+                self._error.__cause__ = error
             self._stopped.set()
             self._ready.set()
             return

@@ -66,7 +66,8 @@ def _axes(base: Array, length: float) -> Command:
 
 def _floor(spot: Array, size: float) -> list[Command]:
     """A disc that fades out, a grid with round steps, and a surface for the shadows."""
-    radius, border = 4.5 * size, 0.95 * 4.5 * size
+    radius = 4.5 * size
+    border = 0.95 * radius
     vertices, shades, faces = _disc(spot, radius)
     lines = _grid(spot, size, border)
     fade = 0.5 * np.clip(1 - (np.linalg.norm(lines[:, :2] - spot[:2], axis=1) / border), 0, 1) ** 1.2

@@ -60,6 +60,12 @@ def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
     return efforts
 
 
+def predict_all(model: DynamicModel, thetas: Mapping[str, Array], log: PreparedLog) -> dict[str, Array]:
+    """Efforts of several models along a log by their names, shape (N, n) each [N·m or N]; thetas: shape (p,) each."""
+    predicted = predict(model, np.column_stack(list(thetas.values())), log)
+    return {name: predicted[..., k] for k, name in enumerate(thetas)}
+
+
 def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measured_only: bool = False) -> tuple[Array, Array]:
     """Returns the low-passed measured torque and prediction error, segments concatenated, shape (N, n) each [N·m or N].
 
@@ -150,8 +156,7 @@ def validate_log(
         The entry in ``validation`` of identification.json, and the series for plots.
     """
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
-    predicted = predict(model, np.column_stack(list(thetas.values())), log)
-    series = {name: predicted[..., k] for k, name in enumerate(thetas)}
+    series = predict_all(model, thetas, log)
     compared = partial(score, log, joints=model.robot.joints, cutoff=hertz, prismatic=model.robot.prismatic)
     exported, *others = (compared(series[name]) for name in ("exported", "fit", "urdf", "urdf_friction"))
     named = dict(zip(("fit", "urdf", "urdf_friction"), others, strict=True))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compensation.loop_validation import candidate
+from ...compensation.residual import candidate
 from ...estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK, missing_motions
 from ...friction import Law
 from ...grouping import abbreviated, grouped

@@ -218,7 +218,7 @@ def _odd_gravity(ident: Record, evidence: Evidence) -> dict[str, float]:
 
     Where the other joints' efforts would show a factor on a joint's efforts as large as the ratio of its gravity torques, that
     ratio differs because the URDF's masses are wrong. For most joints it does so, too, if the factor that all bodies have in
-    common is plausible, as with a tool that the URDF lacks.
+    common is plausible, as with a tool that the URDF lacks. With a known scale, only ratios of the wrong sign count.
     """
     errors, common = evidence.gravity_errors, evidence.scale
 
@@ -226,11 +226,10 @@ def _odd_gravity(ident: Record, evidence: Evidence) -> dict[str, float]:
         """Whether usual errors of the URDF explain a ratio: of masses, a factor, or of first moments, a difference."""
         return 1 - USUAL_ERROR * error < ratio < float(np.exp(USUAL_ERROR * max(error, _OF_A_BODY)))
 
-    known = ident.project.drive.scale_known
     odd = {
         joint: ratio
         for joint, ratio in evidence.gravity.items()
-        if not usual(ratio, errors.get(joint, _OF_A_BODY)) and (ratio <= 0 or not known)
+        if not usual(ratio, errors.get(joint, _OF_A_BODY)) and (ratio <= 0 or not ident.project.drive.scale_known)
     }
     plausible = common is not None and common.error < _TELLING and usual(common.factor, _OF_A_BODY)
     if 2 * len(odd) > len(evidence.gravity) and not plausible:
