@@ -15,6 +15,7 @@ from motion_samples import coupled_model, make_segment, robot_3r, truth
 
 from urdf_ident.errors import ProjectError
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
+from urdf_ident.files.records import plain
 from urdf_ident.logs.read import read_recording
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.bundled import robot_path
@@ -136,7 +137,7 @@ def test_the_result_names_them(tmp_path: Path) -> None:
         assert len(names) == counts[rule]
         assert {f"Fc_{joint}" for joint in robot.joints} <= names
         assert f"{counts[rule]} of {len(ident.fit.base)} base parameters are essential" in ident.summary(verbose=True)
-        assert load(tmp_path / f"{rule}.json").essential == data["essential"]
+        assert plain(load(tmp_path / f"{rule}.json").essential) == data["essential"]
         gone = [step["removed"] for step in data["essential"]["removed"]]
         assert len(gone) + counts[rule] == len(ident.fit.base)
         assert not names & set(gone)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -59,6 +60,9 @@ def test_a_part_of_gravity_is_told_where_friction_hides_inertia(seed: int, added
     assert (found.severity, found.joint) == ("warning", None)
     assert found.size == pytest.approx(-added, abs=0.05)
     assert found.candidates == ("effort-without-gravity",)
+    share = re.search(r"share of gravity in the efforts \((\d+) %\)", found.message)
+    assert share is not None
+    assert float(share[1]) == pytest.approx(100 * (1 + added), abs=5)
 
 
 def test_a_urdf_that_is_wrong_by_factors_is_no_evidence() -> None:

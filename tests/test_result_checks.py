@@ -18,6 +18,7 @@ from logs import make_log
 import urdf_ident as ui
 from urdf_ident.errors import LogError
 from urdf_ident.result.files.checks import seal
+from urdf_ident.result.files.save import FIELDS
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -86,6 +87,10 @@ def test_an_estimate_that_the_data_hardly_determine_is_read_again(written: tuple
         ("robot/urdf", "/etc/passwd", "is no URDF"),
         ("robot/urdf", "<\ud800>", "is no text"),
         ("robot/sha256", "0" * 64, "not the URDF that was identified"),
+        ("state/base/K", lambda rows: [[0.0 for _ in row] for row in rows], "disagrees with the terms"),
+        ("state/base/K/0", lambda row: [1.5 * entry for entry in row], "disagrees with the terms"),
+        ("parameters/base/0/terms", [], "disagrees with the terms"),
+        ("parameters/base/0/terms/0/coefficient", float("nan"), "disagrees with the terms|NaN"),
         ("state/base/K", lambda rows: rows[:-1], "reshape"),
         ("state/base/K/0/0", "inf", "not finite"),
         ("state/base/independent", lambda ks: [ks[0], *ks[:-1]], "every parameter once"),
@@ -132,6 +137,9 @@ def test_an_estimate_that_the_data_hardly_determine_is_read_again(written: tuple
         ("prediction", 7, "prediction is 7"),
         ("adaptation", "no", "adaptation is 'no'"),
         ("signals/decimate", "auto", "signals.decimate"),
+        ("signals/decimate", True, "signals.decimate"),
+        ("signals/decimate", None, "signals.decimate"),
+        ("condition", True, "condition is True"),
         ("signals/delay", "none", "signals.delay"),
         ("signals/why", 7, "signals.why"),
         ("solver/active", [["Ia_j1"]], "solver.active.0"),
@@ -152,6 +160,39 @@ def test_damage_is_refused(written: tuple[Path, dict[str, Any]], tmp_path: Path,
     said = refusal(tmp_path, data)
     assert any(word in said for word in words.split("|")), said
     assert "; " in said  # what to do
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_section_that_is_missing_is_named(written: tuple[Path, dict[str, Any]], tmp_path: Path, name: str) -> None:
+    data = {key: value for key, value in written[1].items() if key not in (name, "seal")}
+    assert name in refusal(tmp_path, data, sealed=False)
+
+
+def test_ill_conditioned_parameters_are_not_taken_for_none(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    data = copy.deepcopy(written[1])
+    del data["state"]["base"]["ill_conditioned"]
+    assert "no 'ill_conditioned'" in refusal(tmp_path, data)
+
+
+def test_infinite_scores_are_read_as_numbers(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    ident = ui.load(written[0])
+    joints = ident.model.robot.joints
+    of_joint = dict.fromkeys(
+        ("rmse", "relative", "rms_torque", "moving_rmse", "fit_rmse", "urdf_rmse", "urdf_friction_rmse"), 1.0
+    )
+    of_log = ("mean_rmse", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse")
+    score = {
+        **dict.fromkeys(of_log, 1.0),
+        "relative": np.inf,
+        "log": "test",
+        "trained_on": False,
+        "per_joint": [{**of_joint, "joint": joint, "unit": "N·m"} for joint in joints],
+    }
+    path = replace(ident, validation=(score,)).save(tmp_path / "infinite.json")
+    assert json.loads(path.read_text())["validation"][0]["relative"] == "inf"
+    read = ui.load(path)
+    assert read.validation[0]["relative"] == np.inf
+    assert read.summary() == replace(ident, validation=(score,)).summary()
 
 
 def test_tiny_coefficients_that_the_terms_lack_are_no_damage(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_the_summary_gives_the_verdict_and_the_files(identified: Outcome) -> Non
     lines = identified.out.splitlines()
     for joint in JOINTS:
         assert any(line.split()[0] == joint and "%" in line for line in lines)
+    assert "not identified" in identified.out
     assert len(lines) <= 15  # fits one screen
     assert max(map(len, lines[:-1])) <= 100  # the last line holds a path
     assert "\x1b" not in identified.out  # no colours in a pipe

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints, is_typeddict
 
 import numpy as np
 
@@ -43,8 +43,8 @@ def record(kind: type[T], data: Mapping[str, Any], where: str = "") -> T:
     """Inverse of :func:`plain`: builds a record from its fields.
 
     Args:
-        kind: A dataclass whose fields are arrays, tuples, numbers, text, mappings, or records; of these those that have it are
-            read by their ``from_dict``.
+        kind: A dataclass whose fields are arrays, tuples, numbers, text, mappings, typed dicts, or records; of these those that
+            have it are read by their ``from_dict``.
         data: Its fields; those with defaults may be missing, other entries are ignored.
         where: Dotted place of the record in its file, for errors.
 
@@ -82,13 +82,17 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         if given.size and kind.kind != given.dtype.kind:
             raise TypeError(f"{where} is no list of type {kind}")
         return given.astype(kind)
-    held = list | tuple if origin in (tuple, Sequence) else Mapping if is_dataclass(hint) or origin is Mapping else hint
+    mapped = is_dataclass(hint) or is_typeddict(hint) or origin is Mapping
+    held = list | tuple if origin in (tuple, Sequence) else Mapping if mapped else hint
     if held in (list | tuple, Mapping, str, bool, int) and not isinstance(value, held):
         raise TypeError(f"{where} is {value!r:.40}")
     if origin in (tuple, Sequence):
         return tuple(_value(arguments[0], entry, f"{where}.{k}") for k, entry in enumerate(value))
     if origin is Mapping:
         return {key: _value(arguments[1], entry, f"{where}.{key}") for key, entry in value.items()}
+    if is_typeddict(hint):  # other entries stay as they are
+        names = [name for name in get_type_hints(hint) if name in hint.__required_keys__ or value.get(name) is not None]
+        return {**value, **read_fields(hint, value, names, where)}
     if hasattr(hint, "from_dict"):
         try:
             return hint.from_dict(value)
@@ -96,7 +100,8 @@ def _value(hint: Any, value: Any, where: str) -> Any:
             raise ValueError(f"{where}: {error}") from error
     if is_dataclass(hint):
         return record(hint, value, where)  # type: ignore[arg-type]
-    if hint is float and isinstance(value, str) and value not in ("inf", "-inf", "nan"):  # as :func:`plain` writes them
+    told = isinstance(value, str) and value in ("inf", "-inf", "nan")  # as :func:`plain` writes them
+    if hint is float and not told and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise TypeError(f"{where} is {value!r:.40}")
     return float(value) if hint is float else value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
@@ -236,12 +236,6 @@ class Record(ReadOnly):
         """The verdict on every standard parameter, and the motion that would determine it; in the order of theta."""
         rate = float(self.signals.get("decimate", 100.0))
         return verdicts(self.model, self.fit, self.factor[:, :-1], self.prior.theta0, self.prior.std, rate)
-
-    def with_verdicts(self: AnyRecord, known: Iterable[Identifiability]) -> AnyRecord:
-        """The same with verdicts that are known, because computing them takes seconds; known: in the order of theta."""
-        copy = replace(self)
-        vars(copy)["verdicts"] = tuple(known)
-        return copy
 
     @cached_property
     def parameters(self) -> Parameters:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from ..record import Record
 LARGEST = 1e12
 #: Allowed asymmetry of a scaled covariance, and its allowed negative eigenvalue per dimension.
 _ROUNDING = 1e-8
+#: Allowed difference of a coefficient from the listed one, relative to it and to 1; those up to 1e-9 are not listed.
+_SAME = 1.000001e-9
 #: Bound above which squares overflow.
 _HUGE = 1e150
 #: Relative residual of a column of the prior's root below which the others span it.
@@ -71,8 +73,13 @@ def check_file(data: Any, schema: str) -> None:
         raise _wrong("is not the URDF that was identified", "robot.urdf", f"sha256 {digest[:12]}…", str(stored)[:12])
 
 
-def check_values(ident: Record, *, consistent: bool) -> None:
-    """Refuses impossible values, and indices and shapes that do not fit together; consistent: what the file says of itself."""
+def check_values(ident: Record, terms: Sequence[Mapping[str, float]], *, consistent: bool) -> None:
+    """Refuses impossible values, and indices, shapes and redundant entries that do not fit together.
+
+    Args:
+        terms: Parameter → coefficient of every base parameter, as listed for readers, without tiny ones.
+        consistent: Whether the file calls its bodies consistent.
+    """
     model, fit, base, prior = ident.model, ident.fit, ident.fit.base, ident.prior
     p, b, n = len(model.names), len(base), model.n
     named = np.concatenate([base.independent, base.dependent, base.zero])
@@ -97,10 +104,17 @@ def check_values(ident: Record, *, consistent: bool) -> None:
         check_shape(where, array.shape, shape)
         if not np.isfinite(array).all():
             raise _wrong("holds a number that is not finite", where)
+    for row, listed in enumerate(terms):
+        meant = dict(base.terms(row))
+        pairs = [(listed.get(name, 0.0), meant.get(name, 0.0)) for name in {*listed, *meant}]
+        if not all(abs(stated - value) <= _SAME * max(1.0, abs(value)) for stated, value in pairs):
+            raise _wrong("disagrees with the terms of the base parameters", "state.base.K", f"row {row}")
     for where, held, shapes in _shapes(ident):
         for name, shape in shapes.items():
             if (array := getattr(held, name)) is not None:
                 check_shape(f"{where}.{name}", np.shape(array), shape)
+    for name, errors in ident.simpler_models.get("rmse", {}).items():
+        check_shape(f"simpler_models.rmse.{name}", (len(errors),), (len(ident.simpler_models["groups"]),))
     if unknown := [name for name in ident.essential.get("names", ()) if name not in base.labels]:
         raise _wrong("is no base parameter", "essential.names", unknown[0])
     if any(len(errors) != len(SPEEDS) for errors in ident.evidence.at_speeds.values()):

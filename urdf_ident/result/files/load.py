@@ -24,7 +24,7 @@ from ..evidence.traces import FILE, Traces, read_series
 from ..identification import Identification
 from .checks import RESTORE, check_file, check_values
 from .save import FIELDS, SCHEMA
-from .sections import check_sections
+from .sections import Sections
 
 
 def result_file(path: str | Path) -> Path:
@@ -87,6 +87,7 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         "names": model.names,
         "K": np.array(stored["K"], dtype=float).reshape(len(stored["independent"]), len(stored["dependent"])),
         "rank_gap": data["rank_gap"],
+        "ill_conditioned": stored["ill_conditioned"],
         "units": [entry["unit"] for entry in parameters["standard"]],
     }
     params = [entry["value"] for entry in parameters["base"]]
@@ -94,6 +95,8 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
     fitted = {"base": base, "params": params, "covariance": covariance, "condition": data["condition"], "changes": changes}
     fit = record(Fit, {**state["fit"], **fitted, "covariance_kind": data["covariance"]["kind"]})
     theta = np.array([entry["value"] for entry in parameters["standard"]], dtype=float)
+    fields = read_fields(Identification, data, FIELDS)
+    fields |= read_fields(Sections, fields, (name for name in Sections.__annotations__ if fields[name]))  # some may be empty
     ident = Identification(
         model,
         fit,
@@ -103,8 +106,10 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         np.array(state["baseline"], dtype=float),
         project=parse_project(data["config"], "config"),
         traces=Traces() if series is None else read_series(series, theta),
-        **read_fields(Identification, data, (name for name in FIELDS if name in data)),
+        **fields,
     )
-    check_sections(ident)
-    check_values(ident, consistent=data["consistency"].get("consistent") is not False)
-    return ident.with_verdicts(map(Identifiability.from_dict, parameters["standard"]))
+    terms = [{term["parameter"]: term["coefficient"] for term in entry["terms"]} for entry in parameters["base"]]
+    check_values(ident, terms, consistent=data["consistency"].get("consistent") is not False)
+    # as stored, because computing them takes seconds
+    vars(ident)["verdicts"] = tuple(map(Identifiability.from_dict, parameters["standard"]))
+    return ident
