@@ -74,269 +74,262 @@ class Draw:
         return float(self.rng.choice([-1.0, 1.0]))
 
 
-Make = Callable[[Draw], tuple[str, Callable[[Recording], Recording]]]
+Act = Callable[[Recording], Recording]
+Make = Callable[[Draw], tuple[str, Act]]
+#: What becomes of a signal: of its values and of its log.
+Change = Callable[[Array, Recording], Array]
 
 
-def changed_effort(log: Recording, j: int, value: Array) -> Recording:
-    effort = np.array(log.effort)
-    effort[:, j] = value
-    return replace(log, sha256="", effort=effort)
+def efforts(change: Change) -> Act:
+    """What changes the efforts of all joints."""
+    return lambda log: replace(log, sha256="", effort=change(np.array(log.effort), log))
+
+
+def effort(j: int, change: Change) -> Act:
+    """What changes the effort of one joint."""
+
+    def act(tau: Array, log: Recording) -> Array:
+        tau[:, j] = change(tau[:, j].copy(), log)
+        return tau
+
+    return efforts(act)
+
+
+def positions(change: Change, **signals: None) -> Act:
+    """What changes the positions of all joints; velocities stay, or are left out: ``velocity=None``."""
+    return lambda log: replace(log, sha256="", position=change(np.array(log.position), log), **signals)
 
 
 def spread(log: Recording, j: int) -> float:
     return float(np.asarray(log.effort)[:, j].std())
 
 
-def _brake(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def deviations(log: Recording) -> Array:
+    return np.asarray(np.asarray(log.effort).std(axis=0))
+
+
+def along(log: Recording) -> Array:
+    """Share of a log's rows up to each, shape (N, 1)."""
+    return np.linspace(0, 1, len(log))[:, None]
+
+
+def play(x: Array, width: float) -> Array:
+    """What follows a signal through play."""
+    out, at = np.array(x), x[0]
+    for k, value in enumerate(x):
+        out[k] = at = min(max(at, value - width / 2), value + width / 2)
+    return out
+
+
+def turned(draw: Draw, *joints: int) -> Array:
+    """−1 for these joints, 1 for the others."""
+    return np.where(np.isin(np.arange(draw.n), joints), -1.0, 1.0)
+
+
+def weight(robot: Robot, log: Recording) -> Array:
+    """Gravity torques, shape (N, n)."""
+    data = robot.model.createData()
+    return np.array([pin.computeGeneralizedGravity(robot.model, data, q) for q in robot.configuration(log.position)])
+
+
+def _brake(draw: Draw) -> tuple[str, Act]:
     j, size, seed = draw.joint(), draw.between(0.3, 3.0), draw.rng.integers(1 << 30)
 
-    def act(log: Recording) -> Recording:
+    def change(x: Array, log: Recording) -> Array:
         rows = replace(draw, rng=np.random.default_rng(seed)).rows(log)
-        drag = size * spread(log, j) * np.tanh(speeds(log)[:, j] / 0.02)
-        return changed_effort(log, j, np.asarray(log.effort)[:, j] + rows * drag)
+        return x + rows * size * x.std() * np.tanh(speeds(log)[:, j] / 0.02)
 
-    return f"brake of {j} × {size:.2g}", act
+    return f"brake of {j} × {size:.2g}", effort(j, change)
 
 
-def _late_joint(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _late_joint(draw: Draw) -> tuple[str, Act]:
     j, late = draw.joint(), draw.between(0.01, 0.2)
-
-    def act(log: Recording) -> Recording:
-        return changed_effort(log, j, np.interp(log.time - late, log.time, np.asarray(log.effort)[:, j]))
-
-    return f"effort {j} {1e3 * late:.0f} ms late", act
+    return f"effort {j} {1e3 * late:.0f} ms late", effort(j, lambda x, log: np.interp(log.time - late, log.time, x))
 
 
-def _late_all(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _late_all(draw: Draw) -> tuple[str, Act]:
     late = draw.way() * draw.between(0.01, 0.2)
-    return f"efforts {1e3 * late:.0f} ms late", lambda log: replace(
-        log, sha256="", effort=interpolated(log.time, np.asarray(log.effort), log.time - late)
-    )
+    return f"efforts {1e3 * late:.0f} ms late", efforts(lambda x, log: interpolated(log.time, x, log.time - late))
 
 
-def _drift(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _drift(draw: Draw) -> tuple[str, Act]:
     j, size, slow = draw.joint(), draw.way() * draw.between(0.1, 2.0), draw.rng.random() < 0.5
 
-    def act(log: Recording) -> Recording:
-        x = np.linspace(0, 1, len(log))
-        return changed_effort(
-            log, j, np.asarray(log.effort)[:, j] + size * spread(log, j) * (x if slow else 1 - np.exp(-5 * x))
-        )
+    def change(x: Array, log: Recording) -> Array:
+        rise = along(log)[:, 0]
+        return x + size * x.std() * (rise if slow else 1 - np.exp(-5 * rise))
 
-    return f"offset of {j} drifts {size:.2g}", act
+    return f"offset of {j} drifts {size:.2g}", effort(j, change)
 
 
-def _friction_drift(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _friction_drift(draw: Draw) -> tuple[str, Act]:
     size = draw.way() * draw.between(0.1, 1.0) * (draw.rng.random(draw.n) < 0.6)
-
-    def act(log: Recording) -> Recording:
-        x = np.linspace(0, 1, len(log))[:, None]
-        return replace(
-            log, sha256="", effort=log.effort + size * x * np.asarray(log.effort).std(axis=0) * np.tanh(speeds(log) / 0.05)
-        )
-
-    return f"friction drifts {np.round(size, 2)}", act
+    return f"friction drifts {np.round(size, 2)}", efforts(
+        lambda x, log: x + size * along(log) * x.std(axis=0) * np.tanh(speeds(log) / 0.05)
+    )
 
 
-def _gain_drift(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _gain_drift(draw: Draw) -> tuple[str, Act]:
     size = draw.way() * draw.between(0.1, 0.6)
-    return f"gain drifts {size:.2g}", lambda log: replace(
-        log, sha256="", effort=log.effort * (1 + size * np.linspace(0, 1, len(log))[:, None])
-    )
+    return f"gain drifts {size:.2g}", efforts(lambda x, log: x * (1 + size * along(log)))
 
 
-def _offset_step(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _offset_step(draw: Draw) -> tuple[str, Act]:
     j, size, at = draw.joint(), draw.way() * draw.between(0.2, 2.0), draw.rng.uniform(0.2, 0.8)
-    return f"offset of {j} steps {size:.2g}", lambda log: changed_effort(
-        log, j, np.asarray(log.effort)[:, j] + size * spread(log, j) * part(log, at, 2)
-    )
+    return f"offset of {j} steps {size:.2g}", effort(j, lambda x, log: x + size * x.std() * part(log, at, 2))
 
 
-def _encoder(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _encoder(draw: Draw) -> tuple[str, Act]:
     j, size, waves, phase = draw.joint(), draw.between(0.005, 0.15), int(draw.rng.integers(1, 9)), draw.rng.uniform(0, 6)
     size *= 0.2 if draw.setting.robot.prismatic[j] else 1.0
 
-    def act(log: Recording) -> Recording:
-        q = np.array(log.position)
+    def change(q: Array, _: Recording) -> Array:
         q[:, j] += size * np.sin(waves * q[:, j] + phase)
-        return replace(log, sha256="", position=q)
+        return q
 
-    return f"encoder {j} {size:.2g} rad × sin {waves}", act
+    return f"encoder {j} {size:.2g} rad × sin {waves}", positions(change)
 
 
-def _backlash(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _backlash(draw: Draw) -> tuple[str, Act]:
     j, size = draw.joint(), draw.between(0.005, 0.1)
     size *= 0.2 if draw.setting.robot.prismatic[j] else 1.0
 
-    def act(log: Recording) -> Recording:
-        q = np.array(log.position)
-        at = q[0, j]
-        for k in range(len(q)):
-            at = min(max(at, q[k, j] - size / 2), q[k, j] + size / 2)
-            q[k, j] = at
-        return replace(log, sha256="", position=q)
+    def change(q: Array, _: Recording) -> Array:
+        q[:, j] = play(q[:, j], size)
+        return q
 
-    return f"backlash of encoder {j} {size:.2g}", act
+    return f"backlash of encoder {j} {size:.2g}", positions(change)
 
 
-def _zero(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _zero(draw: Draw) -> tuple[str, Act]:
     j, size = draw.joint(), draw.way() * draw.between(0.03, 3.0)
-    at = np.arange(draw.n) == j
-    return f"zero of {j} {size:.2g}", lambda log: replace(log, sha256="", position=log.position + size * at)
+    return f"zero of {j} {size:.2g}", positions(lambda q, _: q + size * (np.arange(draw.n) == j))
 
 
-def _signs(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _signs(draw: Draw) -> tuple[str, Act]:
     i, j = draw.two()
-    turn = np.where(np.isin(np.arange(draw.n), (i, j)), -1.0, 1.0)
-    return f"signs of efforts {i} {j}", lambda log: replace(log, sha256="", effort=log.effort * turn)
+    return f"signs of efforts {i} {j}", efforts(lambda x, _: x * turned(draw, i, j))
 
 
-def _sign(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _sign(draw: Draw) -> tuple[str, Act]:
     j = draw.joint()
-    turn = np.where(np.arange(draw.n) == j, -1.0, 1.0)
-    return f"sign of effort {j}", lambda log: replace(log, sha256="", effort=log.effort * turn)
+    return f"sign of effort {j}", efforts(lambda x, _: x * turned(draw, j))
 
 
-def _position_sign(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _position_sign(draw: Draw) -> tuple[str, Act]:
     j = draw.joint()
-    turn = np.where(np.arange(draw.n) == j, -1.0, 1.0)
+    turn = turned(draw, j)
     return f"sign of position {j}", lambda log: replace(
         log, sha256="", position=log.position * turn, velocity=None if log.velocity is None else log.velocity * turn
     )
 
 
-def _exchanged(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _exchanged(draw: Draw) -> tuple[str, Act]:
     i, j = draw.two()
     order = np.arange(draw.n)
     order[[i, j]] = j, i
-    return f"efforts {i} {j} exchanged", lambda log: replace(log, sha256="", effort=np.asarray(log.effort)[:, order])
+    return f"efforts {i} {j} exchanged", efforts(lambda x, _: x[:, order])
 
 
-def _copied(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _copied(draw: Draw) -> tuple[str, Act]:
     i, j = draw.two()
-    return f"effort {i} in the column of {j}", lambda log: changed_effort(log, j, np.asarray(log.effort)[:, i])
+    return f"effort {i} in the column of {j}", effort(j, lambda _, log: np.asarray(log.effort)[:, i])
 
 
-def _crosstalk(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _crosstalk(draw: Draw) -> tuple[str, Act]:
     (i, j), size = draw.two(), draw.way() * draw.between(0.1, 1.0)
-    return f"crosstalk {i} to {j} {size:.2g}", lambda log: changed_effort(
-        log, j, np.asarray(log.effort)[:, j] + size * spread(log, j) / spread(log, i) * np.asarray(log.effort)[:, i]
+    return f"crosstalk {i} to {j} {size:.2g}", effort(
+        j, lambda x, log: x + size * x.std() / spread(log, i) * np.asarray(log.effort)[:, i]
     )
 
 
-def _scale(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _scale(draw: Draw) -> tuple[str, Act]:
     j, size = draw.joint(), draw.between(1.15, 10.0) ** draw.way()
-    return f"effort {j} × {size:.2g}", lambda log: changed_effort(log, j, np.asarray(log.effort)[:, j] * size)
+    return f"effort {j} × {size:.2g}", effort(j, lambda x, _: x * size)
 
 
-def _scale_all(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _scale_all(draw: Draw) -> tuple[str, Act]:
     size = draw.between(1.2, 100.0) ** draw.way()
-    return f"efforts × {size:.2g}", lambda log: replace(log, sha256="", effort=log.effort * size)
+    return f"efforts × {size:.2g}", efforts(lambda x, _: x * size)
 
 
-def _magnitude(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _magnitude(draw: Draw) -> tuple[str, Act]:
     j = draw.joint()
-    return f"size of effort {j} without sign", lambda log: changed_effort(log, j, np.abs(np.asarray(log.effort)[:, j]))
+    return f"size of effort {j} without sign", effort(j, lambda x, _: np.abs(x))
 
 
-def _clipped(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _clipped(draw: Draw) -> tuple[str, Act]:
     j, size = draw.joint(), draw.rng.uniform(0.3, 0.85)
-
-    def act(log: Recording) -> Recording:
-        x = np.asarray(log.effort)[:, j]
-        return changed_effort(log, j, np.clip(x, -size * np.abs(x).max(), size * np.abs(x).max()))
-
-    return f"effort {j} clipped at {size:.2g}", act
+    return f"effort {j} clipped at {size:.2g}", effort(
+        j, lambda x, _: np.clip(x, -size * np.abs(x).max(), size * np.abs(x).max())
+    )
 
 
-def _saturating(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _saturating(draw: Draw) -> tuple[str, Act]:
     j, size = draw.joint(), draw.rng.uniform(0.4, 1.5)
-
-    def act(log: Recording) -> Recording:
-        x = np.asarray(log.effort)[:, j]
-        most = size * np.abs(x).max()
-        return changed_effort(log, j, most * np.tanh(x / most))
-
-    return f"effort {j} saturates at {size:.2g}", act
+    return f"effort {j} saturates at {size:.2g}", effort(j, lambda x, _: (most := size * np.abs(x).max()) * np.tanh(x / most))
 
 
-def _asymmetric(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _asymmetric(draw: Draw) -> tuple[str, Act]:
     j, size = draw.joint(), draw.way() * draw.between(0.03, 0.3)
-
-    def act(log: Recording) -> Recording:
-        x = np.asarray(log.effort)[:, j]
-        return changed_effort(log, j, x + size * np.abs(x))
-
-    return f"effort {j} has scales of {1 + size:.2f} and {1 - size:.2f}", act
+    return f"effort {j} has scales of {1 + size:.2f} and {1 - size:.2f}", effort(j, lambda x, _: x + size * np.abs(x))
 
 
-def _slip(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _slip(draw: Draw) -> tuple[str, Act]:
     j, size, at = draw.joint(), draw.way() * draw.between(0.02, 0.3), draw.rng.uniform(0.2, 0.8)
-
-    def act(log: Recording) -> Recording:
-        slipped = np.linspace(0, 1, len(log)) > at
-        return replace(log, sha256="", position=log.position + size * np.outer(slipped, np.arange(draw.n) == j))
-
-    return f"encoder {j} slips by {size:.2g}", act
+    return f"encoder {j} slips by {size:.2g}", positions(
+        lambda q, log: q + size * np.outer(along(log)[:, 0] > at, np.arange(draw.n) == j)
+    )
 
 
-def _dead_zone(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _dead_zone(draw: Draw) -> tuple[str, Act]:
     j, size = draw.joint(), draw.between(0.2, 1.5)
-
-    def act(log: Recording) -> Recording:
-        x, least = np.asarray(log.effort)[:, j], size * spread(log, j)
-        return changed_effort(log, j, np.sign(x) * np.maximum(np.abs(x) - least, 0))
-
-    return f"effort {j} has a dead zone of {size:.2g}", act
+    return f"effort {j} has a dead zone of {size:.2g}", effort(
+        j, lambda x, _: np.sign(x) * np.maximum(np.abs(x) - size * x.std(), 0)
+    )
 
 
-def _held(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _held(draw: Draw) -> tuple[str, Act]:
     j, rate, position = draw.joint(), draw.between(2.0, 25.0), draw.rng.random() < 0.4
 
-    def act(log: Recording) -> Recording:
+    def change(x: Array, log: Recording) -> Array:
         at = np.searchsorted(log.time, np.floor((log.time - log.time[0]) * rate) / rate + log.time[0])
-        if position:
-            q = np.array(log.position)
-            q[:, j] = q[at, j]
-            return replace(log, sha256="", position=q)
-        return changed_effort(log, j, np.asarray(log.effort)[at, j])
+        x[:, j] = x[at, j]
+        return x
 
-    return f"{'position' if position else 'effort'} {j} held at {rate:.2g} Hz", act
+    return f"{'position' if position else 'effort'} {j} held at {rate:.2g} Hz", (positions if position else efforts)(change)
 
 
-def _slow_velocity(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _slow_velocity(draw: Draw) -> tuple[str, Act]:
     width = int(draw.rng.integers(5, 60))
     return f"velocities averaged over {width}", lambda log: replace(
         log, sha256="", velocity=uniform_filter1d(speeds(log), width, axis=0, origin=(width - 1) // 2)
     )
 
 
-def _slow_position(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _slow_position(draw: Draw) -> tuple[str, Act]:
     cutoff = draw.between(0.5, 5.0)
-    return f"positions behind {cutoff:.2g} Hz", lambda log: replace(
-        log, sha256="", position=smoothed(replace(log, effort=log.position), cutoff).effort, velocity=None
+    return f"positions behind {cutoff:.2g} Hz", positions(
+        lambda q, log: smoothed(replace(log, effort=q), cutoff).effort, velocity=None
     )
 
 
-def _smooth_position(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _smooth_position(draw: Draw) -> tuple[str, Act]:
     cutoff = draw.between(0.4, 4.0)
-    return f"positions low-passed without delay at {cutoff:.2g} Hz", lambda log: replace(
-        log, sha256="", position=lowpass(log.position, 1 / float(np.median(np.diff(log.time))), cutoff, order=2), velocity=None
+    return f"positions low-passed without delay at {cutoff:.2g} Hz", positions(
+        lambda q, log: lowpass(q, 1 / float(np.median(np.diff(log.time))), cutoff, order=2), velocity=None
     )
 
 
-def _noisy_position(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _noisy_position(draw: Draw) -> tuple[str, Act]:
     size, seed = draw.between(0.0005, 0.02), draw.rng.integers(1 << 30)
     scale = size * np.where(draw.setting.robot.prismatic, 0.2, 1.0)
-
-    def act(log: Recording) -> Recording:
-        noise = scale * np.random.default_rng(seed).standard_normal(log.position.shape)
-        return replace(log, sha256="", position=log.position + noise, velocity=None)
-
-    return f"noise of positions {size:.2g}", act
+    return f"noise of positions {size:.2g}", positions(
+        lambda q, _: q + scale * np.random.default_rng(seed).standard_normal(q.shape), velocity=None
+    )
 
 
-def _few_samples(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _few_samples(draw: Draw) -> tuple[str, Act]:
     rate = draw.between(3.0, 15.0)
 
     def act(log: Recording) -> Recording:
@@ -346,19 +339,17 @@ def _few_samples(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
     return f"logged at {rate:.2g} Hz", act
 
 
-def _slow_efforts(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _slow_efforts(draw: Draw) -> tuple[str, Act]:
     cutoff = draw.between(0.5, 8.0)
     return f"efforts behind {cutoff:.2g} Hz", lambda log: smoothed(log, cutoff)
 
 
-def _slow_effort(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _slow_effort(draw: Draw) -> tuple[str, Act]:
     j, cutoff = draw.joint(), draw.between(0.3, 5.0)
-    return f"effort {j} behind {cutoff:.2g} Hz", lambda log: changed_effort(
-        log, j, np.asarray(smoothed(log, cutoff).effort)[:, j]
-    )
+    return f"effort {j} behind {cutoff:.2g} Hz", effort(j, lambda _, log: np.asarray(smoothed(log, cutoff).effort)[:, j])
 
 
-def _jitter(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _jitter(draw: Draw) -> tuple[str, Act]:
     size, seed = draw.between(0.2, 20.0), draw.rng.integers(1 << 30)
 
     def act(log: Recording) -> Recording:
@@ -369,7 +360,7 @@ def _jitter(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
     return f"stamps jitter {size:.2g} periods", act
 
 
-def _lost(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _lost(draw: Draw) -> tuple[str, Act]:
     share, seed, burst = draw.between(0.02, 0.3), draw.rng.integers(1 << 30), int(draw.rng.integers(1, 30))
 
     def act(log: Recording) -> Recording:
@@ -383,80 +374,60 @@ def _lost(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
     return f"{share:.2g} of the rows lost in {burst}s, stamps even", act
 
 
-def _stretched(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _stretched(draw: Draw) -> tuple[str, Act]:
     size, bare = draw.between(1.1, 4.0) ** draw.way(), draw.rng.random() < 0.6
     return f"time × {size:.2g}", lambda log: replace(
         log, sha256="", time=log.time * size, velocity=None if bare else log.velocity
     )
 
 
-def _carried(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _carried(draw: Draw) -> tuple[str, Act]:
     share, seed = draw.between(0.03, 0.5), draw.rng.integers(1 << 30)
     robot = draw.setting.robot
     mass = share * sum(body.mass for body in list(robot.model.inertias)[1:])
     mass = min(mass, 5 * share * sum(body.mass for body in list(robot.model.inertias)[-3:]))
-
-    def act(log: Recording) -> Recording:
-        return payload(log, robot, mass, replace(draw, rng=np.random.default_rng(seed)).rows(log))
-
-    return f"payload {mass:.2g} kg in a part", act
-
-
-def _pushed(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    size, seed = draw.between(0.2, 3.0), draw.rng.integers(1 << 30)
-
-    def act(log: Recording) -> Recording:
-        own = np.random.default_rng(seed)
-        rows = replace(draw, rng=own).rows(log)
-        push = size * own.uniform(-1, 1, draw.n) * np.asarray(log.effort).std(axis=0)
-        return replace(log, sha256="", effort=log.effort + rows[:, None] * push)
-
-    return f"contact {size:.2g}", act
-
-
-def _ripple(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    j, size, waves = draw.joint(), draw.between(0.1, 1.0), int(draw.rng.integers(2, 60))
-    waves *= 10 if draw.setting.robot.prismatic[j] else 1
-    return f"ripple of {j} {size:.2g} × sin {waves}", lambda log: changed_effort(
-        log, j, np.asarray(log.effort)[:, j] + size * spread(log, j) * np.sin(waves * log.position[:, j])
+    return f"payload {mass:.2g} kg in a part", lambda log: payload(
+        log, robot, mass, replace(draw, rng=np.random.default_rng(seed)).rows(log)
     )
 
 
-def _hysteresis(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _pushed(draw: Draw) -> tuple[str, Act]:
+    size, seed = draw.between(0.2, 3.0), draw.rng.integers(1 << 30)
+
+    def change(x: Array, log: Recording) -> Array:
+        own = np.random.default_rng(seed)
+        rows = replace(draw, rng=own).rows(log)
+        return x + rows[:, None] * (size * own.uniform(-1, 1, draw.n) * x.std(axis=0))
+
+    return f"contact {size:.2g}", efforts(change)
+
+
+def _ripple(draw: Draw) -> tuple[str, Act]:
+    j, size, waves = draw.joint(), draw.between(0.1, 1.0), int(draw.rng.integers(2, 60))
+    waves *= 10 if draw.setting.robot.prismatic[j] else 1
+    return f"ripple of {j} {size:.2g} × sin {waves}", effort(
+        j, lambda x, log: x + size * x.std() * np.sin(waves * log.position[:, j])
+    )
+
+
+def _hysteresis(draw: Draw) -> tuple[str, Act]:
     j, size = draw.joint(), draw.between(0.2, 1.5)
-
-    def act(log: Recording) -> Recording:
-        x, width = np.array(log.effort)[:, j], size * spread(log, j)
-        at = x[0]
-        for k in range(len(x)):
-            at = min(max(at, x[k] - width / 2), x[k] + width / 2)
-            x[k] = at
-        return changed_effort(log, j, x)
-
-    return f"hysteresis of effort {j} {size:.2g}", act
+    return f"hysteresis of effort {j} {size:.2g}", effort(j, lambda x, _: play(x, size * float(x.std())))
 
 
-def _commanded(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _commanded(draw: Draw) -> tuple[str, Act]:
     return "efforts commanded", lambda log: commanded(log, draw.setting.robot)
 
 
-def _weightless(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    robot = draw.setting.robot
-    data = robot.model.createData()
-
-    def act(log: Recording) -> Recording:
-        weight = [pin.computeGeneralizedGravity(robot.model, data, row) for row in robot.configuration(log.position)]
-        return replace(log, sha256="", effort=log.effort - np.array(weight))
-
-    return "efforts without the URDF's gravity", act
+def _weightless(draw: Draw) -> tuple[str, Act]:
+    return "efforts without the URDF's gravity", efforts(lambda x, log: x - weight(draw.setting.robot, log))
 
 
-def _degrees(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
-    factors = np.where(draw.setting.robot.prismatic, 1e3, 180 / np.pi)
-    return "degrees", lambda log: replace(log, sha256="", position=log.position * factors)
+def _degrees(draw: Draw) -> tuple[str, Act]:
+    return "degrees", positions(lambda q, _: q * np.where(draw.setting.robot.prismatic, 1e3, 180 / np.pi))
 
 
-def _foreign(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+def _foreign(draw: Draw) -> tuple[str, Act]:
     return "another robot's log", lambda log: replace(draw.setting.foreign, name=log.name, sha256="")
 
 

@@ -7,15 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
-from fault_kinds import ODD, VARYING, Draw, Make, changed_effort, spread
+from fault_kinds import ODD, VARYING, Act, Draw, Make, deviations, effort, efforts, positions, spread, turned, weight
 from faults import commanded, interpolated, part, payload, speeds
 from scipy.ndimage import gaussian_filter1d
 
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
-
-Act = Callable[[Recording], Recording]
 
 
 def _of_positions(log: Recording, change: Callable[[Array], Array]) -> Recording:
@@ -43,7 +41,7 @@ def _target(draw: Draw) -> tuple[str, Act]:
 
     def act(log: Recording) -> Recording:
         ahead = interpolated(log.time, log.position, log.time + lead)
-        beside = give * scale * log.effort / np.maximum(np.asarray(log.effort).std(axis=0), 1e-9)
+        beside = give * scale * log.effort / np.maximum(deviations(log), 1e-9)
         return replace(log, sha256="", position=ahead + gaussian_filter1d(beside, 5, axis=0), velocity=None)
 
     return f"targets instead of positions, {1e3 * lead:.0f} ms and {give:.2g} rad beside", act
@@ -61,14 +59,10 @@ def _soft(draw: Draw) -> tuple[str, Act]:
 
 
 def _part_of_gravity(draw: Draw) -> tuple[str, Act]:
-    robot, size = draw.setting.robot, draw.between(0.15, 1.5)
-    data = robot.model.createData()
-
-    def act(log: Recording) -> Recording:
-        weight = [pin.computeGeneralizedGravity(robot.model, data, row) for row in robot.configuration(log.position)]
-        return replace(log, sha256="", effort=log.effort - size * np.array(weight))
-
-    return f"efforts without {100 * size:.0f} % of the URDF's gravity", act
+    size = draw.between(0.15, 1.5)
+    return f"efforts without {100 * size:.0f} % of the URDF's gravity", efforts(
+        lambda x, log: x - size * weight(draw.setting.robot, log)
+    )
 
 
 def _absolute(draw: Draw) -> tuple[str, Act]:
@@ -83,34 +77,21 @@ def _absolute(draw: Draw) -> tuple[str, Act]:
 
 def _differential(draw: Draw) -> tuple[str, Act]:
     j, ratio = int(draw.rng.integers(draw.n - 1)), draw.between(0.2, 1.0) * draw.way()
-
-    def act(log: Recording) -> Recording:
-        tau = np.array(log.effort)
-        tau[:, j] += ratio * tau[:, j + 1] * spread(log, j) / spread(log, j + 1)
-        return replace(log, sha256="", effort=tau)
-
-    return f"motor {j + 1} also drives {j} by {ratio:.2g}", act
+    return f"motor {j + 1} also drives {j} by {ratio:.2g}", effort(
+        j, lambda x, log: x + ratio * np.asarray(log.effort)[:, j + 1] * spread(log, j) / spread(log, j + 1)
+    )
 
 
 def _progressive(draw: Draw) -> tuple[str, Act]:
     j, size = draw.joint(), draw.between(0.05, 0.8)
-
-    def act(log: Recording) -> Recording:
-        x = np.asarray(log.effort)[:, j]
-        return changed_effort(log, j, x * (1 + size * np.abs(x) / np.abs(x).max()))
-
-    return f"effort {j} grows by {size:.2g} too much", act
+    return f"effort {j} grows by {size:.2g} too much", effort(j, lambda x, _: x * (1 + size * np.abs(x) / np.abs(x).max()))
 
 
 def _overflow(draw: Draw) -> tuple[str, Act]:
     j, size = draw.joint(), draw.rng.uniform(0.5, 0.97)
-
-    def act(log: Recording) -> Recording:
-        x = np.asarray(log.effort)[:, j]
-        most = size * np.abs(x).max()
-        return changed_effort(log, j, np.mod(x + most, 2 * most) - most)
-
-    return f"effort {j} overflows at {size:.2g}", act
+    return f"effort {j} overflows at {size:.2g}", effort(
+        j, lambda x, _: np.mod(x + (most := size * np.abs(x).max()), 2 * most) - most
+    )
 
 
 def _in_turn(draw: Draw) -> tuple[str, Act]:
@@ -167,7 +148,7 @@ def _tip_force(robot: Robot, log: Recording, force: Array) -> Array:
 
 def _sized(log: Recording, extra: Array, size: float) -> Recording:
     """A log with further torques, the largest of them ``size`` of its joint's effort."""
-    share = np.sqrt(np.mean(extra**2, axis=0)) / np.asarray(log.effort).std(axis=0)
+    share = np.sqrt(np.mean(extra**2, axis=0)) / deviations(log)
     return replace(log, sha256="", effort=log.effort + size / max(float(share.max()), 1e-9) * extra)
 
 
@@ -207,13 +188,12 @@ def _restarted(draw: Draw) -> tuple[str, Act]:
     at, some = draw.rng.uniform(0.2, 0.8), draw.rng.random(draw.n) < draw.rng.uniform(0.1, 1.0)
     some[draw.joint()] = True
 
-    def act(log: Recording) -> Recording:
+    def change(q: Array, log: Recording) -> Array:
         k = int(at * len(log))
-        q = np.array(log.position)
         q[k:, some] -= q[k, some]
-        return replace(log, sha256="", position=q)
+        return q
 
-    return f"counters of {np.flatnonzero(some).tolist()} start again at {at:.2g}", act
+    return f"counters of {np.flatnonzero(some).tolist()} start again at {at:.2g}", positions(change)
 
 
 def _rocking(draw: Draw) -> tuple[str, Act]:
@@ -260,12 +240,12 @@ def _shifted(draw: Draw) -> tuple[str, Act]:
 
 def _motor_side(draw: Draw) -> tuple[str, Act]:
     ratios = draw.rng.uniform(1, 3, draw.n) * draw.between(1, 60)
-    return "efforts on the motor side", lambda log: replace(log, sha256="", effort=log.effort / ratios)
+    return "efforts on the motor side", efforts(lambda x, _: x / ratios)
 
 
 def _two_axes(draw: Draw) -> tuple[str, Act]:
     some = draw.two() if draw.rng.random() < 0.7 else tuple(range(draw.n))
-    turn = np.where(np.isin(np.arange(draw.n), some), -1.0, 1.0)
+    turn = turned(draw, *some)
     return f"senses of {list(some)}", lambda log: replace(
         log,
         sha256="",
@@ -286,42 +266,26 @@ def _coarse_positions(draw: Draw) -> tuple[str, Act]:
 
 def _coarse_efforts(draw: Draw) -> tuple[str, Act]:
     size = draw.between(0.3, 3.0)
-
-    def act(log: Recording) -> Recording:
-        step = size * np.asarray(log.effort).std(axis=0)
-        return replace(log, sha256="", effort=np.round(log.effort / step) * step)
-
-    return f"efforts in steps of {size:.2g}", act
+    return f"efforts in steps of {size:.2g}", efforts(lambda x, _: np.round(x / (step := size * x.std(axis=0))) * step)
 
 
 def _worn(draw: Draw) -> tuple[str, Act]:
     size, some = draw.between(0.2, 2.0), draw.rng.random(draw.n) < 0.5
-
-    def act(log: Recording) -> Recording:
-        drag = size * some * np.asarray(log.effort).std(axis=0) * np.tanh(speeds(log) / 0.02)
-        return replace(log, sha256="", effort=log.effort + drag)
-
-    return f"friction {size:.2g} more", act
+    return f"friction {size:.2g} more", efforts(lambda x, log: x + size * some * x.std(axis=0) * np.tanh(speeds(log) / 0.02))
 
 
 def _mixed(draw: Draw) -> tuple[str, Act]:
     share, robot = draw.rng.uniform(0.3, 0.9), draw.setting.robot
-
-    def act(log: Recording) -> Recording:
-        told = np.asarray(commanded(log, robot).effort)
-        return replace(log, sha256="", effort=(1 - share) * log.effort + share * told)
-
-    return f"efforts {share:.2g} computed", act
+    return f"efforts {share:.2g} computed", efforts(
+        lambda x, log: (1 - share) * x + share * np.asarray(commanded(log, robot).effort)
+    )
 
 
 def _square_root(draw: Draw) -> tuple[str, Act]:
     j, power = draw.joint(), draw.between(1.1, 2.0) ** draw.way()
-
-    def act(log: Recording) -> Recording:
-        x = np.asarray(log.effort)[:, j]
-        return changed_effort(log, j, np.sign(x) * spread(log, j) * (np.abs(x) / spread(log, j)) ** power)
-
-    return f"effort {j} to the power of {power:.2g}", act
+    return f"effort {j} to the power of {power:.2g}", effort(
+        j, lambda x, _: np.sign(x) * x.std() * (np.abs(x) / x.std()) ** power
+    )
 
 
 _OTHER_EFFORT = {
