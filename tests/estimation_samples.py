@@ -21,7 +21,7 @@ from urdf_ident.signals.prepare import PreparedLog
 from urdf_ident.signals.quality.report import QualityReport
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.pieces import base_rows, row_pieces
+from urdf_ident.statistics.rows import base_rows, row_pieces
 
 
 def as_log(segment: Segment, factor: int = 1) -> PreparedLog:

@@ -16,7 +16,6 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
-from urdf_ident.statistics.entries import Layout, Statistic
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import (
     TIME_FOLDS,
@@ -27,7 +26,7 @@ from urdf_ident.statistics.folds import (
 )
 from urdf_ident.statistics.motions import motions
 from urdf_ident.statistics.rows import RowFilter
-from urdf_ident.statistics.statistic import StatisticSet, merge_all
+from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet, merge_all
 
 MODEL = coupled_model()
 BASE = MODEL.base()

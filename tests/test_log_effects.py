@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from urdf_ident.model.base import BaseParameters
-from urdf_ident.statistics.entries import Layout, Statistic
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.log_effects.changes import FrictionChanges
 from urdf_ident.statistics.log_effects.mixed_model import friction_changes
-from urdf_ident.statistics.log_effects.mixed_rows import Moments
-from urdf_ident.statistics.log_effects.reml import reml
-from urdf_ident.statistics.statistic import StatisticSet
+from urdf_ident.statistics.log_effects.reml import Moments, reml
+from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet
 
 LOGS, ROWS, BLOCKS = 7, 320, 16
 NAMES = ("m_a", "mx_a", "Fv_a", "Fc_a")

@@ -18,10 +18,9 @@ from statsmodels.sandbox.regression.gmm import IV2SLS
 
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators.estimator import Estimated, EstimatorInput
-from urdf_ident.estimation.estimators.full_covariance import generalized_least_squares
 from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
 from urdf_ident.estimation.estimators.method import ESTIMATORS, choose_weighting
-from urdf_ident.estimation.estimators.robust import find_outliers
+from urdf_ident.estimation.estimators.weighted import find_outliers, generalized_least_squares
 from urdf_ident.linalg import Array
 from urdf_ident.logs.read import read_recording
 from urdf_ident.model.drive import Drive

@@ -23,7 +23,7 @@ from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.torque_constants.gains import resolve_gain
+from urdf_ident.torque_constants import resolve_gain
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

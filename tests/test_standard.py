@@ -25,9 +25,8 @@ from urdf_ident.result.identification import Identification
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.choice import chosen
 from urdf_ident.statistics.fit import fit_base, usual_weight
-from urdf_ident.statistics.folds import folds_of
+from urdf_ident.statistics.folds import chosen, folds_of
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -12,9 +12,8 @@ from motion_samples import coupled_model, make_segment, raw_rows, robot_3r
 from urdf_ident.errors import FingerprintError
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.statistics.accumulate import accumulate
-from urdf_ident.statistics.entries import Layout, Statistic
 from urdf_ident.statistics.rows import RowFilter
-from urdf_ident.statistics.statistic import Repetitions, StatisticSet, merge_all
+from urdf_ident.statistics.statistic import Layout, Repetitions, Statistic, StatisticSet, merge_all
 
 NONE = RowFilter(1)
 LOGS = ("one", "two", "three")

@@ -20,7 +20,7 @@ from urdf_ident.pipeline.validate import validate
 from urdf_ident.project import parse_project
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_log
-from urdf_ident.torque_constants.gains import resolve_gain, torque_constants
+from urdf_ident.torque_constants import resolve_gain, torque_constants
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

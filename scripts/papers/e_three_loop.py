@@ -57,7 +57,7 @@ from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_log, prepare_logs
-from urdf_ident.statistics.choice import relative_gains, standard_error
+from urdf_ident.statistics.folds import relative_gains, standard_error
 
 #: Table 4 [N·m].
 PAPER_WLS = np.array([2.3376, 2.1278, 1.5395, 0.3361, 0.7101, 0.2578])

@@ -18,11 +18,9 @@ from ..friction import Coulomb, Offset, Viscous
 from ..linalg import Array, IntArray, rms, scaled_lstsq
 from ..model.dynamic_model import DynamicModel
 from ..model.terms import RotorInertia
-from ..statistics.choice import relative_gains, worse
-from ..statistics.entries import is_measured
 from ..statistics.fit import Fit
-from ..statistics.folds import folds_of, score_folds
-from ..statistics.statistic import StatisticSet
+from ..statistics.folds import folds_of, relative_gains, score_folds, worse
+from ..statistics.statistic import StatisticSet, is_measured
 
 #: What the export is compared with, in words.
 NAMES = {"urdf": "the URDF", "urdf_friction": "the URDF with friction", "least_squares": "least squares with simple friction"}

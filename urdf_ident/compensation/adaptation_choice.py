@@ -15,7 +15,7 @@ from ..parallel import each
 from ..samples import Segment
 from ..signals.filters import lowpass
 from ..signals.prepare import PreparedLog
-from ..statistics.choice import standard_error
+from ..statistics.folds import standard_error
 from .friction_filter import FilterSettings, replay
 
 #: Candidate time constants [s of motion], and candidate factors on the residual variance.
@@ -33,7 +33,7 @@ def choose_adaptation(
 ) -> dict[str, Any]:
     """Runs the filter along each log from the prior, on the static model's prediction fitted without that log.
 
-    A joint is adapted if the gain over the static model exceeds its error (:mod:`.statistics.choice`).
+    A joint is adapted if the gain over the static model exceeds its error (:mod:`.statistics.folds`).
 
     Args:
         plain: The filter without memory or caution, with the spread of friction between the logs.

@@ -17,8 +17,7 @@ from ..friction import SIGN_WIDTH, Asymmetric, AxisMotion
 from ..friction.law import LEAST_SPEEDS
 from ..linalg import Array, rms, scaled_lstsq, triangle
 from ..samples import ReadOnly
-from ..statistics.entries import Statistic
-from ..statistics.statistic import StatisticSet
+from ..statistics.statistic import Statistic, StatisticSet
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,8 @@ from ..model.dynamic_model import DynamicModel
 from ..samples import ReadOnly, Segment
 from ..signals.filters import lowpass
 from ..signals.prepare import PreparedLog
-from ..statistics.entries import Layout, Statistic
 from ..statistics.rows import RowFilter, filtered_rows
-from ..statistics.statistic import StatisticSet
+from ..statistics.statistic import Layout, Statistic, StatisticSet
 from .friction_curve import FrictionCurve, asymmetric_columns
 
 

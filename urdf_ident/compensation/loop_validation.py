@@ -22,8 +22,7 @@ from ..samples import ReadOnly, Segment
 from ..signals.periods import find_repetition
 from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
-from ..statistics.choice import chosen, relative_gains, standard_error
-from ..statistics.folds import CrossValidation
+from ..statistics.folds import CrossValidation, chosen, relative_gains, standard_error
 from ..statistics.motions import motions
 from ..units import percent
 from .residual import DEFAULT_INPUTS, candidate
@@ -102,7 +101,7 @@ def compare_loops(
 
     Returns:
         The comparison. It chooses no residual unless a kind gains, and the laws of the sweeps, which are less representative,
-        only if they gain over the best choice from the logs alone, each by the paired test of :mod:`.statistics.choice`.
+        only if they gain over the best choice from the logs alone, each by the paired test of :mod:`.statistics.folds`.
     """
     pieces, folds = _folds(model, logs)
     both = {"logs": pieces, "sweeps": _folds(model, beside, folds)[0] if beside else pieces}

@@ -3,7 +3,7 @@
 The complexity of a network is chosen on held-out stretches that are *contiguous in time*: neighbouring samples are strongly
 correlated, and random folds would favour overfitting. So would a periodic motion, like most excitations: samples that return
 to a held-out state are excluded from training too. A joint gets a network if that gains on the held-out stretches by the paired
-test of :mod:`.statistics.choice`.
+test of :mod:`.statistics.folds`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import EstimationError, MissingExtraError, check_shape
 from ..linalg import Array, BoolArray, positive, solve_triangular, triangle
 from ..parallel import one_thread
-from ..statistics.choice import standard_error
+from ..statistics.folds import standard_error
 from .experts import Domain, Experts, TrainedNetwork
 
 _CENTRES = {1: (5, 9, 15, 25), 2: (4, 6, 9, 12)}  # per input; few for more inputs, to limit the size of the grid

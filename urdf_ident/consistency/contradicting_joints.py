@@ -16,10 +16,9 @@ from ..model.dynamic_model import DynamicModel
 from ..model.inertia import margins
 from ..model.prior import Prior
 from ..model.terms import AppliedTerm
-from ..statistics.entries import Layout
 from ..statistics.fit import Fit, fit_base, usual_weight
 from ..statistics.folds import folds_of
-from ..statistics.statistic import StatisticSet
+from ..statistics.statistic import Layout, StatisticSet
 from .first_fit import completed_prior
 from .lmi import LmiProblem
 from .standard import HeldOut

@@ -29,10 +29,9 @@ from ..model.rigid_bodies import mass_matrices
 from ..model.robot import STANDARD_GRAVITY
 from ..model.terms import SPRING_SYMBOLS
 from ..samples import Segment
-from ..statistics.entries import placed
 from ..statistics.fit import SIGMA_FLOOR, Fit, usual_weight
 from ..statistics.least_squares import constrained_least_squares
-from ..statistics.statistic import StatisticSet
+from ..statistics.statistic import StatisticSet, placed
 from .friction import friction_constraints, loads
 
 #: Least excitation of a joint's column relative to the most excited joint's: below it residual and column are both noise,

@@ -14,9 +14,8 @@ from ..linalg import Array, scaled_lstsq
 from ..model.parameters import Parameter
 from ..model.posterior import Posterior
 from ..model.prior import USUAL_WEIGHT, Prior, least_weight
-from ..statistics.choice import worse
 from ..statistics.fit import Fit, usual_weight
-from ..statistics.folds import folds_of
+from ..statistics.folds import folds_of, worse
 from ..statistics.statistic import StatisticSet
 from .active_constraints import limit_notes
 from .constraints import LmiOptions

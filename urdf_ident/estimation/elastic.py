@@ -32,9 +32,8 @@ from ..signals.filters import lowpass
 from ..signals.joint_side import joint_side
 from ..signals.motor_side import Deflection, check_gears, check_springs, deflections, require_effect, visible_stiffness
 from ..signals.prepare import PreparedLog
-from ..statistics.entries import Layout, Statistic, is_measured
 from ..statistics.fit import Fit, fit_base
-from ..statistics.statistic import StatisticSet
+from ..statistics.statistic import Layout, Statistic, StatisticSet, is_measured
 
 #: Encoder step [rad or m] that is assumed where the project file gives none.
 ASSUMED_STEP = 2 * np.pi / 2**20

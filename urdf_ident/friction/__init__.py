@@ -8,7 +8,20 @@ is one new class; importing its module registers it by name.
 from __future__ import annotations
 
 from .dissipation import FRACTIONS, MOST_FRICTION, SPEEDS, Trained, conditions, dissipation, law_rows, trained_range
-from .law import FRICTION, SIGN_WIDTH, AxisScale, Friction, Law, Sliding, bias_symbols, combine_axes, smooth_sign
+from .law import (
+    FRICTION,
+    SIGN_WIDTH,
+    AxisMotion,
+    AxisScale,
+    Friction,
+    Law,
+    Shape,
+    Sliding,
+    Term,
+    bias_symbols,
+    combine_axes,
+    smooth_sign,
+)
 from .laws import (
     Asymmetric,
     Balancer,
@@ -34,7 +47,6 @@ from .specification import (
     friction_from_mapping,
     friction_term,
 )
-from .term import AxisMotion, Shape, Term
 
 __all__ = [
     "DEFAULT_FRICTION",

@@ -18,8 +18,7 @@ import numpy as np
 from ..errors import ModelError
 from ..linalg import Array
 from ..units import joint_units
-from .law import SIGN_WIDTH, AxisScale, Law, Sliding, smooth_sign
-from .term import AxisMotion, Shape
+from .law import SIGN_WIDTH, AxisMotion, AxisScale, Law, Shape, Sliding, smooth_sign
 
 _WIDTH = Shape("speed", "half-width of the smooth sign; 0 is the hard sign", zero=True)
 #: Widths of the smooth sign and Stribeck speeds that the search tries, as multiples of the axis' own scale.

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError, nearest
-from .law import FRICTION, Friction
-from .term import Term
+from .law import FRICTION, Friction, Term
 
 #: Start of ``friction: auto``, and its result where the data cannot choose.
 DEFAULT_FRICTION = ("viscous", "coulomb", "offset")

@@ -12,7 +12,7 @@ from ..model.robot import Robot
 from ..parallel import one_thread
 from ..project import Project
 from ..result.inspection import Inspection
-from ..torque_constants.gains import resolve_gain
+from ..torque_constants import resolve_gain
 from .examine import examine_logs
 
 

@@ -27,9 +27,8 @@ from ..samples import columns, fast_speed
 from ..signals.filters import lowpass
 from ..signals.prepare import PreparedLog, for_scores
 from ..statistics.accumulate import build_statistics
-from ..statistics.entries import blocks_of
 from ..statistics.motions import motions_in_common
-from ..statistics.statistic import StatisticSet
+from ..statistics.statistic import StatisticSet, blocks_of
 from .estimate import DataEstimate
 from .training_logs import TrainingLogs, conditioned_as_in_fit
 

@@ -20,9 +20,8 @@ from ..progress import Progress
 from ..samples import Segment
 from ..signals.condition import Conditioned
 from ..signals.prepare import PreparedLog
-from .entries import BLOCKS, Layout, Statistic, blocks_of, layouts_of
 from .rows import RowFilter, filtered_rows, row_counts
-from .statistic import Repetitions, StatisticSet, merge_all
+from .statistic import BLOCKS, Layout, Repetitions, Statistic, StatisticSet, blocks_of, layouts_of, merge_all
 
 #: Number of collected rows from which a factor is updated.
 _WAITING = 1024

@@ -20,10 +20,9 @@ from ..linalg import Array, BoolArray, positive, solve_triangular, standard_erro
 from ..model.base import BaseParameters
 from ..model.prior import USUAL_WEIGHT, Prior
 from ..samples import ReadOnly
-from .entries import is_measured
 from .least_squares import Solution, solve
 from .log_effects.changes import FrictionChanges
-from .statistic import StatisticSet
+from .statistic import StatisticSet, is_measured
 
 #: Residuals below this fraction of the torque are rounding errors, not noise, and must not define weights.
 SIGMA_FLOOR = 1e-9

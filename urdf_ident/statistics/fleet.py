@@ -17,8 +17,7 @@ import numpy as np
 
 from ..errors import EstimationError
 from ..linalg import Array, BoolArray
-from .log_effects.mixed_rows import Moments
-from .log_effects.reml import reml
+from .log_effects.reml import Moments, reml
 
 #: Smallest number of robots for which a spread can be estimated.
 FEWEST = 2

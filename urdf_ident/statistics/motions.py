@@ -23,8 +23,7 @@ import numpy as np
 from ..grouping import grouped
 from ..linalg import Array, BoolArray, IntArray, positive, rms, whitening
 from ..samples import Segment, typical_reversals
-from .entries import Statistic
-from .statistic import StatisticSet
+from .statistic import Statistic, StatisticSet
 
 #: Logs closer than this repeat one motion; `scripts/checks/repeats.py` calibrates it: repetitions with noise or a payload and
 #: excerpts are closer, other motions, a reversed path and the same path at 80 % of the speed are not.

@@ -6,6 +6,9 @@ memory allows exact streaming of the regressor in chunks.
 Successive friction laws share most of their columns: the rigid-body columns do not depend on the laws, and a law's columns do
 not depend on other laws. Filtered and decimated they are kept as long as their motion (:class:`_Kept`), as far as there is
 room; only columns that depend on the rigid torque, which changes with every estimate, are computed again.
+
+Methods that need the order of the rows in time, or single rows, which factors do not contain, take a second pass
+(:func:`row_pieces`), in pieces of bounded length, so that memory does not grow with the length of a log.
 """
 
 from __future__ import annotations
@@ -18,13 +21,15 @@ from weakref import finalize
 
 import numpy as np
 
-from ..errors import ModelError
-from ..linalg import Array
+from ..errors import EstimationError, ModelError
+from ..linalg import Array, IntArray
+from ..model.base import BaseParameters
 from ..model.drive import Drive
 from ..model.dynamic_model import DynamicModel
 from ..model.robot import Robot
 from ..samples import Segment
 from ..signals.filters import HALF_WIDTH
+from ..signals.prepare import PreparedLog
 
 #: Approximate number of samples that are processed at a time.
 AT_ONCE = 2048
@@ -37,6 +42,8 @@ MOST = 16_000_000
 _FULL_RATE = 4_000_000
 #: Number of values of term columns at the full rate that are filtered at a time.
 _TERMS_AT_ONCE = 500_000
+#: Maximum number of rows of a piece: half a minute to minutes at the usual row rates.
+LONGEST = 4096
 
 
 @dataclass(frozen=True)
@@ -358,3 +365,90 @@ def _term_keys(model: DynamicModel, row_filter: RowFilter) -> list[Hashable]:
         else:
             keys.append(None if item.term.loaded else key)
     return keys
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Consecutive rows of one log.
+
+    Attributes:
+        segment: Index of the segment in the log.
+        start: Time of the segment's first sample on the log's clock [s].
+        first: Index of the first row in the segment.
+        rate: Samples per second of the log [Hz].
+        row_filter: Filter and decimation from samples to rows.
+        rows: Per row group ``[columns | tau]``, shape (N, k + 1).
+    """
+
+    log: str
+    segment: int
+    start: float
+    first: int
+    rate: float
+    row_filter: RowFilter
+    rows: tuple[Array, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows[0])
+
+    @property
+    def row_rate(self) -> float:
+        """Rows per second [Hz]."""
+        return self.rate / self.row_filter.factor
+
+    @property
+    def time(self) -> Array:
+        """Times of the rows on the log's clock, at the middle of the samples that the filter uses, shape (N,) [s]."""
+        return np.asarray(self.start + self.samples / self.rate)
+
+    @property
+    def samples(self) -> IntArray:
+        """Indices in the segment of the samples at the middle of the rows, shape (N,)."""
+        middle = (len(self.row_filter.taps()) - 1) // 2
+        return (self.first + np.arange(len(self))) * self.row_filter.factor + middle
+
+
+def row_pieces(
+    model: DynamicModel,
+    logs: Sequence[PreparedLog],
+    *,
+    compact: bool = False,
+) -> Iterator[Piece]:
+    """Yields the filtered rows of logs in order of time; segments above :data:`LONGEST` rows are divided evenly.
+
+    Args:
+        compact: Whether to omit the columns that depend linearly on the others (:attr:`.DynamicModel.compact`).
+
+    Raises:
+        EstimationError: No log.
+        LogError: A log without torque.
+    """
+    if not logs:
+        raise EstimationError("no log to estimate from")
+    widths = [len(basis.places if compact else group.columns) for group, basis in zip(model.groups, model.compact, strict=True)]
+    for log in logs:
+        row_filter = RowFilter(log.conditioned.factor)
+        for index, segment in enumerate(log.segments):
+            total = row_filter.output_rows(len(segment))
+            if total == 0:
+                continue
+            length = -(-total // -(-total // LONGEST))
+            begin, left = 0, [np.zeros((0, width + 1)) for width in widths]
+            for _, new_rows in filtered_rows(model, segment, row_filter, compact=compact):
+                left = [np.vstack([old, new]) for old, new in zip(left, new_rows, strict=True)]
+                while len(left[0]) >= length or (begin + len(left[0]) == total and len(left[0]) > 0):
+                    part = tuple(rows[:length] for rows in left)
+                    yield Piece(log.name, index, segment.start, begin, segment.rate, row_filter, part)
+                    begin += len(part[0])
+                    left = [rows[length:] for rows in left]
+
+
+def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[tuple[IntArray, Array, Array]]:
+    """Returns the rows of a piece in terms of base parameters.
+
+    Returns:
+        Per row group: indices of the base parameters that act in it, shape (b_g,), their columns, shape (N, b_g), and
+        the measured effort, shape (N,).
+    """
+    targets = [base.place[group.columns] for group in model.groups]
+    return [(t[t >= 0], rows[:, :-1][:, t >= 0], rows[:, -1]) for t, rows in zip(targets, piece.rows, strict=True)]

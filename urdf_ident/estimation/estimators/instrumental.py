@@ -33,10 +33,9 @@ from ...samples import Segment
 from ...signals.filters import differentiate, lowpass
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import Rows, build_statistics
-from ...statistics.entries import Layout, Statistic, placed
 from ...statistics.fit import Fit, fit_base
 from ...statistics.rows import RowFilter, filtered_rows
-from ...statistics.statistic import StatisticSet
+from ...statistics.statistic import Layout, Statistic, StatisticSet, placed
 from ..elastic import compliance_at
 from ..uncertainty.covariance import with_covariance
 from .estimator import Estimated, EstimatorInput

@@ -9,63 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from ...errors import EstimationError, UrdfIdentError, check_known
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
-from ...statistics.fit import Fit, fit_base, fit_ridge
+from ...statistics.fit import Fit, fit_base
 from ...statistics.folds import CrossValidation, folds_of, held_out
 from ...statistics.statistic import StatisticSet
 from ..friction_selection.reference_torque import ConvergedFit, cross_validate_converged, with_load_slopes
 from ..uncertainty.covariance import with_covariance
-from ..uncertainty.noise import repetition_count, scatter_sigma
 from .estimator import Estimated, Estimator, EstimatorInput
-from .full_covariance import generalized_least_squares
 from .instrumental import didim, instrumental_variables
-from .robust import find_outliers, robust
 from .total_least_squares import total_least_squares_estimate
+from .weighted import find_outliers, generalized_least_squares, maximum_likelihood, ridge, robust
 
 #: A significant bias below this many standard errors does not justify the larger variance of instrumental variables.
 MATERIAL = 1.0
 #: Tolerance of the first robust estimate, which only has to find the outliers.
 _ROUGHLY = 0.1
-
-
-def maximum_likelihood(problem: EstimatorInput) -> Estimated:
-    """Least squares weighted by the noise between repetitions (Wu 2012)."""
-    sigma = scatter_sigma(problem.model, problem.logs)
-    if min(sigma.values()) <= 0:
-        raise EstimationError(
-            "the periods do not differ at all: there is no noise to weight by",
-            where=min(sigma, key=sigma.__getitem__),
-            remedy="use estimation.method: wls",
-        )
-    weights = {group: 1.0 / value for group, value in sigma.items()}
-
-    def refit(part: StatisticSet) -> Fit:
-        return replace(problem.refit(weights)(part), method="ml")
-
-    why = f"rows weighted by the scatter between {repetition_count(problem.logs)} periods"
-    return Estimated(refit(problem.statistics), problem.statistics, why, refit=refit)
-
-
-def ridge(problem: EstimatorInput) -> Estimated:
-    """Least squares with the prior of the bodies."""
-    if problem.prior is None:
-        raise EstimationError("ridge needs a prior", remedy="use method wls")
-    refit, statistics = partial(fit_ridge, fit=problem.least_squares, prior=problem.prior), problem.statistics
-    fit = refit(statistics)
-
-    def errors(kind: str) -> Fit:
-        if kind not in ("auto", "model"):
-            where = "estimation.covariance"
-            raise EstimationError("method ridge has errors of its own", where=where, got=kind, expected="auto")
-        return fit
-
-    return Estimated(fit, statistics, errors=errors, refit=refit)
 
 
 #: Estimators other than least squares; a further entry is a further ``estimation.method``.

@@ -27,8 +27,8 @@ from ...samples import Segment
 from ...signals.config import SignalConfig
 from ...signals.prepare import PreparedLog, prepare_logs
 from ...statistics.accumulate import build_statistics
-from ...statistics.entries import placed
-from ...torque_constants.gains import TorqueConstants, resolve_gain
+from ...statistics.statistic import placed
+from ...torque_constants import TorqueConstants, resolve_gain
 from ..extended_model import ExtendedModel
 from .total_least_squares import total_least_squares
 

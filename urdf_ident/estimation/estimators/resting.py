@@ -32,10 +32,9 @@ from ...samples import Segment
 from ...signals.config import SignalConfig
 from ...signals.prepare import PreparedLog
 from ...signals.standstill import rest_speeds
-from ...statistics.entries import Statistic, layouts_of
 from ...statistics.fit import fit_base
-from ...statistics.pieces import row_pieces
-from ...statistics.statistic import StatisticSet, merge_all
+from ...statistics.rows import row_pieces
+from ...statistics.statistic import Statistic, StatisticSet, layouts_of, merge_all
 
 #: A rest lasts at least this many periods of the low-pass of the positions, which hides shorter ones; as :func:`.cut_rest`.
 SHORTEST = 2.0

@@ -27,8 +27,8 @@ from ...signals.filters import HIGHEST, differentiate, lowpass
 from ...signals.joint_side import joint_side
 from ...signals.quality.report import assess
 from ...signals.resample import even_pieces
-from ...statistics.entries import placed
 from ...statistics.least_squares import Solution, solve
+from ...statistics.statistic import placed
 from .payload import LoadedModel, PayloadFit, PayloadProblem
 
 #: A pose: all joints slower than this [rad/s or m/s] for at least this time [s]; time omitted at its ends [s].

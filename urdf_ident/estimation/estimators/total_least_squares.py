@@ -24,10 +24,9 @@ from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...signals.filters import differentiate, lowpass
 from ...signals.prepare import PreparedLog
-from ...statistics.entries import placed
 from ...statistics.fit import Fit
 from ...statistics.rows import RowFilter, filtered_rows
-from ...statistics.statistic import StatisticSet
+from ...statistics.statistic import StatisticSet, placed
 from ..uncertainty.covariance import with_covariance
 from .estimator import Estimated, EstimatorInput
 

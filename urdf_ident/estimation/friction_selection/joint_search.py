@@ -24,7 +24,7 @@ import numpy as np
 from ...friction import MOST_FRICTION, Offset, Trained, conditions, law_rows
 from ...grouping import grouped
 from ...linalg import Array, IntArray, orthogonal_part, positive, triangle
-from ...statistics.choice import standard_error
+from ...statistics.folds import standard_error
 from ...statistics.statistic import StatisticSet
 from .candidates import OF_EVERY_DRIVE, REPLACES, Candidate, Key, Laws, WideModel
 

@@ -50,9 +50,8 @@ from ...model.terms import AppliedTerm
 from ...model.trained import trained_ranges
 from ...progress import Progress
 from ...samples import REVERSALS_FOR_BOTH_DIRECTIONS, Segment, fast_speed, moving, reversals
-from ...statistics.choice import relative_gains, standard_error, worse
 from ...statistics.fit import Fit, base_prior, fit_base, fit_ridge
-from ...statistics.folds import TIME_FOLDS, folds_of, whole_motions
+from ...statistics.folds import TIME_FOLDS, folds_of, relative_gains, standard_error, whole_motions, worse
 from ...statistics.motions import motions, velocities
 from ...statistics.statistic import StatisticSet
 from .candidates import (

@@ -38,7 +38,7 @@ from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches, repetitions
 from ...statistics.least_squares import Solution, leave_one_out_changes, solve
 from ...statistics.motions import motions
-from ...statistics.pieces import base_rows, row_pieces
+from ...statistics.rows import base_rows, row_pieces
 from ...statistics.statistic import StatisticSet
 from ...units import percent
 from .noise import banded_rows, fit_noise, lack_of_fit, repetition_count, scatter_noise

@@ -32,11 +32,10 @@ from ...model.dynamic_model import DynamicModel
 from ...parallel import each
 from ...samples import ReadOnly
 from ...signals.prepare import PreparedLog
-from ...statistics.entries import expanded, layouts_of
 from ...statistics.fit import SIGMA_FLOOR, Fit
 from ...statistics.least_squares import Solution
-from ...statistics.pieces import row_pieces
-from ...statistics.rows import RowFilter
+from ...statistics.rows import RowFilter, row_pieces
+from ...statistics.statistic import expanded, layouts_of
 
 #: Number of bands, from zero frequency on, that are one coefficient of the longest piece wide.
 SINGLE = 16

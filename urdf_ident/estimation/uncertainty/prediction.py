@@ -50,8 +50,7 @@ from ...samples import ReadOnly, Segment, columns
 from ...signals.config import SignalConfig
 from ...signals.filters import lowpass, prediction_cutoff, score_band
 from ...signals.prepare import PreparedLog, in_band
-from ...statistics.choice import chosen, relative_gains
-from ...statistics.folds import fold_labels, folds_of
+from ...statistics.folds import chosen, fold_labels, folds_of, relative_gains
 from ...statistics.statistic import StatisticSet
 from ...units import percent
 

@@ -6,16 +6,44 @@ moments of the logs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ...linalg import Array, BoolArray, lstsq, positive, solve_triangular
-from .mixed_rows import Moments
 
 #: Smallest eigenvalue allowed in the normal equations.
 _LEAST = 1e-12
 #: REML: maximum numbers of steps and of halvings of each; fraction of its error below which a variance may be held at zero;
 #: smallest scaled eigenvalue for a full Newton step; rounding of the likelihood; gain of twice its logarithm at which to stop.
 _NEWTON_STEPS, _HALVINGS, _AT_ZERO, _CONVEX, _ROUNDING, _FLAT = 100, 30, 1e-3, 1e-3, 1e-13, 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Second moments of whitened rows per log (or part, first axis): X in the solution's coordinates, Z and y."""
+
+    xx: Array
+    xz: Array
+    zz: Array
+    xy: Array
+    zy: Array
+    yy: Array
+
+    @classmethod
+    def of(cls, squares: Array, r: int) -> Moments:
+        """Creates the moments from the Gram matrices of the rows.
+
+        Args:
+            squares: Gram matrix of the rows ``[X | Z | y]`` of each log, shape (logs, r + q + 1, r + q + 1).
+        """
+        z = slice(r, -1)
+        return cls(
+            squares[:, :r, :r], squares[:, :r, z], squares[:, z, z], squares[:, :r, -1], squares[:, z, -1], squares[:, -1, -1]
+        )
+
+    def __len__(self) -> int:
+        return len(self.yy)
 
 
 def marginal(logs: Moments, spread: Array) -> tuple[Array, Array, Array]:

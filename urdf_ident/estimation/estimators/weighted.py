@@ -1,14 +1,22 @@
-"""Robust estimation by iteratively re-weighted least squares (IRLS), with a refit in every iteration, where outliers dominate.
+"""Least squares with other weights: of samples, of all joints' rows together, by repetitions, or with the prior.
 
-Outliers occur in single samples of the torque, and the row filter would spread each over a dozen rows. Residuals are therefore
-evaluated, and weights assigned, at the log's full rate; the weighted samples then pass through the row filter together with
-their columns (:func:`..rows.filtered_rows`), and the weighted rows are solved again. Without a row filter this is the usual
-M-estimate (Huber 1964; Beaton and Tukey 1974), with the median absolute residual as scale.
+**IRLS**, iteratively re-weighted least squares, where outliers dominate. Outliers occur in single samples of the torque, and
+the row filter would spread each over a dozen rows. Residuals are therefore evaluated, and weights assigned, at the log's full
+rate; the weighted samples then pass through the row filter together with their columns (:func:`..rows.filtered_rows`), and the
+weighted rows are solved again. Without a row filter this is the usual M-estimate (Huber 1964; Beaton and Tukey 1974), with the
+median absolute residual as scale.
+
+**GLS** with the full covariance of one sample's rows (Liu 2023, §III.C; Aitken 1936). The joints' residuals are not
+independent: a model error at one joint affects its neighbours at the same instant. With Ω (n × n) the covariance of one
+sample's rows and Ω = L Lᵀ, the rows ``L⁻¹ [W | tau]`` have independent residuals of variance 1; Ω follows from the residuals
+and the estimate from the whitened rows, in turn until both converge. One triangular factor of the rows of all groups side by
+side contains all second moments within a sample, and serves for the iteration. A row of the whitened problem mixes all
+joints, which requires a last pass over the rows; its factors are then used like those of unweighted rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
@@ -17,15 +25,18 @@ from statistics import NormalDist
 import numpy as np
 
 from ...errors import EstimationError, check_known
-from ...linalg import Array, positive
+from ...linalg import Array, positive, solve_triangular, triangle
 from ...model.dynamic_model import DynamicModel
 from ...model.row_groups import joint_of
 from ...parallel import each
-from ...samples import columns, fast_speed, moving, turns
+from ...samples import Segment, columns, fast_speed, moving, turns
 from ...signals.prepare import PreparedLog
-from ...statistics.accumulate import build_statistics
-from ...statistics.fit import SIGMA_FLOOR, Fit
+from ...statistics.accumulate import Rows, build_statistics
+from ...statistics.fit import SIGMA_FLOOR, Fit, fit_ridge
+from ...statistics.rows import RowFilter, filtered_rows, row_pieces
+from ...statistics.statistic import Layout, Statistic, StatisticSet
 from ...units import percent
+from ..uncertainty.noise import repetition_count, scatter_sigma
 from .estimator import Estimated, EstimatorInput
 
 #: Tuning constants for an efficiency of 95 % with Gaussian noise.
@@ -46,6 +57,10 @@ NEIGHBOURS = 5
 POWER = 0.5
 #: Samples below this share of a joint's fast speed are near a reversal.
 _SWIFT = 0.2
+#: The same of generalized least squares.
+GLS_ROUNDS, GLS_CONVERGED = 100, 1e-3
+#: Condition number of Ω's correlations above which the residuals of joints count as identical.
+SINGULAR = 1e10
 
 
 def huber(u: Array) -> Array:
@@ -214,3 +229,111 @@ def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Ar
         (residuals, residuals - median_filter(residuals, (NEIGHBOURS, 1), mode="nearest"))
         for residuals in sample_residuals(model, fit, log)
     ]
+
+
+def generalized_least_squares(problem: EstimatorInput) -> Estimated:
+    """Least squares with the full covariance of a sample's rows.
+
+    Its standard errors are scaled by the whitened residual. The statistics are the whitened rows, times the marginal standard
+    deviation of their group, so that units are unchanged.
+
+    Raises:
+        EstimationError: Fewer rows than parameters, a singular covariance of the residuals, or no convergence.
+    """
+    model, logs, fit = problem.model, problem.logs, problem.least_squares
+    widths = [len(group.columns) + 1 for group in model.groups]
+    R, count = np.zeros((0, sum(widths))), 0  # one factor of the rows of all groups side by side, [columns | tau] of each group
+    for piece in row_pieces(model, logs):
+        R, count = triangle(np.vstack([R, np.hstack(piece.rows)])), count + len(piece)
+    beside = np.split(R, np.cumsum(widths)[:-1], axis=1)
+    wide, layouts = _wide(model, beside), tuple(Layout(g.name, g.joint, np.arange(len(model.names))) for g in model.groups)
+    for turn in range(1, GLS_ROUNDS + 1):
+        theta, parts = fit.base.embedded(fit.params), zip(model.groups, beside, strict=True)
+        error = np.column_stack([part[:, -1] - part[:, :-1] @ theta[group.columns] for group, part in parts])
+        # the parameters are counted in equal shares for all row groups
+        covariance = np.asarray(error.T @ error / max(count - fit.seen.sum() / len(model.groups), 1.0))
+        std = np.sqrt(np.diag(covariance))
+        if not (std > 0).all():
+            where = model.groups[int(np.argmin(std))].name
+            raise EstimationError("a residual is exactly zero", where=where, remedy="use method wls")
+        if np.linalg.cond(covariance / np.outer(std, std)) > SINGULAR:
+            raise EstimationError("the residuals of some joints are copies of each other", remedy="use method wls")
+        weights = {group.name: 1.0 / s for group, s in zip(model.groups, std, strict=True)}
+        entries = tuple(
+            Statistic("all", 0, group.name, triangle(np.tensordot(row, wide, axes=1)), count)
+            for group, row in zip(model.groups, _mixing(covariance), strict=True)
+        )
+        whitened = StatisticSet(model.names, layouts, entries, f"{model.fingerprint} whitened")
+        before, fit = fit, problem.refit(weights)(whitened)
+        if fit.distance(before.params) < GLS_CONVERGED:
+            kind = "model-based (full covariance of a sample's rows, samples independent)"
+            rows = Rows("whitened", layouts, partial(_whitened_rows, _mixing(covariance)))
+            statistics = build_statistics(model, logs, rows=rows)
+            return Estimated(
+                replace(fit, method="gls", covariance_kind=kind),
+                statistics,
+                logs=(),
+                details={"rounds": turn, "correlation": (covariance / np.outer(std, std)).tolist()},
+                refit=problem.refit(fit.row_weights),
+            )
+    raise EstimationError("covariance and estimate do not converge", got=f"{GLS_ROUNDS} rounds", remedy="use method wls")
+
+
+def _mixing(covariance: Array) -> Array:
+    """``diag(Ω)^½ L⁻¹``, lower triangular."""
+    from scipy.linalg import cholesky
+
+    inverse = solve_triangular(cholesky(covariance), np.eye(len(covariance)), transposed=True)
+    return np.asarray(np.sqrt(np.diag(covariance))[:, None] * inverse)
+
+
+def _whitened_rows(
+    mixing: Array, model: DynamicModel, segment: Segment, row_filter: RowFilter
+) -> Iterator[tuple[int, list[Array]]]:
+    """Yields the rows ``diag(Ω)^½ L⁻¹ [W | tau]``; every group has all columns."""
+    for first, rows in filtered_rows(model, segment, row_filter):
+        wide = _wide(model, rows)
+        yield first, [np.tensordot(row[: g + 1], wide[: g + 1], axes=1) for g, row in enumerate(mixing)]
+
+
+def _wide(model: DynamicModel, parts: Sequence[Array]) -> Array:
+    """Expands the rows of all groups to all columns, shape (groups, N, p + 1)."""
+    wide = np.zeros((len(model.groups), len(parts[0]), len(model.names) + 1))
+    for g, (group, rows) in enumerate(zip(model.groups, parts, strict=True)):
+        wide[g][:, group.columns] = rows[:, :-1]
+        wide[g][:, -1] = rows[:, -1]
+    return wide
+
+
+def maximum_likelihood(problem: EstimatorInput) -> Estimated:
+    """Least squares weighted by the noise between repetitions (Wu 2012)."""
+    sigma = scatter_sigma(problem.model, problem.logs)
+    if min(sigma.values()) <= 0:
+        raise EstimationError(
+            "the periods do not differ at all: there is no noise to weight by",
+            where=min(sigma, key=sigma.__getitem__),
+            remedy="use estimation.method: wls",
+        )
+    weights = {group: 1.0 / value for group, value in sigma.items()}
+
+    def refit(part: StatisticSet) -> Fit:
+        return replace(problem.refit(weights)(part), method="ml")
+
+    why = f"rows weighted by the scatter between {repetition_count(problem.logs)} periods"
+    return Estimated(refit(problem.statistics), problem.statistics, why, refit=refit)
+
+
+def ridge(problem: EstimatorInput) -> Estimated:
+    """Least squares with the prior of the bodies."""
+    if problem.prior is None:
+        raise EstimationError("ridge needs a prior", remedy="use method wls")
+    refit, statistics = partial(fit_ridge, fit=problem.least_squares, prior=problem.prior), problem.statistics
+    fit = refit(statistics)
+
+    def errors(kind: str) -> Fit:
+        if kind not in ("auto", "model"):
+            where = "estimation.covariance"
+            raise EstimationError("method ridge has errors of its own", where=where, got=kind, expected="auto")
+        return fit
+
+    return Estimated(fit, statistics, errors=errors, refit=refit)
