@@ -16,7 +16,7 @@ import pytest
 import urdf_ident
 
 PACKAGE = Path(__file__).parents[1] / "urdf_ident"
-FOUNDATION = ("quoting", "errors", "units", "files", "grouping", "linalg", "sequences", "provenance", "progress", "parallel")
+FOUNDATION = ("quoting", "errors", "units", "files", "grouping", "linalg", "provenance", "progress", "parallel")
 LAYERS = (
     "samples",
     "settings",

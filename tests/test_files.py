@@ -11,8 +11,16 @@ import pytest
 from urdf_ident.errors import MissingFileError, OutputError
 from urdf_ident.files import sizes
 from urdf_ident.files.fileset import FileSet
-from urdf_ident.files.folders import check_writable
-from urdf_ident.files.read_write import check_output, inputs_protected, note_input, read_bytes, read_text, sources, write_text
+from urdf_ident.files.read_write import (
+    check_output,
+    check_writable,
+    inputs_protected,
+    note_input,
+    read_bytes,
+    read_text,
+    sources,
+    write_text,
+)
 from urdf_ident.provenance import sha256, versions
 
 

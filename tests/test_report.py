@@ -17,8 +17,7 @@ import pytest
 from urdf_ident.cli.application import run as run_here
 from urdf_ident.errors import ModelError
 from urdf_ident.judgements.catalogue import Id
-from urdf_ident.judgements.judgement import Judgement, Remedy
-from urdf_ident.judgements.verdict import Verdict
+from urdf_ident.judgements.judgement import Judgement, Remedy, Verdict
 from urdf_ident.report import report_html
 from urdf_ident.report.content import number
 from urdf_ident.report.svg import svg

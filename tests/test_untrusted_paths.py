@@ -14,7 +14,7 @@ from commands import run
 from test_viz import box_stl, mesh_robot
 
 from urdf_ident.errors import LogError, ProjectError
-from urdf_ident.files.allowed import allowed
+from urdf_ident.files.read_write import allowed
 from urdf_ident.logs.columns.layout import LogLayout
 from urdf_ident.logs.formats.variables import open_hdf5
 from urdf_ident.logs.sources import expand_logs

@@ -11,7 +11,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from urdf_ident.errors import MissingFileError, OutputError
-from urdf_ident.files.page_policy import page_policy
+from urdf_ident.quoting import page_policy
 from urdf_ident.viz.scene import _with_own_images
 from urdf_ident.viz.server import Server
 

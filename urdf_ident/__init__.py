@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .export.on_robot import export_motion as export_motion
     from .judgements.judgement import Judgement as Judgement
     from .judgements.judgement import Remedy as Remedy
-    from .judgements.verdict import Verdict as Verdict
+    from .judgements.judgement import Verdict as Verdict
     from .logs.read import read_recording as read_recording
     from .logs.recording import Recording as Recording
     from .logs.sources import expand_logs as expand_logs
@@ -81,7 +81,7 @@ _HOME = {
     "Segment": "samples",
     "Trajectory": "motion.trajectory",
     "UrdfIdentError": "errors",
-    "Verdict": "judgements.verdict",
+    "Verdict": "judgements.judgement",
     "bidirectional_experiment": "excitation.sweeps",
     "check": "pipeline.check",
     "compare": "pipeline.compare",

@@ -1,4 +1,4 @@
-"""Values collected by key, words in a sentence, and samples collected in runs."""
+"""Values collected by key, words in a sentence or a table, and samples collected in runs."""
 
 from __future__ import annotations
 
@@ -58,3 +58,11 @@ def equal_runs(x: Array) -> tuple[IntArray, IntArray]:
     """
     begins = np.concatenate([[0], np.flatnonzero(np.diff(x) != 0) + 1])
     return begins, np.diff(np.concatenate([begins, [len(x)]]))
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Formats a table with aligned columns, the first one left-aligned."""
+    widths = [max(len(str(row[k])) for row in [header, *rows]) for k in range(len(header))]
+    cells = [[str(cell).rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)] for row in [header, *rows]]
+    firsts = [str(row[0]).ljust(widths[0]) for row in [header, *rows]]
+    return ["  " + "  ".join([first, *rest]).rstrip() for first, rest in zip(firsts, cells, strict=True)]

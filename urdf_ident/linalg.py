@@ -1,4 +1,4 @@
-"""The array type and small linear-algebra routines shared by several subpackages."""
+"""The array type, small linear-algebra routines shared by several subpackages, and the noise of sampled values."""
 
 from __future__ import annotations
 
@@ -306,3 +306,26 @@ def divisors(sizes: ArrayLike) -> Array:
     sizes = np.asarray(sizes, dtype=float)
     largest = positive(float(sizes.max(initial=0.0)))
     return np.where(sizes > 1e-9 * largest, sizes, largest)
+
+
+def vertex(left: float, middle: float, right: float) -> float:
+    """Place of the minimum of the parabola through values at −1, 0 and 1; 0 if it has none.
+
+    Args:
+        left, middle, right: The values.
+    """
+    curvature = left - 2 * middle + right
+    return 0.5 * (left - right) / curvature if curvature > 0 else 0.0
+
+
+def white_noise(x: Array) -> Array:
+    """Estimates the noise of signals from their third differences, which a smooth motion hardly shows.
+
+    Args:
+        x: Shape (N,) or (N, n).
+
+    Returns:
+        Standard deviation, shape () or (n,), in the unit of x; 0 with fewer than four samples.
+    """
+    third = np.diff(x, 3, axis=0)
+    return np.asarray(np.median(np.abs(third), axis=0) / (0.6745 * np.sqrt(20.0)) if len(third) else np.zeros(x.shape[1:]))

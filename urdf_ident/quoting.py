@@ -1,4 +1,4 @@
-"""Names as text of other languages: each form is read back there as the same name and nothing else.
+"""Names as text of other languages, where each form is read back as the same name and nothing else, and what a page may load.
 
 Whatever this package writes a name into (programs, YAML, pages, pictures, messages) takes it from here. Python, YAML and C++
 forms escape everything that is not printable, which includes all line breaks (U+0085, U+2028 and U+2029 too) and marks that
@@ -7,6 +7,9 @@ change the direction of text.
 
 from __future__ import annotations
 
+from base64 import b64encode
+from collections.abc import Sequence
+from hashlib import sha256
 from html import escape
 from unicodedata import category
 
@@ -16,6 +19,8 @@ LONGEST_NAME, MOST_SHOWN = 500, 200
 _DELIMITERS = "\"'`\\"
 #: Bytes that C++ reads as themselves within a string, in every encoding of the source; ``?`` begins trigraphs.
 _PLAIN_CPP = frozenset(byte for byte in range(0x20, 0x7F) if chr(byte) not in '"\\?')
+#: The rule of a page that connects to nothing.
+NO_CONNECTION = "connect-src 'none'"
 
 
 def is_harmless(name: str) -> bool:
@@ -89,3 +94,25 @@ def _escape(letter: str) -> str:
     if letter in "\n\r\t":
         return {"\n": r"\n", "\r": r"\r", "\t": r"\t"}[letter]
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def page_policy(scripts: Sequence[str], connect: Sequence[str] = (), files: Sequence[str] = ()) -> str:
+    """Returns the policy of a page.
+
+    Args:
+        scripts: Texts of its scripts, as they stand between the tags. They are known before contents are filled in, so that
+            a script that got into the contents is not run.
+        connect: Addresses that its scripts may connect to.
+        files: Sources that it may load scripts from: ``'self'`` for files beside it.
+    """
+    hashes = [f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts]
+    rules = {
+        "default-src": ["'none'"],
+        "script-src": [*files, *hashes] or ["'none'"],
+        "style-src": ["'unsafe-inline'"],
+        "img-src": ["data:", "blob:"],
+        "connect-src": list(connect) or ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'none'"],
+    }
+    return "; ".join(" ".join([name, *values]) for name, values in rules.items())

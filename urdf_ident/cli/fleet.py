@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..files.folders import check_writable
-from ..files.read_write import check_output
+from ..files.read_write import check_output, check_writable
 from .application import JUDGED_BAD, command, optional_lines
 from .common import AsJson, Config, Force, Locks, Packages, SkipBadLogs, Urdf, locked, say
 from .report import NoReport

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import QualityError
-from ..files.folders import check_writable
-from ..files.read_write import check_output, note_input
+from ..files.read_write import check_output, check_writable, note_input
 from ..progress import work_bars
 from .application import JUDGED_BAD, command, say_aside
 from .common import (

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import LogError, ProjectError, check_named
-from ..files.folders import check_writable
-from ..files.read_write import check_output, note_input
+from ..files.read_write import check_output, check_writable, note_input
 from ..progress import search_bar, steps
 from .application import command, say_aside
 from .common import Config, Locks, Packages, Urdf, open_result, open_robot, print_implausible_values, read_logs

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import LogError
-from ..files.folders import check_writable
-from ..files.read_write import check_output
+from ..files.read_write import check_output, check_writable
 from .application import JUDGED_BAD, command
 from .common import AsJson, Force, Layout, Logs, Result, open_result, read_logs, say
 

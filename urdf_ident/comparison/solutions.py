@@ -10,11 +10,11 @@ import numpy as np
 from ..consistency.cholesky import TABLE_TOLERANCES, check_consistency
 from ..consistency.nearest import essential_to_prior, nearest_to_prior
 from ..errors import FingerprintError
+from ..grouping import table
 from ..linalg import Array
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..result.record import Record
-from ..result.text.lines import table
 
 
 def solutions(ident: Record, robot: Robot) -> list[dict[str, Any]]:

@@ -18,12 +18,11 @@ import numpy as np
 
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
-from ..linalg import Array, BoolArray, positive, rms
+from ..linalg import Array, BoolArray, positive, rms, vertex
 from ..model.rigid_bodies import regressor
 from ..model.robot import Robot
 from ..model.spanning import spanning
 from ..samples import TESTING_REVERSALS, reversals
-from ..sequences import vertex
 from ..signals.filters import HIGHEST, lowpass
 from .evidence import DECISIVE, SIGNIFICANT, gains, significance
 from .friction import reversal_columns, scaled_friction

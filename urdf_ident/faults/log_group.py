@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..linalg import Array, BoolArray, positive, unit_columns
+from ..linalg import Array, BoolArray, positive, unit_columns, white_noise
 from ..model.robot import Robot
-from ..sequences import white_noise
 from .motion_samples import sampler, travels
 from .thinned_logs import Logs, thinned
 from .trials import Trials

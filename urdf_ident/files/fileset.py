@@ -12,8 +12,7 @@ from types import TracebackType
 
 from ..errors import OutputError
 from . import read_write
-from .folders import writable_folder
-from .read_write import check_output, mode_of, unwritable
+from .read_write import check_output, mode_of, unwritable, writable_folder
 
 #: Folder of a complete set until its files are moved, and name prefix of the folder of an unfinished set.
 _COMPLETE, _UNFINISHED = ".urdf-ident-complete", ".urdf-ident-unfinished-"

@@ -1,28 +1,30 @@
 """Reading and writing files: atomic writes that never overwrite an input, and errors that name the remedy.
 
 Inside :func:`inputs_protected` a file that was read cannot be written, under any name (links included). Files that belong
-together are written as a :class:`.fileset.FileSet`.
+together are written as a :class:`.fileset.FileSet`. Paths on the command line come from the user. A path inside a URDF, a
+world, a mesh, a log or a data set comes from whoever wrote that file, and may lead to other files of this computer: it passes
+:func:`allowed`.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import MissingFileError, OutputError, closest
 from ..quoting import printable
 from . import sizes
-from .folders import made_folder
 
 #: Called with the name of every step that changes the disk, before the step; tests interrupt the program there.
 on_step: Callable[[str], None] = lambda _step: None  # noqa: E731
@@ -311,3 +313,64 @@ def mode_of(target: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def check_writable(folder: str | Path) -> Path:
+    """Checks that an output folder can be made and written, before a long computation starts; leaves no folder behind."""
+    with writable_folder(folder):
+        return Path(folder)
+
+
+@contextmanager
+def writable_folder(folder: str | Path) -> Iterator[None]:
+    """:func:`made_folder`, checked to be writable.
+
+    Raises:
+        OutputError: It is a file, cannot be made, or is read-only.
+    """
+    path = Path(folder)
+    with ExitStack() as opened:
+        try:
+            if file := next((place for place in (path, *path.parents) if place.exists() and not place.is_dir()), None):
+                raise FileExistsError(errno.EEXIST, "a file has this name", str(file))
+            opened.enter_context(made_folder(path))
+            with tempfile.NamedTemporaryFile(dir=path):
+                pass
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            where = repr(str(error.filename if isinstance(error, FileExistsError) else path))[1:-1]
+            remedy = "choose another folder with -o"
+            raise OutputError(f"output folder cannot be written ({reason})", where=where, remedy=remedy) from error
+        yield
+
+
+@contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """Context with a folder, made with its missing parents; of those, the ones still empty at its end are removed."""
+    missing = list(takewhile(lambda place: not place.exists(), [folder, *folder.parents]))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        for place in missing:
+            with suppress(OSError):
+                place.rmdir()
+
+
+def allowed(path: str | Path, folders: Iterable[str | Path]) -> Path | None:
+    """Finds a regular file that lies in one of the folders it may be read from.
+
+    Args:
+        path: The file as another file names it.
+        folders: The folders; those inside them are included.
+
+    Returns:
+        The file with all links followed, which is what has to be opened; None if it lies elsewhere, is missing, or is no
+        regular file.
+    """
+    try:
+        whole = Path(path).resolve()
+        inside = any(whole.is_relative_to(Path(folder).resolve()) for folder in folders)
+        return whole if inside and whole.is_file() else None
+    except (OSError, ValueError, RuntimeError):  # a null byte, a name that is too long, a loop of links
+        return None

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import LogError, MissingFileError
-from ..files.allowed import allowed
-from ..files.read_write import missing_hint
+from ..files.read_write import allowed, missing_hint
 from ..grouping import grouped
 from ..quoting import printable
 from .columns.layout import LogLayout

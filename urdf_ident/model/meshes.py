@@ -14,8 +14,7 @@ from urllib.parse import unquote, urlparse
 
 import numpy as np
 
-from ..files.allowed import allowed
-from ..files.read_write import read_bytes
+from ..files.read_write import allowed, read_bytes
 from ..files.sizes import LARGEST
 from ..linalg import Array
 

@@ -17,8 +17,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import MissingExtraError, ModelError, UrdfError
-from ..files.allowed import allowed
-from ..files.read_write import read_text
+from ..files.read_write import allowed, read_text
 from ..grouping import abbreviated
 from ..linalg import Array
 from .meshes import reachable_folders

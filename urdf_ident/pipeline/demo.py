@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..export.urdf import corrected_urdf
-from ..files.folders import check_writable
-from ..files.read_write import write_text
+from ..files.read_write import check_writable, write_text
 from ..friction import Coulomb, Stribeck
+from ..grouping import table
 from ..linalg import Array
 from ..logs.read import read_recording
 from ..model.bundled import robot_path, truth_path
@@ -30,7 +30,6 @@ from ..motion.limits import Limits
 from ..project import parse_project
 from ..result.files.exports import write_all
 from ..result.identification import Identification
-from ..result.text.lines import table
 from ..simulation.friction_truth import FrictionTruth
 from ..simulation.plant import RigidPlant
 from ..simulation.simulated_log import write_log

@@ -7,8 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from ..errors import MissingExtraError
-from ..files.page_policy import page_policy
-from ..quoting import markup
+from ..quoting import markup, page_policy
 from ..result.text.commands import CommandPaths
 from .content import number
 

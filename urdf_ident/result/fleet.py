@@ -11,12 +11,12 @@ import numpy as np
 
 from ..files.read_write import write_text
 from ..files.records import json_text, plain
+from ..grouping import table
 from ..linalg import Array, BoolArray, positive
 from ..samples import ReadOnly
 from ..units import percent
 from .comparison import SHOWN, Compared
 from .plots.chart import Chart, box, values_chart, vertical
-from .text.lines import table
 
 
 @dataclass(frozen=True, eq=False)

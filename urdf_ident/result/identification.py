@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ProjectError
 from ..files.records import plain
-from ..judgements.verdict import Verdict
+from ..judgements.judgement import Verdict
 from ..project import Project
 from .dynamics import dynamics, intervals
 from .dynamics.adaptation import adaptive_model

@@ -8,8 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from ..grouping import grouped
-from ..judgements.judgement import Judgement
-from ..judgements.verdict import Verdict
+from ..judgements.judgement import Judgement, Verdict
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..files.read_write import write_text
 from ..files.records import json_text, plain
-from ..judgements.verdict import Verdict
+from ..judgements.judgement import Verdict
 from ..linalg import Array
 from ..model.inertia import from_com, symmetric
 from ..samples import ReadOnly

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..consistency.plausibility import implausible_lines
-from ..grouping import abbreviated, grouped
-from .text.lines import table
+from ..grouping import abbreviated, grouped, table
 
 #: Below this rank gap the rank is doubtful.
 _CLEAR = 1e3

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..judgements.catalogue import Id
-from ..judgements.verdict import Verdict
+from ..judgements.judgement import Verdict
 from ..linalg import divisors
 from .evidence.scores import mean_error
 from .evidence.traces import LogTrace

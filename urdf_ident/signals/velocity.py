@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..linalg import Array, BoolArray, positive, unit_columns
-from ..sequences import vertex
+from ..linalg import Array, BoolArray, positive, unit_columns, vertex
 from ..units import percent
 from .filters import ahead, differentiate, lowpass
 

@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import MissingExtraError, ModelError
-from ..files.page_policy import page_policy
 from ..files.read_write import read_text
 from ..linalg import Array
 from ..model.geometry import Colour, Visual, reach, robot_shapes
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
-from ..quoting import json_in_script, markup
+from ..quoting import json_in_script, markup, page_policy
 from .kinematics import BodyPoses, body_poses, outermost, view_direction
 from .motion import Motion, frame_times, limit_notes, positions_at
 from .scene import inertia_commands, joint_path, robot_commands

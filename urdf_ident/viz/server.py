@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import OutputError, UrdfIdentError
-from ..files.page_policy import NO_CONNECTION, page_policy
 from ..files.read_write import read_text
+from ..quoting import NO_CONNECTION, page_policy
 
 #: Ports that are tried for the server when none is requested.
 FIRST_PORT, PORTS = 7000, 20

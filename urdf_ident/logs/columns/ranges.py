@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import LogError
-from ...files.allowed import allowed
 from ...files.documents import parse_json
-from ...files.read_write import read_text
+from ...files.read_write import allowed, read_text
 from ...linalg import Array
 from ...model.robot import Robot
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import LogError, UrdfIdentError, nearest
-from ...files.allowed import allowed
+from ...files.read_write import allowed
 from ...grouping import grouped, runs
 from ...linalg import Array, IntArray
 from ...model.locked_joints import lock_words

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import LogError
-from ...files.allowed import allowed
-from ...files.read_write import read_text
+from ...files.read_write import allowed, read_text
 from ..tables import decoding
 from .parquet import ParquetTable, open_parquet
 

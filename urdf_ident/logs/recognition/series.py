@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array, IntArray
-from ...sequences import white_noise
+from ...linalg import Array, IntArray, white_noise
 from ...units import parse_unit
 
 #: Named in the header, or two independent indications; one indication; none.

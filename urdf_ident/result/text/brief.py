@@ -9,7 +9,7 @@ from math import isnan, nan
 import numpy as np
 
 from ...estimation.uncertainty.identifiability import COMBINATION, LOST
-from ...grouping import abbreviated
+from ...grouping import abbreviated, table
 from ...judgements.catalogue import Id
 from ...linalg import divisors
 from ...model.inertia import to_com
@@ -18,7 +18,6 @@ from ...quoting import markup
 from ..evidence.scores import errors_of_joints
 from ..record import Record
 from ..verdict.verdict import untested, verdict_of
-from .lines import table
 
 #: Columns and lines of the summary at most.
 WIDTH, LINES = 100, 24

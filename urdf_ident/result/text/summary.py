@@ -10,7 +10,7 @@ import numpy as np
 from ...compensation.residual import candidate
 from ...estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK, missing_motions
 from ...friction import Law
-from ...grouping import abbreviated, grouped
+from ...grouping import abbreviated, grouped, table
 from ...model.row_groups import joint_of
 from ...model.terms import SPRING_SYMBOLS
 from ...model.trained import trained_speeds
@@ -19,7 +19,6 @@ from ..dynamics.springs import springs
 from ..evidence.scores import mean_error, mixed_units
 from ..record import Record
 from ..verdict.verdict import untested, verdict_of
-from .lines import table
 
 #: Maximum number of warnings about the logs in a summary.
 _WARNINGS = 6

@@ -13,8 +13,7 @@ from ...errors import EstimationError
 from ...estimation.estimators.payload import PayloadFit, PayloadProblem
 from ...estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, SECONDS, STATES, WEAK, simple_motions
 from ...judgements.catalogue import Id, Severity
-from ...judgements.judgement import Judgement, Remedy
-from ...judgements.verdict import Verdict
+from ...judgements.judgement import Judgement, Remedy, Verdict
 from ...linalg import Array, positive, triangle
 from ...model.row_groups import joint_of
 from ..record import Record

@@ -18,8 +18,7 @@ from ...consistency.feasible import MASS_LIMIT
 from ...friction import MOST_FRICTION
 from ...grouping import grouped
 from ...judgements.catalogue import Id
-from ...judgements.judgement import Judgement, Remedy
-from ...judgements.verdict import Verdict
+from ...judgements.judgement import Judgement, Remedy, Verdict
 from ...linalg import positive
 from ...model.prior import CONTRADICTION, USUAL_ERROR, USUAL_WEIGHT
 from ..evidence.evidence import SPEEDS, Evidence

@@ -8,13 +8,12 @@ import numpy as np
 
 from ...grouping import runs
 from ...judgements.catalogue import Id
-from ...linalg import Array, orthogonal_part, positive
+from ...linalg import Array, orthogonal_part, positive, white_noise
 from ...logs.recording import Recording
 from ...model.prior import lumped_inertials
 from ...model.rigid_bodies import rigid_torque
 from ...model.robot import Robot
 from ...samples import distinct_poses
-from ...sequences import white_noise
 from ..clock import bounds
 from ..filters import lowpass
 from .examination import Examination

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ...judgements.catalogue import Id
-from ...judgements.judgement import Judgement
-from ...judgements.verdict import Verdict
+from ...judgements.judgement import Judgement, Verdict
 from ...logs.recording import Recording
 from ...model.robot import Robot
 from . import channels, checks, clock_repairs, positions, rates, stuck_values, values
