@@ -105,7 +105,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def unexamined() -> Iterator[None]:
     """Leaves out the search for faults of logs, half the work of an identification, where tests ask for something else."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("urdf_ident.pipeline.examine.physics_findings", lambda robot, motions, *_: [[] for _ in motions])
+        patch.setattr("urdf_ident.pipeline.checked_logs.physics_findings", lambda robot, motions, *_: [[] for _ in motions])
         yield
 
 

@@ -114,8 +114,8 @@ def test_only_what_builds_or_shows_elastic_joints_knows_their_model() -> None:
         "__init__.py",
         "project.py",
         "estimation/estimators/closed_loop.py",
-        "result/dynamics/springs.py",
-        "result/files/load.py",
+        "result/friction.py",
+        "result/identification.py",
     }
 
 
@@ -254,7 +254,7 @@ def test_identification_imports_what_its_settings_ask_for() -> None:
         f"urdf_ident.{name}" for name in ("simulation.simulate", "pipeline.compensate", "pipeline.payload", "result.plots")
     }
     code = (
-        "import sys, urdf_ident.pipeline.identify, urdf_ident.result.files.exports; "
+        "import sys, urdf_ident.pipeline.identify, urdf_ident.result.write; "
         f"sys.exit(', '.join({others!r} & set(sys.modules)) or 0)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

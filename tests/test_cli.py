@@ -15,8 +15,8 @@ from commands import assert_refused, run
 from urdf_ident.files.records import plain
 from urdf_ident.logs.read import read_recording
 from urdf_ident.model.robot import Robot
-from urdf_ident.report.content import content
-from urdf_ident.result.files.load import load
+from urdf_ident.report.page import content
+from urdf_ident.result.identification import load
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -175,7 +175,7 @@ def test_inspect_says_that_a_cut_off_is_above_half_the_rate(work: Path, tmp_path
 
 def test_export_says_a_note_on_several_formats_once(identified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("write_urdf", "write_sdf"):
-        monkeypatch.setattr(f"urdf_ident.result.files.exports.{name}", lambda *_: ("friction is approximated",))
+        monkeypatch.setattr(f"urdf_ident.result.write.{name}", lambda *_: ("friction is approximated",))
     result = run("export", identified / "identification.json", "--urdf", tmp_path / "a", "--sdf", tmp_path / "b")
     assert result.stdout.splitlines() == ["friction is approximated", f"wrote {tmp_path / 'a'}", f"wrote {tmp_path / 'b'}"]
 

@@ -65,7 +65,7 @@ def test_a_moving_link_without_mass_gets_a_plausible_one(work: Path) -> None:
     assert ident.consistency.consistent
     assert 0.2 * truth < ident.bodies[1, 0] < 5 * truth
     path = ident.save(work / "bare.json")
-    from urdf_ident.result.files.load import load
+    from urdf_ident.result.identification import load
 
     again = load(path)
     assert again.prior.mass_std.tolist() == ident.prior.mass_std.tolist() == [0.3, np.inf, 0.3]

@@ -20,7 +20,7 @@ from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.examine import examine_logs, refuse_contradictions, with_contradictions
+from urdf_ident.pipeline.checked_logs import examine_logs, refuse_contradictions, with_contradictions
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.signals.config import SignalConfig

@@ -24,7 +24,7 @@ from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.pipeline.check import check
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.result.files.load import load
+from urdf_ident.result.identification import load
 from urdf_ident.samples import Segment
 from urdf_ident.signals.joint_side import external_torque
 from urdf_ident.signals.motor_side import visible_stiffness

@@ -20,7 +20,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import parse_urdf
-from urdf_ident.result.dynamics.friction_curves import equivalent_friction
+from urdf_ident.result.friction import equivalent_friction
 
 ONE = '<mass value="{}"/><inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/>'
 ARM = f"""<robot name="arm">

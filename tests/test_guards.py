@@ -12,7 +12,7 @@ from urdf_ident.errors import LogError
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
-from urdf_ident.result.evidence.scores import MOVING, score
+from urdf_ident.result.scores import MOVING, score
 from urdf_ident.samples import Segment
 from urdf_ident.signals.joint_side import joint_side
 from urdf_ident.signals.quality.report import assess

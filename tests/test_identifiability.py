@@ -31,7 +31,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
-from urdf_ident.result.files.load import load
+from urdf_ident.result.identification import load
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base

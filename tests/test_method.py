@@ -30,8 +30,7 @@ from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import load_project, parse_project
-from urdf_ident.result.files.load import load
-from urdf_ident.result.identification import Identification
+from urdf_ident.result.identification import Identification, load
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import base_prior, fit_base, fit_ridge
 

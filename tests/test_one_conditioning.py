@@ -13,7 +13,7 @@ from logs import make_log
 import urdf_ident as ui
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import examine, identify, validate
+from urdf_ident.pipeline import checked_logs, identify, validate
 from urdf_ident.project import Project, parse_project
 from urdf_ident.samples import Segment
 
@@ -66,7 +66,7 @@ def assert_same(one: Sequence[Segment], other: Sequence[Segment]) -> None:
 def test_a_log_has_the_same_segments_in_every_command(
     robot: Robot, logs: list[Recording], project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    examined = seen_by(examine, "physics_findings", 1, monkeypatch)
+    examined = seen_by(checked_logs, "physics_findings", 1, monkeypatch)
     estimated = seen_by(identify, "estimate_from_data", 0, monkeypatch)
     compared = seen_by(validate, "filtered_errors", 0, monkeypatch)
     ui.inspect(robot, logs, project=project)

@@ -16,10 +16,9 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project
-from urdf_ident.result.dynamics.speed_range import errors_at_speeds
-from urdf_ident.result.evidence.evidence import SPEEDS, Range
-from urdf_ident.result.files.load import load
-from urdf_ident.result.identification import Identification
+from urdf_ident.result.evidence import SPEEDS, Range
+from urdf_ident.result.identification import Identification, load
+from urdf_ident.result.intervals import errors_at_speeds
 from urdf_ident.signals.filters import lowpass
 
 pytestmark = pytest.mark.usefixtures("unexamined")

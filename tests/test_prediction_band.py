@@ -19,7 +19,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate
 from urdf_ident.project import Project, parse_project
-from urdf_ident.result.files.load import load
+from urdf_ident.result.identification import load
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.filters import differentiate, lowpass
 from urdf_ident.signals.prepare import prepare_logs

@@ -18,7 +18,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate
 from urdf_ident.project import Project, parse_project
-from urdf_ident.result.evidence.scores import predict, score
+from urdf_ident.result.scores import predict, score
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics

@@ -19,7 +19,7 @@ from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recognition.recognise import LogDescription, recognise
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.describe import project_text
+from urdf_ident.pipeline.inspect import project_text
 from urdf_ident.project import Project, parse_project
 
 DOWN, WALL = (0.0, 0.0, -9.81), (0.0, -9.81, 0.0)

@@ -20,8 +20,7 @@ from logs import Truth, fourier, torques, write_csv
 import urdf_ident as ui
 from urdf_ident.errors import LogError
 from urdf_ident.judgements.catalogue import Id
-from urdf_ident.pipeline.examine import examine_logs
-from urdf_ident.pipeline.training_logs import training_logs
+from urdf_ident.pipeline.checked_logs import examine_logs, training_logs
 from urdf_ident.project import parse_project
 from urdf_ident.signals.prepare import PreparedLog
 
@@ -208,7 +207,7 @@ class Run:
     def motion(self) -> np.ndarray:
         """Positions and torques as the estimate gets them; the examination, which changes none of them, is left out."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("urdf_ident.pipeline.examine.physics_findings", lambda robot, motions, *_: [[] for _ in motions])
+            patch.setattr("urdf_ident.pipeline.checked_logs.physics_findings", lambda robot, motions, *_: [[] for _ in motions])
             (log,) = self.prepared()
         return np.hstack([np.vstack([part.q for part in log.segments]), np.vstack([part.tau for part in log.segments])])
 

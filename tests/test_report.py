@@ -19,15 +19,14 @@ from urdf_ident.errors import ModelError
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.judgements.judgement import Judgement, Remedy, Verdict
 from urdf_ident.report import report_html
-from urdf_ident.report.content import number
+from urdf_ident.report.page import number
 from urdf_ident.report.svg import svg
-from urdf_ident.result.evidence.traces import Traces
-from urdf_ident.result.files.load import load
-from urdf_ident.result.identification import Identification
+from urdf_ident.result.commands import CommandPaths
+from urdf_ident.result.identification import Identification, load
 from urdf_ident.result.plots.chart import Chart, Line, horizontal
-from urdf_ident.result.text.brief import brief, joint_errors
-from urdf_ident.result.text.commands import CommandPaths
-from urdf_ident.result.verdict.held_out import RICHER_MOTION
+from urdf_ident.result.scores import Traces
+from urdf_ident.result.summary import brief, joint_errors
+from urdf_ident.result.verdict import RICHER_MOTION
 from urdf_ident.units import with_error
 
 pytestmark = pytest.mark.usefixtures("unexamined")
@@ -109,7 +108,7 @@ def test_commands_of_the_report_run_as_printed(
     identified: Path, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verdict = Verdict((Judgement(Id.TORQUE_UNCERTAIN, "cause", RICHER_MOTION),))
-    monkeypatch.setattr("urdf_ident.result.text.brief.verdict_of", lambda _: verdict)
+    monkeypatch.setattr("urdf_ident.result.summary.verdict_of", lambda _: verdict)
     assert run("report", identified / "identification.json", "-o", tmp_path / "again.html") == 0
     (command,) = re.findall("<code>(urdf-ident design [^<]*)</code>", html.unescape((tmp_path / "again.html").read_text()))
     (tmp_path / "my project.yaml").write_text("excitation: {budget: 0.1, duration: 3}\n")
@@ -149,7 +148,7 @@ def test_report_and_plot_again_with_another_log(identified: Path, work: Path, tm
 def test_the_summary_stays_short_whatever_is_said(ident: Identification, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "word " * (length // 5)
     verdict = Verdict((Judgement(Id.WORSE_THAN_URDF, words.strip(), Remedy(words.strip())),))
-    monkeypatch.setattr("urdf_ident.result.text.brief.verdict_of", lambda _: verdict)
+    monkeypatch.setattr("urdf_ident.result.summary.verdict_of", lambda _: verdict)
     text = brief(ident)
     assert len(text.splitlines()) <= 24
     assert max(map(len, text.splitlines())) <= 100

@@ -17,8 +17,8 @@ from logs import make_log
 
 import urdf_ident as ui
 from urdf_ident.errors import LogError
-from urdf_ident.result.files.checks import seal
-from urdf_ident.result.files.save import FIELDS
+from urdf_ident.result.checks import seal
+from urdf_ident.result.write import FIELDS
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

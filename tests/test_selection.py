@@ -19,8 +19,8 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.evidence.scores import predict, score
-from urdf_ident.result.files.load import load
+from urdf_ident.result.identification import load
+from urdf_ident.result.scores import predict, score
 from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs

@@ -22,8 +22,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.files import read_trajectory
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.files.load import load
-from urdf_ident.result.identification import Identification
+from urdf_ident.result.identification import Identification, load
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -20,7 +20,7 @@ from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.result.files.load import load
+from urdf_ident.result.identification import load
 from urdf_ident.samples import Segment
 from urdf_ident.signals.prepare import PreparedLog
 from urdf_ident.statistics.accumulate import build_statistics

@@ -14,8 +14,8 @@ from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import examine
-from urdf_ident.pipeline.examine import examine_logs
+from urdf_ident.pipeline import checked_logs
+from urdf_ident.pipeline.checked_logs import examine_logs
 from urdf_ident.signals import prepare
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
@@ -89,7 +89,7 @@ def test_logs_are_inspected_as_they_are_identified(monkeypatch: pytest.MonkeyPat
         seen.append([cutoff for _, cutoff in motions])
         return [[] for _ in motions]
 
-    monkeypatch.setattr(examine, "physics_findings", none)
+    monkeypatch.setattr(checked_logs, "physics_findings", none)
     for some in (logs[:1], logs[1:], logs):
         examine_logs(some, ARM, Drive.build(ARM.n), SignalConfig())
     first, second, common = seen

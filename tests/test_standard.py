@@ -11,7 +11,7 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, make_log, torques
 
-from urdf_ident.comparison.simpler_models import compare_simpler_models
+from urdf_ident.comparison.other_models import compare_simpler_models
 from urdf_ident.consistency.first_fit import completed_prior
 from urdf_ident.consistency.standard import USUAL_WEIGHT, HeldOut, consistent_parameters
 from urdf_ident.logs.read import read_recording
@@ -168,7 +168,7 @@ def taken() -> tuple[Identification, tuple]:
         return compare_simpler_models(*arguments)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("urdf_ident.pipeline.hold_out.compare_simpler_models", spy)
+        patch.setattr("urdf_ident.pipeline.identify.compare_simpler_models", spy)
         ident = identify(project.build_model(robot), [recorded(robot, k) for k in range(3)], project=project)
     return ident, seen[0]
 

@@ -41,8 +41,8 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import parse_urdf
 from urdf_ident.motion.fourier import FourierTrajectory, random_fourier
 from urdf_ident.motion.limits import Limits
+from urdf_ident.report.page import rendered
 from urdf_ident.report.svg import svg
-from urdf_ident.report.template import rendered
 from urdf_ident.result.plots.chart import Chart
 from urdf_ident.viz import page
 

@@ -12,7 +12,7 @@ from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.examine import examine_logs
+from urdf_ident.pipeline.checked_logs import examine_logs
 from urdf_ident.signals.config import SignalConfig
 
 ARM = Robot.from_urdf(arm_urdf("zyyxyx"))

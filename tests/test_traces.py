@@ -12,7 +12,7 @@ from conftest import arm_urdf
 
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.result.evidence.traces import (
+from urdf_ident.result.scores import (
     POINTS,
     LogTrace,
     Traces,

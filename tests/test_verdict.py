@@ -14,13 +14,13 @@ from logs import Truth, fourier, make_log, torques
 import urdf_ident as ui
 from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.logs.recording import excerpts
-from urdf_ident.result.evidence.evidence import (
+from urdf_ident.result.evidence import (
     CommonScale,
     DeviatingPart,
     Evidence,
 )
-from urdf_ident.result.text.brief import brief, joint_errors
-from urdf_ident.result.verdict.verdict import CONSEQUENCE, PEAK_LIMIT, SCALE_ERRORS, untested, verdict_of
+from urdf_ident.result.summary import brief, joint_errors
+from urdf_ident.result.verdict import CONSEQUENCE, PEAK_LIMIT, SCALE_ERRORS, untested, verdict_of
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import UsedLog, prepare_log
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import errors as errors
     from . import friction as friction
+    from .comparison.changes import compare as compare
+    from .comparison.changes import trend as trend
     from .errors import QualityError as QualityError
     from .errors import UrdfIdentError as UrdfIdentError
     from .excitation.design import Design as Design
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
     from .motion.limits import Limits as Limits
     from .motion.trajectory import Trajectory as Trajectory
     from .pipeline.check import check as check
-    from .pipeline.compare import compare as compare
-    from .pipeline.compare import trend as trend
     from .pipeline.demo import demo as demo
     from .pipeline.experiment import simulate as simulate
     from .pipeline.fleet import fleet as fleet
@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from .project import Project as Project
     from .project import load_project as load_project
     from .report import write_report as write_report
-    from .result.files.exports import write_mjcf as write_mjcf
-    from .result.files.exports import write_sdf as write_sdf
-    from .result.files.exports import write_sidecar as write_sidecar
-    from .result.files.exports import write_urdf as write_urdf
-    from .result.files.load import load as load
     from .result.identification import Identification as Identification
+    from .result.identification import load as load
+    from .result.write import write_mjcf as write_mjcf
+    from .result.write import write_sdf as write_sdf
+    from .result.write import write_sidecar as write_sidecar
+    from .result.write import write_urdf as write_urdf
     from .samples import Segment as Segment
     from .simulation.simulated_log import write_log as write_log
     from .viz.player import play as play
@@ -84,7 +84,7 @@ _HOME = {
     "Verdict": "judgements.judgement",
     "bidirectional_experiment": "excitation.sweeps",
     "check": "pipeline.check",
-    "compare": "pipeline.compare",
+    "compare": "comparison.changes",
     "demo": "pipeline.demo",
     "design_excitation": "excitation.design",
     "expand_logs": "logs.sources",
@@ -94,7 +94,7 @@ _HOME = {
     "forecast": "excitation.sequential",
     "identify": "pipeline.identify",
     "inspect": "pipeline.inspect",
-    "load": "result.files.load",
+    "load": "result.identification",
     "load_project": "project",
     "payload": "pipeline.payload",
     "play": "viz.player",
@@ -104,14 +104,14 @@ _HOME = {
     "read_world": "motion.collision.world",
     "robot_path": "model.bundled",
     "simulate": "pipeline.experiment",
-    "trend": "pipeline.compare",
+    "trend": "comparison.changes",
     "validate": "pipeline.validate",
     "write_log": "simulation.simulated_log",
-    "write_mjcf": "result.files.exports",
+    "write_mjcf": "result.write",
     "write_report": "report",
-    "write_sdf": "result.files.exports",
-    "write_sidecar": "result.files.exports",
-    "write_urdf": "result.files.exports",
+    "write_sdf": "result.write",
+    "write_sidecar": "result.write",
+    "write_urdf": "result.write",
 }
 _MODULES = ("errors", "friction")
 

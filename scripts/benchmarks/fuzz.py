@@ -38,7 +38,7 @@ import urdf_ident as ui
 from urdf_ident.cli.application import run
 from urdf_ident.files.read_write import write_text
 from urdf_ident.model.prior import inertial_prior
-from urdf_ident.result.files.checks import seal
+from urdf_ident.result.checks import seal
 
 BATCH, MEMORY = 100, 8 * 2**30  # inputs a child, bytes
 FILES = {

@@ -43,11 +43,11 @@ from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.examine import examine_logs
+from urdf_ident.pipeline.checked_logs import examine_logs
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.identification import Identification
+from urdf_ident.result.scores import predict, score
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base

@@ -42,7 +42,7 @@ from urdf_ident.model.prior import USUAL_WEIGHT, Prior, inertial_prior, with_joi
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.point_to_point import trapezoidal
-from urdf_ident.result.evidence.scores import predict, score
+from urdf_ident.result.scores import predict, score
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.simulation.friction_truth import FrictionTruth

@@ -56,7 +56,7 @@ def check(
     if against is None:
         say(checked.as_dict(), as_json, checked.summary)
     else:
-        from ..comparison.solutions import solution_lines, solutions
+        from ..comparison.other_models import solution_lines, solutions
 
         rows = solutions(open_result(against), robot)
         say(
@@ -96,7 +96,7 @@ def inspect(
         recordings, unreadable = read_logs(logs, built, project, skip=True)
         inspection = examine(built, recordings, project=project, unreadable=unreadable)
     else:
-        from ..pipeline.describe import describe
+        from ..pipeline.inspect import describe
 
         check_output(write_project)
         text, inspection = describe(find_logs(logs, project), project, built, robot or folder / built.path)

@@ -13,7 +13,7 @@ import typer
 
 from ..files.read_write import note_input
 from ..quoting import printable
-from ..result.text.commands import CommandPaths
+from ..result.commands import CommandPaths
 from .application import say_aside, typed
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print the detail
 
 
 def _result_file(path: Path) -> Path:
-    from ..result.files.load import result_file
+    from ..result.identification import result_file
 
     return result_file(path)
 
@@ -117,7 +117,7 @@ def command_paths(robot: str | Path, result: Path, project: Path | None = None) 
 
 def open_result(path: Path, config: Path | None = None) -> Identification:
     """Reads a result, for logs in the layout of a project file if one is given."""
-    from ..result.files.load import load
+    from ..result.identification import load
 
     ident = load(path)
     if config is None:

@@ -90,7 +90,7 @@ def identify(
         from ..pipeline.identify import identify as run
         from ..pipeline.identify import motion_advice
         from ..pipeline.payload import check_loaded, payload
-        from ..result.files.exports import result_names, write_all, write_payload
+        from ..result.write import result_names, write_all, write_payload
 
         apart = [*(validate or []), *(sweeps or []), *(payload_logs or [])]
         recordings, left_out = read_logs(logs, robot, project, skip=skip_bad_logs, copies=skip_bad_logs, without=apart)
@@ -201,7 +201,7 @@ def export(
     packages: Packages = None,
 ) -> None:
     """Export a result as URDF, MJCF or SDF."""
-    from ..result.files.exports import check_source, write_mjcf, write_sdf, write_sidecar, write_urdf
+    from ..result.write import check_source, write_mjcf, write_sdf, write_sidecar, write_urdf
 
     ident = open_result(result)
     wanted = [(urdf, write_urdf), (mjcf, write_mjcf), (sdf, write_sdf), (sidecar, write_sidecar)]

@@ -1,4 +1,4 @@
-"""Commands that use results to find changes: payload, compare."""
+"""Commands that use results to find a payload, changes, and outliers among robots: payload, compare, fleet."""
 
 from __future__ import annotations
 
@@ -9,8 +9,24 @@ import typer
 
 from ..errors import LogError
 from ..files.read_write import check_output, check_writable
-from .application import JUDGED_BAD, command
-from .common import AsJson, Force, Layout, Logs, Result, open_result, read_logs, say
+from .application import JUDGED_BAD, command, optional_lines
+from .common import (
+    AsJson,
+    Config,
+    Force,
+    Layout,
+    Locks,
+    Logs,
+    Packages,
+    Result,
+    SkipBadLogs,
+    Urdf,
+    locked,
+    open_result,
+    read_logs,
+    say,
+)
+from .report import NoReport
 
 if TYPE_CHECKING:
     from ..result.comparison import Comparison, Trend
@@ -45,7 +61,7 @@ def payload(
     Gives mass, centre of mass and inertia with intervals, from a result of the unloaded robot and logs with the load.
     """
     from ..pipeline.payload import payload as weigh
-    from ..result.files.exports import write_payload
+    from ..result.write import write_payload
 
     ident = open_result(result, config)
     target = out or result.parent / "payload.json"
@@ -74,8 +90,8 @@ def compare(
 
     Given a URDF and a result, lists the URDF values that the data contradict. Given three or more results, shows the trend.
     """
-    from ..pipeline.compare import compare as changes
-    from ..pipeline.compare import trend
+    from ..comparison.changes import compare as changes
+    from ..comparison.changes import trend
 
     urdfs = [path for path in results if path.suffix.lower() in (".urdf", ".xml", ".mjcf", ".sdf", ".xacro")]
     if len(results) < 2 or (urdfs and (len(results) != 2 or len(urdfs) != 1)):
@@ -98,3 +114,44 @@ def compare(
     say(comparison.as_dict(), as_json, comparison.summary)
     if plot is not None:
         typer.echo(f"wrote {plot}", err=as_json)
+
+
+@command("fleet arm.urdf 'robots/*/' -o fleet", "fleet arm.urdf robots/a robots/b robots/c -c project.yaml --jobs 2 -o fleet")
+def fleet(
+    urdf: Urdf,
+    folders: Annotated[list[str], typer.Argument(metavar="FOLDER", help="One folder of logs per robot, or quoted globs.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT/", help="Output folder.")],
+    config: Config = None,
+    lock: Locks = None,
+    force: Force = False,
+    skip_bad_logs: SkipBadLogs = False,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Number of robots to identify in parallel.")] = 1,
+    no_report: NoReport = False,
+    as_json: AsJson = False,
+    packages: Packages = None,
+) -> None:
+    """Compare many robots of one model and find outliers.
+
+    Writes each robot's result to OUT/NAME, and fleet.json, fleet.svg and fleet.html to OUT. The exit code is 1 if a robot could
+    not be identified.
+    """
+    from ..parallel import workers
+    from ..pipeline.fleet import fleet as identify_each
+    from ..pipeline.fleet import robot_folders
+    from ..report import write_fleet
+
+    robots = robot_folders(folders)
+    check_writable(out)
+    table, picture, page = out / "fleet.json", out / "fleet.svg", out / "fleet.html"
+    for path in (table, picture, page):
+        check_output(path)
+    with workers(jobs):
+        comparison = identify_each(
+            urdf, robots, out, config=config, lock=locked(lock), force=force, skip_bad_logs=skip_bad_logs
+        )
+    notes = [f"wrote {comparison.save(table)}"]
+    if not no_report:
+        notes += optional_lines(lambda: [comparison.plot(picture), write_fleet(comparison, page)])
+    say(comparison.as_dict(), as_json, lambda: "\n".join([comparison.summary(), *notes]))
+    if comparison.failed:
+        raise typer.Exit(JUDGED_BAD)

@@ -1,4 +1,4 @@
-"""Commands that show a result: report, plot."""
+"""Commands that show a result: report, plot, and demo, which runs the whole workflow on a bundled robot first."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import typer
 
 from ..errors import ModelError
 from ..files.read_write import check_output
-from ..result.text.commands import CommandPaths
+from ..progress import steps
+from ..result.commands import CommandPaths
 from .application import command, optional_lines, say_aside
-from .common import Force, Layout, Result, command_paths, open_result, read_logs
+from .common import Force, Layout, Result, Verbose, coloured, command_paths, open_result, read_logs
 
 if TYPE_CHECKING:
     from ..result.identification import Identification
@@ -104,3 +105,30 @@ def say_file_replaced(path: Path) -> None:
     if path.is_file():
         when = datetime.fromtimestamp(path.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
         say_aside(f"note: {path} of {when} is replaced")
+
+
+@command("demo -o demo")
+def demo(
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")] = Path("urdf-ident-demo"),
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, help="Seed of the motions, the noise and the errors of the URDF.")
+    ] = 0,
+    verbose: Verbose = False,
+) -> None:
+    """Run the whole workflow offline on a bundled robot.
+
+    Designs a motion, simulates logs, identifies, validates and exports. Open report.html afterwards.
+    """
+    from ..pipeline.demo import demo as run
+    from ..viz import motion_from
+    from ..viz import play as show
+
+    with steps() as progress:
+        result = run(out, seed=seed, progress=progress)
+    robot = result.ident.model.robot
+    page = show(robot, motion_from(str(out / "held_out.csv"), robot), html=out / "motion.html")
+    typer.echo(coloured(result.ident.summary(verbose=verbose)))
+    typer.echo("\n" + result.summary())
+    paths = command_paths(robot.path, out / "identification.json")
+    typer.echo("\n".join(report_lines(result.ident, out / "report.html", paths)))
+    typer.echo(f"wrote {page} (open it in a browser)")

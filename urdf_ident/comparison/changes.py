@@ -1,4 +1,12 @@
-"""Tests of the changes between two results: each quantity by Student's t, together by Holm's correction."""
+"""Tests whether a robot has changed: compares two results, or a URDF with a result, or shows a trend over many.
+
+Only identifiable quantities are compared: base parameters of links and rotors, and the friction torque at low and at high
+speed, whatever laws describe it; what depends on the choice of the laws counts as an error. Each quantity has its own test
+(Student's t with the combined degrees of freedom, Welch 1947), corrected for multiple testing (Holm 1979). As far as the
+errors hold, an unchanged robot is reported as changed in at most 5 % of cases; model errors make it more. A change of
+friction that most joints share is that of temperature: it is reported apart, and joints are tested for changes beyond it.
+A body added to the last link changes many base parameters a little: it has a test of its own and is reported first.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +17,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..linalg import positive
+from ..errors import EstimationError
+from ..linalg import Array, positive, scaled_lstsq, whitening
+from ..model.inertia import transform_matrix
+from ..model.payload import default_link, moving_link
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
-from ..result.comparison import CommonFriction, Compared, ParameterChange
+from ..result.comparison import AddedBody, CommonFriction, Compared, Comparison, ParameterChange, Trend
 from ..result.identification import Identification
 from ..units import joint_units
 from .quantities import (
+    LEVEL,
     SPEEDS,
+    check_level,
     errors_of_means,
     friction_at,
     friction_quantities,
     friction_rows,
     inertial_quantities,
+    require_comparable,
     row_error,
     spread_between_logs,
     usual_load,
@@ -38,9 +52,69 @@ _FEWEST_ALIKE = 3
 _SIGMA_OF_MAD = 1.4826
 #: Standard error of a median over that of a mean.
 _ERROR_OF_MEDIAN = 1.2533
+#: A body explains a change if at most this share of the changed combinations remains changed.
+_EXPLAINED = 0.34
+#: Number of standard errors beyond which a mass differs from none at 95 %.
+_SIGNIFICANT = 1.96
+#: Number of inertial parameters of a point mass (mass and first moments); steps that move the frame to its place.
+_POINT, _CENTRINGS = 4, 4
 
 
-class ComparedValue(NamedTuple):
+def compare(before: Robot | Identification, after: Identification, *, level: float = LEVEL) -> Comparison:
+    """Compares two results of one robot, or a URDF with a result.
+
+    Args:
+        before: The earlier result, or the robot of a URDF with the same joints.
+        after: The later result.
+        level: Family-wise false alarm rate, a fraction.
+
+    Returns:
+        What has changed; of a URDF, the base parameters and stated friction that the data contradict.
+
+    Raises:
+        FingerprintError: The robots are different ones.
+        EstimationError: A result has no covariance, or the level is no fraction.
+    """
+    check_level(level)
+    if isinstance(before, Robot):
+        require_comparable(before, [after])
+        return Comparison(before.name, ("URDF", "data"), tuple(_holm(_contradictions(before, after), level)), level)
+    require_comparable(before.model.robot, (before, after))
+    tests = _changes_of(before, after)
+    common = _common_friction(tests, level)
+    judged = _holm([_beyond(change, common) for change in tests], level)
+    hypothesis = _added_body(before, after, judged, level)
+    return Comparison(before.model.robot.name, ("before", "after"), tuple(judged), level, hypothesis, common)
+
+
+def trend(results: Sequence[Identification], names: Sequence[str]) -> Trend:
+    """Returns the friction over many results of one robot.
+
+    Args:
+        results: In order of time, three or more.
+        names: A name for each result.
+
+    Returns:
+        A table by joint, with the slope from one result to the next and its error.
+
+    Raises:
+        FingerprintError: The results are of different robots.
+        EstimationError: There are fewer than three results, or one has no covariance.
+    """
+    if len(results) < 3:
+        raise EstimationError("too few results for a trend", got=len(results), expected="three or more")
+    require_comparable(results[0].model.robot, results)
+    joints = results[0].model.robot.joints
+    value, error = np.zeros((2, len(results), len(joints)))
+    speeds = [min(usual_speed(result, j) for result in results) for j in range(len(joints))]
+    load = usual_load(results)
+    for j, speed in enumerate(speeds):
+        for i, (result, row, laws) in enumerate(zip(results, *friction_rows(results, j, speed, load), strict=True)):
+            value[i, j], error[i, j] = float(row @ result.fit.params), np.hypot(row_error(result, row), laws)
+    return Trend(results[0].model.robot.name, tuple(names), joints, np.array(speeds), value, error)
+
+
+class _Value(NamedTuple):
     """A quantity in one result: value, standard error, degrees of freedom of the error."""
 
     value: float
@@ -48,7 +122,7 @@ class ComparedValue(NamedTuple):
     dof: float
 
 
-def welch_test(quantity: Compared, before: ComparedValue, after: ComparedValue, note: str = "") -> ParameterChange:
+def _welch_test(quantity: Compared, before: _Value, after: _Value, note: str = "") -> ParameterChange:
     """Tests the difference of a quantity by Student's t with the combined degrees of freedom (Welch 1947)."""
     from scipy.special import stdtr
 
@@ -61,7 +135,7 @@ def welch_test(quantity: Compared, before: ComparedValue, after: ComparedValue, 
     return ParameterChange(*named, before.value, after.value, difference, error, chance, False, note)
 
 
-def common_friction(tests: Sequence[ParameterChange], level: float) -> CommonFriction | None:
+def _common_friction(tests: Sequence[ParameterChange], level: float) -> CommonFriction | None:
     """The relative change of friction that most joints share, if it is significant at this level.
 
     Temperature changes the friction of all gears. The median over the joints does not depend on those whose own friction has
@@ -85,7 +159,7 @@ def common_friction(tests: Sequence[ParameterChange], level: float) -> CommonFri
     return CommonFriction(share, std_error, math.sqrt(max(scatter**2 - expected**2, 0.0)), len(by_joint))
 
 
-def beyond(change: ParameterChange, common: CommonFriction | None) -> ParameterChange:
+def _beyond(change: ParameterChange, common: CommonFriction | None) -> ParameterChange:
     """Tests a change of friction against the one that most joints share; other changes stay as they are."""
     from scipy.special import stdtr
 
@@ -97,7 +171,7 @@ def beyond(change: ParameterChange, common: CommonFriction | None) -> ParameterC
     return replace(change, std_error=error, chance=chance)
 
 
-def holm(tests: Sequence[ParameterChange], level: float) -> list[ParameterChange]:
+def _holm(tests: Sequence[ParameterChange], level: float) -> list[ParameterChange]:
     """Marks what has changed (Holm 1979), smallest p-value first; level: family-wise false alarm rate."""
     ordered, judged, rejecting = sorted(tests, key=lambda change: change.chance), list[ParameterChange](), True
     for k, change in enumerate(ordered):
@@ -106,16 +180,16 @@ def holm(tests: Sequence[ParameterChange], level: float) -> list[ParameterChange
     return judged
 
 
-def changes_of(before: Identification, after: Identification) -> list[ParameterChange]:
+def _changes_of(before: Identification, after: Identification) -> list[ParameterChange]:
     """Tests the base parameters of the earlier result, expressed in those of both, and friction, whatever laws describe it."""
     results, changes = (before, after), []
     quantities = [*inertial_quantities(results), *friction_quantities(results)]
     for quantity, errors in zip(quantities, errors_of_means(quantities, results), strict=True):
         old, new = (
-            ComparedValue(float(row @ result.fit.params), error, float(result.fit.dof_of(row)))
+            _Value(float(row @ result.fit.params), error, float(result.fit.dof_of(row)))
             for result, row, error in zip(results, quantity.rows, errors, strict=True)
         )
-        test = welch_test(quantity, old, new)
+        test = _welch_test(quantity, old, new)
         note = ""
         if quantity.kind == "friction":  # does it exceed the spread between logs of one robot?
             spread = spread_between_logs(quantity, results)
@@ -132,7 +206,7 @@ def changes_of(before: Identification, after: Identification) -> list[ParameterC
     return changes
 
 
-def contradictions(robot: Robot, ident: Identification) -> list[ParameterChange]:
+def _contradictions(robot: Robot, ident: Identification) -> list[ParameterChange]:
     """Tests the base parameters and the stated friction of a URDF against a result with the same joints."""
     model, fit = ident.model, ident.fit
     theta = np.zeros(len(model.names))
@@ -146,19 +220,120 @@ def contradictions(robot: Robot, ident: Identification) -> list[ParameterChange]
         partners = set(np.flatnonzero(fit.base.projection[row]).tolist())
         parameter = model.parameters[int(index)]
         note = "includes rotor inertia, which a URDF does not hold" if partners & rotors else ""
-        urdf = ComparedValue(float(stated[row]), 0.0, np.inf)
-        identified = ComparedValue(float(fit.params[row]), float(fit.bse[row]), float(fit.dofs[row]))
+        urdf = _Value(float(stated[row]), 0.0, np.inf)
+        identified = _Value(float(fit.params[row]), float(fit.bse[row]), float(fit.dofs[row]))
         inertia = Compared("inertia", parameter.owner, fit.base.labels[row], parameter.unit)
-        tests.append(welch_test(inertia, urdf, identified, note))
+        tests.append(_welch_test(inertia, urdf, identified, note))
     for j, joint in enumerate(model.robot.joints):
         entry = robot.description.joints[joint]
         if entry.damping or entry.friction:
             for word, share in SPEEDS.items():
                 speed = share * usual_speed(ident, j)
                 ((level_row,), _) = friction_rows([ident], j, speed, usual_load([ident]))
-                urdf = ComparedValue(float(entry.friction + entry.damping * speed), 0.0, np.inf)
+                urdf = _Value(float(entry.friction + entry.damping * speed), 0.0, np.inf)
                 value, error = float(level_row @ fit.params), row_error(ident, level_row)
-                identified = ComparedValue(value, error, float(fit.dof_of(level_row)))
+                identified = _Value(value, error, float(fit.dof_of(level_row)))
                 what, unit = friction_at(robot, j, word, speed), joint_units(robot.prismatic[j])["torque"]
-                tests.append(welch_test(Compared("friction", joint, what, unit), urdf, identified))
+                tests.append(_welch_test(Compared("friction", joint, what, unit), urdf, identified))
     return tests
+
+
+def _added_body(
+    before: Identification, after: Identification, tests: Sequence[ParameterChange], level: float
+) -> AddedBody | None:
+    """Returns the body on the last link that explains the change in inertia, if one does; level: family-wise false alarm rate.
+
+    It changes many parameters, each perhaps by less than shows alone: a point mass is tested by all of them (F-test, as one
+    more of the tests), and its own inertia is estimated only if that explains significantly more.
+    """
+    from scipy.special import chdtrc, fdtrc
+
+    link = default_link(before.model.robot)
+    body, frame = moving_link(before.model.robot, link)
+    quantities = inertial_quantities((before, after))
+    if not quantities:
+        return None
+    of_name = {change.what: change for change in tests if change.kind == "inertia"}
+    changes = [of_name[quantity.what] for quantity in quantities]
+    rows, later = (np.array([quantity.rows[side] for quantity in quantities]) for side in (0, 1))
+    covariance = _shrunk_covariance(before, rows) + _shrunk_covariance(after, later)
+    scale = np.array([change.std_error for change in changes]) / np.sqrt(positive(np.diag(covariance)))
+    white = whitening(covariance * np.outer(scale, scale), 1e-10).T
+    columns = rows @ before.fit.base.projection[:, 10 * body : 10 * body + 10]
+    columns = columns @ transform_matrix(frame.rotation, frame.translation)
+    difference = np.array([change.difference for change in changes])
+    y, centre = white @ difference, np.zeros(3)
+    point = _explained(white @ columns[:, :_POINT], y)
+    for _ in range(_CENTRINGS):
+        if point.significant:
+            centre = centre + point.theta[1:] / point.theta[0]
+            point = _explained(white @ columns @ transform_matrix(np.eye(3), centre)[:, :_POINT], y)
+    if not point.significant or point.free < 1 or fdtrc(point.rank, point.free, point.ratio) > level / (len(tests) + 1):
+        return None
+    centred = columns @ transform_matrix(np.eye(3), centre)
+    best, extended = point, _explained(white @ centred, y)
+    more = extended.rank - point.rank
+    if more > 0 and chdtrc(more, (point.left - extended.left) / extended.variance) < level:
+        best = extended
+    unexplained = difference - centred[:, : len(best.theta)] @ best.theta
+    moved, zero = [k for k, change in enumerate(changes) if change.changed], _Value(0.0, 0.0, np.inf)
+    again = [_welch_test(changes[k], zero, _Value(float(unexplained[k]), changes[k].std_error, np.inf)) for k in moved]
+    rest = sum(change.changed for change in _holm(again, level))
+    if not best.significant or rest > _EXPLAINED * len(moved):
+        return None
+    mass = float(best.theta[0])
+    return AddedBody(link, mass, best.mass_error, centre + best.theta[1:4] / mass, len(moved), rest)
+
+
+def _shrunk_covariance(result: Identification, rows: Array) -> Array:
+    """Covariance of linear functions of the base parameters, shape (k, k); from few samples, with smaller correlations.
+
+    A covariance from blocks of time (jackknife) has no more directions than blocks: others would seem known exactly. Its
+    correlations are therefore weighted by 1 − λ, with λ the sum of their variances over that of their squares (Schäfer and
+    Strimmer 2005, variances as of normal samples). Those of a noise model follow from the motion and are kept.
+
+    Args:
+        rows: Coefficients of the functions, shape (k, b).
+    """
+    covariance = rows @ result.fit.covariance @ rows.T
+    dof = float(np.median(result.fit.dofs))
+    if dof >= result.fit.dof:
+        return np.asarray(covariance)
+    errors = positive(np.sqrt(np.maximum(np.diag(covariance), 0.0)))
+    off_diagonal = ~np.eye(len(rows), dtype=bool)
+    squares = (covariance / np.outer(errors, errors))[off_diagonal] ** 2
+    variances = (1.0 - np.minimum(squares, 1.0)) ** 2 / dof
+    kept = 1.0 - min(float(variances.sum()) / positive(float(squares.sum())), 1.0)
+    return np.asarray(np.where(off_diagonal, kept * covariance, covariance))
+
+
+class _Explained(NamedTuple):
+    """Differences explained by a body: its inertial parameters, the error of its mass, and the sum of squares that is left.
+
+    Attributes:
+        variance: Of the whitened differences that are left, at least 1 (Birge 1932); it is part of ``mass_error``.
+        ratio: F-ratio of what is explained.
+    """
+
+    theta: Array
+    mass_error: float
+    left: float
+    rank: int
+    free: int
+    variance: float
+    ratio: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether the mass differs from none at 95 %."""
+        return abs(float(self.theta[0])) > _SIGNIFICANT * self.mass_error > 0.0
+
+
+def _explained(A: Array, y: Array) -> _Explained:
+    theta = scaled_lstsq(A, y, rcond=1e-9)
+    scale = positive(np.linalg.norm(A, axis=0))
+    rank = int(np.linalg.matrix_rank(A / scale, 1e-6))
+    free, left = len(y) - rank, float(np.sum((y - A @ theta) ** 2))
+    variance = max(left / max(free, 1), 1.0)
+    mass_error = math.sqrt(variance) * float(np.linalg.norm(np.linalg.pinv(A / scale, rcond=1e-9)[0]) / scale[0])
+    return _Explained(theta, mass_error, left, rank, free, variance, float(np.sum((A @ theta) ** 2)) / max(rank, 1) / variance)

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import EstimationError
 from ..linalg import Array, BoolArray
 from ..model.robot import Robot
-from ..result.fleet import Fleet, Pooled
+from ..result.comparison import Fleet, Pooled
 from ..result.identification import Identification
 from ..statistics.fleet import FEWEST, Deviations, deviations, random_effects
 from .quantities import (

@@ -1,7 +1,7 @@
 """What each command does, and the order of its steps.
 
-Stages of an identification, in order: ``examine`` and ``training_logs`` (logs → conditioned motion), ``estimate`` (friction
-laws, base parameters), ``physics`` (standard parameters of possible bodies), ``hold_out`` (errors on motion that took no part),
-``validate`` (scores on other logs). ``identify`` runs them; ``inspect``, ``check``, ``compensate``, ``payload``, ``compare``,
-``fleet``, ``experiment``, ``describe`` and ``demo`` are the other commands.
+Stages of an identification, in order: ``checked_logs`` (logs → conditioned motion), ``estimate`` (friction laws, base
+parameters), ``physics`` (standard parameters of possible bodies), ``identify.hold_out`` (errors on motion that took no part),
+``validate`` (scores on other logs). ``identify`` runs them; ``inspect``, ``check``, ``compensate``, ``payload``, ``fleet``,
+``experiment`` and ``demo`` are the other commands.
 """

@@ -20,16 +20,16 @@ from ..linalg import Array
 from ..logs.recording import Recording
 from ..parallel import one_thread
 from ..progress import Progress
-from ..result.evidence.evidence import Range
-from ..result.evidence.scores import predict, score
+from ..result.evidence import Range
 from ..result.identification import Identification
 from ..result.record import with_note
+from ..result.scores import predict, score
 from ..signals.filters import score_band
 from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
+from .checked_logs import conditioned_as_in_fit, further_logs
 from .estimate import estimate_again
 from .physics import physical_parameters
-from .training_logs import conditioned_as_in_fit, further_logs
 
 #: Shortest run of a sweep at one speed that is used [s].
 _SHORTEST_RUN = 0.1

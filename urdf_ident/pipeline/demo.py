@@ -28,8 +28,8 @@ from ..model.robot import Robot
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
 from ..project import parse_project
-from ..result.files.exports import write_all
 from ..result.identification import Identification
+from ..result.write import write_all
 from ..simulation.friction_truth import FrictionTruth
 from ..simulation.plant import RigidPlant
 from ..simulation.simulated_log import write_log

@@ -40,7 +40,7 @@ from ..statistics.folds import CrossValidation, repetition_notes, repetitions
 from ..statistics.log_effects.mixed_model import changes_between_logs
 from ..statistics.motions import mean_reversals
 from ..statistics.statistic import Repetitions, StatisticSet
-from .training_logs import TrainingLogs
+from .checked_logs import TrainingLogs
 
 if TYPE_CHECKING:
     from ..estimation.estimators.closed_loop import ClosedLoop

@@ -15,8 +15,7 @@ from ..model.robot import Robot
 from ..motion.limits import Limits, check_limits
 from ..motion.trajectory import Trajectory
 from ..project import Project
-from ..result.files.load import load
-from ..result.identification import Identification
+from ..result.identification import Identification, load
 from ..simulation.elastic.from_truth import plant_of_result, plant_of_truth
 from ..simulation.elastic.log import motor_law, simulate_elastic
 from ..simulation.elastic.plant import ElasticPlant

@@ -15,9 +15,9 @@ from ..logs.read import read_readable
 from ..logs.sources import expand_logs
 from ..parallel import each
 from ..project import Project, load_project
-from ..result.files.exports import write_all
-from ..result.files.load import load
-from ..result.fleet import Fleet
+from ..result.comparison import Fleet
+from ..result.identification import load
+from ..result.write import write_all
 from ..statistics.fleet import FEWEST
 from .identify import identify
 

@@ -18,9 +18,9 @@ from ..errors import EstimationError, ModelError, SolverError
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
 from ..project import Project
-from ..result.evidence.evidence import MASS_FACTOR, Evidence, Range, measure_evidence
+from ..result.evidence import MASS_FACTOR, Evidence, Range, measure_evidence
 from ..result.identification import Identification
-from ..result.verdict.held_out import LOSS
+from ..result.verdict import LOSS
 from .estimate import DataEstimate
 
 

@@ -16,12 +16,20 @@ from ..linalg import Array, rms
 from ..logs.recording import Recording, excerpts
 from ..model.trained import outside
 from ..parallel import one_thread
-from ..result.dynamics.adaptation import chosen_settings
-from ..result.dynamics.intervals import prediction_reach
-from ..result.dynamics.speed_range import HeldOutMotion, errors_at_speeds
-from ..result.evidence.scores import filtered_errors, predict, predict_all, validate_log
-from ..result.evidence.traces import LOGS, LogTrace, Traces, log_trace, speed_profile
+from ..result.dynamics import chosen_settings
 from ..result.identification import Identification
+from ..result.intervals import HeldOutMotion, errors_at_speeds, prediction_reach
+from ..result.scores import (
+    LOGS,
+    LogTrace,
+    Traces,
+    filtered_errors,
+    log_trace,
+    predict,
+    predict_all,
+    speed_profile,
+    validate_log,
+)
 from ..result.validation import ValidationReport
 from ..samples import columns, fast_speed
 from ..signals.filters import lowpass
@@ -29,8 +37,8 @@ from ..signals.prepare import PreparedLog, for_scores
 from ..statistics.accumulate import build_statistics
 from ..statistics.motions import motions_in_common
 from ..statistics.statistic import StatisticSet, blocks_of
+from .checked_logs import TrainingLogs, conditioned_as_in_fit
 from .estimate import DataEstimate
-from .training_logs import TrainingLogs, conditioned_as_in_fit
 
 #: Share of samples beyond the trained speeds from which it is reported.
 _FASTER = 0.05

@@ -4,7 +4,6 @@ Figures are SVG whose colours are CSS variables, so that one page works for ligh
 loaded from the network; a short script sorts the table of parameters, and the page is complete without it.
 """
 
-from .fleet import write_fleet
-from .page import report_html, write_report
+from .page import report_html, write_fleet, write_report
 
 __all__ = ["report_html", "write_fleet", "write_report"]

@@ -1,7 +1,7 @@
 """The result of an identification: its records, and what is measured, concluded, computed, printed and written of it.
 
 :class:`.record.Record` holds the data, to which :class:`.identification.Identification` adds dynamics, intervals, tables, plots
-and text. What is measured is in :mod:`.evidence`; :mod:`.verdict` draws the conclusion. :mod:`.dynamics` are its functions,
-:mod:`.files` its files, :mod:`.text` its summaries. The
-records of the other workflows (payload, comparison, fleet) are beside it.
+and text. What is measured is in :mod:`.evidence` and :mod:`.scores`; :mod:`.verdict` draws the conclusion. :mod:`.dynamics`,
+:mod:`.intervals` and :mod:`.friction` are its functions, :mod:`.write` its files, :mod:`.summary` its text. The records of
+payload, validation, comparison and fleet are beside it.
 """

@@ -1,22 +1,41 @@
-"""The result of an identification: :class:`.record.Record` with dynamics, intervals, tables, plots and text."""
+"""The result of an identification: :class:`.record.Record` with dynamics, intervals, tables, plots and text; and its reading.
+
+Results are read from identification.json and checked before use.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ProjectError
-from ..files.records import plain
+import numpy as np
+
+from ..errors import LogError, ProjectError, UrdfIdentError
+from ..estimation.uncertainty.identifiability import Identifiability
+from ..files.documents import parse_json
+from ..files.fileset import finish
+from ..files.read_write import read_text
+from ..files.records import plain, read_fields, record
 from ..judgements.judgement import Verdict
-from ..project import Project
-from .dynamics import dynamics, intervals
-from .dynamics.adaptation import adaptive_model
-from .files import save as file
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
+from ..model.prior import Prior
+from ..project import Project, parse_project
+from ..provenance import versions
+from ..statistics.fit import Fit
+from . import dynamics, intervals
+from .checks import RESTORE, check_file, check_values
+from .dynamics import adaptive_model
 from .record import Record
-from .text.brief import brief, html
-from .text.summary import details
-from .verdict.verdict import verdict_of
+from .scores import FILE, Traces, read_series
+from .sections import Sections
+from .summary import brief, details, html
+from .verdict import verdict_of
+from .write import FIELDS, SCHEMA
+from .write import save as save_result
 
 if TYPE_CHECKING:
     from .plots.plots import Plots
@@ -26,7 +45,7 @@ if TYPE_CHECKING:
 class Identification(Record):
     """What :func:`urdf_ident.identify` returns; :meth:`torque` is the identified inverse dynamics.
 
-    The methods without a body here are the functions of :mod:`.dynamics` and :mod:`.files`.
+    The methods without a body here are the functions of :mod:`.dynamics`, :mod:`.intervals` and :mod:`.write`.
     """
 
     adaptive = adaptive_model
@@ -39,7 +58,7 @@ class Identification(Record):
     friction = dynamics.friction
     forward = dynamics.forward
     to_pinocchio = dynamics.to_pinocchio
-    save = file.save
+    save = save_result
 
     def to_frame(self) -> Any:
         """Returns the standard parameters with units, errors and intervals as a table: :meth:`.Parameters.to_frame`."""
@@ -82,7 +101,7 @@ class Identification(Record):
         return verdict_of(self)
 
     def summary(self, *, verbose: bool = False) -> str:
-        """Text in at most 24 lines (:mod:`.brief`); verbose: everything, with choices, tables, advice (:mod:`.summary`)."""
+        """Text in at most 24 lines; verbose: everything, with choices, tables, advice (:mod:`.summary`)."""
         return details(self) if verbose else brief(self)
 
     def as_dict(self) -> dict[str, Any]:
@@ -99,3 +118,91 @@ class Identification(Record):
 
     def _repr_html_(self) -> str:
         return html(self)
+
+
+def result_file(path: str | Path) -> Path:
+    """The identification.json in a folder, or the file itself, whether it exists or not; ``~`` is the user's home."""
+    place = Path(path).expanduser()
+    return place / "identification.json" if place.is_dir() else place
+
+
+def load(path: str | Path) -> Identification:
+    """Reads a result; its torque is bitwise equal to that of the saved result.
+
+    Args:
+        path: An identification.json, or its folder.
+
+    Returns:
+        The result.
+
+    Raises:
+        MissingFileError: No such file.
+        LogError: It is not an identification.json, has another version, is damaged (:mod:`.checks`) or was edited.
+    """
+    path = result_file(path)
+    finish(path.parent, path.name)
+    data = parse_json(read_text(path, "identification"), str(path), LogError, "result")
+    try:
+        check_file(data, SCHEMA)
+        return from_dict(data, series=path.parent / FILE)
+    except UrdfIdentError as error:
+        where = f"{path}, {error.where}" if error.where else str(path)
+        raise LogError(
+            error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy or RESTORE
+        ) from error
+    except KeyError as error:
+        known = data.get("versions")
+        theirs = known.get("urdf-ident", "unknown") if isinstance(known, Mapping) else "unknown"
+        raise LogError(
+            "an entry is missing: the result is damaged, or of another version",
+            where=str(path),
+            got=f"no {error.args[0]!r} in a result of urdf-ident {theirs}, schema {data['schema']}",
+            expected=f"what urdf-ident {versions().get('urdf-ident', 'unknown')} writes",
+            remedy="identify again, or read it with the version that wrote it",
+        ) from error
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, RuntimeError) as error:
+        raise LogError(
+            "not an identification.json, or a damaged one",
+            where=str(path),
+            got=f"{type(error).__name__}: {error}"[:200],
+            remedy="name the file that `urdf-ident identify` wrote",
+        ) from error
+
+
+def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identification:
+    """Inverse of :func:`as_dict`; series: file of its series for plots, which are omitted if it does not exist."""
+    kind = ElasticModel if data["model"].get("elastic") else DynamicModel
+    model = kind.from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
+    state, parameters = data["state"], data["parameters"]
+    stored = state["base"]
+    base = {
+        **stored,
+        "names": model.names,
+        "K": np.array(stored["K"], dtype=float).reshape(len(stored["independent"]), len(stored["dependent"])),
+        "rank_gap": data["rank_gap"],
+        "ill_conditioned": stored["ill_conditioned"],
+        "units": [entry["unit"] for entry in parameters["standard"]],
+    }
+    params = [entry["value"] for entry in parameters["base"]]
+    covariance, changes = data["covariance"]["matrix"], data["friction_changes"]
+    fitted = {"base": base, "params": params, "covariance": covariance, "condition": data["condition"], "changes": changes}
+    fit = record(Fit, {**state["fit"], **fitted, "covariance_kind": data["covariance"]["kind"]})
+    theta = np.array([entry["value"] for entry in parameters["standard"]], dtype=float)
+    fields = read_fields(Identification, data, FIELDS)
+    fields |= read_fields(Sections, fields, (name for name in Sections.__annotations__ if fields[name]))  # some may be empty
+    ident = Identification(
+        model,
+        fit,
+        theta,
+        record(Prior, state["prior"]),
+        np.array(state["factor"], dtype=float),
+        np.array(state["baseline"], dtype=float),
+        project=parse_project(data["config"], "config"),
+        traces=Traces() if series is None else read_series(series, theta),
+        **fields,
+    )
+    terms = [{term["parameter"]: term["coefficient"] for term in entry["terms"]} for entry in parameters["base"]]
+    check_values(ident, terms, consistent=data["consistency"].get("consistent") is not False)
+    # as stored, because computing them takes seconds
+    vars(ident)["verdicts"] = tuple(map(Identifiability.from_dict, parameters["standard"]))
+    return ident

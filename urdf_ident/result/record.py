@@ -1,4 +1,4 @@
-"""The data of a result: standard parameters (from data, physics and prior) and the fit that they are based on."""
+"""The data of a result: standard parameters (from data, physics and prior), also as rows, and the fit they are based on."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from ..compensation.residual import Residual
 from ..consistency.cholesky import ConsistencyReport, check_consistency
-from ..errors import ModelError, check_shape
+from ..errors import ModelError, check_known, check_shape
 from ..estimation.uncertainty.identifiability import Identifiability, verdicts
 from ..estimation.uncertainty.prediction import HeldOutResidual
+from ..files.records import frame
 from ..linalg import Array
 from ..logs.refusals import LeftOut
 from ..model.dynamic_model import DynamicModel
@@ -28,12 +29,13 @@ from ..signals.prepare import UsedLog
 from ..statistics.fit import Fit
 from ..statistics.folds import CrossValidation
 from ..statistics.log_effects.changes import FrictionChanges
-from .evidence.evidence import Evidence
-from .evidence.traces import Traces
-from .parameters import ParameterRow, Parameters
+from .evidence import Evidence
+from .scores import Traces
 
 if TYPE_CHECKING:
     from ..compensation.online import OnlineModel
+
+_COLUMNS = ("name", "unit", "value", "prior", "std_error", "low", "high", "verdict")
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,3 +296,60 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 def with_note(ident: AnyRecord, note: str) -> AnyRecord:
     """Returns the result with one more note for its summary."""
     return replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
+
+
+@dataclass(frozen=True)
+class ParameterRow:
+    """One standard parameter.
+
+    Attributes:
+        name: Unique, e.g. ``"Ixx_forearm_link"``.
+        symbol: Its symbol, e.g. ``"Ixx"``.
+        value: Estimate from data, physics and prior.
+        prior: Mean of the prior.
+        prior_std: Standard deviation of the prior.
+        std_error: From the data alone; inf if the parameter is not identifiable by itself.
+        low, high: 95 % interval from data and URDF.
+        from_data: Share of the value that comes from the data, 0 to 1.
+        verdict: "identifiable", "weak", "only in combination" or "not identifiable".
+        advice: What would make it identifiable; empty if nothing is missing.
+    """
+
+    name: str
+    symbol: str
+    owner: str
+    unit: str
+    value: float
+    prior: float
+    prior_std: float
+    std_error: float
+    low: float
+    high: float
+    from_data: float
+    verdict: str
+    advice: str
+
+
+class Parameters(tuple[ParameterRow, ...]):
+    """The standard parameters of a result in the order of theta, by position or by name."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        of_name = {row.name: row for row in self}
+        check_known("parameter", key, of_name, ModelError)
+        return of_name[key]
+
+    def to_frame(self) -> Any:
+        """Returns the parameters as a pandas frame indexed by name, or as a structured array without pandas.
+
+        Returns:
+            Columns unit, value, prior, std_error, low, high, verdict [SI].
+        """
+        return frame({key: [getattr(row, key) for row in self] for key in _COLUMNS})
+
+    def __repr__(self) -> str:
+        head = [f"{row.name} = {row.value:.4g} {row.unit} ({row.verdict})" for row in self[:5]]
+        return "\n".join([f"<{len(self)} parameters; .to_frame() for all>", *head, *(["…"] if len(self) > 5 else [])])

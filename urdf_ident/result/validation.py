@@ -12,10 +12,9 @@ import numpy as np
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Verdict
 from ..linalg import divisors
-from .evidence.scores import mean_error
-from .evidence.traces import LogTrace
-from .text.summary import adaptation_remarks, validation_table
-from .verdict.held_out import GOOD_ERROR, held_out_error, unexplained_joints, worse_than_urdf, worst_errors
+from .scores import LogTrace, mean_error
+from .summary import adaptation_remarks, validation_table
+from .verdict import GOOD_ERROR, held_out_error, unexplained_joints, worse_than_urdf, worst_errors
 
 #: Ratio to the identification's own held-out error from which an error is reported as a jump.
 _JUMP = 2.0

@@ -1,4 +1,4 @@
-"""A chart: lines, dots and areas in one pair of axes, for matplotlib (:mod:`.figure`) and pages (:mod:`urdf_ident.report`)."""
+"""A chart: lines, dots and areas in one pair of axes, for matplotlib (:mod:`.plots`) and pages (:mod:`urdf_ident.report`)."""
 
 from __future__ import annotations
 

@@ -15,11 +15,9 @@ from ...model.inertia import pseudo_inertia
 from ...motion.limits import Limits, Torque
 from ...motion.trajectory import Trajectory
 from ...units import joint_units
-from ..dynamics.friction_curves import friction_curves
-from ..evidence.scores import errors_of_joints
-from ..evidence.traces import LogTrace
-from ..parameters import ParameterRow
-from ..record import Record
+from ..friction import friction_curves
+from ..record import ParameterRow, Record
+from ..scores import LogTrace, errors_of_joints
 from .chart import Area, Chart, Dots, Line, Mark, box, horizontal, intervals, vertical
 
 #: Times above this count from a fixed date [s], and are drawn from the first one on.

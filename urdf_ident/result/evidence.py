@@ -12,22 +12,22 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...friction import FRACTIONS, Viscous
-from ...grouping import grouped
-from ...linalg import Array, BoolArray, divisors, lstsq, rms
-from ...model.common_factor import scaled_bodies
-from ...model.dynamic_model import DynamicModel
-from ...model.posterior import Posterior
-from ...model.prior import WIDER, Prior
-from ...model.robot import Robot
-from ...model.row_groups import joint_of
-from ...model.trained import sliders, without_inertia, without_joint_terms
-from ...motion.limits import Limits
-from ...samples import Segment, columns, fast_speed, moving, one_way
-from ...statistics.fit import Fit
-from ...statistics.folds import TIME_FOLDS
-from ...statistics.motions import motions, periodic
-from ...statistics.statistic import StatisticSet
+from ..friction import FRACTIONS, Viscous
+from ..grouping import grouped
+from ..linalg import Array, BoolArray, divisors, lstsq, rms
+from ..model.common_factor import scaled_bodies
+from ..model.dynamic_model import DynamicModel
+from ..model.posterior import Posterior
+from ..model.prior import WIDER, Prior
+from ..model.robot import Robot
+from ..model.row_groups import joint_of
+from ..model.trained import sliders, without_inertia, without_joint_terms
+from ..motion.limits import Limits
+from ..samples import Segment, columns, fast_speed, moving, one_way
+from ..statistics.fit import Fit
+from ..statistics.folds import TIME_FOLDS
+from ..statistics.motions import motions, periodic
+from ..statistics.statistic import StatisticSet
 
 #: Random states at which torques are compared: a root mean square of 150 values is known within 6 %.
 STATES = 150

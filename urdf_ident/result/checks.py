@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import LogError, check_shape
-from ...estimation.uncertainty.prediction import LEVELS
-from ...provenance import sha256
-from ..evidence.evidence import SPEEDS
-from ..record import Record
+from ..errors import LogError, check_shape
+from ..estimation.uncertainty.prediction import LEVELS
+from ..provenance import sha256
+from .evidence import SPEEDS
+from .record import Record
 
 #: Upper bound for all parameters of a robot, in SI units; estimates from the data alone may exceed it.
 LARGEST = 1e12

@@ -1,1 +1,0 @@
-"""The identified robot as functions: equation of motion, intervals, friction curves, springs, the adaptive model."""

@@ -1,1 +1,0 @@
-"""A result as text: the short and the full summary."""

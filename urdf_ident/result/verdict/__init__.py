@@ -1,1 +1,0 @@
-"""The verdict on a result, its reasons, and what the data did not test."""
