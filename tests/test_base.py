@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,6 +40,7 @@ def build(name: str, rotor_inertia: bool = True, friction: str = "none") -> Dyna
 
 
 RANKS = {"ur10e": (36, 40), "puma560": (36, 40), "tx40": (36, 40), "szabo_3r": (15, 16), "zollo_2r": (6, 7), "emps": (1, 1)}
+RANKS |= {"generic_6axis": (36, 40)}
 
 
 @pytest.mark.parametrize("name", RANKS)
@@ -79,76 +79,6 @@ def test_tx40_with_its_coupled_wrist_has_rank_60_of_86() -> None:
     model = DynamicModel(robot, drive=Drive.build(6, reduction=A), motor_friction={last: ["viscous", "coulomb"]})
     assert len(model.parameters) == 86
     assert len(model.base()) == 60 == svd_rank(stacked(model, 300))
-
-
-@pytest.mark.parametrize("name", ["ur10e", "szabo_3r"])
-def test_beta_gives_the_torque_of_theta(name: str) -> None:
-    model = build(name, True, "auto")
-    base, rng = model.base(), np.random.default_rng(5)
-    theta = rng.normal(size=len(model.parameters))
-    only_base = np.zeros(len(theta))
-    only_base[base.independent] = base.of(theta)
-    motion = random_motion(model.robot, 60, 7)
-    expected = model.torque(theta, motion.q, motion.v, motion.a)
-    np.testing.assert_allclose(
-        model.torque(only_base, motion.q, motion.v, motion.a), expected, atol=1e-8 * np.abs(expected).max()
-    )
-    np.testing.assert_allclose(base.projection @ theta, base.of(theta), rtol=1e-12)
-    hidden = theta.copy()
-    hidden[base.zero] += 7.0
-    np.testing.assert_array_equal(base.of(hidden), base.of(theta))
-
-
-def planar_regressor() -> tuple[sympy.Matrix, list[sympy.Symbol]]:
-    """Two-link planar arm by Lagrange, in exact rationals: torque is linear in the ten parameters of each link."""
-    names = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-    theta = [sympy.Symbol(f"{name}_l{k}") for k in (1, 2) for name in names]
-    t, length, g = sympy.Symbol("t"), sympy.Rational(1, 2), sympy.Rational(981, 100)
-    q = [sympy.Function(f"q{k}")(t) for k in (1, 2)]
-    angle = [q[0], q[0] + q[1]]
-    elbow = sympy.Matrix([length * sympy.cos(q[0]), length * sympy.sin(q[0])])
-    lagrangian = sympy.Integer(0)
-    for k, origin in enumerate((sympy.zeros(2, 1), elbow)):
-        m, mx, my, izz = (theta[10 * k + names.index(name)] for name in ("m", "mx", "my", "Izz"))
-        c, s, w = sympy.cos(angle[k]), sympy.sin(angle[k]), sympy.diff(angle[k], t)
-        arm = sympy.Matrix([c * mx - s * my, s * mx + c * my])
-        speed = sympy.diff(origin, t)
-        kinetic = m * speed.dot(speed) / 2 + w * (speed[1] * arm[0] - speed[0] * arm[1]) + izz * w**2 / 2
-        lagrangian += kinetic - g * (m * origin[1] + arm[1])
-    rates = [sympy.diff(x, t) for x in q]
-    torque = [sympy.diff(sympy.diff(lagrangian, r), t) - sympy.diff(lagrangian, x) for x, r in zip(q, rates, strict=True)]
-    matrix = sympy.Matrix(torque).jacobian(theta)
-    second = [sympy.diff(x, t, 2) for x in q]
-    symbols = list(sympy.symbols("c1 s1 c2 s2 v1 v2 a1 a2"))
-    matrix = matrix.applyfunc(sympy.expand_trig)
-    places = [(second[0], "a1"), (second[1], "a2"), (rates[0], "v1"), (rates[1], "v2")]
-    trig = [(sympy.cos(q[0]), "c1"), (sympy.sin(q[0]), "s1"), (sympy.cos(q[1]), "c2"), (sympy.sin(q[1]), "s2")]
-    return matrix.subs([(old, sympy.Symbol(new)) for old, new in [*places, *trig]]), symbols
-
-
-def test_reduction_is_the_exact_rref_of_a_planar_arm() -> None:
-    matrix, symbols = planar_regressor()
-    rng = np.random.default_rng(0)
-    rows = []
-    for _ in range(12):
-        values: list[sympy.Rational] = []
-        for half in rng.integers(-9, 10, 2):  # rational points of the circle
-            tangent = sympy.Rational(int(half), 7)
-            values += [(1 - tangent**2) / (1 + tangent**2), 2 * tangent / (1 + tangent**2)]
-        values += [sympy.Rational(int(x), 3) for x in rng.integers(-9, 10, 4)]
-        rows.append(matrix.subs(dict(zip(symbols, values, strict=True))))
-    exact, pivots = sympy.Matrix.vstack(*rows).rref()
-    text = (
-        '<robot name="planar"><link name="base"/><link name="l1"/><link name="l2"/>'
-        '<joint name="j1" type="continuous"><parent link="base"/><child link="l1"/><axis xyz="0 0 1"/></joint>'
-        '<joint name="j2" type="continuous"><parent link="l1"/><child link="l2"/>'
-        '<origin xyz="0.5 0 0"/><axis xyz="0 0 1"/></joint>'
-        "</robot>"
-    )
-    model = DynamicModel(Robot.from_urdf(text, gravity=(0, -9.81, 0)), friction="none", rotor_inertia=False)
-    base = model.base()
-    assert tuple(base.independent) == pivots
-    np.testing.assert_allclose(base.projection, np.array(exact[: len(pivots), :], dtype=float), atol=1e-10)
 
 
 @settings(max_examples=60, deadline=None)

@@ -112,15 +112,6 @@ def test_bundled_robots_raise_no_doubt(name: str) -> None:
     assert [item.id for item in report.findings if item.severity == "warning" and item.id != "position-beyond-limit"] == []
 
 
-def test_reversed_efforts_are_named() -> None:
-    recording = log_of(ARM)
-    (found,) = doubts(replace(recording, effort=-recording.effort))
-    assert (found.id, found.severity, found.joint) == ("effort-sign", "refused", None)
-    assert "has the wrong sign" in found.message
-    assert "drive.gain" in str(found.remedy)
-    assert "subtracted more friction" not in str(found.remedy)  # inertias tell the sign as well
-
-
 def test_a_wrong_clock_is_told_with_what_looks_like_it() -> None:
     recording, data = log_of(ARM, seed=2, noise=0.01), ARM.model.createData()
     weight = np.array([pin.computeGeneralizedGravity(ARM.model, data, x) for x in recording.position])
@@ -320,15 +311,6 @@ def test_swapped_efforts_are_named() -> None:
     assert all("log.columns.effort" in str(item.remedy) for item in found)
 
 
-def test_gravity_from_another_side_is_named() -> None:
-    gravity, speed = (9.81, 0.0, 0.0), 0.3
-    hung = Robot.from_urdf(URDF, gravity=gravity)
-    (found,) = doubts(log_of(hung, speed=speed, seconds=40.0))
-    assert found.id == "gravity-direction"
-    vector = ", ".join(f"{value:.4g}" for value in gravity)
-    assert f"robot: {{gravity: [{vector}]}}" in str(found.remedy)
-
-
 def test_amperes_are_told_of_all_joints_at_once_before_one_joint_that_has_another_torque_constant() -> None:
     log, constants = log_of(ARM), np.array([10.0, 10.0, 4.0, 10.0])
     (first, *_) = doubts(replace(log, effort=log.effort / constants))
@@ -353,15 +335,6 @@ def test_a_strong_spring_is_not_taken_for_another_gravity() -> None:
     found = doubts(replace(recording, effort=recording.effort + torque))
     assert all(item.severity != "refused" for item in found)
     assert all(item.id == "spring" or "spring" in item.candidates for item in found)
-
-
-def test_efforts_in_another_unit_are_doubted() -> None:
-    recording = log_of(ARM)
-    (found,) = doubts(replace(recording, effort=1e-3 * recording.effort))
-    assert (found.id, found.severity) == ("effort-scale", "warning")
-    assert found.size == pytest.approx(1e-3, rel=0.3)
-    assert found.remedy is not None
-    assert list(found.remedy.settings["drive.gain"]["multiply"].values()) == pytest.approx([1e3] * ARM.n, rel=0.3)
 
 
 def test_friction_of_a_motor_that_turns_with_two_joints_raises_no_doubt() -> None:

@@ -84,17 +84,6 @@ def test_a_log_that_lags_the_others_is_named() -> None:
     assert named[0][0].size == pytest.approx(0.06, abs=0.006)
 
 
-def test_an_effort_that_saturates_is_named() -> None:
-    log = made(0)
-    effort = np.array(log.effort)
-    top = np.abs(effort[:, 1]).max()
-    effort[:, 1] = top * np.tanh(effort[:, 1] / top)
-    (report,) = examine_logs([replace(log, effort=effort)], ARM, ui.Drive.build(ARM.n), SignalConfig())
-    assert [item.joint for item in report.findings if item.id == "effort-saturates"] == [ARM.joints[1]]
-    (report,) = examine_logs([log], ARM, ui.Drive.build(ARM.n), SignalConfig())
-    assert [item.id for item in report.findings if item.severity == "warning"] == []
-
-
 def test_efforts_behind_a_filter_without_delay_are_named() -> None:
     assert found(made(3, band=1.0)).low_pass == 1.0
 

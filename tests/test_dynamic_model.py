@@ -12,7 +12,6 @@ from estimation_samples import result
 from motion_samples import make_segment, truth
 
 from urdf_ident.errors import ModelError, ShapeError
-from urdf_ident.friction import Coulomb, Viscous
 from urdf_ident.linalg import shaped
 from urdf_ident.model import rigid_bodies as engine
 from urdf_ident.model.drive import Drive
@@ -52,21 +51,6 @@ def test_torque_is_rnea_plus_armature_plus_friction(model: DynamicModel) -> None
     )
 
 
-def test_names_units_and_order(model: DynamicModel) -> None:
-    assert len(model.parameters) == 60 + 6 * 4
-    assert model.names[:4] == ("m_l1", "mx_l1", "my_l1", "mz_l1")
-    assert model.names[10] == "m_l2"
-    assert model.names[60:64] == ("Ia_j1", "Fv_j1", "Fc_j1", "offset_j1")
-    by_name = {parameter.name: parameter for parameter in model.parameters}
-    assert by_name["Ia_j1"].unit == "kg·m²"
-    assert by_name["Fv_j3"].nonnegative
-    assert not by_name["offset_j3"].nonnegative
-    assert model.term_of(60 + 6) == Coulomb(0.3)
-    assert model.term_of(60 + 5) == Viscous()
-    sliding = DynamicModel(Robot.from_urdf(arm_urdf("xz", kind="prismatic")))
-    assert {p.unit for p in sliding.parameters if p.symbol == "Ia"} == {"kg"}
-
-
 @pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic"])
 def test_torque_of_one_state_many_states_and_many_models(kind: str) -> None:
     model = DynamicModel(Robot.from_urdf(arm_urdf("zyx", kind=kind)), friction=FRICTION)
@@ -80,19 +64,6 @@ def test_torque_of_one_state_many_states_and_many_models(kind: str) -> None:
     assert one.shape == (3,)
     np.testing.assert_allclose(one, together[2, :, 0], rtol=1e-12, atol=1e-12)
     assert model.torque(theta, q[2], v[2], a[2]).shape == (3, 4)
-
-
-def test_rows_times_theta_are_the_torque_and_carry_only_the_subtree(model: DynamicModel) -> None:
-    q, v, a = states(6, samples=20)
-    theta = np.random.default_rng(2).normal(size=len(model.parameters))
-    tau = model.torque(theta, q, v, a)
-    for part, blocks in model.row_blocks(Segment("s", 0.0, 1.0, q, v, a), chunk=8):
-        for group, block in zip(model.groups, blocks, strict=True):
-            np.testing.assert_allclose(block @ theta[group.columns], tau[part, group.joint], rtol=1e-10, atol=1e-10)
-    for j, group in enumerate(model.groups):
-        assert group.name == f"joint:j{j + 1}"
-        owners = {model.parameters[k].owner for k in group.columns}
-        assert owners == {f"l{k}" for k in range(j + 1, 7)} | {f"j{j + 1}"}
 
 
 def test_shapes_are_checked(model: DynamicModel) -> None:

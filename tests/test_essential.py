@@ -17,10 +17,7 @@ from urdf_ident.errors import ProjectError
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.files.records import plain
 from urdf_ident.logs.read import read_recording
-from urdf_ident.model.base import BaseParameters
-from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.identification import load
@@ -94,29 +91,6 @@ def held_out_error(statistics: StatisticSet, fit: Fit, kept: np.ndarray) -> floa
         return theta
 
     return cross_validate(statistics, estimate).mean_rmse
-
-
-def nested(statistics: StatisticSet, base: BaseParameters) -> tuple[float, float]:
-    """Held-out error of full and essential models, the choice made anew without the held-out log."""
-    full, few = [], []
-    for name in statistics.logs:
-        train, test = statistics.without([name]), statistics.only([name])
-        fit = fit_base(train, base)
-        chosen = essential_parameters(train, base, fit)
-        assert len(chosen) < len(base)
-        for errors, params in ((full, fit.params), (few, chosen.fit.params)):
-            theta = np.zeros(statistics.p)
-            theta[base.independent] = params
-            errors.append([test.residual_squares(theta, group) / test.rows[group] for group in test.groups])
-    return float(np.sqrt(np.mean(full, axis=0)).mean()), float(np.sqrt(np.mean(few, axis=0)).mean())
-
-
-def test_simulated_tx40_predicts_as_well_with_fewer() -> None:
-    model = DynamicModel(Robot.from_urdf(robot_path("tx40")), friction=["viscous", "coulomb", "offset"])
-    scale = np.array([0.6, 0.6, 0.3, 0.1, 0.1, 0.1])
-    logs = [as_log(make_segment(model, 1200, sigma=scale, seed=k, log=f"log {k}"), 2) for k in range(4)]
-    full, few = nested(build_statistics(model, logs), model.base())
-    assert few <= 1.01 * full
 
 
 def test_the_result_names_them(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -11,7 +9,6 @@ from motion_samples import coupled_model, make_segment, raw_rows, truth
 from scipy import stats
 
 from urdf_ident.errors import EstimationError
-from urdf_ident.linalg import triangle
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.samples import Segment
@@ -74,45 +71,6 @@ def test_wls_is_statsmodels_with_the_weights_on_both_sides(
     assert fit.method == "wls"
     own = dict(zip(statistics.groups, 1 / sigma, strict=True))
     check(fit_base(statistics, base, weights=own), sm.WLS(np.concatenate(y), np.vstack(X), weights=weights).fit(method="qr"))
-
-
-def with_noise(exact: StatisticSet, rows: list[np.ndarray], sigma: float | np.ndarray, seed: int) -> StatisticSet:
-    """The same motion measured again: new noise on the targets of rows that were made once."""
-    rng = np.random.default_rng(seed)
-    entries = []
-    for i, layout in enumerate(exact.layouts):
-        noisy = rows[i][:, -1] + rng.normal(size=len(rows[i])) * np.broadcast_to(sigma, 3)[i]
-        entries.append(
-            Statistic("log", 0, layout.group, triangle(np.column_stack([rows[i][:, layout.columns], noisy])), len(noisy))
-        )
-    return replace(exact, entries=tuple(entries))
-
-
-def test_noise_of_each_group_is_found_and_wls_gains_by_it(model: DynamicModel, base: BaseParameters) -> None:
-    truth_base, clean = base.of(truth(model)), make_segment(model, 300, rate=40.0)
-    exact, rows = accumulate(model, "log", [clean], RowFilter(1)), raw_rows(model, clean)
-    error: dict[str, list[np.ndarray]] = {"ols": [], "wls": [], "known": []}
-    sigma, inside = [], []
-    runs = 150
-    for seed in range(runs):
-        part = with_noise(exact, rows, SIGMA, seed)
-        known = dict(zip(part.groups, 1 / SIGMA, strict=True))
-        fits = {
-            "ols": fit_base(part, base, method="ols"),
-            "wls": fit_base(part, base),
-            "known": fit_base(part, base, weights=known),
-        }
-        for name, fit in fits.items():
-            error[name].append(fit.params - truth_base)
-        sigma.append(list(fits["wls"].sigma.values()))
-        low, high = fits["wls"].conf_int().T
-        inside.append((low < truth_base) & (truth_base < high))
-    np.testing.assert_allclose(np.sqrt(np.mean(np.square(sigma), axis=0)), SIGMA, rtol=4 / np.sqrt(2 * 280 * runs))
-    rms = {name: np.sqrt(np.mean(np.square(values), axis=0)) for name, values in error.items()}
-    assert np.median(rms["ols"] / rms["wls"]) > 2
-    np.testing.assert_allclose(rms["wls"], rms["known"], rtol=0.05)  # as good as if the noise had been known
-    assert np.abs(np.mean(error["wls"], axis=0) / rms["wls"]).max() < 4 / np.sqrt(runs)
-    assert 0.935 < np.mean(inside) < 0.965
 
 
 def test_a_joint_that_never_moves_is_reported_as_unseen(model: DynamicModel, base: BaseParameters) -> None:

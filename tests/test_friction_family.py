@@ -98,6 +98,7 @@ def test_every_shape_is_explained_checked_and_kept(law: type) -> None:
     term = law()
     given = {name: 1.5 * getattr(term, name) for name in law.shapes}
     assert set(term.as_dict()) - {"term"} == set(law.shapes)
+    assert all(symbol in law.formula or "the same" in law.formula for symbol in law.symbols)
     changed = friction_term({"term": law.name, **given})
     assert friction_term(json.loads(json.dumps(changed.as_dict()))) == changed
     for name, shape in law.shapes.items():
@@ -223,6 +224,3 @@ def test_curve_is_found_back(robot: Robot, law: str) -> None:
     truth = friction(way, np.concatenate([speed[:1], speed]), np.concatenate([load[:1], load]))[1:]
     error = np.abs(curve - truth).max(axis=0) / np.ptp(truth, axis=0)
     assert error.max() < 0.01, error
-
-
-# ---- Friction laws: values, units, and what a user may write ----

@@ -20,7 +20,6 @@ from urdf_ident.estimation.friction_selection.selection import select_friction
 from urdf_ident.export.sidecar import write_sidecar
 from urdf_ident.friction import (
     FRICTION,
-    AxisMotion,
     AxisScale,
     Coulomb,
     Dahl,
@@ -30,7 +29,6 @@ from urdf_ident.friction import (
     Shape,
     Sliding,
     friction_from_mapping,
-    friction_term,
 )
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -122,19 +120,6 @@ def test_the_search_finds_a_new_law(new_law: type[Law]) -> None:
 def test_two_laws_of_one_name_are_refused(new_law: type[Law]) -> None:
     with pytest.raises(ModelError, match="one name"):
         type("Other", (Coulomb,), {"name": "saturating"})
-
-
-def test_every_law_is_the_same_for_estimator_and_plant_while_it_slides() -> None:
-    v = np.array([-1.3, -0.4, 0.4, 1.3])
-    for name, law in FRICTION.items():
-        if law.memory or law.loaded:
-            continue
-        q = np.array([0.2, -0.7, 1.9, -2.5])
-        columns = friction_term(name).columns(AxisMotion(q, v, v, 100.0))
-        torque = [law.of(*row).torque(Sliding(v, slip=np.sign(v), q=q)) for row in np.eye(len(law.symbols))]
-        np.testing.assert_allclose(columns.T, torque, atol=1e-12)
-        assert law.formula
-        assert all(symbol in law.formula or "the same" in law.formula for symbol in law.symbols)
 
 
 @pytest.mark.parametrize("law", [Presliding(width=0.02), Dahl(width=0.02), Relaxing(time=0.2)])

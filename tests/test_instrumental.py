@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from estimation_samples import as_log, stacked, with_sign_of
+from estimation_samples import as_log
 from motion_samples import coupled_model, make_segment, truth
 
 from urdf_ident.errors import EstimationError
@@ -34,20 +34,6 @@ def noisy_columns(model: DynamicModel, size: float, seed: int, samples: int = 20
     a = clean.a + size * rng.normal(size=clean.a.shape)
     simulated = Segment(clean.log, clean.start, clean.rate, clean.q, clean.v, clean.a)
     return replace(clean, v=v, a=a, simulated=simulated)
-
-
-def test_it_is_the_closed_form_on_raw_rows(model: DynamicModel) -> None:
-    base = model.base()
-    log = as_log(noisy_columns(model, 2.0, 1))
-    found = fit_instrumental(build_statistics(model, [log], rows=instrumented(model)), base)
-    W, y = stacked(model, base, log)
-    simulated = log.segments[0].simulated
-    Z, _ = stacked(model, base, as_log(replace(simulated, tau=log.segments[0].tau)))
-    W = with_sign_of(Z, W, model, base)
-    weight = np.repeat([found.fit.row_weights[group.name] ** 2 for group in model.groups], 2000)[:, None]
-    np.testing.assert_allclose(
-        found.fit.params, np.linalg.solve(Z.T @ (weight * W), Z.T @ (weight[:, 0] * y)), rtol=1e-6, atol=1e-9
-    )
 
 
 def test_noise_in_the_columns_biases_least_squares_and_not_the_instruments(model: DynamicModel) -> None:
@@ -94,6 +80,3 @@ def test_what_is_missing_is_said(model: DynamicModel) -> None:
     instruments = build_statistics(model, [at_rest], rows=instrumented(model))
     with pytest.raises(EstimationError, match="does not excite"):
         fit_instrumental(instruments, model.base())
-
-
-CUT, RATE = 49, 1000.0

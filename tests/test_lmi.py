@@ -58,7 +58,6 @@ class Setup:
         self.W, tau = self.columns(rng, samples, amplitude=0.3), None
         tau = self.W @ self.truth
         self.R, self.rho = self.W / noise, (tau + noise * rng.normal(size=len(tau))) / noise
-        self.test = self.columns(rng, 200, amplitude=2.0)
 
     def columns(self, rng, samples, amplitude):
         n = self.robot.n
@@ -66,9 +65,6 @@ class Setup:
         friction = np.zeros((samples, n, n))
         friction[:, np.arange(n), np.arange(n)] = v
         return np.hstack([regressor(self.robot, q, v, a), friction.reshape(-1, n)])
-
-    def error(self, theta):
-        return np.linalg.norm(self.test @ (theta - self.truth)) / np.linalg.norm(self.test @ self.truth)
 
 
 @pytest.fixture(scope="module")
@@ -78,19 +74,6 @@ def poor():
 
 def physical(theta, n):
     return check_consistency(theta, [f"b{i}" for i in range(n)]).consistent
-
-
-def entropic(prior, x_theta, n):
-    """The divergence, written independently: on P directly, spread added, masses apart, squares for the joint terms."""
-    total = np.sum(np.square((prior.root @ (x_theta - prior.theta0))[10 * n :]))
-    for i in range(n):
-        part = slice(10 * i, 10 * i + 10)
-        shifted = pseudo_inertia(x_theta[part] + prior.spread[i] - prior.theta0[part])
-        q = np.linalg.solve(pseudo_inertia(prior.spread[i]), shifted)
-        total += (np.trace(q) - np.linalg.slogdet(q)[1] - 4) / (2 * prior.relative_std[i] ** 2)
-        ratio = x_theta[10 * i] / prior.theta0[10 * i]
-        total += 2 * (ratio - np.log(ratio) - 1) / prior.mass_std[i] ** 2
-    return total
 
 
 # ------------------------------------------------------------------------------------------------------- optimum

@@ -13,7 +13,7 @@ from commands import run
 from conftest import arm_urdf
 from estimation_samples import as_log, problem_of, stacked, with_sign_of
 from logs import Truth, fourier, torques, write_csv
-from motion_samples import make_segment, robot_3r, truth
+from motion_samples import make_segment, robot_3r
 from statsmodels.sandbox.regression.gmm import IV2SLS
 
 from urdf_ident.errors import EstimationError
@@ -172,24 +172,6 @@ def correlated(model: DynamicModel, seed: int, samples: int = 600) -> tuple[Arra
     clean = make_segment(model, samples, seed=4)
     noise = np.random.default_rng(seed).standard_normal(clean.tau.shape) @ mix.T
     return mix @ mix.T, replace(clean, tau=clean.tau + noise)
-
-
-def test_correlated_joints_are_worth_knowing(plain: DynamicModel) -> None:
-    """Gauss-Markov: with a known correlation of 0.9 between joints errors shrink, and are what they are said to be."""
-    true = plain.base().of(truth(plain))
-    z, wls, gls = [], [], []
-    for seed in range(12):
-        exact, segment = correlated(plain, seed)
-        log = as_log(segment)
-        problem = problem_of(plain, log)
-        found = generalized_least_squares(problem)
-        np.testing.assert_allclose(omega(found), exact, rtol=0.25, atol=0.02)
-        z.append((found.fit.params - true) / found.fit.bse)
-        wls.append(problem.least_squares.params - true)
-        gls.append(found.fit.params - true)
-    assert np.sqrt(np.mean(np.square(z))) == pytest.approx(1.0, abs=0.15)
-    gain = np.sqrt(np.mean(np.square(gls), axis=0)) / np.sqrt(np.mean(np.square(wls), axis=0))
-    assert np.median(gain) < 0.7
 
 
 # --- ridge ----------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.log_effects.changes import FrictionChanges
-from urdf_ident.statistics.log_effects.mixed_model import changes_between_logs, friction_changes
+from urdf_ident.statistics.log_effects.mixed_model import changes_between_logs
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -262,8 +262,8 @@ def test_command_writes_files_that_engines_load(ident: Identification, robot: Ro
 FRICTION = np.array([[3.0, 2.0], [4.0, 2.0], [0.5, 0.6]])  # viscous, Coulomb
 
 
-def between(masses: list[float], warming: float) -> tuple[FrictionChanges, FrictionChanges]:
-    """With and without a look at bodies: logs of an arm that carries these masses, friction less from log to log."""
+def between(masses: list[float], warming: float) -> FrictionChanges:
+    """Logs of an arm that carries these masses, friction less from log to log."""
     robot = Robot.from_urdf(arm_urdf("zyx"))
     logs = []
     for k, mass in enumerate(masses):
@@ -278,17 +278,11 @@ def between(masses: list[float], warming: float) -> tuple[FrictionChanges, Frict
         logs.append(Recording(f"run{k}", robot.joints, t, q, effort=tau, sha256=f"run{k}"))
     model = DynamicModel(robot, friction=["viscous", "coulomb"])
     statistics = build_statistics(model, prepare_logs(logs, robot, model.drive, SignalConfig()))
-    fit = fit_base(statistics, model.base())
-    return changes_between_logs(model, statistics, fit), friction_changes(model, statistics, fit)
+    return changes_between_logs(model, statistics, fit_base(statistics, model.base()))
 
 
-@pytest.fixture(scope="module")
-def loaded() -> tuple[FrictionChanges, FrictionChanges]:
-    return between([0.0, 2.0, 0.0, 2.0], 0.2)
-
-
-def test_the_body_is_found_with_its_mass_and_its_logs(loaded: tuple[FrictionChanges, FrictionChanges]) -> None:
-    found, _ = loaded
+def test_the_body_is_found_with_its_mass_and_its_logs() -> None:
+    found = between([0.0, 2.0, 0.0, 2.0], 0.2)
     assert found.carried is not None
     mass = found.carried[:, found.carriers.index("m_l3")]
     assert mass[[1, 3]].mean() - mass[[0, 2]].mean() == pytest.approx(2.0, rel=0.1)

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from conftest import arm_urdf, inertials
+from conftest import arm_urdf
 from scipy.spatial.transform import Rotation
 from urdf_samples import point_masses
 
-from urdf_ident.model.inertia import from_com, margins, nearest_physical, pseudo_inertia, to_com, transform
+from urdf_ident.model.inertia import from_com, margins, nearest_physical, to_com, transform
 from urdf_ident.model.parameters import Parameter, inertial_parameters
 from urdf_ident.model.posterior import Posterior
-from urdf_ident.model.prior import carriers, fixed_children, inertial_prior, lumped_inertials, metric_root, with_joint_terms
+from urdf_ident.model.prior import carriers, fixed_children, inertial_prior, with_joint_terms
 from urdf_ident.model.robot import Robot
 
 
@@ -58,35 +58,6 @@ def test_nearest_physical_repairs_the_triangle_and_keeps_mass_and_centre():
 
 
 # ------------------------------------------------------------------------------------------------ inertial prior
-
-
-def test_prior_equals_pinocchio_with_lumped_tools():
-    rng = np.random.default_rng(2)
-    tools = [("0.1 0 0.2", "0.4 0.5 -1", inertial_of(point_masses(rng))), ("0 0.1 0", "0 0 1", inertial_of(point_masses(rng)))]
-    robot = Robot.from_urdf(serial_urdf([inertial_of(point_masses(rng)) for _ in range(3)], tools))
-    prior = inertial_prior(robot)
-    expected = inertials(robot)
-    np.testing.assert_allclose(prior.theta0, expected, atol=1e-13)
-    assert prior.origin == ("urdf",) * 30
-    assert prior.notes == ()
-    locked = Robot.from_urdf(robot.urdf, lock={"j2": 0.7})
-    np.testing.assert_allclose(lumped_inertials(locked).ravel(), inertials(locked), atol=1e-13)
-
-
-def test_metric_is_the_hessian_of_the_entropic_divergence():
-    rng = np.random.default_rng(4)
-    theta = point_masses(rng)
-    reference = pseudo_inertia(theta)
-
-    def divergence(change):
-        q = np.linalg.solve(reference, pseudo_inertia(theta + change))
-        return np.trace(q) - np.linalg.slogdet(q)[1] - 4
-
-    root = metric_root(theta, 1.0)
-    for _ in range(10):
-        change = 1e-4 * rng.normal(size=10) * np.abs(theta).min()
-        # divergence = tr(..)/2 to second order, the metric is tr(..)/4
-        assert np.sum((root @ change) ** 2) == pytest.approx(0.5 * divergence(change), rel=2e-2, abs=1e-15)
 
 
 def test_nonphysical_and_massless_bodies_are_repaired_and_said():
@@ -165,9 +136,6 @@ def test_a_term_the_first_fit_cannot_see_is_zero_as_in_the_urdf_and_said(chain):
     assert np.isfinite(full.root).all()
 
 
-# ----------------------------------------------------------------------------------------------------- from_data
-
-
 # ---- What data and prior say together, against direct inverses ----
 
 
@@ -177,16 +145,6 @@ def posterior_arm():
     terms = tuple(Parameter(f"Fv_{joint}", "Fv", joint, "N·m·s/rad", True) for joint in robot.joints)
     parameters = inertial_parameters(robot) + terms
     return with_joint_terms(inertial_prior(robot), parameters, [2.0, 0.5]), parameters
-
-
-def test_from_data_is_the_definition(posterior_arm):
-    prior, _ = posterior_arm
-    rng = np.random.default_rng(10)
-    for rows in (4, 20, 60):
-        factor = rng.normal(size=(rows, 22)) * 3
-        gram = factor.T @ factor
-        expected = np.clip(np.diag(np.linalg.solve(gram + prior.precision, gram)), 0, 1)
-        np.testing.assert_allclose(Posterior(factor, prior).from_data, expected, atol=1e-8)
 
 
 def test_the_weight_of_the_prior_divides_the_datas_information(posterior_arm):

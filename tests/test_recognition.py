@@ -22,7 +22,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.inspect import project_text
 from urdf_ident.project import Project, parse_project
 
-DOWN, WALL = (0.0, 0.0, -9.81), (0.0, -9.81, 0.0)
+DOWN = (0.0, 0.0, -9.81)
 
 
 def simulated(axes: str = "zyyxyx", gravity=DOWN, seed: int = 0, seconds: float = 12.0) -> tuple[Robot, dict[str, np.ndarray]]:

@@ -1,18 +1,14 @@
-"""Three reductions beside each other, the rank from geometry alone, and URDFs whose angles are rounded."""
+"""Combinations of parameters, and URDFs whose angles are rounded."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import arm_urdf
-from geometric_rank import geometric_rank
 
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.check import check
-
-NAMES = ("ur10e", "puma560", "tx40", "szabo_3r", "zollo_2r", "emps", "generic_6axis")
 
 
 def test_partners_are_the_terms_of_the_combinations() -> None:
@@ -25,26 +21,6 @@ def test_partners_are_the_terms_of_the_combinations() -> None:
         assert {name for name, _ in base.partners(int(k))} == {base.names[base.independent[row]] for row in rows}
     text = " ".join(base.combination(row) for row in range(len(base)))
     assert "1·" not in text.replace(".1·", "").replace("01·", "")  # a factor of one is not written
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("rotors", [False, True])
-def test_geometry_alone_gives_the_rank_of_the_regressor(name: str, rotors: bool) -> None:
-    robot = Robot.from_urdf(robot_path(name))
-    assert geometric_rank(robot, rotors) == len(DynamicModel(robot, friction="none", rotor_inertia=rotors).base())
-
-
-def test_geometry_alone_on_a_tree_with_a_sliding_branch() -> None:
-    trunk = arm_urdf("zy", fixed_tip=False)
-    side = (
-        '<joint name="s1" type="prismatic"><parent link="l1"/><child link="m1"/><origin xyz="0 0.2 0.1" rpy="0.3 0 0"/>'
-        '<axis xyz="0 1 0"/><limit lower="-1" upper="1" velocity="1" effort="9"/></joint><link name="m1"/>'
-        '<joint name="s2" type="revolute"><parent link="m1"/><child link="m2"/><origin xyz="0 0.1 0"/>'
-        '<axis xyz="1 0 0"/><limit lower="-1" upper="1" velocity="1" effort="9"/></joint><link name="m2"/></robot>'
-    )
-    robot = Robot.from_urdf(trunk.replace("</robot>", side))
-    for rotors in (False, True):
-        assert geometric_rank(robot, rotors) == len(DynamicModel(robot, friction="none", rotor_inertia=rotors).base())
 
 
 def scara(right: str, straight: str) -> str:
@@ -83,7 +59,6 @@ def test_rounded_right_angles_make_no_parameters(right: str, straight: str) -> N
     assert not len(meant.ill_conditioned)
     assert len(found.ill_conditioned) > 0
     assert len(rounded.base(tolerance=1e-9)) > len(found)
-    assert geometric_rank(rounded.robot, True) == geometric_rank(exact.robot, True)
     text = check(rounded).summary()
     assert "rounds angles" in text
     assert "rounds angles" not in check(exact).summary()

@@ -163,9 +163,6 @@ def test_a_reloaded_result_gives_the_same_torque_to_the_last_bit(tmp_path: Path)
     assert len(stored["model"]["reference"]) == 30
 
 
-# -- a real robot --------------------------------------------------------------------------------------------------------
-
-
 # ---- Covariance where friction reads the rigid torque that is itself estimated: against what the converged estimate does ----
 
 LAWS = ["viscous", "coulomb", "load_coulomb"]
@@ -234,6 +231,3 @@ def test_the_settled_estimate_follows_the_data_as_the_response_says(name: str) -
         little = 1e-3 if prior is None else 5e-3  # second order; the prior weighs each joint by its own noise
         assert error < little * np.abs(frozen / scale).max()
         assert np.abs((follows - frozen) / scale).max() > 100 * error
-
-
-# ---- Friction that grows with the load, as the tests of logs against physics fit it, against that of a simulated arm ----

@@ -165,6 +165,3 @@ def test_kept_columns_make_the_same_factors(robot: Robot, most: int, monkeypatch
         model = DynamicModel(robot, friction=friction, drive=drive).with_reference(rng.normal(size=30))
         assert_same_factors(model, segments, RowFilter(4), monkeypatch)
     assert rows._Kept.held <= rows.MOST
-
-
-# ---- Samples of conditioned logs, on which the physics of the logs is examined ----

@@ -342,6 +342,3 @@ def test_a_stage_of_millimetres_with_a_fast_wrist_shows_the_friction_of_its_slid
     tau = torque(q, v, a)
     error = np.sqrt(np.mean((found.torque(q, v, a) - tau) ** 2, axis=0) / np.mean(tau**2, axis=0))
     assert (error < 0.03).all(), error
-
-
-# ---- Which laws and shapes come into question: as fast as the axes moved ----

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from logs import fourier
-from scipy.optimize import minimize_scalar
 from test_friction_family import SIZE, TRUTHS, make_log, prepare, smooth
 
 from urdf_ident.errors import ModelError
@@ -24,7 +23,6 @@ from urdf_ident.result.identification import load
 from urdf_ident.samples import Segment
 from urdf_ident.signals.prepare import PreparedLog
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.fit import fit_base
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -63,30 +61,6 @@ def test_shapes_are_found_back(robot: Robot, law: str) -> None:
     own = [item.term for item in found.model.terms if item.term.name == law]
     assert all(term.free == () for term in own)
     assert [getattr(own[0], name) for name in truth] == [r.value for r in found.reports if r.joint == "j1"]
-
-
-def test_minimum_is_that_of_refitting_everything_at_every_shape(robot: Robot) -> None:
-    """scipy on whole refits, each with its own pass over the data, against our trials in one factor."""
-    logs = prepare(robot, [make_log(robot, TRUTHS["stribeck"][1], seed, noise=0.05) for seed in (1, 2)])
-    free = {"default": ["viscous", "coulomb"], "j2": ["viscous", "coulomb", {"term": "stribeck", "velocity": "auto"}]}
-    found = find(robot, free, logs)
-
-    def fixed(velocity: float) -> DynamicModel:
-        law = {"term": "stribeck", "velocity": velocity}
-        return DynamicModel(robot, friction={**free, "j2": ["viscous", "coulomb", law]}, rotor_inertia=False)
-
-    base = fixed(0.1).base()
-    start = fit_base(build_statistics(fixed(0.1), logs), base)
-
-    def cost(log_velocity: float) -> float:
-        factor = build_statistics(fixed(float(np.exp(log_velocity))), logs).stacked(start.weights, base.independent)
-        beta = np.linalg.lstsq(factor[:, :-1], factor[:, -1], rcond=None)[0]
-        return float(np.sum((factor[:, -1] - factor[:, :-1] @ beta) ** 2))
-
-    best = minimize_scalar(cost, bounds=(np.log(0.01), np.log(1.0)), method="bounded", options={"xatol": 1e-4})
-    (report,) = found.reports
-    assert report.value == pytest.approx(np.exp(best.x), rel=0.01)
-    assert report.gain == pytest.approx(1 - best.fun / cost(np.log(0.1)), abs=2e-5)
 
 
 def test_shapes_of_several_laws_and_a_load_at_once(robot: Robot) -> None:

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.interpolate
-import scipy.signal
 from conftest import arm_urdf
 from emps_protocol import matlab_decimate
 
@@ -69,13 +67,6 @@ def test_lowpass_has_no_delay_and_the_stated_gain() -> None:
         gain = 1 / (1 + warped**8)  # |H|² of one pass of order 4
         assert lowpass_gain(frequency, cutoff) == pytest.approx(gain, abs=0.001)
         np.testing.assert_allclose(lowpass(tone, rate, cutoff)[inside], gain * tone[inside], atol=2e-6)
-
-
-def test_lowpass_equals_filtfilt_with_matlab_padding() -> None:
-    x = np.cumsum(np.random.default_rng(0).standard_normal((400, 2)), axis=0)
-    b, a = scipy.signal.butter(4, 100, fs=1000)
-    expected = scipy.signal.filtfilt(b, a, x, axis=0, padlen=3 * (max(len(a), len(b)) - 1))
-    np.testing.assert_allclose(lowpass(x, 1000.0, 100.0, order=4, padlen=12), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_differences_are_exact_for_polynomials_and_converge() -> None:
