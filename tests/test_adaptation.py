@@ -86,28 +86,12 @@ def test_contact_is_not_friction() -> None:
     np.testing.assert_allclose(pushed.x[..., :2], free.x[..., :2], atol=0.25)
 
 
-def log_of(robot: Robot, name: str, seed: int, change: np.ndarray, payload: float = 0.0) -> Recording:
-    """A log whose Coulomb friction is larger by ``change`` on the joints [N·m]; a payload [kg] comes and goes each 4 s."""
+def log_of(robot: Robot, name: str, seed: int, change: np.ndarray) -> Recording:
+    """A log whose Coulomb friction is larger by ``change`` on the joints [N·m]."""
     t, q, v, a = fourier(robot.n, 20.0, 100.0, seed)
     tau = torques(robot, Truth.of(robot.n), q, v, a) + change * np.tanh(v / 0.02)
-    if payload:
-        tau += carried(robot, q, payload) * ((t // 4) % 2 == 1)[:, None]
     rng = np.random.default_rng(1000 + seed)
     return Recording(name, robot.joints, t, q, effort=tau + 0.1 * rng.standard_normal(tau.shape), sha256=name)
-
-
-def carried(robot: Robot, q: np.ndarray, mass: float) -> np.ndarray:
-    """Gravity torque of a point mass at the last link, by finite differences of its height."""
-    import pinocchio as pin
-
-    data, step = robot.model.createData(), 1e-6
-
-    def height(x: np.ndarray) -> float:
-        pin.forwardKinematics(robot.model, data, robot.configuration(x[None])[0])
-        return float(data.oMi[robot.n].act(np.array([0.0, 0.0, 0.3]))[2])
-
-    eye = step * np.eye(robot.n)
-    return np.array([[mass * 9.81 * (height(x + e) - height(x - e)) / (2 * step) for e in eye] for x in q])
 
 
 @pytest.fixture(scope="module")

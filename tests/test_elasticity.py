@@ -84,17 +84,16 @@ def truth_of(model: ElasticModel) -> np.ndarray:
     return np.concatenate([lumped_inertials(model.robot).ravel(), terms])
 
 
-def exact_segment(name: str, samples: int = 400, *, damping: bool = False, external: bool = False) -> Segment:
+def exact_segment(name: str, samples: int = 400, *, damping: bool = False) -> Segment:
     """Random states and torques, accelerations from the plant; motors as the joints would move were they rigid."""
     plant, rng = plant_of(name, damping), np.random.default_rng(5)
     n = plant.n
     q, v, vm = rng.uniform(-1.5, 1.5, (samples, n)), rng.normal(0, 1.5, (samples, n)), rng.normal(0, 1.5, (samples, n))
     qm, tau = plant.at_motors(q) + rng.normal(0, 0.01, (samples, n)), rng.normal(0, 60, (samples, n))
-    load = rng.normal(0, 20, (samples, n)) if external else np.zeros((samples, n))
-    turn = np.array([plant.acceleration(np.r_[q[k], qm[k]], np.r_[v[k], vm[k]], tau[k], load[k]) for k in range(samples)])
+    turn = np.array([plant.acceleration(np.r_[q[k], qm[k]], np.r_[v[k], vm[k]], tau[k]) for k in range(samples)])
     back = np.linalg.inv(plant.geared).T
     motors = (motion @ back for motion in (qm, vm, turn[:, n:]))
-    return Segment("exact", 0.0, 1000.0, q, v, turn[:, :n], tau @ plant.geared, *motors, external=load if external else None)
+    return Segment("exact", 0.0, 1000.0, q, v, turn[:, :n], tau @ plant.geared, *motors)
 
 
 def exact(values: np.ndarray) -> sympy.Matrix:

@@ -18,6 +18,8 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="needs PO
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    for name in ("pyarrow", "h5py", "rosbags"):
+        pytest.importorskip(name)
     folder = tmp_path_factory.mktemp("fuzz")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -33,7 +35,7 @@ def test_damaged_inputs_end_in_one_line(kind: str, good: tuple[Path, dict[str, A
     )  # the quick ones
     before = signal.signal(signal.SIGALRM, fuzz.ring)
     try:
-        for seed in range({"world": 3, "truth": 4, "trajectory": 5, "result": 6}.get(kind, 10)):
+        for seed in range({"world": 3, "truth": 4, "trajectory": 5, "result": 6, "log": 160}.get(kind, 10)):
             line, outcome, said = fuzz.one(kind, content, random.Random(f"test {kind} {seed}"), 120)
             assert outcome in ("exit 0", "exit 1", "exit 2"), f"{seed}: {line}\n{outcome}\n{said}"
     finally:

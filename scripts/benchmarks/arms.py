@@ -17,9 +17,6 @@ RMS torque:
 - base: exported over the URDF with friction (viscous, Coulomb, offset; non-negative) fitted to the same logs;
 - simple: exported over the package's own result with these three laws listed by hand;
 - oracle: exported over ridge regression in the true structure with the best of some weights of the prior;
-- tangents: the same, the oracle's friction going on beyond the trained speeds as the package's does, along its tangents (the
-  true curve beyond the data is what no log tells; the rest of "oracle" is the estimator's own loss);
-- attainable, below the table: what the oracle along tangents itself is over the others, by chance of single motions;
 - inside: share of measured samples inside the 95 % prediction interval (all, reversals, fastest tenth), and its width over
   that of the oracle's residual (median of all samples; at reversals RMS of both, where the smeared step of friction is known),
   and over the 95 % quantile of its own residual, by joint (median: what the interval adds to the error that the result has);
@@ -93,16 +90,8 @@ class FrictionOfAxis:
     scale: float
     sizes: Array
 
-    def columns(self, q: Array, v: Array, load: Array, edges: tuple[float, float] = (-np.inf, np.inf)) -> Array:
-        """Shape (N, k) [1 or the unit of the column]; beyond the speeds ``edges`` every column goes on as its tangent."""
-        inside = np.clip(v, *edges)
-        if np.array_equal(inside, v):
-            return self._columns(q, v, load)
-        h = 1e-4 * self.scale
-        slope = (self._columns(q, inside + h, load) - self._columns(q, inside - h, load)) / (2 * h)
-        return self._columns(q, inside, load) + (v - inside)[:, None] * slope
-
-    def _columns(self, q: Array, v: Array, load: Array) -> Array:
+    def columns(self, q: Array, v: Array, load: Array) -> Array:
+        """Shape (N, k) [1 or the unit of the column]."""
         x, sign = v / self.scale, np.tanh(v / (0.004 * self.scale))
         table = {
             "coulomb": sign,
@@ -147,20 +136,16 @@ class Arm:
         """Number of axes."""
         return self.robot.n
 
-    def columns(self, motion: Motion, edges: Array | None = None) -> tuple[Array, list[Array]]:
-        """Rigid torque with the motors' rotors (N, n), and per motor the columns of its friction at the joints, (N, n, k).
-
-        ``edges``, shape (n, 2), are the motors' speeds beyond which friction goes on along tangents; None: nowhere.
-        """
+    def columns(self, motion: Motion) -> tuple[Array, list[Array]]:
+        """Rigid torque with the motors' rotors (N, n), and per motor the columns of its friction at the joints, (N, n, k)."""
         data = self.truth.createData()
         rigid = np.array([pin.rnea(self.truth, data, *row) for row in zip(motion.q, motion.v, motion.a, strict=True)])
         A = self.drive.reduction
         turn, rate, load = motion.q @ A.T, motion.v @ A.T, rigid @ np.linalg.inv(A)
-        found = []
-        ends = np.broadcast_to([-np.inf, np.inf], (self.n, 2)) if edges is None else edges
-        for k, law in enumerate(self.friction):
-            made = law.columns(turn[:, k], rate[:, k], load[:, k], (ends[k, 0], ends[k, 1]))
-            found.append(made[:, None, :] * A[k][None, :, None])
+        found = [
+            law.columns(turn[:, k], rate[:, k], load[:, k])[:, None, :] * A[k][None, :, None]
+            for k, law in enumerate(self.friction)
+        ]
         return rigid + (self.rotor * (motion.a @ A.T)) @ A, found
 
     def torque(self, motion: Motion) -> Array:
@@ -497,16 +482,12 @@ def bounded_baseline(arm: Arm, logs: Sequence[Recording], test: Motion) -> Array
     return predicted + friction @ A
 
 
-def oracle(arm: Arm, logs: Sequence[Recording], test: Motion, judge: Recording) -> tuple[float, float, Array]:
-    """Ridge regression in the true structure, the best of some weights of the prior.
-
-    Returns its error with the true curves of friction everywhere, the same with tangents beyond the trained speeds, and the
-    prediction of the first.
-    """
+def oracle(arm: Arm, logs: Sequence[Recording], test: Motion, judge: Recording) -> tuple[float, Array]:
+    """Ridge regression in the true structure, the best of some weights of the prior: its error and its prediction."""
     prior = inertial_prior(arm.robot)
 
-    def rows(motion: Motion, edges: Array | None = None) -> Array:
-        _, friction = arm.columns(motion, edges)
+    def rows(motion: Motion) -> Array:
+        _, friction = arm.columns(motion)
         A = arm.drive.reduction
         rotor = A.T[None] * (motion.a @ A.T)[:, None, :]  # (N, joints, motors)
         return np.concatenate([_regressor(arm.robot.model, motion), rotor, *friction], axis=2)
@@ -521,27 +502,16 @@ def oracle(arm: Arm, logs: Sequence[Recording], test: Motion, judge: Recording) 
     root = np.zeros((k + len(extra),) * 2)
     root[:k, :k], root[k:, k:] = prior.root, np.diag(1.0 / typical)
     centre = np.concatenate([prior.theta0, np.zeros(len(extra))])
-    rates = np.vstack([m.v for m in moved_by]) @ arm.drive.reduction.T
-    made = rows(test), rows(test, np.array([_trained(rate) for rate in rates.T]))
-    found: list[tuple[Array, ...]] = []
+    columns, found = rows(test), []
     flat = W.reshape(-1, W.shape[2])
     first = np.linalg.lstsq(np.vstack([flat, 1e-3 * root]), np.concatenate([y.ravel(), 1e-3 * root @ centre]), rcond=None)[0]
     sigma = np.maximum(np.std(y - W @ first, axis=0), 1e-9)
     for weight in WEIGHTS:
         X = np.vstack([(W / sigma[:, None]).reshape(-1, W.shape[2]), np.sqrt(weight) * root])
         z = np.concatenate([(y / sigma).ravel(), np.sqrt(weight) * root @ centre])
-        theta = np.linalg.lstsq(X, z, rcond=None)[0]
-        found.append(tuple(columns @ theta for columns in made))
-    (error, free), (tangents, _) = (
-        min(((relative(arm, judge, each[k]), each[k]) for each in found), key=lambda pair: pair[0]) for k in range(2)
-    )
-    return error, tangents, free
-
-
-def _trained(rate: Array) -> tuple[float, float]:
-    """Speeds of one motor beyond which the package goes on along tangents; a direction that is never driven has the other's."""
-    ends = [float(np.quantile(way[way > 0], 0.995)) if (way > 0).any() else 0.0 for way in (-rate, rate)]
-    return -(ends[0] or ends[1]), ends[1] or ends[0]
+        predicted = columns @ np.linalg.lstsq(X, z, rcond=None)[0]
+        found.append((relative(arm, judge, predicted), predicted))
+    return min(found, key=lambda pair: pair[0])
 
 
 def run(seed: int, kind: str, *, simple: bool = True) -> dict[str, float | str]:
@@ -562,7 +532,7 @@ def run(seed: int, kind: str, *, simple: bool = True) -> dict[str, float | str]:
     exported = relative(one, judge, ident.torque(test.q, test.v, test.a))
     fit = relative(one, judge, ident.model.torque(ident.fit_theta, test.q, test.v, test.a))
     base = relative(one, judge, bounded_baseline(one, logs, test))
-    best, tangents, predicted = oracle(one, logs, test, judge)
+    best, predicted = oracle(one, logs, test, judge)
     zero = relative(one, judge, _regressor(one.robot.model, test) @ inertial_prior(one.robot).theta0)
     row |= {
         "exported": exported,
@@ -570,7 +540,6 @@ def run(seed: int, kind: str, *, simple: bool = True) -> dict[str, float | str]:
         "baseline": base,
         "urdf": zero,
         "oracle": best,
-        "tangents": tangents,
         "weight": float(ident.solver.get("weight", np.nan)),
         "laws": len(ident.model.terms),
         "level": ident.verdict.level,
@@ -586,7 +555,7 @@ def run(seed: int, kind: str, *, simple: bool = True) -> dict[str, float | str]:
 
 
 def _intervals(arm: Arm, ident: Identification, test: Motion, judge: Recording, oracle: Array) -> dict[str, float]:
-    """How honest the intervals are; nothing where the result has none."""
+    """How honest the intervals are."""
     truth = list(arm.truth.inertias)[1:]
     theta = np.zeros(len(ident.model.parameters))
     theta[: 10 * arm.n] = np.concatenate([body.toDynamicParameters() for body in truth])
@@ -598,11 +567,7 @@ def _intervals(arm: Arm, ident: Identification, test: Motion, judge: Recording, 
     inertial = np.flatnonzero((base.independent < 10 * arm.n) & np.isfinite(ends).all(axis=1))
     value = base.of(theta)
     inside = (ends[inertial, 0] <= value[inertial]) & (value[inertial] <= ends[inertial, 1])
-    found = {"covered": float(inside.mean()) if len(inertial) else np.nan}
-    interval = getattr(ident, "torque_prediction_interval", None)
-    if interval is None:
-        return found
-    reach, exported = interval(test.q, test.v, test.a), ident.torque(test.q, test.v, test.a)
+    reach, exported = ident.torque_prediction_interval(test.q, test.v, test.a), ident.torque(test.q, test.v, test.a)
     measured = lowpass(np.asarray(judge.effort), RATE, ident.prediction_band)
     within, missed = (reach[..., 0] <= measured) & (measured <= reach[..., 1]), np.abs(measured - exported)
     fast = np.abs(test.v) > np.quantile(np.abs(test.v), 0.9, axis=0)
@@ -610,7 +575,8 @@ def _intervals(arm: Arm, ident: Identification, test: Motion, judge: Recording, 
     ideal = 2 * 1.96 * np.std(lowpass(np.asarray(judge.effort) - oracle, RATE, ident.prediction_band), axis=0)
     width = (reach[..., 1] - reach[..., 0]) / ideal
     turning = np.sqrt(np.mean(width[near] ** 2) / np.mean((2 * 1.96 * (measured - oracle) / ideal)[near] ** 2))
-    return found | {
+    return {
+        "covered": float(inside.mean()) if len(inertial) else np.nan,
         "inside": float(within.mean()),
         "inside_reversals": float(within[near].mean()),
         "inside_fast": float(within[fast].mean()),
@@ -624,7 +590,6 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
     """The table, a line a kind of log."""
     lines = [
         f"{'kind':9} {'n':>3} {'base 50/99/worst %':>22} {'simple 50/99/worst':>22} {'oracle 50/90/worst':>22} "
-        f"{'tangents 50/90/worst':>22} "
         f"{'inside all/rev/fast':>20} {'width/rev/own':>14} {'covered':>7} {'cpu':>5}"
     ]
     for kind in [*EVERY, "all"]:
@@ -646,11 +611,9 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
             inside = "/".join(f"{100 * mean(key):.0f}" for key in ("inside", "inside_reversals", "inside_fast"))
             lines.append(
                 f"{kind:9} {len(some):3d} {ratio('baseline', 99):>22} {ratio('simple', 99):>22} {ratio('oracle', 90):>22} "
-                f"{ratio('tangents', 90):>22} "
                 f"{inside:>20} {mean('width'):4.2f}/{mean('width_reversals'):4.2f}/{mean('width_own'):4.2f} "
                 f"{100 * mean('covered'):7.1f} {mean('cpu'):5.1f}"
             )
-    lines += _attainable(rows)
     refused = [row for row in rows if "refused" in row]
     judged = [(float(row["exported"]) / float(row["baseline"]), row) for row in rows if "exported" in row]
     worse = sorted((pair for pair in judged if pair[0] > WORSE), key=lambda pair: -pair[0])
@@ -658,22 +621,6 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
     lines += [f"  {row['kind']} {row['seed']} {row['family']}: × {ratio:.2f}, said {row['level']}" for ratio, row in worse]
     lines += [f"refused: {row['kind']} {row['seed']}: {row['refused']}" for row in refused]
     return "\n".join(lines)
-
-
-def _attainable(rows: Sequence[dict[str, float | str]]) -> list[str]:
-    """What the oracle along tangents comes to itself: an estimator without structure or weight to choose does no better."""
-    lines = []
-    for key, level in (("simple", 1.02), ("baseline", WORSE), ("oracle", None)):
-        pairs = [(float(row["tangents"]), float(row["exported"]), float(row[key])) for row in rows if key in row]
-        if not pairs:
-            continue
-        known, own, other = np.array(pairs).T
-        ratio = known / other
-        line = f"true structure along tangents over {key}: median {np.median(ratio):.3f}, worst {ratio.max():.3f}"
-        if level is not None:
-            line += f", above {level} in {(ratio > level).sum()} of {len(ratio)} (exported: {(own > level * other).sum()})"
-        lines.append(line)
-    return lines
 
 
 def main() -> None:

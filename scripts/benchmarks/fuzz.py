@@ -3,7 +3,8 @@
 python scripts/benchmarks/fuzz.py [--count 20000] [--seed 0] [--kinds urdf,project,...] [--keep DIR] [--seconds 30]
 
 Each input is one of the six files that are no logs (URDF, project, world, truth and result files, trajectories), damaged by
-``mutants.py``, or all of them with hostile names of one joint, link and robot (kind ``names``). Commands run in this
+``mutants.py``, a log of any format (``mutant_logs.py``), or all files with hostile names of one joint, link and robot (kind
+``names``). Commands run in this
 process's children, 100 inputs a child, so that a crash costs one input. Reported are inputs a kind, exit codes, the largest
 memory, and every failure (exit 70, a signal, no end after the given seconds, more than one line, files changed by a refused
 command) with the input kept in DIR.
@@ -30,6 +31,7 @@ from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
 
+import mutant_logs
 import mutants
 import numpy as np
 import yaml
@@ -96,6 +98,7 @@ def prepare(folder: Path, thorough: bool = True) -> dict[str, Any]:
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
         if run(["identify", "robot.urdf", "log.csv", "-o", "good", "-c", "plain.yaml", "--force", "--no-report"]) not in (0, 1):
             raise SystemExit(said.getvalue())
+    (folder / "logs").mkdir()
     good = {
         "urdf": mutants.urdf(),
         "project": mutants.PROJECT,
@@ -103,11 +106,13 @@ def prepare(folder: Path, thorough: bool = True) -> dict[str, Any]:
         "truth": mutants.TRUTH,
         "result": json.loads((folder / "good" / "identification.json").read_text()),
         "trajectory": (folder / "t.csv").read_text(),
+        "log": mutant_logs.seeds(folder / "logs"),
     }
+    write_text(folder / "two.urdf", mutant_logs.URDF)
     for name in ("r.json", "good.json"):
         (folder / name).write_text(json.dumps(good["result"]))
     write_files(good)
-    every = {line for commands in COMMANDS.values() for line in commands} if thorough else set()
+    every = {line for commands in COMMANDS.values() for line in commands if "LOG" not in line} if thorough else set()
     for line in sorted(every):  # whole files must work
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
             code = run(line.split())
@@ -117,12 +122,12 @@ def prepare(folder: Path, thorough: bool = True) -> dict[str, Any]:
 
 
 def write_files(good: dict[str, Any]) -> None:
-    """Writes all files whole but the result."""
+    """Writes all files whole but results and logs of other formats."""
     if "log.csv" not in _TEXTS:
         _TEXTS["log.csv"] = Path("log.csv").read_text()
     Path("log.csv").write_text(_TEXTS["log.csv"])
     for name, content in good.items():
-        if name != "result":
+        if name in FILES and name != "result":
             if name not in _TEXTS:
                 _TEXTS[name] = content if isinstance(content, str) else mutants.yaml.safe_dump(content)
             Path(FILES[name]).write_text(_TEXTS[name])
@@ -158,20 +163,22 @@ def snapshot() -> dict[str, tuple[int, int]]:
 def one(kind: str, good: dict[str, Any], dice: random.Random, seconds: int) -> tuple[str, str, str]:
     """Runs one damaged input: the command, the outcome, and what was said."""
     write_files(good)
+    text = ""
     if kind == "names":
         rename(dice)
-        text = ""
     elif kind == "result":
         data = mutants.mutate_data(good[kind], dice)
         if dice.random() < 0.7 and isinstance(data, dict):
             with contextlib.suppress(TypeError, ValueError):
                 data["seal"] = seal(data)
         text = mutants.as_json(data, dice)
-    else:
+    elif kind != "log":
         text = mutants.MUTATORS[kind](good[kind], dice)
     if text:
         Path(FILES[kind]).write_bytes(text.encode("utf-8", "surrogatepass"))
     line = dice.choices(list(COMMANDS[kind]), list(COMMANDS[kind].values()))[0]
+    if kind == "log":
+        line = line.replace("LOG", str(mutant_logs.damaged(good[kind], Path(), np.random.default_rng(dice.randrange(1 << 32)))))
     out, err = io.StringIO(), io.StringIO()
     before = snapshot()
     signal.alarm(seconds)
@@ -239,7 +246,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"))
     options = parser.parse_args()
     kinds, keep = options.kinds.split(","), options.keep.resolve()
-    shares = {"urdf": 6, "project": 5, "result": 5, "trajectory": 2, "truth": 2, "world": 1, "names": 4}
+    shares = {"urdf": 6, "project": 5, "result": 5, "trajectory": 2, "truth": 2, "world": 1, "names": 4, "log": 8}
     dice = random.Random(options.seed)
     jobs = [(dice.choices(kinds, [shares[kind] for kind in kinds])[0], options.seed * 10**9 + k) for k in range(options.count)]
     with tempfile.TemporaryDirectory() as place:

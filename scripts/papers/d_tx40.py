@@ -163,12 +163,6 @@ def coupled_model(robot: Robot, drive: Drive) -> DynamicModel:
     return DynamicModel(robot, drive=drive, friction=LAWS, motor_friction={"joint_6": ["viscous", "coulomb"]})
 
 
-def uncoupled_model(robot: Robot, drive: Drive) -> DynamicModel:
-    """The same without the coupling: every motor turns its own joint alone."""
-    alone = Drive.build(6, reduction=np.diag(np.diag(drive.reduction)), gain=drive.gain, gain_origin=drive.gain_origin)
-    return DynamicModel(robot, drive=alone, friction=LAWS)
-
-
 @dataclass(frozen=True)
 class Case:
     """The TX40: its drive, our model, the simulated robot, base parameters in the paper's choice, and the prior."""

@@ -1,38 +1,17 @@
-"""Reads mutated logs of every kind: each must be read or refused in one line, within seconds, without a crash.
-
-scripts/benchmarks/fuzz_logs.py --count 10000                # all kinds in turn
-scripts/benchmarks/fuzz_logs.py --count 500 --kinds mat h5   # some
-Every mutation follows from --seed and its number, so that a failure can be repeated: --only 1234.
-"""
+"""Good logs of every kind that is read, and their bytes damaged at random but by seed, for ``fuzz.py``."""
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import lzma
-import multiprocessing
-import queue
 import shutil
-import sys
-import tempfile
-import time
-import traceback
-import warnings
-from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from urdf_ident.errors import UrdfIdentError
-from urdf_ident.logs.columns.layout import LogLayout
-from urdf_ident.logs.read import read_recordings
-from urdf_ident.logs.sources import expand_logs
-from urdf_ident.model.robot import Robot
-
-ROWS, JOINTS, HANG = 40, ("j1", "j2"), 5.0
+ROWS, JOINTS = 40, ("j1", "j2")
 URDF = """<robot name="two"><link name="base"/><link name="l1"/><link name="l2"/>
 <joint name="j1" type="revolute"><parent link="base"/><child link="l1"/><axis xyz="0 0 1"/>
   <limit lower="-3" upper="3" velocity="5" effort="50"/></joint>
@@ -179,11 +158,9 @@ def mutated(data: bytes, generator: np.random.Generator) -> bytes:
     return bytes(changed)
 
 
-def make(number: int, seed: int, found: dict[str, Path], folder: Path) -> tuple[str, Path]:
-    """Writes mutation number so-and-so of all those of a seed; its kind and path."""
-    generator = np.random.default_rng([seed, number])
-    kind = list(found)[number % len(found)]
-    source = found[kind]
+def damaged(found: dict[str, Path], folder: Path, generator: np.random.Generator) -> Path:
+    """Writes one of the good logs, damaged, into a folder; its path."""
+    source = found[str(generator.choice(list(found)))]
     target = folder / source.name
     shutil.rmtree(target, ignore_errors=True) if target.is_dir() else target.unlink(missing_ok=True)
     if source.is_dir():
@@ -193,86 +170,4 @@ def make(number: int, seed: int, found: dict[str, Path], folder: Path) -> tuple[
         victim.write_bytes(mutated(victim.read_bytes(), generator))
     else:
         target.write_bytes(mutated(source.read_bytes(), generator))
-    return kind, target
-
-
-def judged(path: Path, robot: Robot) -> tuple[str, str]:
-    """Reads one log as the command line does: "read", "refused" or "CRASH", and the message."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            layout = LogLayout()
-            read_recordings(expand_logs([path], layout), robot, layout)
-        return "read", ""
-    except UrdfIdentError as error:
-        return ("CRASH", "message of several lines") if "\n" in str(error) else ("refused", str(error))
-    except Exception:  # noqa: BLE001 - whatever comes through is what this looks for
-        return "CRASH", traceback.format_exc()
-
-
-def _work(numbers: range, seed: int, found: dict[str, Path], report: Any) -> None:
-    robot = Robot.from_urdf(URDF)
-    for path in found.values():
-        judged(path, robot)  # libraries are loaded once, not while the clock runs
-    with tempfile.TemporaryDirectory() as folder:
-        for number in numbers:
-            kind, path = make(number, seed, found, Path(folder))
-            report.put((number, kind, "begins", "", 0.0))
-            begin = time.perf_counter()
-            outcome, words = judged(path, robot)
-            report.put((number, kind, outcome, words, time.perf_counter() - begin))
-
-
-def run(numbers: range, seed: int, found: dict[str, Path], say: Callable[[str], None]) -> Counter[tuple[str, str]]:
-    """Tries mutations in a process of their own, which is replaced when it dies or hangs; ``say`` gets each failure."""
-    counts: Counter[tuple[str, str]] = Counter()
-    context = multiprocessing.get_context("spawn")
-    while numbers:
-        report: Any = context.Queue()
-        worker = context.Process(target=_work, args=(numbers, seed, found, report), daemon=True)
-        worker.start()
-        current: tuple[int, str] | None = None
-        while numbers:
-            try:
-                number, kind, outcome, words, seconds = report.get(timeout=60.0 if current is None else 4 * HANG)
-            except queue.Empty:
-                number, kind = current or (numbers[0], "start")
-                outcome, words, seconds = ("HANG" if worker.is_alive() else f"DIED ({worker.exitcode})"), "", 0.0
-                worker.kill()
-            if outcome == "begins":
-                current = (number, kind)
-                continue
-            if outcome in ("read", "refused") and seconds > HANG:
-                outcome = "SLOW"
-            counts[kind, outcome] += 1
-            numbers = range(number + 1, numbers.stop)
-            if outcome not in ("read", "refused"):
-                say(f"{outcome} {kind} number {number} after {seconds:.1f} s\n{words}")
-            if not worker.is_alive() and outcome not in ("read", "refused", "CRASH", "SLOW"):
-                break
-        worker.join(1.0)
-    return counts
-
-
-def main() -> int:
-    """Runs the benchmark; exit code 1 if anything crashed, hung or died."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kinds", nargs="*", default=[])
-    parser.add_argument("--only", type=int)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        found = seeds(Path(folder))
-        found = {kind: path for kind, path in found.items() if not arguments.kinds or kind in arguments.kinds}
-        numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
-        counts = run(numbers, arguments.seed, found, lambda text: print(text, flush=True))
-    outcomes = sorted({outcome for _, outcome in counts})
-    print(f"{'kind':12}" + "".join(f"{outcome:>14}" for outcome in outcomes))
-    for kind in found:
-        print(f"{kind:12}" + "".join(f"{counts[kind, outcome]:14}" for outcome in outcomes))
-    return int(any(outcome not in ("read", "refused") for outcome in outcomes))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return target
