@@ -120,17 +120,13 @@ def test_the_browser_of_these_tests_notices_a_request_and_a_broken_rule(tmp_path
     assert sum("Content Security Policy" in line for line in console) == 2
 
 
-def test_reports_are_offline(pages: list[Path], tmp_path: Path) -> None:
+def test_pages_are_offline_also_with_meshes_that_name_remote_pictures(pages: list[Path], tmp_path: Path) -> None:
     assert {"report.html", "validation.html", "motion.html", "fleet.html"} <= {path.name for path in pages}
     for page in pages:
         text = page.read_text(encoding="utf-8")
         rule = re.search(r"script-src ([^;]*)", text.replace("&#39;", "'"))
         assert rule is not None
         assert "unsafe" not in rule[1]
-    check_pages({page.as_uri(): 100 for page in pages}, tmp_path)
-
-
-def test_the_player_is_offline_also_with_meshes_that_name_remote_pictures(tmp_path: Path) -> None:
     motion, page, visuals = tmp_path / "motion.csv", tmp_path / "page.html", []
     motion.write_text("t,q_j\n" + "".join(f"{0.1 * k:.1f},{0.1 * np.sin(k):.6f}\n" for k in range(30)))
     (tmp_path / "near.png").write_bytes(b"\x89PNG not really")
@@ -143,7 +139,7 @@ def test_the_player_is_offline_also_with_meshes_that_name_remote_pictures(tmp_pa
     done = run("play", tmp_path / "robot.urdf", motion, "--html", page)
     assert (done.returncode, done.stdout.strip()) == (0, f"wrote {page}")  # no capsules stand in
     assert "example.invalid" not in page.read_text(encoding="utf-8")
-    check_pages({page.as_uri(): 300}, tmp_path)
+    check_pages({**{path.as_uri(): 100 for path in pages}, page.as_uri(): 300}, tmp_path)
 
 
 def test_the_page_of_the_viewer_connects_to_the_viewer_only(tmp_path: Path) -> None:

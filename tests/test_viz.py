@@ -39,7 +39,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--enable-unsafe-swiftshader", "--enable-logging=stderr"),
-    *("--hide-scrollbars", "--virtual-time-budget=1500", "--disable-extensions"),
+    *("--hide-scrollbars", "--virtual-time-budget=500", "--disable-extensions"),
     *("--disable-default-apps", "--disable-domain-reliability", "--disable-field-trial-config", "--no-pings"),
     "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,MediaRouter,Translate,AutofillServerCommunication",
 )
