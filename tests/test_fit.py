@@ -15,7 +15,7 @@ from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.rows import RowFilter
-from urdf_ident.statistics.statistic import Statistic, StatisticSet
+from urdf_ident.statistics.statistic import StatisticSet
 
 SIGMA = np.array([0.5, 0.01, 0.002])  # per row group: joint 1, actuators 2 and 3
 
