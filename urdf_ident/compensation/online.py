@@ -91,12 +91,12 @@ class OnlineModel:
 
 
 class _Friction:
-    """Friction of all axes of one side, zero on those without a law: laws with memory one by one, the others together where
-    their trained speeds are alike."""
+    """Friction of all axes of one side, zero on those without a law: laws with memory, which multiply a state that is alike
+    for all of them where it has developed, and the others together where their trained speeds are alike."""
 
     def __init__(self, laws: Sequence[Friction]) -> None:
         self.laws = laws
-        self._lasting = [friction for friction in laws if friction.law.memory]
+        self._lasting = np.sum([friction.values[0] for friction in laws if friction.law.memory], axis=0)
         passing = [friction for friction in laws if not friction.law.memory]
         ranges = _trained_ranges(passing)
         alike = grouped((trained.tobytes(), k) for k, trained in enumerate(ranges)).values()
@@ -104,11 +104,7 @@ class _Friction:
 
     def __call__(self, q: Array, v: Array, load: Array | None) -> Array:
         """Returns the torque, shape (n,), of positions, velocities and the torque that the gears transmit, shape (n,)."""
-        total = np.zeros_like(v)
-        if self._lasting:
-            motion = Sliding(v, load, np.tanh(v / SIGN_WIDTH), q=q)
-            for friction in self._lasting:
-                total += friction.torque(motion)
+        total: Array = self._lasting * np.tanh(v / SIGN_WIDTH)
         for laws in self._passing:
             total += laws.torque(q, v, load)
         return total
@@ -146,7 +142,7 @@ class _Extrapolated:
         inside = np.minimum(np.maximum(v, self._low), self._high)
         motion = Sliding(inside, load, inside=True, q=q)
         torque: Array = (self._values * [column for basis in self._bases for column in basis(motion)]).sum(axis=0)
-        if not np.array_equal(inside, v):
+        if (inside != v).any():
             unloaded, per_load = np.where(inside > 0, self._above, self._below)
             slope = unloaded if load is None else unloaded + per_load * np.abs(load)
             torque += slope * (levelled(v, inside, self._straight) - inside)
@@ -169,7 +165,7 @@ class _Rigid:
 
     def __init__(self, model: DynamicModel, theta: Array) -> None:
         robot, bodies = model.robot, np.array(theta, dtype=float).reshape(-1, 10)
-        self._robot = robot
+        self._robot, self._coupled = robot, robot.coupled
         # Pinocchio divides by the mass: near zero mass a unit body is added and its torque subtracted (RNEA is linear).
         self._shifted = bool((np.abs(bodies[:, 0]) < 1e-6 * np.maximum(np.abs(bodies).max(axis=1), 1e-12)).any())
         self._model = with_inertias(robot, (bodies + self._shifted * _UNIT).ravel())
@@ -177,11 +173,12 @@ class _Rigid:
         self._unit = with_inertias(robot, np.tile(_UNIT, len(bodies))) if self._shifted else None
 
     def __call__(self, q: Array, v: Array, a: Array) -> Array:
-        v, a = self._robot.spread(v), self._robot.spread(a)
+        if self._coupled:
+            v, a = self._robot.spread(v), self._robot.spread(a)
         tau = np.array(pin.rnea(self._model, self._data, q, v, a))
         if self._unit is not None:
             tau -= pin.rnea(self._unit, self._data, q, v, a)
-        return self._robot.reduced(tau)
+        return self._robot.reduced(tau) if self._coupled else tau
 
 
 def _side(model: DynamicModel, theta: Array, side: str) -> tuple[Array, _Friction]:

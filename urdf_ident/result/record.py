@@ -119,13 +119,15 @@ class Record(ReadOnly):
             ModelError: A deformation is given and the result has no residual, or the residual needs its rate.
             ShapeError: The shapes of the arrays are wrong.
         """
-        position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, v, a))
-        apart, turning = (None if x is None else np.asarray(x, dtype=float) for x in (deformation, deformation_rate))
+        position, velocity, acceleration = np.asarray(q, float), np.asarray(v, float), np.asarray(a, float)
+        apart = None if deformation is None else np.asarray(deformation, dtype=float)
+        turning = None if deformation_rate is None else np.asarray(deformation_rate, dtype=float)
         for name, x in (("v", velocity), ("a", acceleration), ("deformation", apart), ("deformation_rate", turning)):
             if x is not None and x.shape != position.shape:
                 check_shape(name, x.shape, position.shape)
         if position.ndim == 1 and self.online is not None:
-            check_shape("q", position.shape, (self.model.n,))
+            if len(position) != self.online.n:
+                check_shape("q", position.shape, (self.online.n,))
             return self.online(position, velocity, acceleration, apart, turning)
         tau = self.model.torque(self.theta, position, velocity, acceleration, rate=rate)
         if apart is None:
