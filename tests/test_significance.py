@@ -44,7 +44,7 @@ def fit(found: Selected, t: dict[tuple[int, str], float]) -> Fit:
         if (item.axis, item.term.name) in t:
             params[list(base.independent).index(own.start)] = t[item.axis, item.term.name]
     one = np.ones(len(base))
-    return Fit(base, params, np.eye(len(base)), one > 0, {}, 500, 400.0, 1.0, "wls", "", error_dof=20.0 * one)
+    return Fit(base, params, np.eye(len(base)), one > 0, {}, 500, 400.0, 1.0, "wls", "", {}, 20.0 * one)
 
 
 def laws(found: Selected) -> list[list[str]]:

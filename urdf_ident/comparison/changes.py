@@ -221,7 +221,7 @@ def _contradictions(robot: Robot, ident: Identification) -> list[ParameterChange
         parameter = model.parameters[int(index)]
         note = "includes rotor inertia, which a URDF does not hold" if partners & rotors else ""
         urdf = _Value(float(stated[row]), 0.0, np.inf)
-        identified = _Value(float(fit.params[row]), float(fit.bse[row]), float(fit.dofs[row]))
+        identified = _Value(float(fit.params[row]), float(fit.bse[row]), float(fit.error_dof[row]))
         inertia = Compared("inertia", parameter.owner, fit.base.labels[row], parameter.unit)
         tests.append(_welch_test(inertia, urdf, identified, note))
     for j, joint in enumerate(model.robot.joints):
@@ -296,7 +296,7 @@ def _shrunk_covariance(result: Identification, rows: Array) -> Array:
         rows: Coefficients of the functions, shape (k, b).
     """
     covariance = rows @ result.fit.covariance @ rows.T
-    dof = float(np.median(result.fit.dofs))
+    dof = float(np.median(result.fit.error_dof))
     if dof >= result.fit.dof:
         return np.asarray(covariance)
     errors = positive(np.sqrt(np.maximum(np.diag(covariance), 0.0)))

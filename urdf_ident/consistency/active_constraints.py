@@ -75,8 +75,7 @@ def limit_notes(problem: LmiProblem, solution: LmiSolution, factor: Array, fit: 
     if limited := [body for body in bodies if body in {*masses, *centres}]:
         # mass missing at the end of a chain affects all bodies before it: solved again without prior and limits of the last
         i, body = bodies.index(limited[-1]), limited[-1]
-        root, relative = prior.root.copy(), prior.relative_std.copy()
-        mass = np.full(len(relative), np.inf) if prior.mass_std is None else np.array(prior.mass_std, dtype=float)
+        root, relative, mass = prior.root.copy(), prior.relative_std.copy(), prior.mass_std.copy()
         relative[i], mass[i] = _LOOSE, np.inf
         root[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = metric_root(prior.spread[i], _LOOSE)
         lower, upper = (

@@ -141,7 +141,7 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
         linear=linear,
         entropy_scale=1.0 / (2.0 * np.square(prior.relative_std)),
         mass=maps[:, 0] / theta0[:, :1],
-        mass_scale=np.zeros(n) if prior.mass_std is None else 2.0 / np.square(prior.mass_std),
+        mass_scale=2.0 / np.square(prior.mass_std),
         body=body,
         constant=constant,
         G=G,

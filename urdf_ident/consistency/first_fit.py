@@ -104,8 +104,8 @@ def _weighed(prior: Prior, statistics: StatisticSet, fit: Fit) -> Prior:
     bodies, stated = factor[:, :n] @ np.where(guessed, prior.theta0, 0.0), np.where(guessed, 0.0, prior.theta0)
     torques = np.column_stack([bodies, factor[:, -1] - factor[:, :n] @ stated, factor[:, :n] @ prior.deviations])
     torques = orthogonal_part(torques, factor[:, n:-1])
-    scaled = scaled_bodies(torques[:, :1], torques[:, 2:], torques[:, 1], usual_weight(statistics, fit))
-    density, shown = float(scaled.sizes[0]), torques[:, 0] @ torques[:, 0] > _SAME * (bodies @ bodies)
+    scaled = scaled_bodies(torques[:, 0], torques[:, 2:], torques[:, 1], usual_weight(statistics, fit))
+    density, shown = scaled.factor, torques[:, 0] @ torques[:, 0] > _SAME * (bodies @ bodies)
     if not shown or density <= 0 or scaled.spread > USUAL_ERROR:
         note = "the torques do not show the density of the bodies that the URDF does not state: their masses are guesses"
         return replace(prior, notes=(*prior.notes, note))

@@ -118,6 +118,6 @@ def most_likely_body(estimate: Array, information: Array) -> Array:
     radius = max(float(np.cbrt(3.0 * mass / (4.0 * np.pi * _DENSITY))), _LEAST_GYRATION)
     ball = np.asarray(from_com(mass, com, 0.4 * mass * radius**2 * np.eye(3)))
     parameters = [Parameter(name, name, "body", unit) for name, unit in zip(BODY_PARAMETERS, BODY_UNITS, strict=True)]
-    prior = Prior(ball, metric_root(ball, _LOOSE), ("guess",) * 10, (), ball[None], np.array([_LOOSE]))
+    prior = Prior(ball, metric_root(ball, _LOOSE), ("guess",) * 10, (), ball[None], np.array([_LOOSE]), np.array([np.inf]))
     problem = LmiProblem(prior, parameters, LmiOptions("euclid", mass_factor=None))
     return np.asarray(repaired_theta(problem.solve(information, information @ estimate, _WEIGHT).theta))

@@ -64,7 +64,7 @@ def against_the_urdf(
     if found := [] if explained else _better(urdf, interpretation):
         return found
     logged = urdf.fit(interpretation)
-    factor, error = float(logged.sizes[0]), SURE * float(logged.errors[0])
+    factor, error = logged.factor, SURE * logged.error
     joints, gains = trials.robot.joints, interpretation.effort_factor
     if factor + error < 0:
         words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"

@@ -36,7 +36,7 @@ class UrdfBodies:
         """The factor that the bodies have in common, the size of their errors, and the likelihood."""
         sizes, axes = np.linalg.eigh(self._gram(interpretation))
         rows = np.sqrt(sizes.clip(0.0))[:, None] * axes.T
-        return scaled_bodies(rows[:, :1], rows[:, 1:-1], rows[:, -1], self._noise)
+        return scaled_bodies(rows[:, 0], rows[:, 1:-1], rows[:, -1], self._noise)
 
     def costs(self, interpretations: Sequence[Interpretation]) -> list[float]:
         """Negative log-likelihoods, up to a constant."""
@@ -49,7 +49,7 @@ class UrdfBodies:
             factor: By default that of the fit.
         """
         total, columns, size = self._beside_friction(interpretation)
-        scale = self.fit(interpretation).sizes[0] if factor is None else factor
+        scale = self.fit(interpretation).factor if factor is None else factor
         return np.maximum(_rms(total, columns[:, :, -1] - scale * columns[:, :, 0]) / size, EXACT)
 
     def left_alone(self, interpretation: Interpretation) -> float:

@@ -1,16 +1,16 @@
 """The factor that all bodies have in common relative to the URDF's, whose errors have a size that the data show as well.
 
-The inertial parameters are ``c (theta0 + s u)`` with ``u`` distributed as the prior. ``u`` is integrated out; ``c``, and the
-coefficients of further columns, are those of generalised least squares (Aitken 1936) for the ``s`` of maximum likelihood.
+The inertial parameters are ``c (theta0 + s u)`` with ``u`` distributed as the prior. ``u`` is integrated out; ``c`` is that of
+generalised least squares (Aitken 1936) for the ``s`` of maximum likelihood.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from ..linalg import Array
+from ..linalg import Array, positive
 
 #: Candidate sizes of the URDF's errors in units of the prior's standard deviations. They are at least these: how well the
 #: bodies of one robot agree with each other does not show an error that they share.
@@ -19,44 +19,40 @@ _SPREADS = np.geomspace(1.0, 10.0, 25)
 _STEPS = 6
 
 
-@dataclass(frozen=True, eq=False)
-class ScaledBodies:
-    """The factor, and what is free beside it.
+class ScaledBodies(NamedTuple):
+    """The common factor of the bodies.
 
     Attributes:
-        sizes: The factor, then the coefficients of the further columns, shape (1 + k,).
-        errors: Their standard errors, shape (1 + k,).
+        factor: Their factor relative to the URDF's.
+        error: Its standard error.
         spread: Size of the URDF's errors in units of the prior's standard deviations.
         cost: Twice the negative log-likelihood, up to a constant.
     """
 
-    sizes: Array
-    errors: Array
+    factor: float
+    error: float
     spread: float
     cost: float
 
 
-def scaled_bodies(columns: Array, bodies: Array, seen: Array, noise: float) -> ScaledBodies:
+def scaled_bodies(stated: Array, bodies: Array, seen: Array, noise: float) -> ScaledBodies:
     """Estimates the common factor of the bodies.
 
     Args:
-        columns: Torque of the URDF's bodies, and further independent columns, shape (N, 1 + k).
+        stated: Torque of the URDF's bodies, shape (N,).
         bodies: Torques of independent errors of the bodies of one standard deviation of the prior, shape (N, m).
         seen: Measured torque, shape (N,).
         noise: Variance of its noise.
     """
     square, axes = np.linalg.eigh(bodies @ bodies.T)  # the singular values of a few such matrices do not converge
-    columns, seen, square = axes.T @ columns, axes.T @ seen, square.clip(0.0)
-    best = ScaledBodies(np.zeros(columns.shape[1]), np.zeros(columns.shape[1]), 1.0, np.inf)
-    for spread in _SPREADS:
+    stated, seen, square = axes.T @ stated, axes.T @ seen, square.clip(0.0)
+    trials = []
+    for spread in _SPREADS.tolist():
         factor = 1.0
         for _ in range(_STEPS):
             variance = noise + (factor * spread) ** 2 * square
-            weighed = columns.T / variance
-            normal = weighed @ columns
-            sizes = np.linalg.solve(normal, weighed @ seen)
-            factor = float(sizes[0])
-        cost = float(np.sum(np.log(variance)) + np.sum((seen - columns @ sizes) ** 2 / variance))
-        if cost < best.cost:
-            best = ScaledBodies(sizes, np.sqrt(np.diag(np.linalg.inv(normal))), float(spread), cost)
-    return best
+            precision = positive(float(stated @ (stated / variance)))
+            factor = float(stated @ (seen / variance)) / precision
+        cost = float(np.sum(np.log(variance)) + np.sum((seen - factor * stated) ** 2 / variance))
+        trials.append(ScaledBodies(factor, precision**-0.5, spread, cost))
+    return min(trials, key=lambda trial: trial.cost)

@@ -80,7 +80,7 @@ class Prior:
         spread: The body at which each metric is evaluated, shape (n_bodies, 10).
         relative_std: Standard deviation of the scale of each body, shape (n_bodies,), a fraction.
         mass_std: Standard deviation of each mass, in addition to the metric, shape (n_bodies,), a fraction;
-            inf if unknown. None: inf for all.
+            inf if unknown.
     """
 
     theta0: Array
@@ -89,7 +89,7 @@ class Prior:
     notes: tuple[str, ...]
     spread: Array
     relative_std: Array
-    mass_std: Array | None = None
+    mass_std: Array
 
     def __post_init__(self) -> None:
         p = len(self.theta0)

@@ -377,6 +377,5 @@ def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> C
     if stated @ stated <= weight:  # noise alone leaves the factor open by its own size or more
         return None
     errors = bodies @ prior.deviations[:inertial, :inertial]
-    scaled = scaled_bodies(stated[:, None], errors, free @ rho, weight)
-    common = float(scaled.sizes[0])
-    return CommonScale(common, float(scaled.errors[0]) / common) if common > 0 else None
+    scaled = scaled_bodies(stated, errors, free @ rho, weight)
+    return CommonScale(scaled.factor, scaled.error / scaled.factor) if scaled.factor > 0 else None

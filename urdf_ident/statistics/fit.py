@@ -8,7 +8,7 @@ ridge regression (Hoerl, Kennard 1970) needs no weight. Friction and rotor inert
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -43,8 +43,8 @@ class Fit(ReadOnly):
         dof: Degrees of freedom of the residual.
         condition: Condition number of the column-scaled, weighted regressor.
         method: Name of the estimator: "ols", "wls", or one of those that replace them.
-        row_weights: Row group → weight that multiplied W and tau; if empty, :attr:`weights`.
-        error_dof: Degrees of freedom of each standard error, shape (b,), if they differ from those of the residual.
+        row_weights: Row group → weight that multiplied W and tau.
+        error_dof: Degrees of freedom of each standard error, shape (b,).
         changes: How friction differs between the logs; None if it was not estimated.
     """
 
@@ -58,8 +58,8 @@ class Fit(ReadOnly):
     condition: float
     method: str
     covariance_kind: str
-    row_weights: Mapping[str, float] = field(default_factory=dict)
-    error_dof: Array | None = None
+    row_weights: Mapping[str, float]
+    error_dof: Array
     changes: FrictionChanges | None = None
 
     @cached_property
@@ -77,11 +77,6 @@ class Fit(ReadOnly):
                 covariance += spread**2 * np.outer(direction, direction)
         return covariance
 
-    @property
-    def dofs(self) -> Array:
-        """Degrees of freedom of each standard error, shape (b,)."""
-        return np.array(np.broadcast_to(self.dof if self.error_dof is None else self.error_dof, self.params.shape), dtype=float)
-
     def dof_of(self, rows: Array) -> Array:
         """Returns the degrees of freedom of the errors of linear functions of the base parameters.
 
@@ -93,7 +88,7 @@ class Fit(ReadOnly):
         """
         variances = rows**2 * np.diag(self.covariance)
         total = variances.sum(axis=-1)
-        return np.where(total > 0, total / positive((variances / self.dofs).sum(axis=-1)), self.dof)
+        return np.where(total > 0, total / positive((variances / self.error_dof).sum(axis=-1)), self.dof)
 
     def variance_factor(self, factor: Array) -> float:
         """Returns the median factor by which the variances exceed those of independent residuals.
@@ -128,7 +123,7 @@ class Fit(ReadOnly):
         with_changes = replace(self, changes=changes)
         added = with_changes.spread_covariance
         covariance, more = self.covariance + added, np.diag(added)
-        dof = self.dofs
+        dof = np.array(self.error_dof)
         for columns, own in zip(changes.columns, np.maximum(changes.spread_dof, 1.0), strict=True):
             rows = np.flatnonzero((self.base.projection[:, list(columns)].sum(axis=1) != 0) & (more > 0))
             parts = np.diag(self.covariance)[rows] ** 2 / dof[rows] + more[rows] ** 2 / own  # Satterthwaite
@@ -157,7 +152,7 @@ class Fit(ReadOnly):
         """
         from scipy.special import stdtrit
 
-        reach = stdtrit(self.dofs, 1 - alpha / 2) * self.bse
+        reach = stdtrit(self.error_dof, 1 - alpha / 2) * self.bse
         return np.column_stack([self.params - reach, self.params + reach])
 
     def distance(self, params: Array) -> float:
@@ -301,11 +296,6 @@ def group_sigma(
 def _fit(
     base: BaseParameters, solution: Solution, sigma: Mapping[str, float], method: str, weights: Mapping[str, float]
 ) -> Fit:
-    extra: dict[str, Any] = {
-        "method": method,
-        "covariance_kind": f"model-based ({method.upper()}, independent residuals)",
-        "row_weights": dict(weights),
-    }
     return Fit(
         base,
         solution.estimate,
@@ -315,7 +305,10 @@ def _fit(
         solution.rows,
         solution.dof,
         solution.condition,
-        **extra,
+        method,
+        f"model-based ({method.upper()}, independent residuals)",
+        dict(weights),
+        np.full(len(base), float(solution.dof)),
     )
 
 

@@ -208,7 +208,7 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
     residual = factor[:, -1] - factor[:, b : 2 * b] @ params
     inverse = np.asarray(np.linalg.inv(W), dtype=float)
     covariance, inflation = float(residual @ residual) / (rows - b) * inverse @ inverse.T, 1.0
-    kind, units, dof = "model-based (IV)", statistics.stretches, None
+    kind, units, dof = "model-based (IV)", statistics.stretches, least.error_dof
     if len(units) >= 4:
         # jackknife over stretches u of time, from (ZᵀW − Z_uᵀW_u)⁻¹ Z_uᵀ e_u in the coordinates of R_z
         moves = []

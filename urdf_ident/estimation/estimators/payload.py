@@ -307,7 +307,7 @@ def estimate_payload(
         of_gains[body, body],
         solution.seen[body],
         np.array(np.broadcast_to(noise.dof, errors.shape)[body]),
-        float(np.min(problem.fit.dofs)),
+        float(np.min(problem.fit.error_dof)),
         np.asarray(np.linalg.qr(solved.information, mode="r")),
         {problem.model.names[k]: (change, error) for k, change, error in changed},
         solved.sigma,
@@ -356,7 +356,7 @@ def _solved(problem: PayloadProblem, logs: Sequence[PreparedLog], params: Array,
             "too few rows for an unknown body", got=rows, expected=f"> {unknown}", remedy="record a longer log"
         )
     unloaded = np.hstack([known, np.zeros((len(known), unknown)), (known @ fit.params)[:, None]])
-    start, weights = np.concatenate([fit.params, np.zeros(unknown)]), dict(fit.row_weights or fit.weights)
+    start, weights = np.concatenate([fit.params, np.zeros(unknown)]), dict(fit.row_weights)
     for turn in range(_WEIGHTINGS + 1):
         factor = statistics.stacked(weights, base.independent)
         if held:
@@ -395,7 +395,8 @@ def _noise(solved: _Solved, held: bool) -> Covariance:
         solution.condition,
         "wls",
         "independent residuals",
-        row_weights=solved.weights,
+        solved.weights,
+        np.full(len(solution.estimate), float(solution.dof)),
     )
     data = FitData(together, solved.statistics, solved.loaded, solved.logs, solution)  # type: ignore[arg-type]
     kind = automatic if held else jackknife if len(data.units) >= FEWEST_STRETCHES else textbook

@@ -156,7 +156,7 @@ def estimate_static(problem: PayloadProblem, poses: StaticPoses) -> PayloadFit:
         gains,
         solution.seen[:10],
         dof,
-        float(np.min(fit.dofs)),
+        float(np.min(fit.error_dof)),
         np.asarray(np.linalg.qr(np.vstack([part[:, :10] for part in weighted]), mode="r")),
         shares,
         {group.name: 1.0 / w for group, w in zip(model.groups, weights, strict=True)},

@@ -214,7 +214,7 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], pr
     slopes = expansion @ rigid_slopes(base, model.n_inertial, prior)
     sloped = LoadSlopes(model, base.embedded(fit.params), kept)
     statistics = build_statistics(sloped, logs, blocks=1)  # type: ignore[arg-type]
-    factor = statistics.stacked(fit.row_weights or fit.weights, np.concatenate([base.independent[seen], sloped.added]))
+    factor = statistics.stacked(fit.row_weights, np.concatenate([base.independent[seen], sloped.added]))
     W, D = factor[:, : len(seen)], factor[:, len(seen) : -1] @ slopes[:, seen]
     response = np.eye(len(base))
     response[np.ix_(seen, seen)] = np.linalg.inv(np.eye(len(seen)) + scaled_lstsq(W, D))

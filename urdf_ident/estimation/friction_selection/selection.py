@@ -373,7 +373,7 @@ def without_chance(selected: Selected, fit: Fit, simple: DynamicModel) -> Select
         if not fit.seen[rows].all():
             return 1.0
         square = float(fit.params[rows] @ np.linalg.solve(fit.covariance[np.ix_(rows, rows)], fit.params[rows]))
-        k, dof = len(rows), float(fit.dofs[rows].min())
+        k, dof = len(rows), float(fit.error_dof[rows].min())
         left = max(dof - k + 1, 1.0)
         return float(fdtrc(k, left, square * left / (k * dof)))
 

@@ -105,7 +105,7 @@ class FitData:
         seed: int = 0,
     ) -> None:
         self.fit, self.statistics, self.model, self.logs, self.seed = fit, statistics, model, logs, seed
-        self.weights = fit.row_weights or fit.weights
+        self.weights = fit.row_weights
         self.solution = solution or solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
         self.units = independent_stretches(statistics)
         #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
@@ -181,7 +181,7 @@ def with_covariance(
 
 def textbook(data: FitData) -> Covariance:
     """Independent residuals."""
-    return Covariance(data.fit.covariance, data.fit.covariance_kind, data.fit.dofs)
+    return Covariance(data.fit.covariance, data.fit.covariance_kind, data.fit.error_dof)
 
 
 def newey_west(data: FitData) -> Covariance:

@@ -137,7 +137,7 @@ class _SubModels:
     """
 
     def __init__(self, statistics: StatisticSet, base: BaseParameters, fit: Fit) -> None:
-        self.statistics, self.base, self.weights = statistics, base, fit.row_weights or fit.weights
+        self.statistics, self.base, self.weights = statistics, base, fit.row_weights
         self.every = np.flatnonzero(fit.seen)
         self._factors: dict[StatisticSet, Array] = {}  # of all data and of each training set
         self.full = self.solved(self.every)

@@ -178,7 +178,7 @@ def banded_rows(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit, solu
     rows = np.vstack(factors)
     if not len(rows):
         raise EstimationError("no rows to judge the noise from")
-    weights, used = np.array([(fit.row_weights or fit.weights)[group.name] for group in model.groups]), Counter[Kind]()
+    weights, used = np.array([fit.row_weights[group.name] for group in model.groups]), Counter[Kind]()
     for _, pieces in of_batches:
         used.update(pieces)
     unit = np.repeat(np.arange(len(factors)), [len(R) for R in factors])

@@ -69,7 +69,7 @@ class MixedRows:
 
     def __init__(self, statistics: StatisticSet, fit: Fit, parts: Sequence[Varying]) -> None:
         self.statistics, self.fit, self.parts = statistics, fit, tuple(parts)
-        self.root = solve(statistics.stacked(fit.row_weights or fit.weights, fit.base.independent), fit.rows).root
+        self.root = solve(statistics.stacked(fit.row_weights, fit.base.independent), fit.rows).root
         self.r, self.q = self.root.shape[1], len(self.parts)
         self.combine = np.zeros((statistics.p, self.q))
         for k, part in enumerate(self.parts):
