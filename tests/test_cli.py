@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from commands import assert_refused, run
 
-from urdf_ident.files.records import plain
+from urdf_ident.files.documents import plain
 from urdf_ident.logs.read import read_recording
 from urdf_ident.model.robot import Robot
 from urdf_ident.report.page import content

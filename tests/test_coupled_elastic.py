@@ -15,8 +15,8 @@ from urdf_ident.errors import LogError, ModelError
 from urdf_ident.logs.read import read_recording
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.pipeline.experiment import true_plant
 from urdf_ident.pipeline.identify import identify
+from urdf_ident.pipeline.simulate import true_plant
 from urdf_ident.project import parse_project
 
 ARM = robot_of("spatial")

@@ -18,7 +18,7 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.checked_logs import examine_logs, training_logs
-from urdf_ident.pipeline.experiment import simulate, true_plant
+from urdf_ident.pipeline.simulate import simulate, true_plant
 from urdf_ident.project import parse_project
 from urdf_ident.result.summary import brief
 from urdf_ident.signals.condition import condition

@@ -11,8 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from urdf_ident.errors import LogError, ProjectError
-from urdf_ident.files.documents import parse_json, parse_yaml
-from urdf_ident.files.records import json_text, plain, record
+from urdf_ident.files.documents import json_text, parse_json, parse_yaml, plain, record
 
 
 def yaml_error(text: str) -> str:

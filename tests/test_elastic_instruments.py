@@ -20,8 +20,8 @@ from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.pipeline.experiment import simulate, true_plant
 from urdf_ident.pipeline.identify import identify
+from urdf_ident.pipeline.simulate import simulate, true_plant
 from urdf_ident.project import Project, parse_project
 from urdf_ident.result.identification import Identification
 from urdf_ident.samples import Segment

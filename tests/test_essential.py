@@ -15,7 +15,7 @@ from motion_samples import coupled_model, make_segment, robot_3r, truth
 
 from urdf_ident.errors import ProjectError
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
-from urdf_ident.files.records import plain
+from urdf_ident.files.documents import plain
 from urdf_ident.logs.read import read_recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.pipeline.identify import identify

@@ -16,7 +16,7 @@ from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.motion.trajectory import PiecewisePolynomial
-from urdf_ident.pipeline.experiment import simulate, true_plant
+from urdf_ident.pipeline.simulate import simulate, true_plant
 from urdf_ident.project import parse_project
 from urdf_ident.simulation.simulated_log import SimulatedLog
 

@@ -17,7 +17,7 @@ from commands import run
 from test_viz import CHROMIUM, FLAGS, box_stl, mesh_robot, visual_robot, waves
 
 from urdf_ident.viz.page import player_page
-from urdf_ident.viz.server import Server
+from urdf_ident.viz.player import Server
 
 #: What the browser asks for on its own account, differently in every version; none of our pages names the hosts of its maker.
 OF_THE_CHROMIUM = re.compile(r"[ /]([\w-]+\.)*google(apis)?\.com[:/]")

@@ -18,7 +18,7 @@ from logs import Truth, fourier, torques
 from real_ur10e import columns_given, read_logs
 
 from urdf_ident.errors import UrdfIdentError
-from urdf_ident.files.records import json_text
+from urdf_ident.files.documents import json_text
 from urdf_ident.logs.read import LogLayout, read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive

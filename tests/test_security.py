@@ -25,8 +25,7 @@ REACHING = {
 NAMED = {
     "logs/remote.py": {"fsspec", "aiohttp"},
     "parallel.py": {"pickle", "joblib", "distributed", "socket"},
-    "viz/player.py": {"webbrowser"},
-    "viz/server.py": {"socket", "tornado", "meshcat.servers"},
+    "viz/player.py": {"socket", "tornado", "meshcat.servers", "webbrowser"},
 }
 RUNNING = {"eval", "exec", "compile", "__import__", "system", "popen", "execv", "execvp", "spawnv", "posix_spawn"}
 

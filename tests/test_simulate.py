@@ -18,7 +18,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectory import Trajectory
-from urdf_ident.pipeline.experiment import simulate as simulate_experiment
+from urdf_ident.pipeline.simulate import simulate as simulate_experiment
 from urdf_ident.simulation.controllers import ComputedTorque, Feedback, tuned_gains
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant

@@ -247,17 +247,17 @@ AUDITED = {
             logs/formats/streams.py:line_blocks logs/formats/variables.py:open_hdf5
             logs/formats/variables.py:open_numpy logs/tables.py:file_hash model/meshes.py:load_mesh
             model/description.py:read_description motion/collision/world.py:read_world
-            motion/files.py:read_trajectory motion/files.py:why_recorded pipeline/experiment.py:_result_of
-            project.py:load_project result/files/load.py:load simulation/truth.py:read_truth viz/scene.py:add_shape
+            motion/files.py:read_trajectory motion/files.py:why_recorded pipeline/simulate.py:_result_of
+            project.py:load_project result/identification.py:load simulation/truth.py:read_truth viz/scene.py:add_shape
             viz/scene.py:_with_own_images.inlined
         """,
         OWN: """
             cli/application.py:_Printed._drop cli/application.py:main pipeline/fleet.py:fleet
             provenance.py:computing
-            report/template.py:_text result/evidence/traces.py:read_series viz/page.py:_assemble
-            viz/server.py:_bridge
+            report/page.py:_text result/scores.py:read_series viz/page.py:_assemble
+            viz/player.py:_bridge
         """,
-        BEFORE: "export/mjcf_patch.py:_files_of result/files/exports.py:write_mjcf",
+        BEFORE: "export/mjcf_patch.py:_files_of result/write.py:write_mjcf",
         NONE: """
             files/documents.py:parse_yaml logs/formats/text.py:TextTable._by_arrow
             logs/formats/text.py:TextTable._parsed logs/formats/variables.py:_member viz/player.py:_open
@@ -268,7 +268,7 @@ AUDITED = {
         """,
         NETWORK: "logs/remote.py:_reached logs/remote.py:local_files",
         PROGRAM: "model/description.py:_expanded",
-        PROJECT: "result/files/exports.py:check_source",
+        PROJECT: "result/write.py:check_source",
     }.items()
     for place in places.split()
 }

@@ -12,8 +12,8 @@ from tornado.websocket import websocket_connect
 
 from urdf_ident.errors import MissingFileError, OutputError
 from urdf_ident.quoting import page_policy
+from urdf_ident.viz.player import Server
 from urdf_ident.viz.scene import _with_own_images
-from urdf_ident.viz.server import Server
 
 
 def status(url: str, **headers: str) -> int:

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from .motion.trajectory import Trajectory as Trajectory
     from .pipeline.check import check as check
     from .pipeline.demo import demo as demo
-    from .pipeline.experiment import simulate as simulate
     from .pipeline.fleet import fleet as fleet
     from .pipeline.identify import identify as identify
     from .pipeline.inspect import inspect as inspect
     from .pipeline.payload import payload as payload
+    from .pipeline.simulate import simulate as simulate
     from .pipeline.validate import validate as validate
     from .project import Project as Project
     from .project import load_project as load_project
@@ -103,7 +103,7 @@ _HOME = {
     "read_trajectory": "motion.files",
     "read_world": "motion.collision.world",
     "robot_path": "model.bundled",
-    "simulate": "pipeline.experiment",
+    "simulate": "pipeline.simulate",
     "trend": "comparison.changes",
     "validate": "pipeline.validate",
     "write_log": "simulation.simulated_log",

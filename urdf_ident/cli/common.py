@@ -170,7 +170,7 @@ def find_logs(arguments: list[str], project: Project, *, copies: bool = False, w
 
 def say(value: Any, as_json: bool, text: Callable[[], str]) -> None:
     """Prints a result: its value as JSON, or its text."""
-    from ..files.records import json_text
+    from ..files.documents import json_text
 
     typer.echo(json_text(value) if as_json else text())
 

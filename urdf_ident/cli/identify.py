@@ -79,7 +79,7 @@ def identify(
 
     Writes identification.json, the corrected URDF, joints.yaml and report.html to OUT.
     """
-    from ..files.records import json_text, plain
+    from ..files.documents import json_text, plain
     from ..parallel import workers
 
     if payload_link is not None and not payload_logs:

@@ -71,8 +71,8 @@ def simulate(
     With stick-slip friction and imperfect sensors; the project file holds the settings.
     """
     from ..motion.files import read_trajectory, why_recorded
-    from ..pipeline.experiment import simulate as run
-    from ..pipeline.experiment import true_plant, truth_notes
+    from ..pipeline.simulate import simulate as run
+    from ..pipeline.simulate import true_plant, truth_notes
     from ..simulation.simulated_log import write_log
 
     project, _, robot = open_robot(config, urdf, lock)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, ModelError, check_known, check_shape
-from ..files.records import plain, record
+from ..files.documents import plain, record
 from ..linalg import Array
 from .experts import NetworkBank, TrainedNetwork
 from .gear_ripple import GearRipple

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimationError, LogError, ModelError, check_known
-from ..files.records import plain
+from ..files.documents import plain
 from ..friction import Offset
 from ..linalg import Array, rms
 from ..logs.recording import Recording

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from ..files.records import read_fields
+from ..files.documents import read_fields
 from ..grouping import grouped
 from .catalogue import SEVERITIES, Id, Severity
 

@@ -3,5 +3,5 @@
 Stages of an identification, in order: ``checked_logs`` (logs → conditioned motion), ``estimate`` (friction laws, base
 parameters), ``physics`` (standard parameters of possible bodies), ``identify.hold_out`` (errors on motion that took no part),
 ``validate`` (scores on other logs). ``identify`` runs them; ``inspect``, ``check``, ``compensate``, ``payload``, ``fleet``,
-``experiment`` and ``demo`` are the other commands.
+``simulate`` and ``demo`` are the other commands.
 """

@@ -34,8 +34,8 @@ from ..simulation.friction_truth import FrictionTruth
 from ..simulation.plant import RigidPlant
 from ..simulation.simulated_log import write_log
 from ..simulation.truth import read_truth
-from .experiment import simulate
 from .identify import identify
+from .simulate import simulate
 
 ROBOT = "ur10e"
 #: Number of training logs, and duration of each log [s].

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..consistency.contradicting_joints import with_contradicting_joints_apart
 from ..consistency.first_fit import completed_prior
@@ -140,11 +140,11 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     else:
         selected = Selected(model)
     # 5. Shapes of the laws and base parameters with errors; again without laws that chance explains in these errors.
-    estimate = _estimate(data, selected, logs, rest_notes)
-    significant = without_chance(selected, estimate.fit, model)
+    converged, estimated, fit, weighed, notes = _estimate(data, selected, logs, rest_notes)
+    significant = without_chance(selected, fit, model)
     if significant is not selected:
-        selected, estimate = significant, _estimate(data, significant, logs, rest_notes)
-    converged, estimated, fit = estimate.converged, estimate.estimated, estimate.fit
+        selected = significant
+        converged, estimated, fit, weighed, notes = _estimate(data, selected, logs, rest_notes)
     model, statistics = converged.model, estimated.statistics
     # 6. The prior of friction and rotors, which no URDF gives, from this first fit.
     reversals = mean_reversals(converged.statistics, prepared.motion, model.robot.prismatic)
@@ -157,16 +157,16 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     # 8. How friction differs between logs, which adds to the errors for the next one; nothing where no friction can change.
     if model.is_rigid:
         with suppress(EstimationError):
-            fit = fit.for_next_log(changes_between_logs(model, statistics, fit, estimate.logs))
+            fit = fit.for_next_log(changes_between_logs(model, statistics, fit, weighed))
     # 9. Which base parameters are essential, likewise by held-out errors.
     essential, wanted = dict[str, Any](), project.estimation.essential
     if wanted.rule != "none":
         with suppress(EstimationError):
             essential = essential_parameters(statistics, fit.base, fit, rule=wanted.rule, limit=wanted.limit).as_dict()
     notes = (
-        *estimate.notes,
+        *notes,
         *spring_notes,
-        *unused(project.build_payload(model.robot), estimate.logs),
+        *unused(project.build_payload(model.robot), weighed),
         *selected.notes,
         *(fit.changes.notes(prepared.trained.speed, prepared.trained.load) if fit.changes else ()),
     )
@@ -177,7 +177,7 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
         "essential": essential,
     }
     springs = with_row_sum(deflections, model, statistics, fit)
-    return DataEstimate(model, estimate.logs, statistics, fit, prior, reversals, entries, springs, notes)
+    return DataEstimate(model, weighed, statistics, fit, prior, reversals, entries, springs, notes)
 
 
 def estimate_again(
@@ -193,20 +193,18 @@ def estimate_again(
     return DataEstimate(model, logs, statistics, fit, completed_prior(model, prior, statistics, fit, reversals), reversals)
 
 
-class _LawEstimate(NamedTuple):
-    """Estimate with one selection of laws; ``fit`` has its standard errors, ``logs`` the weights of resting joints."""
-
-    converged: ConvergedFit
-    estimated: Estimated
-    fit: Fit
-    logs: Sequence[PreparedLog]
-    notes: tuple[str, ...]
-
-
 def _estimate(
     data: _TrainingData, selected: Selected, logs: Sequence[PreparedLog], rest_notes: tuple[str, ...]
-) -> _LawEstimate:
-    """Estimates shapes and parameters of the selected laws, with standard errors; logs: weighted under the simple laws."""
+) -> tuple[ConvergedFit, Estimated, Fit, Sequence[PreparedLog], tuple[str, ...]]:
+    """Estimates shapes and parameters of the selected laws.
+
+    Args:
+        logs: Weighted under the simple laws.
+
+    Returns:
+        The fit by least squares, that of the estimator, with its standard errors, the logs with the weights of resting joints,
+        and notes.
+    """
     wanted, method, motion, prior = data.project.estimation, data.method, data.motion, data.prior
     shaped = fit_shapes(selected.model, partial(data.statistics, logs=logs), motion, method=method)
     if logs is not data.prepared.logs:  # resting joints have weights: again, with the selected laws
@@ -242,6 +240,5 @@ def _estimate(
     estimated = refine(data.weighting, problem, loop_known=known)
     fit = with_errors(estimated, problem, wanted.covariance)
     repeated = repetition_notes(statistics)
-    return _LawEstimate(
-        converged, estimated, fit, logs, (estimated.describe(), *rest_notes, *repeated, *shaped.notes, *converged.notes)
-    )
+    notes = (estimated.describe(), *rest_notes, *repeated, *shaped.notes, *converged.notes)
+    return converged, estimated, fit, logs, notes

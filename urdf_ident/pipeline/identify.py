@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..comparison.other_models import check_black_box, compare_black_box, compare_simpler_models
 from ..compensation.adaptation_choice import choose_adaptation
@@ -71,7 +71,7 @@ def identify(
         skip_bad_logs: Skip training logs that are refused and continue with the others; ``left_out`` of the result
             names them. If False, one such log raises.
         compare: Also learn the residual by gradient boosting, to tell how much of the held-out error is predictable
-            (:mod:`.comparison.black_box`).
+            (:mod:`.other_models`).
         left_out: Logs that were already skipped when they were read, to be named in the result.
         progress: Called with the name of the current log and the number of rows done.
 
@@ -150,33 +150,23 @@ def hold_out(ident: Identification, physical: Physical, logs: Sequence[PreparedL
     constraints = tuple(ident.solver.get("active", ()))
     try:
         by_fold = {} if without_folds is None else without_folds()
-        held_out = _predicted_folds(ident, statistics, logs, by_fold, constrained=bool(constraints))
+        predicted = _predicted_folds(ident, statistics, logs, by_fold, constrained=bool(constraints))
     except EstimationError as error:
         return with_note(ident, f"nothing was held out, so that there are no prediction intervals: {error}")
-    logs, residual = held_out.logs, held_out.residual
+    signals, logs, held, torque, residual = predicted
     ident = replace(
         ident,
-        signals=held_out.signals,
+        signals=signals,
         prediction=residual,
         cross_validation=_with_exported_errors(ident.cross_validation, statistics, by_fold),
         simpler_models=compare_simpler_models(model, statistics, ident.fit, ident.prior.theta0, by_fold, constraints),
-        black_box=compare_black_box(model, logs, held_out.parameters, held_out.torque, residual.band) if compare else {},
+        black_box=compare_black_box(model, logs, held, torque, residual.band) if compare else {},
     )
     try:
         plain = filter_settings(ident)
     except EstimationError:  # the spread of friction between the logs is unknown
         return ident
-    return replace(ident, adaptation=choose_adaptation(plain, model.robot.joints, logs, held_out.torque, residual.band))
-
-
-class _PredictedFolds(NamedTuple):
-    """Folds of logs, behind the low-pass in ``signals``, predicted from the others; torque: (N, n) by segment [N·m or N]."""
-
-    signals: Mapping[str, Any]
-    logs: list[PreparedLog]
-    parameters: HeldOutParameters
-    torque: HeldOutTorque
-    residual: HeldOutResidual
+    return replace(ident, adaptation=choose_adaptation(plain, model.robot.joints, logs, torque, residual.band))
 
 
 def _predicted_folds(
@@ -185,12 +175,16 @@ def _predicted_folds(
     logs: Sequence[PreparedLog],
     by_fold: Mapping[str, Array],
     constrained: bool,
-) -> _PredictedFolds:
+) -> tuple[Mapping[str, Any], list[PreparedLog], HeldOutParameters, HeldOutTorque, HeldOutResidual]:
     """Predicts every fold of the logs behind the low-pass for predictions, which the error chooses if it is left open.
 
     Args:
         by_fold: Parameters chosen as the exported ones without each fold, shape (p,) each; empty if unknown.
         constrained: Whether constraints are active in the exported parameters: their errors without them are added.
+
+    Returns:
+        The conditioning with the low-pass, the logs behind it, parameters without each fold, the torque that they predict, and
+        the quantiles of its error.
     """
     model, project, signals = ident.model, ident.project, ident.signals
     based_on: dict[str, Any] = {"statistics": statistics, "weights": ident.fit.weights}
@@ -208,7 +202,7 @@ def _predicted_folds(
     if by_fold and constrained:
         unlimited = replace(held, theta=held_out_parameters(**based_on, logs=logs).theta)
     residual, torque = held_out_residual(model, **based_on, logs=banded, held=held, unlimited=unlimited)
-    return _PredictedFolds(signals, banded, held, torque, residual)
+    return signals, banded, held, torque, residual
 
 
 def _with_exported_errors(

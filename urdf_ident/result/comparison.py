@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..files.documents import json_text, plain
 from ..files.read_write import write_text
-from ..files.records import json_text, plain
 from ..grouping import table
 from ..linalg import Array, BoolArray, positive
 from ..samples import ReadOnly

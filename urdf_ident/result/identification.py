@@ -15,10 +15,9 @@ import numpy as np
 
 from ..errors import LogError, ProjectError, UrdfIdentError
 from ..estimation.uncertainty.identifiability import Identifiability
-from ..files.documents import parse_json
+from ..files.documents import parse_json, plain, read_fields, record
 from ..files.fileset import finish
 from ..files.read_write import read_text
-from ..files.records import plain, read_fields, record
 from ..judgements.judgement import Verdict
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel

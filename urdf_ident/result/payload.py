@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..files.documents import json_text, plain
 from ..files.read_write import write_text
-from ..files.records import json_text, plain
 from ..judgements.judgement import Verdict
 from ..linalg import Array
 from ..model.inertia import from_com, symmetric

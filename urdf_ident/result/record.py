@@ -16,7 +16,7 @@ from ..consistency.cholesky import ConsistencyReport, check_consistency
 from ..errors import ModelError, check_known, check_shape
 from ..estimation.uncertainty.identifiability import Identifiability, verdicts
 from ..estimation.uncertainty.prediction import HeldOutResidual
-from ..files.records import frame
+from ..files.documents import frame
 from ..linalg import Array
 from ..logs.refusals import LeftOut
 from ..model.dynamic_model import DynamicModel

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from ..compensation.friction_filter import FilterSettings, replay
+from ..files.documents import record
 from ..files.read_write import read_text, write_text
-from ..files.records import record
 from ..grouping import grouped
 from ..linalg import Array, BoolArray, IntArray, divisors, positive, rms
 from ..model.dynamic_model import DynamicModel

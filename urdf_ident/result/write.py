@@ -11,9 +11,9 @@ import numpy as np
 from ..errors import EstimationError, FingerprintError
 from ..export import mjcf, sdf, sidecar, urdf
 from ..export.mjcf_patch import patched_mjcf
+from ..files.documents import plain
 from ..files.fileset import FileSet
 from ..files.read_write import read_bytes, read_text, sources, write_text
-from ..files.records import plain
 from ..model.description import read_description, root_tag
 from ..model.inertia import transform
 from ..model.payload import moving_link

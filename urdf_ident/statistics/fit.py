@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimationError, check_known
-from ..files.records import frame
+from ..files.documents import frame
 from ..linalg import Array, BoolArray, positive, solve_triangular, standard_errors
 from ..model.base import BaseParameters
 from ..model.prior import USUAL_WEIGHT, Prior

@@ -22,11 +22,19 @@ from ..motion.collision.collisions import Collisions
 from ..quoting import json_in_script, markup, page_policy
 from .kinematics import BodyPoses, body_poses, outermost, view_direction
 from .motion import Motion, frame_times, limit_notes, positions_at
-from .scene import inertia_commands, joint_path, robot_commands
-from .stage import stage_commands
+from .scene import (
+    SIDES,
+    SPEEDS,
+    Command,
+    float32,
+    inertia_commands,
+    joint_path,
+    robot_commands,
+    stage_commands,
+    tip_speed,
+    trail_commands,
+)
 from .surroundings import nearest_things, rod, world_commands
-from .three import Command, float32
-from .trail import SIDES, SPEEDS, tip_speed, trail_commands
 
 #: Small to large torque error, sRGB; the largest is the 98 % quantile over the motion, at least 5 % of the typical torque.
 ERRORS = np.array([(0.80, 0.84, 0.88), (0.98, 0.75, 0.18), (0.84, 0.15, 0.16)])

@@ -12,8 +12,7 @@ from ..model.geometry import Colour, along
 from ..motion.collision.collisions import Collisions
 from ..motion.collision.find import CONSTANT
 from ..samples import ReadOnly
-from .scene import add_shape, plain
-from .three import Command, SceneObject, buffers, float32, hexadecimal
+from .scene import Command, SceneObject, add_shape, buffers, float32, hexadecimal, plain
 
 OBJECT: Colour = (0.55, 0.47, 0.38, 0.45)
 _TOOL = (0.16, 0.55, 0.35)

@@ -1,4 +1,4 @@
-"""Simulates the whole experiment: from true parameters, a motion, a controller and sensors to a log."""
+"""The command `simulate`: from true parameters, a motion, a controller and sensors to a log."""
 
 from __future__ import annotations
 
