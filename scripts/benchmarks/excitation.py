@@ -17,7 +17,6 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
 
-
 import numpy as np
 import yaml
 

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pinocchio as pin
-from faults import commanded, interpolated, part, payload, smoothed, speeds
+from faults import commanded, interpolated, part, payload, smoothed, speeds, weight
 from scipy.ndimage import uniform_filter1d
 
 from urdf_ident.linalg import Array
@@ -124,12 +123,6 @@ def play(x: Array, width: float) -> Array:
 def turned(draw: Draw, *joints: int) -> Array:
     """−1 for these joints, 1 for the others."""
     return np.where(np.isin(np.arange(draw.n), joints), -1.0, 1.0)
-
-
-def weight(robot: Robot, log: Recording) -> Array:
-    """Gravity torques, shape (N, n)."""
-    data = robot.model.createData()
-    return np.array([pin.computeGeneralizedGravity(robot.model, data, q) for q in robot.configuration(log.position)])
 
 
 def _brake(draw: Draw) -> tuple[str, Act]:

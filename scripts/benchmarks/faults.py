@@ -43,19 +43,8 @@ from urdf_ident.statistics.fit import fit_base
 
 #: Findings that never count as a diagnosis: they are true of some of the sound logs too.
 BENIGN = {
-    "note",
-    "position-beyond-limit",
-    "velocity-agrees",
-    "velocity-lag",
-    "clock-uneven",
-    "clock-jitter",
-    "samples-repeated",
-    "stamps-repeated",
-    "samples-lost",
-    "clock-gaps",
-    "joint-at-rest",
-    "short",
-    "values-bridged",
+    *("note", "position-beyond-limit", "velocity-agrees", "velocity-lag", "clock-uneven", "clock-jitter", "clock-gaps"),
+    *("samples-repeated", "stamps-repeated", "samples-lost", "joint-at-rest", "short", "values-bridged"),
 }
 #: Findings that name the joint at fault: of another joint they are a wrong diagnosis or none.
 OF_A_JOINT = {"effort-scale", "effort-scale-open", "position-zero"}
@@ -216,16 +205,10 @@ def payload(log: Recording, robot: Robot, mass: float, rows: np.ndarray) -> Reco
 def faults(robot: Robot) -> Iterator[Fault]:
     """All faults, in several strengths."""
     kinds = (
-        _senses_and_orders,
-        _zeros_and_times,
-        _gravity_and_scales,
-        _late_and_missing,
-        _coarse_and_false,
-        _changing,
-        _of_one_log,
+        *(_senses_and_orders, _zeros_and_times, _gravity_and_scales, _late_and_missing),
+        *(_coarse_and_false, _changing, _of_one_log),
     )
-    for kind in kinds:
-        yield from kind(robot.n)
+    yield from (fault for kind in kinds for fault in kind(robot.n))
     if robot.n == 6:
         other = robot_path("puma560" if robot.name == "ur10e" else "ur10e")
         ids = frozenset({"physics-undecided", "model-mismatch"})
@@ -263,8 +246,8 @@ def _senses_and_orders(n: int) -> Iterator[Fault]:
     yield of_logs("axis sense 1", "axis-sign position-sign", scaled(one[1], "position", "velocity", "effort"))
     yield of_logs("velocity sign 2", "velocity-sign", scaled(one[2], "velocity"))
     for i, j in ((0, 1), (1, 2), (2, 3), (n - 2, n - 1), (0, n - 1)):
-        order = list(range(n))
-        order[i], order[j] = j, i
+        order = np.arange(n)
+        order[[i, j]] = j, i
         q, v, tau = (
             lambda log, name=name, order=order: getattr(log, name)[:, order] for name in ("position", "velocity", "effort")
         )
@@ -309,7 +292,11 @@ def _gravity_and_scales(n: int) -> Iterator[Fault]:
 
 def _late_and_missing(n: int) -> Iterator[Fault]:
     yield of_logs("effort commanded", "effort-commanded", commanded)
-    yield of_logs("effort without gravity", "effort-without-gravity", weightless)
+    yield of_logs(
+        "effort without gravity",
+        "effort-without-gravity",
+        lambda log, robot: replace(log, sha256="", effort=log.effort - weight(robot, log)),
+    )
     for late in (0.02, 0.05, 0.1):
         change = having(effort=lambda log, d=late: interpolated(log.time, log.effort, log.time - d))
         yield of_logs(f"efforts {1e3 * late:.0f} ms late", "effort-delay", change)
@@ -412,11 +399,10 @@ def commanded(log: Recording, robot: Robot) -> Recording:
     return replace(log, sha256="", effort=np.array([pin.rnea(model, data, *row) for row in rows]))
 
 
-def weightless(log: Recording, robot: Robot) -> Recording:
-    """The URDF's gravity torque subtracted, as some controllers do."""
-    model, data = robot.model, robot.model.createData()
-    weight = [pin.computeGeneralizedGravity(model, data, row) for row in robot.configuration(log.position)]
-    return replace(log, sha256="", effort=log.effort - np.array(weight))
+def weight(robot: Robot, log: Recording) -> Array:
+    """The URDF's gravity torques, shape (N, n)."""
+    data = robot.model.createData()
+    return np.array([pin.computeGeneralizedGravity(robot.model, data, q) for q in robot.configuration(log.position)])
 
 
 def verdict(found: dict[str, set[str]], ids: frozenset[str]) -> str:

@@ -73,19 +73,14 @@ def prepare(folder: Path, thorough: bool = True) -> dict[str, Any]:
     theta = inertial_prior(robot).theta0
     theta = np.concatenate([theta[: model.n_inertial], np.tile([0.1, 0.5, 0.8], robot.n)])[: len(model.names)]
     tau = model.torque(theta, q, v, a) + np.random.default_rng(0).normal(0, 0.01, q.shape)
-    names = [f"{kind}_{joint}" for kind in ("q", "v", "tau") for joint in robot.joints]
-    table = np.column_stack([t, q, v, tau])
-    np.savetxt(folder / "log.csv", table, delimiter=",", header=",".join(["t", *names]), comments="", fmt="%.9g")
-    loaded = np.column_stack([t, q, v, 1.02 * tau])
-    np.savetxt(folder / "loaded.csv", loaded, delimiter=",", header=",".join(["t", *names]), comments="", fmt="%.9g")
+    head = ",".join(["t", *(f"{kind}_{joint}" for kind in ("q", "v", "tau") for joint in robot.joints)])
+    _save(folder / "log.csv", [t, q, v, tau], head)
+    _save(folder / "loaded.csv", [t, q, v, 1.02 * tau], head)
     for name in ("a", "b"):
         (folder / "robots" / name).mkdir(parents=True)
-        np.savetxt(
-            folder / "robots" / name / "log.csv", table, delimiter=",", header=",".join(["t", *names]), comments="", fmt="%.9g"
-        )
+        _save(folder / "robots" / name / "log.csv", [t, q, v, tau], head)
     x = np.linspace(0.0, 1.0, 60)[:, None]  # from rest to rest
-    path = np.hstack([0.6 * x, [0.1, 0.1, 0.02] * (10 * x**3 - 15 * x**4 + 6 * x**5)])
-    np.savetxt(folder / "t.csv", path, delimiter=",", header="t,q_j1,q_j2,q_j3", comments="", fmt="%.9g")
+    _save(folder / "t.csv", [0.6 * x, [0.1, 0.1, 0.02] * (10 * x**3 - 15 * x**4 + 6 * x**5)], "t,q_j1,q_j2,q_j3")
     write_text(
         folder / "fast.yaml",
         "simulation: {rate: 100, step: 5.0e-4, controller: {bandwidth: 2}}\n"
@@ -119,6 +114,10 @@ def prepare(folder: Path, thorough: bool = True) -> dict[str, Any]:
         if code not in (0, 1):
             print(f"{line}: exit {code}, {said.getvalue()}", file=sys.stderr)
     return good
+
+
+def _save(path: Path, columns: list[Any], head: str) -> None:
+    np.savetxt(path, np.column_stack(columns), delimiter=",", header=head, comments="", fmt="%.9g")
 
 
 def write_files(good: dict[str, Any]) -> None:

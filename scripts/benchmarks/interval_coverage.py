@@ -1,4 +1,3 @@
-#!/usr/bin/env python
 """How often 95 % intervals hold the truth: many logs of one simulated closed-loop motion of a 6-axis arm.
 
 The motion is simulated once per trajectory (feedback, friction, encoder counts); every run measures it anew, with torque

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
-from fault_kinds import ODD, VARYING, Act, Draw, Make, deviations, effort, efforts, positions, spread, turned, weight
-from faults import commanded, interpolated, part, payload, speeds
+from fault_kinds import ODD, VARYING, Act, Change, Draw, Make, deviations, effort, efforts, positions, spread, turned
+from faults import commanded, interpolated, part, payload, speeds, weight
 from scipy.ndimage import gaussian_filter1d
 
 from urdf_ident.linalg import Array
@@ -16,22 +16,24 @@ from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
 
 
-def _of_positions(log: Recording, change: Callable[[Array], Array]) -> Recording:
-    """A log with other positions, and velocities that follow them where there are any."""
-    q = change(np.array(log.position))
-    v = None if log.velocity is None else np.gradient(q, log.time, axis=0)
-    return replace(log, sha256="", position=q, velocity=v)
+def _with_velocities(change: Change) -> Act:
+    """What changes positions, and velocities that follow them where there are any."""
+
+    def act(log: Recording) -> Recording:
+        q = change(np.array(log.position), log)
+        v = None if log.velocity is None else np.gradient(q, log.time, axis=0)
+        return replace(log, sha256="", position=q, velocity=v)
+
+    return act
 
 
 def _ratio(draw: Draw) -> tuple[str, Act]:
     j, size, both = draw.joint(), draw.between(1.04, 1.6) ** draw.way(), draw.rng.random() < 0.6
     factors = np.where(np.arange(draw.n) == j, size, 1.0)
-
-    def act(log: Recording) -> Recording:
-        moved = _of_positions(log, lambda q: q * factors)
-        return replace(moved, effort=log.effort / factors) if both else moved
-
-    return f"gear ratio of {j} × {size:.2g}" + (" in effort too" if both else ""), act
+    moved = _with_velocities(lambda q, _: q * factors)
+    return f"gear ratio of {j} × {size:.2g}" + (" in effort too" if both else ""), (
+        lambda log: replace(moved(log), effort=log.effort / factors) if both else moved(log)
+    )
 
 
 def _target(draw: Draw) -> tuple[str, Act]:
@@ -51,11 +53,11 @@ def _soft(draw: Draw) -> tuple[str, Act]:
     j, give = draw.joint(), draw.between(0.003, 0.08)
     give *= 0.2 if draw.setting.robot.prismatic[j] else 1.0
 
-    def act(log: Recording) -> Recording:
+    def change(q: Array, log: Recording) -> Array:
         bend = give / spread(log, j) * gaussian_filter1d(np.asarray(log.effort)[:, j], 5)
-        return _of_positions(log, lambda q: q + bend[:, None] * (np.arange(draw.n) == j))
+        return q + bend[:, None] * (np.arange(draw.n) == j)
 
-    return f"gear of {j} gives by {give:.2g}", act
+    return f"gear of {j} gives by {give:.2g}", _with_velocities(change)
 
 
 def _part_of_gravity(draw: Draw) -> tuple[str, Act]:
@@ -68,11 +70,9 @@ def _part_of_gravity(draw: Draw) -> tuple[str, Act]:
 def _absolute(draw: Draw) -> tuple[str, Act]:
     j = int(draw.rng.integers(draw.n - 1))
     sense = draw.way()
-
-    def act(log: Recording) -> Recording:
-        return _of_positions(log, lambda q: q + sense * np.outer(q[:, j], np.arange(draw.n) == j + 1))
-
-    return f"position {j + 1} counts {j} in", act
+    return f"position {j + 1} counts {j} in", _with_velocities(
+        lambda q, _: q + sense * np.outer(q[:, j], np.arange(draw.n) == j + 1)
+    )
 
 
 def _differential(draw: Draw) -> tuple[str, Act]:
@@ -257,11 +257,8 @@ def _two_axes(draw: Draw) -> tuple[str, Act]:
 
 def _coarse_positions(draw: Draw) -> tuple[str, Act]:
     step = 2 * np.pi / 2 ** draw.rng.uniform(8, 13)
-
-    def act(log: Recording) -> Recording:
-        return _of_positions(log, lambda q: np.round(q / (w := np.where(draw.setting.robot.prismatic, 0.1, 1.0) * step)) * w)
-
-    return f"positions in steps of {step:.2g}", act
+    count = step * np.where(draw.setting.robot.prismatic, 0.1, 1.0)
+    return f"positions in steps of {step:.2g}", _with_velocities(lambda q, _: np.round(q / count) * count)
 
 
 def _coarse_efforts(draw: Draw) -> tuple[str, Act]:
@@ -288,14 +285,7 @@ def _square_root(draw: Draw) -> tuple[str, Act]:
     )
 
 
-_OTHER_EFFORT = {
-    "effort-scale",
-    "effort-asymmetric",
-    "effort-saturates",
-    "effort-dead-zone",
-    "effort-clipped",
-    "effort-progressive",
-}
+_OTHER_EFFORT = {f"effort-{word}" for word in ("scale", "asymmetric", "saturates", "dead-zone", "clipped", "progressive")}
 _LATE = {"position-late", "effort-delay", "effort-bandwidth"}
 
 #: As ``fault_kinds.KINDS``.

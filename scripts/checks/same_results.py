@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 
-#: Keys that were renamed: today's dotted path, and the path it had.
-RENAMED: dict[str, str] = {}
 PAPERS = ("papers/a_table2.py", "papers/d_tx40.py")
 PROJECTS = {
     "ur10e": "drive: {gain: [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]}\n"
@@ -59,12 +57,10 @@ def main() -> None:
 
 def produce(case: str, checkout: Path, out: Path, shared: Path) -> Path:
     """Runs one case in a checkout; a result that exists for the same commit is used again."""
-    revision = subprocess.run(
-        ["git", "-C", str(checkout), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout
-    dirty = subprocess.run(
-        ["git", "-C", str(checkout), "diff", "HEAD", "--stat"], capture_output=True, text=True, check=True
-    ).stdout
+    revision, dirty = (
+        subprocess.run(["git", "-C", str(checkout), *words], capture_output=True, text=True, check=True).stdout
+        for words in (("rev-parse", "HEAD"), ("diff", "HEAD", "--stat"))
+    )
     folder = (out / case).resolve()
     stamp = folder / "revision"
     if stamp.is_file() and stamp.read_text() == revision and not dirty:
@@ -114,27 +110,25 @@ def load_result(folder: Path) -> dict[str, Any]:
 
 
 def value(data: dict[str, Any], path: str) -> Any:
-    """An entry by its dotted path, today's or the one it had; None where it is absent."""
-    for name in (path, RENAMED.get(path, path)):
-        entry: Any = data
-        for part in name.split("."):
-            entry = entry.get(part) if isinstance(entry, dict) else None
-        if entry is not None:
-            return entry
-    return None
+    """An entry by its dotted path; None where it is absent."""
+    entry: Any = data
+    for part in path.split("."):
+        entry = entry.get(part) if isinstance(entry, dict) else None
+    return entry
 
 
 def differing_results(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """What differs by more than the definition of equal results allows."""
     found = []
-    for path in (
+    same = (
         "joints",
         "signals.cutoff",
         "signals.decimate",
         "cross_validation.folds",
         "cross_validation.groups",
         "solver.method",
-    ):
+    )
+    for path in same:
         if value(old, path) != value(new, path):
             found.append(f"{path}: {str(value(old, path))[:60]} became {str(value(new, path))[:60]}")
     laws = [

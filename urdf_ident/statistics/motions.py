@@ -25,8 +25,8 @@ from ..linalg import Array, BoolArray, IntArray, positive, rms, whitening
 from ..samples import Segment, typical_reversals
 from .statistic import Statistic, StatisticSet
 
-#: Logs closer than this repeat one motion; `scripts/checks/repeats.py` calibrates it: repetitions with noise or a payload and
-#: excerpts are closer, other motions, a reversed path and the same path at 80 % of the speed are not.
+#: Logs closer than this repeat one motion; on simulated arms repetitions with noise or a payload and excerpts are
+#: closer, other motions, a reversed path and the same path at 80 % of the speed are not.
 SAME = 0.32
 #: Fraction of the shorter log that both must share.
 _SHARED = 0.5
