@@ -105,7 +105,7 @@ def test_a_link_called_world(name: str) -> None:
     assert_same_torques(robot, theta, mujoco.MjModel.from_xml_string(mjcf_text(robot, theta)[0]), {}, samples=20)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(18))
 def test_random_robots(seed: int) -> None:
     rng = np.random.default_rng(1000 + seed)
     text = random_urdf(rng, links=int(rng.integers(3, 12)), thin=[0.0, 1e-3, 3e-6][seed % 3]).lstrip("\ufeff")

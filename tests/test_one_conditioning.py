@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline import checked_logs, identify, validate
 from urdf_ident.project import Project, parse_project
 from urdf_ident.samples import Segment
+from urdf_ident.signals.prepare import prepare_log
 
 #: Signals of a segment that conditioning makes.
 SIGNALS = ("q", "v", "a", "tau")
@@ -31,7 +33,9 @@ def logs(robot: Robot, tmp_path_factory: pytest.TempPathFactory) -> list[Recordi
     folder = tmp_path_factory.mktemp("logs")
     for seed in range(2):
         make_log(folder / f"run{seed}.csv", robot, seed=seed, seconds=8.0)
-    return [ui.read_recording(folder / f"run{seed}.csv", robot) for seed in range(2)]
+    first, second = (ui.read_recording(folder / f"run{seed}.csv", robot) for seed in range(2))
+    noise = 3e-4 * np.random.default_rng(0).standard_normal(first.position.shape)
+    return [first, replace(second, position=second.position + noise, sha256="noisy")]  # its own cut-off is lower
 
 
 @pytest.fixture(params=["automatic", "cut-off of the user", "payload in one log"])
@@ -69,6 +73,8 @@ def test_a_log_has_the_same_segments_in_every_command(
     examined = seen_by(checked_logs, "physics_findings", 1, monkeypatch)
     estimated = seen_by(identify, "estimate_from_data", 0, monkeypatch)
     compared = seen_by(validate, "filtered_errors", 0, monkeypatch)
+    alone = [prepare_log(log, robot, project.build_drive(robot), project.signal_config()).examined.cutoff for log in logs]
+    assert project.signals.cutoff != "auto" or alone[0] > 1.2 * alone[1]
     ui.inspect(robot, logs, project=project)
     ident = ui.identify(project.build_model(robot), logs, project=project, force=True)
     assert not ident.signals.get("delay", {}).get("compensated")

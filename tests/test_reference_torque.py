@@ -68,29 +68,6 @@ MODEL = make_model()
 ESTIMATE = partial(fit_base, base=MODEL.base())
 
 
-def by_hand(segments: list[Segment], rounds: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same search on stacked rows with np.linalg.lstsq, WLS weights from the OLS residual."""
-    base, load_free = MODEL.base(), make_model(LOADED[:-1])
-    theta = np.zeros(len(MODEL.parameters))
-    for _ in range(rounds):
-        rows, target = [[], [], []], [[], [], []]
-        for s in segments:
-            rigid = load_free.torque(np.append(theta[:30], np.zeros(9)), s.q, s.v, s.a)
-            W = MODEL.torque(np.eye(len(theta)), s.q, s.v, s.a, reference=rigid)
-            for j in range(3):
-                rows[j].append(W[:, j, base.independent])
-                target[j].append(s.tau[:, j])
-        W, y = [np.vstack(part) for part in rows], [np.concatenate(part) for part in target]
-        first = np.linalg.lstsq(np.vstack(W), np.concatenate(y), rcond=None)[0]
-        sigma = [np.std(y[j] - W[j] @ first) for j in range(3)]
-        beta = np.linalg.lstsq(
-            np.vstack([W[j] / sigma[j] for j in range(3)]), np.concatenate([y[j] / sigma[j] for j in range(3)]), rcond=None
-        )[0]
-        theta = np.zeros(len(theta))
-        theta[base.independent] = beta
-    return beta, theta
-
-
 def test_fixed_point_and_truth() -> None:
     segments = make_segments(MODEL, 3)
     found = converge(MODEL, partial(build, segments=segments), ESTIMATE)
@@ -98,8 +75,6 @@ def test_fixed_point_and_truth() -> None:
     assert 4 <= len(found.changes) <= 15
     assert all(later < 0.5 * earlier for earlier, later in zip(found.changes[:-1], found.changes[1:], strict=True))
     assert "converged in" in found.notes[0]
-    beta, _ = by_hand(list(segments.values()), 30)
-    np.testing.assert_allclose(found.fit.params, beta, rtol=2e-3, atol=2e-4)  # weights differ by degrees of freedom
     at = dict(zip([MODEL.names[k] for k in found.fit.base.independent], found.fit.params, strict=True))
     np.testing.assert_allclose([at[f"Fl_j{k}"] for k in (1, 2, 3)], SHARE, rtol=0.05)
     make = partial(build, segments=segments)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
 from urdf_ident.faults.interpretation import Interpretation
 from urdf_ident.faults.log_group import LogGroup
-from urdf_ident.faults.thinned_logs import Logs
-from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import checked_logs
 from urdf_ident.pipeline.checked_logs import examine_logs
-from urdf_ident.signals import prepare
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
 
@@ -74,25 +69,3 @@ def test_a_joint_that_creeps_within_its_friction_is_no_evidence() -> None:
     assert samples.glides[samples.log == 1, :3].mean() > 0.9
     assert alone.moves.tolist() == [True, True, True, False]
     assert not alone.evidence(Interpretation.as_logged(ARM.n)).regression.gram[:, 3].any()
-
-
-def test_logs_are_inspected_as_they_are_identified(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a low-pass of each log's own, the faster one seemed to differ from the others, and its efforts to be late."""
-    logs = []
-    for k, noise in enumerate((1e-6, 3e-4)):
-        t, q, v, a = fourier(ARM.n, 12.0, 100.0, k)
-        tau, q = torques(ARM, Truth.of(ARM.n), q, v, a), q + noise * np.random.default_rng(k).standard_normal(q.shape)
-        logs.append(Recording(f"log{k}", ARM.joints, t, q, effort=tau))
-    seen: list[list[float]] = []
-
-    def none(robot: Robot, motions: Logs, *_: object) -> list[list[Judgement]]:
-        seen.append([cutoff for _, cutoff in motions])
-        return [[] for _ in motions]
-
-    monkeypatch.setattr(checked_logs, "physics_findings", none)
-    for some in (logs[:1], logs[1:], logs):
-        examine_logs(some, ARM, Drive.build(ARM.n), SignalConfig())
-    first, second, common = seen
-    assert first[0] > 1.2 * second[0]
-    made = prepare.prepare_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
-    assert common == [log.examined.cutoff for log in made]

@@ -1,4 +1,4 @@
-"""Total least squares with noise in the regressor: closed form, scipy.odr, and a simulated robot with coarse encoders."""
+"""Total least squares with noise in the regressor: scipy.odr, exact columns, and a simulated robot with coarse encoders."""
 
 from __future__ import annotations
 
@@ -21,17 +21,6 @@ from urdf_ident.signals.filters import differentiate, lowpass
 from urdf_ident.signals.prepare import PreparedLog
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-
-
-def test_a_line_through_the_origin_is_demings_closed_form() -> None:
-    """Deming (1943): both sides noisy, ratio of variances d."""
-    rng = np.random.default_rng(0)
-    exact = rng.normal(size=200)
-    x, y = exact + 0.3 * rng.normal(size=200), 2.0 * exact + 0.6 * rng.normal(size=200)
-    sxx, syy, sxy, d = x @ x, y @ y, x @ y, (0.6 / 0.3) ** 2
-    slope = (syy - d * sxx + np.sqrt((syy - d * sxx) ** 2 + 4 * d * sxy**2)) / (2 * sxy)
-    found = total_least_squares(np.column_stack([x, y]), np.diag([0.3, 0.6]))
-    assert found == pytest.approx([slope], rel=1e-12)
 
 
 def test_with_correlated_noise_it_is_orthogonal_distance_regression() -> None:

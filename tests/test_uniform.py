@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import rnea
 from logs import Truth, fourier, write_csv
+from scipy.spatial.transform import Rotation
 
 import urdf_ident as ui
 from urdf_ident.linalg import Array
@@ -48,22 +49,15 @@ def inside(kind: str, x: Array) -> Array:
     return np.sum(x[:, :2] ** 2, axis=1) + beyond**2 < 0.05**2
 
 
-def rotation(roll: float, pitch: float, yaw: float) -> Array:
-    def turn(k: int, angle: float) -> Array:
-        out, (i, j) = np.eye(3), ((k + 1) % 3, (k + 2) % 3)
-        out[[i, j], [i, j]], out[i, j], out[j, i] = np.cos(angle), -np.sin(angle), np.sin(angle)
-        return out
-
-    return turn(2, yaw) @ turn(1, pitch) @ turn(0, roll)
-
-
 @pytest.mark.parametrize("kind", [BOX, TUBE, BALL, CAPSULE])
 @pytest.mark.parametrize("tag", ["collision", "visual"])
 def test_a_shape_has_the_moments_of_points_in_it(kind: str, tag: str) -> None:
     points = np.random.default_rng(0).uniform(-0.25, 0.25, (400_000, 3))
     points = points[inside(kind, points)]
     volume = 0.5**3 * len(points) / 400_000
-    points = np.column_stack([points @ rotation(0.3, -0.2, 0.5).T + [0.02, 0.01, 0.15], np.ones(len(points))])
+    points = np.column_stack(
+        [Rotation.from_euler("xyz", [0.3, -0.2, 0.5]).apply(points) + [0.02, 0.01, 0.15], np.ones(len(points))]
+    )
     expected = volume * points.T @ points / len(points)
     (found,) = uniform_bodies(Robot.from_urdf(arm([kind], tag=tag)))
     np.testing.assert_allclose(pseudo_inertia(found), expected, rtol=0.05, atol=0.005 * volume)
