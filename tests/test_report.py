@@ -23,7 +23,7 @@ from urdf_ident.report.page import number
 from urdf_ident.report.svg import svg
 from urdf_ident.result.commands import CommandPaths
 from urdf_ident.result.identification import Identification, load
-from urdf_ident.result.plots.chart import Chart, Line, horizontal
+from urdf_ident.result.plots.charts import Chart, Line, horizontal
 from urdf_ident.result.scores import Traces
 from urdf_ident.result.summary import brief, joint_errors
 from urdf_ident.result.verdict import RICHER_MOTION

@@ -43,7 +43,7 @@ from urdf_ident.motion.fourier import FourierTrajectory, random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.report.page import rendered
 from urdf_ident.report.svg import svg
-from urdf_ident.result.plots.chart import Chart
+from urdf_ident.result.plots.charts import Chart
 from urdf_ident.viz import page
 
 #: Ends of texts, comments and elements, and what starts something else, in all the languages that are written.

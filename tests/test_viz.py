@@ -31,8 +31,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.quoting import NO_CONNECTION
 from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
-from urdf_ident.viz.kinematics import transform_points, upright
-from urdf_ident.viz.motion import frame_times, positions_at
+from urdf_ident.viz.motion import frame_times, positions_at, transform_points, upright
 from urdf_ident.viz.player import Server
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -4,9 +4,9 @@ One module per group of commands; :data:`.application.ORDER` is the order of ``u
 """
 
 try:
-    from . import check, identify, motion, payload, report  # each registers its commands
+    from . import check, identify, motion, payload  # each registers its commands
     from .application import app, main
 except KeyboardInterrupt:  # the first imports take long enough to be interrupted
     raise SystemExit(130) from None
 
-__all__ = ["app", "check", "identify", "main", "motion", "payload", "report"]
+__all__ = ["app", "check", "identify", "main", "motion", "payload"]

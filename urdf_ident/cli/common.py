@@ -183,3 +183,12 @@ def coloured(text: str) -> str:
     for word, colour in (("GOOD", typer.colors.GREEN), ("USABLE", typer.colors.YELLOW), ("POOR", typer.colors.RED)):
         first = first.replace(f": {word}", f": {typer.style(word, fg=colour, bold=True)}", 1)
     return "\n".join([first, *rest])
+
+
+def say_file_replaced(path: Path) -> None:
+    """Prints that an existing file is replaced, with its date; nothing if there is none."""
+    from datetime import datetime
+
+    if path.is_file():
+        when = datetime.fromtimestamp(path.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
+        say_aside(f"note: {path} of {when} is replaced")

@@ -11,8 +11,17 @@ from ..errors import LogError, ProjectError, check_named
 from ..files.read_write import check_output, check_writable, note_input
 from ..progress import search_bar, steps
 from .application import command, say_aside
-from .common import Config, Locks, Packages, Urdf, open_result, open_robot, print_implausible_values, read_logs
-from .report import say_file_replaced
+from .common import (
+    Config,
+    Locks,
+    Packages,
+    Urdf,
+    open_result,
+    open_robot,
+    print_implausible_values,
+    read_logs,
+    say_file_replaced,
+)
 
 if TYPE_CHECKING:
     from ..excitation.motion import DesignedMotion

@@ -26,7 +26,7 @@ from .common import (
     read_logs,
     say,
 )
-from .report import NoReport
+from .identify import NoReport
 
 if TYPE_CHECKING:
     from ..result.comparison import Comparison, Trend

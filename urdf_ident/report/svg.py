@@ -9,7 +9,7 @@ import numpy as np
 
 from ..linalg import Array
 from ..quoting import markup
-from ..result.plots.chart import Chart, Dots, Line, Mark
+from ..result.plots.charts import Chart, Dots, Line, Mark
 
 #: Width of a picture [px].
 WIDTH = 360

@@ -15,7 +15,7 @@ from ..grouping import table
 from ..linalg import Array, BoolArray, positive
 from ..samples import ReadOnly
 from ..units import percent
-from .plots.chart import Chart, box, values_chart, vertical
+from .plots.charts import Chart, box, values_chart, vertical
 
 #: Largest number of quantities of a kind that are listed or plotted.
 SHOWN = 12

@@ -20,8 +20,7 @@ from ..model.geometry import Colour, Visual, reach, robot_shapes
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
 from ..quoting import json_in_script, markup, page_policy
-from .kinematics import BodyPoses, body_poses, outermost, view_direction
-from .motion import Motion, frame_times, limit_notes, positions_at
+from .motion import BodyPoses, Motion, body_poses, frame_times, limit_notes, outermost, positions_at, view_direction
 from .scene import (
     SIDES,
     SPEEDS,

@@ -19,8 +19,7 @@ from ...motion.trajectory import Trajectory
 from ...quoting import figure_text
 from ..record import Record
 from ..scores import LogTrace
-from .chart import PALETTE, Area, Chart, Dots, Line
-from .charts import OF_LOG, PICTURES, limit_charts
+from .charts import OF_LOG, PALETTE, PICTURES, Area, Chart, Dots, Line, limit_charts
 
 #: Plots by name; deviations of friction between the logs are drawn in the report alone.
 NAMES = tuple(name for name in PICTURES if name != "changes")
