@@ -369,22 +369,26 @@ def parse_project(data: Any, where: str = "project file") -> Project:
     try:
         return Project.model_validate(data)
     except ValidationError as error:
-        problem = error.errors()[0]
-        path = [str(part) for part in problem["loc"]]
-        key = ".".join(_place(problem))
-        if problem["type"] == "extra_forbidden":
-            comma = "; numbers are written with a decimal point, as in 2.5" if path[-1].isdigit() else ""
-            elsewhere = settings_called(path[-1])
-            remedy = f"write {' or '.join(elsewhere)}" if elsewhere else nearest(path[-1], _keys(path[:-1])) + comma
-            raise ProjectError(f"unknown key '{key}'", where=where, remedy=remedy) from error
-        if not key:  # the error concerns the whole file
-            raise ProjectError("sections contradict each other", where=where, got=_expected(problem)) from error
-        if problem["type"] == "missing":
-            raise ProjectError(f"'{key}' is missing", where=where, got=repr(problem["input"])[:80], remedy=_READ) from error
-        expected = " or ".join(dict.fromkeys(_expected(item) for item in error.errors() if _place(item) == _place(problem)))
-        raise ProjectError(
-            f"bad value of '{key}'", where=where, got=repr(problem["input"])[:80], expected=expected, remedy=_READ
-        ) from error
+        raise _refusal(error, where) from error
+
+
+def _refusal(error: ValidationError, where: str) -> ProjectError:
+    """The first problem of pydantic, and all others of the same value, in the words of a project file."""
+    problem, *others = error.errors()
+    path, place = [str(part) for part in problem["loc"]], _place(problem)
+    key, got = ".".join(place), repr(problem["input"])[:80]
+    if problem["type"] == "extra_forbidden":
+        elsewhere = settings_called(path[-1])
+        comma = "; numbers are written with a decimal point, as in 2.5" if path[-1].isdigit() else ""
+        remedy = f"write {' or '.join(elsewhere)}" if elsewhere else nearest(path[-1], _keys(path[:-1])) + comma
+        return ProjectError(f"unknown key '{key}'", where=where, remedy=remedy)
+    if not key:  # it concerns the whole file
+        return ProjectError("sections contradict each other", where=where, got=_expected(problem))
+    if problem["type"] == "missing":
+        return ProjectError(f"'{key}' is missing", where=where, got=got, remedy=_READ)
+    same = [problem, *(other for other in others if _place(other) == place)]  # one for each type that the value may have
+    expected = " or ".join(dict.fromkeys(map(_expected, same)))
+    return ProjectError(f"bad value of '{key}'", where=where, got=got, expected=expected, remedy=_READ)
 
 
 def settings_called(name: str) -> list[str]:
@@ -402,6 +406,7 @@ def _place(problem: Any) -> list[str]:
 
 
 def _expected(problem: Any) -> str:
+    """What would have been valid, in the words of a user."""
     expected = problem["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     for pattern, words in _WORDS.items():
         expected = re.sub(pattern, words, expected)
@@ -409,6 +414,7 @@ def _expected(problem: Any) -> str:
 
 
 def _keys(path: list[str]) -> list[str]:
+    """The keys that a section of the project file may have; path: its own key and those around it."""
     section: Any = Project
     for part in path:
         section = section.model_fields[part].annotation if part in section.model_fields else Section

@@ -110,38 +110,50 @@ def compare_loops(
     plain: list[Array] = []
     for done, (fold, (laws, kind)) in enumerate(product(folds, tried), 1):
         driven = sweeps if laws == "sweeps" else ()
-        most = rounds if kind != "none" or driven else 1
+        most = rounds if kind != "none" or driven else 1  # without residual and sweeps nothing is repeated
         learn, unseen = ([log for log in both[laws] if (log.name in fold) == out] for out in (False, True))
         gains = three_loop(model, learn, driven, kind=kind, use=use, held_out=unseen, rounds=most, seed=seed).gains
-        if gains[0].held_out is None or gains[-1].held_out is None:
+        first, last = gains[0].held_out, gains[-1].held_out
+        if first is None or last is None:
             raise EstimationError("nothing was held out", got=fold)
-        errors[candidate(laws, kind)].append(gains[-1].held_out)
+        errors[candidate(laws, kind)].append(last)
         if (laws, kind) == ("logs", "none"):
-            plain.append(gains[0].held_out)
+            plain.append(first)
         if progress is not None:
             progress("compensation judged on held-out motions", done, len(folds) * len(tried))
-    stacked = {name: np.array(folded) for name, folded in errors.items()}
     in_time = f"parts in time of {'one log' if len(logs) == 1 else 'one motion'}"
     what = f"{len(folds)} {in_time if len(pieces) > len(logs) else 'held-out motions'}"
+    stacked = {name: np.array(folded) for name, folded in errors.items()}
+    names = tuple(" + ".join(fold) for fold in folds)
+    return HeldOutComparison(model.robot.joints, names, np.array(plain), stacked, *_choice(stacked, kinds, bool(sweeps), what))
+
+
+def _choice(errors: Mapping[str, Array], kinds: Sequence[str], swept: bool, what: str) -> tuple[str, str, str]:
+    """The friction laws to use ("logs" or "sweeps"), the residual, and why.
+
+    Args:
+        errors: Those of every candidate, shape (folds, n) each [N·m or N].
+        swept: Whether friction from sweeps was tried.
+        what: On what the candidates were judged, in words.
+    """
     laws, kind, why = "logs", "none", f"friction and links judged on {what}"
+    asked = len(kinds) == 1  # a single kind was requested
     if kinds:
-        taken, best, gain, error = _compared(stacked, "none", kinds)
+        taken, best, gain, error = _compared(errors, "none", kinds)
         why = f"{best} lowers the squared error on {what} by {100 * gain:.3g} ± {percent(100 * error)} %"
         if taken != best:
-            why += f": not significant, {'used because it was requested' if len(kinds) == 1 else 'not used'}"
-        kind = best if len(kinds) == 1 else taken
-    if sweeps:
-        offered = {candidate("sweeps", one): one for one in (kinds if len(kinds) == 1 else ("none", *kinds))}
-        taken, best, _, _ = _compared(stacked, kind, tuple(offered))
-        before, after = (float(rms(stacked[name], 0).mean()) for name in (kind, best))
-        verb, more = ("raises", "are better") if after > before else ("lowers", "are not significantly worse")
-        why += f"; friction from the sweeps {verb} the error from {before:.3g} to {after:.3g}"
-        if taken == best:
-            laws, kind = "sweeps", offered[best]
-        else:
-            why += f": the laws found in the logs {more} and are kept"
-    names = tuple(" + ".join(fold) for fold in folds)
-    return HeldOutComparison(model.robot.joints, names, np.array(plain), stacked, laws, kind, why)
+            why += f": not significant, {'used because it was requested' if asked else 'not used'}"
+        kind = best if asked else taken
+    if not swept:
+        return laws, kind, why
+    offered = {candidate("sweeps", one): one for one in (kinds if asked else ("none", *kinds))}
+    taken, best, _, _ = _compared(errors, kind, tuple(offered))
+    before, after = (float(rms(errors[name], 0).mean()) for name in (kind, best))
+    verb, more = ("raises", "are better") if after > before else ("lowers", "are not significantly worse")
+    why += f"; friction from the sweeps {verb} the error from {before:.3g} to {after:.3g}"
+    if taken != best:
+        return laws, kind, f"{why}: the laws found in the logs {more} and are kept"
+    return "sweeps", offered[best], why
 
 
 def _compared(errors: Mapping[str, Array], simplest: str, others: Sequence[str]) -> tuple[str, str, float, float]:

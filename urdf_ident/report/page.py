@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
@@ -125,18 +126,72 @@ def write_fleet(fleet: Fleet, path: str | Path) -> Path:
 
 
 def content(ident: Identification) -> dict[str, Any]:
-    """Returns the content of the report without the figures."""
-    view = overview(ident)
-    # drive and units with which the numbers were computed
-    drive, log = ident.model.drive, ident.project.log
-    gains = ", ".join(f"{joint} {gain:.5g}" for joint, gain in zip(ident.model.robot.joints, drive.gain, strict=True))
-    units = ", ".join(f"{name}: {unit if isinstance(unit, str) else ' '.join(unit)}" for name, unit in log.units.items())
-    ratios = ", ".join(f"{joint} {ratio:.5g}" for joint, ratio in zip(ident.model.robot.joints, drive.ratio, strict=True))
-    fit, levels = ident.fit, [row.verdict for row in ident.parameters]
-    logs, left = len(ident.inputs), f", {len(ident.left_out)} left out" if ident.left_out else ""
+    """Returns what the template shows besides the figures, in the order of the page."""
+    view, levels = overview(ident), [row.verdict for row in ident.parameters]
     used = {parameter.symbol for parameter in ident.model.parameters}
     laws = ((", ".join(s for s in law.symbols if s in used), law.name) for law in FRICTION.values())
-    # findings about the logs, most severe first
+    return {
+        "ident": ident,
+        "view": view,
+        "reasons": [reason for reason in ident.verdict.judgements[1:] if reason.level != "good"],
+        "facts": _facts(ident, levels),
+        "errors": _errors(ident),
+        "crossed": {} if ident.validation else view.errors,
+        "changes": _changes(ident),
+        "bodies": _bodies(ident),
+        "solutions": solutions(ident, ident.model.robot),
+        "tolerances": [abs(tolerance) for tolerance in TABLE_TOLERANCES],
+        "solver": [ident.solver[name] for name in ("method", "name", "status") if name in ident.solver],
+        "symbols": "; ".join(f"{symbols}: {name}" for symbols, name in laws if symbols and symbols != name) or "none",
+        "verdicts": [(level, levels.count(level), meaning) for level, meaning in _VERDICT_WORDS.items()],
+        "motions": missing_motions(ident.verdicts),
+        "findings": _findings(ident),
+        "choices": [
+            *ident.signals.get("why", ()),
+            *ident.solver.get("notes", ()),
+            f"standard errors: {ident.fit.covariance_kind}",
+        ],
+        "origin": _origin(ident),
+        "versions": versions(),
+    }
+
+
+def _facts(ident: Identification, levels: Sequence[str]) -> list[tuple[str, str]]:
+    """The figures at the top of the page; levels: verdict on each standard parameter."""
+    fit, left = ident.fit, f", {len(ident.left_out)} left out" if ident.left_out else ""
+    return [
+        ("logs", f"{len(ident.inputs)} for the fit, {len(ident.validation)} held out{left}"),
+        ("equations", f"{fit.rows:,} at {number(ident.signals['decimate'])} Hz".replace(",", " ")),
+        ("cut-off", f"{number(ident.signals['cutoff'])} Hz"),
+        ("parameters", f"{len(ident.theta)} standard, {len(fit.base)} base"),
+        ("not identified", f"{levels.count(LOST)} of {len(levels)}, {levels.count(COMBINATION)} only in combination"),
+        ("condition number", number(fit.condition, 3)),
+        ("estimator", fit.method.upper()),
+    ]
+
+
+def _bodies(ident: Identification) -> list[dict[str, Any]]:
+    """Mass, centre of mass and consistency of every body, beside the URDF's."""
+    return [
+        {
+            "name": entry.body,
+            "mass": with_error(ident.bodies[k, 0], ident.posterior_std[10 * k]),
+            "verdict": ident.verdicts[10 * k].level,
+            "mass_before": ident.prior_bodies[k, 0],
+            "guessed": bool(ident.prior.guessed[k]),
+            "com": _com(ident.bodies[k]),
+            "com_before": _com(ident.prior_bodies[k]),
+            "share": ident.bodies_from_data[k].mean(),
+            "eigenvalue": entry.margins.min_eigenvalue,
+            "consistent": entry.consistent,
+            "words": entry.words,
+        }
+        for k, entry in enumerate(ident.consistency.per_body)
+    ]
+
+
+def _findings(ident: Identification) -> list[dict[str, str]]:
+    """Findings about the logs, most severe first; those that are the same in several logs are one row."""
     left_out = [(("left out", log.why), log.name) for log in ident.left_out]
     of_logs = [((finding.severity, finding.line()), log.name) for log in ident.inputs for finding in log.findings]
     rows = [
@@ -144,57 +199,22 @@ def content(ident: Identification) -> dict[str, Any]:
         for (severity, words), logs in grouped([*left_out, *of_logs]).items()
     ]
     order = {"left out": 0, "refused": 1, "warning": 2}
-    return {
-        "ident": ident,
-        "view": view,
-        "reasons": [reason for reason in ident.verdict.judgements[1:] if reason.level != "good"],
-        "facts": [
-            ("logs", f"{logs} for the fit, {len(ident.validation)} held out{left}"),
-            ("equations", f"{fit.rows:,} at {number(ident.signals['decimate'])} Hz".replace(",", " ")),
-            ("cut-off", f"{number(ident.signals['cutoff'])} Hz"),
-            ("parameters", f"{len(ident.theta)} standard, {len(fit.base)} base"),
-            ("not identified", f"{levels.count(LOST)} of {len(levels)}, {levels.count(COMBINATION)} only in combination"),
-            ("condition number", number(fit.condition, 3)),
-            ("estimator", fit.method.upper()),
-        ],
-        "errors": _errors(ident),
-        "crossed": {} if ident.validation else view.errors,
-        "changes": _changes(ident),
-        "bodies": [
-            {
-                "name": entry.body,
-                "mass": with_error(ident.bodies[k, 0], ident.posterior_std[10 * k]),
-                "verdict": ident.verdicts[10 * k].level,
-                "mass_before": ident.prior_bodies[k, 0],
-                "guessed": bool(ident.prior.guessed[k]),
-                "com": _com(ident.bodies[k]),
-                "com_before": _com(ident.prior_bodies[k]),
-                "share": ident.bodies_from_data[k].mean(),
-                "eigenvalue": entry.margins.min_eigenvalue,
-                "consistent": entry.consistent,
-                "words": entry.words,
-            }
-            for k, entry in enumerate(ident.consistency.per_body)
-        ],
-        "solutions": solutions(ident, ident.model.robot),
-        "tolerances": [abs(tolerance) for tolerance in TABLE_TOLERANCES],
-        "solver": [ident.solver[name] for name in ("method", "name", "status") if name in ident.solver],
-        "symbols": ("; ".join(f"{symbols}: {name}" for symbols, name in laws if symbols and symbols != name) or "none"),
-        "verdicts": [(level, levels.count(level), meaning) for level, meaning in _VERDICT_WORDS.items()],
-        "motions": missing_motions(ident.verdicts),
-        "findings": sorted(rows, key=lambda row: order.get(row["severity"], 3)),
-        "choices": [
-            *ident.signals.get("why", ()),
-            *ident.solver.get("notes", ()),
-            f"standard errors: {ident.fit.covariance_kind}",
-        ],
-        "origin": [
-            ("torque or force per unit of effort", f"{gains} ({drive.gain_origin})"),
-            *([("gear ratios", ratios)] if (drive.ratio != 1).any() else []),
-            ("units of the logs", units or "SI (rad or m, s, N·m or N)"),
-        ],
-        "versions": versions(),
-    }
+    return sorted(rows, key=lambda row: order.get(row["severity"], 3))
+
+
+def _origin(ident: Identification) -> list[tuple[str, str]]:
+    """Drive and units with which the numbers were computed."""
+    drive, joints, units = ident.model.drive, ident.model.robot.joints, ident.project.log.units
+    gains, ratios = (
+        ", ".join(f"{joint} {value:.5g}" for joint, value in zip(joints, values, strict=True))
+        for values in (drive.gain, drive.ratio)
+    )
+    of_logs = ", ".join(f"{name}: {unit if isinstance(unit, str) else ' '.join(unit)}" for name, unit in units.items())
+    return [
+        ("torque or force per unit of effort", f"{gains} ({drive.gain_origin})"),
+        *([("gear ratios", ratios)] if (drive.ratio != 1).any() else []),
+        ("units of the logs", of_logs or "SI (rad or m, s, N·m or N)"),
+    ]
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -71,36 +71,21 @@ def player_page(
     shapes, notes = robot_shapes(robot)
     first = body_poses(robot, shapes, position)
     thickness = 0.0025 * float(np.linalg.norm(np.ptp(first.extent, axis=0)))
-    other = other if beside is None else other or robot
     shown = [_Shown("robot", robot, shapes, first, _INERTIA)]
     legend: list[dict[str, str]] = []
+    alike = False  # with the same kinematics only the inertias of the two can differ
+    other = other if beside is None else other or robot
     if other is not None:
-        moved = position if beside is None else positions_at(beside, robot, times)
-        second, ghosts, more = _second_robot(robot, other, moved)
-        shown.append(_Shown("other", other, ghosts, second, OTHER))
+        second, more = _second_robot(robot, other, position if beside is None else positions_at(beside, robot, times))
+        shown.append(second)
         notes += more
         names = (robot.name, f"{other.name} (other)") if beside is None else (motion.name, f"{beside.name} (beside)")
         legend = [{"text": name, "colour": _css(colour[:3])} for name, colour in zip(names, (_INERTIA, OTHER), strict=True)]
-    # with the same kinematics only the inertias of the two can differ
-    alike = other is not None and first.poses.shape == second.poses.shape
-    alike = alike and all(
-        np.abs(one - two).max() < 1e-6 * reach(robot) for one, two in ((first.poses, second.poses), (first.tip, second.tip))
-    )
-
-    commands: list[Command] = []
-    movers: list[list[str]] = []
-    trails: list[dict[str, Any]] = []
-    for one in shown:
-        ghost = one.name == "other"
-        commands += robot_commands(one.robot, one.shapes, one.poses.base, f"/{one.name}", ghost=ghost)
-        commands += inertia_commands(one.robot, one.poses.base, f"/inertia/{one.name}", one.inertia)
-        joints = [joint_path(one.robot, j) for j in range(len(one.robot.bodies))]
-        movers += [[f"/{one.name}/{joint}", f"/inertia/{one.name}/{joint}"] for joint in joints]
-        if not ghost or not alike:
-            trail, step = trail_commands(f"/trail/{one.name}", one.poses.tip, rate, thickness, OTHER if ghost else None)
-            commands += trail
-            trails += [{"path": f"/trail/{one.name}", "step": step, "per_step": _TRAIL_INDICES}] if trail else []
-
+        alike = first.poses.shape == second.poses.poses.shape and all(
+            np.abs(one - two).max() < 1e-6 * reach(robot)
+            for one, two in ((first.poses, second.poses.poses), (first.tip, second.poses.tip))
+        )
+    commands, movers, trails = _robot_scene(shown, rate, thickness, alike=alike)
     extent, near = np.concatenate([one.poses.extent for one in shown]), None
     if collisions is not None:
         near = nearest_things(collisions, position, measured=motion.measured)
@@ -157,8 +142,34 @@ def player_page(
     return _assemble(f"{robot.name}: {motion.name}", data), (*motion.notes, *limit_notes(motion, robot), *notes)
 
 
-def _second_robot(robot: Robot, other: Robot, position: Array) -> tuple[BodyPoses, tuple[Visual, ...], tuple[str, ...]]:
-    """Poses of the second robot on the same motion, joints matched by name; joints that only it has stay at zero."""
+def _robot_scene(
+    shown: list[_Shown], rate: float, thickness: float, *, alike: bool
+) -> tuple[list[Command], list[list[str]], list[dict[str, Any]]]:
+    """Commands that add the robots and the trails of their tips, paths of what every body moves, and the trails.
+
+    Args:
+        rate: Frames per second [Hz].
+        thickness: Radius of a trail [m].
+        alike: Whether the tips of all robots have one trail.
+    """
+    commands: list[Command] = []
+    movers: list[list[str]] = []
+    trails: list[dict[str, Any]] = []
+    for one in shown:
+        ghost = one.name == "other"
+        commands += robot_commands(one.robot, one.shapes, one.poses.base, f"/{one.name}", ghost=ghost)
+        commands += inertia_commands(one.robot, one.poses.base, f"/inertia/{one.name}", one.inertia)
+        joints = [joint_path(one.robot, j) for j in range(len(one.robot.bodies))]
+        movers += [[f"/{one.name}/{joint}", f"/inertia/{one.name}/{joint}"] for joint in joints]
+        if not ghost or not alike:
+            trail, step = trail_commands(f"/trail/{one.name}", one.poses.tip, rate, thickness, OTHER if ghost else None)
+            commands += trail
+            trails += [{"path": f"/trail/{one.name}", "step": step, "per_step": _TRAIL_INDICES}] if trail else []
+    return commands, movers, trails
+
+
+def _second_robot(robot: Robot, other: Robot, position: Array) -> tuple[_Shown, tuple[str, ...]]:
+    """The second robot on the same motion, joints matched by name; joints that only it has stay at zero. And notes."""
     absent = [name for name in robot.joints if name not in other.joints]
     if absent:
         raise ModelError(
@@ -172,7 +183,7 @@ def _second_robot(robot: Robot, other: Robot, position: Array) -> tuple[BodyPose
         q[:, other.index(name)] = position[:, j]
     shapes, notes = robot_shapes(other)
     shapes = tuple(replace(shape, colour=OTHER) for shape in shapes)
-    return body_poses(other, shapes, q), shapes, notes
+    return _Shown("other", other, shapes, body_poses(other, shapes, q), OTHER), notes
 
 
 def _errors(motion: Motion, times: Array) -> dict[str, Any] | None:
