@@ -40,8 +40,7 @@ from ..signals.prepare import PreparedLog, in_band, with_all_periods
 from ..statistics.folds import CrossValidation, score_folds
 from ..statistics.statistic import StatisticSet
 from .checked_logs import further_logs, training_logs
-from .estimate import estimate_from_data
-from .physics import Physical, physical_parameters
+from .estimate import Physical, estimate_from_data, physical_parameters
 from .validate import with_validation
 
 
