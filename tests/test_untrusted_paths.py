@@ -240,7 +240,7 @@ AUDITED = {
     place: why
     for why, places in {
         GIVEN: """
-            cli/check.py:check cli/common.py:open_result export/strict_mjcf.py:readable_mesh files/fileset.py:_hold
+            cli/check.py:check cli/application.py:open_result export/strict_mjcf.py:readable_mesh files/fileset.py:_hold
             files/fileset.py:_sync files/read_write.py:_open_without_waiting files/read_write.py:read_bytes
             files/read_write.py:read_stream files/read_write.py:read_text logs/formats/choice.py:_kind
             logs/formats/matlab.py:open_matlab logs/formats/parquet.py:_batches logs/formats/parquet.py:_count

@@ -1,4 +1,4 @@
-"""Names as text of other languages, where each form is read back as the same name and nothing else, and what a page may load.
+"""Names as text of other languages, where each form is read back as the same name and nothing else; what a page may load.
 
 Whatever this package writes a name into (programs, YAML, pages, pictures, messages) takes it from here. Python, YAML and C++
 forms escape everything that is not printable, which includes all line breaks (U+0085, U+2028 and U+2029 too) and marks that
@@ -7,10 +7,14 @@ change the direction of text.
 
 from __future__ import annotations
 
+import shlex
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
+from pathlib import Path
+from typing import Any
 from unicodedata import category
 
 #: Characters of a name that is accepted, and that messages show.
@@ -116,3 +120,33 @@ def page_policy(scripts: Sequence[str], connect: Sequence[str] = (), files: Sequ
         "form-action": ["'none'"],
     }
     return "; ".join(" ".join([name, *values]) for name, values in rules.items())
+
+
+@dataclass(frozen=True)
+class CommandPaths:
+    """Files that commands about a result name; a placeholder stays where the file is unknown.
+
+    Attributes:
+        command: The command that is running, as typed; empty in Python.
+    """
+
+    robot: str | Path = ""
+    result: str | Path = ""
+    project: str | Path = ""
+    command: str = ""
+
+    def fill(self, text: str) -> str:
+        """Text with paths for ROBOT.urdf and OUT/identification.json, for a shell in the folder that they refer to."""
+        if self.project:
+            text = text.replace("design ROBOT.urdf", f"design ROBOT.urdf -c {shlex.quote(str(self.project))}")
+        for placeholder, path in (("ROBOT.urdf", self.robot), ("OUT/identification.json", self.result)):
+            text = text.replace(placeholder, shlex.quote(str(path)) if path else placeholder)
+        return text
+
+    def fill_in(self, data: Any) -> Any:
+        """Replaces the placeholders in all texts of plain data, as :meth:`fill` does."""
+        if isinstance(data, str):
+            return self.fill(data)
+        if isinstance(data, Mapping):
+            return {key: self.fill_in(value) for key, value in data.items()}
+        return [self.fill_in(value) for value in data] if isinstance(data, list | tuple) else data

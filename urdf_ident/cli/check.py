@@ -9,8 +9,22 @@ import typer
 
 from ..errors import UrdfIdentError
 from ..files.read_write import check_output, read_text, write_text
-from .application import JUDGED_BAD, WRONG_USE, command
-from .common import AsJson, Config, Locks, Logs, Urdf, find_logs, locked, open_result, open_robot, read_logs, say
+from .application import (
+    JUDGED_BAD,
+    WRONG_USE,
+    AsJson,
+    Config,
+    Locks,
+    Logs,
+    Urdf,
+    command,
+    find_logs,
+    locked,
+    open_result,
+    open_robot,
+    read_logs,
+    say,
+)
 
 
 @command("check arm.urdf", "check arm.urdf --fix physical.urdf", "check arm.urdf --against out/identification.json")

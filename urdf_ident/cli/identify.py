@@ -10,9 +10,9 @@ import typer
 from ..errors import ModelError, QualityError
 from ..files.read_write import check_output, check_writable, note_input
 from ..progress import steps, work_bars
-from ..result.commands import CommandPaths
-from .application import JUDGED_BAD, command, optional_lines, say_aside
-from .common import (
+from ..quoting import CommandPaths
+from .application import (
+    JUDGED_BAD,
     AsJson,
     Config,
     Force,
@@ -25,12 +25,15 @@ from .common import (
     Urdf,
     Verbose,
     coloured,
+    command,
     command_paths,
     open_result,
     open_robot,
+    optional_lines,
     print_implausible_values,
     read_logs,
     say,
+    say_aside,
     say_file_replaced,
 )
 from .motion import run_design

@@ -10,16 +10,17 @@ import typer
 from ..errors import LogError, ProjectError, check_named
 from ..files.read_write import check_output, check_writable, note_input
 from ..progress import search_bar, steps
-from .application import command, say_aside
-from .common import (
+from .application import (
     Config,
     Locks,
     Packages,
     Urdf,
+    command,
     open_result,
     open_robot,
     print_implausible_values,
     read_logs,
+    say_aside,
     say_file_replaced,
 )
 

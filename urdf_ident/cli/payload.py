@@ -9,8 +9,8 @@ import typer
 
 from ..errors import LogError
 from ..files.read_write import check_output, check_writable
-from .application import JUDGED_BAD, command, optional_lines
-from .common import (
+from .application import (
+    JUDGED_BAD,
     AsJson,
     Config,
     Force,
@@ -21,8 +21,10 @@ from .common import (
     Result,
     SkipBadLogs,
     Urdf,
+    command,
     locked,
     open_result,
+    optional_lines,
     read_logs,
     say,
 )

@@ -21,8 +21,7 @@ from ..grouping import grouped
 from ..linalg import Array, positive, rms
 from ..model.inertia import to_com
 from ..provenance import versions
-from ..quoting import markup, page_policy
-from ..result.commands import CommandPaths
+from ..quoting import CommandPaths, markup, page_policy
 from ..result.comparison import Fleet
 from ..result.identification import Identification
 from ..result.plots.charts import OF_LOG, PICTURES, torque_unit

@@ -3,5 +3,5 @@
 :class:`.record.Record` holds the data, to which :class:`.identification.Identification` adds dynamics, intervals, tables, plots
 and text. What is measured is in :mod:`.evidence` and :mod:`.scores`; :mod:`.verdict` draws the conclusion. :mod:`.dynamics`,
 :mod:`.intervals` and :mod:`.friction` are its functions, :mod:`.write` its files, :mod:`.summary` its text. The records of
-payload, validation, comparison and fleet are beside it.
+payload, comparison and fleet are beside it, others with their command.
 """
