@@ -42,8 +42,8 @@ from ...statistics.statistic import StatisticSet
 from ...units import percent
 from ..extended_model import LoadSlopes
 
-#: Relative change of the rigid torque at convergence (root mean square, weighted as the fit); the same for a fold, from which
-#: only a held-out error is computed.
+#: Relative change of the rigid torque at convergence (root mean square, weighted as the fit); the same for a fold and
+#: between two passes of the selection, from which only held-out errors are computed.
 TOLERANCE, FOLD_TOLERANCE = 1e-6, 1e-4
 #: Maximum number of iterations.
 ROUNDS = 25

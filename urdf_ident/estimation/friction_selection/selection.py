@@ -67,7 +67,7 @@ from .candidates import (
     zoomed,
 )
 from .joint_search import JointSearch, SubModels, visible_springs
-from .reference_torque import Build, ConvergedFit, converge, for_folds, rigid_parameters
+from .reference_torque import FOLD_TOLERANCE, Build, ConvergedFit, converge, for_folds, rigid_parameters
 
 #: Multiples of each shape of the previously selected laws that the passes try.
 PASSES = ((), (0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.025, 1.05))
@@ -167,7 +167,8 @@ def select_friction(
 
     def estimated(laws: DynamicModel, start: Array | None = None) -> tuple[ConvergedFit, Array]:
         """The fit with some laws, and the inertial parameters of its rigid torque."""
-        converged = converge(laws, build, partial(fit_base, base=laws.base(), method=method), start=start, prior=prior)
+        fitted = partial(fit_base, base=laws.base(), method=method)
+        converged = converge(laws, build, fitted, start=start, prior=prior, tolerance=FOLD_TOLERANCE)
         fit = converged.fit if prior is None else fit_ridge(converged.statistics, converged.fit, prior)
         return converged, rigid_parameters(fit, model.n_inertial, prior)
 
