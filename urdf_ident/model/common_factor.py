@@ -46,13 +46,12 @@ def scaled_bodies(stated: Array, bodies: Array, seen: Array, noise: float) -> Sc
     """
     square, axes = np.linalg.eigh(bodies @ bodies.T)  # the singular values of a few such matrices do not converge
     stated, seen, square = axes.T @ stated, axes.T @ seen, square.clip(0.0)
-    trials = []
-    for spread in _SPREADS.tolist():
-        factor = 1.0
-        for _ in range(_STEPS):
-            variance = noise + (factor * spread) ** 2 * square
-            precision = positive(float(stated @ (stated / variance)))
-            factor = float(stated @ (seen / variance)) / precision
-        cost = float(np.sum(np.log(variance)) + np.sum((seen - factor * stated) ** 2 / variance))
-        trials.append(ScaledBodies(factor, precision**-0.5, spread, cost))
-    return min(trials, key=lambda trial: trial.cost)
+    factor = np.ones(len(_SPREADS))
+    for _ in range(_STEPS):
+        variance = noise + ((factor * _SPREADS) ** 2)[:, None] * square
+        weighed = stated / variance
+        precision = positive(weighed @ stated)
+        factor = weighed @ seen / precision
+    costs = np.sum(np.log(variance) + (seen - factor[:, None] * stated) ** 2 / variance, axis=1)
+    best = int(np.argmin(costs))
+    return ScaledBodies(*(float(of_spread[best]) for of_spread in (factor, precision**-0.5, _SPREADS, costs)))
