@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.samples import Segment
+from urdf_ident import DynamicModel, Segment
 from urdf_ident.statistics import rows
 from urdf_ident.statistics.rows import RowFilter
 

@@ -8,14 +8,10 @@ import numpy as np
 from motion_samples import truth
 from scipy.signal import lfilter
 
+from urdf_ident import BaseParameters, DynamicModel, Identification, Recording, Segment
 from urdf_ident.estimation.estimators.estimator import EstimatorInput
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.base import BaseParameters
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior, with_joint_terms
-from urdf_ident.result.identification import Identification
-from urdf_ident.samples import Segment
 from urdf_ident.signals.condition import Conditioned
 from urdf_ident.signals.prepare import PreparedLog
 from urdf_ident.signals.quality.report import QualityReport

@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 from conftest import arm_urdf, inertials
 
+from urdf_ident import Drive, DynamicModel, Robot, Segment
 from urdf_ident.linalg import Array
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.samples import Segment
 
 A = np.array([[-50.0, 0, 0], [0, 45, 0], [0, 32, 32]])  # joint 1 alone, joints 2 and 3 coupled
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from urdf_ident.logs.read import read_recording
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident import DynamicModel, Recording, read_recording
 from urdf_ident.project import Project, parse_project
 
 COLUMNS = {

@@ -8,19 +8,22 @@ import numpy as np
 import pytest
 from logs import Truth, fourier, torques
 
-from urdf_ident.comparison.changes import compare
+from urdf_ident import (
+    DynamicModel,
+    Identification,
+    Limits,
+    Recording,
+    Robot,
+    compare,
+    forecast,
+    identify,
+    load,
+    random_fourier,
+    validate,
+)
 from urdf_ident.compensation.friction_filter import ROW, FilterSettings, FrictionFilter
 from urdf_ident.errors import EstimationError, ModelError
-from urdf_ident.excitation.sequential import forecast
 from urdf_ident.logs.read import LogLayout, read_recording
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.pipeline.validate import validate
-from urdf_ident.result.identification import Identification, load
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -10,12 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from urdf_ident import Drive, DynamicModel, Robot, robot_path
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.model.base import reduce_factor
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.model.structure import random_motion
 
 FINGERS = {"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0}

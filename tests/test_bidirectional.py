@@ -9,14 +9,11 @@ import pinocchio as pin
 import pytest
 from conftest import rnea
 
+from urdf_ident import Robot, Segment, bidirectional_experiment, read_trajectory
 from urdf_ident.compensation.bidirectional import friction_points
 from urdf_ident.compensation.friction_curve import FrictionPoints, fit_friction
 from urdf_ident.errors import EstimationError, LimitError, LogError
-from urdf_ident.excitation.sweeps import bidirectional_experiment
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.files import read_trajectory
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
-from urdf_ident.samples import Segment
 
 RATE = 100.0
 

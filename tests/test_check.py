@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
+from urdf_ident import DynamicModel, Robot, UrdfIdentError, check
 from urdf_ident.consistency.plausibility import implausible_values
-from urdf_ident.errors import UrdfIdentError
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.check import check
 
 LINK = '<link name="l{k}"><inertial><origin xyz="{com}"/><mass value="{mass}"/>\
 <inertia ixx="{i}" ixy="0" ixz="0" iyy="{i}" iyz="0" izz="{i}"/></inertial></link>'

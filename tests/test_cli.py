@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 from commands import assert_refused, run
 
+from urdf_ident import Robot, load, read_recording
 from urdf_ident.files.documents import plain
-from urdf_ident.logs.read import read_recording
-from urdf_ident.model.robot import Robot
 from urdf_ident.report.page import content
-from urdf_ident.result.identification import load
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -11,20 +11,13 @@ import pytest
 from commands import assert_refused, run
 from conftest import arm_urdf
 
+from urdf_ident import Identification, Limits, Robot, identify, random_fourier, read_recording, simulate, write_log
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
 from urdf_ident.linalg import Array
-from urdf_ident.logs.read import read_recording
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.pipeline.simulate import simulate
 from urdf_ident.project import Project, parse_project
-from urdf_ident.result.identification import Identification
 from urdf_ident.simulation.controllers import Feedback, Reference
 from urdf_ident.simulation.settings import ControllerSection
-from urdf_ident.simulation.simulated_log import write_log
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

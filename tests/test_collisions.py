@@ -9,19 +9,13 @@ import pytest
 from collision_oracle import FAR, MujocoScene
 from conftest import arm_urdf
 
+from urdf_ident import Collisions, Limits, Robot, Trajectory, find_collisions, random_fourier, robot_path
 from urdf_ident.errors import LimitError, ModelError
-from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.geometry import collision_shapes
-from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.clearance import MEASURED, Clearance, ClearanceReport, check_clearance
-from urdf_ident.motion.collision.collisions import Collisions
-from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.compose import ramped
-from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.point_to_point import trapezoidal
-from urdf_ident.motion.trajectory import Trajectory
 
 TABLE = {
     "objects": {

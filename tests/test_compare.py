@@ -16,18 +16,13 @@ from conftest import arm_urdf
 from loaded_arm import COM, INERTIA, MASS, motion, torque
 from typer.testing import CliRunner
 
+from urdf_ident import DynamicModel, Identification, Recording, Robot, compare, identify, trend
 from urdf_ident.cli import app
-from urdf_ident.comparison.changes import compare, trend
 from urdf_ident.errors import EstimationError, FingerprintError, LimitError, LogError
 from urdf_ident.excitation.poses import design_poses
 from urdf_ident.linalg import Array
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.motion.trajectory import table_text
 from urdf_ident.pipeline.fleet import pool, robot_folders
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.identification import Identification
 from urdf_ident.statistics.fleet import deviations
 
 pytestmark = pytest.mark.usefixtures("unexamined")

@@ -13,14 +13,9 @@ from commands import assert_refused, run
 from conftest import arm_urdf, inertials
 from logs import Truth, fourier, make_log, torques, write_csv
 
-from urdf_ident.logs.read import read_recording
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident import DynamicModel, Identification, Recording, Robot, identify, read_recording
 from urdf_ident.model.inertia import from_com, margins
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.result.identification import Identification
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -12,16 +12,10 @@ from conftest import arm_urdf, rnea
 from logs import Truth, fourier, torques
 from scipy.ndimage import gaussian_filter1d
 
-from urdf_ident.errors import QualityError
+from urdf_ident import Drive, Judgement, QualityError, Recording, Robot, identify, robot_path
 from urdf_ident.judgements.catalogue import Id
-from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.linalg import Array
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.checked_logs import examine_logs, refuse_contradictions, with_contradictions
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs

@@ -11,11 +11,8 @@ import pytest
 from commands import run, write_yaml
 from test_elasticity import DRIVES, FC, FV, IA, K, robot_of
 
+from urdf_ident import Limits, identify, random_fourier, read_recording
 from urdf_ident.errors import LogError, ModelError
-from urdf_ident.logs.read import read_recording
-from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.simulate import true_plant
 from urdf_ident.project import parse_project
 

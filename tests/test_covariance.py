@@ -12,6 +12,7 @@ from estimation_samples import as_log, coloured, stacked
 from motion_samples import coupled_model, make_segment, robot_3r, truth
 from real_ur10e import constants_given, read_logs
 
+from urdf_ident import BaseParameters, DynamicModel, Robot, robot_path
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.uncertainty.covariance import KINDS, with_covariance
 from urdf_ident.estimation.uncertainty.noise import (
@@ -19,10 +20,6 @@ from urdf_ident.estimation.uncertainty.noise import (
     banded_rows,
     fit_noise,
 )
-from urdf_ident.model.base import BaseParameters
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from conftest import arm_urdf
 
+from urdf_ident import Drive, DynamicModel, Limits, Robot
 from urdf_ident.excitation.criteria import (
     SPECTRAL,
     condition_number,
@@ -20,10 +21,6 @@ from urdf_ident.excitation.problem import make_criterion, usable_limits
 from urdf_ident.excitation.rows import PlannedRows, designable, softened
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.limits import Limits
 
 TREE = """<robot name="tree"><link name="base"/>
 <joint name="trunk" type="revolute"><parent link="base"/><child link="t"/><origin rpy="0.1 0.2 0"/><axis xyz="0 0 1"/>

@@ -10,11 +10,8 @@ from conftest import arm_urdf
 from logs import fourier
 from motion_samples import coupled_model, make_segment, raw_rows
 
+from urdf_ident import BaseParameters, DynamicModel, Robot, Segment
 from urdf_ident.errors import EstimationError
-from urdf_ident.model.base import BaseParameters
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import (

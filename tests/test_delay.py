@@ -12,11 +12,8 @@ from logs import Truth, fourier, torques
 from scipy.signal import butter, lfilter, sosfiltfilt
 
 import urdf_ident as ui
+from urdf_ident import Drive, Limits, random_fourier, robot_path
 from urdf_ident.faults.delay import Delay, find_delay
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.checked_logs import examine_logs, training_logs
 from urdf_ident.pipeline.simulate import simulate, true_plant
 from urdf_ident.project import parse_project

@@ -14,6 +14,7 @@ import yaml
 from conftest import arm_urdf, rnea
 from typer.testing import CliRunner
 
+from urdf_ident import Drive, DynamicModel, Robot, Trajectory, random_fourier, read_trajectory
 from urdf_ident.cli import app
 from urdf_ident.errors import FingerprintError, LimitError, ModelError, ProjectError
 from urdf_ident.excitation.criteria import condition_number
@@ -25,13 +26,7 @@ from urdf_ident.excitation.problem import Problem, formulate
 from urdf_ident.excitation.rows import weighted_regressor
 from urdf_ident.linalg import standard_errors
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.files import read_trajectory
-from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits, check_limits
-from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.project import parse_project
 
 QUICK = {"starts": 1, "budget": 60.0, "collisions": None}

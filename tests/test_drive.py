@@ -10,15 +10,9 @@ import yaml
 from conftest import arm_urdf, rnea
 from logs import fourier
 
+from urdf_ident import Drive, DynamicModel, Identification, Recording, Robot, identify, read_recording
 from urdf_ident.errors import ModelError
-from urdf_ident.logs.read import read_recording
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, load_project, parse_project
-from urdf_ident.result.identification import Identification
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

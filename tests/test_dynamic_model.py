@@ -11,14 +11,10 @@ from conftest import arm_urdf, inertials, rnea
 from estimation_samples import result
 from motion_samples import make_segment, truth
 
+from urdf_ident import Drive, DynamicModel, Identification, Robot, Segment
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.linalg import shaped
 from urdf_ident.model import rigid_bodies as engine
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.result.identification import Identification
-from urdf_ident.samples import Segment
 
 FRICTION = ["viscous", {"term": "coulomb", "width": 0.3}, "offset"]
 

@@ -11,20 +11,14 @@ import pytest
 from commands import write_yaml
 from test_coupled_elastic import ARM, FC, FV, IA, SETTINGS, TRUTH, K
 
+from urdf_ident import ElasticModel, Identification, Limits, Recording, Segment, identify, random_fourier
 from urdf_ident.errors import EstimationError, UrdfIdentError
 from urdf_ident.estimation.elastic import compliance_at
 from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
 from urdf_ident.linalg import Array
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.simulate import simulate, true_plant
 from urdf_ident.project import Project, parse_project
-from urdf_ident.result.identification import Identification
-from urdf_ident.samples import Segment
 from urdf_ident.simulation.elastic.from_truth import elastic_plant
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.rows import RowFilter

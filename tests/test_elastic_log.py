@@ -15,17 +15,10 @@ from conftest import arm_urdf, rnea
 from logs import fourier
 from motors import motor_friction
 
+from urdf_ident import Recording, Robot, Segment, check, identify, load, read_recording, robot_path
 from urdf_ident.errors import LogError, ModelError
-from urdf_ident.logs.read import read_recording
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.robot import Robot
 from urdf_ident.motion.splines import b_spline_at_rest
-from urdf_ident.pipeline.check import check
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.result.identification import load
-from urdf_ident.samples import Segment
 from urdf_ident.signals.joint_side import external_torque
 from urdf_ident.signals.motor_side import visible_stiffness
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorPD

@@ -10,16 +10,11 @@ import sympy
 from conftest import rnea
 from motors import motor_friction
 
+from urdf_ident import BaseParameters, Drive, ElasticModel, Robot, Segment, robot_path
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.elastic import compliance_form, stiffness_bounds
-from urdf_ident.model.base import BaseParameters
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.model.robot import Robot
 from urdf_ident.model.structure import random_motion
-from urdf_ident.samples import Segment
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorFriction
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import fit_base

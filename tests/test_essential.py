@@ -13,14 +13,11 @@ from estimation_samples import as_log, stacked
 from logs import make_log
 from motion_samples import coupled_model, make_segment, robot_3r, truth
 
+from urdf_ident import DynamicModel, identify, load, read_recording
 from urdf_ident.errors import ProjectError
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.files.documents import plain
-from urdf_ident.logs.read import read_recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.result.identification import load
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.folds import cross_validate

@@ -9,11 +9,9 @@ import pytest
 import yaml
 from commands import run, write_yaml
 
+from urdf_ident import Limits, Robot, random_fourier
 from urdf_ident.errors import ModelError, ProjectError, SimulationError
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.motion.trajectory import PiecewisePolynomial
 from urdf_ident.pipeline.simulate import simulate, true_plant

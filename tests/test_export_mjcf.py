@@ -13,12 +13,10 @@ from conftest import arm_urdf, rnea
 from mujoco_oracle import difference, inverse_dynamics, states
 from urdf_samples import changed, random_urdf
 
+from urdf_ident import Drive, DynamicModel, Robot
 from urdf_ident.errors import ModelError, OutputError, ShapeError
 from urdf_ident.export.mjcf import mjcf_text, write_mjcf
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import parse_urdf
 from urdf_ident.result.friction import equivalent_friction
 

@@ -12,10 +12,9 @@ import yaml
 from conftest import arm_urdf, values_of
 from motion_samples import coupled_model, truth
 
+from urdf_ident import DynamicModel, Robot
 from urdf_ident.export.sdf import sdf_text
 from urdf_ident.export.sidecar import write_sidecar
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 
 
 def placed(element: ET.Element | None) -> pin.SE3:

@@ -15,9 +15,8 @@ from commands import run
 from conftest import arm_urdf
 from logs import make_log
 
+from urdf_ident import Robot, expand_logs
 from urdf_ident.files.fileset import FileSet
-from urdf_ident.logs.sources import expand_logs
-from urdf_ident.model.robot import Robot
 
 pytestmark = [
     pytest.mark.usefixtures("unexamined"),

@@ -10,16 +10,13 @@ from conftest import arm_urdf
 from logs import fourier
 from test_selection import with_torque
 
+from urdf_ident import DynamicModel, Recording, Robot, identify
 from urdf_ident.consistency.first_fit import (
     chi_bar_square_tail,
     completed_prior,
 )
 from urdf_ident.consistency.reconciled import reconciled_prior
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics

@@ -8,10 +8,8 @@ import statsmodels.api as sm
 from motion_samples import coupled_model, make_segment, raw_rows, truth
 from scipy import stats
 
+from urdf_ident import BaseParameters, DynamicModel, Segment
 from urdf_ident.errors import EstimationError
-from urdf_ident.model.base import BaseParameters
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.rows import RowFilter

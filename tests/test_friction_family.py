@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs import fourier
 
+from urdf_ident import DynamicModel, Recording, Robot, Segment
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.friction_selection.reference_torque import ConvergedFit, converge
 from urdf_ident.friction import (
@@ -21,10 +22,6 @@ from urdf_ident.friction import (
     friction_term,
     play,
 )
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics

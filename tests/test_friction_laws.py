@@ -14,6 +14,7 @@ import yaml
 from conftest import arm_urdf, inertials, values_of
 from logs import fourier
 
+from urdf_ident import DynamicModel, Recording, Robot
 from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.friction_selection.selection import select_friction
@@ -30,9 +31,6 @@ from urdf_ident.friction import (
     Sliding,
     friction_from_mapping,
 )
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.simulation.truth import rotors_and_friction

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
+from urdf_ident import Drive, Recording, Robot, Segment
 from urdf_ident.errors import LogError
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.robot import Robot
 from urdf_ident.result.scores import MOVING, score
-from urdf_ident.samples import Segment
 from urdf_ident.signals.joint_side import joint_side
 from urdf_ident.signals.quality.report import assess
 from urdf_ident.signals.resample import _resample, even_pieces

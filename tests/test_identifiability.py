@@ -15,6 +15,7 @@ from estimation_samples import as_log
 from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
 
+from urdf_ident import Drive, DynamicModel, ElasticModel, Robot, Segment, load, robot_path
 from urdf_ident.estimation.uncertainty.identifiability import (
     IDENTIFIABLE,
     LOST,
@@ -25,14 +26,7 @@ from urdf_ident.estimation.uncertainty.identifiability import (
     structural_verdicts,
     verdicts,
 )
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import inertial_prior
-from urdf_ident.model.robot import Robot
-from urdf_ident.result.identification import load
-from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.statistic import StatisticSet

@@ -9,15 +9,13 @@ import pytest
 from estimation_samples import as_log
 from motion_samples import coupled_model, make_segment, truth
 
+from urdf_ident import DynamicModel, Recording, Segment
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators.instrumental import (
     fit_instrumental,
     instrumented,
     with_simulated,
 )
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import build_statistics
 
 

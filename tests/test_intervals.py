@@ -12,11 +12,9 @@ from conftest import load_script
 from estimation_samples import coloured, result
 from motion_samples import coupled_model, make_segment, robot_3r, truth
 
+from urdf_ident import Drive, DynamicModel, ElasticModel
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.linalg import Array
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.elasticity import ElasticModel
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from conftest import arm_urdf, rnea
 
+from urdf_ident import Robot, robot_path
 from urdf_ident.errors import LimitError
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
 

@@ -14,12 +14,9 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
+from urdf_ident import Recording, Robot, expand_logs, read_recording
 from urdf_ident.errors import LogError, MissingExtraError, MissingFileError, ShapeError
 from urdf_ident.logs.columns.layout import LogLayout
-from urdf_ident.logs.read import read_recording
-from urdf_ident.logs.recording import Recording
-from urdf_ident.logs.sources import expand_logs
-from urdf_ident.model.robot import Robot
 from urdf_ident.signals.quality.report import assess
 
 ROWS = 60

@@ -14,16 +14,10 @@ from conftest import arm_urdf
 from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 
 import urdf_ident as ui
+from urdf_ident import Drive, DynamicModel, Limits, Recording, Robot, bidirectional_experiment, read_recording
 from urdf_ident.compensation.loop_validation import compare_loops
 from urdf_ident.compensation.three_loop import three_loop
 from urdf_ident.errors import LogError, ProjectError
-from urdf_ident.excitation.sweeps import bidirectional_experiment
-from urdf_ident.logs.read import read_recording
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.limits import Limits
 from urdf_ident.project import parse_project
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 

@@ -16,21 +16,15 @@ from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r
 from statsmodels.sandbox.regression.gmm import IV2SLS
 
+from urdf_ident import Drive, DynamicModel, ElasticModel, Identification, Robot, identify, load, read_recording
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators.estimator import Estimated, EstimatorInput
 from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
 from urdf_ident.estimation.estimators.method import ESTIMATORS, choose_weighting
 from urdf_ident.estimation.estimators.weighted import find_outliers, generalized_least_squares
 from urdf_ident.linalg import Array
-from urdf_ident.logs.read import read_recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import inertial_prior
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import load_project, parse_project
-from urdf_ident.result.identification import Identification, load
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import base_prior, fit_base, fit_ridge
 

@@ -11,12 +11,10 @@ import pytest
 from commands import run
 from mujoco_oracle import inverse_dynamics, load_urdf
 
-from urdf_ident import load, write_mjcf
+from urdf_ident import DynamicModel, Robot, load, write_mjcf
 from urdf_ident.errors import ModelError
 from urdf_ident.model import rigid_bodies as engine
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.model.robot import Robot
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -11,20 +11,22 @@ import pytest
 from collision_oracle import MujocoScene
 from typer.testing import CliRunner, Result
 
+from urdf_ident import (
+    Collisions,
+    DynamicModel,
+    Robot,
+    Trajectory,
+    design_excitation,
+    find_collisions,
+    read_trajectory,
+    robot_path,
+)
 from urdf_ident.cli import app
 from urdf_ident.errors import LimitError, ProjectError, UrdfIdentError
-from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.settings import ExcitationSection
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.clearance import check_clearance
-from urdf_ident.motion.collision.collisions import Collisions
-from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
-from urdf_ident.motion.files import read_trajectory
 from urdf_ident.motion.limits import check_limits, prior_torque
-from urdf_ident.motion.trajectory import Trajectory
 
 WORLD = parse_world(
     {

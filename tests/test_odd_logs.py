@@ -10,13 +10,9 @@ import pytest
 from logs import fourier
 from test_log_formats import NAMES, ROWS, check, csv_text, default_columns, samples, states, write_bag
 
+from urdf_ident import DynamicModel, Recording, Robot, identify, read_recording
 from urdf_ident.errors import LogError
 from urdf_ident.logs.columns.layout import LogLayout
-from urdf_ident.logs.read import read_recording
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
 
 from conftest import arm_urdf  # isort: skip
 

@@ -12,11 +12,9 @@ from conftest import arm_urdf
 from logs import make_log
 
 import urdf_ident as ui
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.robot import Robot
+from urdf_ident import Recording, Robot, Segment
 from urdf_ident.pipeline import checked_logs, identify, validate
 from urdf_ident.project import Project, parse_project
-from urdf_ident.samples import Segment
 from urdf_ident.signals.prepare import prepare_log
 
 #: Signals of a segment that conditioning makes.

@@ -8,6 +8,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from urdf_ident import Drive, DynamicModel, ElasticModel, Limits, Robot, robot_path
 from urdf_ident.cli.motion import _of_family
 from urdf_ident.errors import LimitError, ModelError, ProjectError
 from urdf_ident.excitation.circle import design_circle
@@ -15,12 +16,6 @@ from urdf_ident.excitation.criteria import criterion_value
 from urdf_ident.excitation.problem import row_weights, usable_limits
 from urdf_ident.excitation.rows import weighted_regressor
 from urdf_ident.excitation.via_points import design_points
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.limits import Limits
 from urdf_ident.project import parse_project
 
 LAWS = ["viscous", "coulomb"]

@@ -16,15 +16,10 @@ from logs import fourier, write_csv
 from scipy.stats import t as student
 from typer.testing import CliRunner
 
+from urdf_ident import DynamicModel, Identification, Recording, Robot, identify, payload
 from urdf_ident.cli import app
 from urdf_ident.errors import EstimationError, LogError, ModelError
 from urdf_ident.estimation.estimators.static_poses import _noise, _weighted
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.pipeline.payload import payload
-from urdf_ident.result.identification import Identification
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics

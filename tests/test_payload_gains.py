@@ -12,15 +12,11 @@ from conftest import arm_urdf
 from estimation_samples import as_log
 from logs import Truth, fourier, torques, write_csv
 
+from urdf_ident import DynamicModel, Recording, Robot, Segment, identify
 from urdf_ident.errors import EstimationError, ModelError, ProjectError, ShapeError
 from urdf_ident.estimation.estimators.payload_gains import drive_gains
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.payload import Payload
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.samples import Segment
 
 GAIN = np.array([11.5, 9.0, 5.0])  # N·m/A
 PAYLOAD = {"link": "tool", "mass": 5.0, "com": [0.02, -0.01, 0.08], "inertia": [0.02, 0.001, 0, 0.025, 0, 0.015]}

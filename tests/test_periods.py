@@ -9,15 +9,11 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
+from urdf_ident import DynamicModel, Recording, Robot, identify, robot_path
 from urdf_ident.errors import EstimationError, LogError
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.noise import lack_of_fit, scatter_sigma
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.signals.averaging import choose_harmonics, fourier_derivatives
 from urdf_ident.signals.config import SignalConfig

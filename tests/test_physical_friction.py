@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from logs import fourier
 from scipy.optimize import minimize
 
+from urdf_ident import DynamicModel, Identification, Recording, Robot, identify
 from urdf_ident.consistency.friction import friction_constraints
 from urdf_ident.export.sidecar import write_sidecar
 from urdf_ident.friction import (
@@ -22,13 +23,8 @@ from urdf_ident.friction import (
     Law,
     friction_term,
 )
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.model.trained import outside
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.result.identification import Identification
 from urdf_ident.statistics.least_squares import constrained_least_squares
 
 pytestmark = pytest.mark.usefixtures("unexamined")

@@ -13,6 +13,7 @@ from energies import rigid_energy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from urdf_ident import DynamicModel, Robot
 from urdf_ident.errors import ModelError, ShapeError, SimulationError
 from urdf_ident.friction import (
     FRICTION,
@@ -25,8 +26,6 @@ from urdf_ident.friction import (
     friction_from_mapping,
 )
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.integrators import StickSlip, _projected_gauss_seidel
 from urdf_ident.simulation.plant import RigidPlant

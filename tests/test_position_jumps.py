@@ -9,8 +9,7 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.robot import Robot
+from urdf_ident import Recording, Robot
 from urdf_ident.signals.quality.report import assess
 
 ROBOT = Robot.from_urdf(arm_urdf("zyyx"))

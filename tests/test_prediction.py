@@ -11,13 +11,8 @@ from scipy.interpolate import CubicSpline
 from scipy.signal import lfilter
 from test_selection import make_logs, prepared, with_torque
 
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.project import Project
+from urdf_ident import DynamicModel, Identification, Project, Recording, Robot, identify, load
 from urdf_ident.result.evidence import SPEEDS, Range
-from urdf_ident.result.identification import Identification, load
 from urdf_ident.result.intervals import errors_at_speeds
 from urdf_ident.signals.filters import lowpass
 

@@ -11,15 +11,10 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
+from urdf_ident import DynamicModel, Recording, Robot, identify, load, validate
 from urdf_ident.errors import LogError, QualityError
 from urdf_ident.estimation.uncertainty.prediction import HeldOutParameters, choose_prediction_band
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.pipeline.validate import validate
 from urdf_ident.project import Project, parse_project
-from urdf_ident.result.identification import load
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.filters import differentiate, lowpass
 from urdf_ident.signals.prepare import prepare_logs

@@ -17,12 +17,9 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 from real_ur10e import columns_given, read_logs
 
-from urdf_ident.errors import UrdfIdentError
+from urdf_ident import Drive, Recording, Robot, UrdfIdentError
 from urdf_ident.files.documents import json_text
 from urdf_ident.logs.read import LogLayout, read_recording
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.robot import Robot
 from urdf_ident.project import Project, parse_project
 from urdf_ident.signals.clock import device_clock, read_clock
 from urdf_ident.signals.condition import condition

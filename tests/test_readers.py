@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from urdf_ident import Robot, robot_path
 from urdf_ident.errors import LogError, MissingFileError, ProjectError, UnitError, UrdfIdentError
 from urdf_ident.logs import read
 from urdf_ident.logs.columns.layout import SideSection
 from urdf_ident.logs.read import LogLayout, expand_logs, read_readable, read_recording, read_recordings
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.robot import Robot
 from urdf_ident.project import parse_project
 
 # Document order (zeta, alpha, slide) differs from Pinocchio's alphabetical order of siblings (alpha, zeta).

@@ -14,12 +14,9 @@ from emps_protocol import matlab_rows
 from scipy.io import loadmat
 
 import urdf_ident as ui
+from urdf_ident import DynamicModel, Robot, Segment, robot_path
 from urdf_ident.friction import Coulomb, Offset, Viscous
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.project import parse_project
-from urdf_ident.samples import Segment
 from urdf_ident.signals.filters import lowpass
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import Fit, fit_base

@@ -10,13 +10,9 @@ import numpy as np
 import pytest
 from real_ur10e import columns_given, constants_given, read_logs
 
+from urdf_ident import DynamicModel, Recording, identify, read_recording, validate
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, select_friction
-from urdf_ident.logs.read import read_recording
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.pipeline.validate import validate
 from urdf_ident.project import Project, parse_project
 from urdf_ident.result.scores import predict, score
 from urdf_ident.signals.config import SignalConfig

@@ -11,14 +11,12 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 from test_log_formats import write_lerobot
 
+from urdf_ident import Robot, read_recording, robot_path
 from urdf_ident.cli import app
 from urdf_ident.errors import LogError
 from urdf_ident.logs.columns.layout import LogLayout
 from urdf_ident.logs.formats.choice import open_table
-from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recognition.recognise import LogDescription, recognise
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.inspect import project_text
 from urdf_ident.project import Project, parse_project
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.check import check
+from urdf_ident import DynamicModel, Robot, check, robot_path
 
 
 def test_partners_are_the_terms_of_the_combinations() -> None:

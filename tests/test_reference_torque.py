@@ -13,15 +13,9 @@ from conftest import arm_urdf, inertials
 from logs import fourier
 from motion_samples import A, robot_3r
 
+from urdf_ident import Drive, DynamicModel, Recording, Robot, Segment, identify, load
 from urdf_ident.estimation.friction_selection.reference_torque import converge, load_response
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.identification import load
-from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import accumulate, build_statistics

@@ -14,15 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from urdf_ident import Identification, Judgement, Remedy, Verdict, load
 from urdf_ident.cli.application import run as run_here
 from urdf_ident.errors import ModelError
 from urdf_ident.judgements.catalogue import Id
-from urdf_ident.judgements.judgement import Judgement, Remedy, Verdict
 from urdf_ident.quoting import CommandPaths
 from urdf_ident.report import report_html
 from urdf_ident.report.page import number
 from urdf_ident.report.svg import svg
-from urdf_ident.result.identification import Identification, load
 from urdf_ident.result.plots.charts import Chart, Line, horizontal
 from urdf_ident.result.scores import Traces
 from urdf_ident.result.summary import brief, joint_errors

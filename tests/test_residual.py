@@ -9,15 +9,11 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
+from urdf_ident import Drive, DynamicModel, ElasticModel, Recording, Robot
 from urdf_ident.compensation.gear_ripple import GearRipple, fit_gear_ripple
 from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.compensation.residual import KINDS, Residual, fit_residual
 from urdf_ident.errors import EstimationError, MissingExtraError, ModelError
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_log
 

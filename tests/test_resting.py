@@ -7,12 +7,9 @@ import pytest
 from estimation_samples import as_log
 from motion_samples import make_segment, robot_3r, truth
 
+from urdf_ident import DynamicModel, Recording, Segment, identify
 from urdf_ident.estimation.estimators.resting import weigh_rests
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog
 from urdf_ident.statistics.accumulate import build_statistics

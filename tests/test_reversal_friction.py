@@ -7,12 +7,11 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
+from urdf_ident import Recording, Robot
 from urdf_ident.faults.friction import reversal_columns
 from urdf_ident.faults.motion_samples import MotionSamples, sampler
 from urdf_ident.faults.thinned_logs import Logs
 from urdf_ident.linalg import Array, lstsq, rms
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.robot import Robot
 from urdf_ident.parallel import workers
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig

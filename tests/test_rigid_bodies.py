@@ -7,12 +7,11 @@ import pinocchio as pin
 import pytest
 
 from tests.urdf_samples import Style, random_urdf
+from urdf_ident import Robot, robot_path
 from urdf_ident.errors import ShapeError
 from urdf_ident.excitation.regressor_gradient import RigidRegressor
-from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.rigid_bodies import regressor, rigid_torque, row_columns
-from urdf_ident.model.robot import Robot
 from urdf_ident.model.spanning import spanning, spanning_anywhere
 
 

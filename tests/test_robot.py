@@ -10,13 +10,10 @@ import pinocchio as pin
 import pytest
 from conftest import arm_urdf, inertials
 
+from urdf_ident import DynamicModel, Recording, Robot, identify
 from urdf_ident.errors import LimitError, ModelError, UrdfError
-from urdf_ident.logs.recording import Recording
 from urdf_ident.model import rigid_bodies as engine
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.inertia import transform
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -11,10 +11,9 @@ from conftest import arm_urdf
 from estimation_samples import as_log, problem_of, stacked
 from motion_samples import coupled_model, make_segment, truth
 
+from urdf_ident import DynamicModel, Robot
 from urdf_ident.estimation.estimators import weighted
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.rows import RowFilter, filtered_rows

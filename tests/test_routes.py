@@ -15,9 +15,8 @@ from logs import Truth, fourier, torques, write_csv
 from test_docs import ROOT, commands
 
 import urdf_ident as ui
+from urdf_ident import Robot, robot_path
 from urdf_ident.cli.application import run
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.robot import Robot
 
 #: Seconds of one log.
 SECONDS = 12.0

@@ -9,13 +9,8 @@ import pytest
 from motion_samples import coupled_model, make_segment, raw_rows, truth
 from scipy import signal
 
+from urdf_ident import Drive, DynamicModel, Recording, Robot, Segment, robot_path
 from urdf_ident.errors import EstimationError, LogError
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics import rows

@@ -12,6 +12,7 @@ from test_reversal_friction import ARM as BRISTLES
 from test_reversal_friction import conditioned, log_with_bristles
 from test_sound_logs import ARM, condition, moves_with_sticking_friction
 
+from urdf_ident import Recording, Robot, Segment
 from urdf_ident.faults.kinds.catalogue import KINDS, faults
 from urdf_ident.faults.kinds.changes import GAIN, SCALE, changes
 from urdf_ident.faults.kinds.families import FaultFamily
@@ -23,9 +24,6 @@ from urdf_ident.faults.score_test import Fault, find_faults
 from urdf_ident.faults.thinned_logs import Logs
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.linalg import Array
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.robot import Robot
-from urdf_ident.samples import Segment
 
 
 def found_in(logs: Logs, robot: Robot = ARM) -> list[Fault]:

@@ -10,18 +10,12 @@ import pytest
 from conftest import arm_urdf, inertials, rnea
 from logs import fourier
 
+from urdf_ident import Drive, DynamicModel, Recording, Robot, Segment, identify, load
 from urdf_ident.estimation.friction_selection.candidates import WideModel, chosen_by_data, every_law, wide_model
 from urdf_ident.estimation.friction_selection.joint_search import SubModels
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, select_friction
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.identification import load
 from urdf_ident.result.scores import predict, score
-from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from urdf_ident.logs.recording import Recording
+from urdf_ident import Recording, Segment
 from urdf_ident.motion.fourier import FourierTrajectory
-from urdf_ident.samples import Segment
 from urdf_ident.simulation.settings import Noise, Sensors
 from urdf_ident.simulation.simulated_log import draw, measure, quantise
 

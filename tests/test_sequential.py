@@ -13,16 +13,10 @@ from conftest import arm_urdf
 from logs import Truth, make_log, torques, write_csv
 from typer.testing import CliRunner
 
+from urdf_ident import DynamicModel, Identification, Robot, design_excitation, identify, load, read_recording, read_trajectory
 from urdf_ident.cli import app
 from urdf_ident.errors import LimitError
-from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.sequential import Forecast, forecast, joint_errors
-from urdf_ident.logs.read import read_recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.files import read_trajectory
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.identification import Identification, load
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -10,17 +10,11 @@ import pytest
 from logs import fourier
 from test_friction_family import SIZE, TRUTHS, make_log, prepare, smooth
 
+from urdf_ident import Drive, DynamicModel, ElasticModel, Robot, Segment, identify, load
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.friction_selection.shapes import Shaped, check_excited, fit_shapes
 from urdf_ident.friction import friction_term
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.result.identification import load
-from urdf_ident.samples import Segment
 from urdf_ident.signals.prepare import PreparedLog
 from urdf_ident.statistics.accumulate import build_statistics
 

@@ -11,10 +11,8 @@ import pytest
 from conftest import arm_urdf
 from emps_protocol import matlab_decimate
 
+from urdf_ident import Recording, Robot, read_recording
 from urdf_ident.errors import LogError, ProjectError
-from urdf_ident.logs.read import read_recording
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.robot import Robot
 from urdf_ident.project import parse_project
 from urdf_ident.signals import filters, resample
 from urdf_ident.signals.condition import Conditioned, condition, resolve

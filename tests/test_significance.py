@@ -10,10 +10,9 @@ from conftest import arm_urdf
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 
+from urdf_ident import DynamicModel, Robot
 from urdf_ident.estimation.friction_selection.selection import Selected, Trial, without_chance
 from urdf_ident.friction import friction_term
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.model.terms import AppliedTerm
 from urdf_ident.statistics.fit import Fit
 

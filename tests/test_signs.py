@@ -10,12 +10,8 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.judgements.judgement import Judgement
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.robot import Robot
+from urdf_ident import Drive, Judgement, Project, Recording, Robot
 from urdf_ident.pipeline.checked_logs import examine_logs
-from urdf_ident.project import Project
 from urdf_ident.signals.config import SignalConfig
 
 URDF = arm_urdf("zyyxy", fixed_tip=False)

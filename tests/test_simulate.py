@@ -10,14 +10,10 @@ import pinocchio as pin
 import pytest
 from conftest import arm_urdf, inverse_dynamics
 
+from urdf_ident import Limits, Robot, Trajectory, random_fourier, read_recording
 from urdf_ident.errors import LogError, ModelError, SimulationError
 from urdf_ident.friction import Coulomb
-from urdf_ident.logs.read import read_recording
 from urdf_ident.model.bundled import robot_names, robot_path, truth_path
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.pipeline.simulate import simulate as simulate_experiment
 from urdf_ident.simulation.controllers import ComputedTorque, Feedback, tuned_gains
 from urdf_ident.simulation.friction_truth import FrictionTruth

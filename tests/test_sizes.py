@@ -11,13 +11,12 @@ import pytest
 from commands import assert_refused, run
 from conftest import arm_urdf
 
+from urdf_ident import Robot, read_recording
 from urdf_ident.errors import LogError, ProjectError, UrdfError, check_known
 from urdf_ident.export import mjcf, sdf
 from urdf_ident.files import sizes
 from urdf_ident.logs.columns import headers
-from urdf_ident.logs.read import read_recording
 from urdf_ident.model.prior import inertial_prior
-from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import parse_urdf
 
 

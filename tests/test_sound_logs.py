@@ -6,11 +6,9 @@ import numpy as np
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
+from urdf_ident import Drive, Recording, Robot
 from urdf_ident.faults.interpretation import Interpretation
 from urdf_ident.faults.log_group import LogGroup
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.checked_logs import examine_logs
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig

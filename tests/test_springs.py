@@ -7,15 +7,11 @@ import pytest
 from conftest import inverse_dynamics, values_of
 from scipy.signal import lfilter
 
+from urdf_ident import DynamicModel, Identification, Recording, Robot, identify
 from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.errors import ModelError
 from urdf_ident.export.sidecar import write_sidecar
 from urdf_ident.friction import Balancer, Coulomb, Offset, Spring, Viscous, friction_from_mapping
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.identification import Identification
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 

@@ -11,17 +11,12 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, make_log, torques
 
+from urdf_ident import DynamicModel, Identification, Recording, Robot, identify, read_recording
 from urdf_ident.comparison.other_models import compare_simpler_models
 from urdf_ident.consistency.first_fit import completed_prior
 from urdf_ident.consistency.standard import USUAL_WEIGHT, HeldOut, consistent_parameters
-from urdf_ident.logs.read import read_recording
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.result.identification import Identification
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics

@@ -11,13 +11,9 @@ from collision_oracle import MujocoScene
 from conftest import page_data
 from typer.testing import CliRunner
 
+from urdf_ident import Limits, Robot, find_collisions, random_fourier, robot_path
 from urdf_ident.cli import app
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
-from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
 from urdf_ident.viz import as_motion, player_page
 from urdf_ident.viz.motion import frame_times, positions_at
 from urdf_ident.viz.surroundings import world_commands

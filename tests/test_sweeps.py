@@ -11,21 +11,15 @@ from collision_oracle import MujocoScene
 from conftest import arm_urdf
 from typer.testing import CliRunner
 
+from urdf_ident import Collisions, DynamicModel, Robot, Segment, find_collisions, read_trajectory, robot_path
 from urdf_ident.cli import app
 from urdf_ident.compensation.bidirectional import friction_points
 from urdf_ident.errors import LimitError, ProjectError
 from urdf_ident.excitation.poses import design_poses
 from urdf_ident.excitation.sweeps import BidirectionalExperiment, bidirectional_experiment
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collision.collisions import Collisions
-from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
-from urdf_ident.motion.files import read_trajectory
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
 from urdf_ident.project import parse_project
-from urdf_ident.samples import Segment
 
 OBJECTS = {"table": ("box", [2.4, 2.4, 0.04], [0.0, 0.0, -0.05]), "post": ("cylinder", [0.05, 1.6], [0.45, 0.25, 0.8])}
 WORLD = parse_world({"objects": {name: {kind: size, "xyz": xyz} for name, (kind, size, xyz) in OBJECTS.items()}})

@@ -30,17 +30,14 @@ from conftest import arm_urdf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from urdf_ident import quoting
+from urdf_ident import Limits, Robot, quoting, read_recording
 from urdf_ident.errors import LogError, UrdfError, UrdfIdentError
 from urdf_ident.export import mjcf, sdf, urdf
 from urdf_ident.export.on_robot import TARGETS
 from urdf_ident.export.on_robot.plan import Plan
-from urdf_ident.logs.read import read_recording
 from urdf_ident.model.prior import inertial_prior
-from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import parse_urdf
 from urdf_ident.motion.fourier import FourierTrajectory, random_fourier
-from urdf_ident.motion.limits import Limits
 from urdf_ident.report.page import rendered
 from urdf_ident.report.svg import svg
 from urdf_ident.result.plots.charts import Chart

@@ -9,15 +9,9 @@ import pytest
 from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 
 import urdf_ident as ui
+from urdf_ident import Drive, DynamicModel, ElasticModel, Limits, Recording, Robot, bidirectional_experiment
 from urdf_ident.compensation.three_loop import fit_remaining_residual, three_loop
 from urdf_ident.errors import EstimationError, LogError, ModelError
-from urdf_ident.excitation.sweeps import bidirectional_experiment
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.compensate import compensate, compensated_score
 from urdf_ident.signals.prepare import prepare_log, prepare_logs
 

@@ -11,12 +11,8 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 from real_ur10e import CONSTANTS, columns_given, read_logs
 
+from urdf_ident import Drive, Recording, Robot, identify, validate
 from urdf_ident.errors import LogError
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.pipeline.validate import validate
 from urdf_ident.project import parse_project
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_log

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
+from urdf_ident import DynamicModel, Robot, Segment
 from urdf_ident.result.scores import (
     POINTS,
     LogTrace,
@@ -21,7 +20,6 @@ from urdf_ident.result.scores import (
     speed_profile,
     write_series,
 )
-from urdf_ident.samples import Segment
 
 RATE = 200.0
 

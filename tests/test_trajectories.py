@@ -11,11 +11,9 @@ from conftest import arm_urdf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from urdf_ident import Robot, read_recording, robot_path
 from urdf_ident.errors import LimitError, LogError, OutputError, ShapeError
 from urdf_ident.linalg import Array
-from urdf_ident.logs.read import read_recording
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.robot import Robot
 from urdf_ident.motion.cartesian import CartesianTrajectory, circle
 from urdf_ident.motion.compose import RepeatedTrajectory, ramped
 from urdf_ident.motion.files import read_trajectory, why_recorded

@@ -13,14 +13,13 @@ import pytest
 from commands import run
 from test_viz import box_stl, mesh_robot
 
+from urdf_ident import expand_logs, read_world
 from urdf_ident.errors import LogError, ProjectError
 from urdf_ident.files.read_write import allowed
 from urdf_ident.logs.columns.layout import LogLayout
 from urdf_ident.logs.formats.variables import open_hdf5
-from urdf_ident.logs.sources import expand_logs
 from urdf_ident.model.geometry import robot_shapes
 from urdf_ident.model.meshes import find_mesh, mesh_box, packages_in
-from urdf_ident.motion.collision.world import read_world
 
 PACKAGE = Path(__file__).parents[1] / "urdf_ident"
 

@@ -22,12 +22,11 @@ import numpy as np
 import pytest
 from conftest import arm_urdf, page_data
 
+from urdf_ident import Drive, Robot
 from urdf_ident.errors import LogError, ModelError, OutputError, UrdfIdentError
 from urdf_ident.logs.columns.layout import LogLayout, SideSection
 from urdf_ident.model.bundled import robot_names, robot_path
-from urdf_ident.model.drive import Drive
 from urdf_ident.model.geometry import robot_shapes
-from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.quoting import NO_CONNECTION
 from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page

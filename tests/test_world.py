@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from urdf_ident import Robot, find_collisions, robot_path
 from urdf_ident.errors import MissingFileError, ModelError, ProjectError
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world, read_world
 
 TRIANGLES = "\n".join(["v 0 -1 -1", "v 0 1 -1", "v 0 0 1", "f 1 2 3", ""])

@@ -6,8 +6,7 @@ import numpy as np
 from conftest import rnea
 from logs import fourier
 
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.robot import Robot
+from urdf_ident import Recording, Robot
 from urdf_ident.signals.config import SignalConfig
 
 RATE, GEAR = 100.0, 80.0

@@ -40,15 +40,9 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import lsq_linear
 from scipy.signal import lfilter
 
-from urdf_ident.errors import UrdfIdentError
+from urdf_ident import Drive, DynamicModel, Identification, Recording, Robot, UrdfIdentError, identify
 from urdf_ident.linalg import Array
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.identification import Identification
 from urdf_ident.signals.filters import lowpass
 
 FAMILIES = ("six", "seven", "scara", "gantry", "coupled", "tool", "sensor", "small")

@@ -20,21 +20,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
 import numpy as np
 import yaml
 
+from urdf_ident import Collisions, Drive, DynamicModel, Robot, design_excitation, find_collisions, random_fourier
 from urdf_ident.excitation.criteria import condition_number
-from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.optimise import Search
 from urdf_ident.excitation.problem import Problem, formulate
 from urdf_ident.excitation.rows import weighted_regressor
 from urdf_ident.linalg import standard_errors
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.collision.collisions import Collisions
-from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
-from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
 
 DURATION, HARMONICS = 20.0, 5  # [s]

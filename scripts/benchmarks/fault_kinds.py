@@ -12,10 +12,8 @@ import numpy as np
 from faults import commanded, interpolated, part, payload, smoothed, speeds, weight
 from scipy.ndimage import uniform_filter1d
 
+from urdf_ident import Drive, Recording, Robot
 from urdf_ident.linalg import Array
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.robot import Robot
 from urdf_ident.signals.filters import lowpass
 
 #: Findings that name what changes along a log, and a log among others.

@@ -25,14 +25,9 @@ import numpy as np
 import pinocchio as pin
 from scipy.ndimage import uniform_filter1d
 
-from urdf_ident.errors import UrdfIdentError
+from urdf_ident import Drive, DynamicModel, Recording, Robot, UrdfIdentError, read_recording
 from urdf_ident.linalg import Array
-from urdf_ident.logs.read import read_recording
-from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_names, robot_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.checked_logs import examine_logs
 from urdf_ident.project import parse_project
 from urdf_ident.result.scores import predict, score

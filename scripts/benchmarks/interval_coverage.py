@@ -18,14 +18,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from urdf_ident import DynamicModel, Limits, Robot, Segment, random_fourier
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.friction import AxisScale, Coulomb, Law, Sliding, Viscous, smooth_sign
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
-from urdf_ident.samples import Segment
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_log
 from urdf_ident.simulation.friction_truth import FrictionTruth

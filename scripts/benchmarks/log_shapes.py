@@ -10,10 +10,8 @@ from arms import RATE, Arm, Motion, moving, wander
 from scipy.interpolate import CubicSpline
 from scipy.ndimage import uniform_filter1d
 
+from urdf_ident import Recording, Robot, robot_path
 from urdf_ident.linalg import Array
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import MOVING_TYPES, parse_urdf
 
 SHAPES = ("velocities", "stops", "chirps", "one by one", "lengths", "20 Hz", "1 kHz", "gaps")

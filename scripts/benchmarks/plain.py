@@ -31,14 +31,8 @@ import pinocchio as pin
 from arms import EVERY, Motion, arm, bounded_baseline, relative, training, wander
 from scipy.signal import butter, sosfiltfilt
 
-from urdf_ident.errors import UrdfIdentError
+from urdf_ident import DynamicModel, Recording, Robot, UrdfIdentError, expand_logs, identify, read_recording
 from urdf_ident.linalg import Array, rms
-from urdf_ident.logs.read import read_recording
-from urdf_ident.logs.recording import Recording
-from urdf_ident.logs.sources import expand_logs
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, load_project, parse_project
 
 CUTOFFS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0)  # [Hz]

@@ -33,20 +33,14 @@ from faults import BENIGN, ur10e
 from log_shapes import PUBLISHED, SHAPES, published, shaped
 from setup_faults import SETUP_KINDS, URDF_KINDS
 
-from urdf_ident.errors import UrdfIdentError
+from urdf_ident import Drive, DynamicModel, Identification, Recording, Robot, UrdfIdentError, identify
 from urdf_ident.faults.linearized import LinearizedCase
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.null_model import NullModel
 from urdf_ident.faults.score_test import least_chance
 from urdf_ident.linalg import Array
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.checked_logs import examine_logs
-from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.result.identification import Identification
 from urdf_ident.result.scores import predict, score
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics

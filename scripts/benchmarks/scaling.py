@@ -18,15 +18,9 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident import Drive, DynamicModel, Limits, Recording, Robot, random_fourier, robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.rigid_bodies import rigid_torque
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import assessed, conditioned_logs
 from urdf_ident.statistics.accumulate import build_statistics

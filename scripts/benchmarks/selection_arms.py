@@ -24,12 +24,10 @@ import pinocchio as pin
 from arms import text
 from scipy.signal import lfilter
 
+from urdf_ident import DynamicModel, Recording, Robot
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import select_friction
 from urdf_ident.linalg import Array
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
 from urdf_ident.result.scores import predict, score
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs

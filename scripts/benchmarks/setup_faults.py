@@ -11,9 +11,8 @@ from fault_kinds import ODD, VARYING, Act, Change, Draw, Make, deviations, effor
 from faults import commanded, interpolated, part, payload, speeds, weight
 from scipy.ndimage import gaussian_filter1d
 
+from urdf_ident import Recording, Robot
 from urdf_ident.linalg import Array
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.robot import Robot
 
 
 def _with_velocities(change: Change) -> Act:

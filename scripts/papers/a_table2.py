@@ -23,8 +23,8 @@ import yaml
 from paper_page import picture, show, span
 from paper_page import table as markdown
 
+from urdf_ident import Design, DynamicModel, Limits, Robot, Segment, Trajectory, design_excitation
 from urdf_ident.excitation.criteria import criterion_value
-from urdf_ident.excitation.design import Design, design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.optimise import Search
 from urdf_ident.excitation.problem import formulate
@@ -32,13 +32,8 @@ from urdf_ident.excitation.rows import weighted_regressor
 from urdf_ident.linalg import Array, standard_errors, triangle
 from urdf_ident.model.base import BaseParameters, reduce_factor
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.inertia import transform_matrix
-from urdf_ident.model.robot import Robot
 from urdf_ident.model.structure import random_motion
-from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectory import Trajectory
-from urdf_ident.samples import Segment
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet
 

@@ -22,17 +22,13 @@ import numpy as np
 import yaml
 from paper_page import picture, show, table
 
-from urdf_ident.excitation.design import design_excitation
+from urdf_ident import DynamicModel, Robot, Segment, Trajectory, design_excitation
 from urdf_ident.linalg import Array, triangle
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.model.robot import Robot
 from urdf_ident.motion.cartesian import circle
 from urdf_ident.motion.compose import RepeatedTrajectory
 from urdf_ident.motion.fourier import FourierTrajectory
-from urdf_ident.motion.trajectory import Trajectory
-from urdf_ident.samples import Segment
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.settings import ControllerSection, Noise, Sensors
 from urdf_ident.simulation.simulate import simulate

@@ -24,20 +24,16 @@ import numpy as np
 import yaml
 from paper_page import show, span, table
 
+from urdf_ident import BaseParameters, Drive, ElasticModel, Robot, Segment
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.elastic import compliance_form
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.friction import Coulomb, Offset, Stribeck, Viscous
 from urdf_ident.linalg import Array
-from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.model.robot import Robot
 from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.motion.trajectory import PiecewisePolynomial
-from urdf_ident.samples import Segment
 from urdf_ident.signals.motor_side import Deflection
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorFriction, MotorPD
 from urdf_ident.simulation.friction_truth import FrictionTruth

@@ -26,21 +26,16 @@ import numpy as np
 import yaml
 from paper_page import show, span, table
 
+from urdf_ident import BaseParameters, Drive, DynamicModel, Limits, Recording, Robot
 from urdf_ident.consistency.cholesky import TABLE_TOLERANCES, passes_cholesky
 from urdf_ident.consistency.nearest import essential_to_prior, nearest_to_prior
 from urdf_ident.consistency.standard import consistent_parameters
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.friction import Coulomb, Offset, Viscous
 from urdf_ident.linalg import Array
-from urdf_ident.logs.recording import Recording
-from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.inertia import BODY_PARAMETERS
 from urdf_ident.model.prior import USUAL_WEIGHT, Prior, inertial_prior, with_joint_terms
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.point_to_point import trapezoidal
 from urdf_ident.result.scores import predict, score
 from urdf_ident.signals.config import SignalConfig

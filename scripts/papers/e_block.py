@@ -22,19 +22,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from urdf_ident import BaseParameters, DynamicModel, Limits, Robot, Trajectory, design_excitation, robot_path
 from urdf_ident.excitation.criteria import condition_number
-from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.problem import make_criterion, usable_limits
 from urdf_ident.excitation.rows import PlannedRows, weighted_regressor
 from urdf_ident.linalg import Array
-from urdf_ident.model.base import BaseParameters
-from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import FourierTrajectory, random_fourier
-from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectory import Trajectory
 
 PERIOD, HARMONICS, RATE = 20.0, 5, 100.0  # [s], [Hz]
 ACCELERATION = np.deg2rad(120.0)  # [rad/s²], all joints

@@ -38,23 +38,16 @@ import yaml
 from e_block import ACCELERATION, PERIOD
 from paper_page import picture, show, table
 
+from urdf_ident import Drive, DynamicModel, Limits, Recording, Robot, Trajectory, bidirectional_experiment, random_fourier
 from urdf_ident.compensation.friction_curve import asymmetric_columns
 from urdf_ident.compensation.gear_ripple import GearRipple, fit_gear_ripple
 from urdf_ident.compensation.loop_rows import joint_error, loop_rows
 from urdf_ident.compensation.loop_validation import compare_loops
 from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.compensation.three_loop import ThreeLoop, three_loop
-from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.friction import play
 from urdf_ident.linalg import Array, rms
-from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.model.drive import Drive
-from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.robot import Robot
-from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.statistics.folds import relative_gains, standard_error
