@@ -156,7 +156,7 @@ def result(folder: Path) -> Identification:
 
 
 def test_files_are_read_as_motors_and_seen_from_the_joints(folder: Path) -> None:
-    from urdf_ident.signals.joint_side import joint_side
+    from urdf_ident.signals.motor_side import joint_side
 
     project, robot, logs = from_files(folder)
     assert robot.joints == JOINTS

@@ -19,8 +19,7 @@ from urdf_ident import Recording, Robot, Segment, check, identify, load, read_re
 from urdf_ident.errors import LogError, ModelError
 from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.project import parse_project
-from urdf_ident.signals.joint_side import external_torque
-from urdf_ident.signals.motor_side import visible_stiffness
+from urdf_ident.signals.motor_side import external_torque, visible_stiffness
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorPD
 
 RATE, SECONDS, GEAR = 500.0, 6.0, np.array([100.0, -80.0])

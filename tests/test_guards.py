@@ -11,9 +11,9 @@ from conftest import arm_urdf
 from urdf_ident import Drive, Recording, Robot, Segment
 from urdf_ident.errors import LogError
 from urdf_ident.result.scores import MOVING, score
-from urdf_ident.signals.joint_side import joint_side
+from urdf_ident.signals.clock import _resample, even_pieces
+from urdf_ident.signals.motor_side import joint_side
 from urdf_ident.signals.quality.report import assess
-from urdf_ident.signals.resample import _resample, even_pieces
 
 
 def test_an_effort_has_a_dead_zone_where_it_is_exactly_zero_while_its_joint_moves() -> None:

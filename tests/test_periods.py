@@ -15,9 +15,8 @@ from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.noise import lack_of_fit, scatter_sigma
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.project import parse_project
-from urdf_ident.signals.averaging import choose_harmonics, fourier_derivatives
 from urdf_ident.signals.config import SignalConfig
-from urdf_ident.signals.periods import find_repetition
+from urdf_ident.signals.periods import choose_harmonics, find_repetition, fourier_derivatives
 from urdf_ident.signals.prepare import PreparedLog, prepare_log
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base

@@ -21,12 +21,11 @@ from urdf_ident import Drive, Recording, Robot, UrdfIdentError
 from urdf_ident.files.documents import json_text
 from urdf_ident.logs.read import LogLayout, read_recording
 from urdf_ident.project import Project, parse_project
-from urdf_ident.signals.clock import device_clock, read_clock
+from urdf_ident.signals.clock import device_clock, even_pieces, read_clock
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import assessed
 from urdf_ident.signals.quality.report import QualityReport, assess
-from urdf_ident.signals.resample import even_pieces
 from urdf_ident.signals.velocity import match_velocity
 
 JOINTS = ("a", "b", "slide")

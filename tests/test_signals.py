@@ -14,7 +14,7 @@ from emps_protocol import matlab_decimate
 from urdf_ident import Recording, Robot, read_recording
 from urdf_ident.errors import LogError, ProjectError
 from urdf_ident.project import parse_project
-from urdf_ident.signals import filters, resample
+from urdf_ident.signals import clock, filters
 from urdf_ident.signals.condition import Conditioned, condition, resolve
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.filters import differentiate, estimate_cutoff, lowpass, lowpass_gain
@@ -389,7 +389,7 @@ def test_a_log_in_pieces_is_the_whole_log(robot: Robot, monkeypatch: pytest.Monk
     config = SignalConfig(cutoff=8.0, periodic="off")
     (whole,) = condition(log, robot, config).segments
     monkeypatch.setattr(filters, "LONG", 700)
-    monkeypatch.setattr(resample, "LONG", 700)
+    monkeypatch.setattr(clock, "LONG", 700)
     (pieces,) = condition(log, robot, config).segments
     assert np.array_equal(pieces.tau, whole.tau)
     for name in ("q", "v", "a"):

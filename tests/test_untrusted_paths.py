@@ -242,8 +242,8 @@ AUDITED = {
             cli/check.py:check cli/application.py:open_result export/strict_mjcf.py:readable_mesh files/fileset.py:_hold
             files/fileset.py:_sync files/read_write.py:_open_without_waiting files/read_write.py:read_bytes
             files/read_write.py:read_stream files/read_write.py:read_text logs/formats/choice.py:_kind
-            logs/formats/matlab.py:open_matlab logs/formats/parquet.py:_batches logs/formats/parquet.py:_count
-            logs/formats/streams.py:line_blocks logs/formats/variables.py:open_hdf5
+            logs/formats/variables.py:open_matlab logs/formats/parquet.py:_batches logs/formats/parquet.py:_count
+            logs/formats/text.py:line_blocks logs/formats/variables.py:open_hdf5
             logs/formats/variables.py:open_numpy logs/tables.py:file_hash model/meshes.py:load_mesh
             model/description.py:read_description motion/collision/world.py:read_world
             motion/files.py:read_trajectory motion/files.py:why_recorded pipeline/simulate.py:_result_of
@@ -262,7 +262,7 @@ AUDITED = {
             logs/formats/text.py:TextTable._parsed logs/formats/variables.py:_member viz/player.py:_open
         """,
         ASKED: """
-            logs/columns/ranges.py:joint_ranges logs/formats/bags.py:_opened logs/formats/lerobot.py:_info
+            logs/columns/fields.py:joint_ranges logs/formats/bags.py:_opened logs/formats/lerobot.py:_info
             logs/formats/lerobot.py:_episodes_of_index model/mjcf.py:_refuse_files_elsewhere model/mjcf.py:compiled_mjcf
         """,
         NETWORK: "logs/remote.py:_reached logs/remote.py:local_files",

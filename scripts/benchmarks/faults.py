@@ -31,7 +31,7 @@ from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.pipeline.checked_logs import examine_logs
 from urdf_ident.project import parse_project
 from urdf_ident.result.scores import predict, score
-from urdf_ident.signals.joint_side import joint_side
+from urdf_ident.signals.motor_side import joint_side
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from urdf_ident.files.read_write import write_text
 from urdf_ident.friction import FRICTION
-from urdf_ident.logs.columns.names import NAMES
+from urdf_ident.logs.columns.layout import NAMES
 from urdf_ident.project import Project
 from urdf_ident.settings import Section
 

@@ -20,10 +20,10 @@ from ..linalg import Array
 from ..logs.recording import Recording
 from ..model.drive import Drive
 from ..samples import freeze_arrays
+from ..signals.clock import even_pieces
 from ..signals.filters import lowpass
 from ..signals.motor_side import require_motor_positions
 from ..signals.prepare import PreparedLog
-from ..signals.resample import even_pieces
 from ..statistics.least_squares import ols
 
 #: Fitted periods per motor turn: eccentricity, the two lobes of a wave generator, and their second harmonic.

@@ -29,8 +29,15 @@ from ..model.rigid_bodies import rigid_torque
 from ..model.row_groups import joint_of
 from ..model.structure import random_motion
 from ..signals.filters import lowpass
-from ..signals.joint_side import joint_side
-from ..signals.motor_side import Deflection, check_gears, check_springs, deflections, require_effect, visible_stiffness
+from ..signals.motor_side import (
+    Deflection,
+    check_gears,
+    check_springs,
+    deflections,
+    joint_side,
+    require_effect,
+    visible_stiffness,
+)
 from ..signals.prepare import PreparedLog
 from ..statistics.fit import Fit, fit_base
 from ..statistics.statistic import Layout, Statistic, StatisticSet, is_measured

@@ -17,8 +17,7 @@ from ..errors import LogError, MissingFileError, UrdfIdentError
 from ..files.read_write import stamp
 from ..model.robot import Robot
 from .columns.fields import recording_fields
-from .columns.layout import LogLayout
-from .columns.names import NAMES
+from .columns.layout import NAMES, LogLayout
 from .formats.choice import open_table
 from .recording import Recording
 from .refusals import LeftOut, all_usable, attempt, attempts

@@ -161,7 +161,7 @@ class Recording:
             UnitError: A unit is unknown or measures something else.
         """
         from .columns.fields import recording_fields
-        from .columns.names import NAMES
+        from .columns.layout import NAMES
         from .tables import table_of_frame
 
         table = table_of_frame(frame, name)

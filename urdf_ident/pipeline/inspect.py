@@ -21,7 +21,7 @@ from ..judgements.judgement import Judgement, Verdict
 from ..logs.columns.columns import find_columns
 from ..logs.formats.choice import open_table
 from ..logs.read import read_readable
-from ..logs.recognition.meaning import Recognised
+from ..logs.recognition.efforts import Recognised
 from ..logs.recognition.recognise import LogDescription, recognise
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut

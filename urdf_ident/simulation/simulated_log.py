@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ..errors import LogError, ModelError, check_shape
 from ..files.read_write import write_text
 from ..linalg import Array, BoolArray, rms
-from ..logs.columns.names import NAMES
+from ..logs.columns.layout import NAMES
 from ..logs.recording import Recording
 from ..motion.trajectory import sampled, table_text
 from ..samples import Segment

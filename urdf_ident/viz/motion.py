@@ -23,7 +23,7 @@ from ..model.geometry import Visual, reach, tip_point
 from ..model.robot import Robot
 from ..motion.trajectory import Trajectory
 from ..samples import freeze_arrays
-from ..signals.joint_side import joint_side
+from ..signals.motor_side import joint_side
 from ..units import joint_units
 
 if TYPE_CHECKING:

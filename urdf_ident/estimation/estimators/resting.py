@@ -29,9 +29,9 @@ from ...linalg import Array, IntArray, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import each
 from ...samples import Segment
+from ...signals.condition import rest_speeds
 from ...signals.config import SignalConfig
 from ...signals.prepare import PreparedLog
-from ...signals.standstill import rest_speeds
 from ...statistics.fit import fit_base
 from ...statistics.rows import row_pieces
 from ...statistics.statistic import Statistic, StatisticSet, layouts_of, merge_all

@@ -23,10 +23,10 @@ from ...model.drive import Drive
 from ...model.robot import Robot
 from ...model.trained import without_inertia
 from ...samples import ReadOnly, Segment
+from ...signals.clock import even_pieces
 from ...signals.filters import HIGHEST, differentiate, lowpass
-from ...signals.joint_side import joint_side
+from ...signals.motor_side import joint_side
 from ...signals.quality.report import assess
-from ...signals.resample import even_pieces
 from ...statistics.least_squares import Solution, solve
 from ...statistics.statistic import placed
 from .payload import LoadedModel, PayloadFit, PayloadProblem

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ...errors import LogError, closest, nearest
 from ...grouping import abbreviated
@@ -18,31 +18,30 @@ from ...model.robot import Robot
 from ...units import unit_names
 from ..tables import Table, refuse_long
 from .headers import UNIT, Header, read_header, without_unit
-from .layout import Column, LogLayout
-from .names import NAMES, WRENCH_AXES
+from .layout import NAMES, WRENCH_AXES, Column, LogLayout
 
 Columns = tuple[int, ...]
+#: What columns are (a signal, a wrench, the position of a locked joint, the time) and of which quantity, frame or joint → the
+#: columns: of a signal one per joint in *model* order, of a wrench six, force first.
+Places = dict[tuple[str, str], Columns]
 
 
-@dataclass(frozen=True)
-class ColumnMap:
-    """Columns found in one table.
+class ColumnMap(NamedTuple):
+    """Columns found in one table, choices that the user should know of, and the unit that each column's name states, or ""."""
 
-    Attributes:
-        time: Column of the time, or None.
-        joints: Quantity → one column per joint, in *model* order.
-        wrenches: Frame → its six columns, force first.
-        notes: Choices that the user should know of.
-        units: The unit that the name of each column states; "" if there is none.
-        locked: Locked joint → column of its position.
-    """
+    places: Places
+    notes: tuple[str, ...]
+    units: tuple[str, ...]
 
-    time: int | None
-    joints: Mapping[str, Columns]
-    wrenches: Mapping[str, Columns]
-    notes: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
-    locked: Mapping[str, int] = field(default_factory=dict)
+    @property
+    def signals(self) -> dict[str, Columns]:
+        """Quantity → its columns."""
+        return {key: columns for (kind, key), columns in self.places.items() if kind == "signal"}
+
+    @property
+    def time(self) -> int | None:
+        """Column of the time, or None."""
+        return self.places.get(("time", "time"), (None,))[0]
 
 
 def inference(table: Table, robot: Robot) -> str:
@@ -55,7 +54,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     """Finds the columns of given quantities.
 
     Args:
-        quantities: Keys of :data:`.names.NAMES` to look for in this table.
+        quantities: Keys of :data:`.layout.NAMES` to look for in this table.
 
     Returns:
         The columns; quantities that were not found are absent.
@@ -63,64 +62,73 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     Raises:
         LogError: A column does not exist, a name matches no joint, or a joint has no column.
     """
-    names = table.header
-    columns = {key: _listed(table, robot, layout, key) for key in quantities if key in layout.columns}
-    rest = [key for key in quantities if key not in columns]
+    listed = {key: _listed(table, robot, layout, key) for key in quantities if key in layout.columns}
     header = read_header(table.full_header, robot, layout.joints, table.path)
-    wrenches, notes = dict[str, Columns](), list[str]()
-    for frame in sorted({match[1] for name in names if (match := re.fullmatch(r"wrench_(.+)_[fm][xyz]", name))}):
+    wrenches = _wrenches(table)
+    named, notes = dict[str, Columns](), list[str]()
+    if table.names and len(listed) < len(quantities):
+        rest = [key for key in quantities if key not in listed]
+        _check_units(table, robot, layout, header, rest)
+        named, notes = _named(table, header, robot, rest)
+    places: Places = {("signal", key): columns for key, columns in {**listed, **named}.items()}
+    if (time := _clock(table, layout, header, notes)) is not None:
+        places["time", "time"] = (time,)
+    owner: dict[int, str] = {}
+    for (_, key), columns in places.items():
+        for column in columns if key != "temperature" else ():  # of all joints the same
+            if (other := owner.setdefault(column, key)) != key:
+                raise LogError(
+                    f"{_shown(table, column)} is given for {other} and for {key}",
+                    where=table.path,
+                    remedy="correct `log: {columns: ...}` in the project file: columns are counted from 0",
+                )
+    places |= wrenches
+    used = {column for columns in places.values() for column in columns}
+    if "position" in named:
+        notes = [*header.notes, *notes]
+        held = [joint for joint in robot.locked if ("position", joint) in header.columns]
+        places |= {("locked", joint): (header.columns["position", joint],) for joint in held}
+    if table.names:
+        by_number = {column for given in layout.columns.values() for column in _as_list(given) if isinstance(column, int)}
+        _refuse_repeated(table, sorted(used - by_number))
+    if not listed:
+        prefixes = [prefix for spelling in NAMES.values() for prefix in spelling.prefixes]
+        of_locked = {f"{prefix}_{joint}" for prefix in prefixes for joint in robot.locked}
+        ignored = [name for k, name in enumerate(table.header) if name and k not in used and name not in of_locked]
+        notes += [f"columns ignored: {abbreviated(ignored, 12)}"] if ignored else []
+    return ColumnMap(places, tuple(notes), header.units)
+
+
+def _wrenches(table: Table) -> Places:
+    """Columns of external wrenches, which are called ``wrench_<frame>_fx`` … ``mz``."""
+    wrenches: Places = {}
+    for frame in sorted({match[1] for name in table.header if (match := re.fullmatch(r"wrench_(.+)_[fm][xyz]", name))}):
         wanted = [f"wrench_{frame}_{axis}" for axis in WRENCH_AXES]
-        if missing := [name for name in wanted if name not in names]:
+        if missing := [name for name in wanted if name not in table.header]:
             raise LogError(
                 f"the wrench of '{frame}' has no column '{missing[0]}'",
                 where=table.path,
                 expected=", ".join(wanted),
                 remedy="a wrench needs its six columns",
             )
-        wrenches[frame] = tuple(map(names.index, wanted))
-    locked: dict[str, int] = {}
-    if rest and names:
-        _check_units(table, robot, layout, header, rest)
-        named, notes = _named(table, header, robot, rest)
-        columns |= named
-        if "position" in named:
-            notes = [*header.notes, *notes]
-            locked = {
-                joint: header.columns["position", joint] for joint in robot.locked if ("position", joint) in header.columns
-            }
-    time = header.clock
+        wrenches["wrench", frame] = tuple(map(table.header.index, wanted))
+    return wrenches
+
+
+def _clock(table: Table, layout: LogLayout, header: Header, notes: list[str]) -> int | None:
+    """The column of the time; notes tell where both a clock and a rate are given."""
+    time, rate = header.clock, layout.rate
     if "time" in layout.columns:
         chosen = _as_list(layout.columns["time"])
         if len(chosen) != 1:
             raise LogError("time has one column", where="log.columns.time", got=chosen, expected="one name or number")
         time = _locate(table, chosen[0], "time")
-        if layout.rate is not None:
-            notes = [*notes, f"log.rate ({layout.rate:g} Hz) is not used: log.columns.time names a clock"]
-    elif layout.rate is not None and time is not None:
-        notes = [*notes, f"log.rate ({layout.rate:g} Hz) is used instead of the clock in '{names[time]}'"]
+        if rate is not None:
+            notes.append(f"log.rate ({rate:g} Hz) is not used: log.columns.time names a clock")
+    elif rate is not None and time is not None:
+        notes.append(f"log.rate ({rate:g} Hz) is used instead of the clock in '{table.header[time]}'")
         time = None
-    assigned = {**columns, **({} if time is None else {"time": (time,)})}
-    owner: dict[int, str] = {}
-    for quantity, column in ((key, column) for key, own in assigned.items() if key != "temperature" for column in own):
-        if (other := owner.setdefault(column, quantity)) != quantity:
-            name = f"column {column}" if table.names is None else f"column '{table.names[column]}'"
-            raise LogError(
-                f"{name} is given for {other} and for {quantity}",
-                where=table.path,
-                remedy="correct `log: {columns: ...}` in the project file: columns are counted from 0",
-            )
-    used = {*sum(assigned.values(), ()), *sum(wrenches.values(), ())}
-    if names:
-        numbers = {column for listed in layout.columns.values() for column in _as_list(listed) if isinstance(column, int)}
-        _refuse_repeated(table, sorted(used - numbers))
-    if not any(key in layout.columns for key in quantities):
-        locked_names = {
-            f"{prefix}_{joint}" for spelling in NAMES.values() for prefix in spelling.prefixes for joint in robot.locked
-        }
-        ignored = [name for k, name in enumerate(names) if name and k not in used and name not in locked_names]
-        if ignored:
-            notes.append(f"columns ignored: {abbreviated(ignored, 12)}")
-    return ColumnMap(time, columns, wrenches, tuple(notes), header.units, locked)
+    return time
 
 
 def _named(table: Table, header: Header, robot: Robot, quantities: Sequence[str]) -> tuple[dict[str, Columns], list[str]]:
@@ -129,9 +137,8 @@ def _named(table: Table, header: Header, robot: Robot, quantities: Sequence[str]
     of_joints = {
         key: {joint: header.columns[key, joint] for joint in known if (key, joint) in header.columns} for key in quantities
     }
-    if not any(columns for key, columns in of_joints.items() if key != "temperature"):
-        numbered = {key: _numbered(table, header, robot, key) for key in quantities}
-        numbered = {key: columns for key, columns in numbered.items() if columns}
+    if not any(column_of for key, column_of in of_joints.items() if key != "temperature"):
+        numbered = {key: places for key in quantities if (places := _numbered(table, header, robot, key))}
         if numbered:
             return numbered, [f"numbered columns ({', '.join(numbered)}) taken in the order {', '.join(robot.order)}"]
         if "position" not in quantities:
@@ -140,27 +147,32 @@ def _named(table: Table, header: Header, robot: Robot, quantities: Sequence[str]
     if ("temperature", "") in header.columns and "temperature" in quantities:
         columns["temperature"] = (header.columns["temperature", ""],) * robot.n
     for key, column_of in of_joints.items():
-        present = [joint for joint in robot.joints if joint in column_of]
         missing = [joint for joint in robot.joints if joint not in column_of]
-        if key == "position":
-            _check_positions(table, header, robot, missing)
-        elif present and missing:
-            _refuse_repeated(table, [column_of[joint] for joint in present])
+        if not missing:
+            columns[key] = tuple(column_of[joint] for joint in robot.joints)
+        if key == "position" or 0 < len(missing) < robot.n:
             prefix = header.prefixes[key]
             spare = [name for name in table.full_header if name.startswith(prefix) and name[len(prefix) :] not in known]
+            if key == "position":
+                _check_positions(table, header, robot, missing, spare)
+                continue
+            _refuse_repeated(table, [column_of[joint] for joint in robot.joints if joint in column_of])
             raise LogError(
                 f"the log has no column '{prefix}{missing[0]}'",
                 where=table.path,
-                got=f"{len(present)} of {robot.n} joints",
+                got=f"{robot.n - len(missing)} of {robot.n} joints",
                 remedy=f"add it or remove all {prefix}* columns" + (f" (is it '{spare[0]}'?)" if spare else ""),
             )
-        if present:
-            columns[key] = tuple(column_of[joint] for joint in robot.joints)
     return columns, []
 
 
-def _check_positions(table: Table, header: Header, robot: Robot, missing: Sequence[str]) -> None:
-    """Refuses a log without the positions of all joints, and columns whose names are nearly those of a joint."""
+def _check_positions(table: Table, header: Header, robot: Robot, missing: Sequence[str], spare: Sequence[str]) -> None:
+    """Refuses a log without the positions of all joints, and columns whose names are nearly those of a joint.
+
+    Args:
+        missing: Joints without a column.
+        spare: Columns that are called like positions and name no joint.
+    """
     known, names = [*robot.joints, *robot.locked], table.full_header
     prefix = header.prefixes["position"]
     longer = tuple(f"{spelling.prefix}_" for spelling in NAMES.values() if spelling.prefix.startswith(prefix))
@@ -171,9 +183,7 @@ def _check_positions(table: Table, header: Header, robot: Robot, missing: Sequen
         if misspelt or missing:  # else it belongs to a gripper or a cart
             remedy = nearest(joint, known)
             if remedy.startswith("valid"):
-                remedy += (
-                    f"; if the log has other names: `log: {{joints: {{{missing[0] if missing else known[0]}: {joint}, …}}}}`"
-                )
+                remedy += f"; if the log has other names: `log: {{joints: {{{[*missing, *known][0]}: {joint}, …}}}}`"
             raise LogError(f"column '{name}' names no joint of the robot", where=table.path, remedy=remedy)
     if len(missing) == robot.n:
         refuse_long(table)
@@ -185,16 +195,13 @@ def _check_positions(table: Table, header: Header, robot: Robot, missing: Sequen
             remedy="describe the columns in the project file (`log: {columns: ...}`); " + inference(table, robot),
         )
     if missing:
-        _refuse_repeated(
-            table, [column for (key, joint), column in header.columns.items() if key == "position" and joint in known]
-        )
-        subject = f"joints {', '.join(missing)} are" if len(missing) > 1 else f"joint '{missing[0]}' is"
-        spare = [name for name in names if name.startswith(prefix) and name[len(prefix) :] not in known]
+        _refuse_repeated(table, [column for (key, of), column in header.columns.items() if key == "position" and of in known])
+        several = len(missing) > 1
         hint = f"; if '{spare[0]}' is this joint, correct the name or give `log: {{joints: ...}}`" if spare else ""
         raise LogError(
-            f"{subject} missing from the log",
+            (f"joints {', '.join(missing)} are" if several else f"joint '{missing[0]}' is") + " missing from the log",
             where=table.path,
-            expected=f"columns '{prefix}{missing[0]}', …" if len(missing) > 1 else f"a column '{prefix}{missing[0]}'",
+            expected=f"columns '{prefix}{missing[0]}', …" if several else f"a column '{prefix}{missing[0]}'",
             remedy=f"lock joints that do not move: {lock_words(missing)} in the project file{hint}",
         )
 
@@ -258,6 +265,10 @@ def _refuse_repeated(table: Table, columns: Sequence[int]) -> None:
                 got=", ".join(map(str, same)),
                 remedy="remove or rename the wrong one, or list the columns by number: `log: {columns: ...}`",
             )
+
+
+def _shown(table: Table, column: int) -> str:
+    return f"column {column}" if table.names is None else f"column '{table.names[column]}'"
 
 
 def _as_list(columns: Column | list[Column]) -> list[Column]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,8 @@ from ...grouping import grouped, runs
 from ...linalg import Array, IntArray
 from ...model.locked_joints import lock_words
 from ...model.robot import Robot
-from ..columns.headers import holds_targets
-from ..columns.joint_names import match_joints
+from ..columns.headers import holds_targets, match_joints
 from ..tables import ArrayTable, decoding
-from .bag_messages import Sample, sample_of
 
 #: Messages of each topic that are read to choose the topic.
 _LOOK = 200
@@ -41,21 +39,35 @@ _RECOVERY = {
     ".bag": "rosbag reindex {}",
     ".db3": "sqlite3 {} .recover | sqlite3 whole.db3",
 }
+#: Known interfaces of a DynamicJointState, and fields of Franka's robot state → column prefix.
+_INTERFACES = {"position": "q", "velocity": "v", "acceleration": "a", "effort": "tau", "torque": "tau"}
+_FRANKA = {"q": "q", "dq": "v", "tau_J": "tau", "q_d": "position_target"}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One message.
+
+    Attributes:
+        stamp: Time of its header [ns], 0 if it has none.
+        names: Joint names; numbers as text for a robot state, ``unnamed_1`` and so on where they are missing.
+        values: Column prefix (``q``, ``v``, ``tau`` …) → one number per joint.
+        frame: Frame of its header.
+    """
+
+    stamp: int
+    names: tuple[str, ...]
+    values: Mapping[str, Sequence[float]]
+    frame: str = ""
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        """Frame, order of names and quantities, which a publisher does not change from message to message."""
+        return self.frame, self.names, tuple(self.values)
+
 
 #: Extracts the joint states of a message from its connection and bytes.
 Parser = Callable[[Any, bytes], Sample | None]
-Signals = dict[tuple[str, str], Array]
-
-
-@dataclass
-class _Topic:
-    """A topic with joint states, and the content of its first messages."""
-
-    name: str
-    connections: list[Any] = field(default_factory=list)
-    count: int = 0
-    joints: set[str] = field(default_factory=set)
-    effort: bool = False
 
 
 def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: dict[str, str] | None = None) -> ArrayTable:
@@ -79,14 +91,16 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
         tool = _RECOVERY.get(path.suffix.lower(), "").format(path)
         repair = "record it again" + (f"; of one that was cut short `{tool}` saves what is there" if tool else "")
     with decoding(path, "bag", "ros", repair), _opened(path) as (storage, parse):
-        chosen = _chosen(storage, parse, robot, topic, path, notes)
-        samples, stamps = _samples(storage, parse, chosen.connections, notes)
-    names, mark = _names_in(samples, robot, joints or {}, chosen.name, path)
-    messages = _one_publisher(samples, names, chosen.name, notes)
-    clock, signals = _joined([samples[k] for k in messages], stamps[messages], names, chosen.name, notes)
-    if not any(prefix == "tau" for prefix, _ in signals):
-        notes.append(f"topic {chosen.name} logs no effort")
-    columns = {"t": clock, **{f"{prefix}{mark}{name}": values for (prefix, name), values in signals.items()}}
+        topic, connections = _chosen(storage, parse, robot, topic, path, notes)
+        samples, stamps = _samples(storage, parse, connections, notes)
+    names, mark = _names_in(samples, robot, joints or {}, topic, path)
+    messages = _one_publisher(samples, names, topic, notes)
+    clock, signals = _joined([samples[k] for k in messages], stamps[messages], names, topic, notes)
+    if "tau" not in signals:
+        notes.append(f"topic {topic} logs no effort")
+    columns = {"t": clock}
+    for prefix, values in signals.items():
+        columns |= {f"{prefix}{mark}{name}": x for name, x in zip(names, values.T, strict=True)}
     files = _files(path) if path.is_dir() else (str(path),)
     return ArrayTable(str(path), tuple(columns), len(columns), files, tuple(notes), columns=tuple(columns.values()))
 
@@ -176,56 +190,54 @@ def _opened(path: Path) -> Iterator[tuple[Any, Parser]]:
         storage.close()
 
 
-def _chosen(storage: Any, parse: Parser, robot: Robot, wanted: str | None, path: Path, notes: list[str]) -> _Topic:
-    """The wanted topic, or the best of those whose messages contain joint positions."""
+def _chosen(
+    storage: Any, parse: Parser, robot: Robot, wanted: str | None, path: Path, notes: list[str]
+) -> tuple[str, list[Any]]:
+    """Name and connections of the wanted topic, or of the best of those whose messages contain joint positions."""
     topics = _topics(storage, parse, path, notes)
     if wanted is not None:
-        named = {name.strip("/"): topic for name, topic in topics.items()}
-        if wanted.strip("/") in named:
-            return named[wanted.strip("/")]
+        named = [name for name in topics if name.strip("/") == wanted.strip("/")]
+        if named:
+            return named[-1], topics[named[-1]][0]
         remedy = nearest(wanted, list(topics))
         raise LogError(f"no topic '{wanted}' with joint states", where=f"{path} (log.topic)", remedy=remedy)
+    efforts = {name: any(map(_has_effort, samples)) for name, (_, samples) in topics.items()}
 
-    def preference(topic: _Topic) -> tuple[int, bool, bool, int]:  # target positions are not measurements
-        fits = len(set(robot.joints) & topic.joints) or (len(topic.joints) >= robot.n) * 0.5
-        return int(2 * fits), not holds_targets(topic.name), topic.effort, topic.count
+    def preference(name: str) -> tuple[int, bool, bool, int]:  # target positions are not measurements
+        connections, samples = topics[name]
+        joints = {joint for sample in samples for joint in sample.names}
+        fits = 2 * len(joints.intersection(robot.joints)) or int(len(joints) >= robot.n)
+        return fits, not holds_targets(name), efforts[name], sum(connection.msgcount for connection in connections)
 
-    chosen = max(topics.values(), key=preference)
-    others = [f"{topic.name} ({'with' if topic.effort else 'no'} effort)" for topic in topics.values() if topic is not chosen]
-    if others:
-        notes.append(
-            f"topic {chosen.name} chosen ({'with' if chosen.effort else 'no'} effort); others: {', '.join(others[:5])}; "
-            "log.topic overrides"
-        )
-    return chosen
+    chosen = max(topics, key=preference)
+    said = {name: f"({'with' if efforts[name] else 'no'} effort)" for name in topics}
+    if others := [f"{name} {said[name]}" for name in topics if name != chosen]:
+        notes.append(f"topic {chosen} chosen {said[chosen]}; others: {', '.join(others[:5])}; log.topic overrides")
+    return chosen, topics[chosen][0]
 
 
-def _topics(storage: Any, parse: Parser, path: Path, notes: list[str]) -> dict[str, _Topic]:
-    """The topics of a bag whose messages contain joint positions, at least one."""
-    topics: dict[str, _Topic] = {}
+def _topics(storage: Any, parse: Parser, path: Path, notes: list[str]) -> dict[str, tuple[list[Any], list[Sample]]]:
+    """Connections and first messages of the topics that contain joint positions, at least one."""
+    topics: dict[str, tuple[list[Any], list[Sample]]] = {}
     unknown = []
     damage: Exception | None = None
     for connection in list(storage.connections):
-        joints, effort = set[str](), False
+        samples: list[Sample] = []
         try:
             for k, (_, _, raw) in enumerate(storage.messages([connection])):
-                sample = parse(connection, raw)
-                if sample is not None:
-                    joints, effort = joints | set(sample.names), effort or _has_effort(sample)
-                if k >= _LOOK or (k > 3 and not joints):
+                if (sample := parse(connection, raw)) is not None:
+                    samples.append(sample)
+                if k >= _LOOK or (k > 3 and not samples):
                     break
         except Exception as error:  # a type without definition, or a broken message: try other topics
             if isinstance(error, UrdfIdentError | MemoryError):
                 raise
             unknown.append(f"{connection.topic} ({connection.msgtype})")
-            if connection.msgtype == _JOINT_STATE:
-                damage = error
-        if joints:
-            topic = topics.setdefault(connection.topic, _Topic(connection.topic))
-            topic.connections.append(connection)
-            topic.count += connection.msgcount
-            topic.joints |= joints
-            topic.effort |= effort
+            damage = error if connection.msgtype == _JOINT_STATE else damage
+        if samples:
+            connections, first = topics.setdefault(connection.topic, ([], []))
+            connections.append(connection)
+            first += samples
     if unknown:
         notes.append(f"topics with messages that cannot be read: {', '.join(unknown[:5])}")
     if not topics and damage is not None:
@@ -345,7 +357,9 @@ def _one_publisher(samples: Sequence[Sample], names: Sequence[str], topic: str, 
     return np.setdiff1d(every, complete[source != chosen])
 
 
-def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, notes: list[str]) -> tuple[Array, Signals]:
+def _joined(
+    samples: list[Sample], time: Array, names: list[str], topic: str, notes: list[str]
+) -> tuple[Array, dict[str, Array]]:
     """Clock and signals: from the messages with all joints, else merged from several publishers on one clock."""
     complete = [k for k, sample in enumerate(samples) if set(names) <= set(sample.names)]
     counts = Counter(name for sample in samples for name in set(sample.names))
@@ -376,28 +390,75 @@ def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, no
         f"topic {topic} has {len(used)} publishers, joined on the stamps of {', '.join(sorted(base)[:3])}; "
         "the others are interpolated"
     )
-    joined: Signals = {}
+    joined: dict[str, dict[str, Array]] = {}
     for group in used:
-        order = np.argsort(clocks[group], kind="stable")
-        signals = _signals([samples[groups[group][k]] for k in order], [name for name in names if owner[name] == group])
-        joined |= {key: np.interp(clock, clocks[group][order], values) for key, values in signals.items()}
-    return clock, {key: values for key, values in joined.items() if all((key[0], name) in joined for name in names)}
+        order, held = np.argsort(clocks[group], kind="stable"), [name for name in names if owner[name] == group]
+        for prefix, values in _signals([samples[groups[group][k]] for k in order], held).items():
+            at_clock = {name: np.interp(clock, clocks[group][order], x) for name, x in zip(held, values.T, strict=True)}
+            joined[prefix] = joined.get(prefix, {}) | at_clock
+    whole = {prefix: of_joints for prefix, of_joints in joined.items() if len(of_joints) == len(names)}
+    return clock, {prefix: np.column_stack([of_joints[name] for name in names]) for prefix, of_joints in whole.items()}
 
 
-def _signals(samples: list[Sample], names: list[str]) -> Signals:
-    """Signals by quantity and joint; missing values are NaN, and quantities that most messages lack are left out."""
-    signals: Signals = {}
+def _signals(samples: Sequence[Sample], names: Sequence[str]) -> dict[str, Array]:
+    """Quantity → its values, shape (N, joints); missing ones are NaN, and quantities that most messages lack are left out."""
+    signals: dict[str, Array] = {}
     orders = {form: [form.index(name) for name in names] for form in {sample.names for sample in samples}}
     counts = Counter(key for sample in samples for key in sample.values)
+    nothing = np.full(len(names), np.nan)
     for prefix in sorted(key for key, count in counts.items() if 2 * count > len(samples)):
-        nothing = np.full(len(names), np.nan)
-        values = np.array(
-            [
-                np.asarray(sample.values[prefix], dtype=float)[orders[sample.names]] if prefix in sample.values else nothing
-                for sample in samples
-            ]
-        )
-        if prefix == "tau" and not np.any(np.nan_to_num(values)):
-            continue  # filled with zeros: a driver without torque sensing
-        signals |= {(prefix, name): values[:, k] for k, name in enumerate(names)}
+        rows = [
+            np.asarray(sample.values[prefix], dtype=float)[orders[sample.names]] if prefix in sample.values else nothing
+            for sample in samples
+        ]
+        signals[prefix] = np.array(rows)
+    if not np.nan_to_num(signals.get("tau", nothing)).any():  # filled with zeros: a driver without torque sensing
+        signals.pop("tau", None)
     return signals
+
+
+def sample_of(message: Any) -> Sample | None:
+    """Extracts the joint states of a message; None if it contains no joint positions.
+
+    Supported are ``sensor_msgs/JointState``, controller states (``joint_names`` with ``actual`` or ``feedback``),
+    ``control_msgs/DynamicJointState`` and Franka's robot state (``q``, ``dq``, ``tau_J``).
+    """
+    header = getattr(message, "header", None)
+    time = getattr(header, "stamp", None)
+    stamp = 0 if time is None else int(time.sec) * 1_000_000_000 + int(time.nanosec)
+    # names and values of each kind of message whose fields this one has
+    candidates: list[tuple[tuple[str, ...], dict[str, Sequence[float]]]] = []
+
+    def has(*fields: str) -> bool:
+        return all(hasattr(message, field) for field in fields)
+
+    if has("name", "position", "velocity", "effort"):
+        names = tuple(message.name) or tuple(f"unnamed_{k + 1}" for k in range(len(message.position)))
+        candidates.append((names, {"q": message.position, "v": message.velocity, "tau": message.effort}))
+    point: Any = getattr(message, "feedback", None) or getattr(message, "actual", None)
+    if has("joint_names") and hasattr(point, "positions"):
+        values = {"q": point.positions, "v": point.velocities, "a": point.accelerations, "tau": point.effort}
+        target: Any = getattr(message, "reference", None) or getattr(message, "desired", None)
+        if hasattr(target, "positions"):
+            values["position_target"] = target.positions
+        candidates.append((tuple(message.joint_names), values))
+    if has("joint_names", "interface_values") and len(message.interface_values) == len(message.joint_names):
+        signals = {
+            name: {
+                _INTERFACES[key]: float(value)
+                for key, value in zip(interface.interface_names, interface.values, strict=False)
+                if key in _INTERFACES
+            }
+            for name, interface in zip(message.joint_names, message.interface_values, strict=True)
+        }
+        signals = {name: values for name, values in signals.items() if "q" in values}
+        common = set.intersection(*map(set, signals.values())) if signals else set()
+        candidates.append((tuple(signals), {key: [values[key] for values in signals.values()] for key in common}))
+    if has("q", "dq", "tau_J"):
+        values = {prefix: getattr(message, field) for field, prefix in _FRANKA.items() if hasattr(message, field)}
+        candidates.append((tuple(str(k + 1) for k in range(len(message.q))), values))
+    for names, values in candidates:
+        if len(values.get("q", ())) == len(names) > 0:
+            whole = {key: value for key, value in values.items() if len(value) == len(names)}
+            return Sample(stamp, names, whole, str(getattr(header, "frame_id", "")))
+    return None

@@ -80,9 +80,9 @@ def open_table(
         refuse_part_of_dataset({column.field for column in table.columns}, path)
         return table
     if kind in ("numpy", "matlab", "hdf5"):
-        from . import matlab, variables
+        from . import variables
 
-        return {"numpy": variables.open_numpy, "matlab": matlab.open_matlab, "hdf5": variables.open_hdf5}[kind](path, topic)
+        return {"numpy": variables.open_numpy, "matlab": variables.open_matlab, "hdf5": variables.open_hdf5}[kind](path, topic)
     from .text import open_text
 
     return open_text(path)

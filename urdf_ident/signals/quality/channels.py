@@ -1,21 +1,28 @@
-"""Checks of single channels: coarse steps, lost sign, dead zone, one signal twice, computed effort, logged target."""
+"""Checks of single channels: what was logged is not what the sensor measured.
+
+Coarse steps, lost signs, dead zones, one signal twice, computed efforts, logged targets; values that stay (clipped efforts,
+frozen channels), rows and efforts that the logger interpolated, channels with a lower rate.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 
-from ...grouping import runs
+from ...grouping import equal_runs, runs
 from ...judgements.catalogue import Id
-from ...linalg import Array, orthogonal_part, positive, white_noise
+from ...linalg import Array, IntArray, orthogonal_part, positive, white_noise
 from ...logs.recording import Recording
 from ...model.prior import lumped_inertials
 from ...model.rigid_bodies import rigid_torque
 from ...model.robot import Robot
 from ...samples import distinct_poses
-from ..clock import bounds
+from ..clock import bounds, read_clock
 from ..filters import lowpass
+from ..resolution import count_of, usual_size
+from .checks import MOVING, smooth_speeds
 from .examination import Examination
 
 #: Ratio of step to standard deviation from which the rounding is about a tenth of the efforts' RMS.
@@ -48,6 +55,16 @@ _SHARE, _SHARE_ERROR, _CLEAR = (0.1, 0.9), 0.1, 8.0
 _ALIKE = (0.2, 4.0)
 #: Singular values, relative to the largest, that count as zero.
 _DEPENDENT = 1e-7
+#: Number of rows per held value from which a signal has a low rate.
+_HELD = 3.0
+#: Deviation from a line that three samples may have, and least step between rows that is not rounding, both in steps between
+#: the effort's levels.
+_OFF, _CLEAR_STEP = 2.5, 10.0
+#: Share of rows on lines from which an effort is interpolated, and minimum rows of a line.
+_MOST, _LINE = 0.6, 3
+#: Relative loss of the joint's velocity by the same interpolation from which it matters: efforts contain accelerations and
+#: reversing friction, which lose more.
+_LOST = 0.02
 
 
 def check_steps(state: Examination) -> None:
@@ -211,3 +228,167 @@ def _computed_share(recording: Recording, effort: Array, robot: Robot) -> tuple[
     shares = np.sum(stated * measured, axis=1)[:, alive] / size[:, alive]
     share = np.median(shares, axis=0)
     return share, _OF_MEDIAN * np.median(np.abs(shares - share), axis=0) / np.sqrt(count)
+
+
+def drop_clipped(state: Examination) -> None:
+    """Drops rows in which an effort stays at its largest or smallest value, like a clipped signal."""
+    recording = state.recording
+    if recording.effort is None:
+        return
+    clipped = np.zeros(len(recording), dtype=bool)
+    ahead = np.minimum(np.arange(len(clipped)) + 10, len(clipped) - 1)
+    moving = np.any([x[ahead] != x[ahead - 10] for x in recording.position.T], axis=0)  # at rest efforts are constant
+    for j in range(state.robot.n):
+        x = recording.effort[:, j]
+        span = float(np.ptp(x))
+        lowest, highest = x.min(), x.max()
+        if span == 0 or 200 * count_of(x) > span or np.ptp(recording.position[:, j]) < 0.01:
+            continue
+        at_end = np.zeros(len(x), dtype=bool)
+        usual = float(np.median(equal_runs(x)[1]))  # rows of a value, more where efforts have a lower rate
+        for end, beside in ((highest, x > highest - 0.05 * span), (lowest, x < lowest + 0.05 * span)):
+            at = (x == end) & moving
+            if at.sum() > max(0.01 * len(x), 10 * usual) and at.sum() > 0.3 * beside.sum():
+                at_end |= at
+        if at_end.any():
+            clipped |= at_end
+            state.add(
+                Id.EFFORT_CLIPPED,
+                f"{100 * at_end.mean():.3g} % of the efforts are at the end of their range "
+                f"({lowest:.4g} to {highest:.4g}), as if clipped; left out",
+                joint=state.robot.joints[j],
+                at=np.flatnonzero(at_end),
+                size=float(at_end.mean()),
+            )
+    if clipped.mean() > 0.2:
+        words = f"{100 * clipped.mean():.3g} % of the rows hold a clipped effort"
+        state.add(Id.EFFORT_CLIPPED, words, remedy="record it again, slower", severity="refused")
+    elif clipped.any():
+        state.recording = recording.take(~clipped)
+
+
+def drop_frozen(state: Examination) -> None:
+    """Drops rows in which a position or an effort freezes during motion."""
+    if state.stopped:
+        return
+    recording = state.recording
+    rate = read_clock(recording.time).rate
+    long = max(20, int(0.1 * rate))
+    typical = usual_size(np.diff(recording.position, axis=0))
+    frozen = np.zeros(len(recording), dtype=bool)
+    for j, joint in enumerate(state.robot.joints):
+        x = recording.position[:, j]
+        speed = np.zeros(len(x)) if recording.velocity is None else np.abs(recording.velocity[:, j])
+        held = [
+            (begin, end)
+            for begin, end in _constant_runs(x, long)
+            if (end < len(x) and abs(x[end] - x[end - 1]) > 5 * typical[j] > 0) or np.median(speed[begin:end]) > 5 * MOVING
+        ]
+        channels = [("position", x, held)]
+        if recording.effort is not None and np.ptp(effort := recording.effort[:, j]) > 0:
+            least = int(max(long, 10 * np.quantile(equal_runs(effort)[1], 0.95)))
+            moved = 50 * MOVING * long / rate
+            held = [(begin, end) for begin, end in _constant_runs(effort, least) if np.ptp(x[begin:end]) > moved]
+            channels.append(("effort", effort, held))
+        for what, values, held in channels:
+            step = count_of(values) if held else 0.0
+            # a coarse resolution ends a run with a step of one resolution; a frozen channel jumps when it resumes
+            coarse = {run for run in held if run[1] < len(values) and abs(values[run[1]] - values[run[1] - 1]) < 1.5 * step}
+            longest = max((end - begin for begin, end in coarse), default=0)
+            for begin, end in held:
+                if (begin, end) in coarse or (end == len(values) and end - begin <= longest):
+                    continue
+                frozen[begin:end] = True
+                words = f"the {what} freezes for {end - begin} rows in the middle of a motion; left out"
+                state.add(Id.CHANNEL_FROZEN, words, joint=joint, at=[begin])
+    share = frozen.mean()
+    if share > 0.2:
+        state.add(Id.FROZEN_TOO_LONG, f"{100 * share:.3g} % of the log is frozen")
+    elif share > 0:
+        state.recording = recording.take(~frozen)
+
+
+def _constant_runs(x: Array, shortest: int) -> list[tuple[int, int]]:
+    """Ranges (begin, end) of at least ``shortest`` equal samples."""
+    begins, lengths = equal_runs(x)
+    return [(int(begins[k]), int(begins[k] + lengths[k])) for k in np.flatnonzero(lengths >= shortest)]
+
+
+def drop_bridged(state: Examination) -> None:
+    """Drops rows that the logger put on straight lines over a gap: there all efforts are interpolated, and no robot moved so.
+
+    If most of the log is, efforts come at a lower rate (:func:`check_rates`), and their samples are not known.
+    """
+    efforts = [x for _, _, x in state.moving_efforts()]
+    bridged = np.full(len(state.recording), len(efforts) > 1)
+    for x in efforts:
+        inside = np.zeros(len(x), dtype=bool)
+        for begin, end in zip(*_lines(x), strict=True):
+            inside[begin + 1 : end - 1] = True  # the ends were measured
+        bridged &= inside
+    if bridged.mean() < _MOST:
+        state.drop(bridged, Id.ROWS_INTERPOLATED, "lie on straight lines over gaps, in all efforts alike", limit=_MOST)
+
+
+def check_rates(state: Examination) -> None:
+    """Warns of positions with a lower rate than those of other joints, and of efforts with a lower one than the motion needs.
+
+    Between two samples of such a channel its value is held, or a straight line.
+    """
+    recording, joints = state.recording, state.robot.joints
+    rate = read_clock(recording.time).rate
+    held = np.array([_regular_length(equal_runs(q)[1]) for q in recording.position.T])
+    usual = float(np.median(held))
+    for j in np.flatnonzero((held >= _HELD) & (held >= 2 * usual)):
+        steps = np.abs(np.diff(recording.position[:, j]))
+        if np.median(steps[steps > 0]) < 1.5 * count_of(recording.position[:, j]):
+            continue  # at a steady speed each count of the encoder lasts equally long
+        words = f"the position comes at {rate / held[j]:.3g} Hz, those of other joints at {rate / usual:.3g} Hz"
+        state.add(Id.POSITION_HELD, words, joint=joints[j], size=rate / held[j])
+    low = max(_HELD, 2 * usual)
+    held_efforts = [
+        (joint, *sampled) for joint, _, x in state.moving_efforts() if (sampled := _held_effort(x, low)) is not None
+    ]
+    pieces = smooth_speeds(recording)[0] if held_efforts else []
+    for joint, rows, between in held_efforts:
+        if _lost_by_interpolation([piece[:, joints.index(joint)] for piece in pieces], rows) > _LOST:
+            words = f"the effort comes at {rate / rows:.3g} Hz, {between}"
+            state.add(Id.EFFORT_HELD, words, joint=joint, size=rate / rows)
+
+
+def _held_effort(x: Array, least: float) -> tuple[float, str] | None:
+    """Rows per sample of an effort with a lower rate, and what lies between samples; None if there are fewer than ``least``."""
+    rows = _regular_length(equal_runs(x)[1])
+    if rows >= least:
+        return rows, "each value is held until the next"
+    begins, ends = _lines(x)
+    if np.sum(ends - begins) > _MOST * len(x) and (rows := _regular_length(np.diff(begins))) >= least:
+        return rows, "with straight lines between these samples"
+    return None
+
+
+def _lost_by_interpolation(pieces: Sequence[Array], rows: float) -> float:
+    """Relative loss of a velocity, shapes (N_k,), by linear interpolation between samples some rows apart."""
+    lost = whole = 0.0
+    for v in pieces:
+        at = np.arange(len(v))
+        knots = np.arange(0.0, at[-1] + rows, rows)
+        lost += float(np.sum((np.interp(at, knots, np.interp(knots, at, v)) - v) ** 2))
+        whole += float(np.sum(v**2))
+    return float(np.sqrt(lost / positive(whole)))
+
+
+def _regular_length(lengths: IntArray) -> float:
+    """Common length of runs; 1 if they vary, as steps due to quantisation do with the motion, or are too few."""
+    usual = float(np.median(lengths)) if len(lengths) > 20 else 1.0
+    return usual if np.mean(np.abs(lengths - usual) <= 1) > 0.8 else 1.0
+
+
+def _lines(x: Array) -> tuple[IntArray, IntArray]:
+    """First rows of straight, non-horizontal lines, and the rows after their last ones."""
+    grain = float(np.diff(np.unique(x)).min())
+    step = np.diff(x)
+    straight = (np.abs(np.diff(step)) < _OFF * grain) & (np.abs(step[1:]) > _CLEAR_STEP * grain)
+    begins, ends = np.array(runs(straight), dtype=np.intp).reshape(-1, 2).T + [[0], [2]]
+    long = ends - begins >= _LINE
+    return begins[long], ends[long]

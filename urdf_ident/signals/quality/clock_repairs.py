@@ -10,32 +10,18 @@ import numpy as np
 from ...grouping import runs
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Remedy
-from ...linalg import Array, BoolArray, positive, rms
+from ...linalg import Array, BoolArray
 from ...logs.recording import Recording
 from ...units import percent
 from ..clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
-from ..resolution import counts_of, usual_size
 from .checks import MOVING
 from .examination import TOO_MANY, Examination
 
 _TIME_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 _RATES = (4.0, 60_000.0)
 
-#: Rows are missing where a step is this many times as long as its neighbours, deviates from their mean by this multiple of the
-#: usual, and at most this fraction of that sideways.
-_AT_ONCE, _FAR, _ASIDE = 1.6, 12.0, 0.3
-#: Minimum number of such places, and the length ratio for which one place is enough.
-_LOST, _JUMP = 2, 5.0
-#: Largest jitter of usable time stamps [periods].
-_STEADY = 0.2
-#: Least speed of a joint that moves, over its root mean square and over that of the fastest joint at the time; and least length
-#: of the step over either neighbour.
-_SLOW, _EITHER = 0.1, 1.2
 #: A clock stands if fewer of the rows increase it, by steps longer than any period.
 _STANDS = 0.5
-#: Runs were joined where at least this share of the moving joints steps away, in one row, by this multiple of their fastest
-#: steps (99 % quantile), and not straight ahead (cosine), as it would if rows were missing.
-_TOGETHER, _ELSEWHERE, _AHEAD = 0.5, 5.0, 0.9
 
 
 def check_time_unit(state: Examination) -> None:
@@ -167,75 +153,3 @@ def _report_clock(state: Examination, *, resampled: bool) -> None:
             f"{longest:.3g} s; the log is split there",
             at=clock.gaps + 1,
         )
-
-
-def split_joined_runs(state: Examination) -> None:
-    """Splits a log, by a pause in its clock, where the pose jumps between rows: joined runs in one file."""
-    from scipy.ndimage import median_filter
-
-    recording = state.recording
-    clock = read_clock(recording.time)
-    step = np.diff(recording.position, axis=0)
-    usual = median_filter(step, (3, 1), mode="nearest")
-    away = step - usual
-    fastest = usual_size(step)
-    moves = fastest > 0
-    far = np.sum(np.abs(away[:, moves]) > _ELSEWHERE * fastest[moves], axis=1) >= max(_TOGETHER * moves.sum(), 1)
-    along = np.sum(away * usual, axis=1) / positive(np.linalg.norm(away, axis=1) * np.linalg.norm(usual, axis=1))
-    at = np.setdiff1d(np.flatnonzero(far & (along < _AHEAD)), clock.gaps)  # a jump straight ahead means missing rows
-    if not len(at):
-        return
-    pause = 2 * max(GAP_PERIODS * clock.period, GAP_SECONDS)
-    later = np.zeros(len(recording))
-    later[at + 1] = pause
-    state.recording = replace(recording, time=recording.time + np.cumsum(later))
-    state.add(
-        Id.RUNS_JOINED,
-        f"at {len(at)} place(s) the joints jump from one row to the next: several runs in one file; the log is split there",
-        at=at + 1,
-    )
-
-
-def set_forward(state: Examination) -> None:
-    """Sets the clock forward over missing rows that it does not show: all joints move several steps within one row.
-
-    Velocities and accelerations there would look like contact, or like faults of the positions.
-    """
-    recording = state.recording
-    if (clock := read_clock(recording.time)).jitter > _STEADY:
-        return
-    intervals = np.diff(recording.time)
-    steps = np.diff(recording.position, axis=0) / intervals[:, None]
-    fast = np.maximum(rms(steps, 0), 1e-12)
-    counts = counts_of(recording.position) / fast / intervals[1:-1, None]
-    steps = steps / fast
-    usual, step = (steps[2:] + steps[:-2]) / 2, steps[1:-1]
-    beyond, length = np.linalg.norm(step - usual, axis=1), np.linalg.norm(usual, axis=1)
-    times = np.sum(step * usual, axis=1) / positive(length**2)
-    aside = np.linalg.norm(step - times[:, None] * usual, axis=1)
-    far = beyond > _FAR * max(float(np.median(beyond)), 1e-9)
-    # where a stamp is early or late, as rounded to 1 ms, the speed seems to jump and the positions do not
-    even = (intervals > clock.period / _AT_ONCE) & (intervals < clock.period * _AT_ONCE)
-    even[list(clock.gaps)] = False  # next to a pause or a clock adjustment, steps have no information
-    even = even[2:] & even[1:-1] & even[:-2]
-    moving = np.abs(usual) > np.maximum(_SLOW, _SLOW * np.abs(usual).max(axis=1, keepdims=True))
-    # one count more in a step, and one less in its neighbours, are no lost rows
-    moving &= (times - 1.0)[:, None] * np.abs(usual) > 2 * counts
-    longer = np.sum(moving & (step / np.where(moving, usual, 1.0) > _AT_ONCE), axis=1)
-    together = moving.any(axis=1) & (longer >= _TOGETHER * moving.sum(axis=1))  # one joint alone may leave its backlash
-    norms = np.linalg.norm(steps, axis=1)
-    alone = norms[1:-1] > _EITHER * np.maximum(norms[2:], norms[:-2])  # not the first step of an interpolated motion
-    lost = np.flatnonzero((times > _AT_ONCE) & far & even & together & alone & (aside < _ASIDE * beyond))
-    if len(lost) < _LOST and not (times[lost] > _JUMP).any():
-        return
-    rows, later = np.maximum(np.round(times[lost]) - 1, 1), np.zeros(len(recording))
-    later[lost + 2] = rows * clock.period
-    state.recording = replace(recording, time=recording.time + np.cumsum(later))
-    state.add(
-        Id.SAMPLES_LOST,
-        f"at {len(lost)} place(s) all joints move several steps within one row: about {int(rows.sum())} rows are missing, and "
-        "the time stamps do not show it; the clock is set forward there",
-        at=lost + 2,
-        remedy="log the device's own time stamps; these only count rows, and the number of missing ones is an estimate",
-        severity="warning",
-    )

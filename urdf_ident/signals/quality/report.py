@@ -12,9 +12,9 @@ from ...judgements.catalogue import Id
 from ...judgements.judgement import Judgement, Verdict
 from ...logs.recording import Recording
 from ...model.robot import Robot
-from . import channels, checks, clock_repairs, positions, rates, stuck_values, values
+from . import channels, checks, clock_repairs, values
+from .discontinuities import repair_discontinuities
 from .examination import Examination
-from .velocity_checks import check_velocity
 
 #: What may be repaired, in this order; a refusal ends it, as later repairs need a usable clock and complete rows.
 REPAIRS: tuple[Callable[[Examination], None], ...] = (
@@ -22,22 +22,20 @@ REPAIRS: tuple[Callable[[Examination], None], ...] = (
     values.join_rows,
     values.drop_unreadable,
     clock_repairs.check_time_unit,
-    positions.unwrap,
+    values.unwrap,
     values.repair,
     clock_repairs.repair_order,
-    rates.drop_bridged,
+    channels.drop_bridged,
     clock_repairs.repair_clock,
-    positions.correct_jumps,
-    clock_repairs.split_joined_runs,
-    clock_repairs.set_forward,
+    repair_discontinuities,
     checks.check_position_unit,
 )
 #: Checks of a repaired log, all of which are made.
 CHECKS: tuple[Callable[[Examination], None], ...] = (
     checks.check_locked,
-    rates.check_rates,
-    stuck_values.drop_clipped,
-    stuck_values.drop_frozen,
+    channels.check_rates,
+    channels.drop_clipped,
+    channels.drop_frozen,
     channels.check_computed,
     checks.check_effort,
     channels.check_steps,
@@ -46,7 +44,7 @@ CHECKS: tuple[Callable[[Examination], None], ...] = (
     channels.check_copied,
     channels.check_commanded,
     checks.check_motion,
-    check_velocity,
+    checks.check_velocity,
 )
 
 

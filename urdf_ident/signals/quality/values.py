@@ -1,4 +1,7 @@
-"""Lossless repairs of values: bad rows and cells are dropped; too many of them refuse the log."""
+"""Lossless repairs of values: bad rows and cells are dropped, positions that wrap are joined.
+
+Too many bad rows refuse the log.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import numpy as np
 from ...grouping import equal_runs
 from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray, IntArray
+from ...units import joint_units
 from ..clock import GAP_PERIODS
 from ..resolution import count_of
 from .examination import TOO_MANY, Examination
@@ -27,6 +31,8 @@ _RESOLUTION = {"position": 2e-3}
 _SUDDEN = 5.0
 #: A signal has rows of its own if it has this many, and fewer than this share of them hold the positions, or conversely.
 _OWN, _SHARED = 100, 0.5
+#: Largest step of a position that wraps, times two, over its range.
+_STEPS = 0.2
 
 
 def zero_vanishing(state: Examination) -> None:
@@ -215,3 +221,47 @@ def _away(x: Array, neighbours: int, share: float, tail: float, least: float) ->
     if neighbours // 2 * np.abs(np.diff(filled)).max() <= apart:
         return None
     return known, np.abs(filled - median_filter(filled, neighbours, mode="nearest")), apart
+
+
+def unwrap(state: Examination) -> None:
+    """Unwraps positions that jump between samples: of revolute joints by a whole turn, of all by the range of a counter."""
+    recording, robot = state.recording, state.robot
+    turns = [np.flatnonzero(np.abs(np.abs(np.diff(x)) - 2 * np.pi) < 0.2 * np.pi) for x in recording.position.T]
+    # a spike jumps back immediately; a wrapped joint stays there
+    whole = np.array([len(at) > 0 and not (np.diff(at) == 1).any() for at in turns]) & ~robot.prismatic
+    ranges = [2 * np.pi if turned else counter_range(x) for turned, x in zip(whole, recording.position.T, strict=True)]
+    if not any(ranges):
+        return
+    fixed = recording.position.copy()
+    target = None if recording.position_target is None else recording.position_target.copy()
+    for j in np.flatnonzero(ranges):
+        fixed[:, j] = np.unwrap(fixed[:, j], period=ranges[j])
+        if target is not None:
+            target[:, j] -= ranges[j] * np.round((target[:, j] - fixed[:, j]) / ranges[j])
+        at = turns[j] if whole[j] else np.flatnonzero(np.abs(np.diff(recording.position[:, j])) > 0.5 * ranges[j])
+        by = "whole turns" if whole[j] else f"{ranges[j]:.4g} {joint_units(robot.prismatic[j])['position']}"
+        state.add(
+            Id.POSITION_WRAPPED,
+            f"position jumps by {by} {len(at)} time(s){'' if whole[j] else ', the range of its counter'}; joined",
+            joint=robot.joints[j],
+            at=at + 1,
+            remedy=None if whole[j] else "log turns as well: the zero may be wrong by a multiple of this range",
+            severity="repaired" if whole[j] else "warning",
+        )
+    state.recording = replace(recording, position=fixed, position_target=target)
+
+
+def counter_range(x: Array) -> float:
+    """Range of the counter of a position that wraps: it jumps from one end to the other, against the motion and ever as far.
+
+    The range is 0 if the position does not wrap at least twice; x of shape (N,) [rad or m].
+    """
+    step, span = np.diff(x), np.ptp(x)
+    at = np.flatnonzero(np.abs(step) > 0.5 * span)
+    if len(at) < 2 or at[0] == 0 or at[-1] == len(step) - 1 or np.diff(at).min() == 1:
+        return 0.0
+    most, usual = np.abs(np.delete(step, at)).max(), 0.5 * (step[at - 1] + step[at + 1])
+    sizes = np.abs(step[at] - usual)
+    size = float(np.median(sizes))
+    alike = np.ptp(sizes) < most and abs(size - span) < 2 * most < _STEPS * span
+    return size if alike and (usual * step[at] < 0).all() else 0.0
