@@ -334,11 +334,13 @@ def hold_resting_joints(segments: list[Segment], robot: Robot, config: SignalCon
     more. Logs with motor positions are unchanged, to keep small spring deflections.
     """
     speed = np.array([fast_speed(v) for v in columns([segment.v for segment in segments])])
-    travel = np.max([np.ptp(np.quantile(segment.q, [0.005, 0.995], axis=0), axis=0) for segment in segments], axis=0)
     share = np.where(robot.prismatic, 0.2, 1.0)
     slow = (speed < share * STILL_SPEED * config.rest_speed) | ~moving(speed, robot.prismatic)
+    if not slow.any() or segments[0].qm is not None:
+        return segments
+    travel = np.max([np.ptp(np.quantile(segment.q, [0.005, 0.995], axis=0), axis=0) for segment in segments], axis=0)
     still = slow & (travel < share * STILL_TRAVEL)
-    if not still.any() or still.all() or segments[0].qm is not None:
+    if not still.any() or still.all():
         return segments
     return [
         replace(
