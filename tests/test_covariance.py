@@ -15,11 +15,7 @@ from real_ur10e import constants_given, read_logs
 from urdf_ident import BaseParameters, DynamicModel, Robot, robot_path
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.uncertainty.covariance import KINDS, with_covariance
-from urdf_ident.estimation.uncertainty.noise import (
-    BandedRows,
-    banded_rows,
-    fit_noise,
-)
+from urdf_ident.estimation.uncertainty.noise import BandedRows, banded_rows, fit_noise
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base

@@ -14,13 +14,7 @@ from urdf_ident import BaseParameters, DynamicModel, Robot, Segment
 from urdf_ident.errors import EstimationError
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.folds import (
-    TIME_FOLDS,
-    cross_validate,
-    fold_labels,
-    folds_of,
-    repetition_notes,
-)
+from urdf_ident.statistics.folds import TIME_FOLDS, cross_validate, fold_labels, folds_of, repetition_notes
 from urdf_ident.statistics.motions import motions
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet, merge_all

@@ -16,12 +16,7 @@ from logs import fourier
 from urdf_ident import DynamicModel, Recording, Robot, Segment
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.friction_selection.reference_torque import ConvergedFit, converge
-from urdf_ident.friction import (
-    FRICTION,
-    AxisMotion,
-    friction_term,
-    play,
-)
+from urdf_ident.friction import FRICTION, AxisMotion, friction_term, play
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics

@@ -11,11 +11,7 @@ from motion_samples import coupled_model, make_segment, truth
 
 from urdf_ident import DynamicModel, Recording, Segment
 from urdf_ident.errors import EstimationError
-from urdf_ident.estimation.estimators.instrumental import (
-    fit_instrumental,
-    instrumented,
-    with_simulated,
-)
+from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented, with_simulated
 from urdf_ident.statistics.accumulate import build_statistics
 
 

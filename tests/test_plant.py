@@ -15,16 +15,7 @@ from hypothesis import strategies as st
 
 from urdf_ident import DynamicModel, Robot
 from urdf_ident.errors import ModelError, ShapeError, SimulationError
-from urdf_ident.friction import (
-    FRICTION,
-    AxisMotion,
-    Coulomb,
-    Dahl,
-    LoadCoulomb,
-    Stribeck,
-    Viscous,
-    friction_from_mapping,
-)
+from urdf_ident.friction import FRICTION, AxisMotion, Coulomb, Dahl, LoadCoulomb, Stribeck, Viscous, friction_from_mapping
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.integrators import StickSlip, _projected_gauss_seidel

@@ -11,11 +11,7 @@ from estimation_samples import as_log
 from motion_samples import make_segment, robot_3r, truth
 
 from urdf_ident.errors import EstimationError
-from urdf_ident.estimation.estimators.total_least_squares import (
-    fit_total_least_squares,
-    noisy_columns,
-    total_least_squares,
-)
+from urdf_ident.estimation.estimators.total_least_squares import fit_total_least_squares, noisy_columns, total_least_squares
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.signals.filters import differentiate, lowpass
 from urdf_ident.signals.prepare import PreparedLog

@@ -11,15 +11,7 @@ import pytest
 from conftest import arm_urdf
 
 from urdf_ident import DynamicModel, Robot, Segment
-from urdf_ident.result.scores import (
-    POINTS,
-    LogTrace,
-    Traces,
-    log_trace,
-    read_series,
-    speed_profile,
-    write_series,
-)
+from urdf_ident.result.scores import POINTS, LogTrace, Traces, log_trace, read_series, speed_profile, write_series
 
 RATE = 200.0
 

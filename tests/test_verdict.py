@@ -14,11 +14,7 @@ from logs import Truth, fourier, make_log, torques
 import urdf_ident as ui
 from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.logs.recording import excerpts
-from urdf_ident.result.evidence import (
-    CommonScale,
-    DeviatingPart,
-    Evidence,
-)
+from urdf_ident.result.evidence import CommonScale, DeviatingPart, Evidence
 from urdf_ident.result.summary import brief, joint_errors
 from urdf_ident.result.verdict import CONSEQUENCE, PEAK_LIMIT, SCALE_ERRORS, untested, verdict_of
 from urdf_ident.signals.config import SignalConfig
