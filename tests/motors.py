@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from urdf_ident.friction import Coulomb, Offset, Stribeck, Viscous
 from urdf_ident.simulation.elastic.plant import MotorFriction
-from urdf_ident.simulation.friction_truth import FrictionTruth
+from urdf_ident.simulation.truth import FrictionTruth
 
 
 def motor_friction(

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from urdf_ident import Drive, DynamicModel, Robot, robot_path
 from urdf_ident.errors import ModelError, ShapeError
-from urdf_ident.model.base import reduce_factor
-from urdf_ident.model.structure import random_motion
+from urdf_ident.model.base import random_motion, reduce_factor
 
 FINGERS = {"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0}
 

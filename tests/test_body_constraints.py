@@ -10,9 +10,9 @@ from urdf_ident.consistency.constraints import body_boxes, lmi_options
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.inertia import from_com, to_com
-from urdf_ident.model.parameters import inertial_parameters
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
+from urdf_ident.model.terms import inertial_parameters
 
 INERTIAL = (
     '<inertial><origin xyz="{xyz}"/><mass value="{mass}"/>'

@@ -14,8 +14,7 @@ from urdf_ident.errors import LimitError, ModelError
 from urdf_ident.model.geometry import collision_shapes
 from urdf_ident.motion.collision.clearance import MEASURED, Clearance, ClearanceReport, check_clearance
 from urdf_ident.motion.collision.world import parse_world
-from urdf_ident.motion.compose import ramped
-from urdf_ident.motion.point_to_point import trapezoidal
+from urdf_ident.motion.trajectory import ramped, trapezoidal
 
 TABLE = {
     "objects": {

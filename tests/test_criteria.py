@@ -12,7 +12,7 @@ from conftest import arm_urdf
 from urdf_ident import Drive, DynamicModel, Limits, Robot
 from urdf_ident.excitation.criteria import SPECTRAL, condition_number, criterion_value
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.objective import Objective
+from urdf_ident.excitation.optimise import Objective
 from urdf_ident.excitation.problem import make_criterion, usable_limits
 from urdf_ident.excitation.rows import PlannedRows, designable, softened
 from urdf_ident.linalg import Array

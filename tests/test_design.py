@@ -20,8 +20,7 @@ from urdf_ident.errors import FingerprintError, LimitError, ModelError, ProjectE
 from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.design import Design, certified, design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.objective import Objective
-from urdf_ident.excitation.optimise import FoundMotion, Search
+from urdf_ident.excitation.optimise import FoundMotion, Objective, optimise
 from urdf_ident.excitation.problem import Problem, formulate
 from urdf_ident.excitation.rows import weighted_regressor
 from urdf_ident.linalg import standard_errors
@@ -65,8 +64,7 @@ def test_condition_below_ten_in_two_seconds_from_a_cold_start() -> None:
     """The figure: six axes, five harmonics, 66 unknowns, 20 s, evaluations of two seconds of one core."""
     model = rigid()
     problem = well_conditioned(model)
-    search = Search(problem, 0, 2.0)
-    search.run(None)
+    search = optimise(problem, seed=0, budget=2.0)
     assert search.best.X.size == 66
     trajectory = problem.family.trajectory(search.best.X)
     dense = condition_number(weighted_regressor(model, model.base(), trajectory, np.ones(6)))
@@ -118,7 +116,7 @@ def test_families_start_and_end_at_rest(family: str, options: dict[str, object])
     assert design.trajectory.duration == pytest.approx(6.0 * int(options.get("periods", 1)) + ramps)  # type: ignore[call-overload]
     assert_inside(design.trajectory, model.robot, design.limits)
     assert design.report.feasible
-    assert min(m.margin for m in design.margins) >= 0
+    assert min(m.margin for m in design.report.margins) >= 0
     random = random_fourier(design.limits, 6.0, 5, 0, fill=1.0)
     base = model.base()
     better, worse = (standard_errors(weighted_regressor(model, base, t, design.noise)) for t in (design.excitation, random))
@@ -147,11 +145,11 @@ def test_families_that_travel_end_elsewhere(family: str) -> None:
 def test_torque_limits_bind_and_hold() -> None:
     model = small()
     free = design_excitation(model, 6.0, **QUICK)
-    peak = {m.joint: abs(m.value) for m in free.margins if m.quantity == "torque"}
+    peak = {m.joint: abs(m.value) for m in free.report.margins if m.quantity == "torque"}
     tight = Limits.from_robot(model.robot, torque=[0.7 * peak[joint] for joint in model.robot.joints])
     design = design_excitation(model, 6.0, limits=tight, noise=free.noise, **QUICK)
     assert_inside(design.trajectory, model.robot, design.limits)
-    assert min(m.relative for m in design.margins if m.quantity == "torque") < 0.1
+    assert min(m.relative for m in design.report.margins if m.quantity == "torque") < 0.1
     assert design.value > free.value  # what was taken away costs something
 
 
@@ -283,7 +281,7 @@ def test_what_is_known_already_is_not_asked_again() -> None:
     known = [k for k in range(len(base)) if k not in unknown]
 
     def told(design: Design) -> float:
-        R = design.regressor(20.0)
+        R = weighted_regressor(design.model, design.base, design.excitation, design.noise, 20.0)
         full = np.vstack([R, earlier(model, known, 1e4).factor[:, base.independent]])
         return float(np.mean(np.log(standard_errors(full)[unknown])))
 

@@ -19,7 +19,7 @@ from urdf_ident.linalg import Array
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.pipeline.simulate import simulate, true_plant
 from urdf_ident.project import Project, parse_project
-from urdf_ident.simulation.elastic.from_truth import elastic_plant
+from urdf_ident.simulation.elastic.log import elastic_plant
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.rows import RowFilter
 

@@ -17,7 +17,7 @@ from motors import motor_friction
 
 from urdf_ident import Recording, Robot, Segment, check, identify, load, read_recording, robot_path
 from urdf_ident.errors import LogError, ModelError
-from urdf_ident.motion.splines import b_spline_at_rest
+from urdf_ident.motion.trajectory import b_spline_at_rest
 from urdf_ident.project import parse_project
 from urdf_ident.signals.motor_side import external_torque, visible_stiffness
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorPD

@@ -13,8 +13,8 @@ from motors import motor_friction
 from urdf_ident import BaseParameters, Drive, ElasticModel, Robot, Segment, robot_path
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.elastic import compliance_form, stiffness_bounds
+from urdf_ident.model.base import random_motion
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.model.structure import random_motion
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorFriction
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import fit_base

@@ -12,11 +12,10 @@ from commands import run, write_yaml
 from urdf_ident import Limits, Robot, random_fourier
 from urdf_ident.errors import ModelError, ProjectError, SimulationError
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.motion.splines import b_spline_at_rest
-from urdf_ident.motion.trajectory import PiecewisePolynomial
+from urdf_ident.motion.trajectory import PiecewisePolynomial, b_spline_at_rest
 from urdf_ident.pipeline.simulate import simulate, true_plant
 from urdf_ident.project import parse_project
-from urdf_ident.simulation.simulated_log import SimulatedLog
+from urdf_ident.simulation.simulate import SimulatedLog
 
 K, IA, GEAR, COUNTS = np.array([18000.0, 14000.0]), np.array([2.0, 1.0]), np.array([100.0, -80.0]), 2.0**20
 SETTINGS = {

@@ -11,8 +11,7 @@ from logs import fourier
 from test_selection import with_torque
 
 from urdf_ident import DynamicModel, Recording, Robot, identify
-from urdf_ident.consistency.first_fit import chi_bar_square_tail, completed_prior
-from urdf_ident.consistency.reconciled import reconciled_prior
+from urdf_ident.consistency.first_fit import chi_bar_square_tail, completed_prior, reconciled_prior
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs

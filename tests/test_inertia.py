@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from urdf_ident.consistency.cholesky import check_consistency, passes_cholesky
+from urdf_ident.consistency.repair import check_consistency, passes_cholesky
 from urdf_ident.model.inertia import from_com, margins, nearest_physical, pseudo_inertia, to_com, transform, transform_matrix
 
 

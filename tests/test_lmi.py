@@ -9,16 +9,15 @@ import pytest
 from urdf_samples import point_masses
 
 import urdf_ident.consistency.lmi as lmi
-from urdf_ident.consistency.cholesky import check_consistency
-from urdf_ident.consistency.conic import ConicForm
 from urdf_ident.consistency.constraints import LmiOptions, ellipsoid
 from urdf_ident.consistency.feasible import EPSILON
-from urdf_ident.consistency.lmi import LmiProblem
+from urdf_ident.consistency.lmi import ConicForm, LmiProblem
+from urdf_ident.consistency.repair import check_consistency
 from urdf_ident.errors import SolverError
 from urdf_ident.model.inertia import PSEUDO_BASIS, from_com, from_pseudo_inertia, margins, pseudo_inertia, to_com
-from urdf_ident.model.parameters import Parameter, inertial_parameters
 from urdf_ident.model.prior import inertial_prior, with_joint_terms
 from urdf_ident.model.robot import Robot
+from urdf_ident.model.terms import Parameter, inertial_parameters
 
 
 def chain_urdf(bodies):

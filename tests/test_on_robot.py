@@ -15,8 +15,7 @@ from conftest import arm_urdf
 
 from urdf_ident import Limits, Robot, find_collisions, random_fourier
 from urdf_ident.errors import LimitError, ModelError
-from urdf_ident.export.on_robot import motion_texts
-from urdf_ident.export.on_robot.plan import APPROACH
+from urdf_ident.export.on_robot import APPROACH, motion_texts
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.project import parse_project
 

@@ -11,11 +11,10 @@ import pytest
 from urdf_ident import Drive, DynamicModel, ElasticModel, Limits, Robot, robot_path
 from urdf_ident.cli.motion import _of_family
 from urdf_ident.errors import LimitError, ModelError, ProjectError
-from urdf_ident.excitation.circle import design_circle
 from urdf_ident.excitation.criteria import criterion_value
+from urdf_ident.excitation.paths import design_circle, design_points
 from urdf_ident.excitation.problem import row_weights, usable_limits
 from urdf_ident.excitation.rows import weighted_regressor
-from urdf_ident.excitation.via_points import design_points
 from urdf_ident.project import parse_project
 
 LAWS = ["viscous", "coulomb"]

@@ -15,7 +15,7 @@ from logs import fourier
 from scipy.optimize import minimize
 
 from urdf_ident import DynamicModel, Identification, Recording, Robot, identify
-from urdf_ident.consistency.friction import friction_constraints
+from urdf_ident.consistency.constraints import friction_constraints
 from urdf_ident.export.sidecar import write_sidecar
 from urdf_ident.friction import FRICTION, AxisMotion, Law, friction_term
 from urdf_ident.model.trained import outside

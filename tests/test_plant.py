@@ -17,10 +17,8 @@ from urdf_ident import DynamicModel, Robot
 from urdf_ident.errors import ModelError, ShapeError, SimulationError
 from urdf_ident.friction import FRICTION, AxisMotion, Coulomb, Dahl, LoadCoulomb, Stribeck, Viscous, friction_from_mapping
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.simulation.friction_truth import FrictionTruth
-from urdf_ident.simulation.integrators import StickSlip, _projected_gauss_seidel
-from urdf_ident.simulation.plant import RigidPlant
-from urdf_ident.simulation.truth import read_truth, rotors_and_friction
+from urdf_ident.simulation.plant import RigidPlant, StickSlip, _projected_gauss_seidel
+from urdf_ident.simulation.truth import FrictionTruth, read_truth, rotors_and_friction
 
 UR = Robot.from_urdf(robot_path("ur10e"))
 SLED = Robot.from_urdf(robot_path("emps"))  # one mass on a rail: everything has a closed form

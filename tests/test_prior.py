@@ -7,10 +7,15 @@ from scipy.spatial.transform import Rotation
 from urdf_samples import point_masses
 
 from urdf_ident.model.inertia import from_com, margins, nearest_physical, to_com, transform
-from urdf_ident.model.parameters import Parameter, inertial_parameters
-from urdf_ident.model.posterior import Posterior
-from urdf_ident.model.prior import carriers, fixed_children, inertial_prior, with_joint_terms
+from urdf_ident.model.prior import (
+    Posterior,
+    carriers,
+    fixed_children,
+    inertial_prior,
+    with_joint_terms,
+)
 from urdf_ident.model.robot import Robot
+from urdf_ident.model.terms import Parameter, inertial_parameters
 
 
 def inertial(mass, xyz=(0, 0, 0), inertia=(0.01, 0, 0.01, 0, 0, 0.01), rpy=(0, 0, 0)):

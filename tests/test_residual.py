@@ -10,9 +10,8 @@ import pytest
 from conftest import arm_urdf
 
 from urdf_ident import Drive, DynamicModel, ElasticModel, Recording, Robot
-from urdf_ident.compensation.gear_ripple import GearRipple, fit_gear_ripple
 from urdf_ident.compensation.online import OnlineModel
-from urdf_ident.compensation.residual import KINDS, Residual, fit_residual
+from urdf_ident.compensation.residual import KINDS, GearRipple, Residual, fit_gear_ripple, fit_residual
 from urdf_ident.errors import EstimationError, MissingExtraError, ModelError
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_log

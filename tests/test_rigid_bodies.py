@@ -9,10 +9,10 @@ import pytest
 from tests.urdf_samples import Style, random_urdf
 from urdf_ident import Robot, robot_path
 from urdf_ident.errors import ShapeError
-from urdf_ident.excitation.regressor_gradient import RigidRegressor
+from urdf_ident.excitation.rows import RigidRegressor
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.rigid_bodies import regressor, rigid_torque, row_columns
-from urdf_ident.model.spanning import spanning, spanning_anywhere
+from urdf_ident.model.row_groups import spanning, spanning_anywhere
 
 
 def motion(robot: Robot, samples: int, seed: int = 0) -> np.ndarray:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from urdf_ident import Recording, Segment
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.simulation.settings import Noise, Sensors
-from urdf_ident.simulation.simulated_log import draw, measure, quantise
+from urdf_ident.simulation.simulate import draw, measure, quantise
 
 RATE = 1000.0
 

@@ -16,13 +16,10 @@ from urdf_ident.friction import Coulomb
 from urdf_ident.model.bundled import robot_names, robot_path, truth_path
 from urdf_ident.pipeline.simulate import simulate as simulate_experiment
 from urdf_ident.simulation.controllers import ComputedTorque, Feedback, tuned_gains
-from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.settings import ControllerSection, Noise, Sensors
-from urdf_ident.simulation.simulate import simulate
-from urdf_ident.simulation.simulated_log import SimulatedLog, write_log
-from urdf_ident.simulation.step import needed_substeps
-from urdf_ident.simulation.truth import read_truth, urdf_truth
+from urdf_ident.simulation.simulate import SimulatedLog, needed_substeps, simulate, write_log
+from urdf_ident.simulation.truth import FrictionTruth, read_truth, urdf_truth
 
 UR = Robot.from_urdf(robot_path("ur10e"))
 ROTOR = np.array([4.0, 4.0, 1.8, 0.4, 0.4, 0.4])

@@ -12,8 +12,8 @@ from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.errors import ModelError
 from urdf_ident.export.sidecar import write_sidecar
 from urdf_ident.friction import Balancer, Coulomb, Offset, Spring, Viscous, friction_from_mapping
-from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
+from urdf_ident.simulation.truth import FrictionTruth
 
 LINK = (
     '<link name="{name}"><inertial><origin xyz="0.2 0.02 0"/><mass value="{mass}"/>'

@@ -11,10 +11,8 @@ from conftest import arm_urdf
 from urdf_ident.cli.application import run
 from urdf_ident.consistency.repair import LEAST_INERTIA, acceptable, repaired_theta
 from urdf_ident.errors import ModelError
-from urdf_ident.export.mjcf import mjcf_text, write_mjcf
-from urdf_ident.export.strict_mjcf import mjcf_violations, readable_mesh
-from urdf_ident.export.strict_urdf import violations, without_violations
-from urdf_ident.export.urdf import fix_urdf, urdf_text
+from urdf_ident.export.mjcf import mjcf_text, mjcf_violations, readable_mesh, write_mjcf
+from urdf_ident.export.urdf import fix_urdf, urdf_text, violations, without_violations
 from urdf_ident.model.inertia import from_com, to_com
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot

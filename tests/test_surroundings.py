@@ -16,7 +16,7 @@ from urdf_ident.cli import app
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.viz import as_motion, player_page
 from urdf_ident.viz.motion import frame_times, positions_at
-from urdf_ident.viz.surroundings import world_commands
+from urdf_ident.viz.page import world_commands
 
 OBJECTS = {"post": ("cylinder", [0.06, 1.4], [0.5, 0.5, 0.7]), "ball": ("sphere", [0.12], [-0.6, 0.3, 0.6])}
 WORLD = {

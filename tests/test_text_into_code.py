@@ -33,8 +33,7 @@ from hypothesis import strategies as st
 from urdf_ident import Limits, Robot, quoting, read_recording
 from urdf_ident.errors import LogError, UrdfError, UrdfIdentError
 from urdf_ident.export import mjcf, sdf, urdf
-from urdf_ident.export.on_robot import TARGETS
-from urdf_ident.export.on_robot.plan import Plan
+from urdf_ident.export.on_robot import TARGETS, Plan
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.urdf import parse_urdf
 from urdf_ident.motion.fourier import FourierTrajectory, random_fourier

@@ -12,9 +12,9 @@ from scipy.spatial.transform import Rotation
 
 import urdf_ident as ui
 from urdf_ident.linalg import Array
+from urdf_ident.model.geometry import uniform_bodies
 from urdf_ident.model.inertia import pseudo_inertia
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.uniform import uniform_bodies
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

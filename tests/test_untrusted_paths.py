@@ -239,7 +239,7 @@ AUDITED = {
     place: why
     for why, places in {
         GIVEN: """
-            cli/check.py:check cli/application.py:open_result export/strict_mjcf.py:readable_mesh files/fileset.py:_hold
+            cli/check.py:check cli/application.py:open_result export/mjcf.py:readable_mesh files/fileset.py:_hold
             files/fileset.py:_sync files/read_write.py:_open_without_waiting files/read_write.py:read_bytes
             files/read_write.py:read_stream files/read_write.py:read_text logs/formats/choice.py:_kind
             logs/formats/variables.py:open_matlab logs/formats/parquet.py:_batches logs/formats/parquet.py:_count
@@ -263,7 +263,8 @@ AUDITED = {
         """,
         ASKED: """
             logs/columns/fields.py:joint_ranges logs/formats/bags.py:_opened logs/formats/lerobot.py:_info
-            logs/formats/lerobot.py:_episodes_of_index model/mjcf.py:_refuse_files_elsewhere model/mjcf.py:compiled_mjcf
+            logs/formats/lerobot.py:_episodes_of_index model/description.py:_refuse_files_elsewhere
+            model/description.py:compiled_mjcf
         """,
         NETWORK: "logs/remote.py:_reached logs/remote.py:local_files",
         PROGRAM: "model/description.py:_expanded",

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .result.write import write_sidecar as write_sidecar
     from .result.write import write_urdf as write_urdf
     from .samples import Segment as Segment
-    from .simulation.simulated_log import write_log as write_log
+    from .simulation.simulate import write_log as write_log
     from .viz.player import play as play
 
 _HOME = {
@@ -106,7 +106,7 @@ _HOME = {
     "simulate": "pipeline.simulate",
     "trend": "comparison.changes",
     "validate": "pipeline.validate",
-    "write_log": "simulation.simulated_log",
+    "write_log": "simulation.simulate",
     "write_mjcf": "result.write",
     "write_report": "report",
     "write_sdf": "result.write",

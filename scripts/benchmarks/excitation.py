@@ -23,7 +23,7 @@ import yaml
 from urdf_ident import Collisions, Drive, DynamicModel, Robot, design_excitation, find_collisions, random_fourier
 from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.optimise import Search
+from urdf_ident.excitation.optimise import optimise
 from urdf_ident.excitation.problem import Problem, formulate
 from urdf_ident.excitation.rows import weighted_regressor
 from urdf_ident.linalg import standard_errors
@@ -46,8 +46,7 @@ def condition_over_time(seeds: int, long: float) -> None:
     rows = []
     for seed in range(seeds):
         budget = long if seed < 3 else 2.0
-        search = Search(problem, seed, budget)
-        search.run(None)
+        search = optimise(problem, seed=seed, budget=budget)
         found = search.improvements
         path = family.trajectory(search.best.X)
         report = check_limits(path, limits, torque=torque, rate=1000.0)
@@ -98,12 +97,12 @@ def torque_bound(seeds: int) -> None:
     """Torque limits at 60 % of what the free design uses: does the search still work, and do they hold?"""
     model = DynamicModel(Robot.from_urdf(robot_path("ur10e")), friction="none", rotor_inertia=False)
     free = design_excitation(model, DURATION, "cond", 0, budget=3.0, collisions=None)
-    peak = {m.joint: abs(m.value) for m in free.margins if m.quantity == "torque"}
+    peak = {m.joint: abs(m.value) for m in free.report.margins if m.quantity == "torque"}
     limits = Limits.from_robot(model.robot, torque=[0.6 * peak[joint] + 0.5 for joint in model.robot.joints])
     print(f"torque limits {limits.torque.round(1)} N·m (free design: cond {free.condition:.2f})")
     for seed in range(seeds):
         design = design_excitation(model, DURATION, "cond", seed, limits=limits, budget=3.0, collisions=None)
-        closest = min(m.relative for m in design.margins if m.quantity == "torque")
+        closest = min(m.relative for m in design.report.margins if m.quantity == "torque")
         print(
             f"  seed {seed}: cond {design.condition:.2f}, closest torque {100 * closest:.1f} % left, feasible "
             f"{design.report.feasible}, {design.starts} starts"
@@ -121,8 +120,7 @@ def among_obstacles(seeds: int, budget: float) -> None:
         for family in ("modified_fourier", "fourier"):
             reached = []
             for seed in range(seeds):
-                search = Search(problem_of(model, "cond", collisions, family), seed, budget)
-                search.run(None)
+                search = optimise(problem_of(model, "cond", collisions, family), seed=seed, budget=budget)
                 reached.append(float(np.exp(search.best.value)))
             each = " ".join(f"{x:6.2f}" for x in reached)
             print(f"  {name:14s} {family:17s} {each}   {np.median(reached):6.2f} {max(reached):6.2f}", flush=True)

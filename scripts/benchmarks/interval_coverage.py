@@ -24,12 +24,10 @@ from urdf_ident.friction import AxisScale, Coulomb, Law, Sliding, Viscous, smoot
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_log
-from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.settings import ControllerSection, Noise, Sensors
-from urdf_ident.simulation.simulate import simulate
-from urdf_ident.simulation.simulated_log import measure
-from urdf_ident.simulation.truth import read_truth
+from urdf_ident.simulation.simulate import measure, simulate
+from urdf_ident.simulation.truth import FrictionTruth, read_truth
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 

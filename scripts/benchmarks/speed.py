@@ -26,9 +26,9 @@ from command import run_command
 from threadpoolctl import threadpool_limits
 
 from urdf_ident import DynamicModel, Robot, Segment, robot_path
+from urdf_ident.model.base import random_motion
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.rigid_bodies import regressor, rigid_torque
-from urdf_ident.model.structure import random_motion
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.rows import RowFilter

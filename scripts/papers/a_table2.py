@@ -30,10 +30,9 @@ from urdf_ident.excitation.optimise import Search
 from urdf_ident.excitation.problem import formulate
 from urdf_ident.excitation.rows import weighted_regressor
 from urdf_ident.linalg import Array, standard_errors, triangle
-from urdf_ident.model.base import BaseParameters, reduce_factor
+from urdf_ident.model.base import BaseParameters, random_motion, reduce_factor
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.inertia import transform_matrix
-from urdf_ident.model.structure import random_motion
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.statistic import Layout, Statistic, StatisticSet
 

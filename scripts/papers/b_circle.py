@@ -23,16 +23,15 @@ import yaml
 from paper_page import picture, show, table
 
 from urdf_ident import DynamicModel, Robot, Segment, Trajectory, design_excitation
+from urdf_ident.excitation.paths import circle
 from urdf_ident.linalg import Array, triangle
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.motion.cartesian import circle
-from urdf_ident.motion.compose import RepeatedTrajectory
 from urdf_ident.motion.fourier import FourierTrajectory
+from urdf_ident.motion.trajectory import RepeatedTrajectory
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.settings import ControllerSection, Noise, Sensors
-from urdf_ident.simulation.simulate import simulate
-from urdf_ident.simulation.simulated_log import SimulatedLog
+from urdf_ident.simulation.simulate import SimulatedLog, simulate
 from urdf_ident.simulation.truth import read_truth
 from urdf_ident.statistics.least_squares import solve
 
@@ -83,7 +82,7 @@ class Experiment:
         self.model = DynamicModel(self.robot, friction=["viscous", "coulomb"])
         self.base = self.model.base()
         frame = self.robot.bodies[-1].links[-1].name
-        self.circle = circle(self.robot, frame, POSE, radius=RADIUS, speed=SPEED, turns=4, ramp=0.5, orientation="free")
+        self.circle, _ = circle(self.robot, frame, POSE, radius=RADIUS, speed=SPEED, turns=4, ramp=0.5, orientation="free")
         self.circle_log = self.drive(self.circle, seed=99)
         self.floor = np.sqrt(np.mean(self.circle_residual(self.base.of(true_parameters(self.model))) ** 2, axis=0))
 

@@ -32,11 +32,10 @@ from urdf_ident.friction import Coulomb, Offset, Stribeck, Viscous
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.prior import lumped_inertials
-from urdf_ident.motion.splines import b_spline_at_rest
-from urdf_ident.motion.trajectory import PiecewisePolynomial
+from urdf_ident.motion.trajectory import PiecewisePolynomial, b_spline_at_rest
 from urdf_ident.signals.motor_side import Deflection
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorFriction, MotorPD
-from urdf_ident.simulation.friction_truth import FrictionTruth
+from urdf_ident.simulation.truth import FrictionTruth
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.rows import RowFilter

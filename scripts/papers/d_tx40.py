@@ -27,24 +27,22 @@ import yaml
 from paper_page import show, span, table
 
 from urdf_ident import BaseParameters, Drive, DynamicModel, Limits, Recording, Robot
-from urdf_ident.consistency.cholesky import TABLE_TOLERANCES, passes_cholesky
-from urdf_ident.consistency.nearest import essential_to_prior, nearest_to_prior
-from urdf_ident.consistency.standard import consistent_parameters
+from urdf_ident.consistency.repair import TABLE_TOLERANCES, passes_cholesky
+from urdf_ident.consistency.standard import consistent_parameters, essential_to_prior, nearest_to_prior
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.friction import Coulomb, Offset, Viscous
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.inertia import BODY_PARAMETERS
 from urdf_ident.model.prior import USUAL_WEIGHT, Prior, inertial_prior, with_joint_terms
-from urdf_ident.motion.point_to_point import trapezoidal
+from urdf_ident.motion.trajectory import trapezoidal
 from urdf_ident.result.scores import predict, score
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_log, prepare_logs
-from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.settings import ControllerSection
-from urdf_ident.simulation.simulate import simulate
-from urdf_ident.simulation.simulated_log import SimulatedLog
+from urdf_ident.simulation.simulate import SimulatedLog, simulate
+from urdf_ident.simulation.truth import FrictionTruth
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.statistic import StatisticSet

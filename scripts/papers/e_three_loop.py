@@ -19,7 +19,7 @@ hysteresis loop is one arcmin wide, the bound that catalogues state. What can be
 robots with gears, friction and sensors drawn at random show when there is something to gain, and whether ``auto`` sees it.
 
 The paper's 18 % are reached, and passed, because the kinematic error of the gears is taken off the encoders first
-(``compensation.gear_ripple``), of which the paper says nothing. With it left in, as in the paper, the error falls by about 11 %
+(``residual.GearRipple``), of which the paper says nothing. With it left in, as in the paper, the error falls by about 11 %
 only. Both are printed.
 """
 
@@ -40,11 +40,10 @@ from paper_page import picture, show, table
 
 from urdf_ident import Drive, DynamicModel, Limits, Recording, Robot, Trajectory, bidirectional_experiment, random_fourier
 from urdf_ident.compensation.friction_curve import asymmetric_columns
-from urdf_ident.compensation.gear_ripple import GearRipple, fit_gear_ripple
-from urdf_ident.compensation.loop_rows import joint_error, loop_rows
 from urdf_ident.compensation.loop_validation import compare_loops
 from urdf_ident.compensation.online import OnlineModel
-from urdf_ident.compensation.three_loop import ThreeLoop, three_loop
+from urdf_ident.compensation.residual import GearRipple, fit_gear_ripple
+from urdf_ident.compensation.three_loop import ThreeLoop, joint_error, loop_rows, three_loop
 from urdf_ident.friction import play
 from urdf_ident.linalg import Array, rms
 from urdf_ident.model.bundled import robot_path, truth_path

@@ -372,7 +372,7 @@ def open_result(path: Path, config: Path | None = None) -> Identification:
 
 def print_implausible_values(robot: Robot) -> None:
     """Prints what is implausible in a URDF, before anything is computed from it."""
-    from ..consistency.plausibility import implausible_lines, implausible_values
+    from ..consistency.repair import implausible_lines, implausible_values
 
     for line in implausible_lines(implausible_values(robot)):
         say_aside(f"note: {robot.path}, {line}")

@@ -25,7 +25,7 @@ from .application import (
 )
 
 if TYPE_CHECKING:
-    from ..excitation.motion import DesignedMotion
+    from ..excitation.design import DesignedMotion
     from ..model.dynamic_model import DynamicModel
     from ..project import Project
     from ..result.identification import Identification
@@ -83,7 +83,7 @@ def simulate(
     from ..motion.files import read_trajectory, why_recorded
     from ..pipeline.simulate import simulate as run
     from ..pipeline.simulate import true_plant, truth_notes
-    from ..simulation.simulated_log import write_log
+    from ..simulation.simulate import write_log
 
     project, _, robot = open_robot(config, urdf, lock)
     motion = read_trajectory(trajectory, robot)

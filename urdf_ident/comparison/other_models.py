@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..consistency.cholesky import TABLE_TOLERANCES, check_consistency
 from ..consistency.first_fit import urdf_with_friction
-from ..consistency.nearest import essential_to_prior, nearest_to_prior
+from ..consistency.repair import TABLE_TOLERANCES, check_consistency
+from ..consistency.standard import essential_to_prior, nearest_to_prior
 from ..errors import EstimationError, FingerprintError, MissingExtraError
 from ..estimation.uncertainty.prediction import HeldOutParameters
 from ..friction import Coulomb, Offset, Viscous

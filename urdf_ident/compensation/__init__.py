@@ -2,7 +2,7 @@
 
 If friction and link parameters are estimated from the same data, each absorbs errors of the other. Runs at constant speed
 along the same path in both directions separate them: the links' torque is the same both ways, friction is not
-(:mod:`.bidirectional`). The remaining torque (hysteresis and losses of a gear under torsion) is not a function of the
+(:mod:`.friction_curve`). The remaining torque (hysteresis and losses of a gear under torsion) is not a function of the
 joint's motion, but depends on the deformation Δ = θ − q between motor and link. It is learnt from Δ and Δ' alone
 (:mod:`.residual`); with positions or accelerations as inputs the network would fit the links' errors on one motion and be
 worse on the next. Each of the three is estimated from the residual of the other two, repeatedly until convergence

@@ -13,13 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ShapeError, check_known, check_shape
+from ..friction import SPEEDS, Trained, dissipation
 from ..grouping import grouped
 from ..linalg import Array
+from ..model.dynamic_model import DynamicModel
 from ..model.geometry import stated_shapes
 from ..model.inertia import pseudo_inertia
 from ..model.prior import Prior, fixed_children
 from ..model.robot import Robot
+from ..model.trained import sliders
 from ..samples import freeze_arrays
+from ..statistics.statistic import StatisticSet
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,3 +189,47 @@ def lmi_options(
         children=fixed_children(robot) if keep_children else None,
     )
     return options, tuple(notes)
+
+
+#: Assumed ratio of the peak load to its root mean square.
+_PEAK = 3.0
+
+
+def loads(model: DynamicModel, statistics: StatisticSet) -> Array:
+    """Approximate peak torque of each joint in the data.
+
+    Returns:
+        Shape (n,) [N·m or N]; with a coupled drive, of the joint's actuator.
+    """
+    peak = np.zeros(model.n)
+    for layout in statistics.layouts:
+        rows = max(statistics.rows[layout.group], 1)
+        peak[layout.joint] = max(peak[layout.joint], _PEAK * np.sqrt(statistics.effort_squares(layout.group) / rows))
+    return peak
+
+
+def friction_constraints(model: DynamicModel, peak: Array, speeds: int = SPEEDS) -> HalfSpaces:
+    """Builds the constraints that friction of every joint and motor is dissipative at all speeds.
+
+    Args:
+        model: The model; laws without trained speeds are not constrained.
+        peak: Largest torque of each joint, shape (n,) [N·m or N].
+
+    Returns:
+        The constraints; empty where the signs of the parameters are sufficient.
+    """
+    rows, names = [np.zeros((0, len(model.parameters)))], list[str]()
+    for (axis, side), laws in sliders(model).items():
+        reach = laws[0][1].trained
+        if reach is None:
+            continue
+        load = float(peak[axis]) / (1.0 if side == "joint" else abs(float(model.drive.reduction[axis, axis])) or 1.0)
+        half_spaces, causes = dissipation([law for _, law in laws], Trained(*reach, load), speeds)
+        columns = [column + k for column, law in laws for k in range(len(law.symbols))]
+        wide = np.zeros((len(half_spaces), len(model.parameters)))
+        wide[:, columns] = half_spaces
+        rows.append(wide)
+        owner = model.robot.joints[axis] if side == "joint" else f"motor of {model.robot.joints[axis]}"
+        names += [f"{owner}: {word} at 0" for word in causes]
+    matrix = np.vstack(rows)
+    return HalfSpaces(matrix, np.zeros(len(matrix)), tuple(names))

@@ -9,8 +9,8 @@ import numpy as np
 from ..estimation.estimators.payload import PayloadFit
 from ..linalg import Array, positive
 from ..model.inertia import BODY_PARAMETERS, BODY_UNITS, from_com, to_com
-from ..model.parameters import Parameter
 from ..model.prior import Prior, metric_root
+from ..model.terms import Parameter
 from ..samples import ReadOnly
 from .constraints import LmiOptions
 from .lmi import LmiProblem

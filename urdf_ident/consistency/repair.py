@@ -1,26 +1,37 @@
-"""Finds physically inconsistent inertials in a URDF, describes them, and computes the nearest consistent ones.
+"""Tests bodies for physical consistency, describes what is wrong, and computes the nearest consistent ones; and finds values
+of a URDF that are possible but hardly meant: degrees for radians, millimetres, the limit of a motor.
 
 Engines differ in what they accept: Pinocchio accepts everything, MuJoCo rejects a relative excess of 1e-15 over the
 triangle inequality, Drake replaces invalid inertias. Repaired bodies keep :data:`MARGIN` from the boundary, so that all
 engines accept them, also after rounding.
+
+The published test with a tolerance (Gautier 2013, eq. 36, Table III) requires a positive mass and an inertia about the centre
+of mass that passes a Cholesky factorisation after ``|ε|·1`` is added. Real bodies and strict simulators also require the
+triangle inequality of the principal inertias; together these conditions make the 4×4 pseudo-inertia positive definite
+(docs/theory.md §6). Both results are reported.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ModelError, check_shape
+from ..errors import EstimationError, ModelError, ShapeError, check_shape
 from ..grouping import grouped
 from ..linalg import Array
-from ..model.inertia import from_com, from_pseudo_inertia, margins, nearest_physical, pseudo_inertia, to_com
-from ..model.prior import lumped_inertials
+from ..model.inertia import Margins, from_com, from_pseudo_inertia, margins, nearest_physical, pseudo_inertia, to_com
+from ..model.prior import inertial_prior, lumped_inertials
+from ..model.rigid_bodies import rigid_torque
 from ..model.robot import Robot
-from ..model.urdf import Description
+from ..model.urdf import LARGEST_ANGLE, Description
+from ..motion.limits import finite_ends
 from ..samples import ReadOnly
+from ..units import joint_units
 
 #: Least ratio of the smallest to the largest principal second moment of a body that every engine accepts.
 MARGIN = 1e-6
@@ -251,3 +262,181 @@ def _small_mass(description: Description) -> float:
 
 def _ball_radius(mass: float) -> float:
     return float((3.0 * mass / (4.0 * math.pi * _DENSITY)) ** (1.0 / 3.0))
+
+
+#: The tolerances of Table III of Gautier 2013 [kg·m²].
+TABLE_TOLERANCES = (0.0, -0.01, -0.02, -0.04)
+
+
+@dataclass(frozen=True)
+class BodyConsistency:
+    """The physical consistency of one body.
+
+    Attributes:
+        words: The result, which condition fails by how much, and the smallest correction, as text.
+    """
+
+    body: str
+    margins: Margins
+    words: str
+
+    @property
+    def consistent(self) -> bool:
+        """True if the body is physically consistent."""
+        return self.margins.consistent
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry of ``consistency.per_body`` in identification.json; a margin of −inf is the text "-inf"."""
+        margin = self.margins
+        return {
+            "body": self.body,
+            "mass": margin.mass,
+            "min_eigenvalue": margin.min_eigenvalue,
+            "cholesky_tolerance": margin.cholesky_tolerance,
+            "margin": margin.relative if np.isfinite(margin.relative) else "-inf",
+            "triangle": margin.triangle,
+            "consistent": self.consistent,
+            "words": self.words,
+        }
+
+
+@dataclass(frozen=True)
+class ConsistencyReport:
+    """The physical consistency of all bodies.
+
+    Attributes:
+        per_body: One entry per body, in the order given.
+        passing: For each tolerance ε of Table III of Gautier 2013 [kg·m²], how many bodies pass its test.
+    """
+
+    per_body: tuple[BodyConsistency, ...]
+    passing: tuple[tuple[float, int], ...]
+
+    @property
+    def consistent(self) -> bool:
+        """True if every body is physically consistent."""
+        return not self.offenders
+
+    @property
+    def offenders(self) -> tuple[str, ...]:
+        """Names of the bodies that are not physically consistent."""
+        return tuple(entry.body for entry in self.per_body if not entry.consistent)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The ``consistency`` part of identification.json."""
+        return {
+            "consistent": self.consistent,
+            "per_body": [entry.as_dict() for entry in self.per_body],
+            "passing": [{"tolerance": tolerance, "bodies": count} for tolerance, count in self.passing],
+        }
+
+
+def passes_cholesky(theta: ArrayLike, tolerance: float = 0.0) -> bool:
+    """Applies Gautier 2013's test to one body: positive mass, and a CoM inertia positive definite up to a tolerance.
+
+    Args:
+        theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
+        tolerance: ε [kg·m²]; its sign does not matter (Gautier 2013 writes it negative).
+
+    Returns:
+        True if ``m > 0`` and ``J + |ε|·1`` has a Cholesky factor (Gautier 2013, eq. 36).
+    """
+    m, _, inertia = to_com(theta)
+    if not m > 0:
+        return False
+    try:
+        np.linalg.cholesky(inertia + abs(tolerance) * np.eye(3))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def check_consistency(theta: ArrayLike, names: Sequence[str]) -> ConsistencyReport:
+    """Tests every body with the full test and with that of Gautier 2013.
+
+    Args:
+        theta: Inertial parameters, shape (n, 10), or (p,) with p ≥ 10·n: entries after the bodies are ignored.
+
+    Raises:
+        ShapeError: Fewer than 10 parameters per body.
+        EstimationError: A parameter is not finite.
+    """
+    values = np.asarray(theta, dtype=float).ravel()
+    n = len(names)
+    if len(values) < 10 * n or n == 0:
+        raise ShapeError("too few inertial parameters", got=len(values), expected=f"{10 * n} for {n} bodies")
+    bodies = values[: 10 * n].reshape(n, 10)
+    for name, body in zip(names, bodies, strict=True):
+        if not np.isfinite(body).all():
+            raise EstimationError("inertial parameters are not finite", where=f"body '{name}'", got=body.tolist())
+    counts = tuple((float(eps), sum(passes_cholesky(body, eps) for body in bodies)) for eps in TABLE_TOLERANCES)
+    entries = []
+    for name, body in zip(names, bodies, strict=True):
+        margin = margins(body)
+        least = f"smallest CoM inertia {margin.min_eigenvalue:.3g} kg·m²"
+        words = f"{margin.mass:.4g} kg, {least}, thinnest/thickest {margin.relative:.2g}"
+        if not margin.consistent:
+            assessed = assess(body)
+            words = "; ".join([*assessed.problems, assessed.correction])
+        entries.append(BodyConsistency(name, margin, words))
+    return ConsistencyReport(tuple(entries), counts)
+
+
+#: Between these limits [turns] the unit is probably degrees; above the second, some exporters mean "no limit".
+_TURNS = (10.0, 1e4)
+#: A wrong unit is a factor of ten or more; springs, counterweights and thermal limits of the motor explain less.
+_BEYOND = 3.0
+_POSES = 200
+#: Multiple of the sum of all joint offsets beyond which a centre of mass or radius of gyration is in another unit.
+_FAR = 10.0
+#: Fewest joints whose offsets tell the size of a robot.
+_CHAIN = 3
+
+
+def implausible_values(robot: Robot) -> list[dict[str, str]]:
+    """Finds limits, origins, centres of mass and inertias that are implausible: ``joint``, ``message``, ``remedy`` of each.
+
+    Args:
+        robot: The robot whose limits are compared with its inertials, and these with its size.
+    """
+    lower, upper, effort = (robot.limit(key) for key in ("lower", "upper", "effort"))
+    doubts = []
+    q = np.random.default_rng(0).uniform(*finite_ends(lower, upper), (_POSES, robot.n))
+    still = np.zeros_like(q)
+    weight = np.median(np.abs(rigid_torque(robot, inertial_prior(robot).theta0, q, still, still)), axis=0)
+    for j, joint in enumerate(robot.joints):
+        unit = joint_units(robot.prismatic[j])["torque"]
+        turns = max(abs(lower[j]), abs(upper[j])) / (2 * np.pi)
+        if not robot.prismatic[j] and _TURNS[0] < turns < _TURNS[1]:
+            doubts.append((joint, f"may turn {turns:.0f} times each way", "write its limits in radians"))
+        if weight[j] > _BEYOND * effort[j]:
+            size = f"median {weight[j]:.3g} of {effort[j]:.3g} {unit}"
+            message = f"in most poses its weight takes more than its effort limit ({size})"
+            remedy = "check masses [kg], centres of mass [m], and the limit, which is the joint's, not the motor's"
+            doubts.append((joint, message, remedy))
+    # a centre of mass or radius of gyration far beyond the size of the robot: mm for m, kg·mm² for kg·m²
+    strokes = np.where(robot.prismatic, upper - lower, 0.0)
+    extent = float(robot.offsets.sum() + strokes.sum())
+    for body, theta in zip(robot.bodies, lumped_inertials(robot), strict=True):
+        if not theta[0] > 0 or not 0 < extent < np.inf or robot.n < _CHAIN:
+            continue
+        mass, centre, inertia = to_com(theta)
+        gyration = np.sqrt(max(np.trace(inertia), 0.0) / (2 * mass))
+        far = {"centre of mass": np.linalg.norm(centre), "radius of gyration": gyration}
+        if beyond := [f"its {what} is {value:.3g} m" for what, value in far.items() if value > _FAR * extent]:
+            message = f"of body '{body.name}' {' and '.join(beyond)}, all joint offsets and strokes together are {extent:.3g} m"
+            doubts.append((body.joint, message, "write centres of mass in m and inertias in kg·m² (1 kg·mm² is 1e-6 kg·m²)"))
+    for described in robot.description.joints.values():
+        if max(map(abs, described.rpy)) > LARGEST_ANGLE:
+            message = f"the rpy of its origin, {' '.join(f'{angle:g}' for angle in described.rpy)}, is more than a turn"
+            doubts.append((described.name, message, "write it in radians"))
+    return [dict(zip(("joint", "message", "remedy"), doubt, strict=True)) for doubt in doubts]
+
+
+def implausible_lines(doubts: Sequence[Mapping[str, str]]) -> list[str]:
+    """Formats implausible values of a URDF, joints with the same one together; doubts: from :func:`implausible_values`."""
+    alike = grouped(((doubt["message"], doubt["remedy"]), doubt["joint"]) for doubt in doubts)
+    return [
+        f"joint{'s' if len(joints) > 1 else ''} {', '.join(map(repr, joints))}: {message}; {remedy}"
+        for (message, remedy), joints in alike.items()
+    ]

@@ -1,28 +1,42 @@
-"""Physically consistent standard parameters, with a weight of the prior that the data do not contradict."""
+"""Standard parameters: physically consistent ones, with a weight of the prior that the data do not contradict, or those closest
+to the prior that explain the data as the base parameters do (Gautier 2013, 27-33).
+
+The data determine ``B theta = beta``, ``B = [1 K]`` on the independent and dependent columns, and nothing else. Without
+constraints there are three choices: the least change of all parameters (minimum norm: Gautier 2013's SVD solution), no change
+of the dependent parameters (frozen: Table II of Gautier 2013), or a change of the essential ones only. None of them ensures
+physical consistency: :func:`.repair.check_consistency` tests it and :mod:`.lmi` imposes it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..errors import EstimationError
-from ..linalg import Array, scaled_lstsq
-from ..model.parameters import Parameter
-from ..model.posterior import Posterior
-from ..model.prior import USUAL_WEIGHT, Prior, least_weight
+from ..errors import EstimationError, SolverError
+from ..friction import SPEEDS
+from ..linalg import Array, lstsq, scaled_lstsq, shaped, solve_triangular
+from ..model.base import BaseParameters
+from ..model.dynamic_model import DynamicModel
+from ..model.prior import USUAL_WEIGHT, Posterior, Prior, least_weight, metric_root
+from ..model.terms import Parameter
 from ..statistics.fit import Fit, usual_weight
 from ..statistics.folds import folds_of, worse
 from ..statistics.statistic import StatisticSet
-from .active_constraints import limit_notes
-from .constraints import LmiOptions
-from .lmi import LmiProblem
+from .constraints import LmiOptions, friction_constraints, loads
+from .feasible import at_mass_limit, at_zero
+from .lmi import LmiProblem, LmiSolution
 
 #: Candidate weights of the prior, in proportion to the usual one if that is larger than :data:`.prior.USUAL_WEIGHT`.
 WEIGHTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+
+#: Number of refinements of dissipative friction with speeds between those of the grid.
+_REFINED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,3 +222,222 @@ def _chosen_weight(
     tried = [{"weight": weight, "held_out": float(np.sqrt(errors[weight].mean()))} for weight in sorted(errors)]
     folds = {"count": len(held.folds), "variance": variance, "least_squares": float(np.sqrt(least_squares.mean()))}
     return chosen, {"weight_choice": "; ".join(words), "weights_tried": tried, "folds": folds}
+
+
+#: Relative increase of the residual over the unconstrained fit's that is reported.
+COSTLY = 0.05
+#: Relative standard deviation of a body whose prior is made uninformative.
+_LOOSE = 3.0
+#: Smallest missing mass that is reported, as a fraction of the body's mass.
+_MISSING = 0.3
+#: Nominal standard errors below zero that noise cannot explain (nominal ones are about four times too small).
+_CERTAIN = 12.0
+
+
+def limit_notes(problem: LmiProblem, solution: LmiSolution, factor: Array, fit: Fit) -> list[str]:
+    """Describes the active constraints of a solution.
+
+    Args:
+        factor: The data ``[R | rho]``, shape (k, p + 1), whitened.
+        fit: The unconstrained fit.
+
+    Returns:
+        One sentence per kind of limit, and one on the increase of the residual; empty if nothing is active.
+    """
+    base, prior, options, notes = fit.base, problem.prior, problem.options, list[str]()
+    # zero, where the data alone give a significantly negative value: usually a model error
+    held: dict[bool, list[str]] = {False: [], True: []}
+    for row, k in enumerate(base.independent):
+        parameter = problem.parameters[k]
+        alone = np.abs(base.K[row]).max(initial=0.0) < 1e-9
+        certain = parameter.nonnegative and fit.params[row] < -_CERTAIN * fit.bse[row]
+        if alone and certain and at_zero(parameter) in solution.active:
+            word = f"{parameter.name} = {fit.params[row]:.3g} ± {fit.bse[row]:.2g} {parameter.unit}"
+            held[parameter.symbol == "Ia"].append(word)
+    behind_gears = (
+        ": torque measured behind the gears does not contain the rotors (in that case set model.rotor_inertia: false)"
+    )
+    for rotors, words in held.items():
+        if words:
+            why = behind_gears if rotors else ""
+            notes.append(f"constrained to 0, although the data alone give {', '.join(words)}{why}")
+    bodies = list(dict.fromkeys(parameter.owner for parameter in problem.parameters[: 10 * len(prior.relative_std)]))
+    masses = [body for body in bodies if any(word.startswith(at_mass_limit(body)) for word in solution.active)]
+    centres = [body for body in bodies if any(word.startswith(f"{body}: centre of mass") for word in solution.active)]
+    dissipating = [word.split(": ")[0] for word in solution.active if ": friction at " in word or ": slope of friction" in word]
+    friction = list(dict.fromkeys(dissipating))
+    if masses:
+        factor_of = f"{options.mass_factor:g}"
+        notes.append(
+            f"mass of {', '.join(masses)} is at its limit, {factor_of} times (or 1/{factor_of} of) the URDF's: correct it, "
+            "or raise consistency.mass_factor"
+        )
+    if centres:
+        notes.append(
+            f"centre of mass of {', '.join(centres)} is limited by the URDF's geometry: add what is mounted there to the URDF, "
+            "or set consistency.com_in_box: false"
+        )
+    if friction:
+        notes.append(
+            f"friction of {', '.join(friction)} is constrained to be dissipative; the data alone give negative friction at "
+            "some speed: list fewer laws there, or record faster logs"
+        )
+    if limited := [body for body in bodies if body in {*masses, *centres}]:
+        # mass missing at the end of a chain affects all bodies before it: solved again without prior and limits of the last
+        i, body = bodies.index(limited[-1]), limited[-1]
+        root, relative, mass = prior.root.copy(), prior.relative_std.copy(), prior.mass_std.copy()
+        relative[i], mass[i] = _LOOSE, np.inf
+        root[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = metric_root(prior.spread[i], _LOOSE)
+        lower, upper = (
+            None if box is None else np.where(np.arange(len(box))[:, None] == i, np.nan, box)
+            for box in (options.com_lower, options.com_upper)
+        )
+        freed = replace(prior, root=root, relative_std=relative, mass_std=mass)
+        released = replace(options, mass_factor=None, com_lower=lower, com_upper=upper)
+        with suppress(SolverError):
+            loose = LmiProblem(freed, problem.parameters, released).solve(factor[:, :-1], factor[:, -1], solution.weight)
+            stated = prior.theta0[10 * i]
+            more = loose.theta[10 * i] - stated
+            if loose.data_term <= solution.data_term / (1.0 + COSTLY) and more > _MISSING * stated:
+                missing = f"about {more:.2g} kg on {body} (a tool?); add it to the URDF"
+                notes.append(f"the data show mass that the URDF lacks: {missing}")
+    least = float(np.sum((factor[:, base.independent] @ fit.params - factor[:, -1]) ** 2))
+    costs = float(np.sqrt(solution.data_term / least)) - 1.0 if least > 0 else 0.0
+    if costs > COSTLY:
+        culprit = (
+            "the limits above" if masses or centres or friction else "the prior (consistency.weight, relative_std, mass_std)"
+        )
+        notes.append(f"residual of the exported model is {100 * costs:.0f} % above that of the unconstrained fit: {culprit}")
+    return notes
+
+
+def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "euclid") -> Standard:
+    """Standard parameters with exactly the fit's base parameters (Gautier 2013, eqs. 27-30); may be physically inconsistent.
+
+    Args:
+        method: "minimum_norm": the least change of the prior; "frozen": the dependent parameters stay at the prior.
+        distance: Norm for minimum_norm: "euclid" in the prior's standard deviations, "plain" in SI units
+            (Gautier 2013, eq. 30).
+    """
+    if method == "frozen":
+        return Standard(frozen(fit.base, prior.theta0, fit.params), {"method": method, "status": "exact"})
+    theta = minimum_norm(fit.base, prior.theta0, fit.params, prior.root if distance == "euclid" else None)
+    return Standard(theta, {"method": method, "distance": distance, "status": "exact"})
+
+
+def minimum_norm(base: BaseParameters, theta_ref: ArrayLike, beta: ArrayLike, metric_root: ArrayLike | None = None) -> Array:
+    """The parameters closest to the prior among all that have these base parameters (Gautier 2013, 27-31).
+
+    Without a metric it equals ``theta_ref + V1 Σ1⁻¹ U1ᵀ (Y − W theta_ref)`` with the SVD of W cut at rank b, when
+    ``beta`` is the least-squares estimate: both are the smallest change that satisfies ``B theta = beta``. It is
+    computed from a QR factorisation of Bᵀ, which does not need W.
+
+    Args:
+        theta_ref: Prior, shape (p,).
+        beta: Base parameters to meet, shape (b,).
+        metric_root: Upper-triangular M of shape (p, p): the distance is ``‖M (theta − theta_ref)‖``. None: plain
+            Euclidean norm, which mixes units. Unidentifiable parameters stay at the prior either way.
+
+    Returns:
+        Shape (p,), with ``B theta = beta`` to rounding.
+
+    Raises:
+        ShapeError: Shapes do not fit.
+        EstimationError: The metric is singular.
+    """
+    reference, target, B = np.asarray(theta_ref, dtype=float), shaped("beta", beta, (len(base),)), base.projection
+    free = np.flatnonzero(np.any(B != 0, axis=0))
+    white = B[:, free]
+    root = None
+    if metric_root is not None:
+        full = shaped("metric_root", metric_root, (len(reference), len(reference)))
+        # With unidentifiable parameters fixed only the metric's other columns remain; QR makes them triangular again.
+        root = np.asarray(np.linalg.qr(full[:, free], mode="r"))
+        if np.abs(np.diag(root)).min(initial=np.inf) <= np.finfo(float).eps * np.abs(root).max(initial=0.0):
+            raise EstimationError("the metric is singular", remedy="give every parameter a finite prior standard deviation")
+        white = solve_triangular(root, white.T, transposed=True).T
+    orthogonal, factor = np.linalg.qr(white.T)
+    step = orthogonal @ solve_triangular(factor, target - base.of(reference), transposed=True)
+    theta = reference.copy()
+    theta[free] += step if root is None else solve_triangular(root, step)
+    return frozen(base, theta, target)  # despite rounding
+
+
+def frozen(base: BaseParameters, theta_ref: ArrayLike, beta: ArrayLike) -> Array:
+    """Keeps the dependent parameters at the prior; the independent ones meet ``B theta = beta`` (Gautier 2013, Table II).
+
+    Args:
+        theta_ref: Prior, shape (p,).
+        beta: Base parameters to meet, shape (b,).
+
+    Returns:
+        Shape (p,), with ``B theta = beta``.
+
+    Raises:
+        ShapeError: Shapes do not fit.
+    """
+    theta = np.array(theta_ref, dtype=float)
+    theta[base.independent] += shaped("beta", beta, (len(base),)) - base.of(theta)
+    return theta
+
+
+def essential_to_prior(factor: Array, base: BaseParameters, theta_ref: ArrayLike, keep: ArrayLike) -> Standard:
+    """Standard parameters of which only the essential ones differ from the prior (Gautier 2013, 31-33).
+
+    diag(theta_e) cancels in (32) of Gautier 2013, which is the least squares of ``Y − W theta_ref`` on the essential columns.
+    The torque error is slightly larger than that of the base parameters. Poorly identified parameters stay physically
+    consistent, because they stay at the prior.
+
+    Args:
+        factor: ``[R | rho]``, triangular (or any) factor of the weighted base problem ``min ‖R beta − rho‖``, shape (k, b + 1).
+        theta_ref: Prior, shape (p,).
+        keep: The essential base parameters: positions in 0..b−1, or a boolean mask of shape (b,).
+
+    Returns:
+        The parameters, equal to the prior except for ``independent[keep]``, and how they were chosen.
+
+    Raises:
+        ShapeError: Shapes do not fit.
+        EstimationError: The essential columns are linearly dependent.
+    """
+    theta, R = np.array(theta_ref, dtype=float), shaped("factor", factor, ("k", len(base) + 1))
+    chosen = np.arange(len(base))[np.asarray(keep)]
+    change, rank = lstsq(R[:, chosen], R[:, -1] - R[:, :-1] @ base.of(theta), rcond=None)
+    if rank < len(chosen):
+        raise EstimationError(
+            "the essential columns are linearly dependent", got=f"rank {rank}", expected=f"rank {len(chosen)}"
+        )
+    theta[base.independent[chosen]] += change
+    moved = [base.names[k] for k in base.independent[chosen]]
+    note = f"{len(chosen)} essential of {len(base)} base parameters fitted, all others at the prior"
+    return Standard(theta, {"method": "essential", "status": "least squares", "moved": moved, "notes": [note]})
+
+
+def dissipating(
+    choose: Callable[[LmiOptions, float | None], Standard],
+    options: LmiOptions,
+    weight: float | None,
+    model: DynamicModel,
+    statistics: StatisticSet,
+) -> Standard:
+    """Standard parameters with dissipative friction at all speeds, checked on a grid ten times finer than the constraints'.
+
+    Args:
+        choose: Function of options and a weight of the prior (None: to be chosen) that returns the parameters.
+        weight: As for ``choose``.
+
+    Raises:
+        SolverError: Nothing satisfies the constraints.
+    """
+    peak = loads(model, statistics)
+    physics, fine = friction_constraints(model, peak), friction_constraints(model, peak, 10 * SPEEDS)
+    standard = choose(replace(options, half_spaces=physics), weight)
+    for _ in range(_REFINED):
+        broken = fine.violated(standard.theta)
+        if not broken.names:
+            break
+        physics += broken  # speeds between those of the grid
+        again = choose(replace(options, half_spaces=physics), float(standard.solver["weight"]))
+        record = {key: value for key, value in standard.solver.items() if key in ("weight_choice", "weights_tried", "folds")}
+        standard = replace(again, solver={**again.solver, **record})
+    return standard

@@ -21,13 +21,12 @@ from ..errors import EstimationError
 from ..linalg import Array, positive, rms, triangle
 from ..logs.recording import Recording
 from ..logs.refusals import each_usable
-from ..model.base import BaseParameters
+from ..model.base import BaseParameters, random_motion
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import inertial_prior
 from ..model.rigid_bodies import rigid_torque
 from ..model.row_groups import joint_of
-from ..model.structure import random_motion
 from ..signals.filters import lowpass
 from ..signals.motor_side import (
     Deflection,

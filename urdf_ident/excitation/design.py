@@ -1,11 +1,12 @@
-"""Public interface of the design of exciting motions."""
+"""Public interface of the design of exciting motions, and what a designed motion of any kind is."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,16 +17,65 @@ from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
-from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
+from ..motion.limits import LimitReport, Limits, check_limits, prior_torque
 from ..motion.trajectory import Trajectory
 from ..samples import ReadOnly
+from ..units import percent
 from .criteria import CRITERIA, condition_number, format_criterion
-from .earlier_logs import EarlierResult
 from .family import Family
-from .motion import DesignedMotion
 from .optimise import FoundMotion, optimise
-from .problem import Problem, formulate
-from .rows import REPORT_RATE, weighted_regressor
+from .problem import EarlierResult, Problem, formulate
+from .rows import weighted_regressor
+
+UNWATCHED = (
+    "not watched; to keep links apart: `excitation: {collisions: true}`, in Python collisions=find_collisions(robot); "
+    "capsules replace missing geometry"
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DesignedMotion:
+    """A motion inside the limits of the robot.
+
+    Attributes:
+        trajectory: The whole motion.
+        clearance: Smallest distances between links and to the world, or None if collisions are not checked.
+        rate: Default samples per second of the written motion [Hz].
+    """
+
+    rate: ClassVar[float] = 100.0
+
+    trajectory: Trajectory
+    limits: Limits
+    report: LimitReport
+    clearance: ClearanceReport | None = None
+    notes: tuple[str, ...] = ()
+    words: str = ""
+
+    def write(self, path: str | Path, rate: float | None = None) -> Path:
+        """Writes the motion, see :meth:`.Trajectory.write`; by default at :attr:`rate` [Hz]."""
+        return self.trajectory.write(path, self.rate if rate is None else rate)
+
+    def describe(self) -> list[str]:
+        """Returns lines of text, specific to the kind of motion."""
+        return [self.words]
+
+    def summary(self) -> str:
+        """Describes the motion and its smallest margins in several lines of text."""
+        worst = {m.quantity: m for m in sorted(self.report.margins, key=lambda m: -m.relative)}
+        lines = ["closest to each limit (torque: rigid bodies of the URDF; friction and rotors need more):"]
+        for quantity in ("position", "velocity", "acceleration", "torque"):
+            words = "no limit known"
+            if (m := worst.get(quantity)) is not None:
+                left = f"({m.joint} at {m.time:.3f} s, {percent(100 * m.relative)} % left)"
+                words = f"{m.value:10.4g} of {m.limit:.4g} {m.unit} {left}"
+            lines.append(f"  {quantity:12s} {words}")
+        watched = [UNWATCHED] if self.clearance is None else [str(pair) for pair in self.clearance.closest]
+        lines += [f"  {'distance':12s} {line}" for line in watched or ["nothing can collide"]]
+        return "\n".join([*self.describe(), *lines, *(f"note: {note}" for note in self.notes)])
+
+    __str__ = summary
+
 
 #: Number of best motions of a search that are verified until one passes.
 VERIFIED = 6
@@ -52,7 +102,6 @@ class Design(DesignedMotion, ReadOnly):
         scaling: Scaling of the columns for the criterion.
         starts: Number of random starts.
         elapsed: Computing time [s].
-        history: ``(budget spent [s], value)`` of every improvement.
         settings: The settings of the design.
     """
 
@@ -66,21 +115,7 @@ class Design(DesignedMotion, ReadOnly):
     scaling: str
     starts: int
     elapsed: float
-    history: tuple[tuple[float, float], ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def margins(self) -> tuple[Margin, ...]:
-        """Margins to each limit, per joint and quantity."""
-        return self.report.margins
-
-    def regressor(self, rate: float = REPORT_RATE) -> Array:
-        """Returns the rows of one period, each row group divided by its noise, shape (N·n, b).
-
-        Args:
-            rate: Samples per second [Hz].
-        """
-        return weighted_regressor(self.model, self.base, self.excitation, self.noise, rate)
 
     def describe(self) -> list[str]:
         """Describes the motion, the criterion and the search."""
@@ -184,7 +219,6 @@ def design_excitation(
         scaling=problem.weighting,
         starts=search.starts,
         elapsed=time.monotonic() - begun,
-        history=search.history,
         settings={
             "duration": shape.period,
             "criterion": criterion,

@@ -13,11 +13,9 @@ import numpy as np
 
 from ..errors import LimitError, check_known
 from ..linalg import Array
-from ..motion.compose import RepeatedTrajectory, ramped
 from ..motion.fourier import FourierTrajectory, modified_fourier
 from ..motion.limits import Limits
-from ..motion.splines import DEGREE, b_spline_at_rest
-from ..motion.trajectory import Trajectory, check_repetitions
+from ..motion.trajectory import DEGREE, RepeatedTrajectory, Trajectory, b_spline_at_rest, check_repetitions, ramped
 
 FAMILIES = ("fourier", "modified_fourier", "tied_fourier", "spline")
 #: With more harmonics, one step of a search takes longer than a whole budget.

@@ -1,4 +1,13 @@
-"""Multi-start local search until the budget or the starts are used up; all iterates are feasible.
+"""Multi-start local search for a motion until the budget or the starts are used up; all iterates are feasible.
+
+1. A *start* is the best of a few random motions; after the first ones mostly a *hop*, which is a motion between the best one
+   and a random one.
+2. A short local search (:data:`QUICK`) improves it. Hops, and the best third of the others, go on with a longer one
+   (:data:`FINE`), and a new best motion with the finest (:data:`POLISH`).
+3. The instants of the criterion are doubled for as long as it depends on their number.
+
+Limits on q, v and a hold at any time, torque limits and distances at the instants of the search. A motion counts only if its
+distances are certified between instants; a violation there adds instants around it, and the local search is repeated.
 
 The budget is counted in evaluations, each at its cost on a usual core, so that a seed gives the same motion on every machine,
 however loaded it is.
@@ -14,10 +23,11 @@ import numpy as np
 from ..errors import LimitError
 from ..linalg import Array
 from ..parallel import one_thread
-from .interior import Evaluation, LinearLimits, Schedule, minimise
-from .objective import Objective
-from .obstacles import Obstacles
+from .criteria import Criterion
+from .family import Grid
+from .interior import Evaluation, LinearLimits, Obstacles, Schedule, minimise
 from .problem import Problem
+from .rows import PlannedRows
 
 #: Number of random motions, the best of which starts a local search.
 CANDIDATES = 6
@@ -38,47 +48,14 @@ OF_A_RAMP = 10
 FILL = 0.999
 #: Largest change of the criterion when its instants are doubled.
 RESOLUTION = 0.02
-
 #: Seconds of a usual core that an evaluation takes, in all, per entry of its rows, and per pair of solids and instant.
 COSTS = (1.2e-3, 0.8e-7, 4e-7)
-
 #: Number of random starts before the search also starts near its best motion, and the probability of the latter.
 FRESH, HOPS = 3, 0.75
 
 QUICK = Schedule((0.1, 0.03), (8.0, 16.0), 25, 0.05)
 FINE = Schedule((0.01, 3e-3, 1e-3, 3e-4), (16.0, 32.0, 32.0, 64.0), 40, 0.02)
 POLISH = Schedule((1e-3, 3e-4, 1e-4), (64.0, 128.0, 256.0), 40, 0.02)
-
-
-def optimise(
-    problem: Problem,
-    *,
-    seed: int,
-    budget: float,
-    starts: int | None = None,
-    progress: Callable[[float, float], None] | None = None,
-) -> Search:
-    """Searches until the budget or the starts are used up; Ctrl-C ends the search with the best motion so far.
-
-    Args:
-        budget: Of evaluations [s of a usual core].
-        starts: Number of random starts; None: limited by the budget.
-        progress: Called at every improvement with the budget spent [s] and the best value.
-
-    Raises:
-        LimitError: No motion was found; the message gives the cause.
-    """
-    search = Search(problem, np.random.SeedSequence(seed).spawn(1)[0], budget, progress)
-    with one_thread():
-        try:
-            search.run(starts)
-        except KeyboardInterrupt:
-            if not search.improvements:
-                raise
-            search.notes.append("interrupted: the best motion so far")
-    if search.exhausted and not search.improved:
-        search.notes.append("the budget was used up before the first motion was improved: allow more")
-    return search
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,97 +71,96 @@ class FoundMotion:
     spent: float = 0.0
 
 
-class Search:
-    """A search by random starts and local optimisation.
+def optimise(
+    problem: Problem,
+    *,
+    seed: int,
+    budget: float,
+    starts: int | None = None,
+    progress: Callable[[float, float], None] | None = None,
+) -> Search:
+    """Searches until the budget or the starts are used up; Ctrl-C ends the search with the best motion so far.
 
     Args:
-        problem: The problem.
-        seed: Of the random starts.
         budget: Of evaluations [s of a usual core].
+        starts: Number of starts; None: limited by the budget. At least one motion is sought in any case.
         progress: Called at every improvement with the budget spent [s] and the best value.
+
+    Raises:
+        LimitError: No motion was found; the message gives the cause.
+    """
+    search = Search(problem, seed, budget, progress)
+    with one_thread():
+        try:
+            search.run(starts)
+        except KeyboardInterrupt:
+            if not search.improvements:
+                raise
+            search.notes.append("interrupted: the best motion so far")
+    if search.exhausted and not search.improved:
+        search.notes.append("the budget was used up before the first motion was improved: allow more")
+    return search
+
+
+class Search:
+    """The course of :func:`optimise`, with its arguments.
 
     Attributes:
         best: The best motion so far.
         improvements: Every motion that was the best at its time.
         improved: Whether a local search has run at least one step.
+        spent: Budget used so far [s of a usual core].
+        starts: Number of starts so far.
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        seed: int | np.random.SeedSequence,
-        budget: float,
-        progress: Callable[[float, float], None] | None = None,
+        self, problem: Problem, seed: int, budget: float, progress: Callable[[float, float], None] | None = None
     ) -> None:
-        self.problem, self.budget, self.spent, self.starts = problem, budget, 0.0, 0
-        self.progress = progress
-        self.rng = np.random.default_rng(seed)
+        self.problem, self.budget, self.progress = problem, budget, progress
+        self.rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
+        self.spent, self.starts, self.improved = 0.0, 0, False
+        self.best, self.improvements = FoundMotion(np.inf, np.zeros(0)), list[FoundMotion]()
+        self.notes: list[str] = []
+        self._levels: list[float] = []  # values of the starts after their quick search
         family, limits = problem.family, problem.limits
-        self.obstacles = None if problem.collisions is None else Obstacles(problem.collisions, family, limits)
         count = 32 * family.harmonics
         self.limits = LinearLimits.build(family.limit_grid(count), limits, FILL / (1.0 + family.overshoot(count)))
         if family.start is not None:  # keep poses close to a limit strictly feasible
             for pose in (family.start, family.start if family.end is None else family.end):
                 self.limits.upper[0] = np.maximum(self.limits.upper[0], 0.5 * (pose + limits.upper))
                 self.limits.lower[0] = np.minimum(self.limits.lower[0], 0.5 * (pose + limits.lower))
-        self.samples = family.samples
-        self.objective = self._counted(self.samples)
-        self.best = FoundMotion(np.inf, np.zeros(0))
-        self.improvements: list[FoundMotion] = []
-        self.improved = False
-        self.notes: list[str] = []
-        self._levels: list[float] = []
+        self.obstacles = None if problem.collisions is None else Obstacles(problem.collisions, family, limits)
+        self.objective = self._objective(family.samples)
 
-    def cost(self, samples: int) -> float:
-        """Returns the cost of an evaluation on a number of instants [s of a usual core]."""
-        whole, entry, pair = COSTS
-        rows = self.problem.rows
-        pairs = 0 if self.obstacles is None else len(self.obstacles.collisions.pairs) * len(self.obstacles.grid.time)
-        return whole + entry * samples * rows.model.n * len(rows.base) + pair * pairs
-
-    def _counted(self, samples: int) -> Callable[..., Evaluation]:
-        """The objective on a number of instants, which adds its cost to :attr:`spent`."""
-        problem, family, cost = self.problem, self.problem.family, self.cost(samples)
+    def _objective(self, samples: int) -> Objective:
+        """The objective on a number of instants."""
+        problem, family = self.problem, self.problem.family
         grid, extra = family.criterion_grid(samples), 0
         if family.has_ramps:
             ramp, extra = (np.arange(OF_A_RAMP) + 0.5) / OF_A_RAMP * family.ramp, 2 * OF_A_RAMP
             grid = family.grid(np.concatenate([grid.time, ramp, family.ramp + family.period + ramp]))
         torque = TORQUE_FILL * problem.limits.torque
-        objective = Objective(problem.criterion, problem.rows, grid, extra, torque, self.obstacles)
+        cost = self._cost(samples)
+        return Objective(problem.criterion, problem.rows, grid, extra, torque, self.obstacles, cost)
 
-        def evaluate(X: Array, barrier: float, sharpness: float = np.inf) -> Evaluation:
-            self.spent += cost
-            return objective(X, barrier, sharpness)
-
-        return evaluate
+    def _cost(self, samples: int) -> float:
+        """Cost of an evaluation on a number of instants [s of a usual core]."""
+        whole, entry, pair = COSTS
+        rows = self.problem.rows
+        pairs = 0 if self.obstacles is None else len(self.obstacles.collisions.pairs) * len(self.obstacles.grid.time)
+        return whole + entry * samples * rows.model.n * len(rows.base) + pair * pairs
 
     @property
     def exhausted(self) -> bool:
         """Whether the budget is used up."""
         return self.spent >= self.budget
 
-    @property
-    def history(self) -> tuple[tuple[float, float], ...]:
-        """Budget spent [s] and value of every motion that was better than all before."""
-        out: list[tuple[float, float]] = []
-        for motion in self.improvements:
-            if not out or motion.value < out[-1][1]:
-                out.append((motion.spent, motion.value))
-        return tuple(out)
-
     def run(self, starts: int | None) -> None:
-        """Searches until the budget is used up, or until the starts are done.
-
-        Args:
-            starts: Number of starts; None: limited by the budget. At least one motion is sought in any case.
-
-        Raises:
-            LimitError: No motion was found; the message gives the cause.
-        """
-        while starts is None or self.starts < starts:
+        """Searches; see :func:`optimise`."""
+        while not self.exhausted and (starts is None or self.starts < starts):
             hop = self.starts >= FRESH and self.rng.random() < HOPS
             try:
-                X = self._hop() if hop else self.start()
+                X = self._hop() if hop else self._start()
             except LimitError:
                 if not self.improvements:
                     raise
@@ -192,23 +168,29 @@ class Search:
             self.starts += 1
             if self.exhausted:
                 return
-            X = self.improve(X, QUICK)
+            X = self._improve(X, QUICK)
             if self.exhausted or not (hop or self._promising(self._value(X))):
                 continue
             before = self.best.value
-            X = self.improve(X, FINE)
+            X = self._improve(X, FINE)
             if not self.exhausted and self.best.value < before:
-                self._refine(self.improve(X, POLISH))
-            if self.exhausted:
-                return
+                self._refine(self._improve(X, POLISH))
 
-    def _promising(self, level: float) -> bool:
-        """Whether a start is among the best third so far, which get the fine search."""
-        self._levels.append(level)
-        return bool(level <= np.sort(self._levels)[(len(self._levels) - 1) // 3])
+    def _start(self) -> Array:
+        """The best of several random motions, shape (d, n)."""
+        value, X = np.inf, np.zeros(0)
+        for _ in range(CANDIDATES):
+            candidate = self.random()
+            new = self._value(candidate)
+            if not X.size or new < value:
+                value, X = new, candidate
+                self._take(X, value)
+            if self.exhausted:
+                break
+        return X
 
     def _hop(self) -> Array:
-        """Returns a motion between the best and a random one; linear limits are convex, so it is inside them."""
+        """A motion between the best and a random one, shape (d, n); linear limits are convex, so it is inside them."""
         best = self.best.X
         for part in (self.rng.uniform(0.1, 0.4), 0.1, 0.03):
             X = best + part * (self.random() - best)
@@ -216,22 +198,18 @@ class Search:
                 return np.asarray(X)
         return best
 
-    def start(self) -> Array:
-        """Returns the best of several random motions, shape (d, n)."""
-        level, X = np.inf, np.zeros(0)
-        for _ in range(CANDIDATES):
-            candidate = self.random()
-            value = self._value(candidate)
-            if not X.size or value < level:
-                level, X = value, candidate
-                self._offer(X, value)
-            if self.exhausted:
-                break
-        return X
+    def _promising(self, value: float) -> bool:
+        """Whether a start is among the best third so far."""
+        self._levels.append(value)
+        return bool(value <= np.sort(self._levels)[(len(self._levels) - 1) // 3])
 
-    def improve(self, X: Array, schedule: Schedule) -> Array:
-        """Returns the result of a local search from a feasible motion, shape (d, n)."""
-        passed: list[Array] = []
+    def _improve(self, X: Array, schedule: Schedule) -> Array:
+        """The result of a local search from a feasible motion, shape (d, n).
+
+        After a violation between instants, where there are more of them now, the search is repeated from its last motion
+        that satisfies them.
+        """
+        begin, passed = X, list[Array]()
 
         def on_iterate(X: Array) -> bool:
             self.improved = True
@@ -240,55 +218,62 @@ class Search:
                 return self.exhausted
             clear = self._is_clear(X)
             if clear:
-                self._offer(X, self._value(X))
+                self._take(X, self._value(X))
             return not clear
 
-        fallback = X
         for _ in range(ROUNDS):
             passed[:] = [X]
-            X = minimise(self.objective, self.limits, X, schedule, on_iterate)
+            X = minimise(self._evaluate, self.limits, X, schedule, on_iterate)
             for _ in range(CHECKED_BACK if self.exhausted else 1):
                 if self._is_clear(X):
-                    self._offer(X, self._value(X))
+                    self._take(X, self._value(X))
                     return X
-                # The grid now covers the violation between instants: restart from the last motion that satisfies it.
                 kept = next((earlier for earlier in reversed(passed) if np.isfinite(self._value(earlier))), None)
                 if kept is None:
-                    return self.best.X if self.improvements else fallback
+                    return self.best.X if self.improvements else begin
                 X = kept
             if self.exhausted:
                 break
-        return self.best.X if self.improvements else fallback
+        return self.best.X if self.improvements else begin
 
     def _refine(self, X: Array) -> None:
-        """Doubles the instants, also for later searches, if the criterion still depends on their number."""
+        """Doubles the instants, also for later searches, as long as the criterion depends on their number."""
         for _ in range(3):
-            finer = self._counted(2 * self.samples)
-            value = finer(X, 0.0).value
+            finer = self._objective(2 * self.objective.samples)
+            value = self._value(X, finer)
             if abs(value - self._value(X)) < RESOLUTION or self.exhausted:
                 return
             for size in (0.98, 0.95, 0.9):  # a torque peak between the old instants
                 if np.isfinite(value):
                     break
                 X = self.problem.family.scaled(X, size)
-                value = finer(X, 0.0).value
+                value = self._value(X, finer)
             else:
                 return
-            self.samples, self.objective = 2 * self.samples, finer
+            self.objective = finer
             if self.improvements:
                 self.best = replace(self.best, value=self._value(self.best.X))
-            X = self.improve(X, FINE)
+            X = self._improve(X, FINE)
 
-    def _value(self, X: Array) -> float:
-        return self.objective(X, 0.0).value
+    def _evaluate(self, X: Array, barrier: float, sharpness: float) -> Evaluation:
+        """The objective, at its cost."""
+        self.spent += self.objective.cost
+        return self.objective(X, barrier, sharpness)
+
+    def _value(self, X: Array, objective: Objective | None = None) -> float:
+        """The criterion of a motion; inf if it violates a limit of torque or distance."""
+        objective = objective or self.objective
+        self.spent += objective.cost
+        return objective(X, 0.0, np.inf).value
 
     def _is_clear(self, X: Array) -> bool:
+        """Whether the distances of a motion are certified."""
         if self.obstacles is None:
             return True
-        self.spent += self.cost(self.samples)
+        self.spent += self._cost(self.objective.samples)
         return self.obstacles.is_clear(X)
 
-    def _offer(self, X: Array, value: float) -> None:
+    def _take(self, X: Array, value: float) -> None:
         """Takes a motion if it is better than the best one and its distances are certified."""
         if value < self.best.value and self._is_clear(X):
             self.best = FoundMotion(value, X.copy(), self.spent)
@@ -297,10 +282,7 @@ class Search:
                 self.progress(self.spent, min(motion.value for motion in self.improvements))
 
     def random(self) -> Array:
-        """Returns a random motion about a pose, as large as joint and torque limits allow.
-
-        Returns:
-            Its unknowns, shape (d, n).
+        """Returns a random motion about a pose, as large as joint and torque limits allow, shape (d, n).
 
         Raises:
             LimitError: There is none; the message gives the cause.
@@ -365,3 +347,70 @@ class Search:
         share = tau / (0.95 * TORQUE_FILL * limits.torque)
         j = int(np.argmax(share))
         return float(share[j]), f"{tau[j]:.4g} of {limits.torque[j]:.4g} by joint '{limits.joints[j]}'"
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Criterion and barriers as a function of a family's unknowns.
+
+    Attributes:
+        grid: Instants of the criterion, followed by ``extra`` ones where only torque is checked.
+        torque: Torque limits, shape (n,) [N·m or N]; inf without a limit.
+        obstacles: Barrier on distances, or None.
+        cost: Of an evaluation [s of a usual core].
+    """
+
+    criterion: Criterion
+    rows: PlannedRows
+    grid: Grid
+    extra: int
+    torque: Array
+    obstacles: Obstacles | None = None
+    cost: float = 0.0
+
+    @property
+    def samples(self) -> int:
+        """Number of instants of the criterion."""
+        return len(self.grid.time) - self.extra
+
+    def __call__(self, X: Array, barrier: float, sharpness: float) -> Evaluation:
+        """Returns value and gradient.
+
+        Args:
+            X: The unknowns, shape (d, n).
+            barrier: Weight of the barriers.
+            sharpness: See :func:`.criteria.singular_criterion`.
+
+        Returns:
+            The value, inf if a torque limit or a distance is violated, and its gradient.
+        """
+        outside = Evaluation(np.inf, np.zeros_like(X))
+        distance, push = (0.0, None) if self.obstacles is None else self.obstacles(X, barrier)
+        if not np.isfinite(distance):
+            return outside
+        inside = self.samples
+        q, v, a = self.grid.motion(X)
+        motions = self.criterion.motions(q[:inside], v[:inside], a[:inside])
+        kept = len(motions[0])
+        W, state = self.rows.evaluate(*(np.concatenate([x, y[inside:]]) for x, y in zip(motions, (q, v, a), strict=True)))
+        watched = np.r_[0:inside, kept : len(W)]
+        tau = self.rows.torque(state)[watched]
+        slack = np.stack([self.torque - tau, self.torque + tau])
+        if not slack.min() > 0:
+            return outside
+        value, by_rows = self.criterion.value(W[:kept], sharpness)
+        if not np.isfinite(value):
+            return outside
+        weight = np.concatenate([by_rows, np.zeros((self.extra, *W.shape[1:]))])
+        by_torque = None
+        limited = np.isfinite(self.torque)
+        if limited.any():
+            share = barrier / len(self.grid.time)
+            value -= share * float(np.log(slack[:, :, limited] / self.torque[limited]).sum())
+            by_torque = np.zeros(W.shape[:2])
+            by_torque[watched] = share * (1.0 / slack[0] - 1.0 / slack[1])
+        bars = self.rows.gradient(weight, state, by_torque)
+        folded = self.criterion.fold(*(x[:kept] for x in bars))
+        by_motion = (np.concatenate([x, y[kept:]]) for x, y in zip(folded, bars, strict=True))
+        gradient = np.asarray(sum(basis.T @ by for basis, by in zip(self.grid.bases, by_motion, strict=True)))
+        return Evaluation(value + distance, gradient if push is None else gradient + push.gradient, push)

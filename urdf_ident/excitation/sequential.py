@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..linalg import Array, IntArray, triangle
-from ..model.posterior import Posterior
+from ..model.prior import Posterior
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
 from ..motion.trajectory import Trajectory
@@ -25,8 +25,7 @@ from ..statistics.accumulate import accumulate
 from ..statistics.fit import Fit
 from ..statistics.rows import RowFilter
 from ..units import percent
-from .earlier_logs import EarlierResult, continued, row_noise
-from .problem import column_scale, usable_limits
+from .problem import EarlierResult, column_scale, continued, row_noise, usable_limits
 from .rows import PlannedRows, designable
 
 #: Singular values of the scaled rows below this fraction of the largest, and entries of null directions, count as zero.

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from ..model.robot import Robot
     from ..motion.collision.collisions import Collisions
     from ..motion.limits import Limits
-    from .design import Progress
-    from .earlier_logs import EarlierResult
-    from .motion import DesignedMotion
+    from .design import DesignedMotion, Progress
+    from .problem import EarlierResult
 
 Range = tuple[float, float]
 PerJoint = float | list[float] | dict[str, float]
@@ -125,11 +124,9 @@ class ExcitationSection(Section):
             MissingFileError, ModelError: See :meth:`build_collisions`.
         """
         from ..motion.limits import prior_torque
-        from .circle import design_circle
         from .design import design_excitation  # needed only for a design
-        from .poses import design_poses
-        from .sweeps import bidirectional_experiment
-        from .via_points import design_points
+        from .paths import design_circle, design_points
+        from .sweeps import bidirectional_experiment, design_poses
 
         robot = model.robot
         start, end, noise = (self._of_joints(robot, key) for key in ("start", "end", "noise"))

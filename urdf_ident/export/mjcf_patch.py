@@ -18,8 +18,8 @@ from ..files.read_write import read_text
 from ..files.splice import Node, Splicer
 from ..grouping import abbreviated
 from ..linalg import Array
+from ..model.description import compiled_mjcf, names_of, placement
 from ..model.inertia import from_com, transform
-from ..model.mjcf import compiled_mjcf, names_of, placement
 from ..model.robot import Robot
 from .mjcf import inertial_attributes
 from .split import exported_links, joint_values

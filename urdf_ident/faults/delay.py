@@ -21,7 +21,7 @@ from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, BoolArray, positive, rms, vertex
 from ..model.rigid_bodies import regressor
 from ..model.robot import Robot
-from ..model.spanning import spanning
+from ..model.row_groups import spanning
 from ..samples import TESTING_REVERSALS, reversals
 from ..signals.filters import HIGHEST, lowpass
 from .evidence import DECISIVE, SIGNIFICANT, gains, significance

@@ -13,7 +13,7 @@ from ..grouping import grouped
 from ..linalg import Array, BoolArray, IntArray, rms
 from ..model.rigid_bodies import regressor
 from ..model.robot import Robot
-from ..model.spanning import spanning_anywhere
+from ..model.row_groups import spanning_anywhere
 from ..samples import TESTING_REVERSALS, distinct_reversals, one_way
 from .evidence import MATERIAL, RigidEvidence, gains
 from .friction import DISSIPATES, VISCOUS, column_starts

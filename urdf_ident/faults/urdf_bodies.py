@@ -1,6 +1,6 @@
 """Interpretations explained by the URDF's own bodies, times one factor, with random errors whose size the logs show.
 
-Friction, rotors and offsets are free; the likelihood is that of :mod:`..model.common_factor`. Errors of a model are alike
+Friction, rotors and offsets are free; the likelihood is that of :func:`.scaled_bodies`. Errors of a model are alike
 within a block of time: the noise is the scatter of what is left between blocks.
 """
 
@@ -13,9 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from ..linalg import Array, lstsq, rms
-from ..model.common_factor import ScaledBodies, scaled_bodies
-from ..model.prior import USUAL_WEIGHT, inertial_prior, lumped_inertials
-from ..model.spanning import spanning_anywhere
+from ..model.prior import USUAL_WEIGHT, ScaledBodies, inertial_prior, lumped_inertials, scaled_bodies
+from ..model.row_groups import spanning_anywhere
 from .evidence import EXACT, TRUSTED
 from .interpretation import Interpretation
 from .trials import Trials

@@ -22,14 +22,12 @@ from ..errors import ModelError, check_shape
 from ..friction import AxisMotion, Law, Term
 from ..linalg import Array, IntArray
 from ..samples import Segment
-from .base import RANK_TOLERANCE, BaseParameters, reduce_factor
+from .base import RANK_TOLERANCE, BaseParameters, random_motion, reduce_factor
 from .drive import Drive
-from .parameters import Parameter, inertial_parameters
 from .rigid_bodies import CHUNK, rigid_torque, row_columns
 from .robot import Robot
 from .row_groups import Compact, RowGroup, compact_groups, row_groups
-from .structure import random_motion
-from .terms import AppliedTerm, applied_terms
+from .terms import AppliedTerm, Parameter, applied_terms, inertial_parameters
 
 #: Number of random states, for robots of few joints; with more, each state gives more rows, of which four per parameter do.
 STATES, _FEW_JOINTS = 200, 8
@@ -219,9 +217,8 @@ class DynamicModel:
         motions: dict[Hashable, AxisMotion] = {}
         out = np.empty((ends[-1], len(segment)))
         for applied, own in zip(terms, pairwise(ends), strict=True):
-            key = (
-                (applied.axis, applied.side) if isinstance(applied.term, Law) else id(applied)
-            )  # friction laws of one axis share its motion
+            # friction laws of one axis share its motion
+            key = (applied.axis, applied.side) if isinstance(applied.term, Law) else id(applied)
             if key not in motions:
                 motions[key] = self.axis_motion(segment, applied)
             out[slice(*own)] = applied.term.columns(motions[key]).T
@@ -379,10 +376,8 @@ class DynamicModel:
         bodies, rest = theta[: self.n_inertial], theta[self.n_inertial :]
         out, of_terms = np.empty((*segment.q.shape, *theta.shape[1:])), np.einsum("jk,k...->kj...", self.distribution, rest)
         for samples, terms in self.term_chunks(segment, AT_ONCE):
-            friction = np.tensordot(terms, of_terms, 1)
-            out[samples] = friction + rigid_torque(
-                self.robot, bodies, segment.q[samples], segment.v[samples], segment.a[samples]
-            )
+            rigid = rigid_torque(self.robot, bodies, segment.q[samples], segment.v[samples], segment.a[samples])
+            out[samples] = np.tensordot(terms, of_terms, 1) + rigid
         return out
 
     def torque_by_sample(self, thetas: Array, which: NDArray[np.int32], segment: Segment) -> Array:
@@ -422,15 +417,12 @@ class DynamicModel:
             effort[:, apart] -= rigid_torque(self.robot, bodies, segment.q, segment.v, segment.a)[:, apart]
         return effort
 
-    def base(
-        self, *, order: Sequence[str | int] | None = None, tolerance: float = RANK_TOLERANCE, seed: int = 0
-    ) -> BaseParameters:
+    def base(self, *, order: Sequence[str | int] | None = None, tolerance: float = RANK_TOLERANCE) -> BaseParameters:
         """Returns the base parameters that perfect data would identify, found on random motion.
 
         Args:
             order: All parameters by name or index, those preferred as independent first; theta's order if None.
             tolerance: Distance of a unit column from the span of the others up to which it depends on them, a fraction.
-            seed: Seed of the random motion.
 
         Raises:
             ModelError: ``order`` is not a permutation of the parameters.
@@ -442,7 +434,7 @@ class DynamicModel:
             if sorted(permutation) != list(range(len(self.names))):
                 raise ModelError("the column order is not a permutation of the parameters", got=list(order)[:5])
         p = len(self.names)
-        motion = random_motion(self.robot, max(4 * p // self.n, min(STATES, STATES * _FEW_JOINTS // self.n)), seed)
+        motion = random_motion(self.robot, max(4 * p // self.n, min(STATES, STATES * _FEW_JOINTS // self.n)))
         rows = np.zeros((len(self.groups), len(motion), p))
         for samples, blocks in self.row_blocks(motion, chunk=len(motion)):
             for group_rows, group, block in zip(rows, self.groups, blocks, strict=True):

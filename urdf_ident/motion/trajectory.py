@@ -1,7 +1,9 @@
-"""Base class of trajectories, the piecewise polynomial that most of them use, and the default CSV.
+"""Trajectories: their base class, the piecewise polynomial that most of them are, what composes them, and the default CSV.
 
 A trajectory provides *bounds* on its derivatives and its *smoothness*: a limit checked on samples holds only there; with a
-bound on higher derivatives it can be certified between samples as well (:mod:`.limits`).
+bound on higher derivatives it can be certified between samples as well (:mod:`.limits`). Piecewise polynomials are splines
+through samples, clamped B-splines of degree 5 (Zollo 2015), and point-to-point motion with trapezoidal acceleration (Gautier
+2013), also that of sweeps at constant speed.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError, check_positive, check_shape
 from ..files.read_write import write_text
 from ..files.sizes import MOST_SAMPLES
-from ..linalg import Array
+from ..linalg import Array, one_each, shaped
 from ..quoting import csv_cell
 from ..samples import freeze_arrays
 
@@ -190,3 +192,222 @@ def sampled(joints: Sequence[str], time: ArrayLike, q: ArrayLike, v: ArrayLike, 
     da = a[1:] * h**2 - a0
     unit = np.stack([q0, v0, a0 / 2, 10 * dq - 4 * dv + da / 2, -15 * dq + 7 * dv - da, 6 * dq - 3 * dv + da / 2], axis=-1)
     return PiecewisePolynomial(tuple(joints), t, unit / h[:, :, None] ** np.arange(6))
+
+
+#: Largest difference between two ends that count as equal [rad, rad/s, rad/s² or m …].
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceTrajectory(Trajectory):
+    """One trajectory after the other, as :func:`ramped` makes them: without a jump in position, velocity or acceleration.
+
+    Attributes:
+        parts: The trajectories, for the same joints.
+    """
+
+    parts: tuple[Trajectory, ...]
+    joints: tuple[str, ...] = field(init=False)
+    duration: float = field(init=False)
+    smoothness: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        duration, smooth = sum(piece.duration for piece in self.parts), min(piece.smoothness for piece in self.parts)
+        freeze_arrays(self, joints=self.parts[0].joints, duration=float(duration), smoothness=min(2, smooth))
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        time = np.atleast_1d(np.asarray(t, dtype=float))
+        motion = np.empty((3, len(time), len(self.joints)))
+        starts = np.concatenate([[0.0], np.cumsum([piece.duration for piece in self.parts])[:-1]])
+        index = np.clip(np.searchsorted(starts, time, side="right") - 1, 0, None)
+        for k, (piece, start) in enumerate(zip(self.parts, starts, strict=True)):
+            during = index == k
+            if during.any():
+                motion[:, during] = piece.evaluate(time[during] - start)
+        return motion[0], motion[1], motion[2]
+
+    def bounds(self, order: int) -> Array:
+        """Largest bound of the parts; see :meth:`Trajectory.bounds`."""
+        return np.asarray(np.max([piece.bounds(order) for piece in self.parts], axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedTrajectory(Trajectory):
+    """A closed motion repeated without a pause.
+
+    Attributes:
+        trajectory: One period; must end in the state in which it starts.
+    """
+
+    trajectory: Trajectory
+    periods: int
+    joints: tuple[str, ...] = field(init=False)
+    duration: float = field(init=False)
+    smoothness: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_repetitions(self.periods)
+        one = self.trajectory
+        end, start = one.evaluate([one.duration]), one.evaluate([0.0])
+        for name, x, y in zip(("position", "velocity", "acceleration"), end, start, strict=True):
+            jump = np.abs(x[0] - y[0])
+            j = int(np.argmax(jump))
+            if jump[j] > TOLERANCE * (1.0 + abs(x[0, j])):
+                raise LimitError(
+                    f"the trajectory does not end where it starts: the {name} jumps",
+                    where=f"joint '{one.joints[j]}'",
+                    got=f"{jump[j]:.3g}",
+                    remedy="join them with ramped(…)",
+                )
+        freeze_arrays(self, joints=one.joints, duration=self.periods * one.duration, smoothness=min(2, one.smoothness))
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        time = np.atleast_1d(np.asarray(t, dtype=float))
+        completed = np.clip(np.floor(time / self.trajectory.duration), 0, self.periods - 1)
+        return self.trajectory.evaluate(time - completed * self.trajectory.duration)
+
+    def bounds(self, order: int) -> Array:
+        """Bounds of one period; see :meth:`Trajectory.bounds`."""
+        return self.trajectory.bounds(order)
+
+
+def ramped(trajectory: Trajectory, home: ArrayLike, duration: float = 2.0) -> SequenceTrajectory:
+    """Adds fifth-degree ramps, so that the motion starts and ends at rest at a home pose.
+
+    Args:
+        trajectory: Any trajectory; it may start and end in motion.
+        home: The pose, shape (n,) [rad or m].
+        duration: Of each ramp [s]; check the limits afterwards: short ramps need high accelerations.
+
+    Raises:
+        LimitError: The duration is not positive.
+    """
+    check_positive("the duration of a ramp", duration, LimitError, "s")
+    pose = one_each("home", home, len(trajectory.joints))
+    first, last = ([x[0] for x in trajectory.evaluate([time])] for time in (0.0, trajectory.duration))
+    still, ends = np.zeros_like(pose), np.array([0.0, duration])
+    rise = sampled(trajectory.joints, ends, [pose, first[0]], [still, first[1]], [still, first[2]])
+    fall = sampled(trajectory.joints, ends, [last[0], pose], [last[1], still], [last[2], still])
+    return SequenceTrajectory((rise, trajectory, fall))
+
+
+DEGREE = 5
+
+
+def b_spline_at_rest(
+    joints: Sequence[str], start: ArrayLike, interior: ArrayLike, end: ArrayLike, duration: float
+) -> PiecewisePolynomial:
+    """Returns a clamped B-spline of degree 5 on uniform knots, with zero velocity and acceleration at both ends (three equal
+    control points each), four continuous derivatives and the convex-hull property.
+
+    Args:
+        start: First position, shape (n,) [rad or m].
+        interior: Free control points, shape (K, n) [rad or m].
+        end: Last position, shape (n,) [rad or m].
+        duration: Length [s].
+
+    Raises:
+        LimitError: The duration is not positive.
+    """
+    check_positive("the duration", duration, LimitError, "s")
+    inside = shaped("interior", interior, ("K", len(joints)))
+    points = np.vstack([np.tile(start, (3, 1)), inside, np.tile(end, (3, 1))])
+    inner = np.linspace(0.0, duration, len(points) - DEGREE + 1)
+    return spline_pieces(joints, np.concatenate([np.zeros(DEGREE), inner, np.full(DEGREE, duration)]), points)
+
+
+def spline_pieces(joints: Sequence[str], knots: Array, control: Array) -> PiecewisePolynomial:
+    """Converts a clamped spline of degree 5 to polynomials.
+
+    Args:
+        knots: Shape (K + 6,) [s], the first and last six equal.
+        control: Shape (K, n) [rad or m].
+    """
+    from scipy.interpolate import BSpline
+
+    spline = BSpline(knots, control, DEGREE)
+    breaks = np.unique(knots)
+    factorial = np.cumprod([1.0, *range(1, DEGREE + 1)])
+    coefficients = np.stack([spline(breaks[:-1], nu=k) / factorial[k] for k in range(DEGREE + 1)], axis=-1)
+    return PiecewisePolynomial(tuple(joints), breaks, coefficients, smoothness=DEGREE - 1)
+
+
+def trapezoidal(
+    joints: tuple[str, ...],
+    points: ArrayLike,
+    velocity: ArrayLike,
+    acceleration: ArrayLike,
+    jerk: ArrayLike,
+    dwell: float = 0.0,
+) -> PiecewisePolynomial:
+    """Returns straight joint-space moves through via points; all joints start and stop together and rest at every point.
+
+    Each move is as fast as its slowest joint allows: the acceleration rises linearly (constant jerk), holds and falls;
+    a phase of constant velocity may follow.
+
+    Args:
+        points: Via points, shape (K, n), K ≥ 2 [rad or m].
+        velocity: Largest velocity, shape (n,) or (K − 1, n) for each move [rad/s or m/s].
+        acceleration: Largest acceleration, same shapes [rad/s² or m/s²].
+        jerk: Largest jerk, same shapes [rad/s³ or m/s³].
+        dwell: Pause after each move [s].
+
+    Raises:
+        LimitError: Fewer than two points, a limit that is not positive, or nothing moves.
+    """
+    via = shaped("points", points, ("K", len(joints)))
+    if len(via) < 2:
+        raise LimitError("a point-to-point motion needs two points", got=len(via))
+    rates = [np.broadcast_to(np.asarray(x, dtype=float), via[1:].shape) for x in (velocity, acceleration, jerk)]
+    for name, rate in zip(("velocity", "acceleration", "jerk"), rates, strict=True):
+        if not (rate > 0).all():
+            raise LimitError(f"the {name} limits of a motion must be positive", got=rate.min())
+    lengths: list[float] = []
+    rows: list[Array] = []
+    for k, (start, move) in enumerate(zip(via[:-1], np.diff(via, axis=0), strict=True)):
+        moving = np.abs(move) > 0
+        if moving.any():
+            scaled = [float((rate[k][moving] / np.abs(move[moving])).min()) for rate in rates]
+            for length, cubic in _unit_profile(*scaled):
+                row = np.outer(move, cubic)
+                row[:, 0] += start
+                lengths.append(length)
+                rows.append(row)
+        if dwell > 0:
+            lengths.append(dwell)
+            rows.append(np.column_stack([via[k + 1], np.zeros((len(joints), 3))]))
+    if not rows:
+        raise LimitError("all points are the same and there is no dwell: nothing moves")
+    return PiecewisePolynomial(joints, np.concatenate([[0.0], np.cumsum(lengths)]), np.array(rows))
+
+
+def _unit_profile(v: float, a: float, j: float) -> list[tuple[float, Array]]:
+    """Returns the fastest rest-to-rest move over distance 1 with limits v, a, j: seven phases of constant jerk."""
+
+    def rise(speed: float) -> tuple[float, float]:
+        """Returns the duration of constant jerk and the total time to reach a speed."""
+        return (a / j, speed / a + a / j) if speed >= a * a / j else (np.sqrt(speed / j), 2 * np.sqrt(speed / j))
+
+    if v * rise(v)[1] > 1.0:  # no cruise phase: peak speed at which rise and fall cover the distance
+        r = a / j
+        v = 0.5 * a * (np.sqrt(r * r + 4.0 / a) - r)
+        if v < a * a / j:
+            v = np.cbrt(j / 4.0)
+    ramp, total = rise(v)
+    hold = max(0.0, total - 2 * ramp)
+    cruise = max(0.0, (1.0 - v * total) / v)
+    jerk = v / (ramp * (ramp + hold))
+    phases = [(ramp, jerk), (hold, 0), (ramp, -jerk), (cruise, 0), (ramp, -jerk), (hold, 0), (ramp, jerk)]
+    state, out = np.zeros(3), []
+    for length, slope in phases:
+        if length <= 1e-12 * total:
+            continue
+        out.append((length, np.array([state[0], state[1], state[2] / 2, slope / 6])))
+        state = np.array(
+            [
+                state[0] + state[1] * length + state[2] * length**2 / 2 + slope * length**3 / 6,
+                state[1] + state[2] * length + slope * length**2 / 2,
+                state[2] + slope * length,
+            ]
+        )
+    return out

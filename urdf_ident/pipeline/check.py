@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..consistency.plausibility import implausible_lines, implausible_values
-from ..consistency.repair import assess_bodies, assess_links
+from ..consistency.repair import assess_bodies, assess_links, implausible_lines, implausible_values
 from ..estimation.elastic import stiffest_springs
 from ..estimation.uncertainty.identifiability import structural_verdicts
-from ..export.strict_urdf import violations
+from ..export.urdf import violations
 from ..grouping import abbreviated, grouped, table
 from ..model.base import ALONE, COMBINED, NEVER
 from ..model.dynamic_model import DynamicModel

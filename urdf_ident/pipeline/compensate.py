@@ -10,11 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compensation.friction_curve import with_sweep_points
-from ..compensation.gear_ripple import GearRipple, fit_gear_ripple
-from ..compensation.loop_rows import residual_inputs, without_torque
 from ..compensation.loop_validation import HeldOutComparison, compare_loops
-from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
-from ..compensation.three_loop import ThreeLoop, check_compensation, fit_remaining_residual, three_loop
+from ..compensation.residual import DEFAULT_INPUTS, KINDS, GearRipple, Residual, fit_gear_ripple
+from ..compensation.three_loop import (
+    ThreeLoop,
+    check_compensation,
+    fit_remaining_residual,
+    residual_inputs,
+    three_loop,
+    without_torque,
+)
 from ..errors import EstimationError, LogError
 from ..linalg import Array
 from ..logs.recording import Recording

@@ -30,10 +30,9 @@ from ..motion.limits import Limits
 from ..project import parse_project
 from ..result.identification import Identification
 from ..result.write import write_all
-from ..simulation.friction_truth import FrictionTruth
 from ..simulation.plant import RigidPlant
-from ..simulation.simulated_log import write_log
-from ..simulation.truth import read_truth
+from ..simulation.simulate import write_log
+from ..simulation.truth import FrictionTruth, read_truth
 from .identify import identify
 from .simulate import simulate
 

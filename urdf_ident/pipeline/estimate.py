@@ -16,11 +16,8 @@ import numpy as np
 
 from ..consistency.constraints import LmiOptions, lmi_options
 from ..consistency.contradicting_joints import with_contradicting_joints_apart
-from ..consistency.first_fit import completed_prior, urdf_with_friction
-from ..consistency.friction import dissipating
-from ..consistency.nearest import essential_to_prior, nearest_to_prior
-from ..consistency.reconciled import reconciled_prior
-from ..consistency.standard import Standard, consistent_parameters
+from ..consistency.first_fit import completed_prior, reconciled_prior, urdf_with_friction
+from ..consistency.standard import Standard, consistent_parameters, dissipating, essential_to_prior, nearest_to_prior
 from ..errors import EstimationError, ModelError, SolverError
 from ..estimation.elastic import compliant, resolved_springs, with_row_sum
 from ..estimation.estimators.estimator import Estimated, EstimatorInput

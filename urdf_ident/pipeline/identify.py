@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ..comparison.other_models import check_black_box, compare_black_box, compare_simpler_models
-from ..compensation.adaptation_choice import choose_adaptation
+from ..compensation.friction_filter import choose_adaptation
 from ..errors import EstimationError, LimitError, ModelError
 from ..estimation.elastic import check_drive_used
 from ..estimation.uncertainty.prediction import (

@@ -16,13 +16,11 @@ from ..motion.limits import Limits, check_limits
 from ..motion.trajectory import Trajectory
 from ..project import Project
 from ..result.identification import Identification, load
-from ..simulation.elastic.from_truth import plant_of_result, plant_of_truth
-from ..simulation.elastic.log import motor_law, simulate_elastic
+from ..simulation.elastic.log import motor_law, plant_of_result, plant_of_truth, simulate_elastic
 from ..simulation.elastic.plant import ElasticPlant
 from ..simulation.plant import RigidPlant
+from ..simulation.simulate import SimulatedLog, needed_substeps
 from ..simulation.simulate import simulate as simulate_rigid
-from ..simulation.simulated_log import SimulatedLog
-from ..simulation.step import needed_substeps
 from ..simulation.truth import read_truth, rotors_and_friction, urdf_truth
 
 

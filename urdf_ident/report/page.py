@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..comparison.other_models import solutions
-from ..consistency.cholesky import TABLE_TOLERANCES
+from ..consistency.repair import TABLE_TOLERANCES
 from ..errors import MissingExtraError
 from ..estimation.uncertainty.identifiability import COMBINATION, LOST, missing_motions
 from ..files.read_write import write_text

@@ -13,8 +13,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from ..compensation.adaptive import AdaptiveModel
 from ..compensation.friction_filter import FilterSettings
+from ..compensation.online import AdaptiveModel
 from ..errors import EstimationError, ModelError
 from ..friction import SIGN_WIDTH, Law, Sliding
 from ..linalg import Array, positive

@@ -15,10 +15,8 @@ import numpy as np
 from ..friction import FRACTIONS, Viscous
 from ..grouping import grouped
 from ..linalg import Array, BoolArray, divisors, lstsq, rms
-from ..model.common_factor import scaled_bodies
 from ..model.dynamic_model import DynamicModel
-from ..model.posterior import Posterior
-from ..model.prior import WIDER, Prior
+from ..model.prior import WIDER, Posterior, Prior, scaled_bodies
 from ..model.robot import Robot
 from ..model.row_groups import joint_of
 from ..model.trained import sliders, without_inertia, without_joint_terms

@@ -27,8 +27,7 @@ from ..estimation.uncertainty.prediction import (
     unseen_friction,
 )
 from ..linalg import Array, divisors, rms, shaped, triangle
-from ..model.posterior import Posterior
-from ..model.prior import USUAL_WEIGHT
+from ..model.prior import USUAL_WEIGHT, Posterior
 from ..signals.filters import lowpass
 from ..statistics.fit import Fit
 from .evidence import SPEEDS, Range, random_states

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compensation.residual import Residual
-from ..consistency.cholesky import ConsistencyReport, check_consistency
+from ..consistency.repair import ConsistencyReport, check_consistency
 from ..errors import ModelError, check_known, check_shape
 from ..estimation.uncertainty.identifiability import Identifiability, verdicts
 from ..estimation.uncertainty.prediction import HeldOutResidual
@@ -20,8 +20,7 @@ from ..files.documents import frame
 from ..linalg import Array
 from ..logs.refusals import LeftOut
 from ..model.dynamic_model import DynamicModel
-from ..model.posterior import Posterior
-from ..model.prior import Prior
+from ..model.prior import Posterior, Prior
 from ..model.trained import without_joint_terms
 from ..project import Project
 from ..samples import ReadOnly

@@ -125,9 +125,7 @@ def positions_at(motion: Motion, robot: Robot, times: Array) -> Array:
     return np.column_stack([np.interp(motion.time[0] + times, motion.time, column) for column in position.T])
 
 
-def with_torque_error(
-    motion: Motion, robot: Robot, ident: Identification, log: Recording | None, *, force: bool = False
-) -> Motion:
+def with_torque_error(motion: Motion, robot: Robot, ident: Identification, log: Recording | None) -> Motion:
     """Returns the motion of a log with the torque errors of a result on it, nan where they are unknown, such as at rest."""
     from ..pipeline.validate import torque_error
 
@@ -138,7 +136,7 @@ def with_torque_error(
         raise LogError(
             "the motion holds no efforts to compare with", where=motion.name, remedy="leave out --errors, or play a log"
         )
-    time, error = torque_error(ident, log, force=force)
+    time, error = torque_error(ident, log)
     place = np.clip(np.searchsorted(time, motion.time), 1, max(len(time) - 1, 1))
     near = np.minimum(np.abs(time[place] - motion.time), np.abs(motion.time - time[place - 1]))
     sampled = np.column_stack([np.interp(motion.time, time, column) for column in error.T])

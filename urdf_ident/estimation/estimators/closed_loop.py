@@ -19,8 +19,7 @@ from ...model.elasticity import ElasticModel
 from ...motion.limits import Limits
 from ...motion.trajectory import sampled
 from ...signals.prepare import PreparedLog
-from ...simulation.elastic.from_truth import elastic_plant
-from ...simulation.elastic.log import motor_law, simulate_elastic
+from ...simulation.elastic.log import elastic_plant, motor_law, simulate_elastic
 from ...simulation.elastic.plant import ElasticPlant
 from ...simulation.plant import RigidPlant
 from ...simulation.settings import SimulationSection

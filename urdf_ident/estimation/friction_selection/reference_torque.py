@@ -33,7 +33,7 @@ from ...linalg import Array, positive, scaled_lstsq
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import Prior
-from ...model.spanning import spanning
+from ...model.row_groups import spanning
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_ridge, likely_slopes, prior_mean

@@ -42,8 +42,7 @@ from ...errors import ModelError
 from ...friction import Relaxing, Sliding
 from ...linalg import Array, divisors, rms, scaled_lstsq
 from ...model.dynamic_model import DynamicModel
-from ...model.posterior import Posterior
-from ...model.prior import USUAL_WEIGHT, Prior
+from ...model.prior import USUAL_WEIGHT, Posterior, Prior
 from ...model.trained import sliders
 from ...parallel import each
 from ...samples import ReadOnly, Segment, columns

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ...errors import LimitError, ModelError, check_named, check_positive
-from ...model.geometry import collision_shapes, reach
+from ...linalg import Array
+from ...model.geometry import Visual, collision_shapes, reach
+from ...model.meshes import load_mesh
 from ...model.robot import Robot
 from ..limits import finite_ends
 from .clearance import MEASURED
-from .collisions import Collisions, Pair
-from .solids import Solid, plane_solid, shape_solid
-from .world import TOOL_BOX, World
+from .collisions import Collisions, Pair, Solid
+from .world import TOOL_BOX, Plane, World
 
 #: Default clearance [m], and its share of the reach of a robot that is too small for it: fingers are 20 mm apart.
 CLEARANCE, SHARE_OF_REACH = 0.01, 0.01
@@ -25,6 +27,8 @@ SAMPLES = 200
 ALWAYS, TOUCHING = 0.95, 0.01  # [-, m]
 #: A distance that varies less than this counts as constant [m].
 CONSTANT = 2e-3
+#: A thinner mesh is thickened by this much on either side [m].
+FLAT = 1e-4
 
 
 def has_collision_geometry(robot: Robot) -> bool:
@@ -37,7 +41,6 @@ def find_collisions(
     world: World | None = None,
     *,
     clearance: float | None = None,
-    allow: Iterable[tuple[str, str]] = (),
     prune: bool = True,
 ) -> Collisions:
     """Finds the pairs that can collide.
@@ -50,7 +53,6 @@ def find_collisions(
         robot: The robot.
         world: Its surroundings; none if None.
         clearance: Smallest distance allowed [m]; if None, the world's, or else 10 mm, but at most 1 % of the robot's reach.
-        allow: More pairs of names that may touch.
         prune: If False, pairs that are always too close are kept.
 
     Raises:
@@ -71,7 +73,7 @@ def find_collisions(
     )
     if both := sorted({*robot.description.links} & {*world.names}):
         raise ModelError(f"object '{both[0]}' has the name of a link", where="world", remedy="call it otherwise")
-    allowed = {frozenset(names) for names in (*world.allowed, *allow)}
+    allowed = {*map(frozenset, world.allowed)}
     for name in sorted({name for names in allowed for name in names}):
         check_named("link or object", name, [*robot.description.links, *world.names], ModelError, "allow")
     parents = list(robot.model.parents)
@@ -137,3 +139,77 @@ def _relevant_pairs(collisions: Collisions) -> tuple[list[int], tuple[str, ...]]
     listed = ", ".join(f"{' and '.join(names)}{' (some of their shapes)' * (names in watched)}" for names in left_out)
     notes = (f"closer than the clearance in nearly all poses, so not watched: {listed}",) if listed else ()
     return np.flatnonzero(~always).tolist(), notes
+
+
+def shape_solid(shape: Visual, body: int, frame: Array, *, of_world: bool = False) -> Solid:
+    """Returns the solid of a shape of a link or of the world.
+
+    Args:
+        shape: The shape, in the frame of the link or of the world.
+        body: Index of the body that the link is lumped into; 0 for fixed links and the world.
+        frame: Placement of that frame in the body, shape (4, 4) [m].
+        of_world: Whether it belongs to the world.
+
+    Returns:
+        The solid; for a mesh of a link its convex hull, for one of the world its exact surface.
+
+    Raises:
+        ModelError: The mesh of a link has no hull.
+    """
+    import coal  # type: ignore[import-untyped]  # comes with Pinocchio
+
+    middle = np.zeros(3)
+    if shape.kind == "mesh":
+        mesh = load_mesh(Path(str(shape.mesh)), np.array(shape.size))
+        points, round_off = np.array(mesh.vertices()), 0.0
+        middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, (points.max(axis=0) - points.min(axis=0)) / 2
+        geometry = mesh if of_world else _hull(mesh, shape)
+    elif shape.kind == "box":
+        geometry, half = coal.Box(*shape.size), np.array(shape.size) / 2
+        points, round_off = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * half, 0.0
+    else:  # solid of revolution: the ends of its axis, and a radius
+        length = 0.0 if shape.kind == "sphere" else shape.size[1] / 2
+        points, round_off = np.array([[0.0, 0, -length], [0, 0, length]]), shape.size[0]
+        half = np.array([round_off, round_off, length + (0.0 if shape.kind == "cylinder" else round_off)])
+        geometry = {"sphere": coal.Sphere, "cylinder": coal.Cylinder, "capsule": coal.Capsule}[shape.kind](*shape.size)
+    placement = frame @ shape.placement
+    there = points @ placement[:3, :3].T + placement[:3, 3]
+    centre = placement[:3, :3] @ middle + placement[:3, 3]
+    if shape.kind == "cylinder":
+        radius = float(np.hypot(half[0], half[2]))
+    else:
+        radius = float(np.linalg.norm(there - centre, axis=1).max() + round_off)
+    reach = float(np.linalg.norm(there, axis=1).max() + round_off)
+    return Solid(shape.link, body, of_world, geometry, placement, reach, centre, radius, half, shape.assumed)
+
+
+def plane_solid(plane: Plane, root: Array) -> Solid:
+    """Returns the solid of a half-space of the world; root: placement of the robot's root in the world, shape (4, 4) [m]."""
+    import coal
+
+    offset = plane.offset - float(plane.normal @ root[:3, 3])
+    turned = root[:3, :3].T @ plane.normal
+    solid = coal.Halfspace(turned, offset)
+    return Solid(plane.name, 0, True, solid, np.eye(4), np.inf, offset * turned, np.inf, np.zeros(3))
+
+
+def _hull(mesh: Any, shape: Visual) -> Any:
+    """Returns the convex hull of a mesh; a flat mesh, on which Coal crashes, is thickened slightly."""
+    import coal
+
+    points = np.array(mesh.vertices())
+    axes = np.linalg.eigh(np.cov(points.T, bias=True))[1].T
+    flat = axes[np.ptp(points @ axes.T, axis=0) < FLAT]
+    if len(flat):
+        for axis in flat:
+            points = np.concatenate([points - FLAT * axis, points + FLAT * axis])
+        mesh = coal.BVHModelOBBRSS()
+        mesh.beginModel(1, len(points))
+        mesh.addVertices(points)
+        mesh.addTriangle(*points[:3])
+        mesh.endModel()
+    try:
+        mesh.buildConvexHull(True, "Qt")
+    except RuntimeError as error:
+        raise ModelError("a collision mesh has no convex hull", where=f"link '{shape.link}'", got=str(shape.mesh)) from error
+    return mesh.convex
