@@ -114,7 +114,7 @@ def test_only_what_builds_or_shows_elastic_joints_knows_their_model() -> None:
         "__init__.py",
         "project.py",
         "estimation/estimators/closed_loop.py",
-        "result/friction.py",
+        "result/dynamics.py",
         "result/identification.py",
     }
 

@@ -18,7 +18,7 @@ from urdf_ident.errors import ModelError, OutputError, ShapeError
 from urdf_ident.export.mjcf import mjcf_text, write_mjcf
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.urdf import parse_urdf
-from urdf_ident.result.friction import equivalent_friction
+from urdf_ident.result.dynamics import equivalent_friction
 
 ONE = '<mass value="{}"/><inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/>'
 ARM = f"""<robot name="arm">

@@ -12,7 +12,7 @@ from ..errors import EstimationError, FingerprintError
 from ..linalg import Array, lstsq, positive, rms, scaled_lstsq
 from ..model.robot import Robot
 from ..result.comparison import Compared
-from ..result.friction import logged_speeds, steady_friction_columns
+from ..result.dynamics import logged_speeds, steady_friction_columns
 from ..result.identification import Identification
 from ..units import joint_units
 

@@ -22,7 +22,7 @@ from ..model.terms import SPRING_SYMBOLS
 from ..model.trained import trained_speeds
 from ..quoting import markup
 from ..units import percent
-from .friction import springs
+from .dynamics import springs
 from .record import Record
 from .scores import errors_of_joints, mean_error, mixed_units
 from .verdict import untested, verdict_of

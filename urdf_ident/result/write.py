@@ -21,7 +21,7 @@ from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..provenance import sha256, versions
 from .checks import seal
-from .friction import armature, equivalent_friction, springs
+from .dynamics import armature, equivalent_friction, springs
 from .payload import PayloadResult
 from .record import Record
 from .scores import FILE, write_series

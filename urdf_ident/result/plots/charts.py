@@ -20,7 +20,7 @@ from ...model.inertia import pseudo_inertia
 from ...motion.limits import Limits, Torque
 from ...motion.trajectory import Trajectory
 from ...units import joint_units
-from ..friction import friction_curves
+from ..dynamics import friction_curves
 from ..record import ParameterRow, Record
 from ..scores import LogTrace, errors_of_joints
 
