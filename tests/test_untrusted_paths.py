@@ -147,12 +147,12 @@ def test_soft_links_of_hdf5_do_not_lead_through_links_to_other_files(tmp_path: P
         file["run/a"] = h5py.SoftLink("./q")
         file["circle"] = h5py.SoftLink("/circle")
     table = open_hdf5(tmp_path / "run.h5")
-    assert not any("tau" in name for name in table.header)
+    assert not any("tau" in name for name in table.names)
     assert all(not (column == 7.0).any() for column in table.columns)
     assert "run/tau" in table.notes[0]
     os.rename(tmp_path / "secret.h5", tmp_path / "gone.h5")
     os.mkfifo(tmp_path / "secret.h5")  # opening it would not end
-    assert open_hdf5(tmp_path / "run.h5").header == table.header
+    assert open_hdf5(tmp_path / "run.h5").names == table.names
 
 
 def test_files_of_a_split_log_lie_where_the_user_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_links_of_a_data_set_lead_into_its_cache_only(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "blobs" / "rows")
     (root / "meta/info.json").symlink_to("../../../blobs/info")
     (root / "data/chunk-000/episode_000000.parquet").symlink_to("../../../../blobs/rows")
-    assert "t" in lerobot.open_episode(root, 0).header
+    assert "t" in lerobot.open_episode(root, 0).names
     pq.write_table(table, tmp_path / "secret")
     (root / "data/chunk-000/episode_000000.parquet").unlink()
     (root / "data/chunk-000/episode_000000.parquet").symlink_to(tmp_path / "secret")

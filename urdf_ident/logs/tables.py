@@ -31,7 +31,7 @@ class Table(ABC):
     """An opened log: its columns are known, its numbers are not read yet.
 
     Attributes:
-        names: Column names, or None if the file has none.
+        names: Column names; empty if the file has none.
         notes: Choices and omissions of the reader, as text.
         spelled: Names completed by other information in the file (joints instead of numbers, units); None if there is none.
         first: The cells of the first row as text, for text files.
@@ -39,7 +39,7 @@ class Table(ABC):
     """
 
     path: str
-    names: tuple[str, ...] | None
+    names: tuple[str, ...]
     width: int
     files: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -48,18 +48,13 @@ class Table(ABC):
     texts: tuple[str, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        for name in self.header:  # before any comparison of names, whose time grows with their length
+        for name in self.names:  # before any comparison of names, whose time grows with their length
             check_name("column", name, LogError, self.path, quotes=True)
-
-    @property
-    def header(self) -> tuple[str, ...]:
-        """Column names; empty if the file has none."""
-        return self.names or ()
 
     @property
     def full_header(self) -> tuple[str, ...]:
         """Column names as completed by other information in the file; empty without any."""
-        return self.spelled or self.header
+        return self.spelled or self.names
 
     @abstractmethod
     def blocks(self, columns: Sequence[int]) -> Iterator[tuple[Array, Rows]]:
@@ -107,7 +102,7 @@ class ArrayTable(Table):
 
     def values_hash(self) -> str:
         """SHA-256 of the names and numbers of a table that was not read from a file."""
-        digest = hashlib.sha256("\0".join(self.header).encode())
+        digest = hashlib.sha256("\0".join(self.names).encode())
         for column in self.columns:
             digest.update(np.ascontiguousarray(column).data)
         return digest.hexdigest()
@@ -177,7 +172,7 @@ def refuse_long(table: Table) -> None:
             expected=expected,
             remedy="record a bag or Parquet, which may hold lists, or write each element in a column of its own",
         )
-    plain = {name: re.sub(r"[^a-z]", "", name.rpartition(".")[2].lower()) for name in (*table.header, *table.texts)}
+    plain = {name: re.sub(r"[^a-z]", "", name.rpartition(".")[2].lower()) for name in (*table.names, *table.texts)}
     keys = [name for name, letters in plain.items() if _KEYS.fullmatch(letters)]
     values = [name for name, letters in plain.items() if _VALUES.fullmatch(letters)]
     if keys and values:

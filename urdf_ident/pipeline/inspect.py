@@ -240,7 +240,7 @@ def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescri
                 find_columns(table, robot, layout, ["position"])
             except LogError:
                 raise error from None
-            if table.names is None:
+            if not table.names:
                 raise
             return LogDescription({}, {}, None, None, None, (f"only its header was read: {error.what}",))
 

@@ -76,7 +76,7 @@ def motion_from(
     not apply.
     """
     if layout is not None and not isinstance(path, LogSource) and Path(path).suffix.lower() in TEXT and Path(path).is_file():
-        header = open_table(Path(path)).header
+        header = open_table(Path(path)).names
         wanted = {"t", *(f"q_{joint}" for joint in robot.joints)}
         if wanted <= set(header) and not any(name.startswith("tau_") for name in header):
             layout = None

@@ -78,7 +78,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
         for column in columns if key != "temperature" else ():  # of all joints the same
             if (other := owner.setdefault(column, key)) != key:
                 raise LogError(
-                    f"{_shown(table, column)} is given for {other} and for {key}",
+                    f"{shown_column(table, column)} is given for {other} and for {key}",
                     where=table.path,
                     remedy="correct `log: {columns: ...}` in the project file: columns are counted from 0",
                 )
@@ -94,7 +94,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     if not listed:
         prefixes = [prefix for spelling in NAMES.values() for prefix in spelling.prefixes]
         of_locked = {f"{prefix}_{joint}" for prefix in prefixes for joint in robot.locked}
-        ignored = [name for k, name in enumerate(table.header) if name and k not in used and name not in of_locked]
+        ignored = [name for k, name in enumerate(table.names) if name and k not in used and name not in of_locked]
         notes += [f"columns ignored: {abbreviated(ignored, 12)}"] if ignored else []
     return ColumnMap(places, tuple(notes), header.units)
 
@@ -102,16 +102,16 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
 def _wrenches(table: Table) -> Places:
     """Columns of external wrenches, which are called ``wrench_<frame>_fx`` … ``mz``."""
     wrenches: Places = {}
-    for frame in sorted({match[1] for name in table.header if (match := re.fullmatch(r"wrench_(.+)_[fm][xyz]", name))}):
+    for frame in sorted({match[1] for name in table.names if (match := re.fullmatch(r"wrench_(.+)_[fm][xyz]", name))}):
         wanted = [f"wrench_{frame}_{axis}" for axis in WRENCH_AXES]
-        if missing := [name for name in wanted if name not in table.header]:
+        if missing := [name for name in wanted if name not in table.names]:
             raise LogError(
                 f"the wrench of '{frame}' has no column '{missing[0]}'",
                 where=table.path,
                 expected=", ".join(wanted),
                 remedy="a wrench needs its six columns",
             )
-        wrenches["wrench", frame] = tuple(map(table.header.index, wanted))
+        wrenches["wrench", frame] = tuple(map(table.names.index, wanted))
     return wrenches
 
 
@@ -126,7 +126,7 @@ def _clock(table: Table, layout: LogLayout, header: Header, notes: list[str]) ->
         if rate is not None:
             notes.append(f"log.rate ({rate:g} Hz) is not used: log.columns.time names a clock")
     elif rate is not None and time is not None:
-        notes.append(f"log.rate ({rate:g} Hz) is used instead of the clock in '{table.header[time]}'")
+        notes.append(f"log.rate ({rate:g} Hz) is used instead of the clock in '{table.names[time]}'")
         time = None
     return time
 
@@ -256,8 +256,8 @@ def _check_units(table: Table, robot: Robot, layout: LogLayout, header: Header, 
 
 def _refuse_repeated(table: Table, columns: Sequence[int]) -> None:
     """Refuses columns whose names other columns have, too."""
-    for name in (table.header[k] for k in columns):
-        same = [k for k, other in enumerate(table.header) if other == name]
+    for name in (table.names[k] for k in columns):
+        same = [k for k, other in enumerate(table.names) if other == name]
         if len(same) > 1:
             raise LogError(
                 f"column '{name}' is there {len(same)} times",
@@ -267,8 +267,9 @@ def _refuse_repeated(table: Table, columns: Sequence[int]) -> None:
             )
 
 
-def _shown(table: Table, column: int) -> str:
-    return f"column {column}" if table.names is None else f"column '{table.names[column]}'"
+def shown_column(table: Table, column: int) -> str:
+    """A column in words, by its name or else its number."""
+    return f"column {column}" if not table.names else f"column '{table.names[column]}'"
 
 
 def _as_list(columns: Column | list[Column]) -> list[Column]:
@@ -302,7 +303,7 @@ def _locate(table: Table, column: Column, quantity: str) -> int:
             return column
         expected, remedy = f"0 to {table.width - 1} (counted from 0)", "correct the column number in the project file"
         raise LogError("no such column", where=where, got=column, expected=expected, remedy=remedy)
-    if table.names is None:
+    if not table.names:
         remedy = f"give its number, 0 to {table.width - 1}"
         raise LogError(f"column '{column}' is a name and the log has no header", where=where, remedy=remedy)
     if column not in table.names:

@@ -17,7 +17,7 @@ from ...model.robot import Robot
 from ...units import Unit, fits, joint_units, parse_unit
 from ..formats.lines import NO_NUMBER
 from ..tables import Rows, Table
-from .columns import ColumnMap, Places, find_columns, inference
+from .columns import ColumnMap, Places, find_columns, inference, shown_column
 from .layout import KIND, MOTOR, MOVING, NAMES, LogLayout
 
 #: Name of a calibration file of LeRobot beside a log, and steps of its encoders per turn.
@@ -137,7 +137,7 @@ def recording_fields(
         raise LogError(
             "the log holds no joint positions",
             where=path,
-            got=", ".join(first.header[:8]),
+            got=", ".join(first.names[:8]),
             expected="q_<joint> columns",
             remedy="describe the columns in the project file (`log: {columns: ...}`)",
         )
@@ -147,7 +147,7 @@ def recording_fields(
         raise LogError(
             "the log has no time column",
             where=first.path,
-            got=", ".join(first.header[:4]) + (", …" if len(first.header) > 4 else "") or None,
+            got=", ".join(first.names[:4]) + (", …" if len(first.names) > 4 else "") or None,
             expected="a column 't' [s]",
             remedy="name it in `log: {columns: {time: ...}}`, or give `log: {rate: ...}` [Hz]; " + inference(first, robot),
         )
@@ -171,7 +171,7 @@ def _read(table: Table, wanted: Places) -> tuple[dict[tuple[str, str], Array], R
     """The numbers of columns, shape (N, columns) each, and the row in the file of each sample, shape (N,)."""
     used = sorted({column for places in wanted.values() for column in places})
     for column in used if table.names else ():
-        check_name("column", table.header[column], LogError, table.path)
+        check_name("column", table.names[column], LogError, table.path)
     values = {key: np.empty((0, len(places))) for key, places in wanted.items()}
     in_block = {key: [used.index(column) for column in places] for key, places in wanted.items()}
     rows = np.empty(0, dtype=np.int64)
@@ -205,7 +205,7 @@ def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) 
     keys = [*quantities, "time"] if "position" in quantities else quantities
     listed = {key: value for key, value in layout.columns.items() if key in keys}
     unlisted = [q for q in quantities if q in layout.files and q not in layout.columns and q != "time"]
-    if layout.files and table.names is None and len(unlisted) == 1:
+    if layout.files and not table.names and len(unlisted) == 1:
         free = [k for k in range(table.width) if k != listed.get("time")]
         if len(free) != robot.n:
             raise LogError(
@@ -214,7 +214,7 @@ def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) 
                 remedy=f"list them in `log: {{columns: {{{unlisted[0]}: [...]}}}}`, or lock joints",
             )
         listed[unlisted[0]] = list(free)
-    if table.names is None and "position" in quantities and "position" not in listed:
+    if not table.names and "position" in quantities and "position" not in listed:
         raise LogError(
             "the log has no header",
             where=table.path,
@@ -233,7 +233,7 @@ def _check_numbers(table: Table, quantity: str, columns: tuple[int, ...], values
         missing = quantity == "effort" and first.lower() in NO_NUMBER  # the checks of quality say that it was not measured
         if first and not missing and np.isnan(cells).all():
             raise LogError(
-                f"column '{table.names[column] if table.names else column}' holds no numbers",
+                f"{shown_column(table, column)} holds no numbers",
                 where=table.path,
                 got=f"'{first}'",
                 expected=_EXPECTED[quantity],

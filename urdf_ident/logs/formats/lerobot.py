@@ -176,7 +176,7 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
     episode = by_number[number]
     table = open_parquet(_of_dataset(Path(episode.file), Path(folder)), "parquet", names=names_of)
     path = episode_path(folder, number)
-    header = tuple("t" if name == "timestamp" else name for name in table.header)
+    header = tuple("t" if name == "timestamp" else name for name in table.names)
     notes = list(table.notes)
     if not any(name.startswith(("tau", "current")) for name in header):
         known = ", ".join(name for name in names_of if name.startswith(("observation", "action")))

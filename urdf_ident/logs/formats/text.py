@@ -211,7 +211,7 @@ class TextTable(Table):
 
     def _refuse_second_header(self, line: str) -> None:
         """Refuses a line that names the columns again, in another order or in other units."""
-        again, header = tuple(bare_cells(line, self.delimiter)), self.header
+        again, header = tuple(bare_cells(line, self.delimiter)), self.names
         bare, known = ({without_unit(name)[0] for name in names} for names in (again, header))
         if again != header and len(again) == len(header) and bare == known:
             other, first = next((x, y) for x, y in zip(again, header, strict=True) if x != y)
@@ -250,7 +250,56 @@ def open_text(path: str | Path) -> TextTable:
         MissingFileError: The file does not exist or cannot be read.
         LogError: It is empty, has only a header, or is not a table.
     """
-    # data lines and comments at the beginning of the file, at least two data lines if it has them
+    lines, comments = _beginning(path)
+    delimiter = find_delimiter(lines[len(lines) // 2 :][:100])
+    decimal_comma = decimal_commas([cell for line in lines[1:20] or lines for cell in bare_cells(line, delimiter)])
+    width = Counter(len(split_line(line, delimiter)) for line in lines[:1000]).most_common(1)[0][0]
+    begin, end = _header(lines, delimiter, decimal_comma, width)
+    names = tuple(bare_cells(lines[begin], delimiter)) if end > begin else ()
+    units = [bare_cells(line, delimiter) for line in lines[begin + 1 : end]]
+    notes = (f"{begin} line{'s' if begin > 1 else ''} before the header left out",) if begin else ()
+    lines = lines[end:]
+    if not lines:
+        raise LogError("the log has a header and no rows", where=str(path), remedy="check the recording, or remove the file")
+    if not names and comments:
+        words = bare_cells(comments[-1].lstrip("# \t"), delimiter)
+        names = tuple(words) if len(words) == width and is_header(words, decimal_comma) else ()
+    if len(names) == width - 1 and all(not line.rstrip().rsplit(delimiter, 1)[-1] for line in lines[:10]):
+        names = (*names, "") if names else ()  # rows end with a delimiter, the header does not
+    if names and len(names) != width:
+        split = delimiter == "," and width == 2 * len(names)  # 0,5,1,5: decimal commas and comma delimiters
+        raise LogError(
+            "the header does not fit the rows",
+            where=str(path),
+            got=f"{len(names)} names",
+            expected=f"{width}, the number of columns",
+            remedy="write numbers with points, or semicolons between them" if split else "correct the header line",
+        )
+    rows = [cells for line in lines[:50] if len(cells := bare_cells(line, delimiter)) == width]
+    columns = list(zip(*rows, strict=True))
+    return TextTable(
+        str(path),
+        names,
+        width,
+        (str(path),),
+        notes,
+        spelled=_spelled(names, units, rows, str(path)) if names else None,
+        first=tuple(rows[0]) if rows else (),
+        delimiter=delimiter,
+        decimal_comma=decimal_comma,
+        before=end,
+        stamps=frozenset(k for k, cells in enumerate(columns) if are_stamps(cells[:5])),
+        points=frozenset(
+            k
+            for k, cells in enumerate(columns)
+            if decimal_comma
+            and any("." in cell and np.isfinite(number(cell)) and not is_grouped(cell, decimal_comma=True) for cell in cells)
+        ),
+    )
+
+
+def _beginning(path: str | Path) -> tuple[list[str], list[str]]:
+    """Data lines at the beginning of a file, at least two if it has them, and comments before; refuses what is no table."""
     lines: list[str] = []
     comments: list[str] = []
     size, blank = 0, True
@@ -276,51 +325,7 @@ def open_text(path: str | Path) -> TextTable:
         if lines[0].lstrip().startswith(beginning):
             start = lines[0].strip()[:40]
             raise LogError(f"this is {kind}", where=str(path), got=start, expected="a table of numbers", remedy=remedy)
-    delimiter = find_delimiter(lines[len(lines) // 2 :][:100])
-    decimal_comma = decimal_commas([cell for line in lines[1:20] or lines for cell in bare_cells(line, delimiter)])
-    width = Counter(len(split_line(line, delimiter)) for line in lines[:1000]).most_common(1)[0][0]
-    begin, end = _header(lines, delimiter, decimal_comma, width)
-    names: tuple[str, ...] | None = tuple(bare_cells(lines[begin], delimiter)) if end > begin else None
-    units = [bare_cells(line, delimiter) for line in lines[begin + 1 : end]]
-    notes = (f"{begin} line{'s' if begin > 1 else ''} before the header left out",) if begin else ()
-    lines = lines[end:]
-    if not lines:
-        raise LogError("the log has a header and no rows", where=str(path), remedy="check the recording, or remove the file")
-    if names is None and comments:
-        words = bare_cells(comments[-1].lstrip("# \t"), delimiter)
-        names = tuple(words) if len(words) == width and is_header(words, decimal_comma) else None
-    if names is not None and len(names) == width - 1 and all(not line.rstrip().rsplit(delimiter, 1)[-1] for line in lines[:10]):
-        names = (*names, "")  # rows end with a delimiter, the header does not
-    if names is not None and len(names) != width:
-        split = delimiter == "," and width == 2 * len(names)  # 0,5,1,5: decimal commas and comma delimiters
-        raise LogError(
-            "the header does not fit the rows",
-            where=str(path),
-            got=f"{len(names)} names",
-            expected=f"{width}, the number of columns",
-            remedy="write numbers with points, or semicolons between them" if split else "correct the header line",
-        )
-    rows = [cells for line in lines[:50] if len(cells := bare_cells(line, delimiter)) == width]
-    columns = list(zip(*rows, strict=True))
-    return TextTable(
-        str(path),
-        names,
-        width,
-        (str(path),),
-        notes,
-        spelled=None if names is None else _spelled(names, units, rows, str(path)),
-        first=tuple(rows[0]) if rows else (),
-        delimiter=delimiter,
-        decimal_comma=decimal_comma,
-        before=end,
-        stamps=frozenset(k for k, cells in enumerate(columns) if are_stamps(cells[:5])),
-        points=frozenset(
-            k
-            for k, cells in enumerate(columns)
-            if decimal_comma
-            and any("." in cell and np.isfinite(number(cell)) and not is_grouped(cell, decimal_comma=True) for cell in cells)
-        ),
-    )
+    return lines, comments
 
 
 def _header(lines: Sequence[str], delimiter: str | None, decimal_comma: bool, width: int) -> tuple[int, int]:

@@ -97,9 +97,9 @@ def table_of_variables(
         stated += [f" [{unit}]" if unit else ""] * value.shape[1]
     if left_out:
         notes = (*notes, f"variables of another length left out: {', '.join(left_out)}")
-    names = tuple(columns) if set(arrays) != {""} else None
+    names = tuple(columns) if set(arrays) != {""} else ()
     lists = _joint_lists(variables)
-    joined = with_joints(names or (), lists)
+    joined = with_joints(names, lists)
     if lists and joined is None and len(columns) > len(arrays):
         listed = "; ".join(abbreviated(joints, 8) for joints in lists.values())
         notes = (*notes, f"joint names that do not belong to the columns are not used: {listed}")

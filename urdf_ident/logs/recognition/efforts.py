@@ -292,9 +292,9 @@ def gravity_direction(row: EffortColumns, robot: Robot, alone: bool) -> tuple[Re
     return Recognised(vector, certain_if(alone and row.score > _SURE), why), []
 
 
-def stated_unit(row: EffortColumns, names: Sequence[str] | None) -> Unit | None:
+def stated_unit(row: EffortColumns, names: Sequence[str]) -> Unit | None:
     """The unit that the names of all its columns state."""
-    stated = {without_unit(names[column])[1] for column in row.block} if names is not None else {""}
+    stated = {without_unit(names[column])[1] for column in row.block} if names else {""}
     return parse_unit(next(iter(stated))) if len(stated) == 1 and "" not in stated else None
 
 

@@ -195,7 +195,7 @@ def _possible_units(series: Series, robot: Robot, layout: LogLayout, table: Tabl
 
 def _may_be_normalized(series: Series, robot: Robot, table: Table, run: Block) -> bool:
     """Whether columns may be hundredths of the joints' ranges: those of a LeRobot arm whose joints have limits."""
-    spelled = table.names is not None and all(table.names[k].endswith(".pos") for k in run)
+    spelled = table.names and all(table.names[k].endswith(".pos") for k in run)
     of_lerobot = spelled or split_episode(table.path) is not None
     limited = np.isfinite(robot.limit("upper") - robot.limit("lower")).all()
     return bool(of_lerobot and limited and np.abs(series.mean[:, list(run)]).max() <= LARGEST)
@@ -325,7 +325,7 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
         notes += on_signs + on_gravity
     else:
         notes.append("no columns follow the torques that the URDF predicts: the log seems to contain no efforts")
-    if table.names is not None and len(set(table.names)) == table.width:  # names stay valid if a column is added
+    if table.names and len(set(table.names)) == table.width:  # names stay valid if a column is added
         for quantity, setting in columns.items():
             if isinstance(setting.value, tuple):
                 columns[quantity] = replace(setting, value=tuple(table.names[k] for k in setting.value))
@@ -338,7 +338,7 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
 
 def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Block], int | None, str | None]:
     """Information of header and project file: quantity → columns in the robot's order; the time column and its unit."""
-    if table.names is None and not layout.columns:
+    if not table.names and not layout.columns:
         return {}, None, None
     try:
         column_map = find_columns(table, robot, layout, [quantity for quantity in NAMES if quantity != "temperature"])
@@ -348,7 +348,7 @@ def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Blo
         unit = layout.units.get("time") or stated or None
         return named, column_map.time, unit if isinstance(unit, str) else None
     except LogError:  # unrecognised header: decide by the numbers
-        header = read_header(table.header, robot, {}, table.path)
+        header = read_header(table.names, robot, {}, table.path)
         return {}, header.clock, None if header.clock is None else header.units[header.clock] or None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from ...grouping import runs
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Remedy
-from ...linalg import Array, BoolArray
+from ...linalg import BoolArray
 from ...logs.recording import Recording
 from ...units import percent
 from ..clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
@@ -65,29 +64,17 @@ def _refuse_bursts(state: Examination, typical: float, mean: float) -> None:
 
 
 def repair_order(state: Examination) -> None:
-    """Drops rows outside the longest run of increasing stamps; refuses a clock that runs backwards."""
+    """Drops single rows whose stamps are too early, or too late; refuses a clock that runs backwards."""
     time = state.recording.time
     back = np.flatnonzero(np.diff(time) < 0)
     if not len(back):
         return
-    lost = ~_longest_increasing(time)
+    late, early = time < np.maximum.accumulate(time), time > np.minimum.accumulate(time[::-1])[::-1]
+    lost = min(late, early, key=np.count_nonzero)  # single stamps too early, or single ones too late
     if lost.mean() > 0.01:
         state.add(Id.TIME_BACKWARDS, f"time runs backwards at {len(back)} place(s)", at=back + 1)
         return
     state.drop(lost, Id.TIME_OUT_OF_ORDER, "are out of order in time")
-
-
-def _longest_increasing(time: Array) -> BoolArray:
-    """The longest run of values that never decrease, not necessarily next to each other, shape (N,)."""
-    smallest, ends, before = list[float](), list[int](), list[int]()  # last value of the best run of each length
-    for k, stamp in enumerate(time.tolist()):
-        length = bisect_right(smallest, stamp)
-        before.append(ends[length - 1] if length else -1)
-        smallest[length : length + 1], ends[length : length + 1] = [stamp], [k]
-    kept, k = np.zeros(len(time), dtype=bool), ends[-1]
-    while k >= 0:
-        kept[k], k = True, before[k]
-    return kept
 
 
 def repair_clock(state: Examination) -> None:
