@@ -115,7 +115,7 @@ def test_errors_between_logs_are_refits_without_each(model, base) -> None:
     found = with_covariance(fit, statistics, "log")
     np.testing.assert_allclose(found.covariance, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
     with pytest.raises(EstimationError, match="several logs"):
-        with_covariance(fit, statistics.only(["log 0"]), "log")
+        with_covariance(fit, statistics.only("log 0"), "log")
 
 
 def test_logs_that_disagree_enlarge_the_errors(model, base) -> None:
@@ -160,7 +160,7 @@ def test_errors_predicted_from_one_real_log_are_the_scatter_between_logs(ur10e) 
     base, statistics = model.base(), build_statistics(model, logs)
     estimates, predicted, textbook = [], [], []
     for log in logs:
-        part = statistics.only([log.name])
+        part = statistics.only(log.name)
         fit = fit_base(part, base)
         found = with_covariance(fit, part, model=model, logs=[log])
         estimates.append(fit.params)

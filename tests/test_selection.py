@@ -126,7 +126,7 @@ def refitted(statistics, weights, common, chosen: list[int]) -> np.ndarray:
         scale[scale == 0] = 1.0
         theta = np.zeros(statistics.p)
         theta[columns] = np.linalg.lstsq(factor[:, :-1] / scale, factor[:, -1], rcond=1e-9)[0] / scale
-        held = statistics.only([fold])
+        held = statistics.only(fold)
         errors.append([weights[g] ** 2 * held.residual_squares(theta, g) for g in statistics.groups])
     return np.array(errors)
 

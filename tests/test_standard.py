@@ -65,21 +65,21 @@ def test_the_variance_of_held_out_torque_is_that_of_parameters_drawn_from_prior_
     squares = []
     for fold in split.logs:
         R = split.left_out(fold).stacked(case.fit.weights)[:, :-1]
-        S = split.only([fold]).stacked(case.fit.weights)[:, :-1]
+        S = split.only(fold).stacked(case.fit.weights)[:, :-1]
         torque = R @ drawn + np.sqrt(USUAL_WEIGHT) * rng.standard_normal((len(R), drawn.shape[1]))
         held = np.sqrt(USUAL_WEIGHT) * prior.root
         stacked = np.vstack([torque, np.repeat((held @ prior.theta0)[:, None], drawn.shape[1], axis=1)])
         estimated = np.linalg.lstsq(np.vstack([R, held]), stacked, rcond=None)[0]
-        rows = sum(split.only([fold]).rows.values())
+        rows = sum(split.only(fold).rows.values())
         squares.append(np.sum((S @ (estimated - drawn)) ** 2) / rows / drawn.shape[1])
     assert entry["count"] == len(split.logs)
     assert entry["variance"] == pytest.approx(np.mean(squares), rel=0.1)
     squares = []
     use = case.fit.base.independent
     for fold in split.logs:  # least squares without prior and constraints
-        R, S = (some.stacked(case.fit.weights) for some in (split.left_out(fold), split.only([fold])))
+        R, S = (some.stacked(case.fit.weights) for some in (split.left_out(fold), split.only(fold)))
         x = np.linalg.lstsq(R[:, use], R[:, -1], rcond=None)[0]
-        squares.append(np.sum((S[:, use] @ x - S[:, -1]) ** 2) / sum(split.only([fold]).rows.values()))
+        squares.append(np.sum((S[:, use] @ x - S[:, -1]) ** 2) / sum(split.only(fold).rows.values()))
     assert entry["least_squares"] == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-6)
 
 
@@ -173,7 +173,7 @@ def test_errors_are_those_of_estimates_without_the_fold(taken: tuple[Identificat
     split, errors = folds_of(statistics), ident.simpler_models["rmse"]
     squares: dict[str, list] = {"urdf": [], "least_squares": [], "exported": []}
     for fold in split.logs:
-        rest, held = split.left_out(fold), split.only([fold])
+        rest, held = split.left_out(fold), split.only(fold)
         bare = np.where(np.arange(len(theta0)) < model.n_inertial, theta0, 0.0)
         plain = np.zeros(len(theta0))
         used = fit.base.independent

@@ -122,7 +122,7 @@ class HeldOut:
     def __init__(self, problem: LmiProblem, split: StatisticSet, fit: Fit) -> None:
         self.folds, self.problem, self._weights = split.logs, problem, fit.weights
         self._train = [split.left_out(fold).stacked(fit.weights) for fold in split.logs]
-        self._tests = [split.only([fold]) for fold in split.logs]
+        self._tests = [split.only(fold) for fold in split.logs]
         self._independent, self._known = fit.base.independent, dict[float, list[Array]]()
 
     def estimates(self, weight: float) -> list[Array]:

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import compress
-from typing import NamedTuple
 
 import numpy as np
 
-from ..linalg import Array
+from ..linalg import Array, BoolArray
 from .law import TANGENT_STEP, Law, Sliding
 
 #: Share of the samples inside the trained speeds and loads; the few beyond may be glitches.
@@ -33,12 +32,8 @@ _SEEN, _LEAST_SPEED = 0.1, 1e-9
 MOST_FRICTION = 1.5
 
 
-def _fractions(speeds: int) -> Array:
-    return np.geomspace(_SLOWEST, 1.0, speeds)
-
-
 #: The speeds of the conditions as fractions of the fastest.
-FRACTIONS = _fractions(SPEEDS)
+FRACTIONS = np.geomspace(_SLOWEST, 1.0, SPEEDS)
 
 
 @dataclass(frozen=True)
@@ -89,56 +84,49 @@ def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> 
         Rows A of ``A · parameters ≥ 0``, shape (m, k), laws one after the other, each row divided by its largest entry; and a
         description of each row. Rows implied by the signs of the parameters are omitted.
     """
-    matrix = np.hstack([np.zeros((len(conditions(trained, speeds)), 0)), *(law_rows(law, trained, speeds) for law in laws)])
+    velocity, _, on_slope = conditions(trained, speeds)
+    matrix = np.hstack([np.zeros((len(velocity), 0)), *(law_rows(law, trained, speeds) for law in laws)])
     signs = np.array([sign and not law.bias and not law.conservative for law in laws for sign in law.nonnegative], dtype=bool)
     size = np.abs(matrix).max(axis=1, initial=0.0)
     scaled = matrix / np.where(size > 0, size, 1.0)[:, None]
     needed = ((scaled < -1e-12) | ((scaled > 1e-12) & ~signs)).any(axis=1)
     distinct: dict[bytes, tuple[Array, str]] = {}
-    for row, key, (v, _, is_slope) in compress(
-        zip(scaled, np.round(scaled, 9), conditions(trained, speeds), strict=True), needed
-    ):
-        description = f"slope of friction beyond {v:.2g} rad/s or m/s" if is_slope else f"friction at {v:.2g} rad/s or m/s"
+    for row, key, v, beyond in compress(zip(scaled, np.round(scaled, 9), velocity, on_slope, strict=True), needed):
+        description = f"slope of friction beyond {v:.2g} rad/s or m/s" if beyond else f"friction at {v:.2g} rad/s or m/s"
         distinct.setdefault(key.tobytes(), (row, description))
     rows = np.array([row for row, _ in distinct.values()]).reshape(-1, matrix.shape[1])
     return rows, tuple(description for _, description in distinct.values())
 
 
-class Condition(NamedTuple):
-    """Where friction must dissipate: by its value or, at the edge of the trained speeds, by its slope.
-
-    Attributes:
-        v: Velocity [rad/s or m/s].
-        load: Torque that the gear transmits [N·m or N].
-        is_slope: Whether it is on the slope.
-    """
-
-    v: float
-    load: float
-    is_slope: bool
-
-
 @lru_cache(maxsize=256)
-def conditions(trained: Trained, speeds: int) -> tuple[Condition, ...]:
-    """Returns the conditions on the friction of one axis, without load and with the largest one."""
-    return tuple(
-        condition
-        for edge in (trained.high, trained.low)
-        for load in (0.0, trained.load)
-        for condition in (
-            *(Condition(float(v), load, False) for v in edge * _fractions(speeds)),
-            Condition(edge, load, True),
-        )
-    )
+def conditions(trained: Trained, speeds: int) -> tuple[Array, Array, BoolArray]:
+    """Returns where the friction of one axis must dissipate: by its value or, at the edge of the trained speeds, by its slope.
+
+    Args:
+        speeds: Number of speeds in each direction.
+
+    Returns:
+        Velocity [rad/s or m/s], torque that the gear transmits (none, and the largest one) [N·m or N], and whether it is on the
+        slope, shape (m,) each.
+    """
+    v, load, on_slope = np.array(
+        [
+            (v, load, on_slope)
+            for edge in (trained.high, trained.low)
+            for load in (0.0, trained.load)
+            for v, on_slope in (*((v, False) for v in edge * np.geomspace(_SLOWEST, 1.0, speeds)), (edge, True))
+        ]
+    ).T
+    return v, load, on_slope.astype(bool)
 
 
 @lru_cache(maxsize=1024)
 def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
     """Returns the columns of one law in the constraints of its axis, shape (len(conditions), len(symbols))."""
-    v, load, is_slope = (np.array(column) for column in zip(*conditions(trained, speeds), strict=True))
+    v, load, on_slope = conditions(trained, speeds)
     here = _sliding_columns(law, v, load)
     before = _sliding_columns(law, (1.0 - TANGENT_STEP) * v, load)
-    return np.asarray(np.where(is_slope[:, None], (here - before) / (TANGENT_STEP * v[:, None]), np.sign(v)[:, None] * here))
+    return np.asarray(np.where(on_slope[:, None], (here - before) / (TANGENT_STEP * v[:, None]), np.sign(v)[:, None] * here))
 
 
 @lru_cache(maxsize=1024)

@@ -23,8 +23,6 @@ SIGN_WIDTH = 0.02
 LEAST_SPEEDS = 4
 #: Replaces a width or speed of 0 in denominators [rad/s or m/s].
 _TINY = 1e-290
-#: Keys of the trained speeds among gathered shapes.
-_LOW, _HIGH, _STRAIGHT = "trained low", "trained high", "straight"
 #: Number of preceding positions from which the state of a law with memory is followed, fourfold until it forgets its past.
 _PAST = 1024
 #: Finite-difference step of the slope at the edge of the trained speeds, a fraction of the edge.
@@ -424,9 +422,9 @@ class Friction:
         Raises:
             ModelError: Numbers for a different count of axes.
         """
-        shapes = {name: self._spread(name, getattr(self.law, name), n) for name in self.law.shapes}
+        shapes: dict[str, Any] = {name: self._spread(name, getattr(self.law, name), n) for name in self.law.shapes}
         values = tuple(self._spread(name, value, n) for name, value in zip(self.law.symbols, self.values, strict=True))
-        return Friction(_shaped(self.law, shapes), values)
+        return Friction(replace(self.law, free=(), trained=None, **shapes), values)
 
     def _spread(self, name: str, value: Any, n: int) -> Array:
         array = np.asarray(value, dtype=float)
@@ -451,26 +449,27 @@ def combine_axes(laws: Sequence[tuple[int, Law, Array]], n: int) -> tuple[Fricti
     Args:
         laws: Tuples of axis, law and parameters, shape (len(symbols),).
     """
-    tables: list[tuple[Law, set[int], list[Array], dict[str, Array]]] = []
+    tables = dict[tuple[type[Law], int], dict[int, tuple[Law, Array]]]()
     for axis, law, values in laws:
-        table = next((t for t in tables if type(t[0]) is type(law) and axis not in t[1]), None)
-        if table is None:
-            shapes = {name: np.full(n, float(getattr(law, name))) for name in law.shapes}
-            shapes |= {_LOW: np.full(n, -np.inf), _HIGH: np.full(n, np.inf), _STRAIGHT: np.full(n, np.inf)}
-            table = law, set(), [np.zeros(n) for _ in law.symbols], shapes
-            tables.append(table)
-        table[1].add(axis)
-        for column, value in zip(table[2], values, strict=True):
-            column[axis] = value
-        for name in law.shapes:
-            table[3][name][axis] = getattr(law, name)
-        if law.trained is not None:
-            table[3][_LOW][axis], table[3][_HIGH][axis] = law.trained
-            table[3][_STRAIGHT][axis] = law.straight
-    return tuple(Friction(_shaped(law, shapes), tuple(columns)) for law, _, columns, shapes in tables)
+        before = sum(kind is type(law) and axis in table for (kind, _), table in tables.items())  # of this kind on the axis
+        tables.setdefault((type(law), before), {})[axis] = law, values
 
+    def spread(table: Mapping[int, tuple[Law, Array]], usual: float, numbers: Sequence[float] | Array) -> Array:
+        """One number for each axis, the usual one where it has no such law."""
+        out = np.full(n, usual)
+        out[list(table)] = numbers
+        return out
 
-def _shaped(law: Law, shapes: Mapping[str, Any]) -> Law:
-    fixed = {name: value for name, value in shapes.items() if name in law.shapes}
-    trained = (shapes[_LOW], shapes[_HIGH]) if _LOW in shapes and np.isfinite(shapes[_HIGH]).any() else None
-    return replace(law, free=(), trained=trained, straight=shapes.get(_STRAIGHT, law.straight), **fixed)
+    combined = []
+    for table in tables.values():
+        on_axes, parameters = zip(*table.values(), strict=True)
+        first, ends = on_axes[0], np.array([law.trained or (-np.inf, np.inf) for law in on_axes])
+        fixed: dict[str, Any] = {
+            name: spread(table, getattr(first, name), [getattr(law, name) for law in on_axes]) for name in first.shapes
+        }
+        trained = spread(table, -np.inf, ends[:, 0]), spread(table, np.inf, ends[:, 1])
+        straight = spread(table, np.inf, [np.inf if law.trained is None else law.straight for law in on_axes])
+        known = trained if np.isfinite(ends[:, 1]).any() else None
+        law = replace(first, free=(), trained=known, straight=straight, **fixed)
+        combined.append(Friction(law, tuple(spread(table, 0.0, column) for column in np.transpose(parameters))))
+    return tuple(combined)

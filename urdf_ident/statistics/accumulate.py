@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -121,8 +121,8 @@ def _statistic_of(
     """Computes the statistic of one log, decimated as it was prepared, from its name, motion and weights of the samples."""
     name, conditioned, weights = log
     common = f"cutoff {conditioned.cutoff:.9g} Hz, velocity {conditioned.velocity_source}"
-    options: dict[str, Any] = {"conditioning": common, "weights": weights, "rows": rows}
-    return accumulate(model, name, conditioned.segments, RowFilter(conditioned.factor), blocks=blocks, **options)
+    row_filter, segments = RowFilter(conditioned.factor), conditioned.segments
+    return accumulate(model, name, segments, row_filter, blocks=blocks, conditioning=common, weights=weights, rows=rows)
 
 
 def build_statistics(

@@ -300,7 +300,7 @@ def cross_validate(statistics: StatisticSet, estimate: Callable[[StatisticSet], 
         EstimationError: See :func:`folds_of`.
     """
     split = folds_of(statistics)
-    return held_out(split.logs, split.groups, lambda fold: (split.only([fold]), estimate(split.left_out(fold))))
+    return held_out(split.logs, split.groups, lambda fold: (split.only(fold), estimate(split.left_out(fold))))
 
 
 def score_folds(statistics: StatisticSet, known: Mapping[str, Array]) -> CrossValidation:
@@ -313,4 +313,4 @@ def score_folds(statistics: StatisticSet, known: Mapping[str, Array]) -> CrossVa
         EstimationError: See :func:`folds_of`.
     """
     split = folds_of(statistics)
-    return held_out(split.logs, split.groups, lambda fold: (split.only([fold]), known[fold]))
+    return held_out(split.logs, split.groups, lambda fold: (split.only(fold), known[fold]))

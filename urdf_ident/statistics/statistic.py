@@ -275,18 +275,15 @@ class StatisticSet:
 
     def left_out(self, log: str) -> StatisticSet:
         """Returns the set without one log, like :meth:`without`; cached, since folds are left out many times."""
-        if log not in self._rest:
-            self._rest[log] = self.without([log])
-        return self._rest[log]
+        if ("without", log) not in self._parts:
+            self._parts["without", log] = self.without([log])
+        return self._parts["without", log]
 
-    def only(self, logs: Collection[str]) -> StatisticSet:
-        """Returns the set with some logs only."""
-        if len(logs) != 1:
-            return self.select(lambda entry: entry.log in logs)
-        (log,) = logs
-        if log not in self._alone:  # cached, since folds are scored many times
-            self._alone[log] = self.select(lambda entry: entry.log == log)
-        return self._alone[log]
+    def only(self, log: str) -> StatisticSet:
+        """Returns the set with one log only; cached, since folds are scored many times."""
+        if ("only", log) not in self._parts:
+            self._parts["only", log] = self.select(lambda entry: entry.log == log)
+        return self._parts["only", log]
 
     def compressed(self) -> StatisticSet:
         """Merges the blocks of each log and group into one factor, which is faster if blocks are not needed.
@@ -328,11 +325,7 @@ class StatisticSet:
         return []
 
     @cached_property
-    def _rest(self) -> dict[str, StatisticSet]:
-        return {}
-
-    @cached_property
-    def _alone(self) -> dict[str, StatisticSet]:
+    def _parts(self) -> dict[tuple[str, str], StatisticSet]:
         return {}
 
     @cached_property

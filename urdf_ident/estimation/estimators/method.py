@@ -177,6 +177,6 @@ def cross_validated(converged: ConvergedFit, estimated: Estimated) -> CrossValid
 
     def trained(fold: str) -> tuple[StatisticSet, Array]:
         fit = refit(learnt.left_out(fold))
-        return judged.only([fold]), fit.base.embedded(fit.params)
+        return judged.only(fold), fit.base.embedded(fit.params)
 
     return held_out(judged.logs, judged.groups, trained)

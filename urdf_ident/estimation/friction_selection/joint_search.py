@@ -85,7 +85,7 @@ class SubModels:
         candidates: IntArray,
         prior_rows: Array | None = None,
     ) -> None:
-        self.folds, self.weights = [statistics.only([fold]) for fold in statistics.logs], weights
+        self.folds, self.weights = [statistics.only(fold) for fold in statistics.logs], weights
         self.rows, c, k = float(sum(statistics.rows.values())), len(common), len(candidates)
         #: Position of every column, and of the torque, among ``[common | candidates | torque]``.
         self.place = np.full(statistics.p + 1, -1)
@@ -480,7 +480,7 @@ class JointSearch:
             return None
         ranges = [given.mirrored_if_odd([law]) for law in sliding]
         trained = given if given in ranges else ranges[0]  # both directions alike only where all laws are
-        speed, _, slope = np.array(conditions(trained, _SPEEDS)).T
+        speed, _, slope = conditions(trained, _SPEEDS)
         nothing = np.zeros(len(speed))[:, None]
         blocks = {
             key: law_rows(law.law, trained, _SPEEDS) if law.applied.side == side else nothing.repeat(len(law.at), axis=1)

@@ -180,7 +180,7 @@ def cross_validate_converged(converged: ConvergedFit) -> CrossValidation:
             judged, fit = folds_of(own.statistics), own.fit
         else:
             judged, fit = split, train(converged.statistics)
-        return judged.only([fold]), fit.base.embedded(fit.params)
+        return judged.only(fold), fit.base.embedded(fit.params)
 
     return held_out(split.logs, split.groups, trained)
 

@@ -318,7 +318,7 @@ class _Search:
             mean, S = base_prior(wide.model.with_terms(wide.kept).base(), prior)
             known = np.sqrt(USUAL_WEIGHT) * np.column_stack([S, S @ mean])
         self.sub = SubModels(statistics, weights, wide.common, wide.columns, known)
-        counts = np.array([list(statistics.only([fold]).weight.values()) for fold in statistics.logs])
+        counts = np.array([list(statistics.only(fold).weight.values()) for fold in statistics.logs])
         self.scale = 1.0 / (np.square(list(weights.values())) * np.maximum(counts, 1.0))
         self.joint_of_group = np.array([layout.joint for layout in statistics.layouts])
         self.trained: list[dict[str, Trained]] = [{} for _ in wide.candidates]

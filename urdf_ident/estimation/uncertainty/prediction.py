@@ -381,13 +381,11 @@ def _squares(
     prepared, owner, cutoffs = log
     squares = np.zeros((len(cutoffs), theta.shape[1], model.n))
     for k, cutoff in enumerate(cutoffs):
-        begin = 0
-        for part in in_band(prepared, replace(config, cutoff=cutoff)).segments:
-            of = owner[begin : begin + len(part)]
-            begin += len(part)
-            error = lowpass(part.total - model.torque_by_sample(theta, of, part), part.rate, band) ** 2
-            for fold in np.unique(of):
-                squares[k, fold] += error[of == fold].sum(axis=0)
+        segments = in_band(prepared, replace(config, cutoff=cutoff)).segments
+        pairs = zip(segments, _predicted(model, theta, (segments, owner)), strict=True)
+        error = np.vstack([lowpass(part.total - torque, part.rate, band) for part, torque in pairs])
+        for fold in np.unique(owner):
+            squares[k, fold] += np.sum(error[owner == fold] ** 2, axis=0)
     return squares
 
 
