@@ -373,7 +373,6 @@ class Piece:
 
     Attributes:
         segment: Index of the segment in the log.
-        start: Time of the segment's first sample on the log's clock [s].
         first: Index of the first row in the segment.
         rate: Samples per second of the log [Hz].
         row_filter: Filter and decimation from samples to rows.
@@ -382,7 +381,6 @@ class Piece:
 
     log: str
     segment: int
-    start: float
     first: int
     rate: float
     row_filter: RowFilter
@@ -395,11 +393,6 @@ class Piece:
     def row_rate(self) -> float:
         """Rows per second [Hz]."""
         return self.rate / self.row_filter.factor
-
-    @property
-    def time(self) -> Array:
-        """Times of the rows on the log's clock, at the middle of the samples that the filter uses, shape (N,) [s]."""
-        return np.asarray(self.start + self.samples / self.rate)
 
     @property
     def samples(self) -> IntArray:
@@ -438,7 +431,7 @@ def row_pieces(
                 left = [np.vstack([old, new]) for old, new in zip(left, new_rows, strict=True)]
                 while len(left[0]) >= length or (begin + len(left[0]) == total and len(left[0]) > 0):
                     part = tuple(rows[:length] for rows in left)
-                    yield Piece(log.name, index, segment.start, begin, segment.rate, row_filter, part)
+                    yield Piece(log.name, index, begin, segment.rate, row_filter, part)
                     begin += len(part[0])
                     left = [rows[length:] for rows in left]
 

@@ -31,9 +31,8 @@ from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, group_sigma
 from ...statistics.least_squares import Solution, solve
-from ...statistics.statistic import StatisticSet
 from ..extended_model import LoadSlopes
-from ..uncertainty.covariance import FEWEST_STRETCHES, Covariance, FitData, automatic, jackknife, textbook
+from ..uncertainty.covariance import FEWEST_STRETCHES, FitData, automatic, jackknife, textbook
 
 METHODS = ("held", "joint")
 #: Friction that may be estimated again for the loaded logs: symbols of the terms.
@@ -288,15 +287,17 @@ def estimate_payload(
     held, copies, body = method == "held", problem.copied(refit), problem.columns
     params, converged = np.zeros(10), False
     for _ in range(_ROUNDS):  # the rows are linear in the body for a given sign of the load
-        solved = _solved(problem, logs, params, copies, held)
-        before, params = params, np.array(solved.solution.estimate[body])
-        change = float(np.linalg.norm(solved.information @ (params - before)))
-        least = max(_CONVERGED * float(np.linalg.norm(solved.information @ params)), _SURE)
-        converged = not solved.loaded.model.loaded or change <= least
+        loaded = problem.loaded(params, copies)
+        data, factor, information = _solved(problem, loaded, [loaded.with_load(log, params) for log in logs], held)
+        before, params = params, np.array(data.solution.estimate[body])
+        change = float(np.linalg.norm(information @ (params - before)))
+        least = max(_CONVERGED * float(np.linalg.norm(information @ params)), _SURE)
+        converged = not loaded.model.loaded or change <= least
         if converged:
             break
-    solution, noise = solved.solution, _noise(solved, held)
-    of_robot, of_gains = _from_robot(problem, solved, held), _from_gains(problem, solved)
+    solution, noise_of = data.solution, automatic if held else jackknife if len(data.units) >= FEWEST_STRETCHES else textbook
+    noise = noise_of(data)  # of the loaded logs, with autocorrelation
+    of_robot, of_gains = _from_robot(problem, solution, factor, held), _from_gains(problem, data)
     errors = np.sqrt(np.maximum(np.diag(noise.matrix + of_robot + of_gains), 0.0))
     changed = zip(copies, solution.estimate[body.stop :].tolist(), errors[body.stop :].tolist(), strict=True)
     return PayloadFit(
@@ -308,47 +309,33 @@ def estimate_payload(
         solution.seen[body],
         np.array(np.broadcast_to(noise.dof, errors.shape)[body]),
         float(np.min(problem.fit.error_dof)),
-        np.asarray(np.linalg.qr(solved.information, mode="r")),
+        np.asarray(np.linalg.qr(information, mode="r")),
         {problem.model.names[k]: (change, error) for k, change, error in changed},
-        solved.sigma,
+        data.fit.sigma,
         solution.rows,
         noise.kind,
         converged,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Solved:
-    """Least squares for a given sign of the load: of base parameters, body and copied friction, in this order.
+def _solved(
+    problem: PayloadProblem, loaded: LoadedModel, logs: Sequence[PreparedLog], held: bool
+) -> tuple[FitData, Array, Array]:
+    """Solves the rows with the sign of the load of a given body; row groups are weighted by their residuals.
 
-    Attributes:
+    Args:
+        loaded: The model with this body as load of the gears.
         logs: The loaded logs, with the load in them.
-        weights, sigma: Row group → weight of its rows in the solution, and standard deviation of the residual.
-        factor: Of these weighted rows, shape (k, b + 10 + copies + 1).
-        information: Rows of the body, other parameters projected out, shape (k, 10).
-    """
 
-    loaded: LoadedModel
-    logs: Sequence[PreparedLog]
-    statistics: StatisticSet
-    base: BaseParameters
-    weights: Mapping[str, float]
-    sigma: Mapping[str, float]
-    factor: Array
-    solution: Solution
-    information: Array
-
-
-def _solved(problem: PayloadProblem, logs: Sequence[PreparedLog], params: Array, copies: Sequence[int], held: bool) -> _Solved:
-    """Solves the rows with the sign of the load of a given body, shape (10,); row groups are weighted by their residuals.
+    Returns:
+        The estimate of base parameters, body and copied friction, in this order; a factor of its weighted rows, shape
+        (k, b + 10 + copies + 1); and the rows of the body, other parameters projected out, shape (k, 10).
 
     Raises:
         EstimationError: The body affects no joint torque, or there are too few rows.
     """
     fit, known, body = problem.fit, problem.known, problem.columns
-    loaded = problem.loaded(params, copies)
-    shifted = [loaded.with_load(log, params) for log in logs]
-    statistics, base = build_statistics(loaded, shifted), loaded.extended(fit.base)  # type: ignore[arg-type]
+    statistics, base = build_statistics(loaded, logs), loaded.extended(fit.base)  # type: ignore[arg-type]
     rows, b = sum(statistics.rows.values()), body.start
     unknown = len(base) - b
     if rows <= unknown:
@@ -378,49 +365,41 @@ def _solved(problem: PayloadProblem, logs: Sequence[PreparedLog], params: Array,
     own = slice(0, 10) if held else body
     others = np.delete(columns, np.r_[own], axis=1)
     information = orthogonal_part(columns[:, own], others) if others.shape[1] else columns[:, own]
-    return _Solved(loaded, shifted, statistics, base, weights, sigma, factor, solution, information)
-
-
-def _noise(solved: _Solved, held: bool) -> Covariance:
-    """Covariance from the noise of the loaded logs, with autocorrelation."""
-    solution = solved.solution
     together = Fit(
-        solved.base,
+        base,
         solution.estimate,
         solution.covariance(1.0),
         solution.seen,
-        solved.sigma,
+        sigma,
         solution.rows,
         solution.dof,
         solution.condition,
         "wls",
         "independent residuals",
-        solved.weights,
-        np.full(len(solution.estimate), float(solution.dof)),
+        weights,
+        np.full(len(base), float(solution.dof)),
     )
-    data = FitData(together, solved.statistics, solved.loaded, solved.logs, solution)  # type: ignore[arg-type]
-    kind = automatic if held else jackknife if len(data.units) >= FEWEST_STRETCHES else textbook
-    return kind(data)
+    return FitData(together, statistics, loaded, logs, solution), factor, information  # type: ignore[arg-type]
 
 
-def _from_robot(problem: PayloadProblem, solved: _Solved, held: bool) -> Array:
+def _from_robot(problem: PayloadProblem, solution: Solution, factor: Array, held: bool) -> Array:
     """Covariance from the errors of the unloaded robot's parameters."""
-    fit, known, root, factor = problem.fit, problem.known, solved.solution.root, solved.factor
+    fit, known, root = problem.fit, problem.known, solution.root
     sure = np.flatnonzero(fit.seen)
     by_rows = -factor[:, :-1].T @ factor[:, sure] if held else known.T @ known[:, sure]
     response = root @ (root[: len(by_rows)].T @ by_rows)
     return np.asarray(response @ fit.covariance[np.ix_(sure, sure)] @ response.T)
 
 
-def _from_gains(problem: PayloadProblem, solved: _Solved) -> Array:
+def _from_gains(problem: PayloadProblem, data: FitData) -> Array:
     """Covariance from the errors of the torque constants, which scale the body's torque on their joints."""
-    root, weights, body = solved.solution.root, solved.weights, problem.columns
+    root, body = data.solution.root, problem.columns
     of_gains, alone = np.zeros((len(root), len(root))), np.zeros(len(root))
-    alone[body] = solved.solution.estimate[body]
-    for group, error in zip(solved.loaded.groups, problem.gain_error, strict=True):
+    alone[body] = data.solution.estimate[body]
+    for group, error in zip(problem.model.groups, problem.gain_error, strict=True):
         if error > 0:
-            of_group = {name: weight * (name == group.name) for name, weight in weights.items()}
-            own = solved.statistics.stacked(of_group, solved.base.independent)[:, :-1]
+            of_group = {name: weight * (name == group.name) for name, weight in data.weights.items()}
+            own = data.statistics.stacked(of_group, data.fit.base.independent)[:, :-1]
             move = root @ (root.T @ (own.T @ (own @ alone)))
             of_gains += error**2 * np.outer(move, move)
     return of_gains

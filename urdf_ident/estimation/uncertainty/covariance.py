@@ -107,7 +107,6 @@ class FitData:
         self.fit, self.statistics, self.model, self.logs, self.seed = fit, statistics, model, logs, seed
         self.weights = fit.row_weights
         self.solution = solution or solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
-        self.units = independent_stretches(statistics)
         #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
         self.has_rows = bool(logs) and model is not None and model.is_rigid
         #: Whether all rows are averages over periods, with their scatter.
@@ -127,6 +126,11 @@ class FitData:
                 remedy="use auto, jackknife, bootstrap or log; in Python give model and logs",
             )
         return self.model
+
+    @cached_property
+    def units(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """Stretches of time that do not repeat each other, as (log, block) pairs."""
+        return independent_stretches(self.statistics)
 
     @cached_property
     def stretches(self) -> tuple[Array, Array]:

@@ -75,7 +75,7 @@ class MixedRows:
         for k, part in enumerate(self.parts):
             self.combine[list(part.columns), k] = 1.0
         self._turns: dict[tuple[str, bool], Array] = {}
-        self._made: dict[tuple[str, str], tuple[Array, IntArray]] = {}
+        self._made: dict[tuple[str, str], tuple[Array, IntArray, IntArray]] = {}
 
     def _wide(self, entries: Sequence[Statistic]) -> Array:
         """Factors as ``[X root | Z | y − X params]``, not weighted; the mixed model estimates a change of the fit."""
@@ -88,35 +88,28 @@ class MixedRows:
             self._turns[kind] = entries[0].times(np.vstack([np.zeros((len(layout.instruments), turned.shape[1])), turned]))
         return np.asarray(np.vstack([entry.factor for entry in entries]) @ self._turns[kind])
 
-    def of(self, log: str, group: str, part: int | None = None) -> tuple[Array, IntArray]:
+    def of(self, log: str, group: str, part: int | None = None) -> tuple[Array, IntArray, int]:
         """Returns the factors of one log (or of one of its :data:`PARTS`) and group.
 
         Args:
             part: Index of the part; None for the whole log.
 
         Returns:
-            The factors stacked in order of time, shape (m, r + q + 1), and the row where each begins, with m at the end.
+            The factors stacked in order of time, shape (m, r + q + 1), the row where each begins, with m at the end, and the
+            number of data rows that they represent.
         """
-        rows, edges = self._whole(log, group)
+        rows, edges, counts = self._whole(log, group)
         begin, end = self._blocks(len(edges) - 1, part)
-        return rows[edges[begin] : edges[end]], edges[begin : end + 1] - edges[begin]
+        return rows[edges[begin] : edges[end]], edges[begin : end + 1] - edges[begin], int(counts[begin:end].sum())
 
-    def number(self, log: str, group: str, part: int | None = None) -> int:
-        """Returns the number of data rows that these factors represent.
-
-        Args:
-            part: Index of the part; None for the whole log.
-        """
-        entries = self.statistics.of_log[log].get(group, ())
-        return sum(entry.rows for entry in entries[slice(*self._blocks(len(entries), part))])
-
-    def _whole(self, log: str, group: str) -> tuple[Array, IntArray]:
-        """Stacked factors of one log and group in order of time, and the row where each begins, with the total at the end."""
+    def _whole(self, log: str, group: str) -> tuple[Array, IntArray, IntArray]:
+        """Stacked factors of one log and group in order of time, where each begins, with the end, and its number of rows."""
         cached = self._made.get((log, group))
         if cached is None:
             entries = self.statistics.of_log[log].get(group, ())
             wide = self._wide(entries) if entries else np.zeros((0, self.r + self.q + 1))
-            cached = wide, np.cumsum([0, *(len(entry.factor) for entry in entries)])
+            counts = np.array([entry.rows for entry in entries], dtype=np.intp)
+            cached = wide, np.cumsum([0, *(len(entry.factor) for entry in entries)]), counts
             if len(self._made) < _KEPT:
                 self._made[log, group] = cached
         return cached
@@ -138,7 +131,7 @@ class MixedRows:
         """
         totals = [np.zeros((PARTS, self.r + self.q + 1, self.r + self.q + 1)) for _ in weights]
         for group in self.statistics.groups:
-            rows, edges = self._whole(log, group)
+            rows, edges, _ = self._whole(log, group)
             for part in range(PARTS):
                 begin, end = self._blocks(len(edges) - 1, part)
                 of_part = rows[edges[begin] : edges[end]]
@@ -301,8 +294,8 @@ def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_o
         S, s = np.zeros((len(units), stretches, rows.q, rows.q)), np.zeros((len(units), stretches, rows.q))
         parts, residual, number = np.zeros((len(units), 1, 1)), 0.0, 0
         for k, ((log, part), u) in enumerate(zip(units, own_change, strict=True)):
-            R, edges = rows.of(log, group, part)
-            number += rows.number(log, group, part)
+            R, edges, count = rows.of(log, group, part)
+            number += count
             errors = R[:, -1] - R[:, : rows.r] @ beta - R[:, rows.r : -1] @ u
             residual += float(errors @ errors)
             ends = [
