@@ -145,8 +145,8 @@ def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
             )
 
 
-def at_rest(ratios: Sequence[Estimate]) -> Estimate:
-    """Torque constant at rest: inverse-variance weighted mean over logs, whose resolutions differ; infinite error if none."""
+def weighted_mean(ratios: Sequence[Estimate]) -> Estimate:
+    """Inverse-variance weighted mean, of logs for instance, whose resolutions differ; infinite error if there are none."""
     value, error = np.array([[ratio.value, ratio.error] for ratio in ratios if np.isfinite(ratio.error)]).reshape(-1, 2).T
     if not len(value):
         return NOTHING
@@ -354,7 +354,7 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
     for j, joint in enumerate(joints):
         check_targets(signals, j, joint)
     ratios = [[ratio_at_rest(log, j) for log in signals] for j in range(len(joints))]
-    rest = list(map(at_rest, ratios))
+    rest = list(map(weighted_mean, ratios))
     moving = in_motion(signals, rest)
     places = [*(f"at rest in {log.name}" for log in signals), "in motion"]
     for joint, still, moved in zip(joints, ratios, moving, strict=True):
@@ -369,16 +369,13 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
                 )
     # joints known at rest keep that constant; the others use the constant of a twin if there is one, else their own
     best, origins = list(rest), ["at rest"] * len(joints)
-    for j, (at_rest_only, moved) in enumerate(zip(rest, moving, strict=True)):
-        if at_rest_only.known or not np.isfinite(moved.error):
+    for j, (resting, moved) in enumerate(zip(rest, moving, strict=True)):
+        if resting.known or not np.isfinite(moved.error):
             continue
-        weights = np.array([at_rest_only.error, moved.error]) ** -2.0
-        if weights[0] < 0.01 * weights[1]:
+        if moved.error < 0.1 * resting.error:
             best[j], origins[j] = moved, "by regression in motion"
         else:
-            value = float(weights @ np.nan_to_num([at_rest_only.value, moved.value]) / weights.sum())
-            best[j] = Estimate(value, float(weights.sum() ** -0.5))
-            origins[j] = "at rest and by regression in motion"
+            best[j], origins[j] = weighted_mean([resting, moved]), "at rest and by regression in motion"
     for joint, estimate in zip(joints, best, strict=True):
         if not estimate.error < 0.2:
             raise LogError(

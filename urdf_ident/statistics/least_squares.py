@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import EstimationError, check_shape
-from ..linalg import Array, BoolArray, positive, triangle
+from ..errors import EstimationError
+from ..linalg import Array, BoolArray, positive, shaped, triangle
 from ..samples import ReadOnly
 
 #: Number of left-out parts that are processed at a time.
@@ -110,8 +110,7 @@ def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> S
         raise EstimationError("the regression holds values that are not finite", remedy="check the log for NaN or overflow")
     if rows == 0 or k == 0:
         raise EstimationError("nothing to estimate", got=f"{rows} rows, {k} columns")
-    reference = np.zeros(k) if reference is None else np.asarray(reference, dtype=float)
-    check_shape("reference", reference.shape, (k,))
+    reference = np.zeros(k) if reference is None else shaped("reference", reference, (k,))
     norms = np.linalg.norm(full[:, :k], axis=0)
     scale = np.where(norms > np.finfo(float).eps * norms.max(), norms, np.inf)  # columns of rounding errors are not scaled up
     scaled, target = full[:, :k] / scale, full[:, k:] - full[:, :k] @ reference[:, None]
@@ -146,9 +145,8 @@ def ols(W: ArrayLike, y: ArrayLike) -> Solution:
         EstimationError: Fewer rows than columns, or values that are not finite.
         ShapeError: The arrays disagree.
     """
-    W, y = np.asarray(W, dtype=float), np.asarray(y, dtype=float)
-    check_shape("W", W.shape, ("N", "k"))
-    check_shape("y", y.shape, (len(W),))
+    W = shaped("W", W, ("N", "k"))
+    y = shaped("y", y, (len(W),))
     if W.shape[0] < W.shape[1]:
         raise EstimationError("fewer rows than parameters", got=f"{W.shape[0]} rows", expected=f">= {W.shape[1]}")
     first = solve(triangle(np.column_stack([W, y])), len(W))

@@ -304,7 +304,8 @@ def _kept_rows(kept: _Kept, model: DynamicModel, segment: Segment, row_filter: R
 
 def _terms(kept: _Kept, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
     """All term columns, filtered, shape (rows,) each, before they are assigned to row groups."""
-    keys = _term_keys(model, row_filter)
+    # none where they change with every estimate
+    keys: list[Hashable] = [None if item.term.loaded else (row_filter, model.drive, item) for item in model.terms]
     made = {k: known for k, key in enumerate(keys) if key is not None and (known := kept.columns.get(key)) is not None}
     missing = [k for k in range(len(keys)) if k not in made]
     whole = _with_load(kept, model, segment) if any(model.terms[k].term.loaded for k in missing) else segment
@@ -350,21 +351,6 @@ def _joints(robot: Robot, apart: frozenset[int]) -> DynamicModel:
     """The rigid model in which each motor drives one joint."""
     model = DynamicModel(robot, friction=[], rotor_inertia=False, drive=Drive.build(robot.n))
     return model.with_apart([robot.joints[j] for j in sorted(apart)])
-
-
-@lru_cache(maxsize=4)
-def _term_keys(model: DynamicModel, row_filter: RowFilter) -> list[Hashable]:
-    """Key of each term's columns; None if they change with every estimate, or the term cannot be hashed (a list is in it)."""
-    keys = list[Hashable]()
-    for item in model.terms:
-        key = (row_filter, model.drive, item)
-        try:
-            hash(key)
-        except TypeError:
-            keys.append(None)
-        else:
-            keys.append(None if item.term.loaded else key)
-    return keys
 
 
 @dataclass(frozen=True, eq=False)

@@ -140,16 +140,6 @@ def blocks_of(logs: int) -> int:
     return min(BLOCKS, max(FEWEST_BLOCKS, MOST_BLOCKS // max(logs, 1)))
 
 
-def stretches_of(blocks: Sequence[int], logs: int) -> list[IntArray]:
-    """Divides one log into stretches of time.
-
-    Returns:
-        The blocks of each stretch; at most :data:`STRETCHES` of them.
-    """
-    most = max(2, min(STRETCHES, MOST_STRETCHES // max(logs, 1)))
-    return np.array_split(np.array(blocks, dtype=np.intp), min(most, len(blocks)))
-
-
 @dataclass(frozen=True, eq=False)
 class Statistic:
     """The factor of the rows of one (log, block, group).
@@ -253,12 +243,14 @@ class StatisticSet:
 
     @cached_property
     def stretches(self) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """Stretches of time as (log, block) pairs; each log is divided by :func:`.stretches_of`."""
+        """Stretches of time as (log, block) pairs: the blocks of each log in at most :data:`STRETCHES` parts."""
         of_log = grouped((entry.log, entry.block) for entry in self.entries)
+        most = max(2, min(STRETCHES, MOST_STRETCHES // max(len(of_log), 1)))
+        blocks_of_log = {log: sorted(set(own)) for log, own in of_log.items()}
         return tuple(
-            tuple((log, int(block)) for block in part)
-            for log, own in of_log.items()
-            for part in stretches_of(sorted(set(own)), len(of_log))
+            tuple((log, block) for block in part.tolist())
+            for log, blocks in blocks_of_log.items()
+            for part in np.array_split(np.array(blocks, dtype=np.intp), min(most, len(blocks)))
         )
 
     def layout(self, group: str) -> Layout:

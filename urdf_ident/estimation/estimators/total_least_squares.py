@@ -18,8 +18,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...errors import EstimationError, check_shape
-from ...linalg import Array, block_diagonal, positive, solve_triangular, triangle
+from ...errors import EstimationError
+from ...linalg import Array, block_diagonal, positive, shaped, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...signals.filters import differentiate, lowpass
@@ -53,8 +53,8 @@ def total_least_squares(factor: ArrayLike, noise: ArrayLike) -> Array:
         EstimationError: The columns are linearly dependent, none has noise, or no finite b exists.
         ShapeError: The shapes do not match.
     """
-    data, N = np.asarray(factor, dtype=float), np.asarray(noise, dtype=float)
-    check_shape("noise", N.shape, ("r", data.shape[1]))
+    data = np.asarray(factor, dtype=float)
+    N = shaped("noise", noise, ("r", data.shape[1]))
     norms = positive(np.linalg.norm(data, axis=0))
     R = triangle(data / norms)
     diagonal = np.abs(np.diag(R))

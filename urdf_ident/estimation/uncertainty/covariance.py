@@ -92,7 +92,6 @@ class FitData:
         model: Its model, for rows in order of time.
         logs: Its logs, likewise.
         solution: The solution if it is not that of the factors alone.
-        seed: Of the bootstrap.
     """
 
     def __init__(
@@ -102,9 +101,8 @@ class FitData:
         model: DynamicModel | None = None,
         logs: Sequence[PreparedLog] = (),
         solution: Solution | None = None,
-        seed: int = 0,
     ) -> None:
-        self.fit, self.statistics, self.model, self.logs, self.seed = fit, statistics, model, logs, seed
+        self.fit, self.statistics, self.model, self.logs = fit, statistics, model, logs
         self.weights = fit.row_weights
         self.solution = solution or solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
         #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
@@ -166,7 +164,6 @@ def with_covariance(
     *,
     model: DynamicModel | None = None,
     logs: Sequence[PreparedLog] = (),
-    seed: int = 0,
 ) -> Fit:
     """Returns the same estimate with standard errors of another kind.
 
@@ -178,7 +175,7 @@ def with_covariance(
         EstimationError: Unknown kind, or one that needs missing logs, repetitions or stretches.
     """
     check_known("estimation.covariance", kind, tuple(KINDS), EstimationError)
-    covariance = KINDS[kind](FitData(fit, statistics, model, logs, seed=seed))
+    covariance = KINDS[kind](FitData(fit, statistics, model, logs))
     dof = np.broadcast_to(covariance.dof, fit.params.shape)
     return replace(fit, covariance=covariance.matrix, covariance_kind=covariance.kind, error_dof=dof)
 
@@ -234,7 +231,7 @@ def bootstrap(data: FitData) -> Covariance:
     """Draws stretches of time with replacement."""
     matrices, scores = data.stretches
     count = len(scores)
-    draws = np.random.default_rng(data.seed).multinomial(count, np.full(count, 1 / count), DRAWS)
+    draws = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), DRAWS)
     moves = [lstsq(np.einsum("u,uij->ij", draw, matrices), draw @ scores, rcond=_UNDRAWN)[0] for draw in draws]
     kind = f"bootstrap over {count} blocks of time, {DRAWS} draws"
     return Covariance(data.solution.sandwich(np.atleast_2d(np.cov(np.array(moves).T))), kind, count - 1.0)
