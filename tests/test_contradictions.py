@@ -582,7 +582,6 @@ def test_doubts_are_in_the_summary_once_and_what_is_unseen_is_no_number() -> Non
     assert row.split()[1:] == ["unseen", "unseen", "unseen"]
 
 
-@pytest.mark.usefixtures("unexamined")
 def test_units_of_mixed_joints_are_all_named() -> None:
     mixed = URDF.replace('<joint name="j3" type="revolute">', '<joint name="j3" type="prismatic">')
     robot = Robot.from_urdf(mixed)

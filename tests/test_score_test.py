@@ -89,7 +89,7 @@ def test_a_kind_of_ten_lines_finds_its_fault(monkeypatch: pytest.MonkeyPatch) ->
     """A damper between two axes, which no other family describes (CONTRIBUTING.md, "Adding a fault")."""
 
     class Damper(FaultKind):
-        id = Id.CONTACT_FORCE
+        id = Id.CONTACT_SPRING
 
         def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
             for j in at.moving[1:]:
@@ -100,7 +100,7 @@ def test_a_kind_of_ten_lines_finds_its_fault(monkeypatch: pytest.MonkeyPatch) ->
     tau = torques(ARM, Truth.of(ARM.n), q, v, a)
     tau[:, 2] += 2.0 * v[:, 1]
     (found,) = found_in([recorded(t, q, tau, 0)])
-    assert (found.family.id, found.family.joints) == (Id.CONTACT_FORCE, (2,))
+    assert (found.family.id, found.family.joints) == (Id.CONTACT_SPRING, (2,))
     assert found.size == pytest.approx(2.0, rel=0.2)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -23,6 +23,23 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
     return groups
+
+
+def batches(values: Iterable[V], most: int, size: Callable[[V], int]) -> Iterator[list[V]]:
+    """Yields values in order, together up to some size; one that is larger alone.
+
+    Args:
+        size: Returns the size of a value.
+    """
+    some, whole = list[V](), 0
+    for value in values:
+        if some and whole + size(value) > most:
+            yield some
+            some, whole = [], 0
+        some.append(value)
+        whole += size(value)
+    if some:
+        yield some
 
 
 def abbreviated(words: Sequence[str], most: int = 6) -> str:

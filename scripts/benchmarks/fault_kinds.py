@@ -17,7 +17,7 @@ from urdf_ident.linalg import Array
 from urdf_ident.signals.filters import lowpass
 
 #: Findings that name what changes along a log, and a log among others.
-VARYING = {"payload-changes", "contact", "contact-force", "effort-drift", "not-stationary"}
+VARYING = {"payload-changes", "contact", "effort-drift", "not-stationary"}
 ODD = {"log-differs", "logs-disagree"}
 
 

@@ -6,8 +6,8 @@ interpretations of the samples (:mod:`.trials`) by held-out :mod:`.evidence`. Sm
 families of columns in the linear model of the torques (:mod:`.linearized`): :mod:`.score_test` tests them at once against one
 :mod:`.null_model` and selects the best, one after the other; where it finds nothing beyond chance and little is left
 unexplained, no large fault is tried. All fits are one :mod:`.regression`. What is no family
-(docs/architecture.md): :mod:`.against_urdf` compares interpretations with the URDF's bodies, :mod:`.tip_forces` finds a force
-with a course of its own in time, and :mod:`.delay` estimates delays. What the logs leave open is told by :mod:`.open_factors`.
+(docs/architecture.md): :mod:`.against_urdf` compares interpretations with the URDF's bodies, and :mod:`.delay` estimates
+delays. What the logs leave open is told by :mod:`.open_factors`.
 
 Of what may explain the same torques, one is told, in this order:
 
@@ -15,5 +15,5 @@ Of what may explain the same torques, one is told, in this order:
 2. Faults and changes that the score test selects. If the first is a log in which the robot is another one, that log is
    examined alone, and the others again without it.
 3. What only the URDF's own bodies show: computed efforts, weight, another interpretation, unit.
-4. A force on the last link, where nothing above is grave; and, as information, scales and a clock that the logs leave open.
+4. As information, scales and a clock that the logs leave open.
 """

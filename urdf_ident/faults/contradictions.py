@@ -26,7 +26,6 @@ from .null_model import NullModel
 from .open_factors import open_factors
 from .score_test import ALWAYS, Fault, find_faults
 from .thinned_logs import FEWEST, Logs
-from .tip_forces import tip_force
 from .trials import Trials
 from .words import differs, doubt, fault_finding, named, too_short_to_tell
 
@@ -177,12 +176,7 @@ def _of_differing(found: Explanations) -> list[list[Judgement]]:
 def _of_all(found: Explanations) -> list[list[Judgement]]:
     """What is wrong with all logs, and with single ones beside it."""
     robot, common = found.group.robot, _downgraded(found.trials, _of_interpretation(found))
-    reported, grave = {(item.id, item.joint) for item in common}, any(item.severity != "info" for item in common)
-    # a fault of one joint's effort may be made of a part of a force; other faults act on all joints as a force does
-    alone = all(item.family.joints and item.when == ALWAYS and not item.family.id.entry.geometric for item in found.faults)
-    sought = alone and not (found.steps or grave) and found.trials.turns >= FEWEST_REVERSALS
-    force = tip_force(LinearizedCase.of(found.corrected)) if sought else None
-    out = [[*common, *([] if force is None else [force])] for _ in found.group.logs]
+    reported, out = {(item.id, item.joint) for item in common}, [list(common) for _ in found.group.logs]
     for fault in found.faults:
         item = fault_finding(robot, fault)
         for k in fault.logs(found.trials.samples.log):

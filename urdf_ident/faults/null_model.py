@@ -7,13 +7,14 @@ show: the variances of the kinds of random effects are those of the restricted l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from ..linalg import Array, positive, rms
+from ..grouping import batches, grouped
+from ..linalg import Array, IntArray, positive, rms
 from ..samples import one_way
 from .evidence import TRUSTED
 from .friction import direction, reversal_columns
@@ -25,6 +26,8 @@ from .regression import LEAST_RIDGE, Equations, JointColumns
 _STEPS = 15
 #: Harmonics of friction along the travel.
 _WAVES = (1, 2, 3)
+#: Columns times blocks whose information is found at once: memory.
+_AT_ONCE = 1000
 #: Kind of the columns that are no random effects.
 _FIXED = "fixed"
 
@@ -131,6 +134,47 @@ class NullModel:
     def beside(self, columns: Array) -> Array:
         """What the model does not explain of columns, shape (a, N, k): the inverse covariance, up to the noise, times them."""
         return np.asarray(columns - self._torques(*self._solution[0].solve(self.design.columns.swapaxes(1, 2) @ columns)))
+
+    def scores(self, groups: Sequence[Array], block: IntArray) -> list[tuple[Array, Array, Array]]:
+        """Returns scores of groups of columns in blocks of time, and their information beside the model.
+
+        Args:
+            groups: Columns of the moving joints' rows, shape (N, a, k) each.
+            block: Block of each sample, shape (N,).
+
+        Returns:
+            Of each group: products with the residual in each block, shape (B, k); what the model leaves of the products of
+            columns in one block and another, shape (B, k, B, k); and the columns' squares in each block, shape (B, k).
+        """
+        order, count = np.argsort(block, kind="stable"), np.bincount(block)
+
+        def by_block(x: Array) -> list[Array]:
+            return np.split(x[:, order], np.cumsum(count)[:-1], axis=1)
+
+        out: dict[int, tuple[Array, Array, Array]] = {}
+        acting = [tuple(np.flatnonzero(np.any(columns != 0, axis=(0, 2))).tolist()) or (0,) for columns in groups]
+        for rows, members in grouped((rows, k) for k, rows in enumerate(acting)).items():
+            design, residual = (by_block(x[list(rows)]) for x in (self.design.columns, self.residual))
+            equations = self._solution[0].of_rows(rows)
+            for some in batches(members, _AT_ONCE // len(count), lambda k: groups[k].shape[2]):
+                together = np.concatenate([groups[k][:, rows] for k in some], axis=2).transpose(1, 0, 2)
+                columns = by_block(together * self.weights[list(rows), :, None])
+                # products with the model's columns in each block, shape (rows, p, K, B), and what these explain of the columns
+                moments = np.stack([x.swapaxes(1, 2) @ y for x, y in zip(design, columns, strict=True)], axis=3)
+                theta, own = equations.solve(moments.reshape(*moments.shape[:2], -1))
+                explained = np.concatenate([np.broadcast_to(theta, (len(rows), *theta.shape)), own], axis=1)
+                explained = explained.reshape(moments.shape)
+                end = 0
+                for k in some:
+                    which = slice(end, end := end + groups[k].shape[2])
+                    blocks = [y[:, :, which] for y in columns]
+                    score = np.array([np.tensordot(r, y, axes=2) for y, r in zip(blocks, residual, strict=True)])
+                    products = np.array([np.tensordot(y, y, axes=((0, 1), (0, 1))) for y in blocks])
+                    shared = np.tensordot(moments[:, :, which], explained[:, :, which], axes=((0, 1), (0, 1)))
+                    information = -shared.transpose(1, 0, 3, 2)
+                    information[range(len(count)), :, range(len(count))] += products
+                    out[k] = score, information, np.einsum("bkk->bk", products)
+        return [out[k] for k in range(len(groups))]
 
     def _torques(self, theta: Array, own: Array) -> Array:
         m = self.design.shared

@@ -9,7 +9,8 @@ columns nearly coincide, and the difference of their large coefficients matters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -56,6 +57,11 @@ class Equations:
         ridge = np.asarray(LEAST_RIDGE * np.maximum(squares, positive(_UNSEEN * squares.max(initial=0.0))))
         rest = np.einsum("i,...ikl->...kl", weights, gram[..., :m, :m] - gram[..., :m, m:] @ along)
         return cls(own, along, np.asarray(np.linalg.inv(rest + ridge[..., None] * np.eye(m))), ridge, weights)
+
+    def of_rows(self, rows: Sequence[int]) -> Equations:
+        """The equations for right-hand sides that are 0 in all other rows."""
+        some = list(rows)
+        return replace(self, own=self.own[some], along=self.along[some], weights=self.weights[some])
 
     @property
     def own_diagonal(self) -> Array:

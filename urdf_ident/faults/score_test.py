@@ -8,11 +8,12 @@ A family is significant if its probability by chance, times the number of all th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..grouping import batches
 from ..judgements.catalogue import Id
 from ..linalg import Array, IntArray, lstsq, orthogonal_part, positive, rms
 from ..samples import turns
@@ -33,6 +34,8 @@ _MATTERS = 0.5
 _BLOCKS, _FEWEST, _MOST = 45, 5, 0.6
 #: Part of a fault's effect in one log below which there is none in another.
 _FELT = 0.1
+#: Number of columns of faults of which it is found at once what the model explains of them.
+_COLUMNS = 60
 #: Number of significant scores whose gains are computed.
 _CLOSE = 30
 #: Part of a column's square that the model must leave for its size to be determined.
@@ -226,9 +229,10 @@ def _significant(
     """Scores beyond chance, best first: their rank, the probability of as large a one among all, and which they are."""
     from scipy.special import fdtrc
 
-    scores = [item for family in lasting if (item := _lasting(at, null, family, windows[0])) is not None]
+    scores = list(_lasting(at, null, lasting, windows[0]))
     usual, worth = _usual_scatter([item for item in scores if item.family.tries == 1])
-    scores += [_temporary(at, null, family, *windows) for family in temporary]
+    tested = null.scores([family.columns[:, at.moving] for family in temporary], windows[0])
+    scores += [_temporary(at, null, family, *own, *windows) for family, own in zip(temporary, tested, strict=True)]
     penalty = np.log((int(at.block.max()) + 1) * len(at.moving))
     # faults, changes, of which windows are many, and what was sought among many have half of the level each
     kinds = [(bool(item.family.change), item.family.tries > 1) for item in scores]
@@ -246,61 +250,90 @@ def _significant(
     return sorted(found, key=lambda entry: -entry[0])
 
 
-def _lasting(at: LinearizedCase, null: NullModel, family: FaultFamily, epoch: IntArray) -> _Scores | None:
-    """Scores of a fault throughout all logs, where repetitions of a motion are one block, and in single ones."""
+def _lasting(at: LinearizedCase, null: NullModel, families: Sequence[FaultFamily], epoch: IntArray) -> Iterator[_Scores]:
+    """Yields scores of faults throughout all logs, where repetitions of a motion are one block, and in single ones."""
     samples, logs = at.samples, np.unique(at.samples.log)
-    single = 1 < len(logs) <= COMPARED and not (family.id.entry.placement or family.only_competes or family.per_log)
-    whens = [ALWAYS] * family.throughout + [When(log=int(k)) for k in logs if single]
-    nuisance = family.nuisance if family.nuisance.size else np.empty((len(samples), at.n, 0))
-    whole, known = null.whitened(np.concatenate([nuisance, family.columns], axis=2)[:, at.moving]), nuisance.shape[2]
-    kept, made = list[When](), list[tuple[Array, Array, Array]]()
-    statistics = list[tuple[float, float, float, float]]()
-    for when in whens:
-        block = at.block if when.log is None else epoch
-        both = whole if when.log is None else whole * (samples.log == when.log)[None, :, None]
-        beside = null.beside(both)
-        beside_guard, some, beside = beside[:, :, :known], both[:, :, known:], beside[:, :, known:]
-        square = np.einsum("ank,ank->k", some, some)
-        if known:
-            given = both[:, :, :known]
-            K = lstsq(_products(given, beside_guard), _products(given, beside), 1e-9)[0]
-            some, beside = some - given @ K, beside - beside_guard @ K
-        inverse, determined = _inverse(_products(some, beside), square)
-        numbers = int(determined)
-        if not numbers:
-            continue
-        x = inverse @ _products(beside, null.residual[:, :, None])[:, 0]
-        if family.impossible_sign * x[0] > 0:
-            continue
-        sizes, turned = np.linalg.eigh(inverse)
-        unit = beside @ (turned[:, -numbers:] * np.sqrt(np.maximum(sizes[-numbers:], 0.0)))
-        size = _products(unit, null.residual[:, :, None])[:, 0]
-        about = _by_block((unit * (null.residual - unit @ size)[:, :, None]).sum(axis=0), block)
-        share = _by_block(np.sum(unit**2, axis=(0, 2))[:, None], block)[:, 0]
-        free = min(share.sum() ** 2 / np.sum(share**2), max(at.trials.turns, 2.0)) - 1
-        scatter = np.sum(about**2) / numbers * len(share) / max(len(share) - 1, 1)
-        statistics.append((float(size @ size), numbers, max(float(scatter), null.noise), max(free, 1.0)))
-        kept.append(when)
-        made.append((both[:, :, known:], both[:, :, :known], x))
-    if not kept:
+    whens = [ALWAYS, *(When(log=int(k)) for k in logs if 1 < len(logs) <= COMPARED)]
+    for some in batches(families, _COLUMNS, lambda family: family.columns.shape[2]):
+        pairs = [(item.nuisance if item.nuisance.size else item.columns[:, :, :0], item.columns) for item in some]
+        ends = np.cumsum([nuisance.shape[2] + columns.shape[2] for nuisance, columns in pairs])
+        together = null.whitened(np.concatenate([x for pair in pairs for x in pair], axis=2)[:, at.moving])
+        statistics, made = [list[tuple[float, ...]]() for _ in some], [list[tuple[Array, Array, Array]]() for _ in some]
+        kept = [list[When]() for _ in some]
+        for when in whens:
+            columns = together if when.log is None else together * (samples.log == when.log)[None, :, None]
+            apart = null.beside(columns)
+            for k, (family, end, (nuisance, own)) in enumerate(zip(some, ends, pairs, strict=True)):
+                if not (family.throughout if when.log is None else family.of_single_logs):
+                    continue
+                first = end - own.shape[2]
+                both, beside = (x[:, :, first - nuisance.shape[2] : end] for x in (columns, apart))
+                block = at.block if when.log is None else epoch
+                if (score := _lasting_score(at, null, family, both, beside, nuisance.shape[2], block)) is not None:
+                    statistics[k].append(score[0])
+                    made[k].append(score[1])
+                    kept[k].append(when)
+        for family, own_whens, values, own_made in zip(some, kept, statistics, made, strict=True):
+            if values:
+                support, numbers, scatter, free = np.array(values).T
+                yield _Scores(family, own_whens, support, numbers, scatter, free, own_made.__getitem__)
+
+
+def _lasting_score(
+    at: LinearizedCase, null: NullModel, family: FaultFamily, both: Array, beside: Array, known: int, block: IntArray
+) -> tuple[tuple[float, ...], tuple[Array, Array, Array]] | None:
+    """Score of a fault while it acts: support, numbers, scatter and its degrees of freedom, and what its gain is made of.
+
+    Args:
+        both: Columns [nuisance | family], whitened, shape (a, N, k).
+        beside: What the model does not explain of them.
+        known: Number of those of the nuisance.
+
+    Returns:
+        None where the size is not determined, or has the impossible sign.
+    """
+    beside_guard, some, beside = beside[:, :, :known], both[:, :, known:], beside[:, :, known:]
+    square = np.einsum("ank,ank->k", some, some)
+    if known:
+        given = both[:, :, :known]
+        K = lstsq(_products(given, beside_guard), _products(given, beside), 1e-9)[0]
+        some, beside = some - given @ K, beside - beside_guard @ K
+    inverse, determined = _inverse(_products(some, beside), square)
+    numbers = int(determined)
+    if not numbers:
         return None
-    support, count, scatters, frees = np.array(statistics).T
-    return _Scores(family, kept, support, count, scatters, frees, made.__getitem__)
+    x = inverse @ _products(beside, null.residual[:, :, None])[:, 0]
+    if family.impossible_sign * x[0] > 0:
+        return None
+    sizes, turned = np.linalg.eigh(inverse)
+    unit = beside @ (turned[:, -numbers:] * np.sqrt(np.maximum(sizes[-numbers:], 0.0)))
+    size = _products(unit, null.residual[:, :, None])[:, 0]
+    about = _by_block((unit * (null.residual - unit @ size)[:, :, None]).sum(axis=0), block)
+    share = _by_block(np.sum(unit**2, axis=(0, 2))[:, None], block)[:, 0]
+    free = min(share.sum() ** 2 / np.sum(share**2), max(at.trials.turns, 2.0)) - 1
+    scatter = max(float(np.sum(about**2) / numbers * len(share) / max(len(share) - 1, 1)), null.noise)
+    return (float(size @ size), numbers, scatter, max(free, 1.0)), (both[:, :, known:], both[:, :, :known], x)
 
 
 def _temporary(
-    at: LinearizedCase, null: NullModel, family: FaultFamily, epoch: IntArray, whens: Sequence[When], weights: Array
+    at: LinearizedCase,
+    null: NullModel,
+    family: FaultFamily,
+    score: Array,
+    information: Array,
+    squares: Array,
+    epoch: IntArray,
+    whens: Sequence[When],
+    weights: Array,
 ) -> _Scores:
-    """Scores of a change in windows, in single logs, and as a drift, each compared with all other blocks."""
-    columns, blocks = null.whitened(family.columns[:, at.moving]), weights.shape[1]
-    acts = (epoch[:, None] == np.arange(blocks)).astype(float)
-    count = columns.shape[2]
-    parts = (columns[:, :, None, :] * acts[None, :, :, None]).reshape(*columns.shape[:2], -1)
-    beside = null.beside(parts)
-    information = _products(parts, beside).reshape(blocks, count, blocks, count)
-    score = _products(parts, null.residual[:, :, None]).reshape(blocks, count)
+    """Scores of a change in windows, in single logs, and as a drift, each compared with all other blocks.
+
+    Args:
+        score, information, squares: As of :meth:`.NullModel.scores`.
+    """
+    blocks, count = score.shape
     along = np.tensordot(weights, information, axes=(1, 2))  # shape (T, B, k, l)
-    square = np.einsum("ank,ank->k", columns, columns) / blocks
+    square = squares.sum(axis=0) / blocks
     inverse, numbers = _inverse(np.einsum("tb,tbkl->tkl", weights, along), square * np.sum(weights**2, axis=1)[:, None])
     total = weights @ score
     x = (inverse @ total[:, :, None])[:, :, 0]
@@ -310,7 +343,7 @@ def _temporary(
     of_blocks = np.einsum("bkl,tbk->tbl", axes, about) ** 2 * (seen / np.where(seen, sizes, 1.0))
     scatter = np.maximum(of_blocks.sum(axis=(1, 2)) / np.maximum(seen.sum() - numbers, 1), null.noise)
     free = np.full(len(weights), max(min(blocks, max(at.trials.turns, 2.0)) - 2.0, 1.0))
-    acting = np.any(columns != 0, axis=1)
+    acting = np.any(family.columns[:, at.moving] != 0, axis=0)
     if count > 1 and np.array_equal(acting, np.eye(len(acting), count)):  # what friction leaves is each row's own
         own = np.maximum(x * total, 0.0)
         free *= own.sum(axis=1) ** 2 / positive(np.sum(own**2, axis=1))
@@ -319,7 +352,8 @@ def _temporary(
         numbers = np.where((weights != 0) @ turned >= count, numbers, 0)
 
     def made(t: int) -> tuple[Array, Array, Array]:
-        return columns * (acts @ weights[t])[None, :, None], columns[:, :, :0], x[t]
+        columns = null.whitened(family.columns[:, at.moving] * weights[t][epoch][:, None, None])
+        return columns, columns[:, :, :0], x[t]
 
     return _Scores(family, whens, np.sum(x * total, axis=1), numbers, scatter, free, made)
 

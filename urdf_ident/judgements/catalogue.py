@@ -580,13 +580,6 @@ class Id(str, Enum):
         "record without it, or log it as a wrench; part of it would be identified as mass and friction",
         message="a force pulls the last link toward a fixed point, as a hose, a cable or a spring does",
     )
-    CONTACT_FORCE = warning(
-        "contact-force",
-        "What a model leaves unexplained in all joints is a force on the last link that varies with time.",
-        "record without contact, hoses and loads that swing or change, or log the force as a wrench; otherwise "
-        "part of it is identified as mass and friction",
-        size="share of the squared residuals, beyond chance",
-    )
     LOG_DIFFERS = warning(
         "log-differs",
         "One log contradicts the others.",

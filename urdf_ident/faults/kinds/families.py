@@ -44,6 +44,11 @@ class FaultFamily:
     per_log: bool = False
     tries: int = 1
 
+    @property
+    def of_single_logs(self) -> bool:
+        """Whether it may be in one log alone."""
+        return not (self.id.entry.placement or self.only_competes or self.per_log)
+
     def is_far(self, size: float) -> bool:
         """Whether the effect of a size, in the unit of the family, is not linear, so that the size is not known."""
         return self.id.entry.geometric and self.slope * abs(size) > _FIRST_ORDER
