@@ -7,7 +7,7 @@ families of columns in the linear model of the torques (:mod:`.linearized`): :mo
 :mod:`.null_model` and selects the best, one after the other; where it finds nothing beyond chance and little is left
 unexplained, no large fault is tried. All fits are one :mod:`.regression`. What is no family
 (docs/architecture.md): :mod:`.against_urdf` compares interpretations with the URDF's bodies, and :mod:`.delay` estimates
-delays. What the logs leave open is told by :mod:`.open_factors`.
+delays.
 
 Of what may explain the same torques, one is told, in this order:
 
