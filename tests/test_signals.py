@@ -19,6 +19,7 @@ from urdf_ident.signals.condition import Conditioned, condition, resolve
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.filters import differentiate, estimate_cutoff, lowpass, lowpass_gain
 from urdf_ident.signals.quality.report import assess
+from urdf_ident.signals.resolution import count_of
 
 Array = np.ndarray[Any, Any]
 URDF = """<robot name="two"><link name="base"/><link name="l1"/><link name="l2"/>
@@ -81,6 +82,16 @@ def test_differences_are_exact_for_polynomials_and_converge() -> None:
 
 
 # ---- the cut-off ---------------------------------------------------------------------------------
+
+
+def test_the_count_of_an_encoder_does_not_depend_on_the_length_of_the_log() -> None:
+    count = 2 * np.pi / 2**23
+    counts = np.round(np.sin(2 * np.pi * np.arange(20_000) / 2_000.3) / count)
+    assert count_of(count * counts) == pytest.approx(count, rel=1e-9)
+    assert count_of(count * np.tile(counts, 50)) == pytest.approx(count, rel=1e-9)  # a travel of 2000 rad
+    assert count_of(count * np.where(np.arange(20_000) == 7, np.nan, counts)) == pytest.approx(count, rel=1e-9)
+    assert count_of(np.random.default_rng(0).standard_normal(20_000)) == 0.0
+    assert count_of(np.full(5, np.nan)) == count_of(np.ones(5)) == 0.0
 
 
 @pytest.mark.parametrize("noise", [4e-4, 0.001229, 0.001335, 4e-3])

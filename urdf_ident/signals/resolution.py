@@ -6,10 +6,10 @@ import numpy as np
 
 from ..linalg import Array
 
-#: Differences relative to the largest value below which values are equal but for rounding.
+#: Differences relative to the largest value below which values are equal but for the rounding of floating-point numbers.
 _ROUNDING = 1e-12
-#: Least share of steps that are multiples of a count, their tolerance, and the smallest count relative to the range.
-_EVEN, _PARTS, _LEAST = 0.95, 0.05, 1e-9
+#: Least share of steps that are multiples of a count, and their tolerance.
+_EVEN, _PARTS = 0.95, 0.05
 #: Quantiles of the steps at which the count is searched: a few steps may be interpolated.
 _SMALLEST = (0.0, 0.01, 0.05)
 
@@ -25,8 +25,9 @@ def resolution(x: Array) -> float:
 
 def count_of(x: Array) -> float:
     """Returns the quantisation step of a signal as recorded, in its unit; 0 if it is not quantised; x of shape (N,)."""
-    steps = np.abs(np.diff(x))
-    steps = np.sort(steps[steps > _LEAST * steps.sum()])
+    values = x[np.isfinite(x)]
+    steps = np.abs(np.diff(values))
+    steps = np.sort(steps[steps > _ROUNDING * np.abs(values).max(initial=0.0)])
     for place in _SMALLEST if len(steps) else ():
         count = float(steps[int(place * (len(steps) - 1))])
         if np.mean(np.abs(steps / count - np.round(steps / count)) < _PARTS) > _EVEN:
