@@ -146,6 +146,19 @@ def test_a_patch_changes_the_asked_numbers_alone(cell: Path, name: str) -> None:
     np.testing.assert_allclose(tau, rnea(again.model, q, v, a), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("folders", ['meshdir="meshes"', 'assetdir="meshes"'])
+def test_meshes_are_found_whose_folder_an_included_file_states(cell: Path, folders: str) -> None:
+    (cell / "common.xml").write_text(f"<mujoco><compiler {folders}/></mujoco>", encoding="utf-8")
+    text = ARM.replace(' meshdir="meshes"', "").replace("<default>", '<include file="common.xml"/><default>', 1)
+    (cell / "arm.xml").write_text(text, encoding="utf-8")
+    robot = Robot.from_urdf(cell / "arm.xml")
+    theta = 1.1 * lumped_inertials(robot)
+    (cell / "elsewhere").mkdir()
+    text, _ = patched_mjcf(cell / "arm.xml", robot, theta.ravel(), {}, cell / "elsewhere")
+    (cell / "elsewhere" / "arm.xml").write_text(text, encoding="utf-8")
+    assert mujoco.MjModel.from_xml_path(str(cell / "elsewhere" / "arm.xml")).nmesh == 1
+
+
 def test_a_users_model_comes_back_corrected(cell: Path) -> None:
     """Identified from a scene and a log of a heavier arm, the patched file has the torques of that arm."""
     heavier = mujoco.MjModel.from_xml_path(str(cell / "arm.xml"))

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import EstimationError, ModelError
 from ..files.read_write import read_text
-from ..files.splice import Node, Splicer
+from ..files.splice import Node, Splicer, outline
 from ..grouping import abbreviated
 from ..linalg import Array
 from ..model.description import compiled_mjcf, names_of, placement
@@ -43,7 +43,7 @@ def patched_mjcf(
     """
     _, inertials, notes = exported_links(robot, theta, repair=True)
     dynamics, clipped = joint_values(robot, **joints)
-    _, model = compiled_mjcf(source)
+    spec, model = compiled_mjcf(source)
     held, held_joints = names_of(model)
     bodies: dict[str, Array] = {}  # those whose parameters change: ten in the body's frame
     for i, name in enumerate(held):
@@ -89,7 +89,8 @@ def patched_mjcf(
     if holder != source:
         kept = f"{source.name} includes {holder.name}, which holds the bodies: the file written replaces {holder.name}"
         return text, (*notes, *clipped, kept)
-    return _moved(text, source.parent, folder), (*notes, *clipped)
+    assets = {"meshdir": spec.meshdir, "texturedir": spec.texturedir}
+    return _moved(text, source.parent, folder, assets, [*files.values()][1:]), (*notes, *clipped)
 
 
 def _files_of(source: Path) -> dict[Path, str]:
@@ -141,13 +142,22 @@ def _named(root: Node) -> dict[tuple[str, str], Node]:
     return {key: nodes[0] for key, nodes in named.items() if len(nodes) == 1}
 
 
-def _moved(text: str, old: Path, new: Path) -> str:
-    """The text in another folder: paths of meshes, textures and included files stay those of the old one."""
+def _moved(text: str, old: Path, new: Path, assets: Mapping[str, str], included: Sequence[str]) -> str:
+    """The text in another folder: paths of meshes, textures and included files stay those of the old one.
+
+    Args:
+        assets: ``meshdir`` and ``texturedir`` of the whole model, relative to the old folder.
+        included: Texts of the included files.
+    """
     if old.resolve() == new.resolve():
         return text
     splicer, back = Splicer(text), os.path.relpath(old.resolve(), new.resolve())
     for node in _all(splicer.root, "include"):
         splicer.set(node, "file", os.path.join(back, node.get("file")))
+    if any(key in node.attributes for other in included for node in outline(other).all("compiler") for key in _FOLDERS):
+        last = " ".join(f'{key}="{os.path.join(back, name)}"' for key, name in assets.items())
+        splicer.append(splicer.root, [(0, f"<compiler {last}/>")])  # of several, the last one counts
+        return splicer.text()
     compilers = splicer.root.all("compiler")
     stated = {key: node for node in compilers for key in _FOLDERS if key in node.attributes}
     for key, node in stated.items():
