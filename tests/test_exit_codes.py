@@ -17,7 +17,7 @@ from conftest import arm_urdf
 from logs import make_log
 
 from urdf_ident.cli import application
-from urdf_ident.errors import ModelError
+from urdf_ident.errors import ModelError, QualityError
 from urdf_ident.model.robot import Robot
 from urdf_ident.simulation.truth import read_truth
 
@@ -86,6 +86,22 @@ def test_a_failure_after_results_were_written_names_them(cell: Path, tmp_path: P
     monkeypatch.setattr("urdf_ident.cli.identify.run_design", broken)
     result = run(*IDENTIFY, "-o", "out", "--next", "next.csv", cwd=cell)
     assert_refused(result, 2, "no next motion; written before: out/.*identification.json")
+
+
+def test_a_refused_payload_leaves_the_identification_in_json(
+    cell: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise QualityError("the loaded log is refused", where="loaded.csv")
+
+    monkeypatch.setattr("urdf_ident.pipeline.payload.payload", refuse)
+    make_log(cell / "loaded.csv", Robot.from_urdf(cell / "arm.urdf"), seed=1)
+    result = run(*IDENTIFY, "--payload-logs", "loaded.csv", "--json", "-o", tmp_path / "out", cwd=cell)
+    printed = json.loads(result.stdout)
+    assert printed["refused"]["message"] == "the loaded log is refused"
+    assert printed["verdict"]["level"] in ("good", "usable", "poor")
+    assert {"inputs", "validation", "notes", "findings"} <= printed.keys()
+    assert_refused(result, 1, "the loaded log is refused", "written before: .*identification.json")
 
 
 @needs_full

@@ -143,7 +143,12 @@ def identify(
             notes += report_lines(ident, report, paths)
         if not as_json:
             typer.echo("\n".join(["", *notes]) if verbose else _written_line(out, notes))
-        body = payload(ident, loaded, link=payload_link, force=force) if loaded else None
+        try:
+            body = payload(ident, loaded, link=payload_link, force=force) if loaded else None
+        except QualityError as error:  # of the loaded logs: the identification is done
+            if as_json:
+                typer.echo(json_text(paths.fill_in(plain({**ident.as_dict(), "notes": notes, **error.as_dict()}))))
+            raise
         more = [] if body is None or payload_file is None else write_payload(ident, body, payload_file)
         if as_json:
             extra = {} if body is None else {"payload": body.as_dict()}
