@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from ..model.row_groups import Compact, RowGroup
 from ..samples import Segment
 
 
-class ExtendedModel:
+class ExtendedModel(ABC):
     """A model whose rows have more columns; the part of the model interface that statistics and covariances use.
 
     Args:
@@ -63,12 +65,34 @@ class ExtendedModel:
         """See :meth:`.DynamicModel.row_targets`."""
         return self.model.row_targets(tau, external)
 
+    @abstractmethod
+    def row_blocks(
+        self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False, torque: bool = False
+    ) -> Iterator[tuple[slice, list[Array]]]:
+        """See :meth:`.DynamicModel.row_blocks`; a group has its own columns, the added ones, then the torque."""
+
+
+class LoadFriction(NamedTuple):
+    """Friction ``Fl S(v) |τ|`` of a joint or motor that transmits the torque τ, linearized in it.
+
+    ``Fl`` is its share of the load, ``S(v)`` the direction of motion, -1 to 1, smooth about rest.
+
+    Attributes:
+        distribution: Weights with which the friction acts on the joints, shape (n,).
+        weights: Weights of the joint torques in τ, shape (n,).
+        slope: Derivative with respect to τ, ``Fl S(v) sign(τ)``, 0 without a load, shape (N,).
+    """
+
+    distribution: Array
+    weights: Array
+    slope: Array
+
 
 class LoadSlopes(ExtendedModel):
     """A model whose rows have, after its own columns, the derivatives of its load-dependent torque.
 
     Attributes:
-        whole: Whether :meth:`beside` reads all own columns.
+        reads_all_columns: Whether :meth:`beside` needs all of the model's columns even if the rows are compact.
 
     Args:
         model: The model, with the reference torque.
@@ -77,7 +101,7 @@ class LoadSlopes(ExtendedModel):
         names: Names of the added parameters if they are not these derivatives.
     """
 
-    whole = False
+    reads_all_columns = False
 
     def __init__(self, model: DynamicModel, theta: Array, columns: IntArray, names: Sequence[str] = ()) -> None:
         super().__init__(model, names or [f"load of {model.names[k]}" for k in columns])
@@ -95,46 +119,50 @@ class LoadSlopes(ExtendedModel):
             The slice of samples, and per row group its columns and the added ones.
         """
         model, segment = self.model, self.model.with_reference_torque(segment)
-        slopes = self.factors(segment)
-        read = [(axis, self.columns) for _, axis, _ in slopes]
+        loads = self.load_friction(segment)
+        read = [(load.weights, self.columns) for load in loads]
         for part, blocks in model.row_blocks(segment, chunk=chunk, compact=compact, torque=torque):
-            own = np.zeros((len(model.groups), len(self.columns), len(blocks[0])))
-            rigid = row_columns(model.robot, read, segment.q[part], segment.v[part], segment.a[part])
-            for (weights_of_joints, _, factor), rows in zip(slopes, rigid, strict=True):
-                for g, group in enumerate(model.groups):
-                    share = float(group.mix @ weights_of_joints)
-                    if share:
-                        own[g] += share * factor[part] * rows
+            # by the chain rule: share of the friction in the row, slope by τ, derivatives of τ by the inertial parameters
+            slopes = np.zeros((len(model.groups), len(self.columns), len(blocks[0])))
+            derivatives = row_columns(model.robot, read, segment.q[part], segment.v[part], segment.a[part])
+            for load, derivative in zip(loads, derivatives, strict=True):
+                for group, slope in zip(model.groups, slopes, strict=True):
+                    if share := float(group.mix @ load.distribution):
+                        slope += share * load.slope[part] * derivative
             rows_of_groups = []
-            for group, basis, block, slope in zip(model.groups, model.compact, blocks, own, strict=True):
+            for group, basis, block, slope in zip(model.groups, model.compact, blocks, slopes, strict=True):
                 columns, measured = np.split(block, [block.shape[1] - torque], axis=1)
-                whole = columns @ basis.expansion if compact and self.whole else columns
-                rows_of_groups.append(np.hstack([columns, self.beside(group, whole, slope.T), measured]))
+                read_columns = columns @ basis.expansion if compact and self.reads_all_columns else columns
+                rows_of_groups.append(np.hstack([columns, self.beside(group, read_columns, slope.T), measured]))
             yield part, rows_of_groups
 
     def beside(self, group: RowGroup, columns: Array, slopes: Array) -> Array:
         """Returns the added columns of a row group from the derivatives, shape (N, added).
 
         Args:
-            columns: Its own columns, all of them where :attr:`whole` says so.
+            columns: Its own columns, all of them where :attr:`reads_all_columns` says so.
+            slopes: Derivatives of its load-dependent torque with respect to the inertial parameters, shape (N, k).
         """
         return slopes
 
-    def factors(self, segment: Segment) -> list[tuple[Array, Array, Array]]:
-        """Returns, per load-dependent term, its distribution over joints (n,), the weights of the torque that it depends on
-        (n,), and ``Fl S(v) sign(τ)`` (N,)."""
-        model, slopes = self.model, list[tuple[Array, Array, Array]]()
+    def load_friction(self, segment: Segment) -> list[LoadFriction]:
+        """Returns the load-dependent friction along a segment, linearized about its reference torque, one entry per term.
+
+        The model's column of such a term is ``S(v) |τ|``. As it is proportional to the size of τ, its derivative is
+        the column divided by τ, ``S(v) sign(τ)``; times the term's parameter ``Fl`` it is that of the friction.
+        """
+        model, drive = self.model, self.model.drive
         if not model.loaded:
-            return slopes
-        columns = model.term_columns(segment)
+            return []
+        loads, columns = list[LoadFriction](), model.term_columns(segment)
         reference = model.with_reference_torque(segment).reference_torque
         if reference is None:
             reference = np.zeros(segment.q.shape) if segment.external is None else -segment.external
-        for item, own in model.placed_terms:
-            if item.term.loaded:  # one column, S(v)·|τ|
-                axis = model.drive.load_weights(item.axis, item.side)
-                torque = reference @ axis
-                column = columns[:, own.start - model.n_inertial]
-                slope = np.divide(column, torque, out=np.zeros_like(column), where=np.abs(torque) > 0)
-                slopes.append((model.drive.rate_weights(item.axis, item.side), axis, self.theta[own.start] * slope))
-        return slopes
+        for law, place in model.placed_terms:
+            if law.term.loaded:  # it has one column
+                distribution = drive.rate_weights(law.axis, law.side)
+                weights = drive.load_weights(law.axis, law.side)
+                torque, column = reference @ weights, columns[:, place.start - model.n_inertial]
+                direction = np.divide(column, torque, out=np.zeros_like(column), where=np.abs(torque) > 0)
+                loads.append(LoadFriction(distribution, weights, self.theta[place.start] * direction))
+        return loads

@@ -63,7 +63,7 @@ class LoadedModel(LoadSlopes):
         copies: Indices into theta of the copied columns.
     """
 
-    whole = True
+    reads_all_columns = True
 
     def __init__(self, model: DynamicModel, theta: Array, body: int, placement: Array, copies: Sequence[int] = ()) -> None:
         names = [*(f"payload_{name}" for name in BODY_PARAMETERS), *(f"loaded_{model.names[k]}" for k in copies)]
@@ -108,7 +108,9 @@ class LoadedModel(LoadSlopes):
             carried, rest = (rigid_torque(model.robot, x, segment.q, segment.v, segment.a) for x in (body, robot))
             external = np.zeros(segment.q.shape) if segment.external is None else segment.external
             heavy = replace(segment, reference_torque=rest - external)
-            grown = sum((f * (carried @ axis))[:, None] * weights for weights, axis, f in self.factors(heavy))
+            grown = sum(
+                (load.slope * (carried @ load.weights))[:, None] * load.distribution for load in self.load_friction(heavy)
+            )
             segments.append(replace(heavy, external=external + grown))
         return log.with_segments(segments)
 
