@@ -53,20 +53,32 @@ RIDGE, _CUT = 1e-12, 1e-9
 Columns = tuple[int, ...]
 
 
-def eliminated(moments: Array, follow: Array) -> Array:
-    """Returns the moments of what first columns leave of the others, shape (…, k, k).
+def eliminated(G: Array, B: Array) -> Array:
+    """Returns the moments of what first columns Z leave of the others X, ``(X − Z B)ᵀ (X − Z B)``, shape (…, k, k).
 
     Args:
-        moments: Of all columns, shape (…, r + k, r + k).
-        follow: Coefficients of the first columns in each other one, shape (…, r, k).
+        G: Moments ``[Z | X]ᵀ [Z | X]`` of all columns, shape (…, r + k, r + k).
+        B: Coefficients of the first columns in each other one, shape (…, r, k).
     """
-    r = follow.shape[-2]
-    half = follow.swapaxes(-1, -2) @ (moments[..., :r, r:] - 0.5 * moments[..., :r, :r] @ follow)
-    return np.asarray(moments[..., r:, r:] - half - half.swapaxes(-1, -2))
+    r = B.shape[-2]
+    half = B.swapaxes(-1, -2) @ (G[..., :r, r:] - 0.5 * G[..., :r, :r] @ B)
+    return np.asarray(G[..., r:, r:] - half - half.swapaxes(-1, -2))
 
 
 class SubModels:
     """Sub-models of a set of factors in all folds.
+
+    The weighted rows are ``[Z | X | y]``: common columns in coordinates ``Z T`` that are orthonormal in all data, candidates
+    divided by their norms, torque. With the coefficients B of Z in X and y in a training set, the moments that remain are
+    ``S = ([X | y] − Z B)ᵀ ([X | y] − Z B)``. A sub-model solves a part of S of the training set; its error follows from the
+    same part of S of the held-out rows, with the B of the training set.
+
+    Attributes:
+        T: Parameters of the common columns per unit of each coordinate, shape (c, r).
+        norms: Least norm of each candidate in any training set, and 1 for the torque, shape (k + 1,).
+        B: Of the training set of each fold, and last of all data, before the division by norms, shape (folds + 1, r, k + 1).
+        S_train: Of the same data, shape (folds + 1, k + 1, k + 1).
+        S_held: Of the held-out rows of each fold, shape (folds, k + 1, k + 1).
 
     Args:
         statistics: Factors of the data; each "log" is one fold.
@@ -87,65 +99,73 @@ class SubModels:
     ) -> None:
         self.folds, self.weights = [statistics.only(fold) for fold in statistics.logs], weights
         self.rows, c, k = float(sum(statistics.rows.values())), len(common), len(candidates)
+        known = np.zeros((0, c + 1)) if prior_rows is None else prior_rows
         #: Position of every column, and of the torque, among ``[common | candidates | torque]``.
         self.place = np.full(statistics.p + 1, -1)
         self.place[np.append(np.concatenate([common, candidates]).astype(np.intp), -1)] = np.arange(c + k + 1)
-        self.root = np.eye(c)
-        known = np.zeros((0, c + 1)) if prior_rows is None else prior_rows
-        whole = known[:, :-1]
-        for part in self.folds:
-            whole = triangle(whole, *(self._rows(part, g)[0][:, :c] for g in range(len(part.layouts))))
-        scale = positive(np.linalg.norm(whole, axis=0))
-        _, singular, turned = np.linalg.svd(whole / scale, full_matrices=False)
-        seen = singular > _CUT * singular.max(initial=0.0)
-        #: Parameters of the common columns per unit of coordinates in which these are orthonormal in all data, shape (c, r).
-        self.root = (turned[seen] / singular[seen, None]).T / scale[:, None]
-        r = self.root.shape[1]
-        moments = np.zeros((len(self.folds), r + k + 1, r + k + 1))
-        for part, out in zip(self.folds, moments, strict=True):
+        self.T = self._orthonormal(known[:, :-1])
+        # moments [Z | X | y]ᵀ [Z | X | y] of each fold, and of all data with the prior's rows
+        r = self.T.shape[1]
+        G = np.zeros((len(self.folds), r + k + 1, r + k + 1))
+        for part, G_fold in zip(self.folds, G, strict=True):
             for g in range(len(part.layouts)):
-                rows, at = self._rows(part, g)
-                out[np.ix_(at, at)] += rows.T @ rows
-        of_prior = np.column_stack([known[:, :-1] @ self.root, np.zeros((len(known), k)), known[:, -1]])
-        total = moments.sum(axis=0) + of_prior.T @ of_prior
-        left_out = np.diagonal(moments, axis1=1, axis2=2).max(axis=0)
-        fewest = np.diagonal(total) - left_out  # least sum of a column's squares in any training set
+                rows, at = self._rows(part, g, self.T)
+                G_fold[np.ix_(at, at)] += rows.T @ rows
+        of_prior = np.column_stack([known[:, :-1] @ self.T, np.zeros((len(known), k)), known[:, -1]])
+        G_all = G.sum(axis=0) + of_prior.T @ of_prior
+        # norms of the candidates where the fold with most of each is left out
+        fewest = np.diagonal(G_all) - np.diagonal(G, axis1=1, axis2=2).max(axis=0)
         self.norms = np.append(np.sqrt(positive(np.maximum(fewest[r:-1], 0.0))), 1.0)
-        #: What the common columns follow of each candidate and of the torque, shape (folds + 1, r, k + 1).
-        self.follow = np.zeros((len(moments) + 1, r, k + 1))
-        self.train, self.held = np.zeros((len(moments) + 1, k + 1, k + 1)), np.zeros((len(moments), k + 1, k + 1))
-        for fold, follow in enumerate(self.follow):  # training data of each fold, and all data
-            train = total - moments[fold] if fold < len(moments) else total
-            values, vectors = np.linalg.eigh(train[:r, :r])
+        # elimination of Z: B = (ZᵀZ)⁺ Zᵀ [X | y] of the training data, and what it leaves of these and of the held-out rows
+        self.B, self.S_held = np.zeros((len(G) + 1, r, k + 1)), np.zeros((len(G), k + 1, k + 1))
+        self.S_train = np.zeros((len(G) + 1, k + 1, k + 1))
+        for fold, B in enumerate(self.B):
+            G_train = G_all - G[fold] if fold < len(G) else G_all
+            values, vectors = np.linalg.eigh(G_train[:r, :r])
             inverse = np.where(values > _CUT, 1.0 / np.maximum(values, _CUT), 0.0)
-            follow[:] = vectors @ (inverse[:, None] * (vectors.T @ train[:r, r:]))
-            self.train[fold] = eliminated(train, follow) / np.outer(self.norms, self.norms)
-        for held, of_fold, follow in zip(self.held, moments, self.follow, strict=False):
-            held[:] = eliminated(of_fold, follow) / np.outer(self.norms, self.norms)
+            B[:] = vectors @ (inverse[:, None] * (vectors.T @ G_train[:r, r:]))
+            self.S_train[fold] = eliminated(G_train, B) / np.outer(self.norms, self.norms)
+            if fold < len(G):
+                self.S_held[fold] = eliminated(G[fold], B) / np.outer(self.norms, self.norms)
 
-    def _rows(self, part: StatisticSet, g: int) -> tuple[Array, IntArray]:
-        """Weighted factor of one fold and row group, the common columns turned, and the positions of its columns."""
+    def _orthonormal(self, known: Array) -> Array:
+        """Coordinates T in which the common columns of all data and of the prior's rows (r, c) are orthonormal.
+
+        From the singular values of these columns, scaled to unit norm: ``Z D⁻¹ = U Σ Vᵀ``, ``T = D⁻¹ V Σ⁻¹``, without the
+        directions that they do not span.
+        """
+        R, as_given = known, np.eye(known.shape[1])
+        for part in self.folds:
+            parts = (self._rows(part, g, as_given)[0][:, : len(as_given)] for g in range(len(part.layouts)))
+            R = triangle(R, *parts)
+        norms = positive(np.linalg.norm(R, axis=0))
+        _, singular, turned = np.linalg.svd(R / norms, full_matrices=False)
+        seen = singular > _CUT * singular.max(initial=0.0)
+        return np.asarray((turned[seen] / singular[seen, None]).T / norms[:, None])
+
+    def _rows(self, part: StatisticSet, g: int, T: Array) -> tuple[Array, IntArray]:
+        """Weighted factor of one fold and row group ``[common T | its candidates | torque]``, and the columns' positions."""
         layout = part.layouts[g]
         R = self.weights[layout.group] * part.factor(layout.group)[:, len(layout.instruments) :]
-        place, (c, r) = self.place[np.append(layout.columns, part.p)], self.root.shape
+        place, (c, r) = self.place[np.append(layout.columns, part.p)], T.shape
         common, free = (place >= 0) & (place < c), place >= c
-        return np.hstack([R[:, common] @ self.root[place[common]], R[:, free]]), np.append(np.arange(r), place[free] - c + r)
+        return np.hstack([R[:, common] @ T[place[common]], R[:, free]]), np.append(np.arange(r), place[free] - c + r)
 
     def _held_moments(self, groups: Iterable[int], index: IntArray) -> Array:
-        """Moments of the held-out rows of some row groups, what follows the columns subtracted, shape (folds, k, k).
+        """S of the held-out rows of some row groups, shape (folds, k, k).
 
         Args:
             index: Positions among ``[candidates | torque]``, shape (k,).
         """
-        moments, r = np.zeros((len(self.folds), len(index), len(index))), self.root.shape[1]
-        for part, follow, out in zip(self.folds, self.follow, moments, strict=False):
+        S, r = np.zeros((len(self.folds), len(index), len(index))), self.T.shape[1]
+        for part, B, S_fold in zip(self.folds, self.B[:-1], S, strict=True):
             for g in groups:
-                rows, at = self._rows(part, g)
+                rows, at = self._rows(part, g, self.T)
                 wide = np.zeros((len(rows), r + len(self.norms)))
                 wide[:, at] = rows
-                rest = (wide[:, r + index] - wide[:, :r] @ follow[:, index]) / self.norms[index]
-                out += rest.T @ rest
-        return moments
+                rest = (wide[:, r + index] - wide[:, :r] @ B[:, index]) / self.norms[index]
+                S_fold += rest.T @ rest
+        return S
 
     def squares(self, chosen: Sequence[int]) -> Array:
         """Returns the squared whitened error of every fold and row group with some candidates, shape (folds, groups).
@@ -154,11 +174,11 @@ class SubModels:
             chosen: Positions of these among the candidates, shape (k,).
         """
         index, k = np.array([*chosen, len(self.norms) - 1], dtype=np.intp), len(chosen)
-        moments = self.train[:-1][:, index[:, None], index]
-        theta = np.linalg.solve(moments[:, :k, :k] + RIDGE * np.eye(k), moments[:, :k, k:])
-        error = np.concatenate([-theta, np.ones((len(moments), 1, 1))], axis=1)
-        held = (self._held_moments([g], index) for g in range(len(self.folds[0].layouts)))
-        return np.column_stack([(error.transpose(0, 2, 1) @ moments_of_group @ error)[:, 0, 0] for moments_of_group in held])
+        S = self.S_train[:-1][:, index[:, None], index]
+        theta = np.linalg.solve(S[:, :k, :k] + RIDGE * np.eye(k), S[:, :k, k:])
+        error = np.concatenate([-theta, np.ones((len(S), 1, 1))], axis=1)
+        S_held = (self._held_moments([g], index) for g in range(len(self.folds[0].layouts)))
+        return np.column_stack([(error.transpose(0, 2, 1) @ S_group @ error)[:, 0, 0] for S_group in S_held])
 
     def focus(self, others: Sequence[int], candidates: Sequence[int], own: Sequence[int] | IntArray) -> Focus:
         """Returns the sub-models of one joint.
@@ -169,29 +189,31 @@ class SubModels:
             own: Row groups of the joint, shape (g,).
         """
         index, o = np.array([*others, *candidates, len(self.norms) - 1], dtype=np.intp), len(others)
-        train, whole = (moments[:, index[:, None], index] for moments in (self.train, self.held))
-        train[:, range(len(index) - 1), range(len(index) - 1)] += RIDGE
-        follow = np.asarray(np.linalg.solve(train[:, :o, :o], train[:, :o, o:]), dtype=float)
-        held, mine = (eliminated(x, follow[:-1]) for x in (whole, self._held_moments(own, index)))
-        return Focus(eliminated(train, follow), held, mine, self.norms[index[o:]], self.rows)
+        S_train, S_held = (S[:, index[:, None], index] for S in (self.S_train, self.S_held))
+        S_train[:, range(len(index) - 1), range(len(index) - 1)] += RIDGE
+        B = np.asarray(np.linalg.solve(S_train[:, :o, :o], S_train[:, :o, o:]), dtype=float)  # of the others in the joint's
+        S_held, S_own = (eliminated(S, B[:-1]) for S in (S_held, self._held_moments(own, index)))
+        return Focus(eliminated(S_train, B), S_held, S_own, self.norms[index[o:]], self.rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Focus:
     """Sub-models in the candidates of one joint; columns are chosen by their positions.
 
+    The moments are those of :class:`SubModels`, the laws of other joints eliminated as well: ``S = [[Sxx, Sxy], [Syx, Syy]]``.
+    Chosen columns have the parameters ``theta = Sxx⁻¹ Sxy`` of the training data.
+
     Attributes:
-        train: Moments of the training data ``[candidates | torque]`` of each fold, and last of all data, with the ridge, shape
-            (folds + 1, k + 1, k + 1).
-        held: Moments of the held-out rows, what follows the candidates subtracted, shape (folds, k + 1, k + 1).
-        own: Their part in the joint's own row groups, same shape.
+        S_train: Of the training data of each fold, and last of all data, with the ridge, shape (folds + 1, k + 1, k + 1).
+        S_held: Of the held-out rows, shape (folds, k + 1, k + 1).
+        S_own: Their part in the joint's own row groups, same shape.
         norms: Norms of the original columns, by which the candidates are divided, shape (k + 1,).
         rows: Number of rows of all data.
     """
 
-    train: Array
-    held: Array
-    own: Array
+    S_train: Array
+    S_held: Array
+    S_own: Array
     norms: Array
     rows: float
     _known: dict[Columns, Array] = field(default_factory=dict)
@@ -200,7 +222,7 @@ class Focus:
     def error(self, chosen: Columns) -> tuple[Array, Array]:
         """Returns the squared whitened error of some columns, and its part in the joint's own rows, shape (folds,) each."""
         if chosen not in self._known_own:
-            self._known_own[chosen] = self._errors([chosen], self.own)[0]
+            self._known_own[chosen] = self._errors([chosen], self.S_own)[0]
         return self.errors([chosen])[:, 0], self._known_own[chosen]
 
     def errors(self, options: Sequence[Columns]) -> Array:
@@ -211,16 +233,20 @@ class Focus:
         """
         new = [option for option in dict.fromkeys(options) if option not in self._known]
         for some in grouped((len(option), option) for option in new).values():
-            self._known.update(zip(some, self._errors(some, self.held), strict=True))
-        return np.array([self._known[option] for option in options]).reshape(len(options), len(self.held)).T
+            self._known.update(zip(some, self._errors(some, self.S_held), strict=True))
+        return np.array([self._known[option] for option in options]).reshape(len(options), len(self.S_held)).T
 
-    def _errors(self, options: Sequence[Columns], held: Array) -> Array:
-        """Errors of choices of as many columns each, by the moments of some held-out rows, shape (options, folds)."""
+    def _errors(self, options: Sequence[Columns], S: Array) -> Array:
+        """Errors ``Syy − 2 thetaᵀ Sxy + thetaᵀ Sxx theta`` of choices of as many columns each, shape (options, folds).
+
+        Args:
+            S: Moments of some held-out rows.
+        """
         index = np.array(options, dtype=np.intp)
         right, below = index[:, None, :], index[:, :, None]
-        theta = np.linalg.solve(self.train[:-1, below, right], self.train[:-1, index, -1:])
-        explained = theta * (2.0 * held[:, index, -1:] - held[:, below, right] @ theta)
-        return np.asarray(held[:, -1:, -1] - explained.sum(axis=(2, 3))).T
+        theta = np.linalg.solve(self.S_train[:-1, below, right], self.S_train[:-1, index, -1:])
+        explained = theta * (2.0 * S[:, index, -1:] - S[:, below, right] @ theta)
+        return np.asarray(S[:, -1:, -1] - explained.sum(axis=(2, 3))).T
 
     def distinct(self, chosen: Columns, added: Sequence[int]) -> tuple[Array, Array]:
         """Returns the part of each added column that is independent of common and chosen ones, minimum over training sets.
@@ -230,8 +256,8 @@ class Focus:
             in units of the parameter); shape (a,) each.
         """
         index, tried = np.array(chosen, dtype=np.intp), np.array(added, dtype=np.intp)
-        moments, mixed = (self.train[:-1, index[:, None], some] for some in (index, tried))
-        square = self.train[:-1, tried, tried] - np.sum(mixed * np.linalg.solve(moments, mixed), axis=1)
+        S, mixed = (self.S_train[:-1, index[:, None], some] for some in (index, tried))
+        square = self.S_train[:-1, tried, tried] - np.sum(mixed * np.linalg.solve(S, mixed), axis=1)
         share = np.sqrt(np.maximum(square, 0.0).min(axis=0))
         return share, share * self.norms[tried]
 
@@ -241,10 +267,10 @@ class Focus:
         A linearly dependent column has a parameter of zero with a very large error.
         """
         index = np.array(chosen, dtype=np.intp)
-        moments, right = self.train[-1][np.ix_(index, index)], self.train[-1, index, -1]
-        root = np.linalg.inv(np.linalg.cholesky(moments)).T
-        theta = root @ (root.T @ right)
-        left = max(float(self.train[-1, -1, -1] - right @ theta), 0.0)
+        Sxx, Sxy = self.S_train[-1][np.ix_(index, index)], self.S_train[-1, index, -1]
+        root = np.linalg.inv(np.linalg.cholesky(Sxx)).T
+        theta = root @ (root.T @ Sxy)
+        left = max(float(self.S_train[-1, -1, -1] - Sxy @ theta), 0.0)
         sigma = np.sqrt(left / max(self.rows - len(index), 1.0))
         return theta / self.norms[index], sigma * root / self.norms[index][:, None]
 
@@ -320,32 +346,39 @@ class JointSearch:
         Args:
             many: Whether laws with many columns are candidates.
         """
-        visited = [laws]
-        circle = most = len(self.candidates) + 1
-        for _ in range(most):
-            for new in self._steps(visited[-1], many):
-                if new is not None and new not in visited:
+        visited, returned = [laws], list[int]()  # where a step would have returned to
+        for _ in range(len(self.candidates) + 1):
+            for new in (step for step in self._steps(visited[-1], many) if step is not None):
+                if new not in visited:
                     visited.append(new)
                     break
-                circle = circle if new is None else min(circle, visited.index(new))
+                returned.append(visited.index(new))
             else:
                 break
-        sound = [laws for laws in visited[circle:-1] if not self.violations(laws)]
+        circle = visited[min(returned) : -1] if returned else []
+        sound = [laws for laws in circle if not self.violations(laws)]
         return min((visited[-1], *sound), key=lambda laws: float(self.focus.error(self._columns(laws))[0].sum()))
 
     def _steps(self, laws: Laws, many: bool) -> Iterator[Laws | None]:
-        """The next laws by each kind of step, in the order in which they are tried."""
+        """The next laws by each kind of step, in the order in which they are tried; None where a kind offers none."""
+        # drop a law that is impossible, or a spring without effect
         bad = self.violations(laws) or self._negligible(laws)
         yield self._without(laws, bad[0]) if bad else None
+        # add a law of one column
         yield self._best(laws, self._added(laws))
+        # exchange one for another
         single = [self._without(laws, key) for key, law in laws.items() if len(law.at) == 1]
         yield self._best(laws, [new for fewer in single for new in self._added(fewer)])
+        # drop a law that is not needed
         yield self._best(laws, self._fewer(laws))
+        # add a spring, if there is none
         if not any(law.law.conservative for law in laws.values()):
             yield self._best(laws, [self._with(laws, law) for law in self.candidates if law.key in self.springs])
+        # add a friction law of many columns
         if many and not self.few:
             wide = [law for law in self.candidates if len(law.at) > 1 and not law.law.conservative and law.key not in laws]
             yield self._best(laws, [self._with(laws, law) for law in wide])
+        # add or drop a law and adapt all others to it
         yield self._two_steps(laws)
 
     def _best(self, laws: Laws, news: Sequence[Laws]) -> Laws | None:
