@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from .regression import LEAST_RIDGE, Equations, JointColumns
 
 #: Steps of the estimate of the variances; the last of them change the statistics by less than a per cent.
 _STEPS = 15
+#: Variances of whitened rows: of random effects at first, and at least; of the residual at least.
+_FIRST, _LEAST, _LEAST_NOISE = 1e-2, 1e-10, 1e-12
 #: Harmonics of friction along the travel.
 _WAVES = (1, 2, 3)
 #: Columns times blocks whose information is found at once: memory.
@@ -32,15 +35,37 @@ _AT_ONCE = 1000
 _FIXED = "fixed"
 
 
+class _Solution(NamedTuple):
+    """Estimates of a mixed model.
+
+    Attributes:
+        equations: Those of the coefficients, factored: ``C``.
+        theta: Coefficients of the shared columns, shape (m, 1).
+        own: Coefficients of each joint's own columns, shape (a, k, 1).
+        noise: Variance σ² of the residual.
+        variances: Kind of random effects → variance of each of them.
+    """
+
+    equations: Equations
+    theta: Array
+    own: Array
+    noise: float
+    variances: Mapping[str, float]
+
+
 @dataclass(frozen=True, eq=False)
 class NullModel:
-    """The mixed model of the moving joints' rows, whitened by their residuals.
+    """The mixed model of the moving joints' rows, whitened by their residuals: ``y = X β + Z u + e``.
+
+    ``X`` are the columns without a kind of random effects, ``Z`` those of random effects ``u`` with the variance ``σ_kind²``,
+    and ``V = Z diag(σ_kind²) Zᵀ + σ²`` is the covariance of ``y``. Shapes: a moving joints, N samples, m columns that all
+    joints share, k own columns of each joint, B blocks of time.
 
     Attributes:
         weights: One over each row's standard deviation where its joint moves, 0 elsewhere, shape (a, N).
         design: Shared columns are the bodies, and faults that were found; own ones friction, then the random effects.
         kind: Kind of each own column: fixed, or friction at reversals, by load, along the travel, or by log, shape (k,).
-        efforts: Shape (a, N).
+        efforts: ``y``, shape (a, N).
     """
 
     weights: Array
@@ -72,42 +97,39 @@ class NullModel:
         return np.ascontiguousarray(columns.transpose(1, 0, 2) * self.weights[:, :, None])
 
     @cached_property
-    def _solution(self) -> tuple[Equations, Array, Array, float, Mapping[str, float]]:
-        """The mixed model's equations (Henderson 1975), coefficients of shared and own columns, and the variances.
+    def solution(self) -> _Solution:
+        """The estimates of restricted maximum likelihood, by expectation maximisation.
 
-        Of the residual, and of each kind of random effects.
+        Each step solves the mixed model's equations (Henderson 1975) with the last variances,
+        ``[β; u] = C [X Z]ᵀ y`` with ``C = ([X Z]ᵀ [X Z] + diag(0, σ²/σ_kind²))⁻¹``, and from them updates the variances: of a
+        kind with q columns of all joints to ``σ_kind² = (uᵀ u + σ² tr C_kind) / q``, of the residual to
+        ``σ² = ‖y − X β − Z u‖² / (rows − tr C [X Z]ᵀ [X Z])``.
         """
-        total, m, rows = self.design.with_efforts(self.efforts.T[:, :, None]).total, self.design.shared, len(self.efforts)
+        total, m, joints = self.design.with_efforts(self.efforts.T[:, :, None]).total, self.design.shared, len(self.efforts)
         gram, moments, square = total[:, :-1, :-1], total[:, :-1, -1:], float(total[:, -1, -1].sum())
-        free, kinds = float(np.count_nonzero(self.weights)), [kind for kind in np.unique(self.kind) if kind != _FIXED]
-        variances, noise = dict.fromkeys(kinds, 1e-2), 1.0
-        for _ in range(_STEPS if kinds else 1):
+        rows, effects = float(np.count_nonzero(self.weights)), {k: self.kind == k for k in np.unique(self.kind) if k != _FIXED}
+        variances, noise = dict.fromkeys(effects, _FIRST), 1.0
+        for _ in range(_STEPS if effects else 1):
             penalty = np.full(len(self.kind), LEAST_RIDGE * len(self.design.order))
-            for kind in kinds:
-                penalty[self.kind == kind] = noise / variances[kind]
-            equations = Equations.of(gram, m, np.ones(rows), penalty)
+            for kind, which in effects.items():
+                penalty[which] = noise / variances[kind]
+            equations = Equations.of(gram, m, np.ones(joints), penalty)
             theta, own = equations.solve(moments)
-            diagonal = equations.own_diagonal
-            for kind in kinds:
-                which = self.kind == kind
-                spread = np.sum(own[:, which] ** 2) + noise * np.sum(diagonal[:, which])
-                variances[kind] = max(float(spread) / (rows * which.sum()), 1e-10)
-            x = np.concatenate([np.broadcast_to(theta, (rows, m, 1)), own], axis=1)
-            rest = square - 2 * np.sum(x * moments) + np.sum(x * (gram @ x))
+            diagonal = equations.own_diagonal  # of C
+            for kind, which in effects.items():
+                squares = np.sum(own[:, which] ** 2) + noise * np.sum(diagonal[:, which])
+                variances[kind] = max(float(squares) / (joints * which.sum()), _LEAST)
+            x = np.concatenate([np.broadcast_to(theta, (joints, m, 1)), own], axis=1)
+            left = square - 2 * np.sum(x * moments) + np.sum(x * (gram @ x))
+            # tr C [X Z]ᵀ [X Z] is the number of columns less tr C times their ridge and penalty
             numbers = m + own[:, :, 0].size - np.sum(np.diag(equations.shared) * equations.ridge) - np.sum(diagonal * penalty)
-            noise = max(float(rest) / max(free - float(numbers), 1.0), 1e-12)
-        return equations, theta, own, noise, variances
-
-    @property
-    def noise(self) -> float:
-        """Variance of the residual of the whitened rows."""
-        return self._solution[3]
+            noise = max(float(left) / max(rows - float(numbers), 1.0), _LEAST_NOISE)
+        return _Solution(equations, theta, own, noise, variances)
 
     @cached_property
     def residual(self) -> Array:
-        """What the model leaves of the efforts, shape (a, N)."""
-        _, theta, own, *_ = self._solution
-        return np.asarray(self.efforts - self._torques(theta, own)[:, :, 0])
+        """What the model leaves of the efforts, ``r = y − X β − Z u = σ² V⁻¹ (y − X β)``, shape (a, N)."""
+        return np.asarray(self.efforts - self._torques(self.solution.theta, self.solution.own)[:, :, 0])
 
     @cached_property
     def simple(self) -> NullModel:
@@ -122,7 +144,7 @@ class NullModel:
         Returns:
             Shape (a, N), whitened.
         """
-        _, theta, own, noise, variances = self._solution
+        _, theta, own, noise, variances = self.solution
         sizes = np.array([np.sqrt(variances.get(kind, 0.0)) for kind in self.kind])
         random = np.where(sizes > 0, sizes * rng.standard_normal(own.shape[:2]), own[:, :, 0])
         alike = np.sum(self.residual[:, 1:] * self.residual[:, :-1], axis=1) / np.sum(self.residual**2, axis=1)
@@ -132,19 +154,26 @@ class NullModel:
         return np.asarray((self._torques(theta, random[:, :, None])[:, :, 0] + residual) * (self.weights > 0))
 
     def beside(self, columns: Array) -> Array:
-        """What the model does not explain of columns, shape (a, N, k): the inverse covariance, up to the noise, times them."""
-        return np.asarray(columns - self._torques(*self._solution[0].solve(self.design.columns.swapaxes(1, 2) @ columns)))
+        """What the model does not explain of columns F, shape (a, N, k) as they: ``F − [X Z] C [X Z]ᵀ F = σ² P F``.
+
+        ``P = V⁻¹ − V⁻¹ X (Xᵀ V⁻¹ X)⁻¹ Xᵀ V⁻¹`` is the inverse covariance of the efforts, β estimated.
+        """
+        solved = self.solution.equations.solve(self.design.columns.swapaxes(1, 2) @ columns)
+        return np.asarray(columns - self._torques(*solved))
 
     def scores(self, groups: Sequence[Array], block: IntArray) -> list[tuple[Array, Array, Array]]:
         """Returns scores of groups of columns in blocks of time, and their information beside the model.
+
+        With ``F_b`` a group's columns in block b, 0 in the others, and P as in :meth:`beside`, both times the noise σ²:
+        score ``s_b = F_bᵀ r = σ² F_bᵀ V⁻¹ (y − X β)``, information ``I_bc = F_bᵀ (F_c − [X Z] C [X Z]ᵀ F_c) = σ² F_bᵀ P F_c``.
 
         Args:
             groups: Columns of the moving joints' rows, shape (N, a, k) each.
             block: Block of each sample, shape (N,).
 
         Returns:
-            Of each group: products with the residual in each block, shape (B, k); what the model leaves of the products of
-            columns in one block and another, shape (B, k, B, k); and the columns' squares in each block, shape (B, k).
+            Of each group of k columns: scores, shape (B, k); information, shape (B, k, B, k); and the columns' squares in each
+            block, the diagonal of ``F_bᵀ F_b``, shape (B, k).
         """
         order, count = np.argsort(block, kind="stable"), np.bincount(block)
 
@@ -155,7 +184,7 @@ class NullModel:
         acting = [tuple(np.flatnonzero(np.any(columns != 0, axis=(0, 2))).tolist()) or (0,) for columns in groups]
         for rows, members in grouped((rows, k) for k, rows in enumerate(acting)).items():
             design, residual = (by_block(x[list(rows)]) for x in (self.design.columns, self.residual))
-            equations = self._solution[0].of_rows(rows)
+            equations = self.solution.equations.of_rows(rows)
             for some in batches(members, _AT_ONCE // len(count), lambda k: groups[k].shape[2]):
                 together = np.concatenate([groups[k][:, rows] for k in some], axis=2).transpose(1, 0, 2)
                 columns = by_block(together * self.weights[list(rows), :, None])

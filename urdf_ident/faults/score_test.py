@@ -311,7 +311,7 @@ def _lasting_score(
     about = _by_block((unit * (null.residual - unit @ size)[:, :, None]).sum(axis=0), block)
     share = _by_block(np.sum(unit**2, axis=(0, 2))[:, None], block)[:, 0]
     free = min(share.sum() ** 2 / np.sum(share**2), max(at.trials.turns, 2.0)) - 1
-    scatter = max(float(np.sum(about**2) / numbers * len(share) / max(len(share) - 1, 1)), null.noise)
+    scatter = max(float(np.sum(about**2) / numbers * len(share) / max(len(share) - 1, 1)), null.solution.noise)
     return (float(size @ size), numbers, scatter, max(free, 1.0)), (both[:, :, known:], both[:, :, :known], x)
 
 
@@ -341,7 +341,7 @@ def _temporary(
     sizes, axes = np.linalg.eigh(information[range(blocks), :, range(blocks)])
     seen = sizes > _DETERMINED * positive(float(sizes.max()))
     of_blocks = np.einsum("bkl,tbk->tbl", axes, about) ** 2 * (seen / np.where(seen, sizes, 1.0))
-    scatter = np.maximum(of_blocks.sum(axis=(1, 2)) / np.maximum(seen.sum() - numbers, 1), null.noise)
+    scatter = np.maximum(of_blocks.sum(axis=(1, 2)) / np.maximum(seen.sum() - numbers, 1), null.solution.noise)
     free = np.full(len(weights), max(min(blocks, max(at.trials.turns, 2.0)) - 2.0, 1.0))
     acting = np.any(family.columns[:, at.moving] != 0, axis=0)
     if count > 1 and np.array_equal(acting, np.eye(len(acting), count)):  # what friction leaves is each row's own
