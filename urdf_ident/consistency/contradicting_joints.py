@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cache, partial
 
@@ -45,32 +45,20 @@ def with_contradicting_joints_apart(
     simple = model.unloaded()
     statistics = build(simple)
     fit = fit_base(statistics, simple.base(), method=method)
-    contradicting = contradicting_joints(simple, statistics, fit, prior)
-    if not model.automatic:  # laws that are given get no spring
-        return model.with_apart(contradicting)
-    unexplained = []
-    for joint in contradicting:
-        axis = model.robot.joints.index(joint)
-        # a spring replaces the offset
-        others = [law for law in simple.terms if law.axis != axis or not isinstance(law.term, Offset | Spring)]
-        sprung = simple.with_terms([*others, AppliedTerm(Spring(), axis)])
-        rows = build(sprung)
-        with_spring = replace(fit_base(rows, sprung.base(), method=method), row_weights=fit.weights)
-        complete = completed_prior(sprung, prior, rows, with_spring)
-        given = LmiProblem(complete, sprung.parameters), folds_of(rows), with_spring, usual_weight(rows, with_spring)
-        together, alone = (_held_out_squares(*given, apart).sum(axis=1) for apart in ((), (axis,)))
-        if (together >= alone).any():  # with a spring the bodies do not help in every fold
-            unexplained.append(joint)
-    return model.with_apart(tuple(unexplained))
+    apart = contradicting_joints(simple, statistics, fit, prior)
+    if model.automatic:  # laws that are given get no spring
+        apart = tuple(joint for joint in apart if not _spring_explains(joint, simple, build, prior, method, fit.weights))
+    return model.with_apart(apart)
 
 
 def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit, prior: Prior) -> tuple[str, ...]:
     """Finds joints whose efforts cannot be their torques, as of a lift whose effort does not hold its weight.
 
     A joint is set apart if physically consistent bodies predict all held-out efforts better with the joint's friction alone in
-    its rows: the mean logarithm of the error over folds falls significantly for the number of joints (Bonferroni), and the
-    torque of some joint, its own or another, changes by more than :data:`_MATTERS` of the error that remains. Joints are
-    tried whose bodies cost more than they explain, and all where the bodies would be impossible without constraints.
+    its rows: the logarithm of the squared error falls significantly over the F folds for the number n of joints, and the torque
+    of some joint, its own or another, changes by more than :data:`_MATTERS` of the error that remains. Significant is, by the
+    one-sided t-test with Bonferroni's correction, ``mean / (std / √F) > t(F − 1; 1 − level / n)``. Joints are tried whose
+    bodies cost more than they explain, and all where the bodies would be impossible without constraints.
 
     Returns:
         Their names; none where nothing can be held out.
@@ -82,10 +70,8 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
     except EstimationError:
         return ()
     complete, weight, bodies = completed_prior(model, prior, statistics, fit), usual_weight(statistics, fit), model.n_inertial
-    problem, known = (
-        LmiProblem(complete, model.parameters),
-        np.sqrt(weight) * np.column_stack([complete.root, complete.root @ complete.theta0]),
-    )
+    problem = LmiProblem(complete, model.parameters)
+    known = np.sqrt(weight) * np.column_stack([complete.root, complete.root @ complete.theta0])
 
     def unconstrained(apart: Collection[int]) -> tuple[float, bool]:
         """Least squared residual of all rows and the prior, and whether the bodies are physically consistent there."""
@@ -94,8 +80,8 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
         return float(factor[-1, -1] ** 2), all(margins(body).consistent for body in theta.reshape(-1, 10))
 
     single = [j for j in range(model.n) if not model.drive.coupled[j]]
-    limit = stdtrit(len(split.logs) - 1, 1 - _LEVEL / model.n) / np.sqrt(len(split.logs))
-    errors = cache(partial(_held_out_squares, problem, split, fit, weight))
+    limit = stdtrit(len(split.logs) - 1, 1 - _LEVEL / model.n) / np.sqrt(len(split.logs))  # of mean over std
+    errors = cache(partial(_held_out_squares, problem, split, fit, weight))  # with some joints apart
     apart: tuple[int, ...] = ()
     while len(apart) < len(single) - 1:
         misfit, consistent = unconstrained(apart)
@@ -109,6 +95,32 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
             break
         apart = (*apart, best)
     return tuple(model.robot.joints[j] for j in sorted(apart))
+
+
+def _spring_explains(
+    joint: str,
+    simple: DynamicModel,
+    build: Callable[[DynamicModel], StatisticSet],
+    prior: Prior,
+    method: str,
+    weights: Mapping[str, float],
+) -> bool:
+    """Whether a spring explains the efforts of a contradicting joint: beside it, the bodies lower their error in every fold.
+
+    Args:
+        simple: The model with friction that does not depend on the load; the spring replaces the joint's offset.
+        build, prior, method: As for :func:`with_contradicting_joints_apart`.
+        weights: Row group → weight by the residuals without the spring [1/unit of torque].
+    """
+    axis = simple.robot.joints.index(joint)
+    others = [law for law in simple.terms if law.axis != axis or not isinstance(law.term, Offset | Spring)]
+    sprung = simple.with_terms([*others, AppliedTerm(Spring(), axis)])
+    statistics = build(sprung)
+    fit = replace(fit_base(statistics, sprung.base(), method=method), row_weights=weights)
+    problem = LmiProblem(completed_prior(sprung, prior, statistics, fit), sprung.parameters)
+    errors = partial(_held_out_squares, problem, folds_of(statistics), fit, usual_weight(statistics, fit))
+    together, alone = errors(apart=()).sum(axis=1), errors(apart=(axis,)).sum(axis=1)
+    return not (together >= alone).any()
 
 
 def _held_out_squares(problem: LmiProblem, split: StatisticSet, fit: Fit, weight: float, apart: tuple[int, ...]) -> Array:
