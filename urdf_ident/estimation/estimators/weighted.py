@@ -12,6 +12,9 @@ sample's rows and Ω = L Lᵀ, the rows ``L⁻¹ [W | tau]`` have independent re
 and the estimate from the whitened rows, in turn until both converge. One triangular factor of the rows of all groups side by
 side contains all second moments within a sample, and serves for the iteration. A row of the whitened problem mixes all
 joints, which requires a last pass over the rows; its factors are then used like those of unweighted rows.
+
+**Maximum likelihood** weights each row group by its noise alone, which is the scatter between the periods of a repeated motion.
+**Ridge** adds the prior of the bodies to the rows, as if it had been measured with its standard deviations.
 """
 
 from __future__ import annotations
@@ -57,7 +60,8 @@ NEIGHBOURS = 5
 POWER = 0.5
 #: Samples below this share of a joint's fast speed are near a reversal.
 _SWIFT = 0.2
-#: The same of generalized least squares.
+#: Maximum number of iterations of generalized least squares; converged if no parameter changes by more than this share of its
+#: standard error.
 GLS_ROUNDS, GLS_CONVERGED = 100, 1e-3
 #: Condition number of Ω's correlations above which the residuals of joints count as identical.
 SINGULAR = 1e10
@@ -95,25 +99,12 @@ def robust(problem: EstimatorInput, converged: float = CONVERGED) -> Estimated:
     Raises:
         EstimationError: Unknown loss, too few rows, or no convergence.
     """
-    model, logs, loss, fit = problem.model, problem.logs, problem.loss, problem.least_squares
+    loss, estimated, rounds = problem.loss, Estimated(problem.least_squares, problem.statistics), 0
     check_known("robust loss", loss, LOSSES, EstimationError)
-    done = 0
     for step in dict.fromkeys(("huber", loss)):
         for _ in range(ROUNDS):
-            residuals = {log.name: sample_residuals(model, fit, log) for log in logs}
-            together = np.concatenate([part for parts in residuals.values() for part in parts])
-            largest = np.abs(together).max(axis=0)
-            without_effort = largest < SIGMA_FLOOR * largest.max()  # has no scale, as in statistics.fit.group_sigma
-            scales = np.where(without_effort, 1.0, robust_scale(together))
-            if not (scales > 0).all():
-                group = model.groups[int(np.argmin(scales))].name
-                raise EstimationError("more than half of the residuals are exactly zero", where=group, remedy="use method wls")
-            scale = dict(zip((group.name for group in model.groups), scales.tolist(), strict=True))
-            weights = {name: [LOSSES[step](e / scales) for e in parts] for name, parts in residuals.items()}
-            statistics = build_statistics(model, logs, weights=weights)
-            before, done = fit, done + 1
-            fit = problem.refit({group: 1.0 / value for group, value in scale.items()})(statistics)
-            moved = fit.distance(before.params)
+            before, estimated, rounds = estimated.fit, _reweighted(problem, estimated.fit, LOSSES[step]), rounds + 1
+            moved = estimated.fit.distance(before.params)
             if moved < converged:
                 break
         else:
@@ -122,13 +113,35 @@ def robust(problem: EstimatorInput, converged: float = CONVERGED) -> Estimated:
                 got=f"{moved:.2g} standard errors after {ROUNDS} rounds",
                 remedy=("use loss huber, or " if step != "huber" else "") + "look for a log that does not fit the others",
             )
-    every = np.concatenate([part for parts in weights.values() for part in parts])
-    low = dict(zip(scale, np.mean(every < 0.5, axis=0).tolist(), strict=True))
+    details = {"loss": loss, "rounds": rounds, **estimated.details}
+    return replace(estimated, fit=replace(estimated.fit, method=f"irls ({loss})"), details=details)
+
+
+def _reweighted(problem: EstimatorInput, fit: Fit, weigh: Callable[[Array], Array]) -> Estimated:
+    """One round of IRLS: scale of the residuals of an estimate, weights of the samples, and the estimate with these weights.
+
+    Args:
+        weigh: Weights of residuals over their scale, one of :data:`LOSSES`.
+    """
+    model, logs = problem.model, problem.logs
+    residuals = {log.name: sample_residuals(model, fit, log) for log in logs}
+    together = np.concatenate([part for parts in residuals.values() for part in parts])
+    largest = np.abs(together).max(axis=0)
+    without_effort = largest < SIGMA_FLOOR * largest.max()  # has no scale, as in statistics.fit.group_sigma
+    scales = np.where(without_effort, 1.0, robust_scale(together))
+    if not (scales > 0).all():
+        group = model.groups[int(np.argmin(scales))].name
+        raise EstimationError("more than half of the residuals are exactly zero", where=group, remedy="use method wls")
+    scale = dict(zip((group.name for group in model.groups), scales.tolist(), strict=True))
+    weights = {name: [weigh(e / scales) for e in parts] for name, parts in residuals.items()}
+    statistics = build_statistics(model, logs, weights=weights)
+    fit = problem.refit({group: 1.0 / value for group, value in scale.items()})(statistics)
+    low = np.mean(np.concatenate([part for parts in weights.values() for part in parts]) < 0.5, axis=0)
     return Estimated(
-        replace(fit, method=f"irls ({loss})"),
+        fit,
         statistics,
         logs=(),
-        details={"loss": loss, "rounds": done, "down_weighted": low, "scale": scale},
+        details={"down_weighted": dict(zip(scale, low.tolist(), strict=True)), "scale": scale},
         refit=problem.refit(fit.row_weights),
         weights=weights,
     )
