@@ -251,32 +251,33 @@ def _significant(
 
 
 def _lasting(at: LinearizedCase, null: NullModel, families: Sequence[FaultFamily], epoch: IntArray) -> Iterator[_Scores]:
-    """Yields scores of faults throughout all logs, where repetitions of a motion are one block, and in single ones."""
+    """Yields scores of faults throughout all logs, where repetitions of a motion are one block, and in single ones.
+
+    What the model explains of the columns is found for several families together, once for each time at which they act.
+    """
     samples, logs = at.samples, np.unique(at.samples.log)
     whens = [ALWAYS, *(When(log=int(k)) for k in logs if 1 < len(logs) <= COMPARED)]
     for some in batches(families, _COLUMNS, lambda family: family.columns.shape[2]):
         pairs = [(item.nuisance if item.nuisance.size else item.columns[:, :, :0], item.columns) for item in some]
         ends = np.cumsum([nuisance.shape[2] + columns.shape[2] for nuisance, columns in pairs])
         together = null.whitened(np.concatenate([x for pair in pairs for x in pair], axis=2)[:, at.moving])
-        statistics, made = [list[tuple[float, ...]]() for _ in some], [list[tuple[Array, Array, Array]]() for _ in some]
-        kept = [list[When]() for _ in some]
+        scored: list[list[tuple[When, tuple[float, ...], tuple[Array, Array, Array]]]] = [[] for _ in some]
         for when in whens:
             columns = together if when.log is None else together * (samples.log == when.log)[None, :, None]
             apart = null.beside(columns)
-            for k, (family, end, (nuisance, own)) in enumerate(zip(some, ends, pairs, strict=True)):
+            for family, scores, end, (nuisance, own) in zip(some, scored, ends, pairs, strict=True):
                 if not (family.throughout if when.log is None else family.of_single_logs):
                     continue
-                first = end - own.shape[2]
-                both, beside = (x[:, :, first - nuisance.shape[2] : end] for x in (columns, apart))
+                known = nuisance.shape[2]
+                both, beside = (x[:, :, end - known - own.shape[2] : end] for x in (columns, apart))
                 block = at.block if when.log is None else epoch
-                if (score := _lasting_score(at, null, family, both, beside, nuisance.shape[2], block)) is not None:
-                    statistics[k].append(score[0])
-                    made[k].append(score[1])
-                    kept[k].append(when)
-        for family, own_whens, values, own_made in zip(some, kept, statistics, made, strict=True):
-            if values:
-                support, numbers, scatter, free = np.array(values).T
-                yield _Scores(family, own_whens, support, numbers, scatter, free, own_made.__getitem__)
+                if (score := _lasting_score(at, null, family, both, beside, known, block)) is not None:
+                    scores.append((when, *score))
+        for family, scores in zip(some, scored, strict=True):
+            if scores:
+                times, statistics, made = zip(*scores, strict=True)
+                support, numbers, scatter, free = np.array(statistics).T
+                yield _Scores(family, times, support, numbers, scatter, free, made.__getitem__)
 
 
 def _lasting_score(
