@@ -13,15 +13,14 @@ from test_reversal_friction import conditioned, log_with_bristles
 from test_sound_logs import ARM, condition, moves_with_sticking_friction
 
 from urdf_ident import Recording, Robot, Segment
-from urdf_ident.faults.kinds.catalogue import KINDS, faults
-from urdf_ident.faults.kinds.changes import GAIN, SCALE, changes
+from urdf_ident.faults.kinds.catalogue import GAIN, KINDS, SCALE, changes, faults
 from urdf_ident.faults.kinds.families import FaultFamily
 from urdf_ident.faults.kinds.kind import FaultKind
 from urdf_ident.faults.linearized import LinearizedCase
-from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.null_model import NullModel
 from urdf_ident.faults.score_test import Fault, find_faults
 from urdf_ident.faults.thinned_logs import Logs
+from urdf_ident.faults.trials import LogGroup
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.linalg import Array
 

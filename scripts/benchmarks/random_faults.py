@@ -35,9 +35,9 @@ from setup_faults import SETUP_KINDS, URDF_KINDS
 
 from urdf_ident import Drive, DynamicModel, Identification, Recording, Robot, UrdfIdentError, identify
 from urdf_ident.faults.linearized import LinearizedCase
-from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.null_model import NullModel
 from urdf_ident.faults.score_test import least_chance
+from urdf_ident.faults.trials import LogGroup
 from urdf_ident.linalg import Array
 from urdf_ident.pipeline.checked_logs import examine_logs
 from urdf_ident.project import parse_project

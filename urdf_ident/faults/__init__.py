@@ -1,6 +1,6 @@
 """Diagnosis of logs: tests against the physics of one rigid robot with free parameters.
 
-:mod:`.contradictions` is the entry: what explains a :mod:`.log_group` is said in :mod:`.words`. What may be wrong is one class
+:mod:`.contradictions` is the entry: what explains the logs is said in :mod:`.words`. What may be wrong is one class
 each in :mod:`.kinds`, for large sizes, small ones, or both. Large faults are found by :mod:`.hypotheses`, which compares
 interpretations of the samples (:mod:`.trials`) by held-out :mod:`.evidence`. Small ones, and all changes of the robot, are
 families of columns in the linear model of the torques (:mod:`.linearized`): :mod:`.score_test` tests them at once against one

@@ -23,11 +23,10 @@ from .interpretation import Interpretation
 from .kinds.clock_and_gravity import STRETCHES
 from .kinds.efforts import COMMON_GAINS, GAINS
 from .linearized import LinearizedCase
-from .log_group import LogGroup
 from .null_model import NullModel
 from .score_test import ALWAYS, Fault, find_faults
 from .thinned_logs import FEWEST, Logs
-from .trials import Trials
+from .trials import LogGroup, Trials
 from .words import differs, doubt, fault_finding, named, too_short_to_tell
 
 #: Relative residual of the moving joints up to which it is noise and unmodelled friction: an eighth of the torque's square.

@@ -18,8 +18,7 @@ from ..judgements.catalogue import Id
 from ..linalg import Array, IntArray, lstsq, orthogonal_part, positive, rms
 from ..samples import turns
 from .evidence import CALIBRATED, DOUBTFUL, EXACT, MATERIAL, RIVAL, remaining_doubt
-from .kinds.catalogue import faults
-from .kinds.changes import changes
+from .kinds.catalogue import changes, faults
 from .kinds.families import FaultFamily
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED

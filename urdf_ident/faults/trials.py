@@ -1,4 +1,7 @@
-"""Interpretations of the samples of a log, each evaluated by a fit of one rigid robot with free inertias to all rows."""
+"""Logs of one robot that are examined together, and interpretations of their samples.
+
+Each is evaluated by a fit of one rigid robot with free inertias to all rows.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..grouping import grouped
-from ..linalg import Array, BoolArray, IntArray, rms
+from ..linalg import Array, BoolArray, IntArray, positive, rms, unit_columns, white_noise
 from ..model.rigid_bodies import regressor
 from ..model.robot import Robot
 from ..model.row_groups import spanning_anywhere
@@ -18,7 +21,8 @@ from ..samples import TESTING_REVERSALS, distinct_reversals, one_way
 from .evidence import MATERIAL, RigidEvidence, gains
 from .friction import DISSIPATES, VISCOUS, column_starts
 from .interpretation import Interpretation
-from .motion_samples import MotionSamples, travels
+from .motion_samples import MotionSamples, sampler, travels
+from .thinned_logs import Logs, thinned
 
 T = TypeVar("T", Array, RigidEvidence)
 
@@ -32,6 +36,11 @@ _CACHE_BYTES = 2**25
 _POSES = 12
 #: Penalty for a row whose friction drives it or whose inertia is negative, in the sum of the rows' log relative residuals.
 PENALTY = 1.5
+#: Minimum number of samples. Each gives one equation per joint, and each joint has about 13 unknowns: a fit to four of five
+#: folds then has five times as many equations as unknowns. Whether the motion is long and reverses is asked elsewhere.
+_FEWEST = 80
+#: Relative deviation from a fixed ratio between the joints' motions below which the ratio counts as fixed.
+_ALIKE = 0.02
 
 
 def clearly_negative(part: Array) -> BoolArray:
@@ -298,3 +307,61 @@ def _cached(cache: dict[tuple[object, ...], T], key: tuple[object, ...], make: C
     while len(cache) > 1 and sum(kept.nbytes for kept in cache.values()) > _CACHE_BYTES:
         cache.pop(next(iter(cache)))
     return cache[key]
+
+
+@dataclass(frozen=True, eq=False)
+class LogGroup:
+    """Logs of one robot that are examined together.
+
+    Attributes:
+        robot: Kinematics and gravity; its inertias are not used.
+        logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
+        reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
+    """
+
+    robot: Robot
+    logs: Logs
+    reduction: Array | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the motion in all logs [s]."""
+        return sum(part.repeats * len(part) / part.rate for parts, _ in self.logs for part in parts)
+
+    @property
+    def noise(self) -> float:
+        """White noise of the noisiest effort, over its standard deviation, median over the logs."""
+        efforts = [part.tau for parts, _ in self.logs for part in parts if part.tau is not None]
+        of_logs = [white_noise(tau) / positive(tau.std(axis=0)) for tau in efforts]
+        return float(np.median(of_logs, axis=0).max()) if of_logs else np.inf
+
+    def some(self, indices: Sequence[int]) -> LogGroup:
+        """Returns the group of some of the logs, by their positions in this one."""
+        return replace(self, logs=[self.logs[k] for k in indices])
+
+    @property
+    def usable(self) -> list[int]:
+        """Logs that can be sampled alone."""
+        found = []
+        for k, log in enumerate(self.logs):
+            if pieces := thinned([log]):
+                q, v, tau = (np.concatenate([getattr(item.part, x)[item.rows] for item in pieces]) for x in ("q", "v", "total"))
+                moves = travels(q, np.zeros(len(q), dtype=np.int64)).any(axis=0) & (np.ptp(tau, axis=0) > 0)
+                found += [k] if _examinable(v, moves) else []
+        return found
+
+    def trials(self) -> Trials | None:
+        """Samples the logs; None if there are too few, no joint moves with varying torque, or all joints move alike."""
+        sampled = sampler(self.logs, reduction=self.reduction)
+        first = None if sampled is None else sampled(0.0)
+        if sampled is None or first is None or not _examinable(first.v, first.moves):
+            return None
+        return Trials(self.robot, first, lambda delay: sampled(delay).tau)
+
+
+def _examinable(v: Array, moves: BoolArray) -> bool:
+    """Whether there are enough samples in which joints move, and not all in a fixed ratio."""
+    if len(v) < _FEWEST or not moves.any():
+        return False
+    spread = np.linalg.svd(unit_columns(v[:, moves]), compute_uv=False)
+    return len(spread) == 1 or bool(spread[1] >= _ALIKE * spread[0])
