@@ -21,7 +21,7 @@ import numpy as np
 
 from ...grouping import grouped
 from ...linalg import Array, IntArray, positive, rms, standard_errors, triangle
-from ...model.base import ALONE, NEVER, BaseParameters
+from ...model.base import ALONE, COMBINED, NEVER, BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.robot import Robot
 from ...samples import Segment
@@ -133,7 +133,7 @@ def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Iden
     ]
     motions = [_simplest(row, _own(model, base, row, trials))[0] for row in range(len(base))]
     verdicts = []
-    for k, name, kind, elsewhere in _by_kind(model, base):
+    for k, (name, kind, elsewhere) in enumerate(zip(base.names, base.kinds, _elsewhere(model, base), strict=True)):
         row = np.flatnonzero(base.projection[:, k])  # base parameters that contain it
         partners = tuple(other for other, _ in base.partners(k))
         if kind == NEVER:
@@ -161,32 +161,9 @@ def verdicts(
     size = np.where(fit.bse <= KNOWN * np.abs(fit.params), np.maximum(usual, np.abs(fit.params)), usual)
     error = fit.bse / size  # an insignificant estimate is no evidence of the magnitude
     known, nothing = error <= KNOWN, error > NOTHING
-    advice = dict[int, tuple[str, str]]()  # a motion, and its gain
-    if not known.all():
-        data = triangle(factor[:, base.independent])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = fit.bse / standard_errors(data)  # factor by which model-based errors are too small
-        from_data = fit.seen & (ratio > 0) & np.isfinite(ratio)  # parameters known only by the prior have no model-based error
-        inflation = np.where(from_data, ratio, float(np.median(ratio[from_data])) if from_data.any() else 1.0)
-        elastic = not model.is_rigid  # their data are linear in compliances, the simple motions in stiffness
-        trials = []
-        for motion in simple_motions(model.robot):
-            informed = np.sqrt(SECONDS * row_rate) * motion_factor(model, base, motion, fit.weights)
-            trials.append((motion, inflation * standard_errors(informed if elastic else triangle(data, informed))))
-        for row in map(int, np.flatnonzero(~known)):
-            enough = min(KNOWN * float(size[row]), 0.5 * float(fit.bse[row]))
-            words, left = _simplest(row, _own(model, base, row, trials), _BESIDE, enough)
-            before, after = float(fit.bse[row] / size[row]), float(left / size[row])
-            instead = f" instead of {_percent(before)}" if np.isfinite(before) else ""
-            if elastic or not np.isfinite(after):
-                advice[row] = words, ""
-            elif after > NOTHING or after > before / _BESIDE:
-                best = f"{SECONDS:g} s of the best simple motion ({words}) would leave {_percent(after)}{instead}"
-                advice[row] = "", f"its torque is too small compared with the noise: {best}"
-            else:
-                advice[row] = words, f"{SECONDS:g} s of it would leave {_percent(after)}{instead}"
+    advice = _advice(model, fit, factor, size, row_rate, np.flatnonzero(~known)) if not known.all() else {}
     of_parameters = []
-    for k, name, kind, elsewhere in _by_kind(model, base):
+    for k, (name, kind, elsewhere) in enumerate(zip(base.names, base.kinds, _elsewhere(model, base), strict=True)):
         if kind == NEVER:
             of_parameters.append(Identifiability(name, LOST, (), np.inf, note=elsewhere))
             continue
@@ -198,6 +175,44 @@ def verdicts(
             Identifiability(name, level, partners, float(error[row]), shown_by, elsewhere if level == COMBINATION else gain)
         )
     return tuple(of_parameters)
+
+
+def _advice(
+    model: DynamicModel, fit: Fit, factor: Array, size: Array, row_rate: float, unknown: IntArray
+) -> dict[int, tuple[str, str]]:
+    """Returns the motion that would identify each unknown base parameter, and what it would gain; either may be empty.
+
+    The error after a simple motion follows from the rows of the data and of the motion together. Where standard errors are
+    larger than those of the noise model, so is that error, by the same factor.
+
+    Args:
+        factor, row_rate: As for :func:`verdicts`.
+        size: Magnitudes of the base parameters, shape (b,).
+        unknown: Indices of the base parameters.
+    """
+    data = triangle(factor[:, fit.base.independent])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = fit.bse / standard_errors(data)  # factor by which model-based errors are too small
+    from_data = fit.seen & (ratio > 0) & np.isfinite(ratio)  # parameters known only by the prior have no model-based error
+    inflation = np.where(from_data, ratio, float(np.median(ratio[from_data])) if from_data.any() else 1.0)
+    elastic = not model.is_rigid  # their data are linear in compliances, the simple motions in stiffness
+    trials, advice = list[Trial](), dict[int, tuple[str, str]]()
+    for motion in simple_motions(model.robot):
+        informed = np.sqrt(SECONDS * row_rate) * motion_factor(model, fit.base, motion, fit.weights)
+        trials.append((motion, inflation * standard_errors(informed if elastic else triangle(data, informed))))
+    for row in unknown.tolist():
+        enough = min(KNOWN * float(size[row]), 0.5 * float(fit.bse[row]))
+        motion_words, left = _simplest(row, _own(model, fit.base, row, trials), _BESIDE, enough)
+        before, after = float(fit.bse[row] / size[row]), float(left / size[row])
+        would_leave = f"would leave {_percent(after)}" + (f" instead of {_percent(before)}" if np.isfinite(before) else "")
+        if elastic or not np.isfinite(after):
+            advice[row] = motion_words, ""
+        elif after > NOTHING or after > before / _BESIDE:
+            best = f"{SECONDS:g} s of the best simple motion ({motion_words}) {would_leave}"
+            advice[row] = "", f"its torque is too small compared with the noise: {best}"
+        else:
+            advice[row] = motion_words, f"{SECONDS:g} s of it {would_leave}"
+    return advice
 
 
 def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, prior: Array, unsure: Array) -> Array:
@@ -223,26 +238,21 @@ def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, prior: Array, uns
     return positive(size)
 
 
-def _by_kind(model: DynamicModel, base: BaseParameters) -> list[tuple[int, str, str, str]]:
-    """Index, name and kind of every parameter, and what other than a motion could separate it."""
+def _elsewhere(model: DynamicModel, base: BaseParameters) -> list[str]:
+    """Returns what other than a motion could separate each parameter from the others, length p; empty if it is alone."""
     tilted = model.tilted().base().kinds if model.is_rigid else base.kinds
-    listed = []
-    for k, (name, kind) in enumerate(zip(base.names, base.kinds, strict=True)):
-        text = ""
-        if kind == NEVER:
-            text = (
-                "no motion shows it in this mounting; with a tilted base, gravity would"
-                if tilted[k] != NEVER
-                else ("no joint torque depends on it: weigh the link, or put a force sensor under the base")
-            )
-        elif kind != ALONE:
-            text = (
-                "only a tilted base shows it individually"
-                if tilted[k] == ALONE
-                else ("no motion separates it: that needs other data (a weighed link, a data sheet)")
-            )
-        listed.append((k, name, kind, text))
-    return listed
+    without_tilt = {
+        ALONE: "",
+        COMBINED: "no motion separates it: that needs other data (a weighed link, a data sheet)",
+        NEVER: "no joint torque depends on it: weigh the link, or put a force sensor under the base",
+    }
+    by_tilt = {  # kind in this mounting and with a tilted base
+        (COMBINED, ALONE): "only a tilted base shows it individually",
+        **dict.fromkeys(
+            [(NEVER, COMBINED), (NEVER, ALONE)], "no motion shows it in this mounting; with a tilted base, gravity would"
+        ),
+    }
+    return [by_tilt.get(pair, without_tilt[pair[0]]) for pair in zip(base.kinds, tilted, strict=True)]
 
 
 def _own(model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[Trial]) -> Sequence[Trial]:
