@@ -78,10 +78,7 @@ def check(model: DynamicModel) -> UrdfCheck:
             "never": of_kind[NEVER],
             "combinations": [base.combination(row) for row in range(len(base))],
             "blurred": [model.names[k] for k in base.ill_conditioned],
-            "verdicts": [
-                {"name": verdict.parameter, **verdict.as_dict(), "motion": verdict.motion}
-                for verdict in structural_verdicts(model, base)
-            ],
+            "verdicts": [{"name": verdict.parameter, **verdict.as_dict()} for verdict in structural_verdicts(model, base)],
         },
         springs=stiffest_springs(model),
     )
