@@ -149,29 +149,31 @@ def hold_out(ident: Identification, physical: Physical, logs: Sequence[PreparedL
     constraints = tuple(ident.solver.get("active", ()))
     try:
         by_fold = {} if without_folds is None else without_folds()
-        predicted = _predicted_folds(ident, statistics, logs, by_fold, constrained=bool(constraints))
+        signals, banded, held, torque, residual = _predicted_folds(
+            ident, statistics, logs, by_fold=by_fold, constrained=bool(constraints)
+        )
     except EstimationError as error:
         return with_note(ident, f"nothing was held out, so that there are no prediction intervals: {error}")
-    signals, logs, held, torque, residual = predicted
     ident = replace(
         ident,
         signals=signals,
         prediction=residual,
         cross_validation=_with_exported_errors(ident.cross_validation, statistics, by_fold),
         simpler_models=compare_simpler_models(model, statistics, ident.fit, ident.prior.theta0, by_fold, constraints),
-        black_box=compare_black_box(model, logs, held, torque, residual.band) if compare else {},
+        black_box=compare_black_box(model, banded, held, torque, residual.band) if compare else {},
     )
     try:
         plain = filter_settings(ident)
     except EstimationError:  # the spread of friction between the logs is unknown
         return ident
-    return replace(ident, adaptation=choose_adaptation(plain, model.robot.joints, logs, torque, residual.band))
+    return replace(ident, adaptation=choose_adaptation(plain, model.robot.joints, banded, torque, residual.band))
 
 
 def _predicted_folds(
     ident: Identification,
     statistics: StatisticSet,
     logs: Sequence[PreparedLog],
+    *,
     by_fold: Mapping[str, Array],
     constrained: bool,
 ) -> tuple[Mapping[str, Any], list[PreparedLog], HeldOutParameters, HeldOutTorque, HeldOutResidual]:
@@ -182,21 +184,27 @@ def _predicted_folds(
         constrained: Whether constraints are active in the exported parameters: their errors without them are added.
 
     Returns:
-        The conditioning with the low-pass, the logs behind it, parameters without each fold, the torque that they predict, and
-        the quantiles of its error.
+        signals: The conditioning with the low-pass.
+        banded: The logs behind it.
+        held: Parameters without each fold.
+        torque: The torque that they predict.
+        residual: The quantiles of its error.
     """
     model, project, signals = ident.model, ident.project, ident.signals
     based_on: dict[str, Any] = {"statistics": statistics, "weights": ident.fit.weights}
     based_on |= {"prior": ident.prior, "weight": ident.prior_weight}
+    # 1. parameters without each fold, on all periods of the logs, without a low-pass
     spectrum = replace(project.scoring_config(signals), cutoff="auto")
     whole = [with_all_periods(log, spectrum) for log in logs]
     held = in_all_periods(held_out_parameters(**based_on, logs=logs, by_fold=by_fold), logs, whole)
+    # 2. the low-pass for predictions
     if project.signals.prediction == "auto" and project.signals.cutoff == "auto":
         score_cutoff = project.validation.score_cutoff
         compared = None if score_cutoff == "auto" else float(score_cutoff)
         band = choose_prediction_band(model, whole, held, spectrum, compared=compared)
         signals = {**signals, "prediction": band, "why": [*signals["why"], f"prediction: {band['why']}"]}
     banded = each(partial(in_band, config=project.scoring_config(signals)), whole)
+    # 3. errors behind it, and where constraints are active those without them
     unlimited = None
     if by_fold and constrained:
         unlimited = replace(held, theta=held_out_parameters(**based_on, logs=logs).theta)
