@@ -225,6 +225,10 @@ def training_logs(
 
 
 def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Project, force: bool) -> TrainingLogs:
+    """Prepares the logs, all of which must be usable: torque constants, conditioning, physics, and the delay of the efforts.
+
+    A delay that is decided is taken out if the project leaves it to the data; the logs are then conditioned again.
+    """
     check_motors(model, logs)
     config, payload = project.signal_config(), project.build_payload(model.robot)
     model = model.with_drive(resolve_drive(model, logs, payload, config, force=force))
@@ -242,15 +246,15 @@ def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Proj
     prepared, delay_entry = conditioned(config), dict[str, Any]()
     delay = estimated_delay(prepared, robot, reduction) if model.is_rigid else None
     if delay is not None:
-        compensated = 0.0 if config.delay == "auto" else float(config.delay)
-        common = delay.findings()
-        if config.delay == "auto" and delay.decided:
-            compensated = delay.seconds
-            prepared = conditioned(replace(config, delay=compensated))
-            common = () if delay.inside else common  # it may be longer than what was taken out
-        prepared = with_delays(prepared, (*common, *delay.filter_findings()))
-        why = delay.describe() + (f"; {1e3 * compensated:.3g} ms were taken out" if compensated else "")
-        delay_entry = {**delay.as_dict(), "compensated": compensated, "why": why}
+        take_out = config.delay == "auto" and delay.decided
+        seconds = delay.seconds if take_out else 0.0 if config.delay == "auto" else float(config.delay)
+        if take_out:
+            prepared = conditioned(replace(config, delay=seconds))
+        # what was taken out is no finding any more, unless the delay may be longer than that
+        remaining = () if take_out and delay.inside else delay.findings()
+        prepared = with_delays(prepared, (*remaining, *delay.filter_findings()))
+        why = delay.describe() + (f"; {1e3 * seconds:.3g} ms were taken out" if seconds else "")
+        delay_entry = {**delay.as_dict(), "compensated": seconds, "why": why}
     trained = Range.of([segment for log in prepared for segment in log.segments])
     return TrainingLogs(model, prepared, _signals_entry(prepared, trained, delay_entry), trained)
 
