@@ -41,7 +41,7 @@ from ..signals.filters import lowpass
 from ..signals.prepare import PreparedLog, for_scores
 from ..statistics.accumulate import build_statistics
 from ..statistics.motions import motions_in_common
-from ..statistics.statistic import StatisticSet, blocks_of
+from ..statistics.statistic import blocks_of
 from .checked_logs import TrainingLogs, conditioned_as_in_fit
 from .estimate import DataEstimate
 
@@ -160,26 +160,26 @@ def with_validation(
     force: bool = False,
 ) -> Identification:
     """Adds the scores on held-out logs, series for plots, and the errors to be expected at all speeds."""
-    # the error of a log that repeats a training motion does not apply to other motions
-    repeats = excerpts([log.recording for log in logs], [log.recording for log in from_data.logs])
-    statistics: list[StatisticSet] = []
-    if from_data.model.is_rigid:  # one log at a time, because velocities may come from different sources
-        weighed = weigh_alike(from_data.model, from_data.logs, ident.project.signal_config(), logs)
-        blocks = blocks_of(len(logs))
-        statistics = [build_statistics(from_data.model, [log], blocks=blocks) for log in weighed]
-        repeated = [motions_in_common(of_log, from_data.statistics) for of_log in statistics]
-        repeats = {log: other for pairs in repeated for log, other in pairs.items()} | repeats
-    compared = from_data.model.is_rigid or bool(repeats)
-    logs = behind_prediction_band(logs, ident)
-    report = score_logs(ident, recordings, logs, force=force, repeats=repeats if compared else None)
+    # 1. Logs that repeat a training motion, whose error does not apply to other motions: with the same samples, or, which is
+    # compared of rigid joints alone, with the same motion. One log at a time, as velocities may come from different sources.
+    model, blocks = from_data.model, blocks_of(len(logs))
+    weighed = weigh_alike(model, from_data.logs, ident.project.signal_config(), logs) if model.is_rigid else []
+    statistics = [build_statistics(model, [log], blocks=blocks) for log in weighed]
+    same_motions = [motions_in_common(of_log, from_data.statistics) for of_log in statistics]
+    same_samples = excerpts([log.recording for log in logs], [log.recording for log in from_data.logs])
+    repeats = {log: other for pairs in (*same_motions, same_samples) for log, other in pairs.items()}
+    # 2. Scores behind the low-pass for predictions, and series for plots.
+    banded, compared = behind_prediction_band(logs, ident), model.is_rigid or bool(repeats)
+    report = score_logs(ident, recordings, banded, force=force, repeats=repeats if compared else None)
     series = report.logs or _training_series(ident, training.logs[:LOGS])
     speeds = speed_profile(ident.model, ident.theta, training.logs, float(ident.signals["cutoff"]))
     ident = replace(ident, validation=report.entries, traces=Traces(series, speeds))
     if ident.prediction is None:
         return ident
+    # 3. Errors to be expected at all speeds, from those of logs with other motions.
     tested = [
         _tested_motion(entry, log, of_log.stacked(ident.fit.weights))
-        for entry, log, of_log in zip(report.entries, logs, statistics, strict=True)
+        for entry, log, of_log in zip(report.entries, banded, statistics, strict=True)
         if not entry["trained_on"] and entry.get("repeats") is None
     ]
     at_speeds = errors_at_speeds(ident, ident.prediction, training.trained, tested)
