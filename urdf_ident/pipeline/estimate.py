@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -101,6 +101,7 @@ class _TrainingData:
         self.prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
         self._cached: tuple[object, StatisticSet] | None = None
         self._repetitions: Repetitions | None = None
+        # the plain pass, without weights of samples, shows whether these are needed
         self.weighting = SampleWeighting(wanted.method)
         plain = self.statistics(model.unloaded(), logs=prepared.logs)
         self.weighting = choose_weighting(model, prepared.logs, wanted.method, wanted.loss, plain)
@@ -150,44 +151,43 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     else:
         selected = Selected(model)
     # 5. Shapes of the laws and base parameters with errors; again without laws that chance explains in these errors.
-    converged, estimated, fit, weighed, notes = _estimate(data, selected, logs, rest_notes)
-    significant = without_chance(selected, fit, model)
+    estimate = _estimate(data, selected, logs, rest_notes)
+    significant = without_chance(selected, estimate.fit, model)
     if significant is not selected:
-        selected = significant
-        converged, estimated, fit, weighed, notes = _estimate(data, selected, logs, rest_notes)
-    model, statistics = converged.model, estimated.statistics
+        selected, estimate = significant, _estimate(data, significant, logs, rest_notes)
+    model, statistics, fit = estimate.converged.model, estimate.estimated.statistics, estimate.fit
     # 6. The prior of friction and rotors, which no URDF gives, from this first fit.
-    reversals = mean_reversals(converged.statistics, prepared.motion, model.robot.prismatic)
+    reversals = mean_reversals(estimate.converged.statistics, prepared.motion, model.robot.prismatic)
     prior = completed_prior(model, data.prior, statistics, fit, reversals, supplements(selected))
     # 7. Held-out errors of the same structure; none where the data are too short to hold any out.
     cross_validation: CrossValidation | None = None
     with suppress(EstimationError):
         structure = "chosen on all folds" if selected.trials else "given"
-        cross_validation = replace(cross_validated(converged, estimated), structure=structure)
+        cross_validation = replace(cross_validated(estimate.converged, estimate.estimated), structure=structure)
     # 8. How friction differs between logs, which adds to the errors for the next one; nothing where no friction can change.
     if model.is_rigid:
         with suppress(EstimationError):
-            fit = fit.for_next_log(changes_between_logs(model, statistics, fit, weighed))
+            fit = fit.for_next_log(changes_between_logs(model, statistics, fit, estimate.logs))
     # 9. Which base parameters are essential, likewise by held-out errors.
     essential, wanted = dict[str, Any](), project.estimation.essential
     if wanted.rule != "none":
         with suppress(EstimationError):
             essential = essential_parameters(statistics, fit.base, fit, rule=wanted.rule, limit=wanted.limit).as_dict()
     notes = (
-        *notes,
+        *estimate.notes,
         *spring_notes,
-        *unused(project.build_payload(model.robot), weighed),
+        *unused(project.build_payload(model.robot), estimate.logs),
         *selected.notes,
         *(fit.changes.notes(prepared.trained.speed, prepared.trained.load) if fit.changes else ()),
     )
     entries = {
-        "estimation": estimated.as_dict(),
+        "estimation": estimate.estimated.as_dict(),
         "selection": selected.as_dict(),
         "cross_validation": cross_validation,
         "essential": essential,
     }
     springs = with_row_sum(deflections, model, statistics, fit)
-    return DataEstimate(model, weighed, statistics, fit, prior, reversals, entries, springs, notes)
+    return DataEstimate(model, estimate.logs, statistics, fit, prior, reversals, entries, springs, notes)
 
 
 def estimate_again(
@@ -203,17 +203,31 @@ def estimate_again(
     return DataEstimate(model, logs, statistics, fit, completed_prior(model, prior, statistics, fit, reversals), reversals)
 
 
+class _SelectedEstimate(NamedTuple):
+    """Shapes and parameters of selected laws.
+
+    Attributes:
+        converged: The fit by least squares, with the shapes, its reference torque converged.
+        estimated: That of the estimator.
+        fit: The same with its standard errors.
+        logs: The logs with the weights of resting joints.
+    """
+
+    converged: ConvergedFit
+    estimated: Estimated
+    fit: Fit
+    logs: Sequence[PreparedLog]
+    notes: tuple[str, ...]
+
+
 def _estimate(
     data: _TrainingData, selected: Selected, logs: Sequence[PreparedLog], rest_notes: tuple[str, ...]
-) -> tuple[ConvergedFit, Estimated, Fit, Sequence[PreparedLog], tuple[str, ...]]:
+) -> _SelectedEstimate:
     """Estimates shapes and parameters of the selected laws.
 
     Args:
         logs: Weighted under the simple laws.
-
-    Returns:
-        The fit by least squares, that of the estimator, with its standard errors, the logs with the weights of resting joints,
-        and notes.
+        rest_notes: On these weights.
     """
     wanted, method, motion, prior = data.project.estimation, data.method, data.motion, data.prior
     shaped = fit_shapes(selected.model, partial(data.statistics, logs=logs), motion, method=method)
@@ -251,7 +265,7 @@ def _estimate(
     fit = with_errors(estimated, problem, wanted.covariance)
     repeated = repetition_notes(statistics)
     notes = (estimated.describe(), *rest_notes, *repeated, *shaped.notes, *converged.notes)
-    return converged, estimated, fit, logs, notes
+    return _SelectedEstimate(converged, estimated, fit, logs, notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,15 +319,18 @@ def physical_parameters(estimate: DataEstimate, project: Project, trained: Range
 
 
 def _usual_masses_do(estimate: DataEstimate, project: Project, standard: Standard, factor: Array) -> bool:
-    """Whether masses nearer to the prior's explain the data as well; most masses of links are not determined by data alone."""
+    """Whether masses nearer to the prior's explain the data as well; most masses of links are not determined by data alone.
+
+    That is, they increase the residual of the whitened rows at most by the factor :data:`.LOSS`.
+    """
     nearer = {"mass_factor": MASS_FACTOR, "weight": float(standard.solver["weight"])}
     limited = project.model_copy(update={"consistency": project.consistency.model_copy(update=nearer)})
     try:
         other = standard_parameters(estimate, limited)
     except (SolverError, ModelError):
         return False
-    error, usual = (np.linalg.norm(factor @ np.append(choice.theta, -1.0)) for choice in (standard, other))
-    return bool(usual <= LOSS * error)
+    error, error_nearer = (np.linalg.norm(factor @ np.append(choice.theta, -1.0)) for choice in (standard, other))
+    return bool(error_nearer <= LOSS * error)
 
 
 def standard_parameters(estimate: DataEstimate, project: Project) -> Standard:
