@@ -89,6 +89,13 @@ class Deviations(NamedTuple):
 def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Deviations:
     """Compares every robot with the others.
 
+    The spread of the others is estimated by the method of moments (DerSimonian and Laird 1986): with the weights
+    ``w = 1/error²`` of m robots, their weighted mean and ``Q = Σ w (value − mean)²``,
+    ``spread² = max(Q − (m − 1), 0) / (Σ w − Σ w² / Σ w)``. For this, the dispersion ``Q / (m − 1)`` of each quantity is shrunk
+    towards the usual one ``s²`` of all quantities, which counts as much as d degrees of freedom (Smyth 2004):
+    ``(d s² + Q) / (d + m − 1)``. The difference from the mean with the weights ``1 / (error² + spread²)`` is then compared with
+    the prediction error ``√(spread² + 1/Σ weights + error²)`` at ``m − 1 + d`` degrees of freedom.
+
     Args:
         value, error: As for :func:`random_effects`, of quantities of one kind, which share a prior of the spread, shape (m, K).
         like: Values that may represent the fleet, shape (m, K); all if None.
@@ -107,16 +114,17 @@ def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Dev
         enough = np.flatnonzero(rest.sum(axis=0) >= FEWEST)
         if not len(enough):
             continue
-        weight = rest[:, enough] / error[:, enough] ** 2
-        total, others_dof = weight.sum(axis=0), rest[:, enough].sum(axis=0) - 1.0
-        squares = (weight * (value[:, enough] - (weight * value[:, enough]).sum(axis=0) / total) ** 2).sum(axis=0)
-        shared, usual = _shared_dispersion(squares / others_dof, others_dof)
-        squares = others_dof * (shared * usual + squares) / (shared + others_dof)
-        spread = np.maximum(squares - others_dof, 0.0) / (total - (weight**2).sum(axis=0) / total)
-        weight = rest[:, enough] / (error[:, enough] ** 2 + spread)
-        total = weight.sum(axis=0)
-        difference[i, enough] = value[i, enough] - (weight * value[:, enough]).sum(axis=0) / total
-        std_error[i, enough] = np.sqrt(spread + 1.0 / total + error[i, enough] ** 2)
+        y, variance, others = value[:, enough], error[:, enough] ** 2, rest[:, enough]
+        w, others_dof = others / variance, others.sum(axis=0) - 1.0
+        w_total = w.sum(axis=0)
+        Q = (w * (y - (w * y).sum(axis=0) / w_total) ** 2).sum(axis=0)
+        shared, usual = _shared_dispersion(Q / others_dof, others_dof)
+        shrunk = others_dof * (shared * usual + Q) / (shared + others_dof)
+        spread2 = np.maximum(shrunk - others_dof, 0.0) / (w_total - (w**2).sum(axis=0) / w_total)
+        weights = others / (variance + spread2)
+        total = weights.sum(axis=0)
+        difference[i, enough] = y[i] - (weights * y).sum(axis=0) / total
+        std_error[i, enough] = np.sqrt(spread2 + 1.0 / total + variance[i])
         dof[i, enough] = others_dof + shared
         p_value[i, enough] = 2.0 * stdtr(dof[i, enough], -abs(difference[i, enough]) / std_error[i, enough])
     return Deviations(difference, std_error, dof, p_value)
