@@ -148,6 +148,8 @@ class LoadSlopes(ExtendedModel):
     def load_friction(self, segment: Segment) -> list[LoadFriction]:
         """Returns the load-dependent friction along a segment, linearized about its reference torque, one entry per term.
 
+        Without a reference torque, that of the known wrenches alone counts.
+
         The model's column of such a term is ``S(v) |τ|``. As it is proportional to the size of τ, its derivative is
         the column divided by τ, ``S(v) sign(τ)``; times the term's parameter ``Fl`` it is that of the friction.
         """
@@ -155,9 +157,8 @@ class LoadSlopes(ExtendedModel):
         if not model.loaded:
             return []
         loads, columns = list[LoadFriction](), model.term_columns(segment)
-        reference = model.with_reference_torque(segment).reference_torque
-        if reference is None:
-            reference = np.zeros(segment.q.shape) if segment.external is None else -segment.external
+        external = np.zeros(segment.q.shape) if segment.external is None else segment.external
+        reference = -external if segment.reference_torque is None else segment.reference_torque
         for law, place in model.placed_terms:
             if law.term.loaded:  # it has one column
                 distribution = drive.rate_weights(law.axis, law.side)

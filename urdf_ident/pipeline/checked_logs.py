@@ -273,9 +273,7 @@ def _signals_entry(logs: Sequence[PreparedLog], trained: Range, delay: Mapping[s
         "load": trained.load,
         "why": why,
     }
-    if not delay:
-        return entry
-    return {**entry, "why": [*why, f"delay: {delay['why']}"], "delay": delay}
+    return {**entry, "why": [*why, f"delay: {delay['why']}"], "delay": delay} if delay else entry
 
 
 def further_logs(

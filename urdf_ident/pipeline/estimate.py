@@ -263,8 +263,7 @@ def _estimate(
     known = "controller" in data.project.simulation.model_fields_set
     estimated = refine(data.weighting, problem, loop_known=known)
     fit = with_errors(estimated, problem, wanted.covariance)
-    repeated = repetition_notes(statistics)
-    notes = (estimated.describe(), *rest_notes, *repeated, *shaped.notes, *converged.notes)
+    notes = (estimated.describe(), *rest_notes, *repetition_notes(statistics), *shaped.notes, *converged.notes)
     return _SelectedEstimate(converged, estimated, fit, logs, notes)
 
 

@@ -191,8 +191,12 @@ def _predicted_folds(
         residual: The quantiles of its error.
     """
     model, project, signals = ident.model, ident.project, ident.signals
-    based_on: dict[str, Any] = {"statistics": statistics, "weights": ident.fit.weights}
-    based_on |= {"prior": ident.prior, "weight": ident.prior_weight}
+    based_on: dict[str, Any] = {
+        "statistics": statistics,
+        "weights": ident.fit.weights,
+        "prior": ident.prior,
+        "weight": ident.prior_weight,
+    }
     # 1. parameters without each fold, on all periods of the logs, without a low-pass
     spectrum = replace(project.scoring_config(signals), cutoff="auto")
     whole = [with_all_periods(log, spectrum) for log in logs]
@@ -205,9 +209,8 @@ def _predicted_folds(
         signals = {**signals, "prediction": band, "why": [*signals["why"], f"prediction: {band['why']}"]}
     banded = each(partial(in_band, config=project.scoring_config(signals)), whole)
     # 3. errors behind it, and where constraints are active those without them
-    unlimited = None
-    if by_fold and constrained:
-        unlimited = replace(held, theta=held_out_parameters(**based_on, logs=logs).theta)
+    limited = bool(by_fold) and constrained
+    unlimited = replace(held, theta=held_out_parameters(**based_on, logs=logs).theta) if limited else None
     residual, torque = held_out_residual(model, **based_on, logs=banded, held=held, unlimited=unlimited)
     return signals, banded, held, torque, residual
 

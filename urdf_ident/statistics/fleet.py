@@ -112,8 +112,6 @@ def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Dev
     for i in range(m):
         rest = used & (np.arange(m) != i)[:, None]
         enough = np.flatnonzero(rest.sum(axis=0) >= FEWEST)
-        if not len(enough):
-            continue
         y, variance, others = value[:, enough], error[:, enough] ** 2, rest[:, enough]
         w, others_dof = others / variance, others.sum(axis=0) - 1.0
         w_total = w.sum(axis=0)

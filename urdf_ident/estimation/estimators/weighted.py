@@ -190,10 +190,9 @@ class Outliers:
 
     def describe(self) -> str:
         """Returns the outliers in one sentence."""
-        joint = joint_of(self.group)
         return (
-            f"{percent(100 * self.share)} % of the torque samples of {joint} are outliers, more than {FAR:g} times the usual "
-            f"error away, with {100 * self.power:.3g} % of its squared residual"
+            f"{percent(100 * self.share)} % of the torque samples of {joint_of(self.group)} are outliers, more than {FAR:g} "
+            f"times the usual error away, with {100 * self.power:.3g} % of its squared residual"
         )
 
 
@@ -345,8 +344,9 @@ def ridge(problem: EstimatorInput) -> Estimated:
 
     def errors(kind: str) -> Fit:
         if kind not in ("auto", "model"):
-            where = "estimation.covariance"
-            raise EstimationError("method ridge has errors of its own", where=where, got=kind, expected="auto")
+            raise EstimationError(
+                "method ridge has errors of its own", where="estimation.covariance", got=kind, expected="auto"
+            )
         return fit
 
     return Estimated(fit, statistics, errors=errors, refit=refit)

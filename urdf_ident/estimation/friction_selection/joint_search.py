@@ -136,8 +136,7 @@ class SubModels:
         """
         R, as_given = known, np.eye(known.shape[1])
         for part in self.folds:
-            parts = (self._rows(part, g, as_given)[0][:, : len(as_given)] for g in range(len(part.layouts)))
-            R = triangle(R, *parts)
+            R = triangle(R, *(self._rows(part, g, as_given)[0][:, : len(as_given)] for g in range(len(part.layouts))))
         norms = positive(np.linalg.norm(R, axis=0))
         _, singular, turned = np.linalg.svd(R / norms, full_matrices=False)
         seen = singular > _CUT * singular.max(initial=0.0)

@@ -91,8 +91,14 @@ class Identifiability:
 
     def as_dict(self) -> dict[str, object]:
         """Returns the entries of identification.json."""
-        parts = {"motion": self.motion, "note": self.note}
-        return {"verdict": self.level, "with": list(self.partners), "error": self.error, "advice": self.advice, **parts}
+        return {
+            "verdict": self.level,
+            "with": list(self.partners),
+            "error": self.error,
+            "advice": self.advice,
+            "motion": self.motion,
+            "note": self.note,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Identifiability:
@@ -131,7 +137,7 @@ def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Iden
     trials = [
         (motion, standard_errors(motion_factor(model, base, motion, {}, alone=True))) for motion in simple_motions(model.robot)
     ]
-    motions = [_simplest(row, _own(model, base, row, trials))[0] for row in range(len(base))]
+    motions = [_simplest(model, base, row, trials)[0] for row in range(len(base))]
     verdicts = []
     for k, (name, kind, elsewhere) in enumerate(zip(base.names, base.kinds, _elsewhere(model, base), strict=True)):
         row = np.flatnonzero(base.projection[:, k])  # base parameters that contain it
@@ -202,7 +208,7 @@ def _advice(
         trials.append((motion, inflation * standard_errors(informed if elastic else triangle(data, informed))))
     for row in unknown.tolist():
         enough = min(KNOWN * float(size[row]), 0.5 * float(fit.bse[row]))
-        motion_words, left = _simplest(row, _own(model, fit.base, row, trials), _BESIDE, enough)
+        motion_words, left = _simplest(model, fit.base, row, trials, _BESIDE, enough)
         before, after = float(fit.bse[row] / size[row]), float(left / size[row])
         would_leave = f"would leave {_percent(after)}" + (f" instead of {_percent(before)}" if np.isfinite(before) else "")
         if elastic or not np.isfinite(after):
@@ -255,17 +261,17 @@ def _elsewhere(model: DynamicModel, base: BaseParameters) -> list[str]:
     return [by_tilt.get(pair, without_tilt[pair[0]]) for pair in zip(base.kinds, tilted, strict=True)]
 
 
-def _own(model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[Trial]) -> Sequence[Trial]:
-    """The simple motions that may be advised for a base parameter: for friction only those in which the joint moves."""
+def _simplest(
+    model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[Trial], nearly: float = _NEARLY, enough: float = 0.0
+) -> tuple[str, float]:
+    """The first motion that is sufficient, or nearly as good as the best, for one base parameter, and the error after it.
+
+    For friction only motions are tried in which the joint moves.
+    """
     k = int(base.independent[row])
-    if k < model.n_inertial:
-        return trials
-    joint = model.robot.joints.index(model.parameters[k].owner)
-    return [trial for trial in trials if joint in trial[0].moving]
-
-
-def _simplest(row: int, trials: Sequence[Trial], nearly: float = _NEARLY, enough: float = 0.0) -> tuple[str, float]:
-    """The first motion that is sufficient, or nearly as good as the best, for one base parameter, and the error after it."""
+    if k >= model.n_inertial:
+        joint = model.robot.joints.index(model.parameters[k].owner)
+        trials = [trial for trial in trials if joint in trial[0].moving]
     limit = max(nearly * min(float(errors[row]) for _, errors in trials), enough)
     return next((motion.words, float(errors[row])) for motion, errors in trials if errors[row] <= limit)
 
