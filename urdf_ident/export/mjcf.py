@@ -34,7 +34,19 @@ from ..model.urdf import rotation_from_rpy
 from .split import exported_links, joint_values
 from .urdf import number, without_violations
 
-_GROUPS = (("visual", "2", "0", "0"), ("collision", "3", "0", "1"))
+#: Attributes of the geoms of a link's elements: collision geometry is hit by other objects, but does not hit itself.
+_GEOMS = {
+    "visual": {"group": "2", "contype": "0", "conaffinity": "0"},
+    "collision": {"group": "3", "contype": "0", "conaffinity": "1"},
+}
+#: MuJoCo's lower bounds: masses and inertias of moving bodies, eigenvalues of an inertia matrix, and lengths of axes.
+_LEAST_MASS, _LEAST_EIGENVALUE, _LEAST_AXIS = 1e-15, 1e-14, 1e-10
+#: Largest number of faces of an STL, its least volume [m³], and the size from which an OBJ is too large [bytes].
+_FACES, _LEAST_VOLUME, _LARGEST_OBJ = 200_000, 1e-13, 100 * 2**20
+#: Number of sizes of a geom, by its type.
+_SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}
+#: Attributes that are no numbers.
+_NO_NUMBERS = ("joint1", "joint2", "name", "file", "mesh", "type", "model", "angle", "autolimits", "inertiafromgeom")
 
 
 def write_mjcf(path: str | Path, robot: Robot, theta: Array, **options: Any) -> tuple[str, ...]:
@@ -77,10 +89,11 @@ def mjcf_text(
 
     Args:
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²], physically consistent.
-        damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; other joints have the URDF's.
-        frictionloss: Joint name → Coulomb friction [N·m or N]; other joints have the URDF's.
-        armature: Joint name → rotor inertia seen at the joint [kg·m² or kg]; other joints have none.
+        damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; other joints have that of the robot's description.
+        frictionloss: Joint name → Coulomb friction [N·m or N]; other joints have the description's.
+        armature: Joint name → rotor inertia seen at the joint [kg·m² or kg]; other joints have the description's.
         repair: True to write the nearest physically consistent robot, with a note, if ``theta`` is not consistent.
+        meshes: False to leave out all meshes.
         folder: Folder of the model, to which paths of meshes are relative; None: absolute paths.
     """
     _, links, notes = exported_links(robot, theta, repair)
@@ -97,8 +110,10 @@ def mjcf_text(
     known = {name: link.theta for name, link in robot.description.links.items() if link.theta is not None}
     writer = _Writer(robot, {**known, **links}, dynamics, MeshAssets(Path(robot.path), folder, meshes))
     text = ElementTree.tostring(writer.document(), encoding="unicode")
-    if left := mjcf_violations(text):
-        raise ModelError("MuJoCo would refuse the model", where=robot.path, got=left[0], remedy="`urdf-ident check` the URDF")
+    if violations := mjcf_violations(text):
+        raise ModelError(
+            "MuJoCo would refuse the model", where=robot.path, got=violations[0], remedy="`urdf-ident check` the URDF"
+        )
     return f"{text}\n", (*notes, *clipped, *writer.repairs, *writer.assets.notes())
 
 
@@ -114,8 +129,9 @@ class _Writer:
         self.links = {node.get("name"): node for node in root.all("link")}
         joints = robot.description.joints
         self.joints = grouped((joints[node.get("name")].parent, node) for node in root.all("joint") if node.get("type"))
-        materials = (node for node in root.all("material"))
-        self.colors = {node.get("name"): color[0].get("rgba") for node in materials if (color := node.all("color"))}
+        self.colors = {
+            node.get("name"): colors[0].get("rgba") for node in root.all("material") if (colors := node.all("color"))
+        }
 
     def document(self) -> ElementTree.Element:
         """The ``<mujoco>`` element, indented."""
@@ -141,6 +157,11 @@ class _Writer:
         return mujoco
 
     def _body(self, parent: ElementTree.Element, name: str, joint: Node | None) -> None:
+        """Adds a link, with its inertia and geometry, and the links below it to the body of its parent link.
+
+        Args:
+            joint: The URDF's joint between both; None for a root link, whose parent is the world.
+        """
         # MuJoCo reserves the name "world": a root link of that name is the world.
         if joint is None and name == "world":
             body = parent
@@ -151,9 +172,9 @@ class _Writer:
         theta = self.inertials.get(name)
         if theta is not None and theta.any() and body is not parent:
             ElementTree.SubElement(body, "inertial", inertial_attributes(theta))
-        for tag, group, contype, conaffinity in _GROUPS:
+        for tag, attributes in _GEOMS.items():
             for node in self.links[name].all(tag):
-                self._geometry(body, node, {"group": group, "contype": contype, "conaffinity": conaffinity})
+                self._geometry(body, node, attributes)
         for child in self.joints.get(name, []):
             self._body(body, self.robot.description.joints[child.get("name")].child, child)
 
@@ -188,7 +209,11 @@ class _Writer:
             if size > 0:
                 joint.set(key, number(size))
 
-    def _geometry(self, body: ElementTree.Element, node: Node, attributes: dict[str, str]) -> None:
+    def _geometry(self, body: ElementTree.Element, node: Node, attributes: Mapping[str, str]) -> None:
+        """Adds the geom of a ``<visual>`` or ``<collision>``; none for a shape that MuJoCo lacks or a mesh that it cannot read.
+
+        A URDF states whole lengths, MuJoCo half ones.
+        """
         shape = next((shape for geometry in node.all("geometry") for shape in geometry.children), None)
         if shape is None or shape.tag not in ("box", "cylinder", "sphere", "capsule", "mesh"):
             return
@@ -200,12 +225,13 @@ class _Writer:
         elif shape.tag == "box":
             form = {"type": "box", "size": _words([0.5 * float(word) for word in shape.get("size").split()])}
         else:
-            size = [float(shape.get("radius"))]
-            size += [0.5 * float(shape.get("length"))] if shape.tag != "sphere" else []
+            half_length = [] if shape.tag == "sphere" else [0.5 * float(shape.get("length"))]
+            size = [float(shape.get("radius")), *half_length]
             form = {"type": shape.tag, "size": _words(size)}
         position, rotation = _origin(node)
-        color = next((c.get("rgba") for m in node.all("material") for c in m.all("color")), "")
-        color = color or next((self.colors.get(m.get("name"), "") for m in node.all("material")), "")
+        materials = node.all("material")  # with a colour of their own, or the name of one of the robot's
+        own = next((color.get("rgba") for material in materials for color in material.all("color")), "")
+        color = own or next((self.colors.get(material.get("name"), "") for material in materials), "")
         place = {"pos": _words(position), "quat": _words(_quaternion(rotation))}
         geom = ElementTree.SubElement(body, "geom", {**form, **place, **attributes})
         if len(color.split()) == 4 and finite_numbers(color):
@@ -297,15 +323,6 @@ class MeshAssets:
             return str(whole)
 
 
-#: MuJoCo's lower bounds: masses and inertias of moving bodies, and eigenvalues of an inertia matrix.
-_LEAST, _LEAST_EIGENVALUE = 1e-15, 1e-14
-_SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}
-#: Attributes that are no numbers.
-_WORDS = ("joint1", "joint2", "name", "file", "mesh", "type", "model", "angle", "autolimits", "inertiafromgeom")
-#: Largest number of faces of a mesh, and its least volume [m³].
-_FACES, _LEAST_VOLUME = 200_000, 1e-13
-
-
 def mjcf_violations(text: str) -> tuple[str, ...]:
     """Violations of MuJoCo's rules in a model written by this package.
 
@@ -320,7 +337,7 @@ def mjcf_violations(text: str) -> tuple[str, ...]:
     faults = [f"{kind} '{name}' exists twice" for (kind, name), count in named.items() if count > 1]
     for element in root.iter():
         for key, value in element.attrib.items():
-            if key not in _WORDS and not finite_numbers(value):
+            if key not in _NO_NUMBERS and not finite_numbers(value):
                 faults.append(f"<{element.tag} {key}> is '{value[:40]}'")
     if faults:
         return tuple(faults)
@@ -331,7 +348,7 @@ def mjcf_violations(text: str) -> tuple[str, ...]:
         if geom.get("rgba") is not None and len(_numbers(geom.get("rgba", ""))) != 4:
             faults.append(f"a geom has the colour '{geom.get('rgba')}'")
     for joint in root.iter("joint"):
-        if not np.linalg.norm(_numbers(joint.get("axis", "0 0 1"))) > 1e-10:
+        if not np.linalg.norm(_numbers(joint.get("axis", "0 0 1"))) > _LEAST_AXIS:
             faults.append(f"joint '{joint.get('name')}' has no axis")
     for body in root.iter("body"):
         name, inertial = body.get("name"), body.find("inertial")
@@ -363,7 +380,7 @@ def mujoco_refusal(text: str) -> str | None:
 def readable_mesh(path: Path) -> bool:
     """Whether MuJoCo reads a mesh file: OBJ, or binary STL whose faces enclose a volume."""
     if path.suffix.lower() == ".obj":
-        return path.stat().st_size < 100 * 2**20
+        return path.stat().st_size < _LARGEST_OBJ
     if path.suffix.lower() != ".stl":
         return False
     data = path.read_bytes()
@@ -381,7 +398,7 @@ def readable_mesh(path: Path) -> bool:
 def _has_mass(body: ElementTree.Element) -> bool:
     """Whether a body, or one welded to it, has mass."""
     inertial = body.find("inertial")
-    if inertial is not None and float(inertial.get("mass", "0")) >= _LEAST:
+    if inertial is not None and float(inertial.get("mass", "0")) >= _LEAST_MASS:
         return True
     return any(child.find("joint") is None and _has_mass(child) for child in body.findall("body"))
 
