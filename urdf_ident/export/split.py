@@ -111,6 +111,10 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
     Returns:
         Link name → ten parameters in the link's frame, shape (10,), for all links with mass; unchanged links keep the
         URDF's numbers bit for bit. And notes on exceptions.
+
+    Raises:
+        ShapeError: ``theta`` has the wrong length.
+        EstimationError: A body is not physically consistent with this margin.
     """
     values = shaped("theta", theta, (robot.n_inertial,))
     links: dict[str, Array] = {}
@@ -134,27 +138,28 @@ def _pieces(robot: Robot, body: Body, ten: Array) -> tuple[list[_Piece], list[st
     pieces, notes = list[_Piece](), list[str]()
     stated = {link.name: robot.description.links[link.name].theta for link in body.links}
     heavy = {name for name, theta in stated.items() if theta is not None and theta.any()}
-    # links with their own movable joint (also a locked one) and no heavy link fixed to them
+    weighing = heavy or {body.name}  # where the URDF gives no link a mass, the body's first link takes all of it
+    # links that a joint (also a locked one) moves, with no weighing link fixed to them: engines refuse them without a mass
     groups = [(root, set(members)) for root, members in moving_groups(robot.description) if root in stated]
-    bare = {root for root, members in groups if not members & (heavy or {body.name})}
+    bare = {root for root, members in groups if not members & weighing}
     for link in body.links:
         written = stated[link.name]
-        if written is not None and written.any():
+        if written is not None and written.any():  # the URDF states a mass
             prior = repaired_theta(written, small_mass=_SMALL * ten[0])
             if not np.array_equal(prior, written):
                 repaired = "is not physically consistent in the URDF: repaired before"
                 notes.append(f"link '{link.name}' {repaired} body '{body.name}' was split")
                 written = None
-        elif link.name in bare:
+        elif link.name in bare:  # it needs a mass: a small one
             prior, written = small_body(_SMALL * ten[0]), None
             put = f"{prior[0]:.3g} kg of body '{body.name}' put there"
             notes.append(f"link '{link.name}' moves in the URDF but has no mass: {put}")
-        elif not heavy and link.name == body.name:
+        elif link.name in weighing:  # of a body whose links have no mass, the first one: what was identified
             prior, written = ten, None
-        else:
+        else:  # it has no mass and needs none
             continue
         pieces.append(_Piece(link, pseudo_inertia(transform(prior, link.rotation, link.translation)), written))
-    carries = pieces[0].link.name == body.name and body.name not in bare
+    carries = pieces[0].link.name == body.name and body.name not in bare  # the link that names the body, if it weighs
     heaviest = max(range(len(pieces)), key=lambda k: float(pieces[k].pseudo[3, 3]))
     carrier = pieces.pop(0 if carries else heaviest)
     return [carrier, *pieces], notes
