@@ -25,10 +25,15 @@ from .samples import ReadOnly
 from .signals.resolution import resolution
 from .units import percent
 
-#: Relative error below which a constant counts as known (four digits).
-KNOWN = 1e-3
-#: Minimum number of samples for an estimate.
-FEWEST = 30
+#: Relative error below which a constant counts as known (four digits), and from which it is not found.
+KNOWN, _NOT_FOUND = 1e-3, 0.2
+#: Minimum number of samples for an estimate, and number of neighbouring samples that count as one: they are correlated.
+FEWEST, _CORRELATED = 30, 10
+#: Values beyond this are no measurements; measured and target current are in one unit if their ratio is below this factor.
+_MEASURED, _ONE_UNIT = 1e6, 5.0
+#: Standard deviation of Gaussian noise over the median of its sizes; standard deviations from which samples at rest are left
+#: out, and from which Tukey's biweight is zero (an efficiency of 95 %).
+_OVER_MEDIAN, _OUTLIER, _TUKEY = 1.4826, 4.0, 4.685
 #: A joint is at rest while it moves by less than this [rad or m] within the window [s].
 _REST_TRAVEL, _REST_WINDOW = 5e-4, 0.3
 #: Constants of twins agree within this fraction: motors of one type differ by less, those of neighbouring sizes by more.
@@ -41,11 +46,13 @@ _LEADS = np.linspace(-0.008, 0.008, 9)
 _LEAD_ERROR, _LEAD_GUESSED = 5e-4, 3e-3
 #: Minimum relative error of a constant estimated in motion: the free function only approximates the controller's friction law.
 _MOTION_ERROR = 5e-4
+#: Bends of the piecewise linear function of speed.
 _KNOTS = 6
 #: Reweighting ends when the constant changes by less than this fraction, far below its error, or after so many iterations.
 _CONVERGED, _ITERATIONS = 1e-6, 50
-#: Largest relative difference between estimates of one joint (at rest, in motion, in several logs).
-CONSTANT = 0.1
+#: Largest relative difference between estimates of one joint (at rest, in motion, in several logs); compared are those whose
+#: errors are below this part of it.
+CONSTANT, _PRECISE = 0.1, 0.2
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,7 @@ class Targets:
             )
         usable = np.isfinite(recording.time)
         for x in (recording.position, recording.effort_target, recording.torque_target):
-            usable &= (np.isfinite(x) & (np.abs(x) < 1e6)).all(axis=1)
+            usable &= (np.isfinite(x) & (np.abs(x) < _MEASURED)).all(axis=1)
         good = np.flatnonzero(usable)
         good = good[np.diff(np.maximum.accumulate(recording.time[good]), prepend=-np.inf) > 0]
         log = recording.take(good)
@@ -100,14 +107,13 @@ class Targets:
             raise LogError(
                 "too few usable rows to find torque constants in", where=where, got=len(log), remedy="give drive.gain"
             )
-        torque: Array = recording.torque_target[good]
-        current: Array = recording.effort_target[good]
+        torque, current = recording.torque_target[good], recording.effort_target[good]
         if log.effort_side == "motor":
             torque = np.asarray(np.linalg.solve(drive.reduction.T, torque.T).T, dtype=float)
         if log.effort is not None:  # the constant is applied to the measured current
-            pairs = np.isfinite(log.effort) & (np.abs(log.effort) < 1e6)
+            pairs = np.isfinite(log.effort) & (np.abs(log.effort) < _MEASURED)
             ratio = np.sqrt(np.sum(log.effort[pairs] ** 2) / positive(np.sum(current[pairs] ** 2)))
-            if current[pairs].any() and not 0.2 < ratio < 5.0:
+            if current[pairs].any() and not 1.0 / _ONE_UNIT < ratio < _ONE_UNIT:
                 raise LogError(
                     "the measured and the target current differ in size: one of them is in another unit",
                     where=where,
@@ -117,7 +123,7 @@ class Targets:
         on_motor = log.position_side == "motor"
         q = drive.joint_position(log.position) if on_motor else log.position
         v: Array | None = log.velocity
-        if v is None or not (np.isfinite(v) & (np.abs(v) < 1e6)).all():
+        if v is None or not (np.isfinite(v) & (np.abs(v) < _MEASURED)).all():
             v = np.asarray(np.gradient(q, log.time, axis=0), dtype=float)
         elif on_motor:
             v = np.asarray(drive.joint_rate(v))
@@ -134,7 +140,7 @@ class Targets:
 def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
     """Refuses target currents and torques of a joint that are constant in all logs."""
     for what, key in (("current", "effort_target"), ("torque", "torque_target")):
-        arrays = [log.current[:, j] if key == "effort_target" else log.torque[:, j] for log in signals]
+        arrays = [getattr(log, what)[:, j] for log in signals]
         low, high = min(x.min() for x in arrays), max(x.max() for x in arrays)
         if low == high:
             raise LogError(
@@ -168,10 +174,10 @@ def ratio_at_rest(log: Targets, j: int) -> Estimate:
     blur = abs(slope) * step + resolution(log.torque[:, j])
     for _ in range(5):
         error = np.abs(y - slope * x)
-        inside = error <= max(blur, 4.0 * 1.4826 * float(np.median(error)))
+        inside = error <= max(blur, _OUTLIER * _OVER_MEDIAN * float(np.median(error)))
         slope = float(x[inside] @ y[inside] / (x[inside] @ x[inside]))
     size = rms(y[inside])
-    scatter = float(np.std(y[inside] - slope * x[inside])) / np.sqrt(inside.sum() / 10)  # neighbours are correlated
+    scatter = float(np.std(y[inside] - slope * x[inside])) / np.sqrt(inside.sum() / _CORRELATED)
     # A constant torque is always rounded alike: rounding errors average out over distinct values only.
     share = np.unique(np.round(x[inside] / step) if step > 0 else x[inside], return_counts=True)[1] / inside.sum()
     rounding = 0.5 * blur * np.sqrt(float(share @ share))
@@ -222,72 +228,76 @@ def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Esti
 def _lead(values: Array, errors: Array, scatter: Array, rest: Sequence[Estimate]) -> tuple[float, float]:
     """The lead [s] at which estimates in motion agree with those at rest, and twins with each other; and its standard error.
 
+    With k_j(t) the constant of joint j in motion for a lead t, e_j its relative error and s_j(t) the scatter, the first guess
+    minimises, over the joints known at rest, or if there are none over all joints,
+
+        ``Σ ((k_j(t) / k_rest - 1) / √(e_rest² + e_j²))²``  or  ``Σ s_j(t) / min s_j``.
+
+    It tells which joints are twins. The lead is the minimum, over the joints with a twin of constant k_twin, of
+
+        ``Σ ((|k_j(t) / k_twin| - 1) / √(e_twin² + e_j² + e_motion²))²``,
+
+    a sum of squares in units of their errors, whose curvature c gives the standard error ``√(2 / c)``.
+
     Args:
         values, errors, scatter: Shape (joints, leads).
         rest: Estimates of the same joints at rest.
     """
     fine = np.linspace(_LEADS[0], _LEADS[-1], 801)
     curves = np.array([np.interp(fine, _LEADS, row) for row in values])
-    scatter_sum = np.array([np.interp(fine, _LEADS, row / positive(row.min())) for row in scatter]).sum(axis=0)
     best = errors.min(axis=1)
     known = [j for j, estimate in enumerate(rest) if estimate.known]
-    misfit = (
-        scatter_sum
-        if not known
-        else sum(((curves[j] / rest[j].value - 1.0) / np.hypot(rest[j].error, best[j])) ** 2 for j in known)
-    )
-    start = int(np.argmin(misfit))
-    pairs = 0
-    misfit = np.zeros_like(fine)
+    by_rest = sum(((curves[j] / rest[j].value - 1.0) / np.hypot(rest[j].error, best[j])) ** 2 for j in known)
+    by_scatter = np.array([np.interp(fine, _LEADS, row / positive(row.min())) for row in scatter]).sum(axis=0)
+    guess = int(np.argmin(by_rest if known else by_scatter))
+    squares = []
     for j, curve in enumerate(curves):  # against the most precise twin, preferably known at rest
-        same = [k for k in range(len(curves)) if k in known or (j not in known and best[k] < best[j])]
-        same = [k for k in same if abs(abs(curve[start] / curves[k, start]) - 1.0) < TWINS]
-        if not same:
-            continue
-        model = min(same, key=lambda k: (k not in known, best[k]))
-        target, error = (rest[model].value, rest[model].error) if model in known else (curves[model], best[model])
-        misfit += ((np.abs(curve / target) - 1.0) / np.linalg.norm([error, best[j], _MOTION_ERROR])) ** 2
-        pairs += 1
-    if not pairs:
-        return float(fine[start]), _LEAD_GUESSED
+        better = [k for k in range(len(curves)) if k in known or (j not in known and best[k] < best[j])]
+        twins = [k for k in better if abs(abs(curve[guess] / curves[k, guess]) - 1.0) < TWINS]
+        if twins:
+            twin = min(twins, key=lambda k: (k not in known, best[k]))
+            constant, error = (rest[twin].value, rest[twin].error) if twin in known else (curves[twin], best[twin])
+            squares.append(((np.abs(curve / constant) - 1.0) / np.linalg.norm([error, best[j], _MOTION_ERROR])) ** 2)
+    if not squares:
+        return float(fine[guess]), _LEAD_GUESSED
+    misfit = sum(squares)
     end = int(np.clip(np.argmin(misfit), 1, len(fine) - 2))
     curvature = float(np.diff(misfit[end - 1 : end + 2], 2)[0]) / float(fine[1] - fine[0]) ** 2
     return float(fine[end]), float(np.clip(np.sqrt(2.0 / positive(curvature)), _LEAD_ERROR, _LEAD_GUESSED))
 
 
-def _inverse_slope(x: Array, others: Array, y: Array, weight: Array) -> tuple[tuple[float, float, float], Array]:
-    """Inverse of the slope of y over x beside other functions, by Tukey's biweight; its relative error, and the scatter.
+def _inverse_slope(torque: Array, friction: Array, current: Array, weight: Array) -> tuple[tuple[float, float, float], Array]:
+    """Fits ``current = torque / constant + friction`` by Tukey's biweight.
 
-    The others are eliminated from the normal equations, which lose half the digits of the constant, which has three.
+    The friction functions are eliminated by their normal equations, which lose half the digits of a constant that has three.
 
     Args:
-        others: Shape (functions, N).
+        torque, current: Shape (N,).
+        friction: Functions of speed, of which the friction in the current is a sum, shape (functions, N).
         weight: First weights, shape (N,).
 
     Returns:
-        The three, not a number and infinity where the others explain x; and the last weights.
+        The constant, its relative error and the residual scatter of the current, not a number and infinity where friction
+        explains the torque or the slope is zero; and the last weights.
     """
-    others = others / positive(np.linalg.norm(others, axis=1))[:, None]
-    slope = np.inf
+    friction = friction / positive(np.linalg.norm(friction, axis=1))[:, None]
+    unknown, slope = (np.nan, np.inf, np.inf), np.inf
     for _ in range(_ITERATIONS):
-        xw, yw, weighted = x * weight, y * weight, others * weight
-        within, outside = lstsq(weighted @ weighted.T, weighted @ np.column_stack([xw, yw]))[0].T
-        left = xw - within @ weighted
+        weighted, torque_w, current_w = friction * weight, torque * weight, current * weight
+        of_torque, of_current = lstsq(weighted @ weighted.T, weighted @ np.column_stack([torque_w, current_w]))[0].T
+        left = torque_w - of_torque @ weighted  # what friction does not explain of the torque
         square, before = float(left @ left), slope
-        if square <= 1e-12 * float(xw @ xw):
-            return (np.nan, np.inf, np.inf), weight
-        slope = float(left @ yw) / square
-        error = np.abs(y - slope * x - (outside - slope * within) @ others)
-        scale = 1.4826 * float(np.median(error)) + 1e-12 * float(np.abs(y).max())
-        weight = np.where(error < 4.685 * scale, 1.0 - (error / (4.685 * scale)) ** 2, 0.0)
+        if square <= 1e-12 * float(torque_w @ torque_w):
+            return unknown, weight
+        slope = float(left @ current_w) / square
+        error = np.abs(current - slope * torque - (of_current - slope * of_torque) @ friction)
+        scale = _OVER_MEDIAN * float(np.median(error)) + 1e-12 * float(np.abs(current).max())
+        weight = np.where(error < _TUKEY * scale, 1.0 - (error / (_TUKEY * scale)) ** 2, 0.0)
         if abs(slope - before) <= _CONVERGED * abs(slope):
             break
-    # Neighbouring samples are correlated: ten count as one.
-    return (1.0 / slope, float(np.sqrt(10.0 / square)) * scale / abs(slope), scale) if slope else (
-        np.nan,
-        np.inf,
-        np.inf,
-    ), weight
+    if slope == 0:
+        return unknown, weight
+    return (1.0 / slope, float(np.sqrt(_CORRELATED / square)) * scale / abs(slope), scale), weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,7 +368,7 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
     moving = in_motion(signals, rest)
     places = [*(f"at rest in {log.name}" for log in signals), "in motion"]
     for joint, still, moved in zip(joints, ratios, moving, strict=True):
-        known = [(x.value, at) for x, at in zip([*still, moved], places, strict=True) if x.error < 0.2 * CONSTANT]
+        known = [(x.value, at) for x, at in zip([*still, moved], places, strict=True) if x.error < _PRECISE * CONSTANT]
         for value, at in known:
             if abs(value - known[0][0]) > CONSTANT * abs(known[0][0]):
                 raise LogError(
@@ -377,7 +387,7 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
         else:
             best[j], origins[j] = weighted_mean([resting, moved]), "at rest and by regression in motion"
     for joint, estimate in zip(joints, best, strict=True):
-        if not estimate.error < 0.2:
+        if not estimate.error < _NOT_FOUND:
             raise LogError(
                 f"no torque constant can be found for {joint}: it carries no torque at rest and hardly any in motion",
                 remedy="log a motion that loads it, standstill included, or give drive.gain",
