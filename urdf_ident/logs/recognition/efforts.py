@@ -40,6 +40,18 @@ _SURE = 0.5
 #: Cosine to an axis of the base from which a robot is taken to be mounted along it: friction turns the direction by degrees.
 _ALONG = 0.97
 
+#: What the regression of a column on the torques of a joint shows.
+_REGRESSION = np.dtype(
+    [
+        ("explained", float),  # fraction of the variance explained by all terms
+        ("by_gravity", float),  # explained by gravity beyond inertia and friction
+        ("of_rest", float),  # the same, as a fraction of what inertia and friction leave
+        ("per_gravity", float, 3),  # effort per torque of gravity along x, y, z
+        ("per_inertia", float),  # effort per torque of inertia
+        ("without_rotor", float),  # the same of a regression without gravity and rotor
+    ]
+)
+
 
 @dataclass(frozen=True, eq=False)
 class CandidateMotion:
@@ -158,52 +170,46 @@ def find_efforts(
     columns = sorted({k for run in runs for k in run})
     if not columns:
         return ()
-    n, k = robot.n, len(columns)
     centred = means[:, columns] - means[:, columns].mean(axis=0)
     power, std = positive((centred**2).sum(axis=0)), positive(means.std(axis=0))
     heavy = np.linalg.norm(motion.gravity.std(axis=0), axis=-1)
     loaded = heavy > max(0.02 * float(heavy.max()), 1e-6 * float(np.abs(motion.gravity).max()))
-    # of every joint and column: fraction of the variance explained by all terms, and by gravity beyond inertia and friction,
-    # also of what these leave; effort per torque, of gravity along x, y, z and of inertia, also without gravity and rotor
-    explained, by_gravity, by_gravity_of_rest, per_inertia, without_rotor = np.zeros((5, n, k))
-    per_gravity = np.zeros((n, k, 3))
-    for j in range(n):
+    fits = np.zeros((robot.n, len(columns)), _REGRESSION)  # of every column on the torques of every joint
+    for j, fit in enumerate(fits):
         v = motion.velocity[:, j]
         dry = np.tanh(v / max(_WIDTH * float(np.abs(v).max()), 1e-9))
         base = np.column_stack([np.ones(len(v)), v, dry, motion.acceleration[:, j], motion.inertial[:, j]])
-        without_rotor[j] = _solve(np.delete(base, 3, axis=1), centred)[-1]
+        fit["without_rotor"] = _solve(np.delete(base, 3, axis=1), centred)[-1]
         left = ((centred - base @ _solve(base, centred)) ** 2).sum(axis=0)
         weight = motion.gravity[:, j]
         if np.ptp(weight, axis=0).max() * 9.81 < _LOADED * max(float(np.abs(motion.inertial).max()), 1e-3):
-            explained[j] = 1.0 - left / power
+            fit["explained"] = 1.0 - left / power
             continue
         full = np.column_stack([base, weight])
         solution = _solve(full, centred)
         remaining = ((centred - full @ solution) ** 2).sum(axis=0)
-        explained[j] = np.clip(1.0 - remaining / power, 0.0, 1.0)
-        by_gravity[j] = np.clip((left - remaining) / power, 0.0, 1.0)
-        by_gravity_of_rest[j] = np.clip((left - remaining) / positive(left), 0.0, 1.0)
-        per_inertia[j], per_gravity[j] = solution[4], solution[5:].T
+        fit["explained"] = np.clip(1.0 - remaining / power, 0.0, 1.0)
+        fit["by_gravity"] = np.clip((left - remaining) / power, 0.0, 1.0)
+        fit["of_rest"] = np.clip((left - remaining) / positive(left), 0.0, 1.0)
+        fit["per_inertia"], fit["per_gravity"] = solution[4], solution[5:].T
     rows = []
     for run in runs:
-        of_joints = [run[k] for k in robot.places_in_order]
-        each = np.arange(n), np.searchsorted(columns, of_joints)  # of every joint, its own effort
-        share = by_gravity[each]
+        of_joints = [run[place] for place in robot.places_in_order]
+        own = fits[np.arange(robot.n), np.searchsorted(columns, of_joints)]  # of every joint, its own effort
+        share, per_gravity = own["by_gravity"], own["per_gravity"].copy()
         score = float(share[loaded].mean()) if loaded.any() else 0.0
-        whole = float(explained[each].mean())
+        whole = float(own["explained"].mean())
         if whole < _LEAST:
             continue
-        clear = float(np.mean(np.log(np.maximum(1 - explained[each], _ENOUGH)) / np.log(_ENOUGH)))
+        clear = float(np.mean(np.log(np.maximum(1 - own["explained"], _ENOUGH)) / np.log(_ENOUGH)))
         # direction of gravity, of unit length and signed so that most joints are positive, and effort per N·m
-        size = np.linalg.norm(per_gravity[each], axis=1)
-        unit, weight = per_gravity[each] / positive(size)[:, None], np.where(size > 0, share, 0.0)
+        size = np.linalg.norm(per_gravity, axis=1)
+        unit, weight = per_gravity / positive(size)[:, None], np.where(size > 0, share, 0.0)
         axis = np.asarray(np.linalg.eigh(np.einsum("j,jx,jy->xy", weight, unit, unit))[1][:, -1])
-        axis = axis if float((weight * np.sign(per_gravity[each] @ axis)).sum()) >= 0 else -axis
-        slopes = np.where(weight > _VISIBLE, per_gravity[each] @ axis / 9.81, 0.0)
-        seen = (by_gravity_of_rest[each] > _CLEARLY) & (share > _VISIBLE)
-        if not loaded.any():
-            slopes = without_rotor[each]
-        upright = float((per_inertia[each] * np.linalg.norm(motion.inertial, axis=0) / std[of_joints]).sum())
+        axis = axis if float((weight * np.sign(per_gravity @ axis)).sum()) >= 0 else -axis
+        slopes = np.where(weight > _VISIBLE, per_gravity @ axis / 9.81, 0.0) if loaded.any() else own["without_rotor"]
+        seen = (own["of_rest"] > _CLEARLY) & (share > _VISIBLE)
+        upright = float((own["per_inertia"] * np.linalg.norm(motion.inertial, axis=0) / std[of_joints]).sum())
         noise = float(np.median(rough[of_joints] / std[of_joints]))
         rows.append(EffortColumns(run, score, whole, clear, axis, slopes, seen, upright, noise))
     return tuple(sorted(rows, key=lambda row: row.agreement, reverse=True))
