@@ -154,19 +154,14 @@ def _moved(text: str, old: Path, new: Path, assets: Mapping[str, str], included:
     splicer, back = Splicer(text), os.path.relpath(old.resolve(), new.resolve())
     for node in _all(splicer.root, "include"):
         splicer.set(node, "file", os.path.join(back, node.get("file")))
-    if any(key in node.attributes for other in included for node in outline(other).all("compiler") for key in _FOLDERS):
-        last = " ".join(f'{key}="{os.path.join(back, name)}"' for key, name in assets.items())
-        splicer.append(splicer.root, [(0, f"<compiler {last}/>")])  # of several, the last one counts
-        return splicer.text()
-    compilers = splicer.root.all("compiler")
-    stated = {key: node for node in compilers for key in _FOLDERS if key in node.attributes}
+    stated = {key: node for node in splicer.root.all("compiler") for key in _FOLDERS if key in node.attributes}
     for key, node in stated.items():
         splicer.set(node, key, os.path.join(back, node.get(key)))
-    for key in [] if "assetdir" in stated else [key for key in _FOLDERS[:2] if key not in stated]:
-        if compilers:
-            splicer.set(compilers[0], key, back)
-        else:
-            splicer.append(splicer.root, [(0, f'<compiler {key}="{back}"/>')])
+    elsewhere = any(key in node.attributes for other in included for node in outline(other).all("compiler") for key in _FOLDERS)
+    missing = [key for key in assets if elsewhere or not stated.keys() & {key, "assetdir"}]
+    if missing:  # of several compilers, the last one counts
+        folders = (f'{key}="{os.path.normpath(os.path.join(back, assets[key]))}"' for key in missing)
+        splicer.append(splicer.root, [(0, f"<compiler {' '.join(folders)}/>")])
     return splicer.text()
 
 
