@@ -20,8 +20,8 @@ class FaultFamily:
     Attributes:
         columns: Torques per unit of its size, shape (N, n, m).
         nuisance: What resembles it and is no fault, shape (N, n, k); free in the model without the fault, too.
-        unit: Size per coefficient.
-        impossible_sign: Sign that its torques must not have relative to the columns, or 0.
+        unit: Size per coefficient, with the opposite sign: a coefficient corrects, a size says what is wrong.
+        impossible_sign: Sign that its coefficient must not have, or 0.
         change: What changes, for one that is tested in windows, single logs, and as a drift; None for a fault of a signal,
             which is tested always and in single logs.
         slope: Growth of a position's error along its travel over the size, at most [1/rad or 1/m].

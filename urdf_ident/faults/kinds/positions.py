@@ -1,4 +1,9 @@
-"""Faults of the positions of one joint: its zero, scale, encoder and clock, and where the URDF has its axis."""
+"""Faults of the positions of one joint: its zero, scale, encoder and clock, and where the URDF has its axis.
+
+The columns of a family are the torques by which measured efforts exceed those of the logged positions if the true positions
+are ``logged + coefficient · e(t)``: a coefficient is what corrects the positions. The size that is told is
+``-unit · coefficient``: an error of the logged positions with a ``unit`` of 1, and what must be added to them with -1.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +45,9 @@ class Zeros(Hypothesis):
 class PositionZero(FaultKind):
     """The zero of a joint is not that of the URDF, or is set anew before each log."""
 
-    id, tries, step = Id.POSITION_ZERO, (*signed(0.1, 0.4, np.pi / 2), np.pi), 0.2
+    id = Id.POSITION_ZERO
+    tries = (*signed(0.1, 0.4, np.pi / 2), np.pi)
+    step = 0.2
 
     def places(self, trials: Trials, at: Interpretation, poor: bool) -> Iterable[tuple[int, ...]]:
         return ((j,) for j in trials.moving if zero_matters(trials.robot, j))
@@ -76,7 +83,7 @@ class PositionZero(FaultKind):
         logs = np.unique(at.samples.log)
         for j in at.moving:
             if not at.robot.prismatic[j]:
-                zero = at.slopes[j, 0][:, :, None]
+                zero = at.slopes[j, 0][:, :, None]  # e = 1; told is what must be added
                 yield FaultFamily(self.id, (j,), zero, unit=-1.0)
                 if 1 < len(logs) <= COMPARED:
                     each = zero * (at.samples.log[:, None] == logs)[:, None]
@@ -98,7 +105,10 @@ class PositionScale(FaultKind):
     A large ratio resembles another inertia where a joint carries no weight; small errors are columns of a fit.
     """
 
-    id, scales, step, handicap = Id.POSITION_SCALE, ("position_factor",), 0.1, DECISIVE
+    id = Id.POSITION_SCALE
+    scales = ("position_factor",)
+    step = 0.1
+    handicap = DECISIVE
 
     def hypotheses(self, trials: Trials, at: Interpretation, poor: bool) -> Iterator[Hypothesis]:
         for joints in self.places(trials, at, poor):
@@ -114,7 +124,7 @@ class PositionScale(FaultKind):
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         samples = at.samples
         for j in at.moving:
-            # for any zero, and whether or not the effort has the same ratio
+            # e = q; told is by how much logged positions are too large, for any zero, and whether or not the effort is, too
             beside = np.concatenate([at.slopes[j, 0][:, :, None], at.in_row(j, at.fitted[:, j])], axis=2)
             scaled = at.torque_by(j, samples.q[:, j], samples.v[:, j], samples.a[:, j])
             yield FaultFamily(self.id, (j,), scaled[:, :, None], beside)
@@ -131,6 +141,7 @@ class PositionCompliance(FaultKind):
 
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         for j in at.moving:
+            # e = effort; the true joint cannot lead what is logged before the gear, so that no coefficient is positive
             bent = at.torque_by(j, *at.efforts[:, :, j].T / at.size[j])
             yield FaultFamily(self.id, (j,), bent[:, :, None], at.in_row(j, bent[:, j]), impossible_sign=1)
 
@@ -141,7 +152,7 @@ class PositionLate(FaultKind):
     id = Id.POSITION_LATE
 
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
-        for j, late in at.late.items():
+        for j, late in at.late.items():  # e = v · 1 s; told is how late positions are: they have to be put forward by as much
             yield FaultFamily(self.id, (j,), late[:, :, None], at.in_row(j, late[:, j]), unit=-1.0)
 
     def shown(self, size: float, unit: str = "rad") -> str:
@@ -159,13 +170,15 @@ class PositionNonlinear(FaultKind):
             half = np.pi / float(np.ptp(q))
             turn = half if at.robot.prismatic[j] else 1.0
             for k in [turn * waves for waves in _WAVES if turn * waves >= half]:  # an arc of less is a zero and a scale
-                sine, cosine, *_ = resembling = _along_the_travel(q, v, k)
-                errors = (
+                sine, cosine, sign = np.sin(k * q), np.cos(k * q), direction(v)
+                errors = (  # e, ė, ë of both waves; their size has no sign
                     (sine, k * cosine * v, k * cosine * a - k**2 * sine * v**2),
                     (cosine, -k * sine * v, -k * sine * a - k**2 * cosine * v**2),
                 )
                 columns = np.stack([at.torque_by(j, *error) for error in errors], axis=2)
-                yield FaultFamily(self.id, (j,), columns, at.in_row(j, *resembling), slope=k)
+                # efforts along the travel, and friction along it, resemble it
+                beside = at.in_row(j, sine, cosine, sine * sign, cosine * sign)
+                yield FaultFamily(self.id, (j,), columns, beside, slope=k)
 
 
 class PositionPlay(FaultKind):
@@ -176,6 +189,7 @@ class PositionPlay(FaultKind):
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         for j, place in at.play.items():
             if place.any():
+                # e = ±1, ahead in the direction of motion; told is the whole play, twice the coefficient, which is positive
                 nuisance = at.in_row(j, place[:, 0], place[:, 0] * at.samples.q[:, j])
                 yield FaultFamily(self.id, (j,), at.torque_by(j, *place.T)[:, :, None], nuisance, unit=-2.0, impossible_sign=-1)
 
@@ -210,7 +224,10 @@ class JointAxis(FaultKind):
 
 
 def _placed(id: Id, at: LinearizedCase, which: slice) -> Iterator[FaultFamily]:
-    """Families of displacements (the first two), or tilts (the others), of each joint's axis on its parent link."""
+    """Families of displacements (the first two), or tilts (the others), of each joint's axis on its parent link.
+
+    They have two columns each, so that their size has no sign.
+    """
     for j in at.moving:
         if at.placed[j].any():
             yield FaultFamily(id, (j,), at.placed[j, which].transpose(1, 2, 0))
@@ -235,12 +252,6 @@ def widened_limits(robot: Robot, otherwise: float = np.inf) -> tuple[Array, Arra
     stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
     beyond = np.where(stated, _BEYOND * (upper - lower), 0.0)
     return np.where(stated, lower - beyond, -otherwise), np.where(stated, upper + beyond, otherwise)
-
-
-def _along_the_travel(q: Array, v: Array, waves: float) -> Sequence[Array]:
-    """A wave of the position, and friction that varies with it: sine and cosine, then the same with the velocity's sign."""
-    sine, cosine, sign = np.sin(waves * q), np.cos(waves * q), direction(v)
-    return [sine, cosine, sine * sign, cosine * sign]
 
 
 def _added(zeros: Mapping[str, float | None]) -> Remedy:
