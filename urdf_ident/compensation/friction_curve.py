@@ -190,8 +190,7 @@ def _both_directions(level: Sequence[_Run]) -> tuple[float, float, Array, Array]
         return None
     half_difference, half_sum = (means[0] - means[1])[full] / 2, (means[0] + means[1])[full] / 2
     scatter = float(np.std(half_difference, ddof=1) / np.sqrt(full.sum()))
-    middle = (place[:-1] + place[1:]) / 2
-    return float(half_difference.mean()), scatter, middle[full], half_sum
+    return float(half_difference.mean()), scatter, ((place[:-1] + place[1:]) / 2)[full], half_sum
 
 
 def _even_part(

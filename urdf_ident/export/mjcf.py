@@ -315,10 +315,8 @@ class MeshAssets:
 
     def _written(self, path: Path) -> str:
         whole = path.resolve()
-        if self._folder is None:
-            return str(whole)
         try:
-            return os.path.relpath(whole, self._folder.resolve())
+            return str(whole if self._folder is None else os.path.relpath(whole, self._folder.resolve()))
         except ValueError:  # on another drive (Windows)
             return str(whole)
 
