@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,15 +18,38 @@ from ..motion.fourier import FourierTrajectory, modified_fourier
 from ..motion.limits import Limits
 from ..motion.trajectory import DEGREE, RepeatedTrajectory, Trajectory, b_spline_at_rest, check_repetitions, ramped
 
-FAMILIES = ("fourier", "modified_fourier", "tied_fourier", "spline")
 #: With more harmonics, one step of a search takes longer than a whole budget.
 MOST_HARMONICS = 200
 #: Fraction of the position range, around its middle, from which random poses are drawn.
 POSE_RANGE = 0.6
-#: Families that can end in a pose other than the start.
-ENDING_ELSEWHERE = ("tied_fourier", "spline")
 #: Fundamental period, in durations, of a tied Fourier series with another end pose: over a full period it would return.
 STRETCH = 1.5
+
+
+class _Kind(NamedTuple):
+    """What distinguishes a family; how its unknowns make a motion is in :meth:`Family._core`.
+
+    Attributes:
+        least: Fewest harmonics with which anything moves.
+        coefficients: Number per joint without a start pose: per harmonic, and besides.
+        degree: Of the motion as a trigonometric polynomial of one period: per harmonic, and besides.
+        free: Whether its ends are free; its first coefficient is then its centre.
+        travels: Whether it can end in a pose other than the start.
+    """
+
+    least: int
+    coefficients: tuple[int, int]
+    degree: tuple[int, int] = (1, 0)
+    free: bool = False
+    travels: bool = False
+
+
+FAMILIES = {
+    "fourier": _Kind(1, (2, 1), free=True),
+    "modified_fourier": _Kind(2, (2, -2)),
+    "tied_fourier": _Kind(3, (2, 1), travels=True),  # less those that its ties take
+    "spline": _Kind(1, (4, 0), degree=(2, DEGREE), travels=True),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +97,11 @@ class Family:
 
     def __post_init__(self) -> None:
         check_known("family of motions", self.name, FAMILIES, LimitError)
-        least = {"modified_fourier": 2, "tied_fourier": 3}.get(self.name, 1)
-        if self.harmonics < least or int(self.harmonics) != self.harmonics:
+        if self.harmonics < self._kind.least or int(self.harmonics) != self.harmonics:
             raise LimitError(
-                "too few harmonics: nothing would move", got=self.harmonics, expected=f"a whole number, at least {least}"
+                "too few harmonics: nothing would move",
+                got=self.harmonics,
+                expected=f"a whole number, at least {self._kind.least}",
             )
         if self.harmonics > MOST_HARMONICS:
             raise LimitError("too many harmonics to search", got=self.harmonics, expected=f"at most {MOST_HARMONICS}")
@@ -84,11 +109,11 @@ class Family:
             raise LimitError(
                 "a Fourier series without ramps does not start at a pose", remedy="allow ramps, or use modified_fourier"
             )
-        if self.end is not None and (self.name not in ENDING_ELSEWHERE or self.start is None or self.periods > 1):
+        if self.end is not None and (not self._kind.travels or self.start is None or self.periods > 1):
             raise LimitError(
                 "a motion that ends in another pose needs a start pose, one period and a family that can travel",
                 got=self.name,
-                expected=" | ".join(ENDING_ELSEWHERE),
+                expected=" | ".join(name for name, kind in FAMILIES.items() if kind.travels),
             )
         if self.name == "tied_fourier" and self.start is None:
             raise LimitError("a tied Fourier series needs a start pose", remedy="give one, or use modified_fourier")
@@ -99,9 +124,13 @@ class Family:
         check_repetitions(self.periods)
 
     @property
+    def _kind(self) -> _Kind:
+        return FAMILIES[self.name]
+
+    @property
     def has_ramps(self) -> bool:
         """Whether the motion has ramps between a pose at rest and the excitation."""
-        return self.name == "fourier" and self.ramp > 0
+        return self._kind.free and self.ramp > 0
 
     @property
     def lead(self) -> float:
@@ -111,7 +140,7 @@ class Family:
     @property
     def has_start_pose(self) -> bool:
         """Whether the motion has a start pose."""
-        return self.name != "fourier" or self.has_ramps
+        return not self._kind.free or self.has_ramps
 
     @property
     def _free_pose(self) -> int:
@@ -123,8 +152,7 @@ class Family:
         """Number of unknowns per joint."""
         if self.name == "tied_fourier":
             return int(self._ties[1].shape[1])
-        core = {"fourier": 2 * self.harmonics + 1, "modified_fourier": 2 * self.harmonics - 2, "spline": 4 * self.harmonics}
-        return core[self.name] + self._free_pose
+        return self._kind.coefficients[0] * self.harmonics + self._kind.coefficients[1] + self._free_pose
 
     @property
     def samples(self) -> int:
@@ -157,8 +185,7 @@ class Family:
 
     def _core(self, poses: Array, X: Array, joints: tuple[str, ...]) -> Trajectory:
         if self.name == "tied_fourier":
-            fixed, free = self._ties
-            X = fixed @ poses + free @ X
+            X = self._ties[0] @ poses + self._ties[1] @ X
         if self.name in ("fourier", "tied_fourier"):
             a, b = X[1 : self.harmonics + 1].T, X[self.harmonics + 1 :].T
             return FourierTrajectory(joints, self._fundamental, X[0], a, b, self.period)
@@ -182,16 +209,19 @@ class Family:
     def _ties(self) -> tuple[Array, Array]:
         """Fourier coefficients of motions that start and end at rest: ``fixed @ (start, end) + free @ Y`` for any Y.
 
-        The fixed part has the least acceleration; the free part spans the null space of the constraints.
+        The constraints are the matrix by which positions, velocities and accelerations at start and end follow from the
+        coefficients (mean, a, b), shape (6, 2 M + 1). The free part spans its null space. The fixed part is its inverse of
+        least acceleration, whose amplitudes are l·a and l·b of harmonic l: the coefficients are divided by l, and the mean,
+        which accelerates nothing, by a number so small that it hardly counts.
         """
         size = 2 * self.harmonics + 1
         unit, order = np.eye(size), np.arange(1, self.harmonics + 1)
         names = tuple(f"coefficient {k}" for k in range(size))
         a, b = unit[1 : self.harmonics + 1].T, unit[self.harmonics + 1 :].T
         ends = FourierTrajectory(names, self._fundamental, unit[0], a, b, self.period).evaluate([0.0, self.period])
-        ease = 1.0 / np.concatenate([[1e-3], order, order])
-        left, sigma, right = np.linalg.svd(np.concatenate(ends) * ease)
-        rank = int(np.sum(sigma > 1e-9 * sigma[0]))
+        constraints, ease = np.concatenate(ends), 1.0 / np.concatenate([[1e-3], order, order])
+        left, sigma, right = np.linalg.svd(constraints * ease)
+        rank = int(np.sum(sigma > 1e-9 * sigma[0]))  # over a full period, the end repeats the start
         inverse = ease[:, None] * (right[:rank].T / sigma[:rank]) @ left[:, :rank].T
         return inverse[:, :2], ease[:, None] * right[rank:].T
 
@@ -202,9 +232,7 @@ class Family:
             pose: Shape (n,) [rad or m]; the start pose if given.
         """
         X, free = np.zeros((self.unknowns, len(pose))), self._free_pose
-        X[:free] = pose
-        if self.name == "fourier":
-            X[free] = pose
+        X[: free + self._kind.free] = pose
         if self.name == "spline":
             fraction = np.linspace(0.0, 1.0, 4 * self.harmonics + 2)[1:-1, None]
             X[free:] = pose + (fraction * (self.end - pose) if self.end is not None else 0.0)
@@ -218,7 +246,7 @@ class Family:
             size: Amplitude factor, 0 to 1.
         """
         free = self._free_pose
-        centre = self.rest(np.asarray(X[free] if self.name == "fourier" else X[0] if self.start is None else self.start))
+        centre = self.rest(np.asarray(X[free] if self._kind.free else X[0] if self.start is None else self.start))
         centre[:free] = X[:free]
         return np.asarray(centre + size * (X - centre))
 
@@ -228,9 +256,9 @@ class Family:
 
     def random_swing(self, rng: np.random.Generator, n: int) -> Array:
         """Returns random unknowns of a motion about zero, of unit size, shape (d, n); 0 for those of its centre."""
-        first = self._free_pose + int(self.name == "fourier")  # the first coefficient of a Fourier series is its centre
+        first = self._free_pose + self._kind.free
         scale = np.ones(self.unknowns - first)
-        if self.name not in ENDING_ELSEWHERE:
+        if not self._kind.travels:
             order = np.arange(1, len(scale) // 2 + 1)
             scale = 1.0 / np.sqrt(np.concatenate([order, order]))
         X = np.zeros((self.unknowns, n))
@@ -252,7 +280,7 @@ class Family:
     def limit_grid(self, samples: int) -> Grid:
         """Returns the grid for the limits: one period and the ramps."""
         step = self.period / samples
-        inside = np.arange(samples + (self.name in ENDING_ELSEWHERE or self.has_ramps)) * step
+        inside = np.arange(samples + (self._kind.travels or self.has_ramps)) * step
         if not self.has_ramps:
             return self.grid(np.asarray(inside, dtype=float))
         ramp = np.linspace(0.0, self.ramp, max(8, min(40, int(np.ceil(4 * self.ramp / step)))), endpoint=False)[1:]
@@ -280,4 +308,4 @@ class Family:
     @property
     def _degree(self) -> int:
         """Degree of the motion as a trigonometric polynomial of one period, of a spline approximately."""
-        return self.harmonics if self.name != "spline" else 2 * self.harmonics + DEGREE
+        return self._kind.degree[0] * self.harmonics + self._kind.degree[1]
