@@ -176,12 +176,11 @@ def ratio_at_rest(log: Targets, j: int) -> Estimate:
         error = np.abs(y - slope * x)
         inside = error <= max(blur, _OUTLIER * _OVER_MEDIAN * float(np.median(error)))
         slope = float(x[inside] @ y[inside] / (x[inside] @ x[inside]))
-    size = rms(y[inside])
     scatter = float(np.std(y[inside] - slope * x[inside])) / np.sqrt(inside.sum() / _CORRELATED)
     # A constant torque is always rounded alike: rounding errors average out over distinct values only.
     share = np.unique(np.round(x[inside] / step) if step > 0 else x[inside], return_counts=True)[1] / inside.sum()
     rounding = 0.5 * blur * np.sqrt(float(share @ share))
-    return Estimate(slope, float(np.hypot(scatter, rounding)) / positive(size))
+    return Estimate(slope, float(np.hypot(scatter, rounding)) / positive(rms(y[inside])))
 
 
 def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Estimate]:

@@ -63,11 +63,9 @@ def write_mjcf(path: str | Path, robot: Robot, theta: Array, **options: Any) -> 
         OutputError: The file cannot be written.
     """
     text, notes = mjcf_text(robot, theta, folder=Path(path).parent, **options)
-    refused = mujoco_refusal(mjcf_text(robot, theta, **options)[0])  # with absolute paths
-    if refused is not None:
+    if (refused := mujoco_refusal(mjcf_text(robot, theta, **options)[0])) is not None:  # with absolute paths
         bare, notes = mjcf_text(robot, theta, meshes=False, **options)
-        again = mujoco_refusal(bare)
-        if again is not None:
+        if (again := mujoco_refusal(bare)) is not None:
             raise ModelError("MuJoCo refuses the model", where=str(path), got=again, remedy="`urdf-ident check` the URDF")
         text, notes = bare, (*notes, f"MuJoCo refuses a mesh, so all were left out ({refused})")
     write_text(path, text)
