@@ -188,19 +188,18 @@ class NullModel:
             for some in batches(members, _AT_ONCE // len(count), lambda k: groups[k].shape[2]):
                 together = np.concatenate([groups[k][:, rows] for k in some], axis=2).transpose(1, 0, 2)
                 columns = by_block(together * self.weights[list(rows), :, None])
-                # products with the model's columns in each block, shape (rows, p, K, B), and what these explain of the columns
+                # [X Z]ᵀ F_b and C [X Z]ᵀ F_b of all groups, shape (rows, m + k, K, B)
                 moments = np.stack([x.swapaxes(1, 2) @ y for x, y in zip(design, columns, strict=True)], axis=3)
                 theta, own = equations.solve(moments.reshape(*moments.shape[:2], -1))
-                explained = np.concatenate([np.broadcast_to(theta, (len(rows), *theta.shape)), own], axis=1)
-                explained = explained.reshape(moments.shape)
+                solved = np.concatenate([np.broadcast_to(theta, (len(rows), *theta.shape)), own], axis=1).reshape(moments.shape)
                 end = 0
                 for k in some:
                     which = slice(end, end := end + groups[k].shape[2])
                     blocks = [y[:, :, which] for y in columns]
                     score = np.array([np.tensordot(r, y, axes=2) for y, r in zip(blocks, residual, strict=True)])
                     products = np.array([np.tensordot(y, y, axes=((0, 1), (0, 1))) for y in blocks])
-                    shared = np.tensordot(moments[:, :, which], explained[:, :, which], axes=((0, 1), (0, 1)))
-                    information = -shared.transpose(1, 0, 3, 2)
+                    explained = np.tensordot(moments[:, :, which], solved[:, :, which], axes=((0, 1), (0, 1)))
+                    information = -explained.transpose(1, 0, 3, 2)
                     information[range(len(count)), :, range(len(count))] += products
                     out[k] = score, information, np.einsum("bkk->bk", products)
         return [out[k] for k in range(len(groups))]

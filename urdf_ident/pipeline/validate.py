@@ -189,8 +189,9 @@ def with_validation(
 def _training_series(ident: Identification, logs: Sequence[PreparedLog]) -> tuple[LogTrace, ...]:
     """Series of training logs for plots, beside the torques of the URDF without and with fitted friction."""
     thetas = {"exported": ident.theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
-    cutoff = float(ident.signals["cutoff"])
-    return tuple(log_trace(log, predict_all(ident.model, thetas, log), cutoff, held_out=False) for log in logs)
+    return tuple(
+        log_trace(log, predict_all(ident.model, thetas, log), float(ident.signals["cutoff"]), held_out=False) for log in logs
+    )
 
 
 def _tested_motion(entry: Mapping[str, Any], log: PreparedLog, factor: Array) -> HeldOutMotion:
