@@ -29,8 +29,8 @@ _STEPS = 15
 _FIRST, _LEAST, _LEAST_NOISE = 1e-2, 1e-10, 1e-12
 #: Harmonics of friction along the travel.
 _WAVES = (1, 2, 3)
-#: Columns times blocks whose information is found at once: memory.
-_AT_ONCE = 1000
+#: Columns of which it is found at once what the model explains of them: memory.
+AT_ONCE = 30
 #: Kind of the columns that are no random effects.
 _FIXED = "fixed"
 
@@ -51,6 +51,20 @@ class _Solution(NamedTuple):
     own: Array
     noise: float
     variances: Mapping[str, float]
+
+
+class BlockScores(NamedTuple):
+    """Scores of a group of k columns in blocks of time.
+
+    Attributes:
+        score: Shape (B, k).
+        information: Of the columns in one block and another, shape (B, k, B, k).
+        squares: Of the columns in each block, the diagonal of ``F_bᵀ F_b``, shape (B, k).
+    """
+
+    score: Array
+    information: Array
+    squares: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +175,7 @@ class NullModel:
         solved = self.solution.equations.solve(self.design.columns.swapaxes(1, 2) @ columns)
         return np.asarray(columns - self._torques(*solved))
 
-    def scores(self, groups: Sequence[Array], block: IntArray) -> list[tuple[Array, Array, Array]]:
+    def scores(self, groups: Sequence[Array], block: IntArray) -> list[BlockScores]:
         """Returns scores of groups of columns in blocks of time, and their information beside the model.
 
         With ``F_b`` a group's columns in block b, 0 in the others, and P as in :meth:`beside`, both times the noise σ²:
@@ -172,20 +186,19 @@ class NullModel:
             block: Block of each sample, shape (N,).
 
         Returns:
-            Of each group of k columns: scores, shape (B, k); information, shape (B, k, B, k); and the columns' squares in each
-            block, the diagonal of ``F_bᵀ F_b``, shape (B, k).
+            Those of each group.
         """
         order, count = np.argsort(block, kind="stable"), np.bincount(block)
 
         def by_block(x: Array) -> list[Array]:
             return np.split(x[:, order], np.cumsum(count)[:-1], axis=1)
 
-        out: dict[int, tuple[Array, Array, Array]] = {}
+        out: dict[int, BlockScores] = {}
         acting = [tuple(np.flatnonzero(np.any(columns != 0, axis=(0, 2))).tolist()) or (0,) for columns in groups]
         for rows, members in grouped((rows, k) for k, rows in enumerate(acting)).items():
             design, residual = (by_block(x[list(rows)]) for x in (self.design.columns, self.residual))
             equations = self.solution.equations.of_rows(rows)
-            for some in batches(members, _AT_ONCE // len(count), lambda k: groups[k].shape[2]):
+            for some in batches(members, AT_ONCE, lambda k: groups[k].shape[2]):
                 together = np.concatenate([groups[k][:, rows] for k in some], axis=2).transpose(1, 0, 2)
                 columns = by_block(together * self.weights[list(rows), :, None])
                 # [X Z]ᵀ F_b and C [X Z]ᵀ F_b of all groups, shape (rows, m + k, K, B)
@@ -201,7 +214,7 @@ class NullModel:
                     explained = np.tensordot(moments[:, :, which], solved[:, :, which], axes=((0, 1), (0, 1)))
                     information = -explained.transpose(1, 0, 3, 2)
                     information[range(len(count)), :, range(len(count))] += products
-                    out[k] = score, information, np.einsum("bkk->bk", products)
+                    out[k] = BlockScores(score, information, np.einsum("bkk->bk", products))
         return [out[k] for k in range(len(groups))]
 
     def _torques(self, theta: Array, own: Array) -> Array:

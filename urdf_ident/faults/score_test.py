@@ -8,8 +8,9 @@ A family is significant if its probability by chance, times the number of all th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from .kinds.catalogue import changes, faults
 from .kinds.families import FaultFamily
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
-from .null_model import NullModel
+from .null_model import AT_ONCE, BlockScores, NullModel
 
 #: Twice the probability that any fault is significant in sound logs; the same for any change, and for any column that was
 #: chosen as the best of many.
@@ -33,8 +34,6 @@ _MATTERS = 0.5
 _BLOCKS, _FEWEST, _MOST = 45, 5, 0.6
 #: Part of a fault's effect in one log below which there is none in another.
 _FELT = 0.1
-#: Number of columns of faults of which it is found at once what the model explains of them.
-_COLUMNS = 60
 #: Number of significant scores whose gains are computed.
 _CLOSE = 30
 #: Part of a column's square that the model must leave for its size to be determined.
@@ -140,7 +139,8 @@ class _Scores:
         numbers: Numbers of which the sizes consist, shape (T,); 0 where they are not determined.
         scatter: Variances of the scores between blocks about these sizes, shape (T,).
         free: Degrees of freedom of the scatter, shape (T,).
-        columns: Returns the whitened columns at one of the times, those of the nuisance, and the coefficients.
+        coefficients: Those of the columns, shape (k,) each.
+        acts: How much it acts at each sample, shape (N,) each.
     """
 
     family: FaultFamily
@@ -149,7 +149,8 @@ class _Scores:
     numbers: Array
     scatter: Array
     free: Array
-    columns: Callable[[int], tuple[Array, Array, Array]]
+    coefficients: Sequence[Array] | Array
+    acts: Sequence[Array] | Array
 
 
 def find_faults(at: LinearizedCase, null: NullModel) -> tuple[list[Fault], bool]:
@@ -179,9 +180,7 @@ def find_faults(at: LinearizedCase, null: NullModel) -> tuple[list[Fault], bool]
         lasting = [family for family in lasting if not _left_by(best.family, family)]
         if best.when.log is not None and not best.when.window:  # the others are examined without this log
             break
-        nuisance = [best.family.nuisance] if best.family.nuisance.size else []
-        columns = [*nuisance, best.family.columns] if best.when == ALWAYS else [best.effect[:, :, None]]
-        found = np.concatenate([found, *columns], axis=2)
+        found = np.concatenate([found, best.family.together if best.when == ALWAYS else best.effect[:, :, None]], axis=2)
         null = NullModel.of(at, found)
     return out, beyond_chance
 
@@ -222,16 +221,16 @@ def _significant(
     null: NullModel,
     lasting: Sequence[FaultFamily],
     temporary: Sequence[FaultFamily],
-    windows: tuple[IntArray, Sequence[When], Array],
+    windows: _Windows,
     level: float,
 ) -> list[tuple[float, float, _Scores, int]]:
     """Scores beyond chance, best first: their rank, the probability of as large a one among all, and which they are."""
     from scipy.special import fdtrc
 
-    scores = list(_lasting(at, null, lasting, windows[0]))
+    scores = list(_lasting(at, null, lasting, windows.block))
     usual, worth = _usual_scatter([item for item in scores if item.family.tries == 1])
-    tested = null.scores([family.columns[:, at.moving] for family in temporary], windows[0])
-    scores += [_temporary(at, null, family, *own, *windows) for family, own in zip(temporary, tested, strict=True)]
+    of_blocks = null.scores([family.columns[:, at.moving] for family in temporary], windows.block)
+    scores += [_temporary(at, null, family, some, windows) for family, some in zip(temporary, of_blocks, strict=True)]
     penalty = np.log((int(at.block.max()) + 1) * len(at.moving))
     # faults, changes, of which windows are many, and what was sought among many have half of the level each
     kinds = [(bool(item.family.change), item.family.tries > 1) for item in scores]
@@ -256,42 +255,39 @@ def _lasting(at: LinearizedCase, null: NullModel, families: Sequence[FaultFamily
     """
     samples, logs = at.samples, np.unique(at.samples.log)
     whens = [ALWAYS, *(When(log=int(k)) for k in logs if 1 < len(logs) <= COMPARED)]
-    for some in batches(families, _COLUMNS, lambda family: family.columns.shape[2]):
-        pairs = [(item.nuisance if item.nuisance.size else item.columns[:, :, :0], item.columns) for item in some]
-        ends = np.cumsum([nuisance.shape[2] + columns.shape[2] for nuisance, columns in pairs])
-        together = null.whitened(np.concatenate([x for pair in pairs for x in pair], axis=2)[:, at.moving])
-        scored: list[list[tuple[When, tuple[float, ...], tuple[Array, Array, Array]]]] = [[] for _ in some]
-        for when in whens:
-            columns = together if when.log is None else together * (samples.log == when.log)[None, :, None]
+    acts = [np.ones(len(samples)) if when.log is None else np.array(samples.log == when.log, dtype=float) for when in whens]
+    for some in batches(families, AT_ONCE, lambda family: family.together.shape[2]):
+        ends = np.cumsum([family.together.shape[2] for family in some])
+        together = null.whitened(np.concatenate([family.together for family in some], axis=2)[:, at.moving])
+        scored: list[list[tuple[When, Array, tuple[float, ...], Array]]] = [[] for _ in some]
+        for when, acting in zip(whens, acts, strict=True):
+            columns = together * acting[None, :, None]
             apart = null.beside(columns)
-            for family, scores, end, (nuisance, own) in zip(some, scored, ends, pairs, strict=True):
-                if not (family.throughout if when.log is None else family.of_single_logs):
-                    continue
-                known = nuisance.shape[2]
-                both, beside = (x[:, :, end - known - own.shape[2] : end] for x in (columns, apart))
-                block = at.block if when.log is None else epoch
-                if (score := _lasting_score(at, null, family, both, beside, known, block)) is not None:
-                    scores.append((when, *score))
+            for family, scores, end in zip(some, scored, ends, strict=True):
+                if family.throughout if when.log is None else family.of_single_logs:
+                    both, beside = (x[:, :, end - family.together.shape[2] : end] for x in (columns, apart))
+                    score = _lasting_score(at, null, family, both, beside, at.block if when.log is None else epoch)
+                    scores += [] if score is None else [(when, acting, *score)]
         for family, scores in zip(some, scored, strict=True):
             if scores:
-                times, statistics, made = zip(*scores, strict=True)
+                times, active, statistics, coefficients = zip(*scores, strict=True)
                 support, numbers, scatter, free = np.array(statistics).T
-                yield _Scores(family, times, support, numbers, scatter, free, made.__getitem__)
+                yield _Scores(family, times, support, numbers, scatter, free, coefficients, active)
 
 
 def _lasting_score(
-    at: LinearizedCase, null: NullModel, family: FaultFamily, both: Array, beside: Array, known: int, block: IntArray
-) -> tuple[tuple[float, ...], tuple[Array, Array, Array]] | None:
-    """Score of a fault while it acts: support, numbers, scatter and its degrees of freedom, and what its gain is made of.
+    at: LinearizedCase, null: NullModel, family: FaultFamily, both: Array, beside: Array, block: IntArray
+) -> tuple[tuple[float, ...], Array] | None:
+    """Score of a fault while it acts: support, numbers, scatter and its degrees of freedom; and the coefficients.
 
     Args:
         both: Columns [nuisance | family], whitened, shape (a, N, k).
         beside: What the model does not explain of them.
-        known: Number of those of the nuisance.
 
     Returns:
         None where the size is not determined, or has the impossible sign.
     """
+    known = family.known
     beside_guard, some, beside = beside[:, :, :known], both[:, :, known:], beside[:, :, known:]
     square = np.einsum("ank,ank->k", some, some)
     if known:
@@ -312,25 +308,12 @@ def _lasting_score(
     share = _by_block(np.sum(unit**2, axis=(0, 2))[:, None], block)[:, 0]
     free = min(share.sum() ** 2 / np.sum(share**2), max(at.trials.turns, 2.0)) - 1
     scatter = max(float(np.sum(about**2) / numbers * len(share) / max(len(share) - 1, 1)), null.solution.noise)
-    return (float(size @ size), numbers, scatter, max(free, 1.0)), (both[:, :, known:], both[:, :, :known], x)
+    return (float(size @ size), numbers, scatter, max(free, 1.0)), x
 
 
-def _temporary(
-    at: LinearizedCase,
-    null: NullModel,
-    family: FaultFamily,
-    score: Array,
-    information: Array,
-    squares: Array,
-    epoch: IntArray,
-    whens: Sequence[When],
-    weights: Array,
-) -> _Scores:
-    """Scores of a change in windows, in single logs, and as a drift, each compared with all other blocks.
-
-    Args:
-        score, information, squares: As of :meth:`.NullModel.scores`.
-    """
+def _temporary(at: LinearizedCase, null: NullModel, family: FaultFamily, of_blocks: BlockScores, windows: _Windows) -> _Scores:
+    """Scores of a change in windows, in single logs, and as a drift, each compared with all other blocks."""
+    (score, information, squares), (epoch, whens, weights, acts) = of_blocks, windows
     blocks, count = score.shape
     along = np.tensordot(weights, information, axes=(1, 2))  # shape (T, B, k, l)
     square = squares.sum(axis=0) / blocks
@@ -340,8 +323,8 @@ def _temporary(
     about = score - (along @ x[:, None, :, None])[..., 0]
     sizes, axes = np.linalg.eigh(information[range(blocks), :, range(blocks)])
     seen = sizes > _DETERMINED * positive(float(sizes.max()))
-    of_blocks = np.einsum("bkl,tbk->tbl", axes, about) ** 2 * (seen / np.where(seen, sizes, 1.0))
-    scatter = np.maximum(of_blocks.sum(axis=(1, 2)) / np.maximum(seen.sum() - numbers, 1), null.solution.noise)
+    standardized = np.einsum("bkl,tbk->tbl", axes, about) ** 2 * (seen / np.where(seen, sizes, 1.0))
+    scatter = np.maximum(standardized.sum(axis=(1, 2)) / np.maximum(seen.sum() - numbers, 1), null.solution.noise)
     free = np.full(len(weights), max(min(blocks, max(at.trials.turns, 2.0)) - 2.0, 1.0))
     acting = np.any(family.columns[:, at.moving] != 0, axis=0)
     if count > 1 and np.array_equal(acting, np.eye(len(acting), count)):  # what friction leaves is each row's own
@@ -351,15 +334,27 @@ def _temporary(
         turned = np.bincount(epoch[turns(at.samples.v[:, j])[0]], minlength=blocks)
         numbers = np.where((weights != 0) @ turned >= count, numbers, 0)
 
-    def made(t: int) -> tuple[Array, Array, Array]:
-        columns = null.whitened(family.columns[:, at.moving] * weights[t][epoch][:, None, None])
-        return columns, columns[:, :, :0], x[t]
-
-    return _Scores(family, whens, np.sum(x * total, axis=1), numbers, scatter, free, made)
+    return _Scores(family, whens, np.sum(x * total, axis=1), numbers, scatter, free, x, acts)
 
 
-def _windows(at: LinearizedCase) -> tuple[IntArray, list[When], Array]:
-    """Block of each sample, in order of time, when changes act, and their weight in each block, shape (T, B)."""
+class _Windows(NamedTuple):
+    """Times at which changes may act.
+
+    Attributes:
+        block: Block of each sample, in order of time, shape (N,).
+        whens: The times, T in number.
+        weights: How much a change then acts in each block, shape (T, B).
+        acts: The same at each sample, shape (T, N).
+    """
+
+    block: IntArray
+    whens: Sequence[When]
+    weights: Array
+    acts: Array
+
+
+def _windows(at: LinearizedCase) -> _Windows:
+    """Windows of logs, single logs, and drifts."""
     samples = at.samples
     logs = np.unique(samples.log)
     each = max(1, round(_BLOCKS / len(logs)))
@@ -379,7 +374,8 @@ def _windows(at: LinearizedCase) -> tuple[IntArray, list[When], Array]:
             for last in range(first + 1, min(each, first + int(_MOST * each)) + 1):
                 acts = (number >= k * each + first) & (number < k * each + last)
                 whens.append((When(first / each, last / each, log), acts.astype(float)))
-    return epoch, [when for when, _ in whens], np.array([weight for _, weight in whens])
+    weights = np.array([weight for _, weight in whens])
+    return _Windows(epoch, [when for when, _ in whens], weights, weights[:, epoch])
 
 
 def _inverse(information: Array, square: Array) -> tuple[Array, Array]:
@@ -405,8 +401,9 @@ def _by_block(values: Array, block: IntArray) -> Array:
 def _fault(at: LinearizedCase, null: NullModel, scores: _Scores, t: int, chance: float, rank: float) -> Fault:
     """A score as a fault, with its gain and effect."""
     moving, family = at.moving, scores.family
-    columns, nuisance, coefficients = scores.columns(t)
-    effect = columns @ coefficients
+    together = null.whitened((family.together * scores.acts[t][:, None, None])[:, moving])
+    nuisance, columns = together[:, :, : family.known], together[:, :, family.known :]
+    effect = columns @ scores.coefficients[t]
     acts = np.any(effect != 0, axis=0)
     count = np.maximum(np.count_nonzero(null.weights[:, acts], axis=1), 1)
     apart = null.simple.beside(np.concatenate([nuisance, effect[:, :, None]], axis=2))
@@ -426,7 +423,7 @@ def _fault(at: LinearizedCase, null: NullModel, scores: _Scores, t: int, chance:
     # on other motions a change may be there or not; of a fault, what it does to bodies and friction remains
     shift = effect if family.change else effect - beside
     matters = float(np.max(rms(shift, axis=1) / positive(rms(pair[1], axis=1))))
-    x = -family.unit * coefficients
+    x = -family.unit * scores.coefficients[t]
     size = float(x[0]) if len(x) == 1 else float(np.ptp(x) if family.per_log else np.linalg.norm(x))
     torque = np.zeros((len(at.samples), at.n))
     torque[:, moving] = -(effect / positive(null.weights)).T * (null.weights > 0).T

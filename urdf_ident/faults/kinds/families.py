@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -43,6 +44,16 @@ class FaultFamily:
     throughout: bool = True
     per_log: bool = False
     tries: int = 1
+
+    @property
+    def known(self) -> int:
+        """Number of the columns of the nuisance."""
+        return len(self.nuisance.T)
+
+    @cached_property
+    def together(self) -> Array:
+        """Columns [nuisance | family], shape (N, n, k + m)."""
+        return np.concatenate([self.nuisance, self.columns], axis=2) if self.known else self.columns
 
     @property
     def of_single_logs(self) -> bool:
