@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -131,6 +132,11 @@ def identify(
                 typer.echo(json_text({"verdict": None, **error.as_dict()}))
             raise
     paths = command_paths(urdf, out / "identification.json", config)
+
+    def say_outcome(notes: list[str], more: Mapping[str, Any]) -> None:
+        outcome = {**ident.as_dict(), "refused": None, "notes": notes, **more}
+        typer.echo(json_text(paths.fill_in(plain(outcome))))
+
     with workers(jobs):  # not those of the cluster, which need not have matplotlib
         say_file_replaced(out / "identification.json")
         if report is None and (out / "report.html").is_file():
@@ -147,13 +153,11 @@ def identify(
             body = payload(ident, loaded, link=payload_link, force=force) if loaded else None
         except QualityError as error:  # of the loaded logs: the identification is done
             if as_json:
-                typer.echo(json_text(paths.fill_in(plain({**ident.as_dict(), "notes": notes, **error.as_dict()}))))
+                say_outcome(notes, error.as_dict())
             raise
         more = [] if body is None or payload_file is None else write_payload(ident, body, payload_file)
         if as_json:
-            extra = {} if body is None else {"payload": body.as_dict()}
-            outcome = {**ident.as_dict(), "refused": None, "notes": [*notes, *more], **extra}
-            typer.echo(json_text(paths.fill_in(plain(outcome))))
+            say_outcome([*notes, *more], {} if body is None else {"payload": body.as_dict()})
         elif body is not None:
             typer.echo("\n".join(["", body.summary(), "", *more]))
     if following is not None:

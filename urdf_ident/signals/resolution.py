@@ -16,23 +16,25 @@ _SMALLEST = (0.0, 0.01, 0.05)
 
 def resolution(x: Array) -> float:
     """Returns the typical smallest difference of a signal's values, quantised or not; 0 if constant; x of shape (N,)."""
-    values = np.unique(x[np.isfinite(x)])
-    steps = np.diff(values)
-    steps = steps[steps > _ROUNDING * np.abs(values).max(initial=0.0)]
+    steps = _steps(np.unique(x[np.isfinite(x)]))
     few = min(3, len(steps) - 1)  # not the smallest: a repaired sample lies between the steps
-    return float(np.partition(steps, few)[few]) if len(steps) else 0.0
+    return float(steps[few]) if len(steps) else 0.0
 
 
 def count_of(x: Array) -> float:
     """Returns the quantisation step of a signal as recorded, in its unit; 0 if it is not quantised; x of shape (N,)."""
-    values = x[np.isfinite(x)]
-    steps = np.abs(np.diff(values))
-    steps = np.sort(steps[steps > _ROUNDING * np.abs(values).max(initial=0.0)])
+    steps = _steps(x[np.isfinite(x)])
     for place in _SMALLEST if len(steps) else ():
         count = float(steps[int(place * (len(steps) - 1))])
         if np.mean(np.abs(steps / count - np.round(steps / count)) < _PARTS) > _EVEN:
             return count
     return 0.0
+
+
+def _steps(values: Array) -> Array:
+    """Sizes of the differences of successive values beyond rounding, in order of size."""
+    steps = np.abs(np.diff(values))
+    return np.sort(steps[steps > _ROUNDING * np.abs(values).max(initial=0.0)])
 
 
 def counts_of(positions: Array) -> Array:
