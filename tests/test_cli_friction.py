@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import run
 from conftest import arm_urdf
 from logs import Truth, fourier, make_log, torques, write_csv
 
@@ -71,21 +71,3 @@ def test_joints_that_never_reverse_are_named_and_get_no_law_of_reversals(work: P
         total = sign * constants.get("Fc", 0.0) + constants.get("offset", 0.0)
         assert total == pytest.approx(sign * truth.coulomb[j] + truth.offset[j], abs=0.3)
         assert max(map(abs, constants.values())) < 10.0  # nothing large that cancels
-
-
-def test_a_constant_target_current_is_no_torque_constant(work: Path, robot: Robot, tmp_path: Path) -> None:
-    lines = (work / "log0.csv").read_text().splitlines()
-    targets = [f"{kind}_{joint}" for kind in ("effort_target", "torque_target") for joint in robot.joints]
-    rows = [f"{line},1.5,1.5,1.5,{line.split(',')[4]},{line.split(',')[5]},{line.split(',')[6]}" for line in lines[1:]]
-    (tmp_path / "log.csv").write_text("\n".join([",".join([lines[0], *targets]), *rows]) + "\n")
-    project = tmp_path / "p.yaml"
-    project.write_text("log: {units: {effort: A}}\n")
-    out = tmp_path / "out"
-    assert_refused(
-        run("identify", "-v", work / "arm.urdf", tmp_path / "log.csv", "-c", project, "-o", out),
-        2,
-        "target current of j1|effort_target",
-        "constant|does not change",
-        "drive.gain",
-    )
-    assert not out.exists() or not list(out.iterdir())

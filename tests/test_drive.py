@@ -12,7 +12,7 @@ from logs import fourier
 
 from urdf_ident import Drive, DynamicModel, Identification, Recording, Robot, identify, read_recording
 from urdf_ident.errors import ModelError
-from urdf_ident.project import Project, load_project, parse_project
+from urdf_ident.project import Project, load_project
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -185,63 +185,7 @@ def test_parameters_of_a_coupled_drive_are_found(result: Identification) -> None
     }
 
 
-def test_the_same_motion_logged_at_the_joints_gives_the_same_robot(result: Identification, folder: Path) -> None:
-    project, robot, logs = from_files(folder)
-    data = yaml.safe_load((folder / "project.yaml").read_text())
-    data["drive"].pop("joint_offset")
-    data["drive"]["gain"] = 1.0
-    data.pop("log")
-    other = parse_project(data)
-    drive = project.build_drive(robot)
-    joints = [
-        Recording(
-            log.name,
-            log.joints,
-            log.time,
-            np.linalg.solve(A, log.position.T).T + OFFSET,
-            effort=(log.effort * drive.gain) @ A,
-            sha256=log.name,
-        )
-        for log in logs[:2]
-    ]
-    again = identify(other.build_model(robot), joints, project=other)
-    np.testing.assert_allclose(again.fit.params, result.fit.params, rtol=1e-6, atol=1e-9)
-
-
 # -- bad input ---------------------------------------------------------------------------------------------------------
-
-
-def edited(folder: Path, edit: dict) -> Project:
-    data = yaml.safe_load((folder / "project.yaml").read_text())
-    for path, value in edit.items():
-        section, key = path.split(".")
-        data[section][key] = value
-    return parse_project(data)
-
-
-@pytest.mark.parametrize(
-    ("edit", "words"),
-    [
-        ({"drive.reduction": [[32, 0, 32], [0, -50, 0], [32, 0, 32]]}, "drive.reduction is singular; every motor must move"),
-        ({"drive.reduction": [32, 0, 45]}, "drive.reduction is singular"),
-        ({"drive.gain": [1.0, 2.0]}, "drive.gain needs 3 finite numbers"),
-        ({"model.motor_friction": {"j4": ["viscous"]}}, "'j4', which is no joint; did you mean"),
-    ],
-)
-def test_impossible_drives_and_terms_in_a_project_file(folder: Path, edit: dict, words: str) -> None:
-    project = edited(folder, edit)
-    robot = project.build_robot(folder=folder)
-    with pytest.raises(ModelError, match=words):
-        project.build_model(robot)
-
-
-def test_motor_power_is_joint_power() -> None:
-    drive = Drive.build(3, reduction=BLOCK, gain=[2.0, -0.5, 0.1])
-    effort, velocity, _ = states()
-    joint_power = np.sum(drive.joint_torque(effort, "motor") * velocity, axis=1)
-    motor_power = np.sum(effort * drive.gain * drive.motor_rate(velocity), axis=1)
-    np.testing.assert_allclose(joint_power, motor_power, rtol=1e-12)
-    np.testing.assert_allclose(drive.joint_torque(effort, "joint"), effort * [2.0, -0.5, 0.1])
 
 
 def test_a_drive_of_another_size_is_refused() -> None:

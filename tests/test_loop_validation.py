@@ -124,17 +124,6 @@ def test_validate_scores_with_the_residual_beside_without(identified: tuple[Path
     assert "residual" not in both["blind"]  # no encoders: scored without
 
 
-def test_the_loaded_result_is_one_callable(identified: tuple[Path, str]) -> None:
-    ident = ui.load(identified[0])
-    rng = np.random.default_rng(0)
-    q, v, a = rng.uniform(-1, 1, (3, 5, 3))
-    inside = 1e-3 * rng.uniform(-0.2, 0.2, (2, 5, 3))
-    extra = ident.torque(q, v, a, deformation=inside[0], deformation_rate=inside[1]) - ident.torque(q, v, a)
-    assert np.abs(extra).max() > 0.01
-    far = ident.torque(q, v, a, deformation=inside[0] + 1.0, deformation_rate=inside[1])
-    np.testing.assert_array_equal(far, ident.torque(q, v, a))  # outside the hull: silent
-
-
 def test_a_residual_on_the_deformation_alone_of_one_log(model: DynamicModel) -> None:
     project = parse_project({"compensation": {"residual": "auto", "inputs": ["deformation"], "rounds": 1}})
     log = excitation(model.robot, 1).take(slice(0, 1200))

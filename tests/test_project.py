@@ -121,6 +121,9 @@ def test_drive_may_stand_under_log() -> None:
         ({"model": {"frictions": []}}, "did you mean 'friction'"),
         ({"consistency": {"priors": 1}}, "did you mean 'prior'"),
         ({"robot": {"duration": 8}}, "unknown key 'robot.duration'; write excitation.duration"),
+        ({"signals": {"cutoff": float("nan")}}, "bad value of 'signals.cutoff'"),
+        ({"signals": {"decimate": -1.0}}, "bad value of 'signals.decimate'"),
+        ({"signals": {"delay": 1.5}}, "bad value of 'signals.delay'"),
         ({"signals": {"velocity": "loged"}}, "bad value of 'signals.velocity', got 'loged', expected .*'logged'"),
         ({"robot": {"gravity": 9.81}}, "bad value of 'robot.gravity', got 9.81, expected a list; docs/project_file.md"),
         ({"robot": {"lock": ["j1"]}}, "bad value of 'robot.lock'.*expected a mapping"),
@@ -161,28 +164,6 @@ def test_slips_are_named(data: object, words: str, tmp_path: Path) -> None:
         load_project(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "line"), [("robot: {urdf: a\nlog: {}\n", 2), ("robot:\n\tjoints: []\n", 2), ("a: b: c\n", 1), ("x: 'open\n", 2)]
-)
-def test_broken_yaml_names_the_line(tmp_path: Path, text: str, line: int) -> None:
-    path = tmp_path / "broken.yaml"
-    path.write_text(text)
-    with pytest.raises(ProjectError, match=rf"broken\.yaml, line {line}.*not YAML") as caught:
-        load_project(path)
-    assert "\n" not in str(caught.value)
-
-
-def test_numbers_with_an_exponent_are_numbers(tmp_path: Path) -> None:
-    """YAML 1.1 reads 1e-2 without a point as text."""
-    path = tmp_path / "p.yaml"
-    path.write_text("signals: {cutoff: 1e1}\nmodel: {friction: [{term: coulomb, width: 1e-2}]}\ndrive: {gain: [1e-3]}\n")
-    project, _ = load_project(path)
-    assert project.signal_config().cutoff == 10.0
-    model = project.build_model(project.build_robot(arm_urdf("z")))
-    assert Coulomb(0.01) in [item.term for item in model.terms]
-    assert model.drive.gain[0] == 1e-3
-
-
 def test_missing_files(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match="project file not found"):
         load_project(tmp_path / "none.yaml")
@@ -206,7 +187,9 @@ def test_a_named_urdf_beats_the_files_own(folder: Path) -> None:
     ("data", "kind"),
     [
         ({"drive": {"reduction": [[1, 0, 0], [1, 1]]}}, UrdfIdentError),
+        ({"drive": {"reduction": [32, 0, 45]}}, ModelError),
         ({"model": {"friction": {"j9": ["viscous"]}}}, ModelError),
+        ({"model": {"motor_friction": {"j4": ["viscous"]}}}, ModelError),
     ],
 )
 def test_what_does_not_fit_the_robot_is_refused(data: dict, kind: type[Exception]) -> None:

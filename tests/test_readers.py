@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from urdf_ident import Robot, robot_path
-from urdf_ident.errors import LogError, MissingFileError, ProjectError, UnitError, UrdfIdentError
+from urdf_ident.errors import LogError, MissingFileError, UnitError, UrdfIdentError
 from urdf_ident.logs import read
 from urdf_ident.logs.columns.layout import SideSection
 from urdf_ident.logs.read import LogLayout, expand_logs, read_readable, read_recording, read_recordings
-from urdf_ident.project import parse_project
 
 # Document order (zeta, alpha, slide) differs from Pinocchio's alphabetical order of siblings (alpha, zeta).
 URDF = """<robot name="three">
@@ -385,14 +384,6 @@ def test_a_log_that_grows_while_it_is_read(tmp_path: Path, robot: Robot, monkeyp
     monkeypatch.setattr(read, "recording_fields", growing)
     with pytest.raises(LogError, match=r"run\.csv: the log changed while it was read, got 4 rows so far"):
         read_recording(path, robot)
-
-
-@pytest.mark.parametrize(
-    ("log", "words"), [({"rate": 0.0}, "greater than 0"), ({"side": {"effort": "gear"}}, "'joint' or 'motor'")]
-)
-def test_wrong_values_of_the_log_section(log: dict, words: str) -> None:
-    with pytest.raises(ProjectError, match=words):
-        parse_project({"log": log})
 
 
 def test_bad_rows_survive_as_nan_with_their_row_number(tmp_path: Path, robot: Robot) -> None:

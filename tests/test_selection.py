@@ -245,32 +245,6 @@ def test_a_joint_that_turns_back_often_gets_its_laws_where_the_others_go_one_way
     assert any("j2, j3 never reverse" in note for note in found.notes)
 
 
-def test_joints_that_hardly_turn_back_fall_back_and_say_why(robot: Robot) -> None:
-    model = DynamicModel(robot)
-    (log,) = make_logs(robot, TRUTH, 1, seconds=20.0)
-    q = 0.3 * log.time[:, None] - 2.0 + 0.05 * log.position
-    found = choose(model, prepared(model, [Recording("run", robot.joints, log.time, q, effort=log.effort, sha256="run")]))
-    assert found.model is model
-    assert found.as_dict() == {}
-    assert "no joint reverses" in found.notes[0]
-    assert "viscous, Coulomb and offset are used" in found.notes[0]
-
-
-def test_a_joint_that_never_reverses_gets_no_law_that_needs_a_reversal(robot: Robot) -> None:
-    """Its Coulomb friction is one more offset, and no data tell what a law does at speeds where it never was."""
-    model, logs = DynamicModel(robot), []
-    for seed, log in enumerate(make_logs(robot, TRUTH, 3)):
-        t, (_, q, v, a) = log.time, fourier(3, 20.0, 200.0, seed)
-        q[:, 2], v[:, 2], a[:, 2] = 0.3 * t - 3.0 + 0.02 * np.sin(t), 0.3 + 0.02 * np.cos(t), -0.02 * np.sin(t)
-        rigid = rnea(robot.model, robot.configuration(q), v, a)
-        tau = np.array(rigid) + 2.0 * v + 1.0 * np.tanh(v / 0.02)
-        tau += 0.05 * np.random.default_rng(seed).standard_normal(tau.shape)
-        logs.append(Recording(f"run{seed}", robot.joints, t, q, effort=tau, sha256=f"run{seed}"))
-    found = choose(model, prepared(model, logs))
-    assert laws_of(found.model, 2) - {"rotor_inertia"} == {"viscous", "coulomb", "offset"}
-    assert np.isfinite(found.after).all()
-
-
 def test_automatic_friction_goes_through_identify_and_the_file(robot: Robot, tmp_path) -> None:
     logs, visits = make_logs(robot, TRUTH, 3), []
     model = DynamicModel(robot)

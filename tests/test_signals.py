@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import arm_urdf
-from emps_protocol import matlab_decimate
 
 from urdf_ident import Recording, Robot, read_recording
-from urdf_ident.errors import LogError, ProjectError
-from urdf_ident.project import parse_project
+from urdf_ident.errors import LogError
 from urdf_ident.signals import clock, filters
 from urdf_ident.signals.condition import Conditioned, condition, resolve
 from urdf_ident.signals.config import SignalConfig
@@ -327,30 +325,7 @@ def test_log_without_efforts(robot: Robot) -> None:
     assert condition(log, robot).segments[0].tau is None
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [{"cutoff": 0.0}, {"cutoff": "fast"}, {"decimate": -1.0}, {"cutoff": np.nan}, {"velocity": "measured"}, {"delay": 1.5}],
-)
-def test_wrong_configuration(bad: dict[str, Any]) -> None:
-    with pytest.raises(ProjectError, match="signals\\."):
-        parse_project({"signals": bad})
-
-
 # ---- real logs -----------------------------------------------------------------------------------
-
-
-def test_real_emps_published_protocol_to_the_printed_digits(data: Path) -> None:
-    scipy_io = pytest.importorskip("scipy.io")
-    bench = scipy_io.loadmat(data / "emps/DATA_EMPS.mat")
-    q = lowpass(bench["qm"], 1000.0, 100.0, order=4, padlen=12)
-    v = np.gradient(q, 1 / 1000.0, axis=0)
-    a = np.gradient(v, 1 / 1000.0, axis=0)
-    rows = np.hstack([a, v, np.sign(v), np.ones_like(v), bench["gtau"] * bench["vir"]])
-    rows = matlab_decimate(rows[49:], 10)
-    beta, *_ = np.linalg.lstsq(rows[:, :4], rows[:, 4], rcond=None)
-    residual = rows[:, 4] - rows[:, :4] @ beta
-    np.testing.assert_array_equal(np.round(beta, 4), [95.1089, 203.5034, 20.3935, -3.1648])
-    assert round(100 * np.linalg.norm(residual) / np.linalg.norm(rows[:, 4]), 3) == 4.083
 
 
 def test_real_panda_choices(data: Path) -> None:

@@ -307,14 +307,6 @@ def test_names_cannot_break_the_page() -> None:
     assert page_data(page)["title"] == evil
 
 
-def test_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    robot = Robot.from_urdf(arm_urdf("zy"))
-    assert play(robot, waves(robot), html=tmp_path / "new" / "m.html") == tmp_path / "new" / "m.html"
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["m.html"]
-    with pytest.raises(OutputError):
-        play(robot, waves(robot), html=tmp_path / "new")
-
-
 def test_second_robot_is_matched_by_joint_name() -> None:
     first = Robot.from_urdf(arm_urdf("zyy"))
     # the same joints, one longer link, and a joint more
