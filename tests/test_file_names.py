@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from commands import run
@@ -23,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux only"),
 ]
 #: A byte that is no UTF-8, a line break, and what clears a terminal.
-ODD = (os.fsdecode(b"run\xff"), "run\n[x]: y\x1b[2J\u2028x")
+ODD = os.fsdecode(b"run\xff") + "\n[x]: y\x1b[2J\u2028x.csv"
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +32,8 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "p.yaml").write_text("model: {friction: [viscous, coulomb]}\n")
     make_log(folder / "plain.csv", Robot.from_urdf(arm_urdf("zy")), seconds=8.0)
     assert run("identify", "arm.urdf", "plain.csv", "-c", "p.yaml", "--force", "-o", "plain", cwd=folder).returncode in (0, 1)
+    shutil.copy(folder / "plain.csv", folder / ODD)
     return folder
-
-
-@pytest.fixture(params=range(len(ODD)))
-def odd(request: pytest.FixtureRequest, cell: Path) -> str:
-    name = f"{ODD[request.param]}.csv"
-    shutil.copy(cell / "plain.csv", cell / name)
-    return name
 
 
 COMMANDS = (
@@ -58,20 +51,13 @@ COMMANDS = (
 )
 
 
-@pytest.fixture(scope="module", params=COMMANDS)
-def command(request: pytest.FixtureRequest, cell: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Any]:
-    """A command, and what it does with a log of a plain name."""
-    line = request.param
-    words = line.replace("LOG", "plain.csv").replace("OUT", str(tmp_path_factory.mktemp("plain") / "out")).split()
-    return line, run(*words, cwd=cell, report=True)
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_reads_a_log_of_any_name_or_refuses_it_before_the_work(line: str, cell: Path, tmp_path: Path) -> None:
+    def ran(log: str, out: str) -> subprocess.CompletedProcess[str]:
+        words = [log if word == "LOG" else word.replace("OUT", str(tmp_path / out)) for word in line.split()]
+        return run(*words, cwd=cell, report=True)
 
-
-def test_every_command_reads_a_log_of_any_name_or_refuses_it_before_the_work(
-    command: tuple[str, Any], odd: str, cell: Path, tmp_path: Path
-) -> None:
-    line, plain = command
-    words = [odd if word == "LOG" else word.replace("OUT", str(tmp_path / "out")) for word in line.split()]
-    result = run(*words, cwd=cell, report=True)
+    plain, result = ran("plain.csv", "plain"), ran(ODD, "odd")
     assert result.returncode == plain.returncode, result.stderr
     assert len(result.stderr.splitlines()) == len(plain.stderr.splitlines())
     for text in (result.stdout, result.stderr):
@@ -85,24 +71,21 @@ def test_every_command_reads_a_log_of_any_name_or_refuses_it_before_the_work(
             json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8")
 
 
-def test_a_process_of_its_own_prints_such_names(cell: Path, tmp_path: Path) -> None:
+def test_a_process_of_its_own_prints_such_names(cell: Path) -> None:
     """With the streams of a real process, which encode strictly."""
-    names = [f"{name}.csv" for name in ODD]
-    for cut, name in enumerate(names, 1):  # a log is not given twice
-        (tmp_path / name).write_text("\n".join((cell / "plain.csv").read_text().splitlines()[:-cut]))
     for more, codes in (([], (0, 1)), (["missing\udcff.csv"], (2,))):
-        words = [sys.executable, "-m", "urdf_ident", "inspect", *names, *more, "--robot", str(cell / "arm.urdf")]
-        result = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False)
+        words = [sys.executable, "-m", "urdf_ident", "inspect", ODD, *more, "--robot", "arm.urdf"]
+        result = subprocess.run(words, cwd=cell, capture_output=True, check=False)
         result.stdout.decode("utf-8")
         assert result.returncode in codes, result
         assert len(result.stderr.decode("utf-8").splitlines()) == len(more)
 
 
-def test_the_name_is_for_messages_and_the_file_is_read(odd: str, cell: Path) -> None:
-    (source,) = expand_logs([str(cell / odd)])
+def test_the_name_is_for_messages_and_the_file_is_read(cell: Path) -> None:
+    (source,) = expand_logs([str(cell / ODD)])
     assert source.name.isprintable()
     assert source.path.isprintable()
-    assert Path(source.files[0][1]) == cell / odd
+    assert Path(source.files[0][1]) == cell / ODD
 
 
 def test_a_urdf_of_any_name(cell: Path, tmp_path: Path) -> None:
