@@ -47,6 +47,8 @@ def test_errors_are_those_of_logs_that_took_no_part(model: DynamicModel, logs: l
         by_hand = three_loop(model, [log for log in logs if log is not unseen], [], kind="rbf", held_out=[unseen], rounds=3)
         np.testing.assert_array_equal(found.errors["rbf"][k], by_hand.gains[-1].held_out)
         np.testing.assert_array_equal(found.plain[k], by_hand.gains[0].held_out)
+        assert by_hand.friction == ()
+        assert by_hand.model.names == model.names
     assert found.rmse("rbf") == pytest.approx(np.sqrt(np.mean(found.errors["rbf"] ** 2, axis=0)))
     assert (found.rmse("rbf") < 0.85 * found.rmse()).all()
     assert json.loads(json.dumps(found.as_dict()))["chosen"] == "rbf"

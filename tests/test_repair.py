@@ -14,8 +14,8 @@ from urdf_samples import STYLES, random_theta, random_urdf
 
 from urdf_ident.consistency.repair import MARGIN, assess_bodies, assess_links, repaired_theta
 from urdf_ident.errors import UrdfError
-from urdf_ident.export.urdf import corrected_urdf, fix_urdf
-from urdf_ident.model.inertia import from_com, from_pseudo_inertia, margins, pseudo_inertia, to_com
+from urdf_ident.export.urdf import fix_urdf
+from urdf_ident.model.inertia import from_com, margins, to_com
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import parse_urdf
 
@@ -154,9 +154,3 @@ def test_real_robots(data: Path, file: str) -> None:
     fixed, notes = fix_urdf(text)
     assert (fixed == text) == (not notes)
     load_urdf(fixed)
-    wanted = {
-        name: from_pseudo_inertia(pseudo_inertia(link.theta))
-        for name, link in parse_urdf(text).links.items()
-        if link.theta is not None
-    }
-    assert corrected_urdf(text, wanted) == text

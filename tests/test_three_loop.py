@@ -67,14 +67,6 @@ def test_friction_of_the_model_is_that_of_the_curves(found) -> None:
     assert rigid - bare.torque(found.theta[place], q, v, a) == pytest.approx(friction, abs=1e-9)
 
 
-def test_without_sweeps_friction_stays_with_the_links(model: DynamicModel, prepared) -> None:
-    logs, unseen, _ = prepared
-    found = three_loop(model, logs, [], kind="rbf", held_out=unseen, rounds=5)
-    assert found.friction == ()
-    assert found.model.names == model.names
-    assert found.gains[-1].held_out.mean() < found.gains[0].held_out.mean()
-
-
 def test_residual_without_motor_positions_is_an_error(model: DynamicModel, robot: Robot, drive: Drive) -> None:
     log = prepare_log(excitation(robot, 1, encoders=False), robot, drive, SIGNALS)
     with pytest.raises(LogError, match=r"a residual was asked for, and the log has no motor positions.*qm_j1"):
@@ -108,16 +100,6 @@ def ident(model: DynamicModel, logs):
 @pytest.fixture(scope="module")
 def compensated(ident, logs, sweeps: Recording):
     return compensate(ident, logs, sweeps=[sweeps], kind="rbf", rounds=4)
-
-
-def test_a_compensated_result_predicts_other_logs_better(ident, compensated, robot: Robot) -> None:
-    unseen, cutoff = excitation(robot, 5), ident.signals["cutoff"]
-    before = ui.validate(ident, [unseen]).entries[0]["mean_rmse"]
-    score = compensated_score(compensated, unseen, cutoff)
-    assert score["mean_rmse"] < 0.8 * before
-    assert score["mean_rmse"] < 0.8 * score["rigid_mean_rmse"]
-    assert compensated.consistency.consistent
-    assert compensated.compensation["loops"][0]["loop"] == "wls"
 
 
 def test_a_compensated_result_is_one_callable_and_survives_its_file(compensated, tmp_path) -> None:
