@@ -14,7 +14,6 @@ from conftest import arm_urdf
 from urdf_ident import Identification, Limits, Robot, identify, random_fourier, read_recording, simulate, write_log
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
 from urdf_ident.linalg import Array
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.project import Project, parse_project
 from urdf_ident.simulation.controllers import Feedback, Reference
 from urdf_ident.simulation.settings import ControllerSection
@@ -67,7 +66,7 @@ def identified(folder: Path, wanted: Project, log: str = "noisy") -> Identificat
 def errors(ident: Identification) -> tuple[Array, Array]:
     """Errors of the inertial base parameters and of friction."""
     true = np.zeros(len(ident.theta))
-    true[: ident.model.n_inertial] = lumped_inertials(ident.model.robot).ravel()
+    true[: ident.model.n_inertial] = ident.model.robot.inertials.ravel()
     for k, parameter in enumerate(ident.model.parameters[ident.model.n_inertial :], ident.model.n_inertial):
         true[k] = KNOWN[parameter.symbol][ident.model.robot.index(parameter.owner)]
     error = ident.fit.params - ident.fit.base.of(true)

@@ -16,7 +16,6 @@ from urdf_ident.errors import EstimationError, UrdfIdentError
 from urdf_ident.estimation.elastic import compliance_at
 from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
 from urdf_ident.linalg import Array
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.pipeline.simulate import simulate, true_plant
 from urdf_ident.project import Project, parse_project
 from urdf_ident.simulation.elastic.log import elastic_plant
@@ -62,7 +61,7 @@ def true_theta(model: ElasticModel) -> Array:
     for p in model.parameters[model.n_inertial :]:
         symbol, j = p.symbol.removesuffix("m"), ARM.index(p.owner)
         terms.append(values[symbol][j] / ratio[j] ** (1 if symbol == "Fc" else 2))
-    return np.concatenate([lumped_inertials(ARM).ravel(), terms])
+    return np.concatenate([ARM.inertials.ravel(), terms])
 
 
 def test_noise_on_both_encoders_does_not_bias_instruments(noisy: Recording) -> None:

@@ -14,7 +14,6 @@ from urdf_ident import BaseParameters, Drive, ElasticModel, Robot, Segment, robo
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.elastic import compliance_form, stiffness_bounds
 from urdf_ident.model.base import random_motion
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorFriction
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import fit_base
@@ -76,7 +75,7 @@ def truth_of(model: ElasticModel) -> np.ndarray:
         j, power = joints.index(p.owner), 1 if p.symbol == "Fcm" else 2
         own = values[p.symbol.removesuffix("m")][j]
         terms.append(own / abs(model.drive.ratio[j]) ** power if p.symbol.endswith("m") else own)
-    return np.concatenate([lumped_inertials(model.robot).ravel(), terms])
+    return np.concatenate([model.robot.inertials.ravel(), terms])
 
 
 def exact_segment(name: str, samples: int = 400, *, damping: bool = False) -> Segment:

@@ -16,7 +16,6 @@ from urdf_samples import changed, random_urdf
 from urdf_ident import Drive, DynamicModel, Robot
 from urdf_ident.errors import ModelError, OutputError, ShapeError
 from urdf_ident.export.mjcf import mjcf_text, write_mjcf
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.urdf import parse_urdf
 from urdf_ident.result.dynamics import equivalent_friction
 
@@ -49,7 +48,7 @@ ARM = f"""<robot name="arm">
 
 def test_every_kind_of_joint_with_friction_and_rotor_inertia(tmp_path: Path) -> None:
     robot = Robot.from_urdf(ARM, lock={"k_lock": 0.8}, gravity=[0.5, -1.0, -9.0])
-    theta = changed(np.random.default_rng(0), lumped_inertials(robot)).ravel()
+    theta = changed(np.random.default_rng(0), robot.inertials).ravel()
     armature = {"m_slide": 0.5, "a_spin": 0.02}
     notes = write_mjcf(
         tmp_path / "arm.xml",
@@ -83,7 +82,7 @@ def test_every_kind_of_joint_with_friction_and_rotor_inertia(tmp_path: Path) -> 
 def test_damping_and_frictionloss_oppose_motion() -> None:
     """Signs: what MuJoCo subtracts is what the identified model adds."""
     robot = Robot.from_urdf(ARM, lock={"k_lock": 0.8})
-    theta = lumped_inertials(robot).ravel()
+    theta = robot.inertials.ravel()
     model = mujoco.MjModel.from_xml_string(mjcf_text(robot, theta, damping=dict.fromkeys(robot.joints, 2.0))[0])
     plain = mujoco.MjModel.from_xml_string(mjcf_text(robot, theta, damping=dict.fromkeys(robot.joints, 0.0))[0])
     tau = []
@@ -99,7 +98,7 @@ def test_damping_and_frictionloss_oppose_motion() -> None:
 def test_a_link_called_world(name: str) -> None:
     """The name is taken in MuJoCo."""
     robot = Robot.from_urdf(ARM.replace(f'"{name}"', '"world"'), lock={"k_lock": 0.8})
-    theta = lumped_inertials(robot).ravel()
+    theta = robot.inertials.ravel()
     assert_same_torques(robot, theta, mujoco.MjModel.from_xml_string(mjcf_text(robot, theta)[0]), {}, samples=20)
 
 
@@ -109,7 +108,7 @@ def test_random_robots(seed: int) -> None:
     text = random_urdf(rng, links=int(rng.integers(3, 12)), thin=[0.0, 1e-3, 3e-6][seed % 3]).lstrip("\ufeff")
     moving = [name for name, joint in parse_urdf(text).joints.items() if joint.type != "fixed"]
     robot = Robot.from_urdf(text, lock={name: 0.4 for name in moving[1:] if rng.random() < 0.2})
-    theta = lumped_inertials(robot).ravel()
+    theta = robot.inertials.ravel()
     armature = {name: rng.uniform(0, 1) for name in robot.joints}
     mjcf, _ = mjcf_text(robot, theta, armature=armature)
     assert_same_torques(robot, theta, mujoco.MjModel.from_xml_string(mjcf), armature, samples=20)
@@ -117,7 +116,7 @@ def test_random_robots(seed: int) -> None:
 
 def test_bad_input_writes_nothing(tmp_path: Path) -> None:
     robot = Robot.from_urdf(ARM, lock={"k_lock": 0.8})
-    theta = lumped_inertials(robot).ravel()
+    theta = robot.inertials.ravel()
     with pytest.raises(ShapeError):
         write_mjcf(tmp_path / "x.xml", robot, theta[:-1])
     with pytest.raises(ModelError, match="'k_lock' is locked"):

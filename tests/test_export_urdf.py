@@ -20,7 +20,6 @@ from urdf_ident.export.split import physical_bodies, split_bodies
 from urdf_ident.export.urdf import corrected_urdf, torque_difference, urdf_text
 from urdf_ident.files.splice import Splicer
 from urdf_ident.model.inertia import from_com, from_pseudo_inertia, margins, transform
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import parse_urdf
 
@@ -223,11 +222,11 @@ def test_a_body_lighter_than_its_children_is_shared_by_all() -> None:
     rng = np.random.default_rng(12)
     thetas = {"arm": random_theta(rng), "hand": random_theta(rng), "cover": random_theta(rng) * 1e-3}
     robot = Robot.from_urdf(_chain(thetas))
-    links, notes = split_bodies(robot, 0.3 * lumped_inertials(robot)[0])
+    links, notes = split_bodies(robot, 0.3 * robot.inertials[0])
     assert "shared" in notes[0]
     for name, theta in thetas.items():  # a body that is 0.3 times as heavy has links 0.3 times as heavy
         np.testing.assert_allclose(links[name], 0.3 * theta, rtol=1e-6, atol=1e-9)
-    theta = changed(rng, 0.3 * lumped_inertials(robot))[0]
+    theta = changed(rng, 0.3 * robot.inertials)[0]
     links, _ = split_bodies(robot, theta)
     place = {link.name: link for link in robot.bodies[0].links}
     total = sum(transform(links[n], place[n].rotation, place[n].translation) for n in links)
@@ -256,7 +255,7 @@ def test_random_robots_load_everywhere_with_equal_torques(seed: int, tmp_path: P
     moving = [name for name, joint in parse_urdf(text).joints.items() if joint.type != "fixed"]
     locked = {name: 0.3 for name in moving[1:] if rng.random() < 0.15}
     robot = Robot.from_urdf(text, lock=locked)
-    theta, _ = physical_bodies(robot, changed(rng, lumped_inertials(robot)).ravel())
+    theta, _ = physical_bodies(robot, changed(rng, robot.inertials).ravel())
     written, _ = urdf_text(robot, theta, damping=dict.fromkeys(robot.joints, 0.5), friction={robot.joints[0]: 0.25})
     again = Robot.from_urdf(written, lock=locked)
     assert torque_difference(robot, theta, again.model) < 1e-9
@@ -275,7 +274,7 @@ def test_random_robots_load_everywhere_with_equal_torques(seed: int, tmp_path: P
 )
 def test_real_robots(data: Path, file: str, lock: dict) -> None:
     robot = Robot.from_urdf(data / file, lock=lock)
-    prior = lumped_inertials(robot)
+    prior = robot.inertials
     assert urdf_text(robot, prior.ravel())[0].encode() == (data / file).read_bytes()
     theta = changed(np.random.default_rng(1), prior, 0.1).ravel()
     written, notes = urdf_text(robot, theta, damping=dict.fromkeys(robot.joints, 3.5))
@@ -305,13 +304,13 @@ def test_what_the_data_cannot_move_is_written_to_the_letter(tmp_path: Path) -> N
 
 def test_impossible_bodies_are_refused_unless_repair_is_asked_for() -> None:
     robot = Robot.from_urdf(_chain({"arm": random_theta(np.random.default_rng(2)), "hand": None, "cover": None}))
-    theta = lumped_inertials(robot)[0]
+    theta = robot.inertials[0].copy()
     theta[0] = -0.1
     with pytest.raises(ModelError, match="'arm' is not physically consistent"):
         urdf_text(robot, theta)
     text, notes = urdf_text(robot, theta, repair=True)
     assert "nearest" in notes[0]
-    assert margins(lumped_inertials(Robot.from_urdf(text))[0]).consistent
+    assert margins(Robot.from_urdf(text).inertials[0]).consistent
 
 
 def test_impossible_links_that_are_not_identified_are_repaired_and_said() -> None:
@@ -323,7 +322,7 @@ def test_impossible_links_that_are_not_identified_are_repaired_and_said() -> Non
     robot = Robot.from_urdf(text.replace('<link name="base"/>', f'<link name="base">{bad}</link>'))
     with pytest.raises(ValueError, match=r"A \+ B >= C"):
         load_urdf(robot.urdf, fuse=False)
-    theta = changed(rng, lumped_inertials(Robot.from_urdf(_chain({"arm": random_theta(rng), "hand": None, "cover": None}))))[0]
+    theta = changed(rng, Robot.from_urdf(_chain({"arm": random_theta(rng), "hand": None, "cover": None})).inertials)[0]
     written, notes = urdf_text(robot, theta)
     assert {name for name in ("cover", "base") if any(f"link '{name}'" in note for note in notes)} == {"cover", "base"}
     q, v, a = states(robot, 20)
@@ -333,7 +332,7 @@ def test_impossible_links_that_are_not_identified_are_repaired_and_said() -> Non
 
 def test_negative_friction_is_written_as_zero_and_said() -> None:
     robot = Robot.from_urdf(_chain({"arm": random_theta(np.random.default_rng(2)), "hand": None, "cover": None}))
-    text, notes = urdf_text(robot, lumped_inertials(robot)[0], friction={"j_arm": -0.2}, damping={"j_arm": 1.0})
+    text, notes = urdf_text(robot, robot.inertials[0], friction={"j_arm": -0.2}, damping={"j_arm": 1.0})
     assert "negative" in notes[0]
     joint = Robot.from_urdf(text).description.joints["j_arm"]
     assert (joint.damping, joint.friction) == (1.0, 0.0)
@@ -341,7 +340,7 @@ def test_negative_friction_is_written_as_zero_and_said() -> None:
 
 def test_bad_input_is_refused() -> None:
     robot = Robot.from_urdf(_chain({"arm": random_theta(np.random.default_rng(2)), "hand": None, "cover": None}))
-    theta = lumped_inertials(robot)[0]
+    theta = robot.inertials[0]
     with pytest.raises(ShapeError):
         urdf_text(robot, theta[:9])
     with pytest.raises(ModelError, match="not finite"):
@@ -369,7 +368,7 @@ def test_character_references_in_a_vector() -> None:
 def test_bare_first_link_leaves_the_mass_to_the_real_one() -> None:
     rng = np.random.default_rng(14)
     robot = Robot.from_urdf(_chain({"arm": None, "hand": random_theta(rng), "cover": None}))
-    links, notes = split_bodies(robot, 1.4 * lumped_inertials(robot)[0])
+    links, notes = split_bodies(robot, 1.4 * robot.inertials[0])
     assert set(links) == {"hand"}
     assert notes == ()
     alone = Robot.from_urdf(_chain({"arm": None, "hand": None, "cover": None}))
@@ -383,7 +382,7 @@ def test_massless_link_behind_a_locked_joint_gets_a_little_mass() -> None:
     rng = np.random.default_rng(15)
     text = _chain({"arm": random_theta(rng), "hand": None, "cover": None}, hand_joint="prismatic")
     robot = Robot.from_urdf(text, lock={"j_hand": 0.1})
-    links, notes = split_bodies(robot, lumped_inertials(robot)[0])
+    links, notes = split_bodies(robot, robot.inertials[0])
     assert 0 < links["hand"][0] < 0.01 * links["arm"][0]
     assert "'hand' moves in the URDF but has no mass" in notes[0]
     load_urdf(corrected_urdf(text, links))

@@ -14,7 +14,6 @@ from mujoco_oracle import inverse_dynamics, load_urdf
 from urdf_ident import DynamicModel, Robot, load, write_mjcf
 from urdf_ident.errors import ModelError
 from urdf_ident.model import rigid_bodies as engine
-from urdf_ident.model.prior import lumped_inertials
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -106,7 +105,7 @@ def states(n: int, count: int = 20) -> list[np.ndarray]:
 def test_torques_are_those_of_the_independent_tree_reduced(robot: Robot) -> None:
     tree, G, h = independent(robot)
     q, v, a = states(robot.n)
-    theta = lumped_inertials(robot).ravel()
+    theta = robot.inertials.ravel()
     full = (q @ G.T + h, v @ G.T, a @ G.T)
     data = tree.model.createData()
     rnea = np.array([pin.rnea(tree.model, data, *x) for x in zip(tree.configuration(full[0]), *full[1:], strict=True)]) @ G
@@ -159,7 +158,7 @@ def test_a_hand_is_identified_from_simulated_logs_and_exported(tmp_path: Path) -
     true, robot = (Robot.from_urdf(text, mimic="identify") for text in (GRIPPER, wrong))
     model, rng = DynamicModel(true, friction=["viscous", "coulomb"]), np.random.default_rng(0)
     friction = [value for _ in range(true.n) for value in (0.02, 0.5, 0.3)]
-    theta = np.concatenate([lumped_inertials(true).ravel(), friction])
+    theta = np.concatenate([true.inertials.ravel(), friction])
     t = np.arange(0, 20, 0.01)
     for k in range(3):
         phase, w = rng.uniform(0, 6, (2, 1, true.n)), rng.uniform(1.0, 4.0, (2, 1, true.n))
@@ -187,8 +186,8 @@ def test_a_hand_is_identified_from_simulated_logs_and_exported(tmp_path: Path) -
     text = next((tmp_path / "out").glob("*.urdf")).read_text()
     assert text.count("<mimic") == GRIPPER.count("<mimic")
     exported = Robot.from_urdf(text, mimic="identify")
-    read = engine.rigid_torque(exported, lumped_inertials(exported).ravel(), q, v, a)
-    before = engine.rigid_torque(robot, lumped_inertials(robot).ravel(), q, v, a)
+    read = engine.rigid_torque(exported, exported.inertials.ravel(), q, v, a)
+    before = engine.rigid_torque(robot, robot.inertials.ravel(), q, v, a)
     assert np.abs(read - expected).max() < 0.1 * np.abs(before - expected).max()
     write_mjcf(ident, tmp_path / "hand.xml")
     judge = mujoco.MjModel.from_xml_path(str(tmp_path / "hand.xml"))

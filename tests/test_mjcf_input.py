@@ -17,7 +17,6 @@ from urdf_ident.errors import ModelError
 from urdf_ident.export.mjcf_patch import patched_mjcf
 from urdf_ident.model.geometry import stated_shapes
 from urdf_ident.model.meshes import packages_in
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 
 pytestmark = pytest.mark.usefixtures("unexamined")
@@ -125,7 +124,7 @@ def test_limits_dynamics_and_geometry_are_the_compiled_ones(cell: Path) -> None:
 @pytest.mark.parametrize("name", ["arm.xml", "scene.xml"])
 def test_a_patch_changes_the_asked_numbers_alone(cell: Path, name: str) -> None:
     robot = Robot.from_urdf(cell / name)
-    theta = lumped_inertials(robot) * np.array([[1.2], [1.0], [1.1]])
+    theta = robot.inertials * np.array([[1.2], [1.0], [1.1]])
     dynamics = {"damping": {"j1": 2.0}, "frictionloss": {"j2": -1.0}, "armature": {"j3": 0.123456789012345}}
     text, notes = patched_mjcf(cell / name, robot, theta.ravel(), dynamics, cell / "elsewhere")
     assert len(notes) == 1 + (name == "scene.xml")  # the negative frictionloss
@@ -141,7 +140,7 @@ def test_a_patch_changes_the_asked_numbers_alone(cell: Path, name: str) -> None:
     q, v, a = states(robot, 10)
     with packages_in([cell]):  # the mesh stays where it was
         again = Robot.from_urdf(new)
-    np.testing.assert_allclose(lumped_inertials(again), theta, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(again.inertials, theta, rtol=1e-9, atol=1e-12)
     tau = inverse_dynamics(without_rotors(new), robot.joints, robot.gravity, q, v, a)
     np.testing.assert_allclose(tau, rnea(again.model, q, v, a), rtol=1e-9, atol=1e-9)
 
@@ -152,7 +151,7 @@ def test_meshes_are_found_whose_folder_an_included_file_states(cell: Path, folde
     text = ARM.replace(' meshdir="meshes"', "").replace("<default>", '<include file="common.xml"/><default>', 1)
     (cell / "arm.xml").write_text(text, encoding="utf-8")
     robot = Robot.from_urdf(cell / "arm.xml")
-    theta = 1.1 * lumped_inertials(robot)
+    theta = 1.1 * robot.inertials
     (cell / "elsewhere").mkdir()
     text, _ = patched_mjcf(cell / "arm.xml", robot, theta.ravel(), {}, cell / "elsewhere")
     (cell / "elsewhere" / "arm.xml").write_text(text, encoding="utf-8")
@@ -256,11 +255,11 @@ def test_a_model_opens_no_file_elsewhere(
 def test_what_a_patch_cannot_do_is_said(cell: Path) -> None:
     wrist = Robot.from_urdf(cell / "wrist.xml")
     with pytest.raises(ModelError, match="each joint a <body> of its own"):
-        patched_mjcf(cell / "wrist.xml", wrist, lumped_inertials(wrist).ravel(), {}, cell)
+        patched_mjcf(cell / "wrist.xml", wrist, wrist.inertials.ravel(), {}, cell)
     (cell / "arm.xml").write_text(ARM.replace(' name="fore"', ""), encoding="utf-8")
     robot = Robot.from_urdf(cell / "arm.xml")
     with pytest.raises(ModelError, match="not written once under this name"):
-        patched_mjcf(cell / "arm.xml", robot, 1.1 * lumped_inertials(robot).ravel(), {}, cell)
+        patched_mjcf(cell / "arm.xml", robot, 1.1 * robot.inertials.ravel(), {}, cell)
 
 
 def test_without_mujoco_the_extra_is_named(cell: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ from urdf_ident import DynamicModel, Recording, Robot, identify, robot_path
 from urdf_ident.errors import EstimationError, LogError
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.noise import lack_of_fit, scatter_sigma
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.project import parse_project
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.periods import choose_harmonics, find_repetition, fourier_derivatives
@@ -110,7 +109,7 @@ def true_theta(model: DynamicModel) -> np.ndarray:
     k = np.arange(1, model.n + 1)
     values = {"Ia": 0.5 / k, "Fv": 4.0 / k, "Fc": 3.0 / k, "offset": 0.2 / k}
     terms = [values[p.symbol][model.robot.joints.index(p.owner)] for p in model.parameters[model.n_inertial :]]
-    return np.concatenate([lumped_inertials(model.robot).ravel(), terms])
+    return np.concatenate([model.robot.inertials.ravel(), terms])
 
 
 def record(model: DynamicModel, count: int, seed: int, rho: float = 0.0, extra: float = 0.0, name: str = "log") -> Recording:

@@ -9,8 +9,6 @@ from urdf_samples import point_masses
 from urdf_ident.model.inertia import from_com, margins, nearest_physical, to_com, transform
 from urdf_ident.model.prior import (
     Posterior,
-    carriers,
-    fixed_children,
     inertial_prior,
     with_joint_terms,
 )
@@ -111,8 +109,8 @@ def test_fixed_children_are_what_the_carrier_does_not_hold():
     tool = point_masses(rng)
     text = serial_urdf([inertial_of(point_masses(rng)) for _ in range(2)], [("0.1 0 0.2", "0.4 0.5 -1", inertial_of(tool))])
     robot = Robot.from_urdf(text)
-    children = fixed_children(robot)
-    assert carriers(robot) == (0, 0)
+    assert [body.carrier.name for body in robot.bodies] == [body.name for body in robot.bodies]
+    children = [body.theta - body.carrier.theta for body in robot.bodies]
     np.testing.assert_array_equal(children[0], 0.0)
     rotation = Rotation.from_euler("xyz", [0.4, 0.5, -1]).as_matrix()
     np.testing.assert_allclose(children[1], transform(tool, rotation, [0.1, 0, 0.2]), atol=1e-12)

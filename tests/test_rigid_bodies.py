@@ -10,7 +10,6 @@ from tests.urdf_samples import Style, random_urdf
 from urdf_ident import Robot, robot_path
 from urdf_ident.errors import ShapeError
 from urdf_ident.excitation.rows import RigidRegressor
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.rigid_bodies import regressor, rigid_torque, row_columns
 from urdf_ident.model.row_groups import spanning, spanning_anywhere
 
@@ -41,7 +40,7 @@ def test_rows_torques_and_the_gradients_regressor_agree_on_random_trees() -> Non
         seen |= {robot.model.joints[j].shortname() for j in range(1, robot.model.njoints)}
         sizes.add(robot.n)
         q, v, a = motion(robot, 20, seed)
-        stated, model = lumped_inertials(robot).ravel(), robot.model.copy()
+        stated, model = robot.inertials.ravel(), robot.model.copy()
         model.armature = np.zeros(robot.n)
         states = zip(robot.configuration(q), v, a, strict=True)
         expected = np.array([pin.rnea(model, model.createData(), *state) for state in states])
@@ -65,7 +64,7 @@ def test_rows_torques_and_the_gradients_regressor_agree_on_random_trees() -> Non
 @pytest.mark.parametrize("mass", [0.0, 1e-12, -2.0])
 def test_torques_of_impossible_bodies_keep_their_digits(arm: Robot, mass: float) -> None:
     """First moments without a mass to carry them, as a difference of two bodies or base parameters have them."""
-    theta = lumped_inertials(arm)
+    theta = arm.inertials.copy()
     theta[2, :4] = mass, 1.0, -2.0, 0.5
     q, v, a = motion(arm, 50)
     expected = regressor(arm, q, v, a) @ theta.ravel()
@@ -73,7 +72,7 @@ def test_torques_of_impossible_bodies_keep_their_digits(arm: Robot, mass: float)
 
 
 def test_older_versions_of_pinocchio_give_the_same_torques(arm: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
-    theta, states = lumped_inertials(arm).ravel(), motion(arm, 50)
+    theta, states = arm.inertials.ravel(), motion(arm, 50)
     now = rigid_torque(arm, theta, *states)
     monkeypatch.delattr(pin, "rneaInParallel", raising=False)
     np.testing.assert_array_equal(rigid_torque(arm, theta, *states), now)

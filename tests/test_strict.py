@@ -14,7 +14,6 @@ from urdf_ident.errors import ModelError
 from urdf_ident.export.mjcf import mjcf_text, mjcf_violations, readable_mesh, write_mjcf
 from urdf_ident.export.urdf import fix_urdf, urdf_text, violations, without_violations
 from urdf_ident.model.inertia import from_com, to_com
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 
 mujoco = pytest.importorskip("mujoco")
@@ -79,7 +78,7 @@ def test_exports_hold_nothing_that_is_refused(tmp_path: Path) -> None:
     text = BAD["joint origin"].replace("</link>", f"{BOX.replace('0.1 0.1', '0.1 0')}</link>", 1)
     text = text.replace("</robot>", '<transmission name="t"><joint name="no"/></transmission></robot>')
     robot = Robot.from_urdf(text)
-    theta = lumped_inertials(robot).ravel()
+    theta = robot.inertials.ravel()
     text, notes = urdf_text(robot, theta)
     assert sum("taken out" in note for note in notes) == 3
     assert violations(text) == ()
@@ -134,7 +133,7 @@ def test_meshes_are_carried_where_they_are(tmp_path: Path) -> None:
     (tmp_path / "r.urdf").write_text(into_link("".join(blocks)))
     robot = Robot.from_urdf(tmp_path / "r.urdf")
     (tmp_path / "out").mkdir()
-    notes = write_mjcf(tmp_path / "out" / "r.xml", robot, lumped_inertials(robot).ravel())
+    notes = write_mjcf(tmp_path / "out" / "r.xml", robot, robot.inertials.ravel())
     assert any("where.stl" in note and "is not there" in note for note in notes)
     assert any("flat.stl" in note and "volume" in note for note in notes)
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "out" / "r.xml"))
@@ -160,7 +159,7 @@ def test_meshes_are_carried_where_they_are(tmp_path: Path) -> None:
 )
 def test_own_rules_and_mujoco_refuse_the_same_models(old: str, new: str) -> None:
     robot = Robot.from_urdf(ARM)
-    text, _ = mjcf_text(robot, lumped_inertials(robot).ravel())
+    text, _ = mjcf_text(robot, robot.inertials.ravel())
     assert mjcf_violations(text) == ()
     assert not refused(text)
     assert old in text

@@ -19,7 +19,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from urdf_ident import Drive, DynamicModel, Limits, Recording, Robot, random_fourier, robot_path
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.rigid_bodies import rigid_torque
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import assessed, conditioned_logs
@@ -42,7 +41,7 @@ def log(robot: Robot, k: int, rows: int, seed: int) -> Recording:
         for part, begin in enumerate(range(0, rows, int(PERIOD * RATE)))
     ]
     q, v, a = (np.vstack(signal) for signal in zip(*motion, strict=True))
-    tau = rigid_torque(robot, lumped_inertials(robot).ravel(), q, v, a) + 20.0 * v + 5.0 * np.tanh(v / 0.02)
+    tau = rigid_torque(robot, robot.inertials.ravel(), q, v, a) + 20.0 * v + 5.0 * np.tanh(v / 0.02)
     noisy = tau + 0.3 * rng.standard_normal(tau.shape)
     return Recording(f"run{k}", robot.joints, time_, q + 2e-6 * rng.standard_normal(q.shape), effort=noisy)
 

@@ -27,7 +27,6 @@ from threadpoolctl import threadpool_limits
 
 from urdf_ident import DynamicModel, Robot, Segment, robot_path
 from urdf_ident.model.base import random_motion
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.rigid_bodies import regressor, rigid_torque
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import fit_base
@@ -89,7 +88,7 @@ def beside_peers(samples: int) -> list[str]:
     peer_torque = cpu(loop, 2)
     rows = cpu(lambda: [None for _ in model.row_blocks(segment, compact=True)])
     fit = cpu(lambda: fitted(model, segment))
-    inertials = lumped_inertials(model.robot).ravel()
+    inertials = model.robot.inertials.ravel()
     torque = cpu(lambda: rigid_torque(model.robot, inertials, segment.q, segment.v, segment.a))
     apart = float(np.abs((fitted(model, segment) - expected) / np.maximum(np.abs(expected), 1e-9)).max())
     one = 1e6 / samples  # s → µs a sample

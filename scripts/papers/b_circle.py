@@ -26,7 +26,6 @@ from urdf_ident import DynamicModel, Robot, Segment, Trajectory, design_excitati
 from urdf_ident.excitation.paths import circle
 from urdf_ident.linalg import Array, triangle
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.motion.trajectory import RepeatedTrajectory
 from urdf_ident.simulation.plant import RigidPlant
@@ -160,7 +159,7 @@ def true_parameters(model: DynamicModel) -> Array:
     truth = yaml.safe_load(truth_path("ur10e").read_text(encoding="utf-8"))
     table = {"Ia": truth["rotor_inertia"], "Fv": truth["friction"]["viscous"], "Fc": truth["friction"]["coulomb"]}
     terms = [table[p.symbol][truth["joints"].index(p.owner)] for p in model.parameters[model.n_inertial :]]
-    return np.concatenate([lumped_inertials(model.robot).reshape(-1), terms])
+    return np.concatenate([model.robot.inertials.reshape(-1), terms])
 
 
 def fitted(excitation: Trajectory, q: Array) -> FourierTrajectory:

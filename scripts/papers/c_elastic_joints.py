@@ -31,7 +31,6 @@ from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.friction import Coulomb, Offset, Stribeck, Viscous
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path, truth_path
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.motion.trajectory import PiecewisePolynomial, b_spline_at_rest
 from urdf_ident.signals.motor_side import Deflection
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorFriction, MotorPD
@@ -83,7 +82,7 @@ class Case:
         """Its parameters."""
         joints = self.robot.joints
         terms = [self.values[p.symbol][joints.index(p.owner)] for p in model.parameters[model.n_inertial :]]
-        return np.concatenate([lumped_inertials(self.robot).ravel(), terms])
+        return np.concatenate([self.robot.inertials.ravel(), terms])
 
     def reference(self, seed: int, duration: float) -> PiecewisePolynomial:
         """A random spline that starts and ends at rest."""

@@ -27,7 +27,6 @@ from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.problem import make_criterion, usable_limits
 from urdf_ident.excitation.rows import PlannedRows, weighted_regressor
 from urdf_ident.linalg import Array
-from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.motion.fourier import FourierTrajectory, random_fourier
 
 PERIOD, HARMONICS, RATE = 20.0, 5, 100.0  # [s], [Hz]
@@ -78,7 +77,7 @@ class Judge:
         usable, _ = usable_limits(self.limits, None)
         self.rows = PlannedRows(self.model, self.base, NOISE)
         self.criterion = make_criterion("block", self.rows, usable, np.zeros((0, len(self.base))))
-        self.truth = self.base.of(lumped_inertials(self.model.robot).reshape(-1))
+        self.truth = self.base.of(self.model.robot.inertials.reshape(-1))
         self.draws = draws
         others = [random_fourier(usable, PERIOD, HARMONICS, seed, fill=0.9) for seed in range(1000, 1005)]
         self.others = [self._rows(path, np.ones(6)) for path in others]

@@ -21,7 +21,6 @@ from ..errors import EstimationError
 from ..linalg import Array, positive, scaled_lstsq, whitening
 from ..model.inertia import transform_matrix
 from ..model.payload import default_link, moving_link
-from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..result.comparison import AddedBody, CommonFriction, Compared, Comparison, ParameterChange, Trend
 from ..result.identification import Identification
@@ -210,7 +209,7 @@ def _contradictions(robot: Robot, ident: Identification) -> list[ParameterChange
     """Tests the base parameters and the stated friction of a URDF against a result with the same joints."""
     model, fit = ident.model, ident.fit
     theta = np.zeros(len(model.names))
-    theta[: model.n_inertial] = lumped_inertials(robot).ravel()
+    theta[: model.n_inertial] = robot.inertials.ravel()
     stated = fit.base.of(theta)
     tests = []
     rotors = {k for k, parameter in enumerate(model.parameters) if parameter.rotor}

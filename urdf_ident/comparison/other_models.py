@@ -31,7 +31,6 @@ from ..friction import Coulomb, Offset, Viscous
 from ..grouping import table
 from ..linalg import Array, IntArray, divisors, rms, scaled_lstsq
 from ..model.dynamic_model import DynamicModel
-from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..model.terms import RotorInertia
 from ..result.record import Record
@@ -255,7 +254,7 @@ def solutions(ident: Record, robot: Robot) -> list[dict[str, Any]]:
             "the result is of another robot", got=[body.name for body in ident.model.robot.bodies], expected=bodies
         )
     prior, fit, factor = ident.prior, ident.fit, ident.factor
-    stated = np.concatenate([lumped_inertials(robot).ravel(), prior.theta0[ident.model.n_inertial :]])
+    stated = np.concatenate([robot.inertials.ravel(), prior.theta0[ident.model.n_inertial :]])
     thetas: dict[str, Array] = {"a priori": stated}
     for name, method, norm in (
         ("base", "frozen", "euclid"),

@@ -19,7 +19,7 @@ from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.geometry import stated_shapes
 from ..model.inertia import pseudo_inertia
-from ..model.prior import Prior, fixed_children
+from ..model.prior import Prior
 from ..model.robot import Robot
 from ..model.trained import sliders
 from ..samples import freeze_arrays
@@ -40,8 +40,8 @@ class LmiOptions:
             unknown; None: no boxes.
         ellipsoids: Ellipsoids that contain all of each body's mass, shape (n, 4, 4), from :func:`ellipsoid`; NaN
             where unknown; None: no constraint.
-        children: Inertial parameters of the fixed children in each body, shape (n, 10), from
-            ``model.prior.fixed_children``: the remainder must be physically consistent too. None: no constraint.
+        children: Inertial parameters of the fixed children in each body, shape (n, 10), all
+            links but its carrier: the remainder must be physically consistent too. None: no constraint.
         half_spaces: Additional linear constraints on theta (dissipative friction), or None.
     """
 
@@ -186,7 +186,7 @@ def lmi_options(
         com_lower=lower,
         com_upper=upper,
         ellipsoids=around,
-        children=fixed_children(robot) if keep_children else None,
+        children=np.array([body.theta - body.carrier.theta for body in robot.bodies]) if keep_children else None,
     )
     return options, tuple(notes)
 

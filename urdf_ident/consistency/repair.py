@@ -25,7 +25,7 @@ from ..errors import EstimationError, ModelError, ShapeError, check_shape
 from ..grouping import grouped
 from ..linalg import Array
 from ..model.inertia import Margins, from_com, from_pseudo_inertia, margins, nearest_physical, pseudo_inertia, to_com
-from ..model.prior import inertial_prior, lumped_inertials
+from ..model.prior import inertial_prior
 from ..model.rigid_bodies import rigid_torque
 from ..model.robot import Robot
 from ..model.urdf import LARGEST_ANGLE, Description
@@ -116,7 +116,7 @@ def assess_bodies(robot: Robot) -> dict[str, Assessment]:
         Name of the body (that of its first link) → assessment, in joint order.
     """
     small = _small_mass(robot.description)
-    return {body.name: assess(theta, small) for body, theta in zip(robot.bodies, lumped_inertials(robot), strict=True)}
+    return {body.name: assess(theta, small) for body, theta in zip(robot.bodies, robot.inertials, strict=True)}
 
 
 def assess_links(description: Description) -> dict[str, Assessment]:
@@ -417,7 +417,7 @@ def implausible_values(robot: Robot) -> list[dict[str, str]]:
     # a centre of mass or radius of gyration far beyond the size of the robot: mm for m, kg·mm² for kg·m²
     strokes = np.where(robot.prismatic, upper - lower, 0.0)
     extent = float(robot.offsets.sum() + strokes.sum())
-    for body, theta in zip(robot.bodies, lumped_inertials(robot), strict=True):
+    for body, theta in zip(robot.bodies, robot.inertials, strict=True):
         if not theta[0] > 0 or not 0 < extent < np.inf or robot.n < _CHAIN:
             continue
         mass, centre, inertia = to_com(theta)

@@ -24,7 +24,6 @@ from ..linalg import Array
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.inertia import PSEUDO_BASIS
-from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..model.terms import SPRING_TERMS
 from ..motion.trajectory import Trajectory
@@ -255,7 +254,7 @@ class PlannedRows:
         self._inertial, self._applied = base.independent[inside], base.independent[~inside] - model.n_inertial
         self._cut = int(inside.sum())
         self._diagonal = bool(np.array_equal(model.drive.row_mix, np.eye(model.n)))
-        self.theta0 = lumped_inertials(model.robot).reshape(-1)
+        self.theta0 = model.robot.inertials.reshape(-1)
 
     def evaluate(self, q: Array, v: Array, a: Array) -> tuple[Array, RowState]:
         """Computes the weighted rows, shape (N, n, b), of a motion, shapes (N, n), and the input of :meth:`gradient`."""
@@ -336,7 +335,7 @@ def weighted_regressor(
     step = trajectory.duration / count
     segment = Segment("design", 0.0, 1.0 / step, *trajectory.evaluate((np.arange(count) + 0.5) * step))
     if model.loaded and model.reference_theta is None:
-        model = model.with_reference(lumped_inertials(model.robot).reshape(-1))
+        model = model.with_reference(model.robot.inertials.reshape(-1))
     out = np.zeros((model.n, count, len(base)))
     place = base.place
     for samples, blocks in model.row_blocks(segment):

@@ -1,7 +1,7 @@
 """Splits identified bodies into the links of the URDF.
 
 Only bodies are identifiable, that is sums over links that move together. The sum must be exact and every link must be
-physically consistent. By default the body's carrier (:func:`urdf_ident.model.prior.carriers`) takes the whole change, and
+physically consistent. By default the body's carrier (:attr:`.Body.carrier`) takes the whole change, and
 all other links keep the URDF's values. If that would make the carrier physically inconsistent or change its mass too much,
 all links with mass are changed by the same linear map, which transforms the URDF's body into the identified one
 (:func:`_transported`) and preserves physical consistency.
@@ -19,7 +19,6 @@ from ..errors import EstimationError, ModelError
 from ..grouping import abbreviated
 from ..linalg import Array, shaped
 from ..model.inertia import from_pseudo_inertia, margins, pseudo_inertia, transform
-from ..model.prior import lumped_inertials
 from ..model.robot import Body, LumpedLink, Robot
 
 #: Largest factor by which the carrier's mass may change before the change is shared (or the body's own, if larger).
@@ -181,7 +180,7 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
             "theta is not finite", where=robot.path, got=int((~np.isfinite(theta)).sum()), expected="no NaN or inf"
         )
     bodies, notes = theta.reshape(-1, 10).copy(), []
-    for k, (body, prior) in enumerate(zip(robot.bodies, lumped_inertials(robot), strict=True)):
+    for k, (body, prior) in enumerate(zip(robot.bodies, robot.inertials, strict=True)):
         old, margin = bodies[k].copy(), margins(bodies[k])
         if acceptable(old):
             continue

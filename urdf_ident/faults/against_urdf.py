@@ -12,7 +12,7 @@ import numpy as np
 from ..judgements.catalogue import Id
 from ..judgements.judgement import Judgement, Remedy
 from ..linalg import rms, scaled_lstsq
-from ..model.prior import CONTRADICTION, USUAL_ERROR, inertial_prior, lumped_inertials
+from ..model.prior import CONTRADICTION, USUAL_ERROR, inertial_prior
 from ..model.rigid_bodies import regressor
 from ..samples import TESTING_REVERSALS, one_way
 from .evidence import DOUBTFUL, EXACT, MATERIAL, RIVAL, SURE
@@ -135,7 +135,7 @@ def _weight_held(trials: Trials) -> list[Judgement]:
     still = np.zeros_like(samples.q)
     for j in np.flatnonzero(trials.moves & trials.robot.prismatic).tolist():
         row, effort = regressor(trials.robot, samples.q, still, still)[:, j], samples.tau[:, j]
-        stated = row @ lumped_inertials(trials.robot).ravel()
+        stated = row @ trials.robot.inertials.ravel()
         weight, held = float(stated.mean()), float(effort.mean())
         if abs(weight) <= max(float(effort.std()), 10 * float(stated.std())):
             continue

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from ..linalg import Array, lstsq, rms
-from ..model.prior import USUAL_WEIGHT, ScaledBodies, inertial_prior, lumped_inertials, scaled_bodies
+from ..model.prior import USUAL_WEIGHT, ScaledBodies, inertial_prior, scaled_bodies
 from ..model.row_groups import spanning_anywhere
 from .evidence import EXACT, TRUSTED
 from .interpretation import Interpretation
@@ -53,7 +53,7 @@ class UrdfBodies:
 
     def left_alone(self, interpretation: Interpretation) -> float:
         """RMS relative residual of the moving joints with the bodies as the URDF states them, without friction and rotors."""
-        total, columns, size = self._columns(interpretation, lumped_inertials(self.trials.robot).reshape(-1, 1))
+        total, columns, size = self._columns(interpretation, self.trials.robot.inertials.reshape(-1, 1))
         return rms(_rms(total, columns[:, :, -1] - columns[:, :, 0]) / size)
 
     @cached_property

@@ -104,7 +104,7 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     bare = [name for name in robot.description.links if name in stated.unread or (name in heavy and name not in drawn)]
     if not bare:
         return tuple(stated.shapes), ()
-    thickness = CAPSULE * reach(robot, with_strokes=False)
+    thickness = CAPSULE * robot.reach(with_strokes=False)
     capsules = capsules_between_joints(robot, thickness, least=1e-6)
     made = [shape for shape in capsules if shape.link in bare]
     for name in bare:
@@ -254,7 +254,7 @@ def link_capsules(robot: Robot) -> list[Visual]:
     Returns:
         Shapes; the capsule of a last link without a tool frame ends at twice its centre of mass.
     """
-    radius = 0.032 * reach(robot)
+    radius = 0.032 * robot.reach()
     places = _joint_placements(robot)
     shapes = capsules_between_joints(robot, radius, least=0.2 * radius)
     joints = robot.description.joints
@@ -285,27 +285,6 @@ def segment(link: str, start: Array, end: Array, radius: float, colour: Colour =
     """
     length = float(np.linalg.norm(end - start))
     return Visual(link, "capsule", (radius, length), along((end - start) / length, (start + end) / 2), colour)
-
-
-def reach(robot: Robot, *, with_strokes: bool = True) -> float:
-    """Returns the length of the longest chain of links, joint to joint.
-
-    Args:
-        with_strokes: Whether the strokes of prismatic joints count.
-
-    Returns:
-        [m]; 0.5 if all joints coincide.
-    """
-    stroke = with_strokes * np.max(
-        np.abs(np.nan_to_num([robot.limit("lower"), robot.limit("upper")], posinf=0.0, neginf=0.0)), axis=0
-    )
-    steps = robot.offsets + np.abs(robot.coupling) @ np.where(robot.prismatic, stroke, 0.0)
-    lengths = [0.0]
-    for parent, step in zip(robot.parents, steps, strict=True):
-        lengths.append(lengths[parent + 1] + float(step))
-    frames = robot.model.frames
-    longest = max(lengths[frame.parentJoint] + float(np.linalg.norm(frame.placement.translation)) for frame in frames)
-    return longest if longest > 1e-3 else 0.5
 
 
 def tip_point(robot: Robot, shapes: Sequence[Visual]) -> tuple[int, Array]:
@@ -382,7 +361,7 @@ def uniform_bodies(robot: Robot) -> Array:
         Shape (n_bodies, 10), about the joint frames' origins [m³, m⁴, m⁵].
     """
     shapes, lost = solid_shapes(robot)
-    radius = CAPSULE * reach(robot, with_strokes=False)
+    radius = CAPSULE * robot.reach(with_strokes=False)
     capsules = grouped((shape.link, shape) for shape in capsules_between_joints(robot, radius, least=radius))
     out = []
     for i, body in enumerate(robot.bodies):

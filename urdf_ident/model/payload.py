@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from ..errors import ModelError, nearest
 from ..linalg import Array, shaped
 from ..samples import ReadOnly, Segment
-from .geometry import reach
 from .inertia import from_com, margins, transform
 from .rigid_bodies import rigid_torque
 from .robot import LumpedLink, Robot
@@ -86,7 +85,7 @@ class Payload(ReadOnly):
                 expected="moments about the centre of mass that satisfy the triangle inequality",
             )
         body, item = moving_link(robot, link, "drive.payload.link")
-        if not (away := float(np.linalg.norm(com))) <= 10 * (longest := reach(robot)):  # also NaN
+        if not (away := float(np.linalg.norm(com))) <= 10 * (longest := robot.reach()):  # also NaN
             raise ModelError(
                 "this centre of mass is far outside the robot",
                 where="drive.payload.com",

@@ -36,9 +36,8 @@ from .inertia import (
     pseudo_inertia,
     second_moments,
     to_com,
-    transform,
 )
-from .robot import Body, Robot
+from .robot import Robot
 from .terms import Parameter
 
 #: Default weight unless held-out data contradict it. 1 would be the Bayesian weight if residuals were independent noise; on
@@ -148,39 +147,6 @@ class Prior:
         return float(np.linalg.norm(self.root @ (shaped("theta", theta, self.theta0.shape) - self.theta0)))
 
 
-def lumped_inertials(robot: Robot) -> Array:
-    """Returns the inertial parameters of the moving bodies as stated in the URDF, lumped links summed.
-
-    Returns:
-        Shape (n_bodies, 10), about the joint frames' origins; not repaired.
-    """
-    return np.array([sum((_link_theta(robot, body, k) for k in range(len(body.links))), np.zeros(10)) for body in robot.bodies])
-
-
-def carriers(robot: Robot) -> tuple[int, ...]:
-    """Chooses the lumped link that absorbs the change of each body; all others keep their URDF inertials.
-
-    It is the body's own link if it has a mass, otherwise the heaviest of its fixed children: some URDFs attach the
-    actual link to a massless frame.
-
-    Returns:
-        For each body, an index into ``body.links``.
-    """
-    masses = [[_link_theta(robot, body, k)[0] for k in range(len(body.links))] for body in robot.bodies]
-    return tuple(0 if of_links[0] > 0 else int(np.argmax(of_links)) for of_links in masses)
-
-
-def fixed_children(robot: Robot) -> Array:
-    """Returns the inertials lumped into each body apart from its carrier, which identification does not change.
-
-    Returns:
-        Shape (n_bodies, 10), about the joint frames' origins; zero without further links.
-    """
-    total = lumped_inertials(robot)
-    carried = np.array([_link_theta(robot, body, k) for body, k in zip(robot.bodies, carriers(robot), strict=True)])
-    return np.where(np.array([len(body.links) == 1 for body in robot.bodies])[:, None], 0.0, total - carried)
-
-
 def inertial_prior(
     robot: Robot,
     relative_std: float = 0.3,
@@ -204,7 +170,7 @@ def inertial_prior(
     """
     if not (relative_std > 0 and mass_std > 0):
         raise ModelError("a prior's standard deviations must be positive", got=(relative_std, mass_std))
-    lumped = lumped_inertials(robot)
+    lumped = robot.inertials
     unknown, why = _unknown(robot, lumped)
     guesses = lumped
     if unknown.any():  # the geometry at the density of the bodies with known masses
@@ -345,12 +311,6 @@ def with_joint_terms(
         prior.relative_std,
         prior.mass_std,
     )
-
-
-def _link_theta(robot: Robot, body: Body, k: int) -> Array:
-    link = body.links[k]
-    theta = robot.description.links[link.name].theta
-    return np.zeros(10) if theta is None else transform(theta, link.rotation, link.translation)
 
 
 def _unknown(robot: Robot, lumped: Array) -> tuple[BoolArray, list[str]]:

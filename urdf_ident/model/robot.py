@@ -33,11 +33,15 @@ MOST_GRAVITY = 100.0
 
 @dataclass(frozen=True)
 class LumpedLink:
-    """A URDF link that moves with a body; ``rotation`` (3, 3) and ``translation`` (3,) [m] place it in the body."""
+    """A URDF link that moves with a body; ``rotation`` (3, 3) and ``translation`` (3,) [m] place it in the body.
+
+    ``theta``: its inertial parameters as written, in the body's frame, shape (10,); zero without ``<inertial>``.
+    """
 
     name: str
     rotation: Array
     translation: Array
+    theta: Array
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,20 @@ class Body:
     name: str
     joint: str
     links: tuple[LumpedLink, ...]
+
+    @property
+    def theta(self) -> Array:
+        """Its inertial parameters as stated in the URDF, lumped links summed, shape (10,); not repaired."""
+        return np.asarray(sum((link.theta for link in self.links), np.zeros(10)))
+
+    @property
+    def carrier(self) -> LumpedLink:
+        """The link that absorbs a change of the body; all others keep their URDF inertials.
+
+        It is the body's own link if it has a mass, otherwise the heaviest of its fixed children: some URDFs attach the
+        actual link to a massless frame.
+        """
+        return self.links[0] if self.links[0].theta[0] > 0 else max(self.links, key=lambda link: float(link.theta[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +134,7 @@ class Robot:
         robot = cls(description.name, text, where, description, locked, order, model, coupled, (*rewritten, *locks))
         # urdfdom drops inertials that it cannot parse
         for inertia, body in zip(list(model.inertias)[1:], robot.bodies, strict=True):
-            stated = np.zeros(10)
-            for link in body.links:
-                theta = description.links[link.name].theta
-                if theta is not None:
-                    stated += transform(theta, link.rotation, link.translation)
+            stated = body.theta
             if not stated[0] > 0:  # Pinocchio keeps no first moments without a mass
                 continue
             read = np.asarray(inertia.toDynamicParameters())
@@ -398,13 +412,42 @@ class Robot:
         links_of: list[list[LumpedLink]] = [[] for _ in self.tree_joints]
         for name, (joint, placement) in self.link_placements.items():
             if joint >= 0:
-                links_of[joint].append(LumpedLink(name, placement[:3, :3].copy(), placement[:3, 3].copy()))
+                theta, rotation, translation = self.description.links[name].theta, placement[:3, :3], placement[:3, 3]
+                stated = np.zeros(10) if theta is None else transform(theta, rotation, translation)
+                links_of[joint].append(LumpedLink(name, rotation.copy(), translation.copy(), stated))
         bodies = []
         for name, links in zip(self.tree_joints, links_of, strict=True):
             child = self.description.joints[name].child
             links.sort(key=lambda link, child=child: link.name != child)  # type: ignore[misc]
             bodies.append(Body(child, name, tuple(links)))
         return tuple(bodies)
+
+    @cached_property
+    def inertials(self) -> Array:
+        """Inertial parameters of the bodies as stated in the URDF, shape (n_bodies, 10), about the joint frames' origins."""
+        inertials = np.array([body.theta for body in self.bodies])
+        inertials.flags.writeable = False
+        return inertials
+
+    def reach(self, *, with_strokes: bool = True) -> float:
+        """Returns the length of the longest chain of links, joint to joint.
+
+        Args:
+            with_strokes: Whether the strokes of prismatic joints count.
+
+        Returns:
+            [m]; 0.5 if all joints coincide.
+        """
+        stroke = with_strokes * np.max(
+            np.abs(np.nan_to_num([self.limit("lower"), self.limit("upper")], posinf=0.0, neginf=0.0)), axis=0
+        )
+        steps = self.offsets + np.abs(self.coupling) @ np.where(self.prismatic, stroke, 0.0)
+        lengths = [0.0]
+        for parent, step in zip(self.parents, steps, strict=True):
+            lengths.append(lengths[parent + 1] + float(step))
+        frames = self.model.frames
+        longest = max(lengths[frame.parentJoint] + float(np.linalg.norm(frame.placement.translation)) for frame in frames)
+        return longest if longest > 1e-3 else 0.5
 
     @cached_property
     def tip(self) -> int:

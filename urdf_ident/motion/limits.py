@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from ..errors import LimitError, check_shape
 from ..linalg import Array
-from ..model.prior import lumped_inertials
 from ..model.rigid_bodies import rigid_torque
 from ..model.robot import Robot
 from ..samples import freeze_arrays
@@ -322,7 +321,7 @@ def prior_torque(robot: Robot) -> Torque:
     Returns:
         A function of ``(q, v, a)``, shapes (N, n), that returns joint torques (N, n) [N·m or N].
     """
-    return partial(rigid_torque, robot, lumped_inertials(robot).ravel())
+    return partial(rigid_torque, robot, robot.inertials.ravel())
 
 
 def _margins(

@@ -23,7 +23,6 @@ from ..linalg import Array
 from ..logs.read import read_recording
 from ..model.bundled import robot_path, truth_path
 from ..model.inertia import from_com, to_com
-from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
@@ -136,7 +135,7 @@ def demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float], Non
 def true_theta(ident: Identification, robot: Robot, plant: RigidPlant) -> Array:
     """Returns the true values in the order of the identified parameters, without friction that the model lacks, shape (p,)."""
     theta = np.zeros(len(ident.theta))
-    theta[: ident.model.n_inertial] = lumped_inertials(robot).ravel()
+    theta[: ident.model.n_inertial] = robot.inertials.ravel()
     values = {"Ia": np.diag(plant.rotor)}
     for each in plant.friction.joint:
         values.update(zip(each.law.symbols, each.values, strict=True))

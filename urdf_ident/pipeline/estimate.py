@@ -43,7 +43,7 @@ from ..project import Project
 from ..result.evidence import MASS_FACTOR, Evidence, Range, measure_evidence
 from ..result.identification import Identification
 from ..result.verdict import LOSS
-from ..signals.prepare import PreparedLog, unused
+from ..signals.prepare import PreparedLog, unused_payload
 from ..statistics.accumulate import build_statistics
 from ..statistics.fit import Fit, fit_base, prior_mean
 from ..statistics.folds import CrossValidation, repetition_notes, repetitions
@@ -176,7 +176,7 @@ def estimate_from_data(prepared: TrainingLogs, project: Project, progress: Progr
     notes = (
         *estimate.notes,
         *spring_notes,
-        *unused(project.build_payload(model.robot), estimate.logs),
+        *unused_payload(estimate.logs),
         *selected.notes,
         *(fit.changes.notes(prepared.trained.speed, prepared.trained.load) if fit.changes else ()),
     )

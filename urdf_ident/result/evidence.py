@@ -20,7 +20,6 @@ from ..model.prior import WIDER, Posterior, Prior, scaled_bodies
 from ..model.robot import Robot
 from ..model.row_groups import joint_of
 from ..model.trained import sliders, without_inertia, without_joint_terms
-from ..motion.limits import Limits
 from ..samples import Segment, columns, fast_speed, moving, one_way
 from ..statistics.fit import Fit
 from ..statistics.folds import TIME_FOLDS
@@ -228,11 +227,11 @@ def measure_evidence(
 
     # a URDF whose own masses need more than its effort limits at its velocity limits has wrong limits: the torque that it
     # needs by itself is then the reference
-    limits = Limits.from_robot(robot)
-    ratio = np.where(np.isfinite(limits.velocity), limits.velocity / np.maximum(trained.speed, 1e-9), 1.0)
+    velocity, effort = robot.limit("velocity"), robot.limit("effort")
+    ratio = np.where(np.isfinite(velocity), velocity / np.maximum(trained.speed, 1e-9), 1.0)
     both = np.column_stack([theta, without_joint_terms(model, prior.theta0)])
     fastest, stated = np.abs(model.torque(both, q, v * np.clip(ratio, 1.0, None), a)).max(axis=0).T
-    limited = np.flatnonzero(np.isfinite(limits.torque) & (limits.torque > 0))
+    limited = np.flatnonzero(np.isfinite(effort))
     gravity, gravity_errors, constant = _gravity(model, theta, prior, q)
     # friction and offset up to the trained speed, both directions: the largest may be far below it, as of a Stribeck law
     bare, still, both_ways = without_inertia(model, theta), np.zeros((2, model.n)), np.vstack([trained.speed, -trained.speed])
@@ -241,13 +240,13 @@ def measure_evidence(
         evidence,
         uncertainty=uncertain(prior.without_first_fit, 1.0),
         gravity=gravity,
-        peak={joints[j]: float(fastest[j] / max(limits.torque[j], stated[j])) for j in limited},
+        peak={joints[j]: float(fastest[j] / max(effort[j], stated[j])) for j in limited},
         friction=dict(zip(joints, (rubbing / divisors(trained.torque)).tolist(), strict=True)),
         unaided=uncertain(prior, WIDER),
         lifting=tuple(joint for joint in one_way if joint in constant),
         scales=_scales(statistics, fit.weights, factor[:, :-1], fitted, joints),
         scale=None if evidence.placeholders else common_scale(factor, prior, weight, model.n_inertial),
-        overdriven={joints[j]: float(stated[j] / limits.torque[j]) for j in limited if stated[j] > limits.torque[j]},
+        overdriven={joints[j]: float(stated[j] / effort[j]) for j in limited if stated[j] > effort[j]},
         gravity_errors=gravity_errors,
     )
 
@@ -265,10 +264,8 @@ def placeholders(robot: Robot) -> bool:
 
 def random_states(robot: Robot, trained: Range) -> tuple[Array, Array, Array]:
     """Returns positions within the limits and velocities and accelerations as in the logs, shape (:data:`STATES`, n) each."""
-    limits = Limits.from_robot(robot)
-    reach = np.where(limits.prismatic, ENDLESS["P"], ENDLESS["R"])
-    lower = np.where(np.isfinite(limits.lower) & (limits.continuous == 0), limits.lower, -reach)
-    upper = np.where(np.isfinite(limits.upper) & (limits.continuous == 0), limits.upper, reach)
+    lower, upper, reach = robot.limit("lower"), robot.limit("upper"), np.where(robot.prismatic, ENDLESS["P"], ENDLESS["R"])
+    lower, upper = np.where(np.isfinite(lower), lower, -reach), np.where(np.isfinite(upper), upper, reach)
     draw = np.random.default_rng(0).uniform(-1.0, 1.0, (3, STATES, robot.n))
     return (lower + upper) / 2 + (upper - lower) / 2 * draw[0], trained.speed * draw[1], trained.acceleration * draw[2]
 

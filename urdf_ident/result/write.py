@@ -17,7 +17,6 @@ from ..files.read_write import read_bytes, read_text, sources, write_text
 from ..model.description import read_description, root_tag
 from ..model.inertia import transform
 from ..model.payload import moving_link
-from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..provenance import sha256, versions
 from .checks import seal
@@ -281,7 +280,7 @@ def write_payload(ident: Record, body: PayloadResult, path: str | Path) -> list[
     bare, notes = _corrected(ident)
     text, link = urdf.mounted_urdf(bare, body.link, body.theta, where=robot.path)
     heavy = robot.of_urdf(text)
-    theta, wanted = lumped_inertials(heavy), lumped_inertials(robot.of_urdf(bare))
+    theta, wanted = heavy.inertials, robot.of_urdf(bare).inertials.copy()
     carrier, frame = moving_link(robot, body.link)
     wanted[carrier] += transform(body.theta, frame.rotation, frame.translation)
     if not np.allclose(theta, wanted, rtol=_SAME, atol=_SAME * float(np.abs(wanted[carrier]).max())):

@@ -359,8 +359,9 @@ def suspecting_payload(payload: Payload | None, findings: Sequence[Judgement]) -
     )
 
 
-def unused(payload: Payload | None, logs: Sequence[PreparedLog]) -> tuple[str, ...]:
-    """Warning about a payload that no log carries, so that a misspelt log name is noticed; empty if there is none."""
+def unused_payload(logs: Sequence[PreparedLog]) -> tuple[str, ...]:
+    """Warning about the known payload if no log carries it, so that a misspelt log name is noticed; empty otherwise."""
+    payload = logs[0].payload
     if payload is None or any(payload.on(log.name) for log in logs):
         return ()
     names = ", ".join(log.name for log in logs)

@@ -19,7 +19,7 @@ from ..logs.read import read_recording
 from ..logs.recording import Recording
 from ..logs.sources import LogSource
 from ..model.drive import Drive
-from ..model.geometry import Visual, reach, tip_point
+from ..model.geometry import Visual, tip_point
 from ..model.robot import Robot
 from ..motion.trajectory import Trajectory
 from ..samples import freeze_arrays
@@ -233,7 +233,7 @@ def body_poses(robot: Robot, shapes: Sequence[Visual], position: Array) -> BodyP
         else:
             moving.append(transform_points(poses[frames, carrier], corners).reshape(-1, 3))
     still = np.concatenate(fixed)
-    low = still[still[:, 2] < still[:, 2].min() + 1e-3 * reach(robot)]
+    low = still[still[:, 2] < still[:, 2].min() + 1e-3 * robot.reach()]
     return BodyPoses(base, poses, tip, outermost(np.concatenate([still, *moving])), low.mean(axis=0))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import MissingExtraError, ModelError
 from ..files.read_write import read_text
 from ..linalg import Array, IntArray
-from ..model.geometry import Colour, Visual, along, reach, robot_shapes
+from ..model.geometry import Colour, Visual, along, robot_shapes
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
 from ..motion.collision.find import CONSTANT
@@ -221,7 +221,7 @@ def player_page(
         names = (robot.name, f"{other.name} (other)") if beside is None else (motion.name, f"{beside.name} (beside)")
         legend = [{"text": name, "colour": _css(colour[:3])} for name, colour in zip(names, (_INERTIA, OTHER), strict=True)]
         alike = first.poses.shape == second.poses.poses.shape and all(
-            np.abs(one - two).max() < 1e-6 * reach(robot)
+            np.abs(one - two).max() < 1e-6 * robot.reach()
             for one, two in ((first.poses, second.poses.poses), (first.tip, second.poses.tip))
         )
     commands, movers, trails = _robot_scene(shown, rate, thickness, alike=alike)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import LimitError, ModelError, check_named, check_positive
 from ...linalg import Array
-from ...model.geometry import Visual, collision_shapes, reach
+from ...model.geometry import Visual, collision_shapes
 from ...model.meshes import load_mesh
 from ...model.robot import Robot
 from ..limits import finite_ends
@@ -60,7 +60,7 @@ def find_collisions(
         LimitError: The clearance is not positive, or so large that two solids are closer in all configurations.
     """
     world = world or World()
-    automatic = min(CLEARANCE, SHARE_OF_REACH * reach(robot))
+    automatic = min(CLEARANCE, SHARE_OF_REACH * robot.reach())
     distance = float(next(item for item in (clearance, world.clearance, automatic) if item is not None))
     check_positive("the clearance", distance, LimitError, "m")
     shapes, notes = collision_shapes(robot)

@@ -15,7 +15,6 @@ from ...grouping import equal_runs, runs
 from ...judgements.catalogue import Id
 from ...linalg import Array, IntArray, orthogonal_part, positive, white_noise
 from ...logs.recording import Recording
-from ...model.prior import lumped_inertials
 from ...model.rigid_bodies import rigid_torque
 from ...model.robot import Robot
 from ...samples import distinct_poses
@@ -217,7 +216,7 @@ def _computed_share(recording: Recording, effort: Array, robot: Robot) -> tuple[
     time, q = recording.time, recording.position
     rate = 1.0 / float(np.median(np.diff(time)))
     v = np.gradient(q, time, axis=0) if recording.velocity is None else recording.velocity
-    stated = rigid_torque(robot, lumped_inertials(robot).ravel(), q, v, np.gradient(v, time, axis=0))
+    stated = rigid_torque(robot, robot.inertials.ravel(), q, v, np.gradient(v, time, axis=0))
     inner = slice(len(time) // 20, -(len(time) // 20))  # without the transients of the filter
     fast = np.array([(x - lowpass(x, rate, _ABOVE * rate))[inner] for x in (stated, effort, q, v)])
     left = np.array([orthogonal_part(x[:2].T, x[2:].T, _DEPENDENT) for x in np.moveaxis(fast, -1, 0)])
