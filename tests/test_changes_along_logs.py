@@ -19,7 +19,7 @@ ARM = Robot.from_urdf(arm_urdf("zyyxyx"))
 def three_logs() -> list[Recording]:
     logs = []
     for k in range(3):
-        t, q, v, a = fourier(ARM.n, 20.0, 200.0, k)
+        t, q, v, a = fourier(ARM.n, 20.0, 100.0, k)
         tau, rng = torques(ARM, Truth.of(ARM.n), q, v, a), np.random.default_rng(k)
         tau += 0.01 * tau.std(axis=0) * rng.standard_normal(tau.shape)
         logs.append(Recording(f"log{k}", ARM.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau))

@@ -123,6 +123,34 @@ def test_bad_logs_are_left_out_where_that_is_asked(work: Path, tmp_path: Path) -
     assert [row["log"] for row in content(ident)["findings"] if row["severity"] == "left out"] == ["good", "still", "torn"]
 
 
+@pytest.mark.parametrize(
+    ("logs", "signals", "words"),
+    [
+        (["piece"], "decimate: 15", ["fewer rows than parameters", r"got \d+ rows, expected > 28", "record longer"]),
+        (
+            ["piece"],
+            "cutoff: 0.4, decimate: 2",
+            ["shorter than the filter", r"got 1.12 s of motion in one piece, expected 6.01 s", "piece:"],
+        ),
+        (
+            ["log0", "again"],
+            "decimate: 15",
+            ["the same log is given twice", "content of (log0|again)", "errors look too small"],
+        ),
+    ],
+)
+def test_logs_that_no_estimator_can_use(work: Path, tmp_path: Path, logs: list[str], signals: str, words: list[str]) -> None:
+    lines = (work / "log0.csv").read_text().splitlines()
+    (tmp_path / "log0.csv").write_text("\n".join(lines))
+    (tmp_path / "piece.csv").write_text("\n".join([lines[0], *lines[200:340]]) + "\n")
+    (tmp_path / "again.csv").write_text("\n".join([lines[0], *(f"{line} " for line in lines[1:]), ""]))
+    (tmp_path / "p.yaml").write_text(f"model: {{friction: [viscous, coulomb, offset]}}\nsignals: {{{signals}}}\n")
+    files = [tmp_path / f"{name}.csv" for name in logs]
+    result = run("identify", work / "arm.urdf", *files, "-c", tmp_path / "p.yaml", "-o", tmp_path / "out")
+    assert_refused(result, 2, *words)
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
 def test_joints_yaml_is_no_truth(identified: Path, work: Path, tmp_path: Path) -> None:
     order = run(
         "simulate", work / "arm.urdf", work / "log0.csv", "--truth", identified / "joints.yaml", "-o", tmp_path / "x.csv"

@@ -51,7 +51,7 @@ def with_logs(where: Path, urdf: str) -> Path:
     (where / "arm.urdf").write_text(urdf)
     (where / "truth.yaml").write_text(TRUTH)
     robot = Robot.from_urdf(where / "arm.urdf")
-    motion = random_fourier(Limits.from_robot(robot), 12.0, 6, 0, fill=0.8)
+    motion = random_fourier(Limits.from_robot(robot), 8.0, 4, 0, fill=0.8)
     for name, noise in (("noisy", 2e-4), ("clean", 1e-6)):
         log = simulate(robot, motion, project=project("wls", noise), truth=where / "truth.yaml", name=name)
         write_log(log, where / f"{name}.csv")

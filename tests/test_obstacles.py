@@ -73,7 +73,7 @@ def closest(robot: Robot, collisions: Collisions, motion: Trajectory, rate: floa
 )
 def test_a_design_keeps_its_distance(name: str, options: dict[str, object]) -> None:
     model, collisions = arm(name)
-    settings = {"seed": 1, "harmonics": 4, "budget": 1.5, "starts": 1, **options}
+    settings = {"seed": 1, "harmonics": 4, "budget": 0.7, "starts": 1, **options}
     design = design_excitation(model, 8.0, collisions=collisions, **settings)  # type: ignore[arg-type]
     assert design.clearance is not None
     assert design.clearance.feasible

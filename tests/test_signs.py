@@ -31,7 +31,7 @@ def described(how: str) -> Robot:
     return Robot.from_urdf(re.sub(INERTIAL, change, URDF))
 
 
-def log_of(seed: int = 0, truth: Truth | None = None, seconds: float = 20.0) -> Recording:
+def log_of(seed: int = 0, truth: Truth | None = None, seconds: float = 12.0) -> Recording:
     t, q, v, a = fourier(TRUE.n, seconds, 100.0, seed)
     generator = np.random.default_rng(seed)
     tau = torques(TRUE, truth or Truth.of(TRUE.n), q, v, a)
