@@ -15,7 +15,6 @@ import pytest
 import yaml
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
-from real_ur10e import columns_given, read_logs
 
 from urdf_ident import Drive, Recording, Robot, UrdfIdentError
 from urdf_ident.files.documents import json_text
@@ -710,18 +709,6 @@ def test_real_panda_clock_is_repaired(data: Path) -> None:
     assert "even clock of 1 ms" in found(report, "clock-jitter").message
     assert 0.05 < 1 - len(report.recording) / len(log) < 0.07  # the duplicated samples
     assert read_clock(report.recording.time).rate == pytest.approx(1000, rel=1e-3)
-
-
-def test_real_ur10e_logs_are_good_and_degrees_are_not(data: Path) -> None:
-    model, logs = read_logs(data, columns_given())
-    robot = model.robot
-    for log in logs:
-        report = assess(log, robot)
-        assert report.verdict.level != "poor", report.findings
-        assert len(report.recording) >= len(log) - 2
-        assert assess(replace(log, position=np.rad2deg(log.position)), robot).verdict.level == "poor"
-        assert assess(replace(log, velocity=np.rad2deg(log.velocity)), robot).verdict.level == "poor"
-        assert assess(replace(log, velocity=log.velocity[:, [0, 2, 1, 3, 4, 5]]), robot).verdict.level == "poor"
 
 
 def test_efforts_in_coarse_steps_are_named(robot: Robot) -> None:

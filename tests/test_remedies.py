@@ -42,6 +42,7 @@ class Fault:
         settings: The settings that the remedy must state, within 2 %; None where it changes what joints have.
         within: Largest error of positions and torques afterwards, over their range.
         urdf: What the URDF states otherwise.
+        seconds: Length of the log.
     """
 
     log: Callable[[Log], Log] = lambda log: log
@@ -51,6 +52,7 @@ class Fault:
     settings: Mapping[str, Any] | None = None
     within: float = 0.05
     urdf: Callable[[str], str] = lambda text: text
+    seconds: float = 12.0
 
 
 def changed(**columns: Callable[[np.ndarray], np.ndarray]) -> Callable[[Log], Log]:
@@ -80,7 +82,7 @@ FAULTS: dict[Id, Fault] = {
     Id.POSITION_ZERO: Fault(changed(q=of_joint(1, 1.0, -0.6))),
     Id.POSITION_UNIT: Fault(changed(q=np.degrees), settings={"log.units.position": "deg"}),
     Id.TIME_UNIT: Fault(changed(t=lambda t: 1e3 * t), settings={"log.units.time": "ms"}),
-    Id.TIME_SCALE: Fault(changed(t=lambda t: 2.0 * t), settings={"log.rate": 100.0}),
+    Id.TIME_SCALE: Fault(changed(t=lambda t: 2.0 * t), settings={"log.rate": 100.0}, seconds=20.0),
     Id.EFFORT_DELAY: Fault(
         changed(tau=lambda tau: np.vstack([tau[:4], tau[:-4]])),
         project={"signals": {"delay": 0.0}},
@@ -160,9 +162,9 @@ def names_a_setting(text: str) -> bool:
     return re.search(rf"\b(?:{sections})\.\w|`(?:{sections}): \{{", text) is not None
 
 
-def sound(*, still: bool) -> Log:
+def sound(*, still: bool = False, seconds: float = 12.0) -> Log:
     """A log of the arm without a fault."""
-    t, q, v, a = fourier(ARM.n, 20.0, 100.0, 3)
+    t, q, v, a = fourier(ARM.n, seconds, 100.0, 3)
     if still:
         q[:, -1], v[:, -1], a[:, -1] = HELD, 0.0, 0.0
     tau, noise = torques(ARM, Truth.of(ARM.n), q, v, a), np.random.default_rng(7)
@@ -244,11 +246,11 @@ def written(folder: Path, log: Log, project: Mapping[str, Any], *, velocity: boo
 
 
 @cache
-def true_motion_of(*, still: bool, velocity: bool) -> np.ndarray:
+def true_motion_of(*, still: bool, velocity: bool, seconds: float) -> np.ndarray:
     """What the estimate gets of the log without a fault, in a right project."""
     with TemporaryDirectory() as folder:
         held = {"robot": {"lock": {"j4": HELD}}} if still else {}
-        return written(Path(folder), sound(still=still), held, velocity=velocity).motion()
+        return written(Path(folder), sound(still=still, seconds=seconds), held, velocity=velocity).motion()
 
 
 @pytest.mark.parametrize(
@@ -257,7 +259,7 @@ def true_motion_of(*, still: bool, velocity: bool) -> np.ndarray:
     ids=[*map(str, FAULTS), *map(str, IN_WORDS), *MORE],
 )
 def test_the_settings_of_a_remedy_cure_what_is_judged(tmp_path: Path, id: Id, fault: Fault) -> None:
-    log, urdf = fault.log(sound(still=fault.still)), fault.urdf(ARM.urdf)
+    log, urdf = fault.log(sound(still=fault.still, seconds=fault.seconds)), fault.urdf(ARM.urdf)
     wrong = written(tmp_path, log, fault.project, velocity=fault.velocity, urdf=urdf)
     told = next(item for item in wrong.judged(id) if item.id is id)
     assert told.remedy is not None
@@ -271,7 +273,10 @@ def test_the_settings_of_a_remedy_cure_what_is_judged(tmp_path: Path, id: Id, fa
     cured = wrong.after(settings)
     assert [str(item) for item in cured.judged(id)] == []
     if id is not Id.EFFORT_WITHOUT_GRAVITY:
-        cured_motion, true_motion = cured.motion(), true_motion_of(still=fault.still, velocity=fault.velocity)
+        cured_motion, true_motion = (
+            cured.motion(),
+            true_motion_of(still=fault.still, velocity=fault.velocity, seconds=fault.seconds),
+        )
         # where efforts are shifted, a few samples end without one; a rate that is not quite right cuts a few more or fewer
         few, many = sorted((true_motion, cured_motion), key=len)
         assert len(many) - len(few) < 8
@@ -281,7 +286,7 @@ def test_the_settings_of_a_remedy_cure_what_is_judged(tmp_path: Path, id: Id, fa
 
 
 def test_gear_ratios_without_effect_are_refused_with_the_setting_that_they_need(tmp_path: Path) -> None:
-    log = sound(still=False)
+    log = sound()
     path = write_csv(tmp_path / "run.csv", ARM.joints, log["t"], log["q"], log["tau"])
     for layout in ({}, {"log": {"side": {"effort": "motor"}}}):
         project = ui.Project.model_validate({"drive": {"reduction": [1.0, 1.0, 1.0, 2.0]}, **layout})
