@@ -33,7 +33,8 @@ from ..signals.filters import score_band
 from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
 from .checked_logs import conditioned_as_in_fit, further_logs
-from .estimate import estimate_again, physical_parameters
+from .estimate import estimate_again
+from .physical import physical_parameters
 
 #: Shortest run of a sweep at one speed that is used [s].
 _SHORTEST_RUN = 0.1

@@ -1,7 +1,7 @@
-"""Second and third stage: estimates from the data alone, then standard parameters of physically consistent bodies.
+"""Second stage of an identification: what follows from the data alone.
 
-From the data come the structure (springs, friction laws, shapes), base parameters and their errors; physics and the prior
-choose standard parameters among those that fit.
+That is the structure (springs, friction laws, shapes), base parameters with their errors, and how friction changes between
+logs. The prior of friction and rotors, which no URDF gives, is completed from this first fit.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from ..consistency.constraints import LmiOptions, lmi_options
 from ..consistency.contradicting_joints import with_contradicting_joints_apart
-from ..consistency.first_fit import completed_prior, reconciled_prior, urdf_with_friction
-from ..consistency.standard import Standard, consistent_parameters, dissipating, essential_to_prior, nearest_to_prior
-from ..errors import EstimationError, ModelError, SolverError
+from ..consistency.first_fit import completed_prior
+from ..consistency.standard import consistent_parameters
+from ..errors import EstimationError
 from ..estimation.elastic import compliant, resolved_springs, with_row_sum
 from ..estimation.estimators.estimator import Estimated, EstimatorInput
 from ..estimation.estimators.method import (
@@ -40,9 +37,6 @@ from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
 from ..model.trained import with_limited_widths, with_trained
 from ..progress import Progress
 from ..project import Project
-from ..result.evidence import MASS_FACTOR, Evidence, Range, measure_evidence
-from ..result.identification import Identification
-from ..result.verdict import LOSS
 from ..signals.prepare import PreparedLog, unused_payload
 from ..statistics.accumulate import build_statistics
 from ..statistics.fit import Fit, fit_base, prior_mean
@@ -246,20 +240,8 @@ def _estimate(
     )
     model, statistics = converged.model, converged.statistics
 
-    def closed_loop() -> ClosedLoop:
-        """The simulation of the logs, with the physically consistent robot closest to an estimate."""
-        from ..estimation.estimators.closed_loop import ClosedLoop
-
-        fit, reversals = converged.fit, mean_reversals(statistics, motion, model.robot.prismatic)
-        complete = completed_prior(model, prior, statistics, fit, reversals=reversals)
-
-        def plausible(params: Array) -> Array:
-            moved, at = statistics.shifted(base.embedded(params - fit.params)), replace(fit, params=params)
-            return consistent_parameters(moved, at, complete, model.parameters, weight=USUAL_WEIGHT).theta
-
-        return ClosedLoop(model, logs, data.project.simulation, plausible)
-
-    problem = EstimatorInput(model, logs, statistics, converged.fit, wanted.loss, prior, reference, closed_loop)
+    loop = partial(_closed_loop, converged, logs, data)
+    problem = EstimatorInput(model, logs, statistics, converged.fit, wanted.loss, prior, reference, loop)
     known = "controller" in data.project.simulation.model_fields_set
     estimated = refine(data.weighting, problem, loop_known=known)
     fit = with_errors(estimated, problem, wanted.covariance)
@@ -267,93 +249,20 @@ def _estimate(
     return _SelectedEstimate(converged, estimated, fit, logs, notes)
 
 
-@dataclass(frozen=True, eq=False)
-class Physical:
-    """Standard parameters with the data and the prior that they come from.
+def _closed_loop(converged: ConvergedFit, logs: Sequence[PreparedLog], data: _TrainingData) -> ClosedLoop:
+    """The simulation of the logs by the controller and a physically consistent robot."""
+    from ..estimation.estimators.closed_loop import ClosedLoop
 
-    Attributes:
-        estimate: What they are based on, its prior reconciled with the data.
-        factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
-        baseline: The URDF with fitted friction, shape (p,).
-    """
-
-    estimate: DataEstimate
-    standard: Standard
-    factor: Array
-    baseline: Array
-    evidence: Evidence
-
-    def result(self, project: Project, notes: Sequence[str], **entries: Any) -> Identification:
-        """Returns the result without what held-out data show; notes: notes of the stages before; entries: further fields."""
-        solver = self.standard.solver
-        springs = {"springs": self.estimate.springs} if self.estimate.springs else {}
-        return Identification(
-            self.estimate.model,
-            self.estimate.fit,
-            self.standard.theta,
-            self.estimate.prior,
-            self.factor,
-            self.baseline,
-            solver={**solver, "notes": [*notes, *solver.get("notes", ())], **springs},
-            project=project,
-            evidence=self.evidence,
-            **{**self.estimate.entries, **entries},
-        )
+    model, statistics, fit = converged.model, converged.statistics, converged.fit
+    reversals = mean_reversals(statistics, data.motion, model.robot.prismatic)
+    prior = completed_prior(model, data.prior, statistics, fit, reversals=reversals)
+    return ClosedLoop(model, logs, data.project.simulation, partial(_consistent_near, converged, prior))
 
 
-def physical_parameters(estimate: DataEstimate, project: Project, trained: Range) -> Physical:
-    """Chooses standard parameters by the project's ``consistency`` section and collects the evidence for them."""
-    model, statistics, fit, prior = estimate.model, estimate.statistics, estimate.fit, estimate.prior
-    if model.is_rigid:
-        prior = reconciled_prior(model, prior, statistics, fit)
-    estimate = replace(estimate, prior=prior)
-    standard = standard_parameters(estimate, project)
-    factor = statistics.stacked(fit.weights)
-    weight = float(standard.solver.get("weight", 1.0))
-    evidence = measure_evidence(model, standard.theta, prior, factor, weight, statistics, fit, trained, estimate.reversals)
-    if evidence.masses and "weight" in standard.solver and _usual_masses_do(estimate, project, standard, factor):
-        evidence = replace(evidence, masses={})
-    baseline = urdf_with_friction(model, statistics, fit, prior.theta0)
-    return Physical(estimate, standard, factor, baseline, evidence)
-
-
-def _usual_masses_do(estimate: DataEstimate, project: Project, standard: Standard, factor: Array) -> bool:
-    """Whether masses nearer to the prior's explain the data as well; most masses of links are not determined by data alone.
-
-    That is, they increase the residual of the whitened rows at most by the factor :data:`.LOSS`.
-    """
-    nearer = {"mass_factor": MASS_FACTOR, "weight": float(standard.solver["weight"])}
-    limited = project.model_copy(update={"consistency": project.consistency.model_copy(update=nearer)})
-    try:
-        other = standard_parameters(estimate, limited)
-    except (SolverError, ModelError):
-        return False
-    error, error_nearer = (np.linalg.norm(factor @ np.append(choice.theta, -1.0)) for choice in (standard, other))
-    return bool(error_nearer <= LOSS * error)
-
-
-def standard_parameters(estimate: DataEstimate, project: Project) -> Standard:
-    """Chooses standard parameters by the project's ``consistency`` section."""
-    model, statistics, fit, prior = estimate.model, estimate.statistics, estimate.fit, estimate.prior
-    wanted = project.consistency
-    if wanted.method == "essential":
-        rule = project.estimation.essential
-        try:
-            kept = essential_parameters(statistics, fit.base, fit, rule=rule.rule, limit=rule.limit).kept
-        except EstimationError as error:
-            raise EstimationError(
-                f"consistency.method: essential cannot tell which parameters those are ({error})",
-                remedy="record longer, or set consistency.method: lmi",
-            ) from error
-        return essential_to_prior(statistics.stacked(fit.weights, fit.base.independent), fit.base, prior.theta0, kept)
-    if wanted.method not in ("auto", "lmi"):
-        return nearest_to_prior(wanted.method, fit, prior, wanted.measure)
-    options, notes = lmi_options(model.robot, prior, **wanted.constraints())
-    weight = None if wanted.weight == "auto" else float(wanted.weight)
-
-    def choose(asked: LmiOptions, given: float | None) -> Standard:
-        return consistent_parameters(
-            statistics, fit, prior, model.parameters, asked, given, notes, estimate.reversals, wanted.solver
-        )
-
-    return dissipating(choose, options, weight, model, statistics)
+def _consistent_near(converged: ConvergedFit, prior: Prior, params: Array) -> Array:
+    """Standard parameters of the physically consistent robot near base parameters, shape (b,), other than the fit's."""
+    fit, statistics = converged.fit, converged.statistics
+    moved = statistics.shifted(fit.base.embedded(params - fit.params))
+    return consistent_parameters(
+        moved, replace(fit, params=params), prior, converged.model.parameters, weight=USUAL_WEIGHT
+    ).theta

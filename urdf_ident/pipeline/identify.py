@@ -1,46 +1,24 @@
-"""The command `identify`: all stages in order, of which the fourth, the errors on motion that took no part, is here too.
-
-Every fold of the training data is predicted by parameters that the other folds, physics and the prior give. From these
-predictions follow the low-pass of positions for predictions, the prediction intervals, the comparison with simpler models and
-with a black box, and whether friction that adapts along a log would help.
-"""
+"""The command `identify`: all stages in their order."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
 
-from ..comparison.other_models import check_black_box, compare_black_box, compare_simpler_models
-from ..compensation.friction_filter import choose_adaptation
-from ..errors import EstimationError, LimitError, ModelError
+from ..comparison.other_models import check_black_box
+from ..errors import LimitError, ModelError
 from ..estimation.elastic import check_drive_used
-from ..estimation.uncertainty.prediction import (
-    HeldOutParameters,
-    HeldOutResidual,
-    HeldOutTorque,
-    choose_prediction_band,
-    held_out_parameters,
-    held_out_residual,
-    in_all_periods,
-)
-from ..linalg import Array
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, refuse_trained
 from ..model.dynamic_model import DynamicModel
 from ..motion.limits import Limits
-from ..parallel import each, one_thread
+from ..parallel import one_thread
 from ..progress import Progress
 from ..project import Project
-from ..result.dynamics import filter_settings
 from ..result.identification import Identification
-from ..result.record import with_note
-from ..signals.prepare import PreparedLog, in_band, with_all_periods
-from ..statistics.folds import CrossValidation, score_folds
-from ..statistics.statistic import StatisticSet
 from .checked_logs import further_logs, training_logs
-from .estimate import Physical, estimate_from_data, physical_parameters
+from .estimate import estimate_from_data
+from .held_out import hold_out
+from .physical import physical_parameters
 from .validate import with_validation
 
 
@@ -82,8 +60,11 @@ def identify(
         LimitError: Position limits of the URDF leave no room.
         MissingExtraError: ``compare`` needs scikit-learn.
     """
+    # What cannot work is refused before anything is computed.
     project = project or Project()
-    Limits.from_robot(model.robot)  # raises if the limits leave no room
+    loops = project.compensation
+    with_loops = loops.residual != "none" or bool(sweeps)
+    Limits.from_robot(model.robot)
     logs, held_out, sweeps = ([log.ordered(model.robot) for log in some] for some in (logs, held_out, sweeps))
     refuse_trained(
         {log.sha256: log.name for log in (*logs, *sweeps)},
@@ -91,34 +72,37 @@ def identify(
         "this held-out log is also one of the training logs",
         "leave it out of one of the two lists",
     )
-    loops = project.compensation
-    with_loops = loops.residual != "none" or bool(sweeps)
     check_drive_used(model, (*logs, *held_out, *sweeps), deformation=with_loops)
     if compare:
         check_black_box()
-    if with_loops:
-        # imported late: most robots have one encoder per joint
+    if with_loops:  # imported late: most robots have one encoder per joint
         from ..compensation.three_loop import check_compensation
         from .compensate import compensate
 
         check_compensation(model, logs, loops.residual, loops.inputs)
-    prepared = training_logs(model, logs, project, force, skip_bad_logs)
-    logs, left_out = [log.recording for log in prepared.logs], [*left_out, *prepared.left_out]
-    # logs that cannot be scored raise before the fit
-    conditioned_held_out = further_logs(held_out, prepared.model, project, project.further_config(prepared.signals), force)
-    from_data = estimate_from_data(prepared, project, progress)
-    physical = physical_parameters(from_data, project, prepared.trained)
+    # 1. Conditioned motion of the training logs, and of the held-out ones: those that cannot be scored raise before the fit.
+    training = training_logs(model, logs, project, force, skip_bad_logs)
+    config = project.further_config(training.signals)
+    conditioned_held_out = further_logs(held_out, training.model, project, config, force)
+    # 2. Structure and base parameters from the data alone.
+    from_data = estimate_from_data(training, project, progress)
+    # 3. Standard parameters from data, physics and prior.
+    physical = physical_parameters(from_data, project, training.trained)
     result = physical.result(
         project,
         [*from_data.notes, *physical.estimate.prior.notes],
-        signals=prepared.signals,
-        inputs=tuple(log.summed_up() for log in prepared.logs),
-        left_out=tuple(sorted(left_out, key=lambda log: log.path or log.name)),
+        signals=training.signals,
+        inputs=tuple(log.summed_up() for log in training.logs),
+        left_out=tuple(sorted([*left_out, *training.left_out], key=lambda log: log.path or log.name)),
     )
-    result = hold_out(result, physical, prepared.logs, compare=compare)
-    if with_loops:  # its result keeps only the low-pass for predictions of what the folds show
-        result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **loops.options())
-    return with_validation(result, from_data, held_out, conditioned_held_out, prepared, force=force)
+    # 4. Errors on motion that took no part.
+    result = hold_out(result, physical, training.logs, compare=compare)
+    # 5. What rigid bodies do not explain, if that is wanted; of the stage before, the low-pass for predictions remains.
+    if with_loops:
+        used, options = [log.recording for log in training.logs], loops.options()
+        result = compensate(result, used, sweeps=sweeps, judged=True, force=force, progress=progress, **options)
+    # 6. Scores on the held-out logs.
+    return with_validation(result, from_data, held_out, conditioned_held_out, training, force=force)
 
 
 def motion_advice(ident: Identification) -> str:
@@ -134,94 +118,3 @@ def motion_advice(ident: Identification) -> str:
     except (LimitError, ModelError):  # no limits in the URDF, or elastic joints: `design` reports it
         return ""
     return f"next: {expected.sentence()}, even with a random motion; --next TRAJ.csv designs a better one"
-
-
-def hold_out(ident: Identification, physical: Physical, logs: Sequence[PreparedLog], *, compare: bool) -> Identification:
-    """Adds what the prediction of held-out folds shows; a note where none can be held out, nothing with elastic joints.
-
-    Args:
-        physical: The standard parameters, with those chosen without each fold, and the data that they are based on.
-        compare: Whether a black box learns the residual as well.
-    """
-    if not ident.model.is_rigid:
-        return ident
-    model, statistics, without_folds = ident.model, physical.estimate.statistics, physical.standard.without_folds
-    constraints = tuple(ident.solver.get("active", ()))
-    try:
-        by_fold = {} if without_folds is None else without_folds()
-        signals, banded, held, torque, residual = _predicted_folds(
-            ident, statistics, logs, by_fold=by_fold, constrained=bool(constraints)
-        )
-    except EstimationError as error:
-        return with_note(ident, f"nothing was held out, so that there are no prediction intervals: {error}")
-    ident = replace(
-        ident,
-        signals=signals,
-        prediction=residual,
-        cross_validation=_with_exported_errors(ident.cross_validation, statistics, by_fold),
-        simpler_models=compare_simpler_models(model, statistics, ident.fit, ident.prior.theta0, by_fold, constraints),
-        black_box=compare_black_box(model, banded, held, torque, residual.band) if compare else {},
-    )
-    try:
-        plain = filter_settings(ident)
-    except EstimationError:  # the spread of friction between the logs is unknown
-        return ident
-    return replace(ident, adaptation=choose_adaptation(plain, model.robot.joints, banded, torque, residual.band))
-
-
-def _predicted_folds(
-    ident: Identification,
-    statistics: StatisticSet,
-    logs: Sequence[PreparedLog],
-    *,
-    by_fold: Mapping[str, Array],
-    constrained: bool,
-) -> tuple[Mapping[str, Any], list[PreparedLog], HeldOutParameters, HeldOutTorque, HeldOutResidual]:
-    """Predicts every fold of the logs behind the low-pass for predictions, which the error chooses if it is left open.
-
-    Args:
-        by_fold: Parameters chosen as the exported ones without each fold, shape (p,) each; empty if unknown.
-        constrained: Whether constraints are active in the exported parameters: their errors without them are added.
-
-    Returns:
-        signals: The conditioning with the low-pass.
-        banded: The logs behind it.
-        held: Parameters without each fold.
-        torque: The torque that they predict.
-        residual: The quantiles of its error.
-    """
-    model, project, signals = ident.model, ident.project, ident.signals
-    based_on: dict[str, Any] = {
-        "statistics": statistics,
-        "weights": ident.fit.weights,
-        "prior": ident.prior,
-        "weight": ident.prior_weight,
-    }
-    # 1. parameters without each fold, on all periods of the logs, without a low-pass
-    spectrum = replace(project.scoring_config(signals), cutoff="auto")
-    whole = [with_all_periods(log, spectrum) for log in logs]
-    held = in_all_periods(held_out_parameters(**based_on, logs=logs, by_fold=by_fold), logs, whole)
-    # 2. the low-pass for predictions
-    if project.signals.prediction == "auto" and project.signals.cutoff == "auto":
-        score_cutoff = project.validation.score_cutoff
-        compared = None if score_cutoff == "auto" else float(score_cutoff)
-        band = choose_prediction_band(model, whole, held, spectrum, compared=compared)
-        signals = {**signals, "prediction": band, "why": [*signals["why"], f"prediction: {band['why']}"]}
-    banded = each(partial(in_band, config=project.scoring_config(signals)), whole)
-    # 3. errors behind it, and where constraints are active those without them
-    limited = bool(by_fold) and constrained
-    unlimited = replace(held, theta=held_out_parameters(**based_on, logs=logs).theta) if limited else None
-    residual, torque = held_out_residual(model, **based_on, logs=banded, held=held, unlimited=unlimited)
-    return signals, banded, held, torque, residual
-
-
-def _with_exported_errors(
-    known: CrossValidation | None, statistics: StatisticSet, by_fold: Mapping[str, Array]
-) -> CrossValidation | None:
-    """Adds the errors of the exported parameters on the same folds and rows, if they are known for these folds."""
-    if known is None or set(known.folds) != set(by_fold):
-        return known
-    scored = score_folds(statistics, by_fold)
-    columns = [scored.groups.index(group) for group in known.groups]
-    exported = CrossValidation(scored.folds, known.groups, scored.rmse[:, columns], scored.effort_rms[:, columns])
-    return replace(known, exported=exported)

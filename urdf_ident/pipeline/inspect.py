@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,7 @@ import yaml
 
 from ..errors import EstimationError, LogError
 from ..estimation.estimators.payload_gains import resolve_drive, without_constants
-from ..grouping import grouped
 from ..judgements.catalogue import SEVERITIES, Id
-from ..judgements.judgement import Judgement, Verdict
 from ..logs.columns.columns import find_columns
 from ..logs.formats.choice import open_table
 from ..logs.read import read_readable
@@ -31,6 +28,7 @@ from ..model.robot import Robot
 from ..parallel import one_thread
 from ..project import Project, parse_project
 from ..quoting import printable
+from ..result.inspection import Inspection
 from ..torque_constants import resolve_gain
 from .checked_logs import examine_logs
 
@@ -85,55 +83,6 @@ def inspect(
     ]
     unread = [{"log": log.name, "acceptable": False, "findings": [log.as_finding()]} for log in unreadable]
     return Inspection((*read, *unread))
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """What was found in logs.
-
-    Attributes:
-        logs: As `inspect --json` prints them: for each log its name, whether it is acceptable, its findings, and its rows if it
-            could be read.
-    """
-
-    logs: tuple[Mapping[str, Any], ...]
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict on all logs together; poor if one of them cannot be used."""
-        return Verdict.of(judgement for log in self.logs for judgement in _judgements(log))
-
-    def summary(self) -> str:
-        """The findings of all logs, then level and findings of each; successive findings that share a remedy state it once."""
-        of_each = [_judgements(log) for log in self.logs]
-        of_all = [one for one in of_each[0] if all(one in others for others in of_each)] if len(of_each) > 1 else []
-        lines = [f"all {len(self.logs)} logs:", *_finding_lines(of_all)] if of_all else []
-        for log, judgements in zip(self.logs, of_each, strict=True):
-            warnings = sum(judgement.severity == "warning" for judgement in judgements)
-            count = f"usable, {warnings} warning{'s' if warnings > 1 else ''}"
-            level = {"good": "good", "usable": count, "poor": "REFUSED"}[Verdict.of(judgements).level]
-            rows = f" ({log['rows']} rows)" if "rows" in log else ""
-            lines.append(f"{log['log']}: {level}{rows}")
-            lines += _finding_lines([judgement for judgement in judgements if judgement not in of_all])
-        return "\n".join(lines)
-
-    __str__ = summary
-
-
-def _finding_lines(judgements: Sequence[Judgement]) -> list[str]:
-    """Judgements with their remedies; those that differ in the joint alone are one line."""
-    lines = []
-    alike = grouped(((f.severity, f.message, str(f.remedy), f.rows), f) for f in judgements)
-    for remedy, group in groupby(alike.values(), lambda same: str(same[0].remedy or "")):
-        for finding, *others in group:
-            words = replace(finding, remedy=None).line([other.joint for other in others])
-            lines.append(f"  {finding.severity:<8} {words}")
-        lines += [f"  {'':<8} -> {remedy}"] if remedy else []
-    return lines
-
-
-def _judgements(log: Mapping[str, Any]) -> list[Judgement]:
-    return [Judgement.from_dict(finding) for finding in log["findings"]]
 
 
 def describe(sources: Sequence[LogSource], project: Project, robot: Robot, urdf: Path) -> tuple[str, Inspection]:
