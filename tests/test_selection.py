@@ -12,9 +12,9 @@ from logs import fourier
 
 from urdf_ident import Drive, DynamicModel, Recording, Robot, Segment, identify, load
 from urdf_ident.estimation.friction_selection.candidates import WideModel, chosen_by_data, every_law, wide_model
-from urdf_ident.estimation.friction_selection.joint_search import SubModels
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, select_friction
+from urdf_ident.estimation.friction_selection.sub_models import SubModels
 from urdf_ident.result.scores import predict, score
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
@@ -142,7 +142,7 @@ def test_sub_models_equal_whole_refits(sub_models, more: list[str]) -> None:
     expected = refitted(statistics, weights, wide.common, [columns[k] for k in {*others, *picked}])
     np.testing.assert_allclose(sub.squares([*others, *picked]), expected, rtol=1e-6)
     own = [k for k in range(len(columns)) if k not in others]
-    focus, at = sub.focus(others, own, [1]), tuple(own.index(k) for k in picked)
+    focus, at = sub.of_joint(others, own, [1]), tuple(own.index(k) for k in picked)
     for errors, wanted in zip(focus.error(at), (expected.sum(axis=1), expected[:, 1]), strict=True):
         np.testing.assert_allclose(errors, wanted, rtol=1e-6)
     np.testing.assert_allclose(focus.errors([at, at[:1], ()])[:, 0], expected.sum(axis=1), rtol=1e-6)

@@ -11,7 +11,8 @@ from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 from urdf_ident import DynamicModel, Robot
-from urdf_ident.estimation.friction_selection.selection import Selected, Trial, without_chance
+from urdf_ident.estimation.friction_selection.selection import Selected, Trial
+from urdf_ident.estimation.friction_selection.significance import without_chance
 from urdf_ident.friction import friction_term
 from urdf_ident.model.terms import AppliedTerm
 from urdf_ident.statistics.fit import Fit

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from urdf_ident.errors import LogError
-from urdf_ident.result.validation import ValidationReport
 from urdf_ident.result.scores import score
+from urdf_ident.result.validation import ValidationReport
 from urdf_ident.samples import Segment
 from urdf_ident.signals.filters import lowpass
 

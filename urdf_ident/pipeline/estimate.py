@@ -28,8 +28,9 @@ from ..estimation.estimators.method import (
 )
 from ..estimation.estimators.resting import weigh_rests
 from ..estimation.friction_selection.reference_torque import ConvergedFit, converge
-from ..estimation.friction_selection.selection import Selected, select_friction, supplements, without_chance
+from ..estimation.friction_selection.selection import Selected, select_friction
 from ..estimation.friction_selection.shapes import fit_shapes
+from ..estimation.friction_selection.significance import supplements, without_chance
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel

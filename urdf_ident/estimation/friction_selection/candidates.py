@@ -1,4 +1,7 @@
-"""The grid of friction laws: every law with a few values of its shapes, on every axis, as columns of one model."""
+"""The grid of friction laws: every law with a few values of its shapes, on every axis, as columns of one model.
+
+Springs are among them where the data tell them from gravity (:func:`visible_springs`).
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,12 @@ from ...friction import (
     Spring,
     Viscous,
 )
-from ...linalg import IntArray
+from ...linalg import Array, IntArray, orthogonal_part, positive
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm, RotorInertia
 from ...samples import Segment, fast_speed
+from ...statistics.statistic import StatisticSet
+from .sub_models import CUT, DISTINCT
 
 #: Displacements over which dry friction reverses [rad, or the fraction of a prismatic joint's travel over π], the last ones
 #: with several logs only: along a single one friction that changes over a long travel passes for torque of the bodies
@@ -160,3 +165,38 @@ def zoomed(chosen: Sequence[AppliedTerm], factors: Sequence[float]) -> list[Appl
                 changes: list[dict[str, Any]] = [{name: factor * value} for factor in factors]
                 listed += [replace(applied, term=replace(applied.term, **change)) for change in changes]
     return listed
+
+
+def visible_springs(wide: WideModel, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> dict[Key, Array]:
+    """Returns the springs among a joint's candidates whose varying torque the bodies and an offset cannot explain.
+
+    A spring's constant torque is that of an offset, which a joint has anyway, and which on a vertical slide is the weight. The
+    columns of a balancer are nearly collinear in a small motion: their weakest combination is decisive, of which more than
+    :data:`.sub_models.DISTINCT` must be independent.
+
+    Args:
+        weights: Row group → weight [1/unit of torque].
+
+    Returns:
+        Matrix M per spring, shape (r, k), such that for parameters x ``‖M x‖`` is the standard deviation of the spring's torque
+        over the root mean square of the joint's torque.
+    """
+    laws = wide.candidates[axis]
+    offset = next((wide.columns[list(law.at)] for law in laws if law.key == (Offset.name, "joint")), None)
+    springs = {law.key: wide.columns[list(law.at)] for law in laws if law.law.conservative and offset is not None}
+    alone = {layout.group: float(layout.joint == axis) for layout in statistics.layouts}
+    visible = {}
+    for key, columns in springs.items():
+        rigid, own = np.split(
+            statistics.stacked(weights, np.concatenate([wide.common, offset, columns]))[:, :-1], [-len(columns)], axis=1
+        )
+        varying = orthogonal_part(own, rigid[:, -1:], CUT)
+        moved = np.linalg.norm(varying, axis=0) > CUT * np.linalg.norm(own, axis=0)
+        if not moved.any():
+            continue
+        apart = orthogonal_part(own[:, moved], rigid, CUT) / np.linalg.norm(varying[:, moved], axis=0)
+        if np.linalg.svd(apart, compute_uv=False)[-1] >= DISTINCT:
+            factor = statistics.stacked(alone, np.concatenate([offset, columns]))
+            effort = positive(float(np.linalg.norm(factor[:, -1])))
+            visible[key] = orthogonal_part(factor[:, 1:-1], factor[:, :1]) / effort
+    return visible

@@ -2,36 +2,24 @@
 
 A step adds a law, exchanges one, or removes one; of those that gain what they need (:meth:`JointSearch.needed`) and are
 physically possible, the one with the largest gain is made. Gains are mean relative reductions of the joint's held-out squared
-error. More columns must gain more than the error of that gain, fewer must not lose as much.
-
-All errors come from one set of factors. Columns of every sub-model (bodies and rotors) are eliminated once per fold, in
-coordinates in which those of all data are orthonormal. What remains are the second moments of the candidate columns and the
-torque, in which a sub-model is a small square system: the laws of other joints are eliminated as well (Schur complement), and
-all alternatives at one joint are solved together, folds and alternatives stacked. Moments square the condition number, but in
-orthonormal coordinates, and of few candidates scaled to unit norm, of which a share of at least :data:`DISTINCT` is independent
-of the others. A ridge of :data:`RIDGE` leaves a column that depends on the others without effect, and changes the estimate of
-an independent one by at most ``RIDGE / DISTINCT²`` (2.5e-9) of itself.
+error (:mod:`.sub_models`). More columns must gain more than the error of that gain, fewer must not lose as much.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 
 import numpy as np
 
-from ...friction import MOST_FRICTION, Offset, Trained, conditions, law_rows
-from ...grouping import grouped
-from ...linalg import Array, IntArray, orthogonal_part, positive, triangle
+from ...friction import MOST_FRICTION, Trained, conditions, law_rows
+from ...linalg import Array, positive
 from ...statistics.folds import standard_error
-from ...statistics.statistic import StatisticSet
-from .candidates import OF_EVERY_DRIVE, REPLACES, Candidate, Key, Laws, WideModel
+from .candidates import OF_EVERY_DRIVE, REPLACES, Candidate, Key, Laws
+from .sub_models import DISTINCT, Columns, JointSubModels
 
 #: A law must lower its joint's held-out squared error by this fraction, another shape of the same law by the second one.
 LEAST_GAIN, LEAST_SHAPE_GAIN = 0.01, 1e-4
-#: A column is distinguishable if more than this share of its norm is independent of the others.
-DISTINCT = 0.02
 #: Standard errors that a law must gain which replaces friction that every drive has: even if a short log does not need it, or
 #: another law can replace it there, it is needed in faster motion.
 SURE_CHANGE = 2.0
@@ -46,291 +34,31 @@ MOST_LOST = 0.5
 MOST_AT_LOW_SPEED = 3.0
 #: Number of speeds per direction at which friction must be dissipative; share of the largest value that counts as rounding.
 _SPEEDS, _ROUNDING = 8, 1e-9
-#: Ridge of the sub-models, a share of each column's square; relative tolerance for the rank of the common columns in a fold.
-RIDGE, _CUT = 1e-12, 1e-9
-
-#: Positions of some columns among the candidates.
-Columns = tuple[int, ...]
-
-
-def eliminated(G: Array, B: Array) -> Array:
-    """Returns the moments of what first columns Z leave of the others X, ``(X − Z B)ᵀ (X − Z B)``, shape (…, k, k).
-
-    Args:
-        G: Moments ``[Z | X]ᵀ [Z | X]`` of all columns, shape (…, r + k, r + k).
-        B: Coefficients of the first columns in each other one, shape (…, r, k).
-    """
-    r = B.shape[-2]
-    half = B.swapaxes(-1, -2) @ (G[..., :r, r:] - 0.5 * G[..., :r, :r] @ B)
-    return np.asarray(G[..., r:, r:] - half - half.swapaxes(-1, -2))
-
-
-class SubModels:
-    """Sub-models of a set of factors in all folds.
-
-    The weighted rows are ``[Z | X | y]``: common columns in coordinates ``Z T`` that are orthonormal in all data, candidates
-    divided by their norms, torque. With the coefficients B of Z in X and y in a training set, the moments that remain are
-    ``S = ([X | y] − Z B)ᵀ ([X | y] − Z B)``. A sub-model solves a part of S of the training set; its error follows from the
-    same part of S of the held-out rows, with the B of the training set.
-
-    Attributes:
-        T: Parameters of the common columns per unit of each coordinate, shape (c, r).
-        norms: Least norm of each candidate in any training set, and 1 for the torque, shape (k + 1,).
-        B: Of the training set of each fold, and last of all data, before the division by norms, shape (folds + 1, r, k + 1).
-        S_train: Of the same data, shape (folds + 1, k + 1, k + 1).
-        S_held: Of the held-out rows of each fold, shape (folds, k + 1, k + 1).
-
-    Args:
-        statistics: Factors of the data; each "log" is one fold.
-        weights: Row group → weight, about one over its residual's standard deviation [1/unit of torque].
-        common: Indices into theta of the columns of every sub-model, shape (c,).
-        candidates: Indices into theta of the columns to choose from, shape (k,).
-        prior_rows: Rows added to the training data of every fold, ``[common | value]``, shape (r, c + 1): prior knowledge of
-            the common parameters.
-    """
-
-    def __init__(
-        self,
-        statistics: StatisticSet,
-        weights: Mapping[str, float],
-        common: IntArray,
-        candidates: IntArray,
-        prior_rows: Array | None = None,
-    ) -> None:
-        self.folds, self.weights = [statistics.only(fold) for fold in statistics.logs], weights
-        self.rows, c, k = float(sum(statistics.rows.values())), len(common), len(candidates)
-        known = np.zeros((0, c + 1)) if prior_rows is None else prior_rows
-        #: Position of every column, and of the torque, among ``[common | candidates | torque]``.
-        self.place = np.full(statistics.p + 1, -1)
-        self.place[np.append(np.concatenate([common, candidates]).astype(np.intp), -1)] = np.arange(c + k + 1)
-        self.T = self._orthonormal(known[:, :-1])
-        # moments [Z | X | y]ᵀ [Z | X | y] of each fold, and of all data with the prior's rows
-        r = self.T.shape[1]
-        G = np.zeros((len(self.folds), r + k + 1, r + k + 1))
-        for part, G_fold in zip(self.folds, G, strict=True):
-            for g in range(len(part.layouts)):
-                rows, at = self._rows(part, g, self.T)
-                G_fold[np.ix_(at, at)] += rows.T @ rows
-        of_prior = np.column_stack([known[:, :-1] @ self.T, np.zeros((len(known), k)), known[:, -1]])
-        G_all = G.sum(axis=0) + of_prior.T @ of_prior
-        # norms of the candidates where the fold with most of each is left out
-        fewest = np.diagonal(G_all) - np.diagonal(G, axis1=1, axis2=2).max(axis=0)
-        self.norms = np.append(np.sqrt(positive(np.maximum(fewest[r:-1], 0.0))), 1.0)
-        # elimination of Z: B = (ZᵀZ)⁺ Zᵀ [X | y] of the training data, and what it leaves of these and of the held-out rows
-        self.B, self.S_held = np.zeros((len(G) + 1, r, k + 1)), np.zeros((len(G), k + 1, k + 1))
-        self.S_train = np.zeros((len(G) + 1, k + 1, k + 1))
-        for fold, B in enumerate(self.B):
-            G_train = G_all - G[fold] if fold < len(G) else G_all
-            values, vectors = np.linalg.eigh(G_train[:r, :r])
-            inverse = np.where(values > _CUT, 1.0 / np.maximum(values, _CUT), 0.0)
-            B[:] = vectors @ (inverse[:, None] * (vectors.T @ G_train[:r, r:]))
-            self.S_train[fold] = eliminated(G_train, B) / np.outer(self.norms, self.norms)
-            if fold < len(G):
-                self.S_held[fold] = eliminated(G[fold], B) / np.outer(self.norms, self.norms)
-
-    def _orthonormal(self, known: Array) -> Array:
-        """Coordinates T in which the common columns of all data and of the prior's rows (r, c) are orthonormal.
-
-        From the singular values of these columns, scaled to unit norm: ``Z D⁻¹ = U Σ Vᵀ``, ``T = D⁻¹ V Σ⁻¹``, without the
-        directions that they do not span.
-        """
-        R, as_given = known, np.eye(known.shape[1])
-        for part in self.folds:
-            R = triangle(R, *(self._rows(part, g, as_given)[0][:, : len(as_given)] for g in range(len(part.layouts))))
-        norms = positive(np.linalg.norm(R, axis=0))
-        _, singular, turned = np.linalg.svd(R / norms, full_matrices=False)
-        seen = singular > _CUT * singular.max(initial=0.0)
-        return np.asarray((turned[seen] / singular[seen, None]).T / norms[:, None])
-
-    def _rows(self, part: StatisticSet, g: int, T: Array) -> tuple[Array, IntArray]:
-        """Weighted factor of one fold and row group ``[common T | its candidates | torque]``, and the columns' positions."""
-        layout = part.layouts[g]
-        R = self.weights[layout.group] * part.factor(layout.group)[:, len(layout.instruments) :]
-        place, (c, r) = self.place[np.append(layout.columns, part.p)], T.shape
-        common, free = (place >= 0) & (place < c), place >= c
-        return np.hstack([R[:, common] @ T[place[common]], R[:, free]]), np.append(np.arange(r), place[free] - c + r)
-
-    def _held_moments(self, groups: Iterable[int], index: IntArray) -> Array:
-        """S of the held-out rows of some row groups, shape (folds, k, k).
-
-        Args:
-            index: Positions among ``[candidates | torque]``, shape (k,).
-        """
-        S, r = np.zeros((len(self.folds), len(index), len(index))), self.T.shape[1]
-        for part, B, S_fold in zip(self.folds, self.B[:-1], S, strict=True):
-            for g in groups:
-                rows, at = self._rows(part, g, self.T)
-                wide = np.zeros((len(rows), r + len(self.norms)))
-                wide[:, at] = rows
-                rest = (wide[:, r + index] - wide[:, :r] @ B[:, index]) / self.norms[index]
-                S_fold += rest.T @ rest
-        return S
-
-    def squares(self, chosen: Sequence[int]) -> Array:
-        """Returns the squared whitened error of every fold and row group with some candidates, shape (folds, groups).
-
-        Args:
-            chosen: Positions of these among the candidates, shape (k,).
-        """
-        index, k = np.array([*chosen, len(self.norms) - 1], dtype=np.intp), len(chosen)
-        S = self.S_train[:-1][:, index[:, None], index]
-        theta = np.linalg.solve(S[:, :k, :k] + RIDGE * np.eye(k), S[:, :k, k:])
-        error = np.concatenate([-theta, np.ones((len(S), 1, 1))], axis=1)
-        S_held = (self._held_moments([g], index) for g in range(len(self.folds[0].layouts)))
-        return np.column_stack([(error.transpose(0, 2, 1) @ S_group @ error)[:, 0, 0] for S_group in S_held])
-
-    def focus(self, others: Sequence[int], candidates: Sequence[int], own: Sequence[int] | IntArray) -> Focus:
-        """Returns the sub-models of one joint.
-
-        Args:
-            others: Positions (among the candidates) of the laws of other joints, shape (o,).
-            candidates: Positions of the joint's candidates, shape (k,); numbered from 0 in the result.
-            own: Row groups of the joint, shape (g,).
-        """
-        index, o = np.array([*others, *candidates, len(self.norms) - 1], dtype=np.intp), len(others)
-        S_train, S_held = (S[:, index[:, None], index] for S in (self.S_train, self.S_held))
-        S_train[:, range(len(index) - 1), range(len(index) - 1)] += RIDGE
-        B = np.asarray(np.linalg.solve(S_train[:, :o, :o], S_train[:, :o, o:]), dtype=float)  # of the others in the joint's
-        S_held, S_own = (eliminated(S, B[:-1]) for S in (S_held, self._held_moments(own, index)))
-        return Focus(eliminated(S_train, B), S_held, S_own, self.norms[index[o:]], self.rows)
-
-
-@dataclass(frozen=True, eq=False)
-class Focus:
-    """Sub-models in the candidates of one joint; columns are chosen by their positions.
-
-    The moments are those of :class:`SubModels`, the laws of other joints eliminated as well: ``S = [[Sxx, Sxy], [Syx, Syy]]``.
-    Chosen columns have the parameters ``theta = Sxx⁻¹ Sxy`` of the training data.
-
-    Attributes:
-        S_train: Of the training data of each fold, and last of all data, with the ridge, shape (folds + 1, k + 1, k + 1).
-        S_held: Of the held-out rows, shape (folds, k + 1, k + 1).
-        S_own: Their part in the joint's own row groups, same shape.
-        norms: Norms of the original columns, by which the candidates are divided, shape (k + 1,).
-        rows: Number of rows of all data.
-    """
-
-    S_train: Array
-    S_held: Array
-    S_own: Array
-    norms: Array
-    rows: float
-    _known: dict[Columns, Array] = field(default_factory=dict)
-    _known_own: dict[Columns, Array] = field(default_factory=dict)
-
-    def error(self, chosen: Columns) -> tuple[Array, Array]:
-        """Returns the squared whitened error of some columns, and its part in the joint's own rows, shape (folds,) each."""
-        if chosen not in self._known_own:
-            self._known_own[chosen] = self._errors([chosen], self.S_own)[0]
-        return self.errors([chosen])[:, 0], self._known_own[chosen]
-
-    def errors(self, options: Sequence[Columns]) -> Array:
-        """Returns the squared whitened errors of several choices of columns.
-
-        Returns:
-            Shape (folds, options); about the number of rows if the weights are correct.
-        """
-        new = [option for option in dict.fromkeys(options) if option not in self._known]
-        for some in grouped((len(option), option) for option in new).values():
-            self._known.update(zip(some, self._errors(some, self.S_held), strict=True))
-        return np.array([self._known[option] for option in options]).reshape(len(options), len(self.S_held)).T
-
-    def _errors(self, options: Sequence[Columns], S: Array) -> Array:
-        """Errors ``Syy − 2 thetaᵀ Sxy + thetaᵀ Sxx theta`` of choices of as many columns each, shape (options, folds).
-
-        Args:
-            S: Moments of some held-out rows.
-        """
-        index = np.array(options, dtype=np.intp)
-        right, below = index[:, None, :], index[:, :, None]
-        theta = np.linalg.solve(self.S_train[:-1, below, right], self.S_train[:-1, index, -1:])
-        explained = theta * (2.0 * S[:, index, -1:] - S[:, below, right] @ theta)
-        return np.asarray(S[:, -1:, -1] - explained.sum(axis=(2, 3))).T
-
-    def distinct(self, chosen: Columns, added: Sequence[int]) -> tuple[Array, Array]:
-        """Returns the part of each added column that is independent of common and chosen ones, minimum over training sets.
-
-        Returns:
-            Share of its norm, 0 to 1, and the whitened norm (one over the standard error that its parameter would have,
-            in units of the parameter); shape (a,) each.
-        """
-        index, tried = np.array(chosen, dtype=np.intp), np.array(added, dtype=np.intp)
-        S, mixed = (self.S_train[:-1, index[:, None], some] for some in (index, tried))
-        square = self.S_train[:-1, tried, tried] - np.sum(mixed * np.linalg.solve(S, mixed), axis=1)
-        share = np.sqrt(np.maximum(square, 0.0).min(axis=0))
-        return share, share * self.norms[tried]
-
-    def estimates(self, chosen: Columns) -> tuple[Array, Array]:
-        """Returns the parameters from all data, shape (k,), and a root B of their covariance ``B Bᵀ``, shape (k, k).
-
-        A linearly dependent column has a parameter of zero with a very large error.
-        """
-        index = np.array(chosen, dtype=np.intp)
-        Sxx, Sxy = self.S_train[-1][np.ix_(index, index)], self.S_train[-1, index, -1]
-        root = np.linalg.inv(np.linalg.cholesky(Sxx)).T
-        theta = root @ (root.T @ Sxy)
-        left = max(float(self.S_train[-1, -1, -1] - Sxy @ theta), 0.0)
-        sigma = np.sqrt(left / max(self.rows - len(index), 1.0))
-        return theta / self.norms[index], sigma * root / self.norms[index][:, None]
-
-
-def visible_springs(wide: WideModel, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> dict[Key, Array]:
-    """Returns the springs among a joint's candidates whose varying torque the bodies and an offset cannot explain.
-
-    A spring's constant torque is that of an offset, which a joint has anyway, and which on a vertical slide is the weight. The
-    columns of a balancer are nearly collinear in a small motion: their weakest combination is decisive, of which more than
-    :data:`.DISTINCT` must be independent.
-
-    Args:
-        weights: Row group → weight [1/unit of torque].
-
-    Returns:
-        Matrix M per spring, shape (r, k), such that for parameters x ``‖M x‖`` is the standard deviation of the spring's torque
-        over the root mean square of the joint's torque.
-    """
-    laws = wide.candidates[axis]
-    offset = next((wide.columns[list(law.at)] for law in laws if law.key == (Offset.name, "joint")), None)
-    springs = {law.key: wide.columns[list(law.at)] for law in laws if law.law.conservative and offset is not None}
-    alone = {layout.group: float(layout.joint == axis) for layout in statistics.layouts}
-    visible = {}
-    for key, columns in springs.items():
-        rigid, own = np.split(
-            statistics.stacked(weights, np.concatenate([wide.common, offset, columns]))[:, :-1], [-len(columns)], axis=1
-        )
-        varying = orthogonal_part(own, rigid[:, -1:], _CUT)
-        moved = np.linalg.norm(varying, axis=0) > _CUT * np.linalg.norm(own, axis=0)
-        if not moved.any():
-            continue
-        apart = orthogonal_part(own[:, moved], rigid, _CUT) / np.linalg.norm(varying[:, moved], axis=0)
-        if np.linalg.svd(apart, compute_uv=False)[-1] >= DISTINCT:
-            factor = statistics.stacked(alone, np.concatenate([offset, columns]))
-            effort = positive(float(np.linalg.norm(factor[:, -1])))
-            visible[key] = orthogonal_part(factor[:, 1:-1], factor[:, :1]) / effort
-    return visible
 
 
 class JointSearch:
     """Search at one joint.
 
     Args:
-        focus: Sub-models in the joint's candidate columns.
+        sub_models: Sub-models in the joint's candidate columns.
         candidates: The candidates.
         usual_side: Side of the friction that every drive has.
         trained: By side, the range of speed and load of the axis: there, and beyond, friction must dissipate.
-        springs: The springs that the data tell from gravity, and their varying torques (:func:`.visible_springs`).
+        springs: The springs that the data tell from gravity, and their varying torques (:func:`.candidates.visible_springs`).
         few: Whether the joint reverses too rarely for friction laws with many columns.
     """
 
     def __init__(
         self,
-        focus: Focus,
+        sub_models: JointSubModels,
         candidates: Sequence[Candidate],
         usual_side: str = "joint",
         trained: Mapping[str, Trained] | None = None,
         springs: Mapping[Key, Array] | None = None,
         few: bool = False,
     ) -> None:
-        self.focus, self.candidates, self.trained, self.springs, self.few = focus, candidates, trained or {}, springs or {}, few
+        self.sub_models, self.candidates, self.few = sub_models, candidates, few
+        self.trained, self.springs = trained or {}, springs or {}
         ends = np.cumsum([0, *(len(law.at) for law in candidates)]).tolist()
         self.at = {law: tuple(range(*span)) for law, span in zip(candidates, pairwise(ends), strict=True)}
         self.single = [law for law in candidates if len(law.at) == 1]
@@ -356,7 +84,7 @@ class JointSearch:
                 break
         circle = visited[min(returned) : -1] if returned else []
         sound = [laws for laws in circle if not self.violations(laws)]
-        return min((visited[-1], *sound), key=lambda laws: float(self.focus.error(self._columns(laws))[0].sum()))
+        return min((visited[-1], *sound), key=lambda laws: float(self.sub_models.error(self._columns(laws))[0].sum()))
 
     def _steps(self, laws: Laws, many: bool) -> Iterator[Laws | None]:
         """The next laws by each kind of step, in the order in which they are tried; None where a kind offers none."""
@@ -440,7 +168,7 @@ class JointSearch:
         return [self._with(laws, law) for law in self._measurable(laws, options)]
 
     def _measurable(self, laws: Laws, options: Sequence[Candidate]) -> list[Candidate]:
-        share, length = self.focus.distinct(self._columns(laws), [self.at[law][0] for law in options])
+        share, length = self.sub_models.distinct(self._columns(laws), [self.at[law][0] for law in options])
         needed = [10.0 / MOST_LOST if law.law.loaded else 0.0 for law in options]
         return [law for law, s, n, least in zip(options, share, length, needed, strict=True) if s > DISTINCT and n > least]
 
@@ -449,8 +177,8 @@ class JointSearch:
 
     def gains(self, old: Laws, news: Sequence[Laws]) -> tuple[Array, Array]:
         """Returns mean gains over folds, as fractions of the joint's own error, and their standard errors, shape (news,)."""
-        whole, own = self.focus.error(self._columns(old))
-        gained = (whole[:, None] - self.focus.errors([self._columns(laws) for laws in news])) / positive(own)[:, None]
+        whole, own = self.sub_models.error(self._columns(old))
+        gained = (whole[:, None] - self.sub_models.errors([self._columns(laws) for laws in news])) / positive(own)[:, None]
         return gained.mean(axis=0), standard_error(gained)
 
     def needed(self, old: Laws, new: Laws, error: float) -> float:
@@ -481,7 +209,7 @@ class JointSearch:
     def _negligible(self, laws: Laws) -> list[Key]:
         """The springs whose torque hardly varies."""
         springs = [key for key in laws if key in self.springs]
-        parameters = self._by_law(laws, self.focus.estimates(self._columns(laws))[0]) if springs else {}
+        parameters = self._by_law(laws, self.sub_models.estimates(self._columns(laws))[0]) if springs else {}
         return [key for key in springs if np.linalg.norm(self.springs[key] @ parameters[key]) < LEAST_SPRING]
 
     def _by_law(self, laws: Laws, values: Array) -> dict[Key, Array]:
@@ -490,7 +218,7 @@ class JointSearch:
 
     def violations(self, laws: Laws) -> list[Key]:
         """Returns the laws of an impossible sign or share of the load, or the law responsible for impossible friction."""
-        theta, root = self.focus.estimates(self._columns(laws))
+        theta, root = self.sub_models.estimates(self._columns(laws))
         values, errors = (self._by_law(laws, x) for x in (theta, np.linalg.norm(root, axis=1)))
         bad = [
             key
