@@ -19,9 +19,10 @@ from statsmodels.sandbox.regression.gmm import IV2SLS
 from urdf_ident import Drive, DynamicModel, ElasticModel, Identification, Robot, identify, load, read_recording
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators.estimator import Estimated, EstimatorInput
+from urdf_ident.estimation.estimators.generalized import generalized_least_squares
 from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
 from urdf_ident.estimation.estimators.method import ESTIMATORS, choose_weighting
-from urdf_ident.estimation.estimators.weighted import find_outliers, generalized_least_squares
+from urdf_ident.estimation.estimators.outliers import find_outliers
 from urdf_ident.linalg import Array
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.project import load_project, parse_project

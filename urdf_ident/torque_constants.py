@@ -57,18 +57,16 @@ CONSTANT, _PRECISE = 0.1, 0.2
 
 @dataclass(frozen=True)
 class Estimate:
-    """A torque constant and its relative standard error, a fraction."""
+    """A torque constant, its relative standard error, a fraction, and where it comes from, in words."""
 
-    value: float
-    error: float
+    value: float = np.nan
+    error: float = np.inf
+    origin: str = ""
 
     @property
     def known(self) -> bool:
         """Whether it is known to four digits."""
         return self.error < KNOWN
-
-
-NOTHING = Estimate(np.nan, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +87,8 @@ class Targets:
         Raises:
             LogError: A target is missing, or in another unit than the measured effort.
         """
+        from scipy.ndimage import maximum_filter1d, minimum_filter1d
+
         where = recording.where
         if recording.effort_target is None or recording.torque_target is None:
             missing = "current (effort_target)" if recording.effort_target is None else "torque (torque_target)"
@@ -97,6 +97,7 @@ class Targets:
                 where=where,
                 remedy="name both in `log: {columns: ...}`, or give drive.gain",
             )
+        # 1. usable rows: measured values at increasing times
         usable = np.isfinite(recording.time)
         for x in (recording.position, recording.effort_target, recording.torque_target):
             usable &= (np.isfinite(x) & (np.abs(x) < _MEASURED)).all(axis=1)
@@ -107,10 +108,11 @@ class Targets:
             raise LogError(
                 "too few usable rows to find torque constants in", where=where, got=len(log), remedy="give drive.gain"
             )
+        # 2. the targets on the side of the gain; the constant is applied to the measured current, which must have their unit
         torque, current = recording.torque_target[good], recording.effort_target[good]
         if log.effort_side == "motor":
             torque = np.asarray(np.linalg.solve(drive.reduction.T, torque.T).T, dtype=float)
-        if log.effort is not None:  # the constant is applied to the measured current
+        if log.effort is not None:
             pairs = np.isfinite(log.effort) & (np.abs(log.effort) < _MEASURED)
             ratio = np.sqrt(np.sum(log.effort[pairs] ** 2) / positive(np.sum(current[pairs] ** 2)))
             if current[pairs].any() and not 1.0 / _ONE_UNIT < ratio < _ONE_UNIT:
@@ -120,6 +122,7 @@ class Targets:
                     got=f"a ratio of {ratio:.3g}",
                     remedy="give both units in `log: {units: {effort: ..., effort_target: ...}}`",
                 )
+        # 3. the speed on which friction depends: of a motor, scaled to that of a joint
         on_motor = log.position_side == "motor"
         q = drive.joint_position(log.position) if on_motor else log.position
         v: Array | None = log.velocity
@@ -127,11 +130,9 @@ class Targets:
             v = np.asarray(np.gradient(q, log.time, axis=0), dtype=float)
         elif on_motor:
             v = np.asarray(drive.joint_rate(v))
-        if log.effort_side == "motor":  # friction depends on motor speed, here scaled to that of a joint
+        if log.effort_side == "motor":
             v = drive.motor_rate(v) / np.abs(drive.reduction).max(axis=1)
-        # at rest no joint moves within a window on both sides, which excludes starts and stops
-        from scipy.ndimage import maximum_filter1d, minimum_filter1d
-
+        # 4. samples at rest: no joint moves within a window on both sides, which excludes starts and stops
         window = 2 * max(2, round(0.5 * _REST_WINDOW / float(np.median(np.diff(log.time))))) + 1
         travel = maximum_filter1d(q, window, axis=0, mode="nearest") - minimum_filter1d(q, window, axis=0, mode="nearest")
         return cls(log.name, log.time, v, torque, current, np.asarray((travel < _REST_TRAVEL).all(axis=1)))
@@ -151,13 +152,13 @@ def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
             )
 
 
-def weighted_mean(ratios: Sequence[Estimate]) -> Estimate:
+def weighted_mean(estimates: Sequence[Estimate], origin: str) -> Estimate:
     """Inverse-variance weighted mean, of logs for instance, whose resolutions differ; infinite error if there are none."""
-    value, error = np.array([[ratio.value, ratio.error] for ratio in ratios if np.isfinite(ratio.error)]).reshape(-1, 2).T
+    value, error = np.array([[x.value, x.error] for x in estimates if np.isfinite(x.error)]).reshape(-1, 2).T
     if not len(value):
-        return NOTHING
+        return Estimate(origin=origin)
     weights = np.maximum(error, 1e-12) ** -2.0
-    return Estimate(float(weights @ value / weights.sum()), float(weights.sum() ** -0.5))
+    return Estimate(float(weights @ value / weights.sum()), float(weights.sum() ** -0.5), origin)
 
 
 def ratio_at_rest(log: Targets, j: int) -> Estimate:
@@ -165,7 +166,7 @@ def ratio_at_rest(log: Targets, j: int) -> Estimate:
     y, x = log.torque[log.resting, j], log.current[log.resting, j]
     used = x != 0
     if used.sum() < FEWEST or not y[used].any():
-        return NOTHING
+        return Estimate()
     x, y = x[used], y[used]
     order = np.argsort(y / x)
     running = np.cumsum(np.abs(x)[order])
@@ -180,7 +181,7 @@ def ratio_at_rest(log: Targets, j: int) -> Estimate:
     # A constant torque is always rounded alike: rounding errors average out over distinct values only.
     share = np.unique(np.round(x[inside] / step) if step > 0 else x[inside], return_counts=True)[1] / inside.sum()
     rounding = 0.5 * blur * np.sqrt(float(share @ share))
-    return Estimate(slope, float(np.hypot(scatter, rounding)) / positive(rms(y[inside])))
+    return Estimate(slope, float(np.hypot(scatter, rounding)) / positive(rms(y[inside])), f"at rest in {log.name}")
 
 
 def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Estimate]:
@@ -213,14 +214,15 @@ def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Esti
                     friction += [side * np.maximum(u - knot, 0.0) for knot in knots if (u[side] > knot).sum() >= FEWEST]
             by_lead[j, row], weight = _inverse_slope(torque, np.array(friction).reshape(-1, len(v)), current, weight)
     moved = np.flatnonzero(np.isfinite(by_lead[:, :, 1]).all(axis=1)).tolist()
-    constants = [NOTHING] * len(rest)
+    constants = [Estimate()] * len(rest)
     if not moved:
         return constants
     values, errors, scatter = np.moveaxis(by_lead[moved], 2, 0)
     lead, doubt = _lead(values, errors, scatter, [rest[j] for j in moved])
     for j, value, error in zip(moved, values, errors, strict=True):
         constant, slope, alone = (float(np.interp(lead, _LEADS, y)) for y in (value, np.gradient(value, _LEADS), error))
-        constants[j] = Estimate(constant, float(np.linalg.norm([alone, _MOTION_ERROR, slope / constant * doubt])))
+        error_at_lead = float(np.linalg.norm([alone, _MOTION_ERROR, slope / constant * doubt]))
+        constants[j] = Estimate(constant, error_at_lead, "by regression in motion")
     return constants
 
 
@@ -358,48 +360,48 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
     """
     if not recordings:
         raise LogError("no log to find torque constants in", remedy="give at least one log, or drive.gain")
-    signals = each_usable(partial(Targets.of, drive=drive), recordings)
-    joints = recordings[0].joints
+    signals, joints = each_usable(partial(Targets.of, drive=drive), recordings), recordings[0].joints
     for j, joint in enumerate(joints):
         check_targets(signals, j, joint)
     ratios = [[ratio_at_rest(log, j) for log in signals] for j in range(len(joints))]
-    rest = list(map(weighted_mean, ratios))
+    rest = [weighted_mean(of_logs, "at rest") for of_logs in ratios]
     moving = in_motion(signals, rest)
-    places = [*(f"at rest in {log.name}" for log in signals), "in motion"]
-    for joint, still, moved in zip(joints, ratios, moving, strict=True):
-        known = [(x.value, at) for x, at in zip([*still, moved], places, strict=True) if x.error < _PRECISE * CONSTANT]
-        for value, at in known:
-            if abs(value - known[0][0]) > CONSTANT * abs(known[0][0]):
+    # 1. All precise estimates of a joint, at rest in each log and in motion, must agree.
+    for joint, of_logs, moved in zip(joints, ratios, moving, strict=True):
+        precise = [estimate for estimate in (*of_logs, moved) if estimate.error < _PRECISE * CONSTANT]
+        for estimate in precise:
+            if abs(estimate.value - precise[0].value) > CONSTANT * abs(precise[0].value):
                 raise LogError(
                     f"target torque over target current of {joint} is no constant",
                     where=signals[0].name,
-                    got=f"{known[0][0]:.5g} {known[0][1]}, {value:.5g} {at}",
+                    got=", ".join(f"{other.value:.5g} {other.origin}" for other in (precise[0], estimate)),
                     remedy="check the columns effort_target and torque_target, or give drive.gain",
                 )
-    # joints known at rest keep that constant; the others use the constant of a twin if there is one, else their own
-    best, origins = list(rest), ["at rest"] * len(joints)
-    for j, (resting, moved) in enumerate(zip(rest, moving, strict=True)):
-        if resting.known or not np.isfinite(moved.error):
-            continue
-        if moved.error < 0.1 * resting.error:
-            best[j], origins[j] = moved, "by regression in motion"
-        else:
-            best[j], origins[j] = weighted_mean([resting, moved]), "at rest and by regression in motion"
-    for joint, estimate in zip(joints, best, strict=True):
-        if not estimate.error < _NOT_FOUND:
+    # 2. Joints known at rest keep that constant; for others motion adds to it, or replaces it where it is far more precise.
+    best = list(rest)
+    for j, (joint, resting, moved) in enumerate(zip(joints, rest, moving, strict=True)):
+        if not resting.known and np.isfinite(moved.error):
+            together = weighted_mean([resting, moved], "at rest and by regression in motion")
+            best[j] = moved if moved.error < 0.1 * resting.error else together
+        if not best[j].error < _NOT_FOUND:
             raise LogError(
                 f"no torque constant can be found for {joint}: it carries no torque at rest and hardly any in motion",
                 remedy="log a motion that loads it, standstill included, or give drive.gain",
             )
-    gain, error, origin = [estimate.value for estimate in best], [estimate.error for estimate in best], list(origins)
-    for j, estimate in enumerate(best):
-        if rest[j].known:
-            continue
-        reach = max(TWINS, 3.0 * estimate.error)
-        near = [k for k, other in enumerate(best) if k != j and abs(abs(estimate.value / other.value) - 1.0) < reach]
-        twins = [k for k in near if rest[k].known] or near
-        model = min(twins, key=lambda k: best[k].error, default=j)
-        if best[model].error < estimate.error:
-            gain[j], error[j] = float(np.copysign(best[model].value, estimate.value)), best[model].error
-            origin[j] = f"motor twin of {joints[model]} ({origins[model]}; own value agrees within {percent(100 * reach)} %)"
-    return TorqueConstants(joints, np.array(gain), np.array(error), tuple(origin))
+    # 3. A joint that is not known at rest has the constant of a motor twin that is known better.
+    constants = [best[j] if rest[j].known else _of_twin(j, best, rest, joints) for j in range(len(joints))]
+    gain, error = (np.array([getattr(constant, key) for constant in constants]) for key in ("value", "error"))
+    return TorqueConstants(joints, gain, error, tuple(constant.origin for constant in constants))
+
+
+def _of_twin(j: int, best: Sequence[Estimate], rest: Sequence[Estimate], joints: Sequence[str]) -> Estimate:
+    """The constant of the best known twin of a joint, or its own if none is known better."""
+    own = best[j]
+    reach = max(TWINS, 3.0 * own.error)
+    near = [k for k, other in enumerate(best) if k != j and abs(abs(own.value / other.value) - 1.0) < reach]
+    twin = min([k for k in near if rest[k].known] or near, key=lambda k: best[k].error, default=j)
+    if not best[twin].error < own.error:
+        return own
+    agreement = f"own value agrees within {percent(100 * reach)} %"
+    origin = f"motor twin of {joints[twin]} ({best[twin].origin}; {agreement})"
+    return Estimate(float(np.copysign(best[twin].value, own.value)), best[twin].error, origin)

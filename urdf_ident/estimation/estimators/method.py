@@ -21,9 +21,12 @@ from ...statistics.statistic import StatisticSet
 from ..friction_selection.reference_torque import ConvergedFit, cross_validate_converged, with_load_slopes
 from ..uncertainty.covariance import with_covariance
 from .estimator import Estimated, Estimator, EstimatorInput
+from .generalized import generalized_least_squares
 from .instrumental import didim, instrumental_variables
+from .irls import robust
+from .outliers import find_outliers
+from .prior_knowledge import maximum_likelihood, ridge
 from .total_least_squares import total_least_squares_estimate
-from .weighted import find_outliers, generalized_least_squares, maximum_likelihood, ridge, robust
 
 #: A significant bias below this many standard errors does not justify the larger variance of instrumental variables.
 MATERIAL = 1.0
