@@ -30,9 +30,15 @@ _WHOLE = 1.25
 
 
 class TimeScale(FaultKind):
-    """The clock is wrong by a factor, or all lengths in the URDF are; the size is the true duration of a logged second [s]."""
+    """The clock is wrong by a factor, or all lengths in the URDF are.
 
-    id, tries, step, faultless = Id.TIME_SCALE, STRETCHES, 0.2, 1.0
+    Size: the true duration of a logged second [s], 1 without the fault.
+    """
+
+    id = Id.TIME_SCALE
+    tries = STRETCHES
+    step = 0.2
+    faultless = 1.0
 
     def hypotheses(self, trials: Trials, at: Interpretation, poor: bool) -> Iterator[Hypothesis]:
         for by in self.tries:
@@ -58,16 +64,20 @@ class TimeScale(FaultKind):
         return f"if the clock is right, the URDF's lengths are {size**2:.3g} times those of the robot{gravity}"
 
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
-        samples = at.samples
+        samples = at.samples  # with seconds longer by a part c, velocities are smaller by c of them, accelerations by 2 c
         none = np.zeros(len(samples))
         slower = [at.torque_by(j, none, -samples.v[:, j], -2 * samples.a[:, j]) for j in at.moving]
         yield FaultFamily(self.id, (), np.sum(slower, axis=0)[:, :, None], unit=-1.0, throughout=False)  # else a hypothesis
 
 
 class GravityDirection(FaultKind):
-    """Gravity has another direction than the URDF's base has it; the size is the angle between them [°]."""
+    """Gravity has another direction than the URDF's base has it.
 
-    id, step = Id.GRAVITY_DIRECTION, 0.2
+    Size: the angle between the two [°], positive.
+    """
+
+    id = Id.GRAVITY_DIRECTION
+    step = 0.2
 
     def nearby(self, found: Hypothesis, step: float) -> list[Hypothesis]:
         """Tilts by an angle [rad] to four sides."""
@@ -105,9 +115,13 @@ class GravityDirection(FaultKind):
 
 
 class EffortWithoutGravity(FaultKind):
-    """The efforts do not contain gravity, or only a part of it, or a part in addition."""
+    """The efforts do not contain gravity, or only a part of it, or a part in addition.
 
-    id, step = Id.EFFORT_WITHOUT_GRAVITY, 0.2
+    Size: the missing part of the gravity torque [1], negative if the part is there in addition.
+    """
+
+    id = Id.EFFORT_WITHOUT_GRAVITY
+    step = 0.2
 
     def hypotheses(self, trials: Trials, at: Interpretation, poor: bool) -> Iterator[Hypothesis]:
         if np.any(trials.robot.gravity if at.gravity is None else at.gravity):
@@ -126,7 +140,6 @@ class EffortWithoutGravity(FaultKind):
         return [replace(found, interpretation=other) for other in others]
 
     def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
-        """The missing part."""
         return 1 - float(np.asarray(hypothesis.interpretation.gravity) @ robot.gravity) / float(robot.gravity @ robot.gravity)
 
     def shown(self, size: float, unit: str = "rad") -> str:
@@ -158,7 +171,7 @@ class EffortWithoutGravity(FaultKind):
 
 
 class ContactSpring(FaultKind):
-    """A spring, a hose or a constant force pulls the last link."""
+    """A spring, a hose or a constant force pulls the last link: several columns, so that its size is not told."""
 
     id = Id.CONTACT_SPRING
 

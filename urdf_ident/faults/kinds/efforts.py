@@ -31,9 +31,16 @@ _KNEE = 0.5
 
 
 class EffortScale(FaultKind):
-    """The scale of a joint's effort does not match that of the others; the size is the factor of the logged effort."""
+    """The scale of a joint's effort does not match that of the others.
 
-    id, tries, scales, step, faultless = Id.EFFORT_SCALE, GAINS, ("effort_factor",), 0.2, 1.0
+    Size: the logged effort over the true one, 1 without the fault.
+    """
+
+    id = Id.EFFORT_SCALE
+    tries = GAINS
+    scales = ("effort_factor",)
+    step = 0.2
+    faultless = 1.0
 
     def small(self, by: float) -> bool:
         return True
@@ -55,9 +62,14 @@ class EffortScale(FaultKind):
 
 
 class EffortDelay(FaultKind):
-    """The efforts of all joints are late, which :mod:`..delay` estimates, or those of one joint beside the others."""
+    """The efforts of all joints are late, which :mod:`..delay` estimates, or those of one joint beside the others.
 
-    id, tries, step = Id.EFFORT_DELAY, (-0.03, 0.03, 0.06), 0.01
+    Size: the delay behind the motion [s], negative if efforts are early.
+    """
+
+    id = Id.EFFORT_DELAY
+    tries = (-0.03, 0.03, 0.06)
+    step = 0.01
 
     def places(self, trials: Trials, at: Interpretation, poor: bool) -> Iterable[tuple[int, ...]]:
         return ((),)
@@ -75,13 +87,14 @@ class EffortDelay(FaultKind):
         return Remedy(f"{{settings}} takes it out; {self.id.entry.remedy}", {"signals.delay": "auto"})
 
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
-        # that of the effort shows a short delay best, that of bodies one in which dry friction reverses
+        # efforts that are early by the coefficient [s] exceed the true ones by their rate times it: the rate of the efforts
+        # shows a short delay best, that of the bodies' torque one in which dry friction reverses
         rates, of_bodies = at.efforts[:, 1], np.sum([*at.late.values()], axis=0)
         yield FaultFamily(self.id, (), of_bodies[:, :, None], only_competes=True)
         yield FaultFamily(self.id, (), of_bodies[:, :, None], throughout=False)
         for j in at.moving:
             for rate in (rates, of_bodies):
-                yield FaultFamily(self.id, (j,), at.in_row(j, rate[:, j]), impossible_sign=1)
+                yield FaultFamily(self.id, (j,), at.in_row(j, rate[:, j]), impossible_sign=1)  # one effort cannot be early
 
     def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Judgement:
         whose, others = ("the effort of this joint", "joints") if family.joints else ("the efforts of this log", "logs")
@@ -108,9 +121,9 @@ class Wave(FaultFamily):
 
 
 class EffortPeriodic(FaultKind):
-    """An effort oscillates in time: hum of a supply, pulses of another drive, a control loop; the size is the frequency [Hz].
+    """An effort oscillates in time: hum of a supply, pulses of another drive, a control loop.
 
-    The frequency is that at which most of what bodies and friction leave of the effort is.
+    Size: the frequency [Hz], that at which most of what bodies and friction leave of the effort is.
     """
 
     id = Id.EFFORT_PERIODIC
@@ -138,7 +151,10 @@ class EffortPeriodic(FaultKind):
 
 
 class EffortCrosstalk(FaultKind):
-    """The effort of one joint contains a part of another's, which no motor of its own drives."""
+    """The effort of one joint contains a part of another's, which no motor of its own drives.
+
+    Size: this part [1].
+    """
 
     id = Id.EFFORT_CROSSTALK
 
@@ -150,7 +166,10 @@ class EffortCrosstalk(FaultKind):
 
 
 class EffortSaturates(FaultKind):
-    """Large efforts of a joint, or of all joints, are too small for the motion."""
+    """Large efforts of a joint, or of all joints, are too small for the motion.
+
+    Size: the share by which a large effort is reduced [1], positive.
+    """
 
     id = Id.EFFORT_SATURATES
 
@@ -162,7 +181,10 @@ class EffortSaturates(FaultKind):
 
 
 class EffortProgressive(FaultKind):
-    """Large efforts of a joint are too large for the motion."""
+    """Large efforts of a joint are too large for the motion.
+
+    Size: the share by which a large effort is increased [1], positive.
+    """
 
     id = Id.EFFORT_PROGRESSIVE
 
@@ -175,7 +197,10 @@ class EffortProgressive(FaultKind):
 
 
 class EffortAsymmetric(FaultKind):
-    """Positive and negative efforts of a joint differ in scale."""
+    """Positive and negative efforts of a joint differ in scale.
+
+    Size: half the difference of the scales [1], positive if positive efforts are too large.
+    """
 
     id = Id.EFFORT_ASYMMETRIC
 
@@ -195,7 +220,9 @@ class JointSpring(FaultKind):
     It has three parameters, and few joints have one.
     """
 
-    id, tries, handicap = Id.SPRING, (1.0,), DOUBTFUL
+    id = Id.SPRING
+    tries = (1.0,)  # springs have no sizes to be tried
+    handicap = DOUBTFUL
 
     def places(self, trials: Trials, at: Interpretation, poor: bool) -> Iterable[tuple[int, ...]]:
         return ((j,) for j in trials.moving if j not in at.springs)

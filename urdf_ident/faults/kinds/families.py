@@ -18,10 +18,13 @@ _FIRST_ORDER = 0.5
 class FaultFamily:
     """Faults of one kind and of some joints, in the linear model of the torques.
 
+    Measured efforts exceed those of the robot along the logged motion by ``nuisance · x + columns · c``. The coefficient c
+    corrects the robot or the motion; the size says what is wrong with the log, and is ``-unit · c``.
+
     Attributes:
-        columns: Torques per unit of its size, shape (N, n, m).
+        columns: Torques per unit of the coefficient, shape (N, n, m) [N·m or N].
         nuisance: What resembles it and is no fault, shape (N, n, k); free in the model without the fault, too.
-        unit: Size per coefficient, with the opposite sign: a coefficient corrects, a size says what is wrong.
+        unit: Size over coefficient, with the opposite sign: -1 where the coefficient itself is the size.
         impossible_sign: Sign that its coefficient must not have, or 0.
         change: What changes, for one that is tested in windows, single logs, and as a drift; None for a fault of a signal,
             which is tested always and in single logs.

@@ -41,7 +41,7 @@ class Hypothesis:
 class FaultKind:
     """A kind of fault, with the entry of its id in :mod:`...judgements.catalogue`.
 
-    A kind has :meth:`hypotheses` of large sizes, :meth:`families` of small ones, or both.
+    A kind has :meth:`hypotheses` of large sizes, :meth:`families` of small ones, or both. Its docstring says what its size is.
 
     Attributes:
         tries: Corrections by which large sizes are tried: offsets, or factors.

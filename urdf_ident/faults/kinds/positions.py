@@ -1,8 +1,8 @@
 """Faults of the positions of one joint: its zero, scale, encoder and clock, and where the URDF has its axis.
 
 The columns of a family are the torques by which measured efforts exceed those of the logged positions if the true positions
-are ``logged + coefficient · e(t)``: a coefficient is what corrects the positions. The size that is told is
-``-unit · coefficient``: an error of the logged positions with a ``unit`` of 1, and what must be added to them with -1.
+are ``logged + c · e(t)``: a coefficient c is what corrects the positions. The size that is told is ``-unit · c``: an error of
+the logged positions with a ``unit`` of 1, and what must be added to them with -1.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ class Zeros(Hypothesis):
 
 
 class PositionZero(FaultKind):
-    """The zero of a joint is not that of the URDF, or is set anew before each log."""
+    """The zero of a joint is not that of the URDF, or is set anew before each log.
+
+    Size: what must be added to the logged positions [rad].
+    """
 
     id = Id.POSITION_ZERO
     tries = (*signed(0.1, 0.4, np.pi / 2), np.pi)
@@ -59,7 +62,6 @@ class PositionZero(FaultKind):
         return abs(by) < _SMALL_ZERO
 
     def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
-        """The largest zero of its joints."""
         return max((hypothesis.interpretation.zero[j] for j in hypothesis.joints), key=abs)
 
     def shown(self, size: float, unit: str = "rad") -> str:
@@ -83,7 +85,7 @@ class PositionZero(FaultKind):
         logs = np.unique(at.samples.log)
         for j in at.moving:
             if not at.robot.prismatic[j]:
-                zero = at.slopes[j, 0][:, :, None]  # e = 1; told is what must be added
+                zero = at.slopes[j, 0][:, :, None]  # e = 1
                 yield FaultFamily(self.id, (j,), zero, unit=-1.0)
                 if 1 < len(logs) <= COMPARED:
                     each = zero * (at.samples.log[:, None] == logs)[:, None]
@@ -100,9 +102,10 @@ class PositionZero(FaultKind):
 
 
 class PositionScale(FaultKind):
-    """The positions of a joint are too large or too small; a size of 0.1 is a tenth too large.
+    """The positions of a joint are too large or too small.
 
-    A large ratio resembles another inertia where a joint carries no weight; small errors are columns of a fit.
+    Size: by which part of themselves they are too large [1]. A large one resembles another inertia where a joint carries no
+    weight.
     """
 
     id = Id.POSITION_SCALE
@@ -124,7 +127,7 @@ class PositionScale(FaultKind):
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         samples = at.samples
         for j in at.moving:
-            # e = q; told is by how much logged positions are too large, for any zero, and whether or not the effort is, too
+            # e = q, for any zero, and whether or not the effort is too large as well
             beside = np.concatenate([at.slopes[j, 0][:, :, None], at.in_row(j, at.fitted[:, j])], axis=2)
             scaled = at.torque_by(j, samples.q[:, j], samples.v[:, j], samples.a[:, j])
             yield FaultFamily(self.id, (j,), scaled[:, :, None], beside)
@@ -133,26 +136,30 @@ class PositionScale(FaultKind):
 class PositionCompliance(FaultKind):
     """Before a gear that gives way, positions lead in the direction of the effort.
 
-    The joint's own row resembles rotor and friction, and where positions are late, friction that depends on the pose: only the
-    efforts of other joints show these faults.
+    Size: by how much at the root mean square of the joint's effort [rad or m], positive. The joint's own row resembles rotor
+    and friction, and where positions are late, friction that depends on the pose: only the efforts of other joints show these
+    faults.
     """
 
     id = Id.POSITION_COMPLIANCE
 
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         for j in at.moving:
-            # e = effort; the true joint cannot lead what is logged before the gear, so that no coefficient is positive
+            # e = effort over its root mean square; the true joint cannot lead what is logged before the gear
             bent = at.torque_by(j, *at.efforts[:, :, j].T / at.size[j])
             yield FaultFamily(self.id, (j,), bent[:, :, None], at.in_row(j, bent[:, j]), impossible_sign=1)
 
 
 class PositionLate(FaultKind):
-    """The positions of one joint are late or early; those of all joints are told as a delay of all efforts."""
+    """The positions of one joint are late or early; those of all joints are told as a delay of all efforts.
+
+    Size: by how much they are late [s], negative if they are early.
+    """
 
     id = Id.POSITION_LATE
 
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
-        for j, late in at.late.items():  # e = v · 1 s; told is how late positions are: they have to be put forward by as much
+        for j, late in at.late.items():  # e = v · 1 s: late positions have to be put forward
             yield FaultFamily(self.id, (j,), late[:, :, None], at.in_row(j, late[:, j]), unit=-1.0)
 
     def shown(self, size: float, unit: str = "rad") -> str:
@@ -160,7 +167,10 @@ class PositionLate(FaultKind):
 
 
 class PositionNonlinear(FaultKind):
-    """The positions of a joint have an error that is periodic along its travel."""
+    """The positions of a joint have an error that is periodic along its travel.
+
+    Size: its amplitude [rad or m], without a sign.
+    """
 
     id = Id.POSITION_NONLINEAR
 
@@ -171,7 +181,7 @@ class PositionNonlinear(FaultKind):
             turn = half if at.robot.prismatic[j] else 1.0
             for k in [turn * waves for waves in _WAVES if turn * waves >= half]:  # an arc of less is a zero and a scale
                 sine, cosine, sign = np.sin(k * q), np.cos(k * q), direction(v)
-                errors = (  # e, ė, ë of both waves; their size has no sign
+                errors = (  # e, ė, ë of both waves
                     (sine, k * cosine * v, k * cosine * a - k**2 * sine * v**2),
                     (cosine, -k * sine * v, -k * sine * a - k**2 * cosine * v**2),
                 )
@@ -182,20 +192,26 @@ class PositionNonlinear(FaultKind):
 
 
 class PositionPlay(FaultKind):
-    """The encoder of a joint stands still at reversals, and then lags."""
+    """The encoder of a joint stands still at reversals, and then lags.
+
+    Size: the whole play [rad or m], positive.
+    """
 
     id = Id.POSITION_PLAY
 
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
         for j, place in at.play.items():
             if place.any():
-                # e = ±1, ahead in the direction of motion; told is the whole play, twice the coefficient, which is positive
+                # e = ±1: the true joint is half the play ahead in the direction of motion
                 nuisance = at.in_row(j, place[:, 0], place[:, 0] * at.samples.q[:, j])
                 yield FaultFamily(self.id, (j,), at.torque_by(j, *place.T)[:, :, None], nuisance, unit=-2.0, impossible_sign=-1)
 
 
 class JointOrigin(FaultKind):
-    """The axis of a joint is not where the URDF has it on its parent link."""
+    """The axis of a joint is not where the URDF has it on its parent link.
+
+    Size: its distance from there [m], without a sign.
+    """
 
     id = Id.JOINT_ORIGIN
 
@@ -207,7 +223,10 @@ class JointOrigin(FaultKind):
 
 
 class JointAxis(FaultKind):
-    """The axis of a joint is tilted against the URDF's."""
+    """The axis of a joint is tilted against the URDF's.
+
+    Size: the angle [rad], without a sign.
+    """
 
     id = Id.JOINT_AXIS
 
@@ -224,10 +243,7 @@ class JointAxis(FaultKind):
 
 
 def _placed(id: Id, at: LinearizedCase, which: slice) -> Iterator[FaultFamily]:
-    """Families of displacements (the first two), or tilts (the others), of each joint's axis on its parent link.
-
-    They have two columns each, so that their size has no sign.
-    """
+    """Families of two columns of displacements (the first two), or tilts (the others), of each joint's axis on its parent."""
     for j in at.moving:
         if at.placed[j].any():
             yield FaultFamily(id, (j,), at.placed[j, which].transpose(1, 2, 0))

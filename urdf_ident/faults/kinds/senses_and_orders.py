@@ -26,7 +26,9 @@ _FARTHEST = 2 * np.pi
 class EffortSign(FaultKind):
     """The effort of one joint, of two or of all has the wrong sign."""
 
-    id, tries, scales = Id.EFFORT_SIGN, (-1.0,), ("effort_factor",)
+    id = Id.EFFORT_SIGN
+    tries = (-1.0,)
+    scales = ("effort_factor",)
 
     def places(self, trials: Trials, at: Interpretation, poor: bool) -> Iterable[tuple[int, ...]]:
         # two at once: one alone may explain less than a change along the log
@@ -48,13 +50,17 @@ class EffortSign(FaultKind):
 class PositionSign(FaultKind):
     """The position of a joint has the wrong sign."""
 
-    id, tries, scales = Id.POSITION_SIGN, (-1.0,), ("position_factor",)
+    id = Id.POSITION_SIGN
+    tries = (-1.0,)
+    scales = ("position_factor",)
 
 
 class AxisSign(FaultKind):
     """Position and effort of a joint both have the wrong sign."""
 
-    id, tries, scales = Id.AXIS_SIGN, (-1.0,), ("position_factor", "effort_factor")
+    id = Id.AXIS_SIGN
+    tries = (-1.0,)
+    scales = ("position_factor", "effort_factor")
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,8 @@ class JointsExchanged(FaultKind):
 class PositionCoupled(FaultKind):
     """The position of a joint counts that of the joint before in, in one sense or the other."""
 
-    id, tries = Id.POSITION_COUPLED, (1.0, -1.0)
+    id = Id.POSITION_COUPLED
+    tries = (1.0, -1.0)
 
     def places(self, trials: Trials, at: Interpretation, poor: bool) -> Iterable[tuple[int, ...]]:
         carried = ((j, trials.robot.carrier(j)) for j in (trials.moving if poor else ()))
