@@ -56,7 +56,6 @@ class Command(TyperCommand):
     """One command; its arguments are listed by name, without their Python type."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Arguments and options, arguments without their Python type."""
         parameters = list(super().get_params(ctx))
         for parameter in parameters:
             if isinstance(parameter, TyperArgument):
@@ -260,7 +259,6 @@ def _parser(first: str) -> Callable[..., Any]:
 
 
 def _commands() -> dict[str, Any]:
-    """All commands by name."""
     return {command.name or str(getattr(command.callback, "__name__", "")): command for command in app.registered_commands}
 
 

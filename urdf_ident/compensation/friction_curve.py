@@ -239,7 +239,6 @@ class FrictionCurve(ReadOnly):
         return np.asarray(asymmetric_columns(self.law, np.asarray(v, dtype=float)) @ self.params)
 
     def as_dict(self) -> dict[str, Any]:
-        """The curve and its points for JSON."""
         return {
             "joint": self.joint,
             "threshold": self.law.threshold,

@@ -56,7 +56,6 @@ class HeldOutComparison(ReadOnly):
         return rms(self.plain if kind is None else self.errors[kind], 0)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
         return {
             "chosen": self.chosen,
             "laws": self.laws,

@@ -209,7 +209,6 @@ class ThreeLoop(ReadOnly):
 
     @property
     def rounds(self) -> int:
-        """Number of rounds."""
         return self.gains[-1].round
 
     def as_dict(self) -> dict[str, Any]:

@@ -62,7 +62,6 @@ class ExtendedModel(ABC):
         return hashlib.sha256(f"{self.model.fingerprint} {self.names}".encode()).hexdigest()[:16]
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:
-        """See :meth:`.DynamicModel.row_targets`."""
         return self.model.row_targets(tau, external)
 
     @abstractmethod

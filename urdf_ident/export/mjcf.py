@@ -303,7 +303,6 @@ class MeshAssets:
         return [{"name": name, "file": self._written(path), "scale": scale} for (path, scale), name in self._names.items()]
 
     def notes(self) -> tuple[str, ...]:
-        """Notes on meshes that were omitted."""
         notes = []
         for names, why in ((self._absent, "is not there"), (self._unreadable, "is no OBJ or binary STL with a volume")):
             if names:

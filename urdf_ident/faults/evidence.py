@@ -28,8 +28,6 @@ CLEAR = 0.85
 #: Bounds of the relative residuals from which rows are weighted: so that neither a noise-free nor a faulty row dominates where
 #: interpretations are compared, and, closer to the rows' own errors, in the model of their torques.
 _USUAL, TRUSTED = (0.03, 0.3), (0.01, 0.5)
-#: Least relative residual of a joint that is worth an explanation.
-WORTH = 0.02
 #: Relative residual below which a torque counts as exactly explained.
 EXACT = 5e-3
 #: Relative residual that unmodelled friction usually leaves, and that another interpretation may explain by chance.

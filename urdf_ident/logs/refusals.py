@@ -39,7 +39,6 @@ class LeftOut:
 
     @classmethod
     def of(cls, log: Recording | LogSource, error: UrdfIdentError) -> LeftOut:
-        """Creates the record of a refused log."""
         why = error.fact if error.remedy is None else f"{error.fact}: {error.remedy}"
         return cls(log.name, log.path, why, getattr(log, "sha256", ""), getattr(error, "findings", ()))
 

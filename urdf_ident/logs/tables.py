@@ -94,7 +94,6 @@ class ArrayTable(Table):
     columns: tuple[NDArray[Any], ...] = field(kw_only=True)
 
     def blocks(self, columns: Sequence[int]) -> Iterator[tuple[Array, Rows]]:
-        """See :meth:`Table.blocks`."""
         values = np.empty((len(self.columns[0]) if self.columns else 0, len(columns)))
         for k, column in enumerate(columns):
             values[:, k] = self.columns[column]

@@ -127,7 +127,6 @@ class AppliedTerm:
         check_known("side of a term", self.side, ("joint", "motor"), ModelError)
 
     def as_dict(self, robot: Robot) -> dict[str, Any]:
-        """JSON form, with the name of the axis."""
         return {**self.term.as_dict(), "axis": robot.joints[self.axis], "side": self.side}
 
     @classmethod

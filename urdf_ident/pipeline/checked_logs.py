@@ -235,7 +235,6 @@ def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Proj
     robot, reduction = model.robot, model.drive.reduction
 
     def conditioned(config: SignalConfig) -> list[PreparedLog]:
-        """The logs with this conditioning, examined against physics."""
         prepared = prepare_logs(logs, robot, model.drive, config, force=force, payload=payload)
         if model.is_rigid:  # what the checks support
             prepared = with_contradictions(prepared, robot, config, reduction)

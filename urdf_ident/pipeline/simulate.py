@@ -63,7 +63,6 @@ def _elastic_plant(project: Project, robot: Robot, truth: str | Path | None) -> 
 
 
 def _result_of(robot: Robot, path: str | Path) -> Identification:
-    """Loads a result of this robot."""
     ident = load(path)
     if ident.model.robot.joints != robot.joints:
         raise ModelError("the identification is of another robot", got=ident.model.robot.joints, expected=robot.joints)

@@ -202,7 +202,6 @@ def _findings(ident: Identification) -> list[dict[str, str]]:
 
 
 def _origin(ident: Identification) -> list[tuple[str, str]]:
-    """Drive and units with which the numbers were computed."""
     drive, joints, units = ident.model.drive, ident.model.robot.joints, ident.project.log.units
     gains, ratios = (
         ", ".join(f"{joint} {value:.5g}" for joint, value in zip(joints, values, strict=True))

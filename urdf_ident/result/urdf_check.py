@@ -46,7 +46,6 @@ class UrdfCheck:
     springs: Sequence[Mapping[str, Any]]
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields, as `check --json` prints them."""
         return dict(vars(self))
 
     def summary(self) -> str:

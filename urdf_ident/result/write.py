@@ -253,7 +253,6 @@ def result_names(robot: Robot) -> tuple[str, str, str, str]:
 
 
 def _stem(robot: Robot) -> str:
-    """The robot's name as the start of a file name."""
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in robot.name)[:80]
 
 

@@ -113,7 +113,6 @@ class Deflection:
         return self.counts >= self.least
 
     def as_dict(self) -> dict[str, Any]:
-        """The deflection as plain data for JSON."""
         return {"joint": self.joint, "deflection_rms": self.rms, "encoder_step": self.count, "deflection_counts": self.counts}
 
 

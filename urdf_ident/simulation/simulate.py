@@ -374,7 +374,6 @@ class _Drive:
 
     @property
     def holding(self) -> bool:
-        """True once a torque is held."""
         return len(self._held) > 0
 
     def law(self, t: float, q: Array, v: Array, state: Array) -> tuple[Array, Array]:

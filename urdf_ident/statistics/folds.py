@@ -141,7 +141,6 @@ class CrossValidation(ReadOnly):
         return float(np.mean(list(self.group_relative.values())))
 
     def as_dict(self) -> dict[str, Any]:
-        """Its fields, and the errors over all folds."""
         return {**vars(self), "group_rmse": self.group_rmse, "mean_rmse": self.mean_rmse, "relative": self.relative}
 
 

@@ -55,7 +55,6 @@ class Solution(ReadOnly):
 
     @property
     def dof(self) -> int:
-        """Degrees of freedom of the residual."""
         return self.rows - self.rank
 
     @property

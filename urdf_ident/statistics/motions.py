@@ -257,7 +257,6 @@ class _Log:
 
 
 def _distance(a: _Log, b: _Log) -> float:
-    """Distance of two logs."""
     _, apart, edges_a, edges_b = _unlike([a], b)
     best = int(np.argmin(apart))
     if apart[best] > _FAR:

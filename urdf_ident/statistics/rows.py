@@ -65,7 +65,6 @@ class RowFilter:
         return _taps(self.factor)
 
     def output_rows(self, samples: int) -> int:
-        """Returns the number of rows of a segment."""
         return max(0, (samples - len(self.taps())) // self.factor + 1)
 
     def apply(self, x: Array) -> Array:
@@ -342,7 +341,6 @@ def _with_load(kept: _Kept, model: DynamicModel, segment: Segment) -> Segment:
 
 @lru_cache(maxsize=1)
 def _bare(model: DynamicModel) -> DynamicModel:
-    """The rigid part of a model."""
     return model.with_terms([])
 
 

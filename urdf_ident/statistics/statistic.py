@@ -222,7 +222,6 @@ class StatisticSet:
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """Names of the row groups."""
         return tuple(layout.group for layout in self.layouts)
 
     @cached_property

@@ -50,7 +50,6 @@ class EstimatorInput:
 
     @property
     def base(self) -> BaseParameters:
-        """The base parameters."""
         return self.least_squares.base
 
     def simulator(self, method: str) -> Simulator:
@@ -105,7 +104,6 @@ class Estimated:
         return {"method": self.fit.method, "why": self.why, **self.details}
 
     def describe(self) -> str:
-        """Returns the estimator and its reason in one line."""
         caveat = "; scores on the measured motion, whose noise is in them, do not show its gain"
         return f"estimator: {self.fit.method.upper()} ({self.why}){caveat if self.simulated else ''}"
 

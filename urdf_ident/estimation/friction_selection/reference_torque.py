@@ -75,12 +75,10 @@ class ConvergedFit:
 
     @property
     def converged(self) -> bool:
-        """Whether the rigid torque has converged."""
         return not self.model.loaded or (bool(self.changes) and self.changes[-1] <= TOLERANCE)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the user."""
         if not self.model.loaded:
             return ()
         text, rounds = "the rigid torque of load-dependent friction", f"in {len(self.changes)} rounds"

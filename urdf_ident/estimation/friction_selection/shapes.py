@@ -73,7 +73,6 @@ class ShapeReport:
     gain: float
 
     def describe(self) -> str:
-        """Returns the result in one line."""
         low, high = self.interval
         text = f"{self.term} of {self.joint}: {self.shape} = {self.value:.3g} {self.unit} (95 %: {low:.2g} to {high:.2g})"
         if self.determined:
@@ -91,7 +90,6 @@ class Shaped:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the user."""
         return tuple(report.describe() for report in self.reports)
 
 
@@ -134,7 +132,6 @@ class _Free:
         return value / self.high
 
     def value(self, position: float) -> float:
-        """Inverse of :meth:`scale`."""
         return float(self.low * (self.high / self.low) ** position if self.low > 0 else self.high * position)
 
     def law(self, term: Term, value: float) -> Term | None:

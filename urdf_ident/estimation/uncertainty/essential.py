@@ -81,7 +81,6 @@ class EssentialFit(ReadOnly):
         return self.steps[: int(self.fit.seen.sum()) - len(self)]
 
     def as_dict(self) -> dict[str, Any]:
-        """The entry in identification.json."""
         return {
             "rule": self.rule,
             "names": [self.fit.base.labels[k] for k in self.kept],

@@ -60,7 +60,6 @@ class FaultFamily:
 
     @property
     def of_single_logs(self) -> bool:
-        """Whether it may be in one log alone."""
         return not (self.id.entry.placement or self.only_competes or self.per_log)
 
     def is_far(self, size: float) -> bool:

@@ -40,7 +40,6 @@ class ColumnMap(NamedTuple):
 
     @property
     def time(self) -> int | None:
-        """Column of the time, or None."""
         return self.places.get(("time", "time"), (None,))[0]
 
 

@@ -143,7 +143,6 @@ class EffortColumns:
 
     @property
     def typical(self) -> float:
-        """Median effort per torque."""
         known = np.abs(self.slopes[(self.slopes != 0) & (self.seen | (not self.seen.any()))])
         return float(np.median(known)) if len(known) else 0.0
 
@@ -242,7 +241,6 @@ class Recognised:
 
     @property
     def why(self) -> str:
-        """Certainty and reason in words."""
         return f"{self.certainty}: {self.reason}"
 
 

@@ -354,7 +354,6 @@ def _changes(ident: Record, _: object) -> Iterator[Picture]:
 
 
 def _upright(x: Array, y: Array, error: Array, alpha: float) -> Line:
-    """Intervals of one standard error."""
     ends, at = intervals(y - error, y + error, x)
     return Line(at, ends, "identified", alpha, width=1.0)
 

@@ -36,7 +36,6 @@ class Examination:
 
     @property
     def stopped(self) -> bool:
-        """True once something was refused."""
         return any(finding.severity == "refused" for finding in self.findings)
 
     def add(
