@@ -18,8 +18,8 @@ from ..judgements.catalogue import SEVERITIES, Id
 from ..logs.columns.columns import find_columns
 from ..logs.formats.choice import open_table
 from ..logs.read import read_readable
-from ..logs.recognition.efforts import Recognised
 from ..logs.recognition.recognise import LogDescription, recognise
+from ..logs.recognition.recognised import Recognised
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut
 from ..logs.remote import local_files

@@ -1,44 +1,39 @@
-"""The efforts of an unknown log: which columns they are, their unit and torque constants, and the direction of gravity.
+"""The efforts of an unknown log: which columns they are, and which of these were measured.
 
-Every column is regressed on the torques that the URDF predicts for a motion: gravity in any direction, inertia, friction.
+Every column is regressed on the torques that the URDF predicts for a motion: gravity in any direction, inertia, friction. The
+bounds are fractions of its variance: efforts are what these torques explain nearly all of, which they do of no other signal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from ...linalg import Array, BoolArray, lstsq, positive
 from ...model.robot import Robot
-from ...units import Unit, parse_unit
-from ..columns.headers import without_unit
-from .series import Block, Certainty
+from .series import Block
 
 #: Half-width of the smooth sign of dry friction, over the largest velocity.
 _WIDTH = 0.02
-#: Least change of the weight of a joint, over the largest inertial torque, for which gravity loads it.
-_LOADED = 1e-3
-#: Unexplained fraction of the variance below which a smaller one is no further evidence.
-_ENOUGH = 0.05
-#: Fraction of the variance that the torques explain of any effort.
-_LEAST = 0.3
-#: Fraction explained by gravity from which it is visible at a joint; and of what inertia and friction leave, clearly visible.
+#: Least change of a joint's gravity torque, over the largest inertial torque, for a regression on it; and its variation over
+#: that of the joint with most, from which gravity is expected to show.
+_CHANGES, _LOADED = 1e-3, 0.02
+#: Fraction of the variance that the torques explain of any effort, and from which more is no further evidence.
+_LEAST, _ENOUGH = 0.3, 0.95
+#: Fraction by gravity from which it is visible at a joint; and of what inertia and friction leave, clearly visible.
 _VISIBLE, _CLEARLY = 0.02, 0.7
-#: Score by gravity from which its direction is known, and cosine below which one differs from the project's.
+#: Fraction by gravity, mean over the joints that it loads, from which its direction is known; cosine below which a direction
+#: differs from the project's.
 _WEIGHED, ELSEWHERE = 0.1, 0.9
 #: Effort per expected torque: range of torques, and value above which efforts are in thousandths; others are currents.
 _TORQUE, _THOUSANDTHS = (0.4, 2.5), 30.0
 #: Agreement over the best one's from which columns are efforts too, and from which they fit as well; noise of a target over
 #: that of the measured effort.
 _FIT, _FIT_AS_WELL, _QUIET = 0.4, 0.8, 0.5
-#: Share explained, where no other columns fit nearly as well, from which columns and direction of gravity are certain: more
-#: than of a smooth signal by chance.
-_SURE = 0.5
-#: Cosine to an axis of the base from which a robot is taken to be mounted along it: friction turns the direction by degrees.
-_ALONG = 0.97
 
 #: What the regression of a column on the torques of a joint shows.
 _REGRESSION = np.dtype(
@@ -106,10 +101,10 @@ class EffortColumns:
 
     Attributes:
         block: The columns, in the robot's order.
-        score: Mean fraction of the variance explained by gravity, over the joints loaded by gravity.
-        whole: Mean fraction explained by gravity, inertia and friction.
-        clear: Mean logarithm of the unexplained fraction, scaled from 0 (all unexplained) to 1 (5 % or less). Part of any
-            smooth signal is explained by chance, but not nearly all of it.
+        explained: Fraction of the variance explained by gravity, inertia and friction, mean over the joints.
+        by_gravity: Fraction explained by gravity alone, mean over the joints that it loads.
+        evidence: Log-likelihood of the torques over that of a constant, mean over the joints, as a fraction of that at 5 %
+            unexplained. Part of any smooth signal is explained by chance, but not nearly all of it.
         axis: Direction of gravity, shape (3,).
         slopes: Effort per N·m, shape (n,) in model order; 0 for joints without visible gravity torque.
         seen: Whether the gravity torque is clearly visible, shape (n,), bool.
@@ -118,9 +113,9 @@ class EffortColumns:
     """
 
     block: Block
-    score: float
-    whole: float
-    clear: float
+    explained: float
+    by_gravity: float
+    evidence: float
     axis: Array
     slopes: Array
     seen: BoolArray
@@ -129,13 +124,13 @@ class EffortColumns:
 
     @property
     def agreement(self) -> float:
-        """Agreement with the torques of the URDF, 0 to 1: mean of ``score`` and ``clear``."""
-        return (self.score + self.clear) / 2
+        """Agreement with the torques of the URDF, 0 to 1: mean of ``by_gravity`` and ``evidence``."""
+        return (self.by_gravity + self.evidence) / 2
 
     @property
     def weighed(self) -> bool:
         """Whether they show the direction of gravity."""
-        return self.score > _WEIGHED
+        return self.by_gravity > _WEIGHED
 
     def along(self, robot: Robot) -> float:
         """Cosine of the angle between the direction of gravity that they show and the robot's."""
@@ -167,51 +162,61 @@ def find_efforts(
         The runs of which the model explains at least 30 % of the variance, best first.
     """
     columns = sorted({k for run in runs for k in run})
-    if not columns:
-        return ()
-    centred = means[:, columns] - means[:, columns].mean(axis=0)
-    power, std = positive((centred**2).sum(axis=0)), positive(means.std(axis=0))
-    heavy = np.linalg.norm(motion.gravity.std(axis=0), axis=-1)
-    loaded = heavy > max(0.02 * float(heavy.max()), 1e-6 * float(np.abs(motion.gravity).max()))
-    fits = np.zeros((robot.n, len(columns)), _REGRESSION)  # of every column on the torques of every joint
-    for j, fit in enumerate(fits):
-        v = motion.velocity[:, j]
-        dry = np.tanh(v / max(_WIDTH * float(np.abs(v).max()), 1e-9))
-        base = np.column_stack([np.ones(len(v)), v, dry, motion.acceleration[:, j], motion.inertial[:, j]])
-        fit["without_rotor"] = _solve(np.delete(base, 3, axis=1), centred)[-1]
-        left = ((centred - base @ _solve(base, centred)) ** 2).sum(axis=0)
-        weight = motion.gravity[:, j]
-        if np.ptp(weight, axis=0).max() * 9.81 < _LOADED * max(float(np.abs(motion.inertial).max()), 1e-3):
-            fit["explained"] = 1.0 - left / power
-            continue
-        full = np.column_stack([base, weight])
-        solution = _solve(full, centred)
-        remaining = ((centred - full @ solution) ** 2).sum(axis=0)
-        fit["explained"] = np.clip(1.0 - remaining / power, 0.0, 1.0)
-        fit["by_gravity"] = np.clip((left - remaining) / power, 0.0, 1.0)
-        fit["of_rest"] = np.clip((left - remaining) / positive(left), 0.0, 1.0)
-        fit["per_inertia"], fit["per_gravity"] = solution[4], solution[5:].T
-    rows = []
+    weight = np.linalg.norm(motion.gravity.std(axis=0), axis=-1)
+    loaded = weight > max(_LOADED * float(weight.max()), 1e-6 * float(np.abs(motion.gravity).max()))  # the latter: rounding
+    fits = np.array([_regressions(motion, means[:, columns], j) for j in range(robot.n)])
+    std, inertial = positive(means.std(axis=0)), np.linalg.norm(motion.inertial, axis=0)
+    efforts = []
     for run in runs:
         of_joints = [run[place] for place in robot.places_in_order]
         own = fits[np.arange(robot.n), np.searchsorted(columns, of_joints)]  # of every joint, its own effort
-        share, per_gravity = own["by_gravity"], own["per_gravity"].copy()
-        score = float(share[loaded].mean()) if loaded.any() else 0.0
-        whole = float(own["explained"].mean())
-        if whole < _LEAST:
+        if own["explained"].mean() < _LEAST:
             continue
-        clear = float(np.mean(np.log(np.maximum(1 - own["explained"], _ENOUGH)) / np.log(_ENOUGH)))
-        # direction of gravity, of unit length and signed so that most joints are positive, and effort per N·m
-        size = np.linalg.norm(per_gravity, axis=1)
-        unit, weight = per_gravity / positive(size)[:, None], np.where(size > 0, share, 0.0)
-        axis = np.asarray(np.linalg.eigh(np.einsum("j,jx,jy->xy", weight, unit, unit))[1][:, -1])
-        axis = axis if float((weight * np.sign(per_gravity @ axis)).sum()) >= 0 else -axis
-        slopes = np.where(weight > _VISIBLE, per_gravity @ axis / 9.81, 0.0) if loaded.any() else own["without_rotor"]
-        seen = (own["of_rest"] > _CLEARLY) & (share > _VISIBLE)
-        upright = float((own["per_inertia"] * np.linalg.norm(motion.inertial, axis=0) / std[of_joints]).sum())
-        noise = float(np.median(rough[of_joints] / std[of_joints]))
-        rows.append(EffortColumns(run, score, whole, clear, axis, slopes, seen, upright, noise))
-    return tuple(sorted(rows, key=lambda row: row.agreement, reverse=True))
+        # direction of gravity, of unit length and signed so that most joints are positive, and effort per N·m along it
+        share, size = own["by_gravity"], np.linalg.norm(own["per_gravity"], axis=1)
+        unit = own["per_gravity"] / positive(size)[:, None]
+        axis = np.asarray(np.linalg.eigh(np.einsum("j,jx,jy->xy", share, unit, unit))[1][:, -1])
+        axis = axis if float((share * np.sign(unit @ axis)).sum()) >= 0 else -axis
+        slopes = np.where(share > _VISIBLE, own["per_gravity"] @ axis / 9.81, 0.0) if loaded.any() else own["without_rotor"]
+        efforts.append(
+            EffortColumns(
+                run,
+                explained=float(own["explained"].mean()),
+                by_gravity=float(share[loaded].mean()) if loaded.any() else 0.0,
+                evidence=float(np.mean(np.log(1 - np.minimum(own["explained"], _ENOUGH)) / np.log(1 - _ENOUGH))),
+                axis=axis,
+                slopes=slopes,
+                seen=(share > _VISIBLE) & (own["of_rest"] > _CLEARLY),
+                upright=float((own["per_inertia"] * inertial / std[of_joints]).sum()),
+                rough=float(np.median(rough[of_joints] / std[of_joints])),
+            )
+        )
+    return tuple(sorted(efforts, key=lambda row: row.agreement, reverse=True))
+
+
+def _regressions(motion: CandidateMotion, columns: Array, j: int) -> NDArray[np.void]:
+    """Regressions of columns, shape (M, W), on friction, rotor, inertia and, if it changes, gravity of a joint, shape (W,)."""
+    fits, v, gravity = np.zeros(columns.shape[1], _REGRESSION), motion.velocity[:, j], motion.gravity[:, j]
+    dry = np.tanh(v / positive(_WIDTH * float(np.abs(v).max())))
+    base = np.column_stack([np.ones(len(v)), v, dry, motion.acceleration[:, j], motion.inertial[:, j]])
+    centred = columns - columns.mean(axis=0)
+    power, left = positive((centred**2).sum(axis=0)), _left(base, centred)
+    fits["explained"] = 1.0 - left / power
+    fits["without_rotor"] = _solve(np.delete(base, 3, axis=1), centred)[-1]
+    if 9.81 * np.ptp(gravity, axis=0).max() >= _CHANGES * max(float(np.abs(motion.inertial).max()), 1e-3):
+        full = np.column_stack([base, gravity])
+        remaining = _left(full, centred)
+        fits["explained"] = 1.0 - remaining / power
+        fits["by_gravity"] = np.clip((left - remaining) / power, 0.0, 1.0)
+        fits["of_rest"] = np.clip((left - remaining) / positive(left), 0.0, 1.0)
+        *_, fits["per_inertia"], x, y, z = _solve(full, centred)
+        fits["per_gravity"] = np.column_stack([x, y, z])
+    return fits
+
+
+def _left(columns: Array, values: Array) -> Array:
+    """Sums of squares that a regression leaves of values, shape (W,)."""
+    return np.asarray(((values - columns @ _solve(columns, values)) ** 2).sum(axis=0))
 
 
 def effort_roles(efforts: Sequence[EffortColumns]) -> dict[str, EffortColumns]:
@@ -229,113 +234,3 @@ def effort_roles(efforts: Sequence[EffortColumns]) -> dict[str, EffortColumns]:
         target = min(torques, key=lambda row: row.rough)
         return {"effort": currents[0], "effort_target": currents[-1], "torque_target": target}
     return {"effort": max(torques or good, key=lambda row: (row.agreement > _FIT_AS_WELL * efforts[0].agreement, row.rough))}
-
-
-@dataclass(frozen=True)
-class Recognised:
-    """One recognised setting: its value as in the project file, how certain it is, and the reason."""
-
-    value: object
-    certainty: Certainty
-    reason: str
-
-    @property
-    def why(self) -> str:
-        return f"{self.certainty}: {self.reason}"
-
-
-def share_explained(row: EffortColumns) -> str:
-    """Fraction of an effort's variance explained by the URDF's torques, as text."""
-    gravity = f" ({100 * row.score:.0f} % by gravity alone)" if row.score > _VISIBLE else ""
-    return f"{100 * row.whole:.0f} % of the variance{gravity}"
-
-
-def certain_if(condition: bool) -> Certainty:
-    """Certain if two independent indications agree, else likely."""
-    return "certain" if condition else "likely"
-
-
-def effort_columns(roles: Mapping[str, EffortColumns], named: Mapping[str, Block], alone: bool) -> dict[str, Recognised]:
-    """Describes the columns of the measured effort and of the targets, by quantity.
-
-    Args:
-        named: Quantities that the header names.
-        alone: Whether no other columns fit nearly as well.
-    """
-    origins = {
-        "effort": "taken as measured because it has the most noise",
-        "effort_target": "taken as the controller's target because it follows the effort without noise",
-        "torque_target": "in N·m and without noise, so a target torque",
-    }
-    columns = {}
-    for role, row in roles.items():
-        why = f"the URDF's torques and friction explain {share_explained(row)}; {origins[role]}"
-        certainty = certain_if(role in named or (alone and row.clear > _SURE))
-        columns[role] = Recognised(row.block, certainty, "named so in the header" if role in named else why)
-    return columns
-
-
-def with_sign(row: EffortColumns, robot: Robot) -> EffortColumns:
-    """Efforts that show gravity upwards and inertia backwards count backwards: the direction of gravity is the opposite one."""
-    backwards = row.weighed and row.upright < 0 and row.along(robot) < -ELSEWHERE
-    return replace(row, axis=-row.axis, slopes=-row.slopes) if backwards else row
-
-
-def gravity_direction(row: EffortColumns, robot: Robot, alone: bool) -> tuple[Recognised | None, list[str]]:
-    """Gravity that efforts show if it differs from the robot's, and a note if it agrees; neither if they do not show it."""
-    if not row.weighed:
-        return None, []
-    along = row.along(robot)
-    angle = float(np.degrees(np.arccos(np.clip(along, -1, 1))))
-    if along >= ELSEWHERE:
-        return None, [f"the direction of gravity agrees with the project within {angle:.0f}°"]
-    near = int(np.argmax(np.abs(row.axis)))
-    snapped = np.eye(3)[near] * np.sign(row.axis[near]) if abs(row.axis[near]) > _ALONG else row.axis
-    vector = [round(float(9.81 * value), 4) + 0.0 for value in snapped]
-    why = f"the efforts show this direction, {angle:.0f}° from the project's"
-    return Recognised(vector, certain_if(alone and row.score > _SURE), why), []
-
-
-def stated_unit(row: EffortColumns, names: Sequence[str]) -> Unit | None:
-    """The unit that the names of all its columns state."""
-    stated = {without_unit(names[column])[1] for column in row.block} if names else {""}
-    return parse_unit(next(iter(stated))) if len(stated) == 1 and "" not in stated else None
-
-
-def effort_unit(row: EffortColumns, unit: Unit | None) -> Recognised | None:
-    """The unit of efforts that are no torques and whose names state none."""
-    if unit is not None or row.kind == "torque":
-        return None
-    why = f"a current, about {row.typical:.3g} per N·m of the URDF's torque; if it is a voltage, write V"
-    return Recognised("A" if row.kind == "current" else "mA", "likely", why)
-
-
-def effort_gain(
-    row: EffortColumns, robot: Robot, unit: Unit | None, *, with_target: bool
-) -> tuple[Recognised | None, list[str]]:
-    """Torque per effort, including signs, if efforts are no torques or count backwards; and notes on signs.
-
-    Args:
-        unit: That of :func:`stated_unit`.
-        with_target: Whether a target torque was logged, which gives it; else it comes from the URDF's gravity torques.
-    """
-    seen, slopes = row.seen, row.slopes
-    backwards = [robot.joints[k] for k in range(robot.n) if slopes[k] < 0 and seen[k]]
-    doubtful = [robot.joints[k] for k in range(robot.n) if slopes[k] < 0 and not seen[k]]
-    doubt = f"the effort of {', '.join(doubtful)} may have the opposite sign; gravity acts too little on it to decide"
-    notes = [doubt] if doubtful else []
-    if row.kind == "torque" if unit is None else unit.kind in ("torque", "force"):
-        signs = [-1.0 if joint in backwards else 1.0 for joint in robot.order]
-        why = f"the effort of {', '.join(backwards)} has the opposite sign to the URDF's gravity torque"
-        return Recognised(signs, "likely", why) if backwards else None, notes
-    if with_target:
-        why = "the logged target torque divided by the target current at rest gives the torque constant"
-        return Recognised("auto", "certain", why), notes
-    per = 1.0 / unit.factor if unit is not None else {"torque": 1.0, "current": 1.0, "thousandths": 1e3}[row.kind]
-    known = np.where(seen | (not seen.any()), slopes, 0.0)
-    gains = per / np.where(known != 0, known, row.typical or 1.0)
-    unseen = [joint for joint in robot.order if not seen[robot.joints.index(joint)]]
-    median = f" ({', '.join(unseen)}: the median of the others, as gravity hardly acts on them)" * bool(unseen and seen.any())
-    why = f"N·m per {unit.si if unit else 'A'} that fit the gravity torque of the URDF's masses{median}"
-    listed = [float(f"{gains[robot.joints.index(joint)]:.4g}") for joint in robot.order]
-    return Recognised(listed, "guess", f"{why}; replace them by those of the data sheet"), notes

@@ -22,22 +22,17 @@ from ..columns.headers import read_header
 from ..columns.layout import NAMES, LogLayout
 from ..formats.lerobot import split_episode
 from ..tables import Table
-from .efforts import (
-    ELSEWHERE,
-    CandidateMotion,
-    EffortColumns,
-    Recognised,
-    certain_if,
+from .effort_settings import (
     effort_columns,
     effort_gain,
-    effort_roles,
     effort_unit,
-    find_efforts,
     gravity_direction,
     share_explained,
     stated_unit,
     with_sign,
 )
+from .efforts import ELSEWHERE, CandidateMotion, EffortColumns, effort_roles, find_efforts
+from .recognised import Recognised, certain_if
 from .series import Block, Links, Rate, Series, TimeColumn, alike, blocks, find_clock, links_of, rates, smoothed
 
 #: Possible units of positions of revolute and prismatic joints, with prior weights that decide if the data do not (small

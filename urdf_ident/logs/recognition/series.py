@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...errors import LogError
 from ...linalg import Array, BoolArray, IntArray, white_noise
 from ...units import parse_unit
+from .recognised import Certainty
 
-#: Named in the header, or two independent indications; one indication; none.
-Certainty = Literal["certain", "likely", "guess"]
 #: Window over which values are averaged and differences taken [s].
 _WINDOW = 0.04
 #: Range of plausible sampling intervals [s].
