@@ -10,7 +10,8 @@ import pytest
 from conftest import rnea
 
 from urdf_ident import Robot, Segment, bidirectional_experiment, read_trajectory
-from urdf_ident.compensation.friction_curve import FrictionPoints, fit_friction, friction_points
+from urdf_ident.compensation.friction_curve import fit_friction
+from urdf_ident.compensation.friction_points import FrictionPoints, friction_points
 from urdf_ident.errors import EstimationError, LimitError, LogError
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
 

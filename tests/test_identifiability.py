@@ -19,13 +19,12 @@ from urdf_ident import Drive, DynamicModel, ElasticModel, Robot, Segment, load, 
 from urdf_ident.estimation.uncertainty.identifiability import (
     IDENTIFIABLE,
     LOST,
-    SECONDS,
     Identifiability,
-    simple_motions,
     sizes,
     structural_verdicts,
     verdicts,
 )
+from urdf_ident.estimation.uncertainty.simple_motions import SECONDS, simple_motions
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base

@@ -158,6 +158,23 @@ def test_meshes_are_found_whose_folder_an_included_file_states(cell: Path, folde
     assert mujoco.MjModel.from_xml_path(str(cell / "elsewhere" / "arm.xml")).nmesh == 1
 
 
+@pytest.mark.parametrize(
+    "names", [("./inner.xml", "arm.xml"), ("parts/inner.xml", "arm.xml"), ("parts/inner.xml", "parts/arm.xml")]
+)
+def test_included_files_are_named_relative_to_the_model_or_to_the_file_that_includes_them(tmp_path: Path, names) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "scene.xml").write_text(f'<mujoco><include file="{names[0]}"/></mujoco>', encoding="utf-8")
+    (tmp_path / names[0]).write_text(f'<mujoco><include file="{names[1]}"/></mujoco>', encoding="utf-8")
+    arm = (tmp_path / names[0]).parent / "arm.xml"
+    body = '<body name="a"><joint name="j" axis="0 1 0"/><geom pos="0.1 0 0" size="0.1" mass="2"/></body>'
+    arm.write_text(f"<mujoco><worldbody>{body}</worldbody></mujoco>", encoding="utf-8")
+    robot = Robot.from_urdf(tmp_path / "scene.xml")
+    text, notes = patched_mjcf(tmp_path / "scene.xml", robot, 1.5 * lumped_inertials(robot).ravel(), {}, tmp_path)
+    assert notes == ("scene.xml includes arm.xml, which holds the bodies: the file written replaces arm.xml",)
+    arm.write_text(text, encoding="utf-8")
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "scene.xml")).body("a").mass == pytest.approx(3.0)
+
+
 def test_a_users_model_comes_back_corrected(cell: Path) -> None:
     """Identified from a scene and a log of a heavier arm, the patched file has the torques of that arm."""
     heavier = mujoco.MjModel.from_xml_path(str(cell / "arm.xml"))

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from urdf_ident import Collisions, DynamicModel, Robot, Segment, find_collisions, read_trajectory, robot_path
 from urdf_ident.cli import app
-from urdf_ident.compensation.friction_curve import friction_points
+from urdf_ident.compensation.friction_points import friction_points
 from urdf_ident.errors import LimitError, ProjectError
 from urdf_ident.excitation.sweeps import BidirectionalExperiment, bidirectional_experiment, design_poses
 from urdf_ident.motion.collision.world import parse_world

@@ -37,7 +37,8 @@ from ..signals.prepare import PreparedLog
 from ..statistics.fit import fit_base
 from ..statistics.rows import RowFilter, filtered_rows
 from ..statistics.statistic import Layout, Statistic, StatisticSet
-from .friction_curve import FrictionCurve, asymmetric_columns, fit_friction, friction_points, refine_friction
+from .friction_curve import FrictionCurve, asymmetric_columns, fit_friction, refine_friction
+from .friction_points import friction_points
 from .residual import DEFAULT_INPUTS, KINDS, Residual, fit_residual
 
 

@@ -44,32 +44,64 @@ def patched_mjcf(
     _, inertials, notes = exported_links(robot, theta, repair=True)
     dynamics, clipped = joint_values(robot, **joints)
     spec, model = compiled_mjcf(source)
-    held, held_joints = names_of(model)
-    bodies: dict[str, Array] = {}  # those whose parameters change: ten in the body's frame
-    for i, name in enumerate(held):
-        if name not in inertials:
-            continue
-        last = int(model.body_jntadr[i] + model.body_jntnum[i]) - 1
-        anchor = model.jnt_pos[last] if model.body_jntnum[i] else np.zeros(3)
-        ten = transform(inertials[name], np.eye(3), anchor)
-        before = _compiled(model, i)
-        if not np.allclose(ten, before, rtol=_SAME, atol=_SAME * np.abs(before).max()):
-            bodies[name] = ten
-    if lost := sorted(name for name, ten in inertials.items() if name not in held and ten.any()):
+    bodies, values = _changed_bodies(source, model, inertials), _changed_values(model, dynamics)
+    files = _files_of(source)
+    holder = _holder(source, files, [*(("body", name) for name in bodies), *(("joint", name) for name, _ in values)])
+    text = _with_numbers(Splicer(files[holder], str(holder)), bodies, values)
+    _verify(source, {**files, holder: text}, bodies, values)
+    if holder != source:
+        kept = f"{source.name} includes {holder.name}, which holds the bodies: the file written replaces {holder.name}"
+        return text, (*notes, *clipped, kept)
+    assets = {"meshdir": spec.meshdir, "texturedir": spec.texturedir}
+    return _moved(text, source.parent, folder, assets, [*files.values()][1:]), (*notes, *clipped)
+
+
+def _changed_bodies(source: Path, model: Any, inertials: Mapping[str, Array]) -> dict[str, Array]:
+    """Bodies whose parameters change, with the ten new ones in the body's frame."""
+    names, changed = names_of(model)[0], {}
+    for i, name in enumerate(names):
+        if name in inertials:
+            last = int(model.body_jntadr[i] + model.body_jntnum[i]) - 1  # the link's frame is at the joint
+            anchor = model.jnt_pos[last] if model.body_jntnum[i] else np.zeros(3)
+            ten, before = transform(inertials[name], np.eye(3), anchor), _compiled(model, i)
+            if not np.allclose(ten, before, rtol=_SAME, atol=_SAME * np.abs(before).max()):
+                changed[name] = ten
+    if lost := sorted(name for name, ten in inertials.items() if name not in names and ten.any()):
         raise ModelError(
             f"MJCF cannot hold the bodies between joints of one body: {abbreviated(lost)}",
             where=str(source),
             remedy="give each joint a <body> of its own",
         )
-    values: dict[tuple[str, str], float] = {}  # those that change, by joint and attribute
+    return changed
+
+
+def _changed_values(model: Any, dynamics: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
+    """Damping, friction and armature that change, by joint and attribute."""
+    names, changed = names_of(model)[1], {}
     for name, attributes in dynamics.items():
         for key, value in attributes.items():
-            old = float(np.ravel(getattr(model, f"dof_{key}")[model.jnt_dofadr[held_joints.index(name)]])[0])
-            if abs(value - old) > _SAME * max(value, old):
-                values[name, key] = value
-    files = _files_of(source)
-    holder = _holder(source, files, [*(("body", name) for name in bodies), *(("joint", name) for name, _ in values)])
-    splicer = Splicer(files[holder], str(holder))
+            before = float(np.ravel(getattr(model, f"dof_{key}")[model.jnt_dofadr[names.index(name)]])[0])
+            if abs(value - before) > _SAME * max(value, before):
+                changed[name, key] = value
+    return changed
+
+
+def _files_of(source: Path) -> dict[Path, str]:
+    """Texts of a model and of the files that it includes, whose names are relative to the model, else to the including file."""
+    files: dict[Path, str] = {}
+    waiting = [source]
+    while waiting:
+        file = waiting.pop()
+        if file not in files:
+            files[file] = read_text(file, "MJCF")
+            for node in _all(Splicer(files[file], str(file)).root, "include"):
+                beside_model = source.parent / node.get("file")
+                waiting.append(beside_model if beside_model.is_file() else file.parent / node.get("file"))
+    return files
+
+
+def _with_numbers(splicer: Splicer, bodies: Mapping[str, Array], values: Mapping[tuple[str, str], float]) -> str:
+    """The text of a file with the new parameters of bodies and attributes of joints."""
     nodes = _named(splicer.root)
     for name, ten in bodies.items():
         body = nodes["body", name]
@@ -84,25 +116,7 @@ def patched_mjcf(
         for key, instead in (("inertiafromgeom", "auto"), ("settotalmass", "-1")):
             if compiler.get(key) not in ("", "auto", "false"):
                 splicer.set(compiler, key, instead)  # it would replace the masses
-    text = splicer.text()
-    _verify(source, {**files, holder: text}, bodies, values)
-    if holder != source:
-        kept = f"{source.name} includes {holder.name}, which holds the bodies: the file written replaces {holder.name}"
-        return text, (*notes, *clipped, kept)
-    assets = {"meshdir": spec.meshdir, "texturedir": spec.texturedir}
-    return _moved(text, source.parent, folder, assets, [*files.values()][1:]), (*notes, *clipped)
-
-
-def _files_of(source: Path) -> dict[Path, str]:
-    """Texts of a model and of the files that it includes, whose names are relative to the model."""
-    files: dict[Path, str] = {}
-    waiting = [source]
-    while waiting:
-        file = waiting.pop()
-        if file not in files:
-            files[file] = read_text(file, "MJCF")
-            waiting += [source.parent / node.get("file") for node in _all(Splicer(files[file], str(file)).root, "include")]
-    return files
+    return splicer.text()
 
 
 def _holder(source: Path, files: Mapping[Path, str], elements: Sequence[tuple[str, str]]) -> Path:

@@ -28,7 +28,8 @@ from ..estimation.estimators.payload import (
 )
 from ..estimation.estimators.resting import weigh_rests
 from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
-from ..estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, SECONDS, STATES, WEAK, simple_motions
+from ..estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
+from ..estimation.uncertainty.simple_motions import SECONDS, STATES, simple_motions
 from ..judgements.catalogue import Id, Severity
 from ..judgements.judgement import Judgement, Remedy, Verdict
 from ..linalg import Array, positive, triangle
