@@ -89,12 +89,14 @@ def identify(
 
     Writes identification.json, the corrected URDF, joints.yaml and report.html to OUT.
     """
-    from ..files.documents import json_text, plain
+    from ..files.documents import json_text
     from ..parallel import workers
 
     if payload_link is not None and not payload_logs:
         raise typer.BadParameter("--payload-link needs --payload-logs: the logs with the payload")
+    report, payload_file = None if no_report else out / "report.html", out / "payload.json" if payload_logs else None
     with workers(jobs, scheduler):
+        # 1. robot and logs
         project, folder, robot = open_robot(config, urdf, lock)
         model = project.build_model(robot)
         from ..pipeline.identify import identify as run
@@ -107,65 +109,62 @@ def identify(
         held_out, runs, loaded = (read_logs(some or [], robot, project)[0] for some in (validate, sweeps, payload_logs))
         if loaded:
             check_loaded(robot, recordings, loaded, payload_link)
-        check_writable(out)  # before it is computed
-        report, payload_file = None if no_report else out / "report.html", out / "payload.json" if loaded else None
+        # 2. outputs, before they are computed
+        check_writable(out)
         for output in (*(out / name for name in result_names(robot)), report, payload_file, following):
             if output is not None:
                 check_output(output)
+        # 3. the identification
         print_implausible_values(robot)
+        options: dict[str, Any] = {"held_out": held_out, "sweeps": runs, "left_out": left_out, "compare": compare}
         try:
             with work_bars() as progress:
                 ident = run(
-                    model,
-                    recordings,
-                    held_out=held_out,
-                    sweeps=runs,
-                    left_out=left_out,
-                    project=project,
-                    compare=compare,
-                    force=force,
-                    skip_bad_logs=skip_bad_logs,
-                    progress=progress,
+                    model, recordings, project=project, force=force, skip_bad_logs=skip_bad_logs, progress=progress, **options
                 )
         except QualityError as error:
             if as_json:
                 typer.echo(json_text({"verdict": None, **error.as_dict()}))
             raise
     paths = command_paths(urdf, out / "identification.json", config)
-
-    def say_outcome(notes: list[str], more: Mapping[str, Any]) -> None:
-        outcome = {**ident.as_dict(), "refused": None, "notes": notes, **more}
-        typer.echo(json_text(paths.fill_in(plain(outcome))))
-
     with workers(jobs):  # not those of the cluster, which need not have matplotlib
+        # 4. its files and text
         say_file_replaced(out / "identification.json")
         if report is None and (out / "report.html").is_file():
             say_aside(f"note: {out / 'report.html'} remains that of the earlier result")
-        notes = write_all(ident, out)
+        notes = [*write_all(ident, out), *([] if report is None else report_lines(ident, report, paths))]
         if not as_json:
             typer.echo(coloured(paths.fill(ident.summary(verbose=verbose))))
             typer.echo("".join(f"{line}\n" for line in ident.black_box.get("text", ()) if not verbose), nl=False)
-        if report is not None:
-            notes += report_lines(ident, report, paths)
-        if not as_json:
             typer.echo("\n".join(["", *notes]) if verbose else _written_line(out, notes))
-        try:
-            body = payload(ident, loaded, link=payload_link, force=force) if loaded else None
-        except QualityError as error:  # of the loaded logs: the identification is done
-            if as_json:
-                say_outcome(notes, error.as_dict())
-            raise
-        more = [] if body is None or payload_file is None else write_payload(ident, body, payload_file)
+        # 5. the payload
+        outcome = {**ident.as_dict(), "refused": None, "notes": notes}
+        if loaded and payload_file is not None:
+            try:
+                body = payload(ident, loaded, link=payload_link, force=force)
+            except QualityError as error:  # of the loaded logs: the identification is done
+                if as_json:
+                    _print_json({**outcome, **error.as_dict()}, paths)
+                raise
+            written = write_payload(ident, body, payload_file)
+            outcome |= {"notes": [*notes, *written], "payload": body.as_dict()}
+            if not as_json:
+                typer.echo("\n".join(["", body.summary(), "", *written]))
         if as_json:
-            say_outcome([*notes, *more], {} if body is None else {"payload": body.as_dict()})
-        elif body is not None:
-            typer.echo("\n".join(["", body.summary(), "", *more]))
+            _print_json(outcome, paths)
+    # 6. the next motion
     if following is not None:
         run_design(project, folder, model, following, ident)
     elif verbose and not as_json and (advice := motion_advice(ident)):
         typer.echo(advice)
     if ident.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)
+
+
+def _print_json(outcome: Mapping[str, Any], paths: CommandPaths) -> None:
+    from ..files.documents import json_text, plain
+
+    typer.echo(json_text(paths.fill_in(plain(outcome))))
 
 
 def _written_line(out: Path, notes: list[str]) -> str:

@@ -232,18 +232,9 @@ def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Proj
     check_motors(model, logs)
     config, payload = project.signal_config(), project.build_payload(model.robot)
     model = model.with_drive(resolve_drive(model, logs, payload, config, force=force))
-    robot, reduction = model.robot, model.drive.reduction
-
-    def conditioned(config: SignalConfig) -> list[PreparedLog]:
-        prepared = prepare_logs(logs, robot, model.drive, config, force=force, payload=payload)
-        if model.is_rigid:  # what the checks support
-            prepared = with_contradictions(prepared, robot, config, reduction)
-            if not force:
-                refuse_contradictions(prepared)
-        return prepared
-
+    conditioned = partial(_conditioned, model, logs, payload=payload, force=force)
     prepared, delay_entry = conditioned(config), dict[str, Any]()
-    delay = estimated_delay(prepared, robot, reduction) if model.is_rigid else None
+    delay = estimated_delay(prepared, model.robot, model.drive.reduction) if model.is_rigid else None
     if delay is not None:
         take_out = config.delay == "auto" and delay.decided
         seconds = delay.seconds if take_out else 0.0 if config.delay == "auto" else float(config.delay)
@@ -256,6 +247,19 @@ def _training_logs(model: DynamicModel, logs: Sequence[Recording], project: Proj
         delay_entry = {**delay.as_dict(), "compensated": seconds, "why": why}
     trained = Range.of([segment for log in prepared for segment in log.segments])
     return TrainingLogs(model, prepared, _signals_entry(prepared, trained, delay_entry), trained)
+
+
+def _conditioned(
+    model: DynamicModel, logs: Sequence[Recording], config: SignalConfig, *, payload: Payload | None, force: bool
+) -> list[PreparedLog]:
+    """The logs conditioned, and examined against physics, which the checks support of rigid joints alone."""
+    prepared = prepare_logs(logs, model.robot, model.drive, config, force=force, payload=payload)
+    if not model.is_rigid:
+        return prepared
+    prepared = with_contradictions(prepared, model.robot, config, model.drive.reduction)
+    if not force:
+        refuse_contradictions(prepared)
+    return prepared
 
 
 def _signals_entry(logs: Sequence[PreparedLog], trained: Range, delay: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..consistency.constraints import LmiOptions, lmi_options
+from ..consistency.constraints import lmi_options
 from ..consistency.first_fit import reconciled_prior, urdf_with_friction
 from ..consistency.standard import Standard, consistent_parameters, dissipating, essential_to_prior, nearest_to_prior
 from ..errors import EstimationError, ModelError, SolverError
@@ -105,9 +106,14 @@ def standard_parameters(estimate: DataEstimate, project: Project) -> Standard:
     options, notes = lmi_options(model.robot, prior, **wanted.constraints())
     weight = None if wanted.weight == "auto" else float(wanted.weight)
 
-    def choose(asked: LmiOptions, given: float | None) -> Standard:
-        return consistent_parameters(
-            statistics, fit, prior, model.parameters, asked, given, notes, estimate.reversals, wanted.solver
-        )
-
+    choose = partial(
+        consistent_parameters,
+        statistics,
+        fit,
+        prior,
+        model.parameters,
+        notes=notes,
+        reversals=estimate.reversals,
+        solver=wanted.solver,
+    )
     return dissipating(choose, options, weight, model, statistics)
