@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import load_script
 
-from urdf_ident.pipeline.checked_logs import examine_logs
+from urdf_ident.pipeline.inspect import examine_logs
 from urdf_ident.project import parse_project
 
 

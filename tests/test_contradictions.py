@@ -15,7 +15,8 @@ from scipy.ndimage import gaussian_filter1d
 from urdf_ident import Drive, Judgement, QualityError, Recording, Robot, identify, robot_path
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.linalg import Array
-from urdf_ident.pipeline.checked_logs import examine_logs, refuse_contradictions, with_contradictions
+from urdf_ident.pipeline.checked_logs import refuse_contradictions, with_contradictions
+from urdf_ident.pipeline.inspect import examine_logs
 from urdf_ident.project import parse_project
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs

@@ -14,7 +14,8 @@ from scipy.signal import butter, lfilter, sosfiltfilt
 import urdf_ident as ui
 from urdf_ident import Drive, Limits, random_fourier, robot_path
 from urdf_ident.faults.delay import Delay, find_delay
-from urdf_ident.pipeline.checked_logs import examine_logs, training_logs
+from urdf_ident.pipeline.checked_logs import training_logs
+from urdf_ident.pipeline.inspect import examine_logs
 from urdf_ident.pipeline.simulate import simulate, true_plant
 from urdf_ident.project import parse_project
 from urdf_ident.result.summary import brief

@@ -14,7 +14,7 @@ from logs import Truth, fourier, torques
 from urdf_ident import Drive, Judgement, Recording, Robot
 from urdf_ident.linalg import Array
 from urdf_ident.model.prior import scaled_bodies
-from urdf_ident.pipeline.checked_logs import examine_logs
+from urdf_ident.pipeline.inspect import examine_logs
 from urdf_ident.signals.config import SignalConfig
 
 ARM = Robot.from_urdf(arm_urdf("zyyxy"))

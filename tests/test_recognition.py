@@ -17,7 +17,7 @@ from urdf_ident.errors import LogError
 from urdf_ident.logs.columns.layout import LogLayout
 from urdf_ident.logs.formats.choice import open_table
 from urdf_ident.logs.recognition.recognise import LogDescription, recognise
-from urdf_ident.pipeline.inspect import project_text
+from urdf_ident.pipeline.describe import project_text
 from urdf_ident.project import Project, parse_project
 
 DOWN = (0.0, 0.0, -9.81)

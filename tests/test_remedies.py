@@ -20,7 +20,8 @@ from logs import Truth, fourier, torques, write_csv
 import urdf_ident as ui
 from urdf_ident.errors import LogError
 from urdf_ident.judgements.catalogue import Id
-from urdf_ident.pipeline.checked_logs import examine_logs, training_logs
+from urdf_ident.pipeline.checked_logs import training_logs
+from urdf_ident.pipeline.inspect import examine_logs
 from urdf_ident.project import parse_project
 from urdf_ident.signals.prepare import PreparedLog
 

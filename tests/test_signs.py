@@ -11,7 +11,7 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
 from urdf_ident import Drive, Judgement, Project, Recording, Robot
-from urdf_ident.pipeline.checked_logs import examine_logs
+from urdf_ident.pipeline.inspect import examine_logs
 from urdf_ident.signals.config import SignalConfig
 
 URDF = arm_urdf("zyyxy", fixed_tip=False)

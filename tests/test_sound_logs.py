@@ -9,7 +9,7 @@ from logs import Truth, fourier, torques
 from urdf_ident import Drive, Recording, Robot
 from urdf_ident.faults.interpretation import Interpretation
 from urdf_ident.faults.trials import LogGroup
-from urdf_ident.pipeline.checked_logs import examine_logs
+from urdf_ident.pipeline.inspect import examine_logs
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
 

@@ -28,7 +28,7 @@ from scipy.ndimage import uniform_filter1d
 from urdf_ident import Drive, DynamicModel, Recording, Robot, UrdfIdentError, read_recording
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_names, robot_path
-from urdf_ident.pipeline.checked_logs import examine_logs
+from urdf_ident.pipeline.inspect import examine_logs
 from urdf_ident.project import parse_project
 from urdf_ident.result.scores import predict, score
 from urdf_ident.signals.motor_side import joint_side

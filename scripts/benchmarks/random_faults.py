@@ -39,7 +39,7 @@ from urdf_ident.faults.null_model import NullModel
 from urdf_ident.faults.score_test import least_chance
 from urdf_ident.faults.trials import LogGroup
 from urdf_ident.linalg import Array
-from urdf_ident.pipeline.checked_logs import examine_logs
+from urdf_ident.pipeline.inspect import examine_logs
 from urdf_ident.project import parse_project
 from urdf_ident.result.scores import predict, score
 from urdf_ident.signals.prepare import prepare_logs

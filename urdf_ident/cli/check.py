@@ -110,7 +110,7 @@ def inspect(
         recordings, unreadable = read_logs(logs, built, project, skip=True)
         inspection = examine(built, recordings, project=project, unreadable=unreadable)
     else:
-        from ..pipeline.inspect import describe
+        from ..pipeline.describe import describe
 
         check_output(write_project)
         text, inspection = describe(find_logs(logs, project), project, built, robot or folder / built.path)

@@ -1,7 +1,7 @@
-"""First stage: logs examined, each alone, against rigid-body physics and for delays; the training logs cut into segments.
+"""First stage of an identification: training logs examined against rigid-body physics and for delays, and cut into segments.
 
-`inspect` reports what :func:`examine_logs` finds. :func:`training_logs` resolves torque constants and conditioning as well, and
-refuses logs with which nothing can be estimated.
+:func:`training_logs` resolves torque constants and conditioning, and refuses logs with which nothing can be estimated;
+:func:`further_logs` conditions other logs in the same way.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..errors import LogError, UrdfIdentError
+from ..errors import UrdfIdentError
 from ..estimation.elastic import check_motors
 from ..estimation.estimators.payload_gains import resolve_drive
 from ..faults.contradictions import moved_alike, physics_findings
 from ..faults.delay import Delay, find_delay
 from ..judgements.catalogue import Id
-from ..judgements.judgement import Judgement, Remedy
+from ..judgements.judgement import Judgement
 from ..linalg import Array
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut, all_usable, each_usable
-from ..model.drive import Drive
 from ..model.dynamic_model import DynamicModel
 from ..model.payload import Payload
 from ..model.robot import Robot
@@ -30,11 +29,8 @@ from ..result.evidence import Range
 from ..result.record import Record
 from ..samples import Segment
 from ..signals.config import SignalConfig
-from ..signals.motor_side import require_effect
 from ..signals.prepare import (
     PreparedLog,
-    assessed,
-    conditioned_logs,
     prepare_log,
     prepare_logs,
     refusal,
@@ -42,64 +38,6 @@ from ..signals.prepare import (
     with_automatic,
 )
 from ..signals.quality.hidden_delays import known_delays
-from ..signals.quality.report import QualityReport
-
-
-def examine_logs(
-    recordings: Sequence[Recording],
-    robot: Robot,
-    drive: Drive,
-    config: SignalConfig,
-    *,
-    payload: Payload | None = None,
-    unknown: UrdfIdentError | None = None,
-    motors_used: bool = False,
-) -> list[QualityReport]:
-    """Assesses several logs of one robot, each alone and against each other, without refusing any.
-
-    Args:
-        recordings: As read.
-        drive: The drive; unknown torque constants are 1.
-        payload: The payload that some of the logs carry, or None.
-        unknown: The reason if torque constants are unknown: efforts are then not compared with the URDF; None: they are
-            known.
-        motors_used: Whether the model uses motor positions besides those of the joints.
-
-    Returns:
-        A report for each log; errors of the conditioning are among its findings.
-
-    Raises:
-        LogError: The effort is a current without a known gain, or a setting of the drive has no effect.
-    """
-    require_effect(recordings, drive, motors_used=motors_used)
-    reports = assessed(recordings, robot, drive, config, as_logged=unknown is not None)
-    # the accepted logs, conditioned alike; those that cannot be conditioned get a finding
-    kept, usable = [k for k, report in enumerate(reports) if report.verdict.level != "poor"], dict[int, PreparedLog]()
-    while kept and not usable:
-        try:
-            made = conditioned_logs([recordings[k] for k in kept], [reports[k] for k in kept], robot, config, payload)
-            usable = dict(zip(kept, made, strict=True))
-            for k, log in usable.items():
-                reports[k] = log.report
-        except LogError as error:
-            if not error.logs.keys() & {recordings[k].name for k in kept}:  # it does not concern individual logs
-                raise
-            for k in tuple(kept):
-                if why := error.logs.get(recordings[k].name):
-                    refused = Judgement(Id.NOT_USABLE, why.fact, Remedy(why.remedy or ""))
-                    reports[k] = reports[k].with_findings((*reports[k].findings, refused))
-                    kept.remove(k)
-    if unknown is not None:
-        message = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
-        judgement = Judgement(Id.CONSTANTS_UNKNOWN, message, Remedy(unknown.remedy or ""))
-        return [report.with_findings((*report.findings, judgement)) for report in reports]
-    logs = [log.with_findings(suspecting_payload(payload, log.report.findings)) for log in usable.values()]
-    logs = with_contradictions(logs, robot, config, drive.reduction)
-    delay = estimated_delay(logs, robot, drive.reduction)
-    of_delay = () if delay is None else (*delay.findings(), *delay.filter_findings())
-    for k, log in zip(usable, with_delays(logs, of_delay), strict=True):
-        reports[k] = log.report.with_findings(_taken_out(judged, config) for judged in log.report.findings)
-    return reports
 
 
 def with_contradictions(
@@ -156,13 +94,6 @@ def _with_findings(logs: Sequence[PreparedLog], findings: Sequence[Sequence[Judg
     motions = [(log.report.recording.position, log.examined.segments, log.examined.cutoff) for log in logs]
     known = known_delays(logs[0].robot.joints, motions, findings) if logs else []
     return [log.with_findings((*log.report.findings, *judgements)) for log, judgements in zip(logs, known, strict=True)]
-
-
-def _taken_out(judged: Judgement, config: SignalConfig) -> Judgement:
-    """A delay that the settings let `identify` take out already: its remedy is none of the project file."""
-    if config.delay != "auto" or not judged.remedy or judged.remedy.settings != {"signals.delay": "auto"}:
-        return judged
-    return replace(judged, remedy=judged.remedy.done_by("`identify`"))
 
 
 def refuse_contradictions(logs: Sequence[PreparedLog]) -> None:

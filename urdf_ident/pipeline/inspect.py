@@ -1,43 +1,28 @@
-"""The command `inspect`: whether logs are good enough, every finding with its remedy, before anything is estimated.
-
-:func:`describe` writes a project file for undescribed logs: what was recognised, and how certain it is, as valid YAML.
-"""
+"""The command `inspect`: whether logs are good enough, every finding with its remedy, before anything is estimated."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-import yaml
-
-from ..errors import EstimationError, LogError
+from ..errors import EstimationError, LogError, UrdfIdentError
 from ..estimation.estimators.payload_gains import resolve_drive, without_constants
-from ..judgements.catalogue import SEVERITIES, Id
-from ..logs.columns.columns import find_columns
-from ..logs.formats.choice import open_table
-from ..logs.read import read_readable
-from ..logs.recognition.recognise import LogDescription, recognise
-from ..logs.recognition.recognised import Recognised
+from ..judgements.catalogue import Id
+from ..judgements.judgement import Judgement, Remedy
 from ..logs.recording import Recording
 from ..logs.refusals import LeftOut
-from ..logs.remote import local_files
-from ..logs.sources import LogSource
+from ..model.drive import Drive
+from ..model.payload import Payload
 from ..model.robot import Robot
 from ..parallel import one_thread
-from ..project import Project, parse_project
-from ..quoting import printable
+from ..project import Project
 from ..result.inspection import Inspection
+from ..signals.config import SignalConfig
+from ..signals.motor_side import require_effect
+from ..signals.prepare import PreparedLog, assessed, conditioned_logs, suspecting_payload
+from ..signals.quality.report import QualityReport
 from ..torque_constants import resolve_gain
-from .checked_logs import examine_logs
-
-#: Rounds of inspection: one for each gain that was guessed of a joint that gravity does not load, of which arms have few.
-_ROUNDS = 4
-_INTRODUCTION = """# Format of {log}, recognised by `urdf-ident inspect --write-project`. Check it before use.
-# The comment above each entry gives its certainty and the reason: certain (named in the header, or two independent
-# indications), likely (one indication), guess. Lists are in the order of robot.joints.
-"""
+from .checked_logs import estimated_delay, with_contradictions, with_delays
 
 
 @one_thread()
@@ -85,173 +70,67 @@ def inspect(
     return Inspection((*read, *unread))
 
 
-def describe(sources: Sequence[LogSource], project: Project, robot: Robot, urdf: Path) -> tuple[str, Inspection]:
-    """Recognises the format of the first of several similar logs, and how the robot is mounted.
-
-    The project file is read back and the logs are read and inspected with it, so that a file is only returned if it runs. The
-    direction of gravity is that of the inspection, which estimates it together with all bodies, and so is a guessed gain of a
-    joint that gravity does not load. Where several units of the positions fit the limits and the efforts of the log, that with
-    which the inspection of all logs says least against the positions is written.
+def examine_logs(
+    recordings: Sequence[Recording],
+    robot: Robot,
+    drive: Drive,
+    config: SignalConfig,
+    *,
+    payload: Payload | None = None,
+    unknown: UrdfIdentError | None = None,
+    motors_used: bool = False,
+) -> list[QualityReport]:
+    """Assesses several logs of one robot, each alone and against each other, without refusing any.
 
     Args:
-        sources: The logs.
+        recordings: As read.
+        drive: The drive; unknown torque constants are 1.
+        payload: The payload that some of the logs carry, or None.
+        unknown: The reason if torque constants are unknown: efforts are then not compared with the URDF; None: they are
+            known.
+        motors_used: Whether the model uses motor positions besides those of the joints.
 
     Returns:
-        The text of the project file, and the inspection of the logs with it.
+        A report for each log; errors of the conditioning are among its findings.
 
     Raises:
-        LogError: See :func:`describe_log`; or the logs cannot be read with the description.
+        LogError: The effort is a current without a known gain, or a setting of the drive has no effect.
     """
-    first = describe_log(sources[0], robot, project)
-    text, inspection = _read_back(first, sources, project, robot, urdf)
-    for unit in first.other_position_units if first is not None else ():
-        other = describe_log(sources[0], robot, project.with_settings({"log.units.position": unit}, robot))
-        if other is None or "position" not in other.units:
-            continue
-        reason = f"{other.units['position'].reason}; in other units that fit as well an inspection objects to more"
-        stated = {**other.units, "position": Recognised(unit, "likely", reason)}
-        other_text, other_inspection = _read_back(replace(other, units=stated), sources, project, robot, urdf)
-        if _objections(other_inspection) < _objections(inspection):
-            text, inspection = other_text, other_inspection
-    return text, inspection
-
-
-def _objections(inspection: Inspection) -> tuple[int, int]:
-    """Severity of the worst of what an inspection objects to, and how much it objects to."""
-    objections = [judgement for judgement in inspection.verdict.judgements if judgement.level != "good"]
-    return max((SEVERITIES.index(judgement.severity) for judgement in objections), default=0), len(objections)
-
-
-def _read_back(
-    description: LogDescription | None, sources: Sequence[LogSource], project: Project, robot: Robot, urdf: Path
-) -> tuple[str, Inspection]:
-    """The project file of a description, with what the inspection of the logs corrects in it, and this inspection."""
-    name = sources[0].name
-    recognised, description = description, description and replace(description, gravity=None)
-    logs: tuple[list[Recording], list[LeftOut]] | None = None
-    for _ in range(_ROUNDS):
-        text = project_text(description, project, robot, urdf, name)
-        written = parse_project(yaml.safe_load(text))
-        mounted = written.build_robot(urdf)
-        written.build_model(mounted)
-        logs = logs or read_readable(sources, mounted, written.log, skip=True)  # gravity and gains are no matter of reading
-        inspection = inspect(mounted, logs[0], project=written, unreadable=logs[1])
-        better = description and _corrected(description, recognised, inspection, written, mounted)
-        if better == description:
-            break
-        description = better
-    return text, inspection
-
-
-def _corrected(
-    description: LogDescription, recognised: LogDescription | None, inspection: Inspection, project: Project, robot: Robot
-) -> LogDescription:
-    """A description with what an inspection that uses it says of the direction of gravity, and of gains that are guesses.
-
-    Args:
-        recognised: The first description, whose gravity counts where torque constants are unknown, so that the inspection
-            compares no efforts with the URDF.
-        project, robot: Those of the inspection.
-    """
-    findings = [finding for log in inspection.logs for finding in log["findings"]]
-    if recognised is not None and any(finding["id"] == str(Id.CONSTANTS_UNKNOWN) for finding in findings):
-        return replace(description, gravity=recognised.gravity)
-    decided = [finding for finding in findings if finding["id"] in (Id.GRAVITY_DIRECTION, Id.EFFORT_SCALE)]
-    settings = {key: value for finding in decided for key, value in finding["settings"].items()}
-    vector, gain = settings.get("robot.gravity"), settings.get("drive.gain")
-    if vector is not None:
-        stated = [round(float(value), 4) for value in vector]
-        description = replace(description, gravity=Recognised(stated, "certain", "the efforts of the logs fit it"))
-    guessed = description.gain
-    if gain is not None and guessed is not None and guessed.certainty == "guess" and isinstance(guessed.value, list):
-        values: Any = project.with_settings({"drive.gain": gain}, robot).drive.gain  # a list, changed for single joints
-        reason = f"{guessed.reason}; {', '.join(gain['multiply'])}: from the efforts of the other joints"
-        rounded = [float(f"{value:.4g}") for value in values]
-        description = replace(description, gain=Recognised(rounded, "guess", reason))
-    return description
-
-
-def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescription | None:
-    """Recognises the format of a log; None for a log in several files, which the project already describes.
-
-    Raises:
-        LogError: The log cannot be read, or none of its columns fits this robot.
-    """
-    if "" not in dict(source.files):
-        return None
-    layout = project.log
-    with local_files(source.files) as near:
-        table = open_table(dict(near)[""], robot, layout.topic, layout.joints)
+    require_effect(recordings, drive, motors_used=motors_used)
+    # 1. each log alone
+    reports = assessed(recordings, robot, drive, config, as_logged=unknown is not None)
+    # 2. the accepted logs, conditioned alike; those that cannot be conditioned get a finding
+    kept, usable = [k for k, report in enumerate(reports) if report.verdict.level != "poor"], dict[int, PreparedLog]()
+    while kept and not usable:
         try:
-            return recognise(table, robot, layout)
+            made = conditioned_logs([recordings[k] for k in kept], [reports[k] for k in kept], robot, config, payload)
+            usable = dict(zip(kept, made, strict=True))
+            for k, log in usable.items():
+                reports[k] = log.report
         except LogError as error:
-            try:
-                find_columns(table, robot, layout, ["position"])
-            except LogError:
-                raise error from None
-            if not table.names:
+            if not error.logs.keys() & {recordings[k].name for k in kept}:  # it does not concern individual logs
                 raise
-            return LogDescription({}, {}, None, None, None, (f"only its header was read: {error.what}",))
+            for k in tuple(kept):
+                if why := error.logs.get(recordings[k].name):
+                    refused = Judgement(Id.NOT_USABLE, why.fact, Remedy(why.remedy or ""))
+                    reports[k] = reports[k].with_findings((*reports[k].findings, refused))
+                    kept.remove(k)
+    if unknown is not None:
+        message = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
+        judgement = Judgement(Id.CONSTANTS_UNKNOWN, message, Remedy(unknown.remedy or ""))
+        return [report.with_findings((*report.findings, judgement)) for report in reports]
+    # 3. all against the physics of one robot, and the delay of the efforts
+    logs = [log.with_findings(suspecting_payload(payload, log.report.findings)) for log in usable.values()]
+    logs = with_contradictions(logs, robot, config, drive.reduction)
+    delay = estimated_delay(logs, robot, drive.reduction)
+    of_delay = () if delay is None else (*delay.findings(), *delay.filter_findings())
+    for k, log in zip(usable, with_delays(logs, of_delay), strict=True):
+        reports[k] = log.report.with_findings(_taken_out(judged, config) for judged in log.report.findings)
+    return reports
 
 
-def project_text(description: LogDescription | None, project: Project, robot: Robot, urdf: Path, log: str) -> str:
-    """Returns the text of the project file; project: settings known before, which are kept."""
-    data: dict[str, Any] = project.model_dump(exclude_defaults=True)
-    data["robot"] = {
-        **data.get("robot", {}),
-        "urdf": str(urdf.resolve()),
-        "joints": list(robot.order),
-        "lock": dict(robot.locked),
-    }
-    reasons = {} if description is None else _add_recognised(data, description)
-    lines = [_INTRODUCTION.format(log=printable(log))]
-    lines += [f"# Note: {printable(note)}.\n" for note in (description.notes if description is not None else ())]
-    for section in ("robot", "drive", "log", *(key for key in data if key not in ("robot", "drive", "log"))):
-        if section in data:
-            lines += [f"{section}:\n", *_yaml_lines(data[section], section, reasons, 1)]
-    return "".join(lines)
-
-
-def _add_recognised(data: dict[str, Any], description: LogDescription) -> dict[str, str]:
-    """Adds what was recognised to the sections of a project file, unless it is set; returns setting → certainty and reason."""
-    layout = dict(data.get("log", {}))
-    known_units = dict(layout.get("units", {}))
-    # columns that the header names are found by their names
-    columns = {key: _plain(column.value) for key, column in description.columns.items() if key not in description.named}
-    units = {key: _plain(unit.value) for key, unit in description.units.items() if key not in known_units}
-    for key, recognised in (("columns", columns), ("units", units)):
-        if recognised:
-            layout[key] = {**recognised, **layout.get(key, {})}
-    if description.rate is not None:
-        layout.setdefault("rate", description.rate.value)
-    if layout:
-        data["log"] = layout
-    if description.gravity is not None:
-        data["robot"].setdefault("gravity", description.gravity.value)
-    if description.gain is not None:
-        data.setdefault("drive", {}).setdefault("gain", description.gain.value)
-    settings = {"log.rate": description.rate, "robot.gravity": description.gravity, "drive.gain": description.gain}
-    settings |= {f"log.columns.{key}": column for key, column in description.columns.items()}
-    settings |= {f"log.units.{key}": unit for key, unit in description.units.items()}
-    return {setting: recognised.why for setting, recognised in settings.items() if recognised is not None}
-
-
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _yaml_lines(value: Mapping[str, Any], path: str, why: Mapping[str, str], depth: int) -> list[str]:
-    """A mapping as YAML, with a comment above each entry that has a reason."""
-    indent, lines = "  " * depth, []
-    for key, entry in value.items():
-        reason = why.get(f"{path}.{key}")
-        if reason:
-            lines.append(f"{indent}# {printable(reason)}\n")
-        if isinstance(entry, Mapping) and entry and any(f"{path}.{key}." in known for known in why):
-            lines += [f"{indent}{key}:\n", *_yaml_lines(entry, f"{path}.{key}", why, depth + 1)]
-        else:
-            text = yaml.safe_dump(
-                {key: entry}, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10_000
-            ).strip()
-            lines.append(f"{indent}{text[1:-1]}\n")
-    return lines
+def _taken_out(judged: Judgement, config: SignalConfig) -> Judgement:
+    """A delay that the settings let `identify` take out already: its remedy is none of the project file."""
+    if config.delay != "auto" or not judged.remedy or judged.remedy.settings != {"signals.delay": "auto"}:
+        return judged
+    return replace(judged, remedy=judged.remedy.done_by("`identify`"))

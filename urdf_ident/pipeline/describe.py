@@ -1,0 +1,206 @@
+"""`inspect --write-project`: a project file for undescribed logs, in YAML that says how certain each entry is, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import LogError
+from ..judgements.catalogue import SEVERITIES, Id
+from ..logs.columns.columns import find_columns
+from ..logs.formats.choice import open_table
+from ..logs.read import read_readable
+from ..logs.recognition.recognise import LogDescription, recognise
+from ..logs.recognition.recognised import Recognised
+from ..logs.recording import Recording
+from ..logs.refusals import LeftOut
+from ..logs.remote import local_files
+from ..logs.sources import LogSource
+from ..model.robot import Robot
+from ..project import Project, parse_project
+from ..quoting import printable
+from ..result.inspection import Inspection
+from .inspect import inspect
+
+#: Rounds of inspection: one for each gain that was guessed of a joint that gravity does not load, of which arms have few.
+_ROUNDS = 4
+_INTRODUCTION = """# Format of {log}, recognised by `urdf-ident inspect --write-project`. Check it before use.
+# The comment above each entry gives its certainty and the reason: certain (named in the header, or two independent
+# indications), likely (one indication), guess. Lists are in the order of robot.joints.
+"""
+
+
+def describe(sources: Sequence[LogSource], project: Project, robot: Robot, urdf: Path) -> tuple[str, Inspection]:
+    """Recognises the format of the first of several similar logs, and how the robot is mounted.
+
+    The project file is read back and the logs are read and inspected with it, so that a file is only returned if it runs. The
+    direction of gravity is that of the inspection, which estimates it together with all bodies, and so is a guessed gain of a
+    joint that gravity does not load. Where several units of the positions fit the limits and the efforts of the log, that with
+    which the inspection of all logs says least against the positions is written.
+
+    Args:
+        sources: The logs.
+
+    Returns:
+        The text of the project file, and the inspection of the logs with it.
+
+    Raises:
+        LogError: See :func:`describe_log`; or the logs cannot be read with the description.
+    """
+    first = describe_log(sources[0], robot, project)
+    text, inspection = _read_back(first, sources, project, robot, urdf)
+    for unit in first.other_position_units if first is not None else ():
+        other = describe_log(sources[0], robot, project.with_settings({"log.units.position": unit}, robot))
+        if other is None or "position" not in other.units:
+            continue
+        reason = f"{other.units['position'].reason}; in other units that fit as well an inspection objects to more"
+        stated = {**other.units, "position": Recognised(unit, "likely", reason)}
+        other_text, other_inspection = _read_back(replace(other, units=stated), sources, project, robot, urdf)
+        if _objections(other_inspection) < _objections(inspection):
+            text, inspection = other_text, other_inspection
+    return text, inspection
+
+
+def _objections(inspection: Inspection) -> tuple[int, int]:
+    """Severity of the worst of what an inspection objects to, and how much it objects to."""
+    objections = [judgement for judgement in inspection.verdict.judgements if judgement.level != "good"]
+    return max((SEVERITIES.index(judgement.severity) for judgement in objections), default=0), len(objections)
+
+
+def _read_back(
+    description: LogDescription | None, sources: Sequence[LogSource], project: Project, robot: Robot, urdf: Path
+) -> tuple[str, Inspection]:
+    """The project file of a description, with what the inspection of the logs corrects in it, and this inspection."""
+    name = sources[0].name
+    recognised, description = description, description and replace(description, gravity=None)
+    logs: tuple[list[Recording], list[LeftOut]] | None = None
+    for _ in range(_ROUNDS):
+        text = project_text(description, project, robot, urdf, name)
+        written = parse_project(yaml.safe_load(text))
+        mounted = written.build_robot(urdf)
+        written.build_model(mounted)
+        logs = logs or read_readable(sources, mounted, written.log, skip=True)  # gravity and gains are no matter of reading
+        inspection = inspect(mounted, logs[0], project=written, unreadable=logs[1])
+        better = description and _corrected(description, recognised, inspection, written, mounted)
+        if better == description:
+            break
+        description = better
+    return text, inspection
+
+
+def _corrected(
+    description: LogDescription, recognised: LogDescription | None, inspection: Inspection, project: Project, robot: Robot
+) -> LogDescription:
+    """A description with what an inspection that uses it says of the direction of gravity, and of gains that are guesses.
+
+    Args:
+        recognised: The first description, whose gravity counts where torque constants are unknown, so that the inspection
+            compares no efforts with the URDF.
+        project, robot: Those of the inspection.
+    """
+    findings = [finding for log in inspection.logs for finding in log["findings"]]
+    if recognised is not None and any(finding["id"] == str(Id.CONSTANTS_UNKNOWN) for finding in findings):
+        return replace(description, gravity=recognised.gravity)
+    decided = [finding for finding in findings if finding["id"] in (Id.GRAVITY_DIRECTION, Id.EFFORT_SCALE)]
+    settings = {key: value for finding in decided for key, value in finding["settings"].items()}
+    vector, gain = settings.get("robot.gravity"), settings.get("drive.gain")
+    if vector is not None:
+        stated = [round(float(value), 4) for value in vector]
+        description = replace(description, gravity=Recognised(stated, "certain", "the efforts of the logs fit it"))
+    guessed = description.gain
+    if gain is not None and guessed is not None and guessed.certainty == "guess" and isinstance(guessed.value, list):
+        values: Any = project.with_settings({"drive.gain": gain}, robot).drive.gain  # a list, changed for single joints
+        reason = f"{guessed.reason}; {', '.join(gain['multiply'])}: from the efforts of the other joints"
+        rounded = [float(f"{value:.4g}") for value in values]
+        description = replace(description, gain=Recognised(rounded, "guess", reason))
+    return description
+
+
+def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescription | None:
+    """Recognises the format of a log; None for a log in several files, which the project already describes.
+
+    Raises:
+        LogError: The log cannot be read, or none of its columns fits this robot.
+    """
+    if "" not in dict(source.files):
+        return None
+    layout = project.log
+    with local_files(source.files) as near:
+        table = open_table(dict(near)[""], robot, layout.topic, layout.joints)
+        try:
+            return recognise(table, robot, layout)
+        except LogError as error:
+            try:
+                find_columns(table, robot, layout, ["position"])
+            except LogError:
+                raise error from None
+            if not table.names:
+                raise
+            return LogDescription({}, {}, None, None, None, (f"only its header was read: {error.what}",))
+
+
+def project_text(description: LogDescription | None, project: Project, robot: Robot, urdf: Path, log: str) -> str:
+    """Returns the text of the project file; project: settings known before, which are kept."""
+    data: dict[str, Any] = project.model_dump(exclude_defaults=True)
+    data["robot"] = {
+        **data.get("robot", {}),
+        "urdf": str(urdf.resolve()),
+        "joints": list(robot.order),
+        "lock": dict(robot.locked),
+    }
+    reasons = {} if description is None else _add_recognised(data, description)
+    lines = [_INTRODUCTION.format(log=printable(log))]
+    lines += [f"# Note: {printable(note)}.\n" for note in (description.notes if description is not None else ())]
+    for section in ("robot", "drive", "log", *(key for key in data if key not in ("robot", "drive", "log"))):
+        if section in data:
+            lines += [f"{section}:\n", *_yaml_lines(data[section], section, reasons, 1)]
+    return "".join(lines)
+
+
+def _add_recognised(data: dict[str, Any], description: LogDescription) -> dict[str, str]:
+    """Adds what was recognised to the sections of a project file, unless it is set; returns setting → certainty and reason."""
+    layout = dict(data.get("log", {}))
+    known_units = dict(layout.get("units", {}))
+    # columns that the header names are found by their names
+    columns = {key: _plain(column.value) for key, column in description.columns.items() if key not in description.named}
+    units = {key: _plain(unit.value) for key, unit in description.units.items() if key not in known_units}
+    for key, recognised in (("columns", columns), ("units", units)):
+        if recognised:
+            layout[key] = {**recognised, **layout.get(key, {})}
+    if description.rate is not None:
+        layout.setdefault("rate", description.rate.value)
+    if layout:
+        data["log"] = layout
+    if description.gravity is not None:
+        data["robot"].setdefault("gravity", description.gravity.value)
+    if description.gain is not None:
+        data.setdefault("drive", {}).setdefault("gain", description.gain.value)
+    settings = {"log.rate": description.rate, "robot.gravity": description.gravity, "drive.gain": description.gain}
+    settings |= {f"log.columns.{key}": column for key, column in description.columns.items()}
+    settings |= {f"log.units.{key}": unit for key, unit in description.units.items()}
+    return {setting: recognised.why for setting, recognised in settings.items() if recognised is not None}
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _yaml_lines(value: Mapping[str, Any], path: str, why: Mapping[str, str], depth: int) -> list[str]:
+    """A mapping as YAML, with a comment above each entry that has a reason."""
+    indent, lines = "  " * depth, []
+    for key, entry in value.items():
+        reason = why.get(f"{path}.{key}")
+        if reason:
+            lines.append(f"{indent}# {printable(reason)}\n")
+        if isinstance(entry, Mapping) and entry and any(f"{path}.{key}." in known for known in why):
+            lines += [f"{indent}{key}:\n", *_yaml_lines(entry, f"{path}.{key}", why, depth + 1)]
+        else:
+            text = yaml.safe_dump(
+                {key: entry}, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10_000
+            ).strip()
+            lines.append(f"{indent}{text[1:-1]}\n")
+    return lines
