@@ -22,60 +22,57 @@ def sdf_text(urdf: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
     robot = read_xml(urdf, where)
     sdf = ET.Element("sdf", version="1.8")
     model = ET.SubElement(sdf, "model", name=robot.get("name") or "robot")
-    joints = robot.findall("joint")
+    links, joints, notes = robot.findall("link"), robot.findall("joint"), list[str]()
     mover = {_name(joint, "child", where): joint for joint in joints}
-    notes: list[str] = []
-    frames = {
-        name
-        for link in robot.findall("link")
-        for name in [str(link.get("name"))]
-        if name in mover
-        and mover[name].get("type") == "fixed"
-        and _mass(link) == 0
-        and link.find("visual") is None
-        and link.find("collision") is None
+    bare = {
+        str(link.get("name")) for link in links if _mass(link) == 0 and not link.findall("visual") + link.findall("collision")
     }
-    for link in robot.findall("link"):
+    frames = {name for name, joint in mover.items() if joint.get("type") == "fixed" and name in bare}
+    for link in links:
         name = str(link.get("name"))
         if name == "world" or name in frames:
             continue
-        joint = mover.get(name)
-        out = ET.SubElement(model, "link", name=str(link.get("name")))
-        if joint is not None:
-            _pose(out, None, str(joint.get("name")))
-        inertial, stated = ET.SubElement(out, "inertial"), link.find("inertial")
-        inertia = None if stated is None or _mass(link) == 0 else stated.find("inertia")
-        if inertia is None and joint is not None:
-            notes.append(f"link '{link.get('name')}' has no mass; SDFormat needs one, and got {_LEAST[0]} kg")
-        if stated is not None and inertia is not None:
-            _pose(inertial, stated.find("origin"))
-        mass = None if inertia is None else link.find("inertial/mass")
-        _text(inertial, "mass", _LEAST[0] if mass is None else mass.get("value"))
-        matrix = ET.SubElement(inertial, "inertia")
-        for key in _MOMENTS:
-            least = _LEAST[1] if key[1] == key[2] else "0"
-            _text(matrix, key, least if inertia is None else inertia.get(key) or "0")
-        for kind in ("visual", "collision"):
-            for k, shape in enumerate(link.findall(kind)):
-                element = ET.SubElement(out, kind, name=shape.get("name") or f"{link.get('name')}_{kind}_{k}")
-                _pose(element, shape.find("origin"))
-                geometry, form = ET.SubElement(element, "geometry"), shape.find("geometry/*")
-                if form is None:
-                    ET.SubElement(geometry, "empty")
-                    continue
-                same = ET.SubElement(geometry, form.tag)
-                if form.tag == "mesh":
-                    _text(same, "uri", (form.get("filename") or "").replace("package://", "model://", 1))
-                for key in ("scale",) if form.tag == "mesh" else ("size", "radius", "length"):
-                    _text(same, key, form.get(key))
-        if name not in mover:
-            fixed = ET.SubElement(model, "joint", name=f"{name}_to_world", type="fixed")  # SDFormat fixes a root by a joint
-            _text(fixed, "parent", "world")
-            _text(fixed, "child", name)
+        _link(model, link, mover.get(name), notes)
+        if name not in mover:  # SDFormat fixes a root by a joint
+            to_world = ET.SubElement(model, "joint", name=f"{name}_to_world", type="fixed")
+            _text(to_world, "parent", "world")
+            _text(to_world, "child", name)
     for joint in joints:
         _joint(model, joint, _name(joint, "child", where) in frames, where, notes)
     ET.indent(sdf)
     return f'<?xml version="1.0"?>\n{ET.tostring(sdf, encoding="unicode")}\n', tuple(notes)
+
+
+def _link(model: ET.Element, link: ET.Element, mover: ET.Element | None, notes: list[str]) -> None:
+    """Adds a link: its pose at the joint that moves it, inertial, and shapes."""
+    out = ET.SubElement(model, "link", name=str(link.get("name")))
+    if mover is not None:
+        _pose(out, None, str(mover.get("name")))
+    inertial, stated = ET.SubElement(out, "inertial"), link.find("inertial")
+    inertia = None if stated is None or _mass(link) == 0 else stated.find("inertia")
+    if inertia is None and mover is not None:
+        notes.append(f"link '{link.get('name')}' has no mass; SDFormat needs one, and got {_LEAST[0]} kg")
+    if stated is not None and inertia is not None:
+        _pose(inertial, stated.find("origin"))
+    mass = None if inertia is None else link.find("inertial/mass")
+    _text(inertial, "mass", _LEAST[0] if mass is None else mass.get("value"))
+    matrix = ET.SubElement(inertial, "inertia")
+    for key in _MOMENTS:
+        least = _LEAST[1] if key[1] == key[2] else "0"
+        _text(matrix, key, least if inertia is None else inertia.get(key) or "0")
+    for kind in ("visual", "collision"):
+        for k, shape in enumerate(link.findall(kind)):
+            element = ET.SubElement(out, kind, name=shape.get("name") or f"{link.get('name')}_{kind}_{k}")
+            _pose(element, shape.find("origin"))
+            geometry, form = ET.SubElement(element, "geometry"), shape.find("geometry/*")
+            if form is None:
+                ET.SubElement(geometry, "empty")
+                continue
+            same = ET.SubElement(geometry, form.tag)
+            if form.tag == "mesh":
+                _text(same, "uri", (form.get("filename") or "").replace("package://", "model://", 1))
+            for key in ("scale",) if form.tag == "mesh" else ("size", "radius", "length"):
+                _text(same, key, form.get(key))
 
 
 def _mass(link: ET.Element) -> float:
