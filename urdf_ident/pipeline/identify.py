@@ -102,7 +102,7 @@ def identify(
         used, options = [log.recording for log in training.logs], loops.options()
         result = compensate(result, used, sweeps=sweeps, judged=True, force=force, progress=progress, **options)
     # 6. Scores on the held-out logs.
-    return with_validation(result, from_data, held_out, conditioned_held_out, training, force=force)
+    return with_validation(result, from_data, conditioned_held_out, training, force=force)
 
 
 def motion_advice(ident: Identification) -> str:

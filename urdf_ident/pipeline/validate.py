@@ -61,7 +61,7 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     Raises:
         QualityError: A log is refused.
     """
-    return score_logs(ident, logs, behind_prediction_band(conditioned_as_in_fit(ident, logs, force), ident), force=force)
+    return score_logs(ident, behind_prediction_band(conditioned_as_in_fit(ident, logs, force), ident), force=force)
 
 
 def behind_prediction_band(logs: Sequence[PreparedLog], ident: Identification) -> list[PreparedLog]:
@@ -81,7 +81,6 @@ def with_scores(ident: Identification, report: ValidationReport) -> Identificati
 
 def score_logs(
     ident: Identification,
-    recordings: Sequence[Recording],
     logs: Sequence[PreparedLog],
     *,
     force: bool = False,
@@ -90,7 +89,6 @@ def score_logs(
     """Scores a result on prepared logs.
 
     Args:
-        recordings: The logs as read.
         repeats: Held-out logs that repeat the motion of a training log, with its name; None where this was not compared.
     """
     trained_on = {log.sha256 for log in ident.inputs}
@@ -101,9 +99,9 @@ def score_logs(
     except EstimationError:  # the spread of friction is unknown
         adaptation = None
     entries, traces = [], []
-    for recording, log in zip(recordings, logs, strict=True):
+    for log in logs:
         entry, trace = validate_log(model, thetas, log, project.validation.score_cutoff, adaptation)
-        entry["trained_on"] = bool(recording.sha256) and recording.sha256 in trained_on
+        entry["trained_on"] = bool(log.recording.sha256) and log.recording.sha256 in trained_on
         if repeats and log.name in repeats:
             entry["repeats"] = repeats[log.name]
         # samples faster than friction was observed
@@ -116,10 +114,10 @@ def score_logs(
         traces.append(trace)
         if not model.is_rigid:
             entry["springs"] = spring_scores(model, ident.theta, log, log.conditioned.cutoff)
-        if ident.residual is not None and recording.motor_position is not None:
+        if ident.residual is not None and log.recording.motor_position is not None:
             from .compensate import compensated_score
 
-            entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
+            entry["residual"] = compensated_score(ident, log.recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
     set_apart = tuple(model.robot.joints[j] for j in sorted(model.apart))
     others = [float(entry["relative"]) for entry in ident.validation if not entry["trained_on"]]
@@ -142,7 +140,6 @@ def _interval_coverage(ident: Identification, log: PreparedLog) -> Array:
 def with_validation(
     ident: Identification,
     from_data: DataEstimate,
-    recordings: Sequence[Recording],
     logs: Sequence[PreparedLog],
     training: TrainingLogs,
     *,
@@ -159,7 +156,7 @@ def with_validation(
     repeats = {log: other for pairs in (*same_motions, same_samples) for log, other in pairs.items()}
     # 2. Scores behind the low-pass for predictions, and series for plots.
     banded, compared = behind_prediction_band(logs, ident), model.is_rigid or bool(repeats)
-    report = score_logs(ident, recordings, banded, force=force, repeats=repeats if compared else None)
+    report = score_logs(ident, banded, force=force, repeats=repeats if compared else None)
     series = report.logs or _training_series(ident, training.logs[:LOGS])
     speeds = speed_profile(ident.model, ident.theta, training.logs, float(ident.signals["cutoff"]))
     ident = replace(ident, validation=report.entries, traces=Traces(series, speeds))
