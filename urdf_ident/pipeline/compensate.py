@@ -79,9 +79,11 @@ def compensate(
         EstimationError: There are too few data for the requested kind, or the kind or an input is unknown.
     """
     check_compensation(ident.model, logs, kind, use)
+    # 1. Motion without the kinematic error of the gears, of the logs alone and of logs and sweeps.
     without_sweeps = _loop_logs(ident, logs, (), force)
     used = _loop_logs(ident, logs, sweeps, force) if sweeps else without_sweeps
     options: dict[str, Any] = {"use": use, "rounds": rounds, "seed": seed}
+    # 2. Which kind of residual, and whether the friction of the sweeps or the result's own laws, predict held-out motion best.
     comparison: HeldOutComparison | None = None
     if judged or kind == "auto":
         installed = [known for known in KINDS if known != "gmr" or find_spec("sklearn") is not None]
@@ -107,11 +109,13 @@ def compensate(
             ident = replace(ident, compensation=comparison.as_dict())
     if kind == "none" and not used.sweeps:
         return ident
+    # 3. The loops on all logs, and standard parameters from the torque that friction and residual leave.
     loops = three_loop(ident.model, used.logs, used.sweeps, kind=kind, **options)
     solved = _solved(ident, loops, used, comparison)
     solved = replace(solved, compensation={**ident.compensation, "kind": kind, **loops.as_dict()})
     if kind == "none":
         return solved
+    # 4. The residual once more, of what these parameters leave.
     remaining = fit_remaining_residual(loops.model, solved.theta, used.logs, kind=kind, use=use, seed=seed, like=loops.residual)
     return replace(solved, residual=replace(remaining, ripple=used.ripple))
 

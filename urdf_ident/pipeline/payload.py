@@ -103,6 +103,7 @@ def payload(
         QualityError: A log is refused.
         EstimationError: The result has no covariance, or the payload differs between the logs.
     """
+    # What cannot work is refused first.
     if not ident.model.is_rigid:
         raise ModelError("a payload needs a model with rigid joints", got="springs", remedy="identify without model.elastic")
     check_known("method", method, ("auto", *METHODS), EstimationError)
@@ -111,18 +112,18 @@ def payload(
         raise LogError("no loaded log was given", remedy="name at least one")
     require_covariance(ident)
     refuse_trained({log.sha256: log.name for log in ident.inputs}, logs, *_LEARNT)
-    joints = ident.model.robot.joints
-    other = next((log for log in logs if tuple(log.joints) != tuple(joints)), None)
-    if other is not None:
-        got, expected = ", ".join(other.joints), ", ".join(joints)
-        raise LogError("the log is of another robot", where=other.name, got=got, expected=expected)
     robot, project, link = ident.model.robot, ident.project, link or default_link(ident.model.robot)
+    other = next((log for log in logs if tuple(log.joints) != tuple(robot.joints)), None)
+    if other is not None:
+        got, expected = ", ".join(other.joints), ", ".join(robot.joints)
+        raise LogError("the log is of another robot", where=other.name, got=got, expected=expected)
+    # 1. The body is one more on the unloaded robot, whose parameters and torque constants have errors.
     body, place = moving_link(robot, link)
-    errors = _gain_errors(ident, gain_error)
-    placement = transform_matrix(place.rotation, place.translation)
+    errors, placement = _gain_errors(ident, gain_error), transform_matrix(place.rotation, place.translation)
     problem = with_usual_gears(PayloadProblem(ident.model, ident.fit, ident.factor, body, placement, errors))
     ratios: dict[str, float] = {}
     elsewhere: Judgement | None = None
+    # 2. Its ten parameters from poses or motion; whether the residual is the unloaded robot's, or a body elsewhere explains it.
     if static:  # static friction is indeterminate, so that residuals are not compared
         poses = resting_poses(logs, robot, ident.model.drive)
         fit, rate = estimate_static(problem, poses), None
@@ -142,6 +143,7 @@ def payload(
         notes = (*payload_remarks(ident, fit, friction, ratios, exact_gains=exact_gains), *rest_notes)
         if not ratios or max(ratios.values()) > UNEXPLAINED:
             elsewhere = other_link(problem, fit, partial(estimate_payload, logs=prepared, refit=friction))
+    # 3. Mass, centre of mass and inertia of a possible body, how well they are known, and where the mass's error comes from.
     quantities = payload_quantities(fit)
     verdicts, advice = known_quantities(problem, fit, quantities, rate)
     covariances = {"noise": fit.noise, "unloaded model": fit.unloaded, "torque constants": fit.gains}
