@@ -1,4 +1,9 @@
-"""Models whose rows have more columns than the parameters of a :class:`.DynamicModel`; statistics and covariances read them."""
+"""Models whose rows have more columns than the parameters of a :class:`.DynamicModel`: ``W theta + A x = tau``.
+
+Statistics and covariances read them as they read the model itself. The added columns A are an unknown body, a payload of known
+mass, or the slopes of friction that depends on the load (:class:`LoadSlopes`): ``Fl S(v) |τ|`` is a column of the model for a
+given torque τ of the rigid bodies, but τ depends on the bodies' parameters too.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +24,10 @@ from ..samples import Segment
 
 
 class ExtendedModel(ABC):
-    """A model whose rows have more columns; the part of the model interface that statistics and covariances use.
+    """A model with added columns; the part of the model interface that statistics and covariances use.
 
     Args:
-        names: Names of the added parameters.
+        names: Names of the added parameters x.
     """
 
     is_rigid = True
@@ -88,7 +93,9 @@ class LoadFriction(NamedTuple):
 
 
 class LoadSlopes(ExtendedModel):
-    """A model whose rows have, after its own columns, the derivatives of its load-dependent torque.
+    """A model whose added columns are the derivatives of its load-dependent torque by inertial parameters.
+
+    A subclass adds other columns that these derivatives are a part of (:meth:`beside`).
 
     Attributes:
         reads_all_columns: Whether :meth:`beside` needs all of the model's columns even if the rows are compact.
