@@ -18,11 +18,12 @@ from typer.testing import CliRunner
 
 from urdf_ident import DynamicModel, Identification, Recording, Robot, compare, identify, trend
 from urdf_ident.cli import app
+from urdf_ident.comparison.pooling import pool
 from urdf_ident.errors import EstimationError, FingerprintError, LimitError, LogError
 from urdf_ident.excitation.sweeps import design_poses
 from urdf_ident.linalg import Array
 from urdf_ident.motion.trajectory import table_text
-from urdf_ident.pipeline.fleet import pool, robot_folders
+from urdf_ident.pipeline.fleet import robot_folders
 from urdf_ident.statistics.fleet import deviations
 
 pytestmark = pytest.mark.usefixtures("unexamined")
