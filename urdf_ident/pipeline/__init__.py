@@ -1,4 +1,4 @@
-"""What each command does, and the order of its steps; the records that commands return are in :mod:`..result`.
+"""What each command does, and the order of its steps; the records that they return are in :mod:`..result`.
 
 Stages of an identification, in order: ``checked_logs`` (logs → conditioned motion), ``estimate`` (friction laws, base
 parameters), ``physical`` (possible bodies), ``held_out`` (errors on motion that took no part), ``validate`` (scores on other

@@ -8,7 +8,6 @@ masses, centres of mass and inertias and without friction.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ import numpy as np
 from ..export.urdf import corrected_urdf
 from ..files.read_write import check_writable, write_text
 from ..friction import Coulomb, Stribeck
-from ..grouping import table
 from ..linalg import Array
 from ..logs.read import read_recording
 from ..model.bundled import robot_path, truth_path
@@ -27,6 +25,7 @@ from ..model.robot import Robot
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
 from ..project import parse_project
+from ..result.demo import Demo
 from ..result.identification import Identification
 from ..result.write import write_all
 from ..simulation.plant import RigidPlant
@@ -40,40 +39,6 @@ ROBOT = "ur10e"
 LOGS, SECONDS = 2, 15.0
 #: Start pose with bent joints, so that gravity acts on them and no axes are aligned [rad].
 _HOME = np.array([0.0, -1.2, 1.3, -1.0, -1.2, 0.3])
-
-
-@dataclass(frozen=True, eq=False)
-class Demo:
-    """Output of the demo: the result, the true parameters, and notes to print."""
-
-    ident: Identification
-    truth: Array
-    notes: tuple[str, ...]
-
-    def summary(self) -> str:
-        """Errors side by side, then true and estimated values."""
-        ident, truth, model, urdf = self.ident, self.truth, self.ident.model, self.ident.urdf_theta
-        score = ident.validation[0]  # mean errors on the held-out log; those of each joint are in the summary of the result
-        named = {"wrong URDF": "urdf_", "wrong URDF + fitted friction": "urdf_friction_", "identified": ""}
-        means = ", ".join(f"{word} {score[f'{key}mean_rmse']:.3f}" for word, key in named.items())
-        ratio = score["urdf_mean_rmse"] / score["mean_rmse"]
-        masses = range(0, model.n_inertial, 10)
-        rows = [[model.names[k] + " [kg]", f"{truth[k]:.3f}", f"{urdf[k]:.3f}", f"{ident.theta[k]:.3f}"] for k in masses]
-        rows += [
-            [f"{parameter.name} [{parameter.unit}]", f"{truth[k]:.3f}", "-", f"{ident.theta[k]:.3f}"]
-            for symbol in ("Fv", "Fc", "Ia")
-            for k, parameter in enumerate(model.parameters)
-            if parameter.symbol == symbol
-        ]
-        inside = np.abs(ident.fit.params - ident.fit.base.of(truth)) <= 3 * ident.fit.bse
-        lines = [
-            f"  held-out mean RMSE [N·m]: {means}: {ratio:.1f} times smaller than the wrong URDF's",
-            "",
-            *table(["parameter", "truth", "wrong URDF", "identified"], rows),
-            "  single masses are only partly determined by joint torques (`from data` in report.html); base parameters are:",
-            f"  {int(inside.sum())} of {len(inside)} base parameters within three standard errors of the truth",
-        ]
-        return "\n".join([*lines, "", *self.notes])
 
 
 def demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float], None] | None = None) -> Demo:
