@@ -169,7 +169,7 @@ def test_included_files_are_named_relative_to_the_model_or_to_the_file_that_incl
     body = '<body name="a"><joint name="j" axis="0 1 0"/><geom pos="0.1 0 0" size="0.1" mass="2"/></body>'
     arm.write_text(f"<mujoco><worldbody>{body}</worldbody></mujoco>", encoding="utf-8")
     robot = Robot.from_urdf(tmp_path / "scene.xml")
-    text, notes = patched_mjcf(tmp_path / "scene.xml", robot, 1.5 * lumped_inertials(robot).ravel(), {}, tmp_path)
+    text, notes = patched_mjcf(tmp_path / "scene.xml", robot, 1.5 * robot.inertials.ravel(), {}, tmp_path)
     assert notes == ("scene.xml includes arm.xml, which holds the bodies: the file written replaces arm.xml",)
     arm.write_text(text, encoding="utf-8")
     assert mujoco.MjModel.from_xml_path(str(tmp_path / "scene.xml")).body("a").mass == pytest.approx(3.0)
