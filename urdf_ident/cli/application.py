@@ -56,6 +56,7 @@ class Command(TyperCommand):
     """One command; its arguments are listed by name, without their Python type."""
 
     def get_params(self, ctx: Any) -> list[Any]:
+        """Arguments and options, arguments without their Python type."""
         parameters = list(super().get_params(ctx))
         for parameter in parameters:
             if isinstance(parameter, TyperArgument):

@@ -127,6 +127,7 @@ class FrictionFilter:
         self.reset()
 
     def reset(self) -> None:
+        """Resets the state to the prior."""
         shape = self._slow.shape
         self._mean, self._cov = np.zeros((3, *shape)), np.zeros((6, *shape))
         self._cov[_VARIANCES] = *self._spread, self._slow

@@ -110,6 +110,7 @@ class Delay:
         return (Judgement(Id.EFFORT_BANDWIDTH, words, remedy, size=self.low_pass, certainty=0.99, severity="warning"),)
 
     def describe(self) -> str:
+        """Describes the delay in one sentence."""
         low, seconds, high = (1e3 * x for x in (self.low, self.seconds, self.high))
         between = f"{low:.3g} to {high:.3g} ms"
         if self.flat:

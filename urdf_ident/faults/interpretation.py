@@ -41,6 +41,7 @@ class Interpretation:
 
     @classmethod
     def as_logged(cls, n: int) -> Interpretation:
+        """Returns the log as described."""
         same, ones = tuple(range(n)), (1.0,) * n
         return cls(same, ones, same, ones, (0.0,) * n)
 

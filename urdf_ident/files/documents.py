@@ -222,6 +222,7 @@ def plain(value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
+    """Returns JSON, one entry per line."""
     return json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False)
 
 

@@ -196,6 +196,7 @@ def missing_hint(path: str | Path, names: Iterable[str] | None = None) -> str:
 
 @contextmanager
 def read_stream(path: str | Path, what: str) -> Iterator[BinaryIO]:
+    """Opens a file for reading."""
     with _readable(path, what):
         kind = stat.S_IFMT(os.stat(path).st_mode)
         if kind in _KINDS and kind != stat.S_IFDIR:  # the file is read more than once, which a pipe does not allow

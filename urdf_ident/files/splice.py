@@ -55,6 +55,7 @@ class Node:
     end: int
 
     def get(self, name: str, default: str = "") -> str:
+        """Returns the value of an attribute."""
         return self.attributes[name].value if name in self.attributes else default
 
     def all(self, tag: str) -> tuple[Node, ...]:

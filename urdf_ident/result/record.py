@@ -295,6 +295,7 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 def with_note(ident: AnyRecord, note: str) -> AnyRecord:
+    """Returns the result with one more note for its summary."""
     return replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
 
 

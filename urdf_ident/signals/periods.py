@@ -223,6 +223,7 @@ class Averaged(ReadOnly):
         }
 
     def describe(self) -> str:
+        """A one-line description of the averaging."""
         return (
             f"{self.count} periods of {self.seconds:.4g} s; {self.harmonics} harmonics of their mean "
             f"({self.harmonics / self.seconds:.3g} Hz) represent the motion, {percent(100 * self.missing)} % of its "

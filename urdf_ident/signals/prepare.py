@@ -97,6 +97,7 @@ class PreparedLog:
         return replace(self, conditioned=replace(self.conditioned, segments=tuple(segments)))
 
     def with_findings(self, findings: Iterable[Judgement]) -> PreparedLog:
+        """Returns the log with these findings."""
         return replace(self, report=self.report.with_findings(findings))
 
     def summed_up(self) -> UsedLog:

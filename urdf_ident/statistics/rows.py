@@ -65,6 +65,7 @@ class RowFilter:
         return _taps(self.factor)
 
     def output_rows(self, samples: int) -> int:
+        """Returns the number of rows of a segment."""
         return max(0, (samples - len(self.taps())) // self.factor + 1)
 
     def apply(self, x: Array) -> Array:

@@ -150,6 +150,7 @@ class Server:
         return True
 
     def close(self) -> None:
+        """Stops the server and frees the port."""
         if self._loop is not None:
             self._loop.add_callback(self._loop.stop)
         self._thread.join(timeout=5.0)

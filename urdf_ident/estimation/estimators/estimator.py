@@ -104,6 +104,7 @@ class Estimated:
         return {"method": self.fit.method, "why": self.why, **self.details}
 
     def describe(self) -> str:
+        """Returns the estimator and its reason in one line."""
         caveat = "; scores on the measured motion, whose noise is in them, do not show its gain"
         return f"estimator: {self.fit.method.upper()} ({self.why}){caveat if self.simulated else ''}"
 

@@ -69,6 +69,7 @@ class HausmanTest:
         return self.p_value < LEVEL
 
     def describe(self) -> str:
+        """Returns the result in one sentence."""
         verdict = "least squares is biased by noise on the motion" if self.rejected else "no sign of bias in least squares"
         chance = f"p = {self.p_value:.2g}" if self.p_value > 1e-16 else "p < 1e-16"
         return f"{verdict} (Durbin-Wu-Hausman: F({self.dof[0]}, {self.dof[1]}) = {self.statistic:.3g}, {chance})"

@@ -79,6 +79,7 @@ class Outliers:
         return self.power > POWER
 
     def describe(self) -> str:
+        """Returns the outliers in one sentence."""
         return (
             f"{percent(100 * self.share)} % of the torque samples of {joint_of(self.group)} are outliers, more than {FAR:g} "
             f"times the usual error away, with {100 * self.power:.3g} % of its squared residual"

@@ -184,6 +184,7 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: Mapping[s
 
 
 def total_least_squares_estimate(problem: EstimatorInput) -> Estimated:
+    """Total least squares as an estimator."""
     base, statistics = problem.base, problem.statistics
     position, noise = noisy_columns(problem.model, problem.logs, base)
     fit, transform, rounds = fit_total_least_squares(statistics, problem.least_squares, noise)

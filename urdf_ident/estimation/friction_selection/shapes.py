@@ -73,6 +73,7 @@ class ShapeReport:
     gain: float
 
     def describe(self) -> str:
+        """Returns the result in one line."""
         low, high = self.interval
         text = f"{self.term} of {self.joint}: {self.shape} = {self.value:.3g} {self.unit} (95 %: {low:.2g} to {high:.2g})"
         if self.determined:

@@ -66,6 +66,7 @@ class QualityReport:
         return Verdict.of(self.findings)
 
     def with_findings(self, findings: Iterable[Judgement]) -> QualityReport:
+        """Returns the report with these findings."""
         return replace(self, findings=tuple(findings))
 
 
