@@ -15,7 +15,7 @@ import pinocchio as pin
 
 from ..errors import ModelError, check_positive, check_shape
 from ..friction import SIGN_WIDTH, Friction, Law, Sliding, combine_axes
-from ..friction.law import TANGENT_STEP, levelled
+from ..friction.law import TANGENT_STEP, TINY, levelled
 from ..grouping import grouped
 from ..linalg import Array, shaped
 from ..model.dynamic_model import DynamicModel
@@ -93,20 +93,21 @@ class OnlineModel:
 
 
 class _Friction:
-    """Friction of all axes of one side, zero on those without a law: laws with memory, which multiply a state that is alike
-    for all of them where it has developed, and the others together where their trained speeds are alike."""
+    """Friction of all axes of one side, zero on those without a law: biases; laws with memory, which multiply a state that is
+    alike for all of them where it has developed; and the others together where their trained speeds are alike."""
 
     def __init__(self, laws: Sequence[Friction]) -> None:
         self.laws = laws
         self._lasting = np.sum([friction.values[0] for friction in laws if friction.law.memory], axis=0)
-        passing = [friction for friction in laws if not friction.law.memory]
+        self._bias = np.sum([friction.values[0] for friction in laws if friction.law.bias], axis=0)
+        passing = [friction for friction in laws if not friction.law.memory and not friction.law.bias]
         ranges = _trained_ranges(passing)
         alike = grouped((trained.tobytes(), k) for k, trained in enumerate(ranges)).values()
         self._passing = [_Extrapolated([passing[k] for k in members], ranges[members[0]]) for members in alike]
 
     def __call__(self, q: Array, v: Array, load: Array | None) -> Array:
         """Returns the torque, shape (n,), of positions, velocities and the torque that the gears transmit, shape (n,)."""
-        total: Array = self._lasting * np.tanh(v / SIGN_WIDTH)
+        total: Array = self._lasting * np.tanh(v / SIGN_WIDTH) + self._bias
         for laws in self._passing:
             total += laws.torque(q, v, load)
         return total
@@ -135,6 +136,9 @@ class _Extrapolated:
 
     def __init__(self, laws: Sequence[Friction], trained: Array) -> None:
         self._low, self._high, self._straight = trained
+        widths = [vars(each.law)["width"] for each in laws if "width" in each.law.shapes]
+        self._of_widths = [id(width) for width in widths]
+        self._widths = np.maximum(np.reshape(widths, (-1, trained.shape[1])), TINY)
         self._bases = [each.law.basis for each in laws]
         self._values = np.vstack([each.values for each in laws])
         self._below, self._above = (_slopes(laws, edge) for edge in trained[:2])
@@ -143,8 +147,9 @@ class _Extrapolated:
         """Returns the torque, shape (n,), as :meth:`_Friction.__call__`."""
         inside = np.minimum(np.maximum(v, self._low), self._high)
         motion = Sliding(inside, load, inside=True, q=q)
-        torque: Array = (self._values * [column for basis in self._bases for column in basis(motion)]).sum(axis=0)
-        if (inside != v).any():
+        motion.signs.update(zip(self._of_widths, np.tanh(inside / self._widths), strict=True))  # all at once
+        torque: Array = np.add.reduce(self._values * [column for basis in self._bases for column in basis(motion)])
+        if np.count_nonzero(inside != v):
             unloaded, per_load = np.where(inside > 0, self._above, self._below)
             slope = unloaded if load is None else unloaded + per_load * np.abs(load)
             torque += slope * (levelled(v, inside, self._straight) - inside)

@@ -22,7 +22,7 @@ SIGN_WIDTH = 0.02
 #: Number of speeds that a friction curve with four parameters per direction needs (Liu 2023).
 LEAST_SPEEDS = 4
 #: Replaces a width or speed of 0 in denominators [rad/s or m/s].
-_TINY = 1e-290
+TINY = 1e-290
 #: Number of preceding positions from which the state of a law with memory is followed, fourfold until it forgets its past.
 _PAST = 1024
 #: Finite-difference step of the slope at the edge of the trained speeds, a fraction of the edge.
@@ -143,7 +143,7 @@ def smooth_sign(v: Array, width: float | Array) -> Array:
         width: Half-width of the transition, a number or the shape of v [rad/s or m/s].
     """
     if isinstance(width, np.ndarray) and width.ndim:
-        return np.asarray(np.tanh(v / np.maximum(width, _TINY)))
+        return np.asarray(np.tanh(v / np.maximum(width, TINY)))
     return np.asarray(np.sign(v) if width == 0 else np.tanh(np.asarray(v) / width))
 
 
@@ -160,7 +160,7 @@ def levelled(v: Array, edge: Array, straight: float | Array) -> Array:
     Returns:
         Shape of v [rad/s or m/s].
     """
-    ratio = np.abs(v) / np.maximum(np.abs(edge), _TINY)
+    ratio = np.abs(v) / np.maximum(np.abs(edge), TINY)
     knee = np.minimum(straight, ratio)
     return np.asarray(edge * (2.0 * np.sqrt(knee * ratio) - knee))
 
@@ -176,6 +176,7 @@ class Sliding:
         slip: Direction of slip if an integrator provides it: −1, 0 (sticks) or 1; None: smooth sign of v.
         inside: Whether all velocities are known to be inside the trained speeds.
         q: Position [rad or m], or None.
+        signs: Smooth signs that are known, by their width, or by the identity of an array of widths.
     """
 
     v: Array
@@ -184,7 +185,7 @@ class Sliding:
     slip: Array | None = None
     inside: bool = False
     q: Array | None = None
-    _signs: dict[float, Array] = field(init=False, repr=False, default_factory=dict)
+    signs: dict[float, Array] = field(init=False, repr=False, default_factory=dict)
 
     def sign(self, width: float | Array) -> Array:
         """Returns the direction of slip, shape (K,), −1 … 1.
@@ -194,11 +195,10 @@ class Sliding:
         """
         if self.slip is not None:
             return self.slip
-        if isinstance(width, np.ndarray):
-            return smooth_sign(self.v, width)
-        if width not in self._signs:  # shared by the laws of one axis
-            self._signs[width] = smooth_sign(self.v, width)
-        return self._signs[width]
+        key = id(width) if isinstance(width, np.ndarray) else width
+        if key not in self.signs:
+            self.signs[key] = smooth_sign(self.v, width)
+        return self.signs[key]
 
 
 @dataclass(frozen=True)

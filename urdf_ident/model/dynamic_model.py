@@ -243,12 +243,9 @@ class DynamicModel:
         for begin in range(0, len(segment), chunk):
             samples = slice(begin, min(begin + chunk, len(segment)))
             made = self.term_values(self.with_reference_torque(segment.window(begin, samples.stop)), passing)
-            if not lasting:
-                yield samples, made
-                continue
-            values = np.empty((samples.stop - begin, len(memory)))
-            values[:, memory], values[:, ~memory] = whole[samples], made
-            yield samples, values
+            columns = np.empty((len(memory), samples.stop - begin))
+            columns[memory], columns[~memory] = whole[samples].T, made.T
+            yield samples, columns.T
 
     def axis_motion(self, segment: Segment, applied: AppliedTerm) -> AxisMotion:
         """Returns the motion of the axis on which a term acts.
