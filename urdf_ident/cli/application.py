@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import logging
 import os
 import shlex
@@ -92,6 +93,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 def main() -> None:
     """Runs the command line; errors of the package are printed as one line and set the exit code."""
+    gc.set_threshold(50_000)  # imports make many objects and no garbage: 5 % of a short command
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads do not help with small matrices
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # avoids a search of all installed packages
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # a file would get the number of a closed one
