@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from ..errors import LogError
+from ..files.documents import plain
 from ..judgements.catalogue import SEVERITIES, Id
 from ..logs.columns.columns import find_columns
 from ..logs.formats.choice import open_table
@@ -166,8 +167,8 @@ def _add_recognised(data: dict[str, Any], description: LogDescription) -> dict[s
     layout = dict(data.get("log", {}))
     known_units = dict(layout.get("units", {}))
     # columns that the header names are found by their names
-    columns = {key: _plain(column.value) for key, column in description.columns.items() if key not in description.named}
-    units = {key: _plain(unit.value) for key, unit in description.units.items() if key not in known_units}
+    columns = {key: plain(column.value) for key, column in description.columns.items() if key not in description.named}
+    units = {key: plain(unit.value) for key, unit in description.units.items() if key not in known_units}
     for key, recognised in (("columns", columns), ("units", units)):
         if recognised:
             layout[key] = {**recognised, **layout.get(key, {})}
@@ -183,10 +184,6 @@ def _add_recognised(data: dict[str, Any], description: LogDescription) -> dict[s
     settings |= {f"log.columns.{key}": column for key, column in description.columns.items()}
     settings |= {f"log.units.{key}": unit for key, unit in description.units.items()}
     return {setting: recognised.why for setting, recognised in settings.items() if recognised is not None}
-
-
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _yaml_lines(value: Mapping[str, Any], path: str, why: Mapping[str, str], depth: int) -> list[str]:

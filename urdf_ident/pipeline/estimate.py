@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..consistency.contradicting_joints import with_contradicting_joints_apart
 from ..consistency.first_fit import completed_prior
 from ..consistency.standard import consistent_parameters
 from ..errors import EstimationError
 from ..estimation.elastic import compliant, resolved_springs, with_row_sum
-from ..estimation.estimators.estimator import Estimated, EstimatorInput
+from ..estimation.estimators.estimator import Estimated, EstimatorInput, Simulator
 from ..estimation.estimators.method import (
     SampleWeighting,
     choose_weighting,
@@ -46,9 +46,6 @@ from ..statistics.log_effects.mixed_model import changes_between_logs
 from ..statistics.motions import mean_reversals
 from ..statistics.statistic import Repetitions, StatisticSet
 from .checked_logs import TrainingLogs
-
-if TYPE_CHECKING:
-    from ..estimation.estimators.closed_loop import ClosedLoop
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +247,7 @@ def _estimate(
     return _SelectedEstimate(converged, estimated, fit, logs, notes)
 
 
-def _closed_loop(converged: ConvergedFit, logs: Sequence[PreparedLog], data: _TrainingData) -> ClosedLoop:
+def _closed_loop(converged: ConvergedFit, logs: Sequence[PreparedLog], data: _TrainingData) -> Simulator:
     """The simulation of the logs by the controller and a physically consistent robot."""
     from ..estimation.estimators.closed_loop import ClosedLoop
 
