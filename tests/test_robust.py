@@ -12,7 +12,7 @@ from estimation_samples import as_log, problem_of, stacked
 from motion_samples import coupled_model, make_segment, truth
 
 from urdf_ident import DynamicModel, Robot
-from urdf_ident.estimation.estimators import weighted
+from urdf_ident.estimation.estimators import irls
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
@@ -36,7 +36,7 @@ def spoilt(segment, share: float, size: float, seed: int = 0):
 def test_without_a_row_filter_it_is_the_m_estimate_of_statsmodels(single: DynamicModel, loss: str, norm: object) -> None:
     base = single.base()
     log = as_log(spoilt(make_segment(single, 500, sigma=0.1, seed=3), 0.08, 3.0))
-    found = weighted.robust(problem_of(single, log, loss=loss), converged=1e-9)
+    found = irls.robust(problem_of(single, log, loss=loss), converged=1e-9)
     X, y = stacked(single, base, log)
     start = sm.RLM(y, X, M=sm.robust.norms.HuberT()).fit(tol=1e-10, maxiter=200)
     reference = sm.RLM(y, X, M=norm).fit(start_params=start.params, tol=1e-11, maxiter=500)
@@ -48,7 +48,7 @@ def test_good_data_give_what_least_squares_give_and_say_so() -> None:
     model = coupled_model()
     log = as_log(make_segment(model, 1500, sigma=np.array([0.5, 0.01, 0.002])))
     statistics = build_statistics(model, [log])
-    found, plain = weighted.robust(problem_of(model, log)), fit_base(statistics, model.base())
+    found, plain = irls.robust(problem_of(model, log)), fit_base(statistics, model.base())
     assert (np.abs(found.fit.params - plain.params) < 1.5 * plain.bse).all()
     assert all(share < 0.1 for share in found.details["down_weighted"].values())
     np.testing.assert_allclose(list(found.details["scale"].values()), list(plain.sigma.values()), rtol=0.1)

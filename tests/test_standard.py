@@ -163,7 +163,7 @@ def taken() -> tuple[Identification, tuple]:
         return compare_simpler_models(*arguments)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("urdf_ident.pipeline.identify.compare_simpler_models", spy)
+        patch.setattr("urdf_ident.pipeline.held_out.compare_simpler_models", spy)
         ident = identify(project.build_model(robot), [recorded(robot, k) for k in range(3)], project=project)
     return ident, seen[0]
 

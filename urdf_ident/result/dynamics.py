@@ -14,8 +14,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
+from ..compensation.adaptive import AdaptiveModel
 from ..compensation.friction_filter import FilterSettings
-from ..compensation.online import AdaptiveModel
 from ..errors import EstimationError, ModelError
 from ..friction import SIGN_WIDTH, AxisMotion, Law, Sliding, Term
 from ..linalg import Array, positive

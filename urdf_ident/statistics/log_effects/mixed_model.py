@@ -165,6 +165,7 @@ def friction_changes(
     """
     from scipy.linalg import cho_solve, cholesky
 
+    # 1. The friction that may change, of what the data determine.
     place = {int(index): row for row, index in enumerate(fit.base.independent)}
     every = varying(model)
     determined = [all(c in place and fit.seen[place[c]] for c in part.columns) for part in every]
@@ -175,21 +176,23 @@ def friction_changes(
     first, q = np.array([place[part.columns[0]] for part in parts]), len(parts)
     known = None if covariates is None else np.asarray(covariates, dtype=float)[:, determined]
     weights, part_weights = _effective_weights(rows)
-    # Gram matrices of all columns per log, and of the columns ``Z | y`` with all columns per log and part
+    # 2. Gram matrices of all columns per log, and of the columns ``Z | y`` with all columns per log and part.
     width = rows.r + rows.q + 1
     whole = np.empty((len(statistics.logs), width, width))  # large with many logs
     inside = np.empty((len(statistics.logs), PARTS, width, rows.q + 1))
     for k, log in enumerate(statistics.logs):
         square, in_parts = rows.squares(log, weights, part_weights)
         whole[k], inside[k] = square.sum(axis=0), in_parts[:, :, rows.r :]
+    # 3. A first guess of the spreads. Parameters that the logs do not separate can be estimated at any value: none alone is
+    # larger than all efforts.
     size = np.concatenate([np.maximum(np.abs(fit.params[first]), 1e-9), [part.size for part in carried]])
-    # parameters that the logs do not separate can be estimated at any value: none alone is larger than all efforts
     efforts = sum(weight**2 * statistics.effort_squares(group) for group, weight in weights.items())
     columns = np.diagonal(whole, axis1=1, axis2=2).sum(axis=0)[rows.r : rows.r + q]
     size[:q] = np.minimum(size[:q], np.sqrt(efforts / positive(columns)))
     unknown, none = np.full(rows.q, np.nan), np.zeros((1, rows.q))
     slope = slope_error = left = unknown
-    if len(statistics.logs) > 1:  # the spreads by REML, then the mixed-model equations with them
+    # 4. The spreads by REML, then the mixed-model equations with them: mean and deviation of each log.
+    if len(statistics.logs) > 1:
         logs = Moments.of(whole, rows.r)
         spread = _spread(logs, size)
         if carried:  # twice the logarithm of the restricted likelihood ratio of all deviations against those of friction alone
@@ -211,7 +214,7 @@ def friction_changes(
     else:  # the spread is unknown
         beta, spread, dof, deviation, error = np.zeros(rows.r), unknown, unknown, none, none
         moved, mean_error = np.zeros(q), fit.bse[first]
-    # deviations in each part of each log and their errors, shape (logs, parts, q)
+    # 5. Deviations in each part of each log and their errors, shape (logs, parts, q).
     prior = np.where(np.isnan(spread), _FREE * size, spread)
     z = slice(rows.r, -1)
     zz, gap = inside[:, :, z, :-1], inside[:, :, z, -1] - np.einsum("lprq,r->lpq", inside[:, :, : rows.r, :-1], beta)
