@@ -82,10 +82,6 @@ def test_a_log_that_lags_the_others_is_named() -> None:
     assert named[0][0].size == pytest.approx(0.06, abs=0.006)
 
 
-def test_efforts_behind_a_filter_without_delay_are_named() -> None:
-    assert found(made(3, band=1.0)).low_pass == 1.0
-
-
 def test_a_first_order_low_pass_is_not_told_as_a_delay() -> None:
     k, logs = 2 * np.pi * 2.5 / 200.0, [made(seed) for seed in (0, 1)]
     for n, log in enumerate(logs):

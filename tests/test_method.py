@@ -102,10 +102,6 @@ def test_outliers_are_found_and_cost_next_to_nothing(spoilt: Path) -> None:
     assert size[2] >= 8.0 * size[0]  # 10.4 in the mean over seeds
 
 
-def test_auto_stays_with_wls_on_a_good_log(spoilt: Path) -> None:
-    assert of_library(spoilt, "good", "laws").estimation == {"method": "wls", "why": "no relevant outliers"}
-
-
 # --- outliers -------------------------------------------------------------------------------------------------------
 
 

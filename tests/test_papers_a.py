@@ -46,16 +46,6 @@ def test_24_base_parameters_with_the_papers_expressions_and_values(script: Modul
         assert found.exact[script.match(found, expression)] == pytest.approx(exact, abs=1e-9)
 
 
-def test_the_reduction_explains_every_torque_of_the_arm(found) -> None:
-    setup = found.setup
-    q, v, a = np.random.default_rng(1).normal(size=(3, 50, 3))
-    theta = np.random.default_rng(2).normal(size=len(setup.names))
-    whole = setup.model.torque(setup.frames @ theta, q, v, a)
-    kept = np.zeros(len(theta))
-    kept[setup.base.independent] = setup.base.of(theta)
-    np.testing.assert_allclose(setup.model.torque(setup.frames @ kept, q, v, a), whole, atol=1e-9)
-
-
 def test_monte_carlo_agrees_with_the_analysis(found) -> None:
     assert found.runs >= 200
     error = np.abs(found.mean - found.exact) / np.sqrt(found.variance / found.runs)

@@ -65,10 +65,3 @@ def test_stiffness_under_noise(script: ModuleType, planar_run, filtered: bool) -
     plain = [script.least_squares(case, script.noisy(planar_run, decibel, 1, filtered), False) for decibel in (20.0, 80.0)]
     assert plain[0].worst_stiffness > 0.9, "very high, as the paper says of 20 dB"
     assert plain[1].worst_stiffness < (0.01 if filtered else 0.05)
-
-
-def test_noise_free_signals_are_exact(script: ModuleType, planar_run) -> None:
-    segment = script.Segment(
-        "exact", 0.0, script.RATE, tau=planar_run.tau, **{k: getattr(planar_run, k) for k in script.SIGNALS}
-    )
-    assert script.least_squares(script.planar(), segment, static=False).mean < 1e-8

@@ -56,11 +56,6 @@ def fit(statistics: StatisticSet, model: DynamicModel) -> Fit:
     return fit_base(statistics, model.base(), method="ols")
 
 
-def test_the_axis_shows_its_mass_and_its_friction(model: DynamicModel) -> None:
-    base = model.base()
-    assert base.labels == ("m_carriage", "Fv_carriage_joint", "Fc_carriage_joint", "offset_carriage_joint")
-
-
 def test_published_estimates(fit: Fit) -> None:
     assert [f"{value:.4f}" for value in fit.params] == ["95.1089", "203.5034", "20.3935", "-3.1648"]
 

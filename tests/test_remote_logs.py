@@ -103,14 +103,6 @@ def test_a_glob_on_the_web_matches_names_that_the_server_encodes(monkeypatch: py
     assert not listing.read  # whether a log is a folder is not asked: it would be downloaded once more
 
 
-def test_a_command_takes_addresses(store: Path, tmp_path: Path) -> None:
-    urdf = tmp_path / "arm.urdf"
-    urdf.write_text(arm_urdf("zyy"))
-    result = run("inspect", "memory://runs", "--robot", str(urdf))
-    assert result.returncode == 0, result.stderr
-    assert "run2" in result.stdout
-
-
 def test_what_cannot_be_read_is_named_by_its_address(store: Path) -> None:
     for address in ("memory://runs/run7.csv", "memory://nowhere/*.csv", "nostore://runs/run0.csv"):
         with pytest.raises(MissingFileError, match=address.replace("*", r"\*")):

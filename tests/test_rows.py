@@ -10,7 +10,7 @@ from motion_samples import coupled_model, make_segment, raw_rows, truth
 from scipy import signal
 
 from urdf_ident import Drive, DynamicModel, Recording, Robot, Segment, robot_path
-from urdf_ident.errors import EstimationError, LogError
+from urdf_ident.errors import EstimationError
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics import rows
@@ -71,8 +71,6 @@ def test_streamed_rows_are_the_filtered_signal(
 
 def test_logs_that_give_nothing_are_refused(model: DynamicModel) -> None:
     segment = make_segment(model, 30)
-    with pytest.raises(LogError, match=r"log: no torque or current in the log; name the effort columns"):
-        accumulate(model, "log", [Segment("log", 0, 100.0, segment.q, segment.v, segment.a)], RowFilter(2))
     with pytest.raises(EstimationError, match="shorter than the filter"):
         accumulate(model, "log", [segment], RowFilter(10))
     with pytest.raises(EstimationError, match="shorter than the filter"):
@@ -91,6 +89,7 @@ def test_memory_does_not_hold_the_regressor(model: DynamicModel, monkeypatch: py
         return high
 
     short, long = 10_000, 40_000
+    peak(short)  # what is made at the first time only
     growth = (peak(long) - peak(short)) / (long - short)
     assert growth < 8 * model.n / 4  # bytes a sample: no copy of a single signal
 

@@ -121,13 +121,6 @@ def test_a_poor_result_begins_with_the_fault_of_the_logs_that_explains_it(ident:
     assert without.verdict.cause.id == "worse-than-urdf"
 
 
-def test_without_data_left_out_nothing_is_good(ident: ui.Identification) -> None:
-    blind = replace(ident, validation=(), cross_validation=None)
-    assert blind.verdict.level == "usable"
-    assert blind.verdict.cause is not None
-    assert blind.verdict.cause.id == "not-validated"
-
-
 def test_the_exported_model_is_judged_and_what_the_data_alone_say_keeps_it_from_good(ident: ui.Identification) -> None:
     assert ident.prediction is not None
     assert ident.prediction.relative.mean() == pytest.approx(ident.cross_validation.relative, rel=0.5)  # rich data: no matter
@@ -138,13 +131,6 @@ def test_the_exported_model_is_judged_and_what_the_data_alone_say_keeps_it_from_
     assert weak.verdict.cause.id == "data-alone"
     poor = replace(weak, prediction=replace(ident.prediction, relative=np.ones(ident.model.n)))
     assert poor.verdict.level == "poor"
-
-
-def test_folds_that_repeat_one_motion_are_no_evidence(ident: ui.Identification) -> None:
-    repeated = replace(ident, validation=(), evidence=replace(ident.evidence, folds_repeat=True))
-    assert repeated.cross_validation.relative < 0.1
-    assert repeated.verdict.level == "usable"
-    assert "motion-repeated" in {reason.id for reason in repeated.verdict.judgements}
 
 
 def test_parts_of_a_motion_that_hardly_turns_back_are_no_evidence(ident: ui.Identification) -> None:
@@ -276,11 +262,6 @@ def test_what_the_data_do_not_test_is_in_the_first_lines(ident: ui.Identificatio
     tested = replace(trusted, inputs=tuple(with_findings(log) for log in trusted.inputs))
     assert untested(tested) == ""
     assert "not tested" not in brief(tested)
-
-
-def test_a_log_that_was_trained_on_proves_nothing(ident: ui.Identification) -> None:
-    seen = replace(ident, validation=tuple({**item, "trained_on": True} for item in ident.validation), cross_validation=None)
-    assert seen.verdict.level == "usable"
 
 
 @pytest.mark.parametrize(
@@ -522,6 +503,10 @@ def test_what_counts_against_a_result_is_told_by_its_id(ident: ui.Identification
 
     assert ids() == {"held-out-error": "good"}
     assert ids(validation=()) == {"cross-validation": "good"}
+    assert ids(validation=(), cross_validation=None) == {"not-validated": "usable"}
+    seen = tuple({**item, "trained_on": True} for item in ident.validation)
+    assert "usable" in ids(validation=seen, cross_validation=None).values()
+    assert ids(validation=(), evidence=replace(ident.evidence, folds_repeat=True))["motion-repeated"] == "usable"
     impossible = ident.theta.copy()
     impossible[0] = -1.0
     assert ids(theta=impossible)["not-consistent"] == "usable"
