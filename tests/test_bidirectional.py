@@ -53,7 +53,7 @@ def test_the_experiment_stays_inside_its_limits_and_is_written(robot, limits, tm
                 held = (np.abs(v[:, j] - sign * speed) < 1e-6 * speed) & (np.abs(np.delete(v, j, axis=1)).max(axis=1) < 1e-12)
                 assert held.sum() > 60
                 assert np.ptp(q[held, j]) > 0.3 * speed
-    path = found.write(tmp_path / "sweeps.csv", 50.0)
+    path = found.trajectory.write(tmp_path / "sweeps.csv", rate=50.0)
     again = read_trajectory(path, robot)
     assert again.joints == robot.joints
     assert again.duration == pytest.approx(found.trajectory.duration, abs=0.03)

@@ -312,23 +312,21 @@ def solve(end: tuple[float, ...] | None, budget: float, seed: int, starts: int |
     """
     model = prepare().model
     base, limits = model.base(), Limits.from_robot(model.robot, acceleration=ACCELERATION)
-    start, goal = np.zeros(3), None if end is None else np.array(end)
-    family = "tied_fourier"
+    start, goal = np.zeros(3), np.zeros(3) if end is None else np.array(end)
     design = design_excitation(
         model,
         PERIOD,
         "frobenius",
         seed,
-        family=family,
         harmonics=HARMONICS,
         start=start,
-        end=end,
+        end=goal,
         limits=limits,
         collisions=None,
         budget=budget,
         starts=starts,
     )
-    shape = Family(family, model.robot.joints, PERIOD, HARMONICS, 1, 0.0, start, goal)
+    shape = Family("modified_fourier", model.robot.joints, PERIOD, HARMONICS, 1, 0.0, start, goal)
     search = Search(formulate(model, shape, limits, "frobenius"), seed, np.inf)
     motions = [shape.excitation(search.random()) for _ in range(RANDOM)]
 

@@ -161,13 +161,10 @@ class BlockCriterion:
     weights: Array
 
     def motions(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-        """Stacks the motion and its copies with zero v, zero a, and both."""
-        still = np.zeros_like(v)
-        return np.concatenate([q] * 4), np.concatenate([v, still, v, still]), np.concatenate([a, a, still, still])
+        return block_motions(q, v, a)
 
     def value(self, W: Array, sharpness: float) -> tuple[float, Array]:
-        whole, no_v, no_a, rest = W.reshape(4, -1, W.shape[2])
-        parts = (no_v - rest, no_a - rest, rest)
+        whole, parts = block_parts(W)
         value, gradient = _matrix_criterion("cond", whole, sharpness)
         total = float(self.weights.sum() * np.exp(value))
         bars = [self.weights.sum() * np.exp(value) * gradient, *(np.zeros_like(part) for part in parts)]
@@ -183,3 +180,23 @@ class BlockCriterion:
     def fold(self, by_q: Array, by_v: Array, by_a: Array) -> tuple[Array, Array, Array]:
         q, v, a = (x.reshape(4, -1, x.shape[1]) for x in (by_q, by_v, by_a))
         return q.sum(axis=0), v[0] + v[2], a[0] + a[1]
+
+
+def block_motions(q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+    """Stacks a motion and its copies with zero v, zero a, and both, shapes (4 N, n).
+
+    Args:
+        q, v, a: Shape (N, n) each [rad, rad/s, rad/s² or m, m/s, m/s²].
+    """
+    still = np.zeros_like(v)
+    return np.concatenate([q] * 4), np.concatenate([v, still, v, still]), np.concatenate([a, a, still, still])
+
+
+def block_parts(W: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+    """Rows of a motion, shape (N·n, b), and their parts due to acceleration, velocity and gravity.
+
+    Args:
+        W: Rows of its :func:`block_motions`, shape (4 N, n, b).
+    """
+    whole, no_v, no_a, rest = W.reshape(4, -1, W.shape[2])
+    return whole, (no_v - rest, no_a - rest, rest)

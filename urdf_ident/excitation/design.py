@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +16,7 @@ from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
-from ..motion.limits import LimitReport, Limits, check_limits, prior_torque
+from ..motion.limits import LimitReport, Limits, Torque, check_limits, prior_torque
 from ..motion.trajectory import Trajectory
 from ..samples import ReadOnly
 from ..units import percent
@@ -35,30 +34,52 @@ UNWATCHED = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DesignedMotion:
-    """A motion inside the limits of the robot.
+    """A motion verified against the limits of the robot.
 
     Attributes:
         trajectory: The whole motion.
-        clearance: Smallest distances between links and to the world, or None if collisions are not checked.
-        rate: Default samples per second of the written motion [Hz].
+        report: Margins to the limits, on a 1 ms grid with an allowance for what may happen between.
+        clearance: Smallest distances between links and to the world, or None if they are not checked.
+        words: Lines of text, specific to the kind of motion.
     """
-
-    rate: ClassVar[float] = 100.0
 
     trajectory: Trajectory
     limits: Limits
     report: LimitReport
     clearance: ClearanceReport | None = None
     notes: tuple[str, ...] = ()
-    words: str = ""
+    words: tuple[str, ...] = ()
 
-    def write(self, path: str | Path, rate: float | None = None) -> Path:
-        """Writes the motion, see :meth:`.Trajectory.write`; by default at :attr:`rate` [Hz]."""
-        return self.trajectory.write(path, self.rate if rate is None else rate)
+    @classmethod
+    def verified(
+        cls, trajectory: Trajectory, limits: Limits, torque: Torque | None, collisions: Collisions | None, **others: Any
+    ) -> Self:
+        """Verifies a motion; distances, which take longer, only of one inside the limits.
 
-    def describe(self) -> list[str]:
-        """Returns lines of text, specific to the kind of motion."""
-        return [self.words]
+        Args:
+            torque: ``(q, v, a)`` → joint torque, to verify its limits too.
+            collisions: Pairs whose clearance is kept; None: distances are not checked.
+            others: Further attributes.
+        """
+        report = check_limits(trajectory, limits, torque=torque)
+        clearance = None if collisions is None or not report.feasible else check_clearance(trajectory, collisions)
+        return cls(trajectory=trajectory, limits=limits, report=report, clearance=clearance, **others)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether it keeps all limits and distances."""
+        return self.report.feasible and (self.clearance is None or self.clearance.feasible)
+
+    def require(self) -> Self:
+        """Returns itself.
+
+        Raises:
+            LimitError: It does not keep a limit or a distance.
+        """
+        self.report.require()
+        if self.clearance is not None:
+            self.clearance.require()
+        return self
 
     def summary(self) -> str:
         """Describes the motion and its smallest margins in several lines of text."""
@@ -72,7 +93,7 @@ class DesignedMotion:
             lines.append(f"  {quantity:12s} {words}")
         watched = [UNWATCHED] if self.clearance is None else [str(pair) for pair in self.clearance.closest]
         lines += [f"  {'distance':12s} {line}" for line in watched or ["nothing can collide"]]
-        return "\n".join([*self.describe(), *lines, *(f"note: {note}" for note in self.notes)])
+        return "\n".join([*self.words, *lines, *(f"note: {note}" for note in self.notes)])
 
     __str__ = summary
 
@@ -80,7 +101,7 @@ class DesignedMotion:
 #: Number of best motions of a search that are verified until one passes.
 VERIFIED = 6
 #: Amplitudes at which each of them is verified, relative to the motion as found, until one passes.
-SIZES = (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5)
+SIZES = (1.0, *(1.0 - 0.005 * 2.0 ** np.arange(7)))
 #: Largest used fraction of a velocity or acceleration limit up to which a livelier motion is advised.
 WELL_USED = 0.7
 
@@ -102,7 +123,6 @@ class Design(DesignedMotion, ReadOnly):
         scaling: Scaling of the columns for the criterion.
         starts: Number of random starts.
         elapsed: Computing time [s].
-        settings: The settings of the design.
     """
 
     excitation: Trajectory
@@ -115,16 +135,6 @@ class Design(DesignedMotion, ReadOnly):
     scaling: str
     starts: int
     elapsed: float
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    def describe(self) -> list[str]:
-        """Describes the motion, the criterion and the search."""
-        return [
-            f"{self.settings.get('family', 'motion')}: {self.trajectory.duration:.4g} s, {len(self.base)} base parameters, "
-            f"criterion {self.criterion} = {format_criterion(self.value)}, "
-            f"condition number {self.condition:.4g}",
-            f"column scaling: {self.scaling}; {self.starts} starts in {self.elapsed:.3g} s",
-        ]
 
 
 def design_excitation(
@@ -158,8 +168,8 @@ def design_excitation(
         criterion: ``"D"``, ``"A"``, ``"E"``, ``"cond"``, ``"frobenius"`` or ``"block"``; see :mod:`.criteria`. ``"auto"``: D;
             after an earlier result A, which emphasises parameters that are still unknown, weighted by their torque.
         seed: Of the random starts.
-        family: ``"modified_fourier"`` and ``"spline"`` start and end at rest in one pose; ``"fourier"`` has more freedom
-            and needs ramps from and to a pose; ``"tied_fourier"`` and ``"spline"`` may end in another pose.
+        family: ``"modified_fourier"`` and ``"spline"`` start and end at rest, in one pose or in two; ``"fourier"`` has more
+            freedom and needs ramps from and to a pose.
         harmonics: Of the Fourier series.
         periods: Number of repetitions of the motion.
         start: Pose where it starts and ends, shape (n,) [rad or m]; optimised by default.
@@ -202,78 +212,61 @@ def design_excitation(
             progress(min(1.0, spent / budget), f"{criterion} = {format_criterion(value)}")
 
     search = optimise(problem, seed=seed, budget=budget, starts=starts, progress=say)
-    best = certified(problem, search.improvements)
-    X, report, model = best.motion.X, best.report, problem.model
-    full, excitation = model.base(), shape.excitation(X)
+    best, kept = certified(problem, search.improvements)
+    X, model = best.X, problem.model
+    base, excitation, elapsed = model.base(), shape.excitation(X), time.monotonic() - begun
+    trajectory, value = shape.trajectory(X), problem.value(X, problem.exact)
+    condition = condition_number(weighted_regressor(model, base, excitation, np.ones(model.n)))
+    words = (
+        f"{family}: {trajectory.duration:.4g} s, {len(base)} base parameters, "
+        f"criterion {criterion} = {format_criterion(value)}, condition number {condition:.4g}",
+        f"column scaling: {problem.weighting}; {search.starts} starts in {elapsed:.3g} s",
+    )
     return Design(
-        trajectory=shape.trajectory(X),
+        trajectory=trajectory,
         excitation=excitation,
         model=model,
-        base=full,
+        base=base,
         limits=problem.limits,
-        report=report,
+        report=kept.report,
         criterion=criterion,
-        value=problem.value(X, problem.exact),
-        condition=condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))),
+        value=value,
+        condition=condition,
         noise=problem.exact.noise,
         scaling=problem.weighting,
         starts=search.starts,
-        elapsed=time.monotonic() - begun,
-        settings={
-            "duration": shape.period,
-            "criterion": criterion,
-            "family": shape.name,
-            "harmonics": shape.harmonics,
-            "periods": shape.periods,
-            "ramp": shape.ramp,
-            "start": None if shape.start is None else shape.start.tolist(),
-            "end": None if shape.end is None else shape.end.tolist(),
-            "seed": seed,
-            "budget": budget,
-        },
-        notes=(*problem.notes, *search.notes, *best.notes, *_unused_limits(report)),
-        clearance=best.clearance,
+        elapsed=elapsed,
+        notes=(*problem.notes, *search.notes, *kept.notes, *_unused_limits(kept.report)),
+        clearance=kept.clearance,
+        words=words,
     )
 
 
-class Verified(NamedTuple):
-    """A motion, its margins to limits, its clearance (None if not checked) and notes."""
-
-    motion: FoundMotion
-    report: LimitReport
-    clearance: ClearanceReport | None
-    notes: tuple[str, ...]
-
-
-def certified(problem: Problem, motions: Sequence[FoundMotion]) -> Verified:
-    """Returns the best motion that passes verification on a 1 ms grid with allowance, scaled down if necessary.
+def certified(problem: Problem, motions: Sequence[FoundMotion]) -> tuple[FoundMotion, DesignedMotion]:
+    """Returns the best motion that passes verification, scaled down if necessary, and its verification.
 
     If none passes, the error says what the best one, unscaled, exceeds.
     """
-    best: Verified | None = None
-    refused: Verified | None = None  # the best motion as found, for the error
+    best: tuple[FoundMotion, DesignedMotion] | None = None
+    refused: DesignedMotion | None = None  # the best motion as found, for the error
     one_period, torque = replace(problem.family, periods=1), prior_torque(problem.model.robot)
     for candidate in sorted(motions, key=lambda motion: motion.value)[:VERIFIED]:
-        if best is not None and best.motion.value <= candidate.value:
+        if best is not None and best[0].value <= candidate.value:
             break  # the best of the rest, even if it need not be scaled
         for size in SIZES:
             X = candidate.X if size == 1.0 else one_period.scaled(candidate.X, size)
-            trajectory = one_period.trajectory(X)
-            report = check_limits(trajectory, problem.limits, torque=torque)
-            clearance = check_clearance(trajectory, problem.collisions) if problem.collisions and report.feasible else None
-            if report.feasible and (clearance is None or clearance.feasible):
-                notes = () if size == 1.0 else (f"amplitude reduced to {100 * size:g} % to keep a limit between instants",)
+            notes = () if size == 1.0 else (f"amplitude reduced to {100 * size:g} % to keep a limit between instants",)
+            kept = DesignedMotion.verified(one_period.trajectory(X), problem.limits, torque, problem.collisions, notes=notes)
+            if kept.feasible:
                 value = candidate.value if size == 1.0 else problem.value(X, problem.rows)
-                if best is None or value < best.motion.value:
-                    best = Verified(replace(candidate, X=X, value=value), report, clearance, notes)
+                if best is None or value < best[0].value:
+                    best = replace(candidate, X=X, value=value), kept
                 break
-            refused = refused or Verified(candidate, report, clearance, ())
+            refused = refused or kept
     if best is not None:
         return best
     if refused is not None:
-        refused.report.require()
-        if refused.clearance is not None:
-            refused.clearance.require()
+        refused.require()
     raise LimitError("no motion inside the limits was found", remedy="allow a larger excitation.budget, or widen the limits")
 
 

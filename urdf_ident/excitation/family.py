@@ -22,7 +22,7 @@ from ..motion.trajectory import DEGREE, RepeatedTrajectory, Trajectory, b_spline
 MOST_HARMONICS = 200
 #: Fraction of the position range, around its middle, from which random poses are drawn.
 POSE_RANGE = 0.6
-#: Fundamental period, in durations, of a tied Fourier series with another end pose: over a full period it would return.
+#: Fundamental period, in durations, of a Fourier series that ends in another pose: over a full period it would return.
 STRETCH = 1.5
 
 
@@ -34,21 +34,18 @@ class _Kind(NamedTuple):
         coefficients: Number per joint without a start pose: per harmonic, and besides.
         degree: Of the motion as a trigonometric polynomial of one period: per harmonic, and besides.
         free: Whether its ends are free; its first coefficient is then its centre.
-        travels: Whether it can end in a pose other than the start.
     """
 
     least: int
     coefficients: tuple[int, int]
     degree: tuple[int, int] = (1, 0)
     free: bool = False
-    travels: bool = False
 
 
 FAMILIES = {
     "fourier": _Kind(1, (2, 1), free=True),
     "modified_fourier": _Kind(2, (2, -2)),
-    "tied_fourier": _Kind(3, (2, 1), travels=True),  # less those that its ties take
-    "spline": _Kind(1, (4, 0), degree=(2, DEGREE), travels=True),
+    "spline": _Kind(1, (4, 0), degree=(2, DEGREE)),
 }
 
 
@@ -77,13 +74,13 @@ class Family:
     """A family of motions of n joints with d unknowns each.
 
     Attributes:
-        name: One of :data:`FAMILIES`. "fourier" is free at its ends and needs ramps; "modified_fourier" starts and ends at
-            rest in the same pose; "tied_fourier" and "spline" may end, at rest, in another one (Szabó 2021, eq. 21).
+        name: One of :data:`FAMILIES`. "fourier" is free at its ends and needs ramps; "modified_fourier" and "spline" start and
+            end at rest, in one pose or in two (Szabó 2021, eq. 21).
         period: Of the excitation, without ramps [s].
         harmonics: Of a Fourier series; a spline has four times as many free control points.
         ramp: Duration of the ramps from and to the start pose [s]; 0: none, the robot must already move.
         start: Pose where the motion starts and ends, shape (n,) [rad or m]; None: an unknown of each joint.
-        end: Different final pose, shape (n,) [rad or m]; needs a start.
+        end: Final pose, shape (n,) [rad or m]; needs a start. None: the start.
     """
 
     name: str
@@ -97,11 +94,10 @@ class Family:
 
     def __post_init__(self) -> None:
         check_known("family of motions", self.name, FAMILIES, LimitError)
-        if self.harmonics < self._kind.least or int(self.harmonics) != self.harmonics:
+        least = self._kind.least + int(self._tied)
+        if self.harmonics < least or int(self.harmonics) != self.harmonics:
             raise LimitError(
-                "too few harmonics: nothing would move",
-                got=self.harmonics,
-                expected=f"a whole number, at least {self._kind.least}",
+                "too few harmonics: nothing would move", got=self.harmonics, expected=f"a whole number, at least {least}"
             )
         if self.harmonics > MOST_HARMONICS:
             raise LimitError("too many harmonics to search", got=self.harmonics, expected=f"at most {MOST_HARMONICS}")
@@ -109,14 +105,12 @@ class Family:
             raise LimitError(
                 "a Fourier series without ramps does not start at a pose", remedy="allow ramps, or use modified_fourier"
             )
-        if self.end is not None and (not self._kind.travels or self.start is None or self.periods > 1):
+        if self.end is not None and (self._kind.free or self.start is None or self.periods > 1):
             raise LimitError(
                 "a motion that ends in another pose needs a start pose, one period and a family that can travel",
                 got=self.name,
-                expected=" | ".join(name for name, kind in FAMILIES.items() if kind.travels),
+                expected=" | ".join(name for name, kind in FAMILIES.items() if not kind.free),
             )
-        if self.name == "tied_fourier" and self.start is None:
-            raise LimitError("a tied Fourier series needs a start pose", remedy="give one, or use modified_fourier")
         for name in ("period", "ramp"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0 and (value > 0 or name == "ramp")):
@@ -126,6 +120,11 @@ class Family:
     @property
     def _kind(self) -> _Kind:
         return FAMILIES[self.name]
+
+    @property
+    def _tied(self) -> bool:
+        """Whether it is a Fourier series with a given end pose."""
+        return self.name == "modified_fourier" and self.end is not None
 
     @property
     def has_ramps(self) -> bool:
@@ -150,7 +149,7 @@ class Family:
     @property
     def unknowns(self) -> int:
         """Number of unknowns per joint."""
-        if self.name == "tied_fourier":
+        if self._tied:
             return int(self._ties[1].shape[1])
         return self._kind.coefficients[0] * self.harmonics + self._kind.coefficients[1] + self._free_pose
 
@@ -184,9 +183,9 @@ class Family:
         return (np.stack([X[0], X[0]]), X[1:]) if poses is None else (poses, X)
 
     def _core(self, poses: Array, X: Array, joints: tuple[str, ...]) -> Trajectory:
-        if self.name == "tied_fourier":
+        if self._tied:
             X = self._ties[0] @ poses + self._ties[1] @ X
-        if self.name in ("fourier", "tied_fourier"):
+        if self._kind.free or self._tied:
             a, b = X[1 : self.harmonics + 1].T, X[self.harmonics + 1 :].T
             return FourierTrajectory(joints, self._fundamental, X[0], a, b, self.period)
         if self.name == "spline":
@@ -203,7 +202,8 @@ class Family:
 
     @property
     def _fundamental(self) -> float:
-        return self.period * (STRETCH if self.end is not None else 1.0)
+        travels = self.start is not None and self.end is not None and not np.array_equal(self.start, self.end)
+        return self.period * (STRETCH if travels else 1.0)
 
     @cached_property
     def _ties(self) -> tuple[Array, Array]:
@@ -258,7 +258,7 @@ class Family:
         """Returns random unknowns of a motion about zero, of unit size, shape (d, n); 0 for those of its centre."""
         first = self._free_pose + self._kind.free
         scale = np.ones(self.unknowns - first)
-        if not self._kind.travels:
+        if self.name != "spline" and not self._tied:
             order = np.arange(1, len(scale) // 2 + 1)
             scale = 1.0 / np.sqrt(np.concatenate([order, order]))
         X = np.zeros((self.unknowns, n))
@@ -280,7 +280,7 @@ class Family:
     def limit_grid(self, samples: int) -> Grid:
         """Returns the grid for the limits: one period and the ramps."""
         step = self.period / samples
-        inside = np.arange(samples + (self._kind.travels or self.has_ramps)) * step
+        inside = np.arange(samples + (self.end is not None or self.has_ramps)) * step
         if not self.has_ramps:
             return self.grid(np.asarray(inside, dtype=float))
         ramp = np.linspace(0.0, self.ramp, max(8, min(40, int(np.ceil(4 * self.ramp / step)))), endpoint=False)[1:]

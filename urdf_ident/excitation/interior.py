@@ -78,8 +78,8 @@ class Schedule(NamedTuple):
 
     barriers: tuple[float, ...]
     sharpness: tuple[float, ...]
-    steps: int
-    tolerance: float
+    steps: int = 40
+    tolerance: float = 0.02
 
 
 @dataclass(frozen=True, eq=False)

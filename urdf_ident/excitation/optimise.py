@@ -54,8 +54,8 @@ COSTS = (1.2e-3, 0.8e-7, 4e-7)
 FRESH, HOPS = 3, 0.75
 
 QUICK = Schedule((0.1, 0.03), (8.0, 16.0), 25, 0.05)
-FINE = Schedule((0.01, 3e-3, 1e-3, 3e-4), (16.0, 32.0, 32.0, 64.0), 40, 0.02)
-POLISH = Schedule((1e-3, 3e-4, 1e-4), (64.0, 128.0, 256.0), 40, 0.02)
+FINE = Schedule((0.01, 3e-3, 1e-3, 3e-4), (16.0, 32.0, 32.0, 64.0))
+POLISH = Schedule((1e-3, 3e-4, 1e-4), (64.0, 128.0, 256.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,6 @@ from ..errors import LimitError, ModelError, check_known, check_named, check_pos
 from ..linalg import Array, one_each, positive
 from ..model.dynamic_model import DynamicModel
 from ..model.robot import Robot
-from ..motion.collision.clearance import require_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.limits import Limits, check_limits, prior_torque
 from ..motion.trajectory import DEGREE, PiecewisePolynomial, spline_pieces, trapezoidal
@@ -245,9 +244,7 @@ def design_circle(
                 trial, _ = make(pose, speed=fast, turns=min(turns, 1.0), rate=ROUGHLY)
                 check_limits(trial, limits, torque=torque).require()
             motion, off = make(pose, speed=fast, turns=turns, rate=200.0)
-            report = check_limits(motion, limits, torque=torque)
-            report.require()
-            clearance = require_clearance(motion, collisions)
+            kept = DesignedMotion.verified(motion, limits, torque, collisions).require()
             break
         except LimitError as error:
             last = error
@@ -264,7 +261,7 @@ def design_circle(
     if start is None:
         at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
         notes = (*notes, f"starts at {at}")
-    return DesignedMotion(trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=notes)
+    return replace(kept, words=(words,), notes=notes)
 
 
 def _normal(jacobians: Array, frame: str, normal: Array | None) -> Array:
@@ -298,7 +295,7 @@ def _normal(jacobians: Array, frame: str, normal: Array | None) -> Array:
 
 
 #: Fraction of velocity and acceleration limits for via points, and reduction factors to try if torques are too large.
-FASTEST, SLOWER = 0.98, (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)
+FASTEST, SLOWER = 0.98, 0.75 ** np.arange(7)
 
 #: Jerk over acceleration [1/s].
 JERK = 10.0
@@ -365,14 +362,11 @@ def design_points(
     def certified(via: Array) -> DesignedMotion:
         """The fastest motion within the torque limits; an error if none keeps limits and distances."""
         for share in SLOWER:
-            trajectory = motion(via, share)
-            report = check_limits(trajectory, limits, torque=torque)
-            if report.feasible:
+            slower = () if share == 1.0 else (f"at {100 * share:g} % of the speed limits, for the torques",)
+            kept = DesignedMotion.verified(motion(via, share), limits, torque, collisions, notes=slower)
+            if kept.report.feasible:
                 break
-        report.require()
-        clearance = require_clearance(trajectory, collisions)
-        slower = () if share == 1.0 else (f"at {100 * share:g} % of the speed limits, for the torques",)
-        return DesignedMotion(trajectory=trajectory, limits=limits, report=report, clearance=clearance, notes=slower)
+        return kept.require()
 
     def better(via: Array, value: float) -> tuple[float, DesignedMotion] | None:
         """Value and motion of points that are better than a value and feasible."""
@@ -397,7 +391,7 @@ def design_points(
     condition = condition_number(weighted_regressor(planned, base, design.trajectory, np.ones(model.n)))
     words = f"points: {len(chosen)} via points {how}, {design.trajectory.duration:.4g} s"
     words += f", {len(base)} base parameters, condition number {condition:.4g}"
-    return replace(design, words=words, notes=(*notes, *planned_on, *left_out, *design.notes))
+    return replace(design, words=(words,), notes=(*notes, *planned_on, *left_out, *design.notes))
 
 
 def _searched(

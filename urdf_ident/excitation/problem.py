@@ -20,49 +20,37 @@ from ..motion.collision.collisions import Collisions
 from ..motion.collision.find import find_collisions, has_collision_geometry
 from ..motion.limits import Limits
 from ..statistics.fit import Fit
-from .criteria import BlockCriterion, Criterion, SpectralCriterion
+from .criteria import BlockCriterion, Criterion, SpectralCriterion, block_motions, block_parts
 from .family import Family
 from .rows import PlannedRows, designable, rigid_for_planning, softened
 
 
 class EarlierResult(Protocol):
-    """Interface of an identification; its ``signals`` hold the ``rate`` and ``decimate``, the rate of the rows [Hz]."""
+    """Interface of an identification.
+
+    Its model and base parameters with robust standard errors; theta, shape (p,); the whitened data factor with the torque as
+    last column, shape (m, p + 1); the prior, and its weight against the data; typical speed [rad/s or m/s] and RMS torque
+    [N·m or N] of each joint in its logs, shape (n,); and its ``signals`` with ``rate`` and ``decimate``, the rate of rows [Hz].
+    """
 
     @property
-    def model(self) -> DynamicModel:
-        """Its model."""
-
+    def model(self) -> DynamicModel: ...
     @property
-    def fit(self) -> Fit:
-        """Its base parameters with robust standard errors."""
-
+    def fit(self) -> Fit: ...
     @property
-    def theta(self) -> Array:
-        """Standard parameters, shape (p,)."""
-
+    def theta(self) -> Array: ...
     @property
-    def factor(self) -> Array:
-        """Whitened data factor with the torque as last column, shape (m, p + 1)."""
-
+    def factor(self) -> Array: ...
     @property
-    def prior(self) -> Prior:
-        """The prior."""
-
+    def prior(self) -> Prior: ...
     @property
-    def prior_weight(self) -> float:
-        """Weight of the prior against the data."""
-
+    def prior_weight(self) -> float: ...
     @property
-    def speed(self) -> Array:
-        """Typical speed of each joint in its logs, shape (n,) [rad/s or m/s]."""
-
+    def speed(self) -> Array: ...
     @property
-    def load(self) -> Array:
-        """RMS torque of each joint in its logs, shape (n,) [N·m or N]."""
-
+    def load(self) -> Array: ...
     @property
-    def signals(self) -> Mapping[str, Any]:
-        """Signal processing of its logs."""
+    def signals(self) -> Mapping[str, Any]: ...
 
 
 def continued(after: EarlierResult, model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
@@ -306,18 +294,13 @@ def make_criterion(name: str, rows: PlannedRows, limits: Limits, known: Array) -
     if name != "block":
         return SpectralCriterion(name, known)
 
-    def effects(q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-        """The parts of W due to acceleration, velocity and gravity (docs/theory.md §8)."""
-        still = np.zeros_like(v)
-        gravity = rows.evaluate(q, still, still)[0]
-        return rows.evaluate(q, still, a)[0] - gravity, rows.evaluate(q, v, still)[0] - gravity, gravity
+    def effects(*motion: Array) -> tuple[Array, Array, Array]:
+        return block_parts(rows.evaluate(*block_motions(*motion))[0])[1]
 
     motion, names = random_motion(rows.model.robot, max(200, 4 * len(rows.base)), seed=0), rows.base.labels
-    acc, vel, grav = (
-        reduce_factor(effect.reshape(-1, len(names)), names).independent for effect in effects(motion.q, motion.v, motion.a)
-    )
+    acc, vel, grav = (reduce_factor(effect, names).independent for effect in effects(motion.q, motion.v, motion.a))
     weights = [
-        float(effect[:, :, columns].reshape(-1, len(columns)).var(axis=0).mean())
+        float(effect[:, columns].var(axis=0).mean())
         for effect, columns in zip(effects(*_random_states(limits)), (acc, vel, grav), strict=True)
     ]
     return BlockCriterion((acc, vel, grav), np.array(weights) / sum(weights))

@@ -59,7 +59,6 @@ class Forecast(ReadOnly):
         standard: Their values, shape (p,).
         standard_before: Their present standard deviations from data and URDF, shape (p,).
         standard_after: Their standard deviations after the motion, shape (p,).
-        kind: Method of the present standard errors, in words.
         warming: Advice on friction that differs from log to log; empty if it hardly does.
     """
 
@@ -75,7 +74,6 @@ class Forecast(ReadOnly):
     standard: Array
     standard_before: Array
     standard_after: Array
-    kind: str
     warming: str = ""
 
     @property
@@ -218,7 +216,6 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
         standard=after.theta,
         standard_before=Posterior(old, known, after.prior_weight).std,
         standard_after=Posterior(triangle(old, new), known, after.prior_weight).std,
-        kind=fit.covariance_kind,
         warming=warming,
     )
 

@@ -61,7 +61,7 @@ class ExcitationSection(Section):
     criterion: Literal["auto", "D", "A", "E", "cond", "frobenius", "block"] = Field(
         "auto", description="auto: D, for small standard errors overall; with --after A, for what is still unknown"
     )
-    family: Literal["modified_fourier", "fourier", "tied_fourier", "spline", "sweeps", "poses", "circle", "points"] = Field(
+    family: Literal["modified_fourier", "fourier", "spline", "sweeps", "poses", "circle", "points"] = Field(
         "modified_fourier",
         description="all but fourier start and end at rest; that one has more freedom and needs ramps; sweeps: runs at "
         "constant speed both ways, for friction; poses: at rest, each reached from both sides, to weigh a payload; circle: of "
@@ -85,7 +85,9 @@ class ExcitationSection(Section):
     start: list[float] | dict[str, float] | None = Field(
         None, description="pose at both ends [rad or m]; default: found by the search"
     )
-    end: list[float] | dict[str, float] | None = Field(None, description="different final pose, for tied_fourier and spline")
+    end: list[float] | dict[str, float] | None = Field(
+        None, description="different final pose, for modified_fourier and spline"
+    )
     noise: PerJoint | None = Field(None, description="expected torque noise [N·m or N]; default: 1 % of the torque limit")
     scaling: Literal["none", "columns"] | None = Field(
         None, description="scaling of the regressor's columns; default: `columns` for A and E"

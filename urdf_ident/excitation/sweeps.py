@@ -15,8 +15,7 @@ carry the body, such as those of the other arm, stay where they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,10 +26,9 @@ from ..linalg import Array, BoolArray, shaped
 from ..model import rigid_bodies as engine
 from ..model.dynamic_model import DynamicModel
 from ..model.robot import Robot
-from ..motion.collision.clearance import check_clearance
 from ..motion.collision.collisions import Collisions
-from ..motion.limits import Limits, Torque, check_limits, finite_ends
-from ..motion.trajectory import PiecewisePolynomial, trapezoidal
+from ..motion.limits import Limits, Torque, finite_ends
+from ..motion.trajectory import trapezoidal
 from ..units import joint_units
 from .design import DesignedMotion
 
@@ -46,8 +44,6 @@ _HOMES = 40
 _TRIED, _PAD = 12, 0.005
 #: Reduction factor of the ranges, and number of attempts, while a distance in between is too small.
 _SHORTER, _ROUNDS = 0.85, 8
-#: Initial spacing of instants for certifying distances [s]; most of these motions are slow.
-_STEP = 0.05
 #: Part of the torque limits that gravity may need in a pose; friction and the motion need the rest.
 _HELD = 0.9
 
@@ -58,41 +54,18 @@ class BidirectionalExperiment(DesignedMotion):
 
     Attributes:
         speeds: Joint → speeds, each in both directions [rad/s or m/s].
-        cruise: Time at each speed in each direction, where the range is long enough [s].
     """
 
-    rate: ClassVar[float] = 500.0
-
-    trajectory: PiecewisePolynomial
     speeds: Mapping[str, tuple[float, ...]]
-    cruise: float
 
-    @property
-    def loss(self) -> tuple[float, float]:
-        """Standard errors of Coulomb and viscous friction over those of the long experiment :data:`LONG`.
 
-        Torque noise is taken as white, so that the information is the time at each speed: its square root counts.
-        """
+def _standard_errors(count: int, cruise: float) -> Array:
+    """Relative standard errors of Coulomb and viscous friction, shape (2,).
 
-        def errors(count: int, cruise: float) -> Array:
-            speeds = np.geomspace(SLOWEST, 1.0, count)
-            columns = np.sqrt(2.0 * cruise) * np.column_stack([np.ones(count), speeds])
-            return np.asarray(np.sqrt(np.sum(np.linalg.pinv(columns) ** 2, axis=1)))
-
-        coulomb, viscous = errors(len(next(iter(self.speeds.values()))), self.cruise) / errors(*LONG)
-        return float(coulomb), float(viscous)
-
-    def describe(self) -> list[str]:
-        """Describes the speeds, and what the time saved costs."""
-        lines = [f"sweeps: {self.trajectory.duration:.4g} s, one joint at a time, each speed both ways over the same path"]
-        lines.append(
-            "  standard errors of Coulomb and viscous friction {:.2g} and {:.2g} × those of the long runs "
-            "(excitation: {{speeds: {}, cruise: {:g}}})".format(*self.loss, *LONG)
-        )
-        for joint, speeds in self.speeds.items():
-            unit = joint_units(self.limits.prismatic[self.limits.joints.index(joint)])["velocity"]
-            lines.append(f"  {joint:24s} {len(speeds)} speeds, {speeds[0]:.3g} … {speeds[-1]:.3g} {unit}")
-        return lines
+    Torque noise is taken as white, so that the information is the time at each speed: its square root counts.
+    """
+    columns = np.sqrt(2.0 * cruise) * np.column_stack([np.ones(count), np.geomspace(SLOWEST, 1.0, count)])
+    return np.asarray(np.sqrt(np.sum(np.linalg.pinv(columns) ** 2, axis=1)))
 
 
 def bidirectional_experiment(
@@ -146,7 +119,7 @@ def bidirectional_experiment(
             collisions.require_free(rest, "the home pose")
     else:
         rest = _freest(limits, collisions, torque, moving, needed, fill, seed)
-    half_range, clearance = _room(limits, rest, fill), None
+    half_range = _room(limits, rest, fill)
     if collisions is not None:
         half_range = np.minimum(half_range, _collision_free(collisions, rest, half_range, moving))
     for _ in range(_ROUNDS):
@@ -171,15 +144,12 @@ def bidirectional_experiment(
                 points, rates = [*points, rest], [*rates, fastest[j]]
         rated = np.tile(np.array(rates)[:, None], len(rest))
         trajectory = trapezoidal(limits.joints, np.array(points), rated, acceleration, 10.0 * acceleration, _DWELL)
-        clearance = None if collisions is None else check_clearance(trajectory, collisions, step=_STEP)
-        if clearance is None or clearance.feasible:
+        found = BidirectionalExperiment.verified(trajectory, limits, torque, collisions, speeds=speeds)
+        if found.clearance is None or found.clearance.feasible:
             break
         half_range = _SHORTER * half_range
-    if clearance is not None:
-        clearance.require()
-    report = check_limits(trajectory, limits, torque=torque, rate=200.0)
-    worst = report.worst
-    if not report.feasible and worst is not None and worst.quantity == "torque":
+    worst = found.report.worst
+    if not found.report.feasible and worst is not None and worst.quantity == "torque":
         raise LimitError(
             "the sweeps need too much torque",
             where=f"joint '{worst.joint}'",
@@ -187,11 +157,16 @@ def bidirectional_experiment(
             expected=f"at most {worst.limit:.4g}",
             remedy="restrict the joints that carry weight (excitation.limits.position), or correct the torque limit",
         )
-    report.require()
-    notes = () if collisions is None else collisions.notes
-    return BidirectionalExperiment(
-        trajectory=trajectory, speeds=speeds, cruise=cruise, limits=limits, report=report, clearance=clearance, notes=notes
+    loss = _standard_errors(count, cruise) / _standard_errors(*LONG)
+    words = [f"sweeps: {trajectory.duration:.4g} s, one joint at a time, each speed both ways over the same path"]
+    words.append(
+        "  standard errors of Coulomb and viscous friction {:.2g} and {:.2g} × those of the long runs "
+        "(excitation: {{speeds: {}, cruise: {:g}}})".format(*loss, *LONG)
     )
+    for joint, of_joint in speeds.items():
+        unit = joint_units(limits.prismatic[limits.joints.index(joint)])["velocity"]
+        words.append(f"  {joint:24s} {len(of_joint)} speeds, {of_joint[0]:.3g} … {of_joint[-1]:.3g} {unit}")
+    return replace(found.require(), words=tuple(words), notes=() if collisions is None else collisions.notes)
 
 
 def _speeds(fastest: float, acceleration: float, free: float, cruise: float, count: int) -> tuple[float, ...]:
@@ -279,27 +254,9 @@ _FEWEST, _ENOUGH, _FREEING = 4, 4 * COUNT, 30
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PosesExperiment(DesignedMotion):
-    """Static poses, each approached from both sides.
+    """Static poses, shape (P, n) [rad or m], each approached from both sides."""
 
-    Attributes:
-        poses: Shape (P, n) [rad or m].
-        information: Parameter of the body (mass, three first moments) → standard error for unit torque noise at every
-            joint and pose, and a constant torque of unit standard deviation in every joint.
-    """
-
-    trajectory: PiecewisePolynomial
     poses: Array
-    information: Mapping[str, float]
-
-    def describe(self) -> list[str]:
-        """Describes number of poses, duration and expected standard errors."""
-        lines = [
-            f"poses: {len(self.poses)}, each reached from both sides and held {HOLD:g} s, "
-            f"{self.trajectory.duration:.4g} s in all; then `urdf-ident payload OUT/identification.json LOG --static`"
-        ]
-        shown = ", ".join(f"{name} ± {value:.2g}" for name, value in self.information.items())
-        lines.append(f"  a body on the last link, for torque noise of 1 N·m a pose: {shown}")
-        return lines
 
 
 def design_poses(
@@ -351,25 +308,18 @@ def design_poses(
         for q in order:  # approach from below, pass, and approach from above
             points += [q - approach, q, q + approach, q]
         trajectory = trapezoidal(robot.joints, np.array(points), speed, rise, 10.0 * rise, dwell=HOLD)
-        clearance = None if collisions is None else check_clearance(trajectory, collisions, step=_STEP)
-        if clearance is None or clearance.feasible:
-            report = check_limits(trajectory, limits, torque=torque, rate=100.0)
-            if report.feasible:
-                break
+        found = PosesExperiment.verified(trajectory, limits, torque, collisions, poses=np.array(order))
+        if found.feasible:
+            break
         drawn = np.delete(drawn, chosen[::2], axis=0)
-    if clearance is not None:
-        clearance.require()
-    report.require()
     names = ("mass [kg]", "m·x [kg·m]", "m·y [kg·m]", "m·z [kg·m]")
-    return PosesExperiment(
-        trajectory=trajectory,
-        poses=np.array(order),
-        information=dict(zip(names, errors.tolist(), strict=True)),
-        limits=limits,
-        report=report,
-        clearance=clearance,
-        notes=() if collisions is None else collisions.notes,
+    told = ", ".join(f"{name} ± {value:.2g}" for name, value in zip(names, errors, strict=True))
+    words = (
+        f"poses: {len(order)}, each reached from both sides and held {HOLD:g} s, "
+        f"{trajectory.duration:.4g} s in all; then `urdf-ident payload OUT/identification.json LOG --static`",
+        f"  a body on the last link, for torque noise of 1 N·m a pose: {told}",
     )
+    return replace(found.require(), words=words, notes=() if collisions is None else collisions.notes)
 
 
 def _by_nearest(poses: Array) -> list[Array]:
