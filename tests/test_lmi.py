@@ -201,19 +201,27 @@ def test_what_is_left_beside_fixed_children_is_possible(poor):
 # ----------------------------------------------------------------------------------------- solutions are audited
 
 
-def outside(point):
-    return replace(point, x=-30 * np.ones(44)), "optimal"
+def outside(bound):
+    return -30 * np.ones(44), bound, "optimal"
 
 
-def elsewhere(point):
-    return replace(point, x=np.zeros(44)), "optimal"
+def elsewhere(bound):
+    return np.zeros(44), bound, "optimal"
+
+
+def refuses(_):
+    return None, -np.inf, "infeasible"
+
+
+def fails(_):
+    return None, -np.inf, "failed (numbers)"
 
 
 @pytest.mark.parametrize("total", [None, 1.1])
-@pytest.mark.parametrize("answer", [outside, elsewhere, lambda _: (None, "infeasible"), lambda _: (None, "failed (numbers)")])
+@pytest.mark.parametrize("answer", [outside, elsewhere, refuses, fails])
 def test_a_solver_that_lies_or_fails_leaves_a_possible_robot(poor, monkeypatch, answer, total):
     honest = lmi.minimise
-    monkeypatch.setattr(lmi, "minimise", lambda *asked, **settings: answer(honest(*asked, **settings)[0]))
+    monkeypatch.setattr(lmi, "minimise", lambda *asked, **settings: answer(honest(*asked, **settings)[1]))
     mass = None if total is None else total * poor.prior.theta0[0:40:10].sum()
     solution = LmiProblem(poor.prior, poor.parameters, LmiOptions(total_mass=mass)).solve(poor.R, poor.rho)
     assert solution.status == "fallback"

@@ -27,7 +27,7 @@ import yaml
 from paper_page import show, span, table
 
 from urdf_ident import BaseParameters, Drive, DynamicModel, Limits, Recording, Robot
-from urdf_ident.consistency.repair import TABLE_TOLERANCES, passes_cholesky
+from urdf_ident.consistency.repair import TABLE_TOLERANCES, check_consistency
 from urdf_ident.consistency.standard import consistent_parameters, essential_to_prior, nearest_to_prior
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.friction import Coulomb, Offset, Viscous
@@ -245,7 +245,7 @@ def separate_rotor(case: Case) -> tuple[int, int]:
 
 def passing(theta: Array) -> list[int]:
     """Table III: links that pass the Cholesky test, at each of its tolerances."""
-    return [sum(passes_cholesky(body, eps) for body in theta[:60].reshape(6, 10)) for eps in TABLE_TOLERANCES]
+    return list(check_consistency(theta, [f"link {k}" for k in range(1, 7)]).passing)
 
 
 def papers_essential() -> set[str]:

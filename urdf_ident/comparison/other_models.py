@@ -275,7 +275,7 @@ def solutions(ident: Record, robot: Robot) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "consistent": len(bodies) - len(report.offenders),
-                "passing": [count for _, count in report.passing],
+                "passing": list(report.passing),
                 "margin": min(body.margins.relative for body in report.per_body),
                 "distance": prior.distance(theta),
                 "residual": float(np.linalg.norm(factor @ np.append(theta, -1.0)) / least),

@@ -147,10 +147,8 @@ def lmi_options(
 
     Args:
         prior: Prior of its parameters; a body whose prior is outside its own geometry is not constrained by it.
-        distance: ``"entropic"`` or ``"euclid"``.
-        total_mass: Total mass of all moving bodies [kg], or (least, most), or None.
+        distance, total_mass, mass_factor: Of :class:`LmiOptions`.
         com_in_box: Whether centres of mass are constrained to the boxes of :func:`body_boxes`.
-        mass_factor: Each mass is between 1/factor and factor times the prior's; None: no limit.
         ellipsoids: Whether all mass is constrained to the ellipsoids around those boxes.
         keep_children: Whether links behind fixed joints keep their inertials from the URDF, so that the remainder of
             each body must be physically consistent.

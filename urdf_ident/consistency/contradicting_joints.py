@@ -19,12 +19,10 @@ from ..model.terms import AppliedTerm
 from ..statistics.fit import Fit, fit_base, usual_weight
 from ..statistics.folds import folds_of
 from ..statistics.statistic import Layout, StatisticSet
-from .first_fit import completed_prior
+from .first_fit import CHANCE, completed_prior
 from .lmi import LmiProblem
 from .standard import HeldOut
 
-#: Level of significance at which any joint of a robot is set apart.
-_LEVEL = 0.05
 #: Least change of a joint's held-out torque over the error that remains: what is smaller does not matter, as of other faults.
 _MATTERS = 0.5
 
@@ -80,7 +78,7 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
         return float(factor[-1, -1] ** 2), all(margins(body).consistent for body in theta.reshape(-1, 10))
 
     single = [j for j in range(model.n) if not model.drive.coupled[j]]
-    limit = stdtrit(len(split.logs) - 1, 1 - _LEVEL / model.n) / np.sqrt(len(split.logs))  # of mean over std
+    limit = stdtrit(len(split.logs) - 1, 1 - CHANCE / model.n) / np.sqrt(len(split.logs))  # of mean over std
     errors = cache(partial(_held_out_squares, problem, split, fit, weight))  # with some joints apart
     apart: tuple[int, ...] = ()
     while len(apart) < len(single) - 1:

@@ -45,7 +45,8 @@ _SCALES = np.geomspace(0.01, 1.0, 25)
 #: A column is collinear with others that leave at most this fraction of its square: a bias with bodies and rotors, bodies with
 #: friction, rotors and biases.
 _SAME = 1e-12
-#: Significance level at which the data show rotors; they would, from this fraction of the acceleration in ordinary motion.
+#: Significance level, also of contradicting joints, at which the data show rotors; they would, from this fraction of the
+#: acceleration in ordinary motion.
 CHANCE, _SHOWN = 0.05, 0.1
 #: Lower bound of a row group's residual, as a fraction of its torque: no model is more accurate.
 _BEST = 1e-3

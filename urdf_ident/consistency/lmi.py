@@ -6,9 +6,9 @@ R is whitened by the noise, so the first term is −2 log-likelihood, the second
 maximum a posteriori estimate. Without the second term unidentifiable directions are unbounded, and the constraints alone
 allow links of tonnes; the prior is therefore mandatory.
 
-The solver's status is not trusted: constraint violations and the duality gap are recomputed from the plain arrays of
-:class:`.Feasible`. A point that violates a constraint is moved towards one inside until it does not, and one without a
-small gap is reported as not proven optimal.
+The solver's status is not trusted: constraint violations and the objective are recomputed from the plain arrays of
+:class:`.Feasible`, and a lower bound of the optimum from the dual variables. A point that violates a constraint is moved
+towards one inside until it does not, and one far above the bound is reported as not proven optimal.
 
 In conic standard form, Clarabel's own interface or any solver of CVXPY solves it:
 
@@ -18,6 +18,9 @@ In conic standard form, Clarabel's own interface or any solver of CVXPY solves i
 as precise as the prior is never squared, and for the entropic distance the lower-triangular Z of each body with
 ``[[diag Z, Zᵀ], [Z, Q]] ⪰ 0``, for which ``max Σ log Z_ii = log det Q``, and the logarithms themselves (exponential cones),
 body by body; at last the logarithms of the relative masses that have a prior.
+
+Dual variables z in the dual cones bound the optimum from below by ``−½ Σ w²/quadratic − constant · z`` with
+``w = matrixᵀ z − linear``, which is zero where ``quadratic`` is.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -38,10 +41,11 @@ from ..model.prior import Prior
 from ..model.terms import Parameter
 from ..samples import ReadOnly
 from .constraints import LmiOptions
-from .feasible import Feasible, LmiObjective, Point, at_zero, feasible_set, prior_alone, with_data
+from .feasible import Feasible, LmiObjective, at_zero, feasible_set, with_data
 
-#: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
-PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-7, 1e-5
+#: Largest violation, in prior standard deviations, largest relative duality gap of an accepted solution, and largest residual
+#: of dual variables that prove one, relative to the objective's largest coefficient.
+PRIMAL_TOLERANCE, GAP_TOLERANCE, DUAL_TOLERANCE = 1e-7, 1e-5, 1e-6
 #: Moves of a body's parameter from the prior below this many of its standard deviations are the solver's: they change the
 #: prior distance by 1e-8, which is less than the duality gap proves.
 _UNMOVED = 1e-4
@@ -59,7 +63,7 @@ class LmiSolution(ReadOnly):
         data_term: ``‖R theta − rho‖²``.
         prior_term: The unweighted prior distance.
         violation: Largest constraint violation, recomputed, in prior standard deviations.
-        gap: Upper bound of objective − optimum, recomputed from the dual variables.
+        gap: Objective less the lower bound of its optimum from the dual variables; inf without one.
         psd_margins: Smallest eigenvalue of every body's P relative to the prior's, shape (n,); ≥ ε.
         active: Descriptions of the active constraints.
         notes: What the solver could not prove.
@@ -145,16 +149,13 @@ class LmiProblem:
                 got=weight,
                 remedy="without a prior the null space is unbounded",
             )
-        from scipy.linalg import eigvalsh
-
         feasible = self.feasible
-        objective = replace(with_data(feasible, self.options.distance, R, rho), weight=weight)
-        point, status = minimise(objective, self.solver)
-        if point is None:  # data of a large scale cause false certificates of infeasibility
+        objective = with_data(feasible, self.options.distance, R, rho, weight)
+        x, bound, status = minimise(objective, self.solver)
+        if x is None:  # data of a large scale cause false certificates of infeasibility
             free = np.vstack([objective.A, np.sqrt(weight) * np.eye(feasible.p)])
-            x = self._inside(lstsq(free, np.append(objective.b, np.zeros(feasible.p)))[0], objective)
-        else:
-            x = self._inside(point.x, objective)
+            x = lstsq(free, np.append(objective.b, np.zeros(feasible.p)))[0]
+        x = self._inside(x, objective)
         active = feasible.active(x)
         held = [at_zero(parameter) in active for parameter in self.parameters]
         theta = feasible.theta0 + feasible.back @ x
@@ -164,8 +165,9 @@ class LmiProblem:
         moved = self.prior.root @ (exact - feasible.theta0)
         if self._allows(moved, objective):
             x, theta = moved, exact
-        gap = float(np.inf) if point is None else objective.duality_gap(replace(point, x=x))
+        gap = max(objective(x) - bound, 0.0)
         bodies, reference = (pseudo_inertia(feasible.per_body(some)) for some in (theta, feasible.theta0))
+        half = np.linalg.inv(np.linalg.cholesky(reference))
         solution = LmiSolution(
             theta=theta,
             status="optimal",
@@ -175,7 +177,7 @@ class LmiProblem:
             prior_term=objective.prior(x),
             violation=feasible.violation(x),
             gap=gap,
-            psd_margins=np.array([eigvalsh(P, P0)[0] for P, P0 in zip(bodies, reference, strict=True)]),
+            psd_margins=np.asarray(np.linalg.eigvalsh(half @ bodies @ half.transpose(0, 2, 1))[:, 0], dtype=float),
             solver=self.solver or "Clarabel",
             active=active,
         )
@@ -205,8 +207,7 @@ class LmiProblem:
     def _centre(self) -> Array | None:
         """The point farthest inside all constraints, or on some that leave no inside; None if nothing satisfies them."""
         x = widest(self.feasible)
-        x = None if x is None else self._balanced(x)
-        return x if x is not None and self.feasible.violation(x) <= PRIMAL_TOLERANCE else None
+        return None if x is None else self._balanced(x)
 
     def _balanced(self, x: Array) -> Array:
         """The nearest point that meets the equalities."""
@@ -239,7 +240,7 @@ def _infeasible(problem: LmiProblem) -> SolverError:
         "the total mass": {"total_mass": None},
     }
     asked = {word: change for word, change in constraints.items() if any(getattr(options, key) is not None for key in change)}
-    helps = [word for word, change in asked.items() if minimise(prior_alone(relaxed(**change), "euclid"))[0] is not None]
+    helps = [word for word, change in asked.items() if widest(relaxed(**change)) is not None]
     remedy = f"drop {' or '.join(helps)}" if helps else f"drop {' and '.join(asked)}" if asked else "check the prior"
     return SolverError(what, where="LMI", status="infeasible", remedy=remedy)
 
@@ -268,15 +269,12 @@ class ConicForm:
         self.cones, self.constant = list[tuple[str, int]](), list[Array]()
         self._entries, self._count = list[tuple[Array, IntArray, IntArray]](), 0
 
-    def add(self, kind: str, order: int, constant: Array, *blocks: tuple[Array, IntArray]) -> int:
+    def add(self, kind: str, order: int, constant: Array, *blocks: tuple[Array, IntArray]) -> None:
         """Adds the cone of ``constant + Σ block · y[columns]``.
 
         Args:
             constant: Shape (k,).
             blocks: Coefficients of shape (k, c) with the columns they belong to, shape (c,).
-
-        Returns:
-            The number of the cone.
         """
         for block, columns in blocks:
             row, column = np.nonzero(block)
@@ -284,7 +282,6 @@ class ConicForm:
         self.constant.append(constant)
         self._count += len(constant)
         self.cones.append((kind, order))
-        return len(self.cones) - 1
 
     def add_logarithm(self, variable: int, constant: float, row: Array, columns: IntArray) -> None:
         """Adds ``y[variable] ≤ log(constant + row · y[columns])``; row of shape (c,); columns of shape (c,)."""
@@ -292,50 +289,54 @@ class ConicForm:
         bound = np.array([[1.0], [0.0], [0.0]]), np.array([variable])
         self.add("exponential", 3, np.array([0.0, 1.0, constant]), bound, (inside, columns))
 
-    @property
+    @cached_property
     def matrix(self) -> Any:
-        """Sparse matrix, shape (rows of all cones, N)."""
+        """Sparse matrix of the finished form, shape (rows of all cones, N)."""
         from scipy.sparse import csc_matrix
 
         values, rows, columns = (np.concatenate(some) for some in zip(*self._entries, strict=True))
         return csc_matrix((values, (rows, columns)), shape=(self._count, len(self.linear)))
 
-    def solve(self, solver: str | None = None) -> tuple[Array | None, Sequence[Array], str]:
+    def solve(self, solver: str | None = None) -> tuple[Array | None, float, str]:
         """Solves by Clarabel's own interface, or by a solver of CVXPY.
 
         Args:
             solver: Name of a solver of CVXPY; None: Clarabel's own interface.
 
         Returns:
-            y, shape (N,), or None without one; the dual variables of each cone in its rows' scaling; and the status:
-            ``optimal``, ``infeasible``, ``unbounded``, or the solver's own word for anything else.
+            y, shape (N,), or None without one; a lower bound of the objective, -inf if the dual variables prove none; and the
+            status: ``optimal``, ``infeasible``, ``unbounded``, or the solver's own word for anything else.
 
         Raises:
             SolverError: The solver is not installed, or does not know the cones.
         """
-        y, duals, status = _by_clarabel(self) if solver is None else _by_cvxpy(self, solver)
-        usable = y is not None and bool(np.isfinite(y).all()) and status not in ("infeasible", "unbounded")
-        return y if usable else None, duals, status
+        y, z, status = _by_clarabel(self) if solver is None else _by_cvxpy(self, solver)
+        if y is None or not np.isfinite(y).all() or status in ("infeasible", "unbounded"):
+            return None, -np.inf, status
+        slope, curved = self.matrix.T @ z - self.linear, self.quadratic > 0
+        proven = np.abs(slope[~curved]).max(initial=0.0) <= DUAL_TOLERANCE * (1.0 + np.abs(self.linear).max())  # false for NaN
+        bound = -0.5 * np.sum(slope[curved] ** 2 / self.quadratic[curved]) - np.concatenate(self.constant) @ z
+        return y, float(bound) if proven else -np.inf, status
 
 
-def minimise(objective: LmiObjective, solver: str | None = None) -> tuple[Point | None, str]:
+def minimise(objective: LmiObjective, solver: str | None = None) -> tuple[Array | None, float, str]:
     """Minimises an objective over its feasible set.
 
     Args:
         solver: As for :meth:`ConicForm.solve`.
 
     Returns:
-        The point, or None without one, and the status as of :meth:`ConicForm.solve`.
+        The point, shape (p,), or None without one; a lower bound of the minimum; and the status as of :meth:`ConicForm.solve`.
     """
-    feasible, p, b = objective.feasible, objective.feasible.p, len(objective.b)
+    feasible, p, b, weight = objective.feasible, objective.feasible.p, len(objective.b), objective.weight
     entropic = objective.distance == "entropic"
     masses = np.flatnonzero(feasible.mass_scale) if entropic else np.zeros(0, dtype=int)
     form = ConicForm(p + b + (_OF_BODY * feasible.n if entropic else 0) + len(masses))
     # divided by the weight, the objective has the scale of the prior distance, for which absolute tolerances are set
-    shrunk, x, residual = 1.0 / np.sqrt(objective.weight), np.arange(p), np.arange(p, p + b)
+    shrunk, x, residual = 1.0 / np.sqrt(weight), np.arange(p), np.arange(p, p + b)
     form.add("zero", b, shrunk * objective.b, (-shrunk * objective.A, x), (np.eye(b), residual))
     form.quadratic[residual] = form.quadratic[10 * feasible.n if entropic else 0 : p] = 2.0
-    equalities, inequalities, matrices = _constrain(form, feasible)
+    _constrain(form, feasible)
     if entropic:
         _add_entropy(form, feasible, p + b)
     for logarithm, i in enumerate(masses.tolist(), p + b + _OF_BODY * feasible.n):
@@ -343,12 +344,8 @@ def minimise(objective: LmiObjective, solver: str | None = None) -> tuple[Point 
         form.add_logarithm(logarithm, 1.0, feasible.mass[i], body)
         form.linear[logarithm] = -feasible.mass_scale[i]
         form.linear[body] += feasible.mass_scale[i] * feasible.mass[i]
-    y, duals, status = form.solve(solver)
-    if y is None:
-        return None, status
-    of_matrices = np.array([_unpacked(4) @ duals[k] for k in matrices]).reshape(-1, 4, 4)
-    weight = objective.weight
-    return Point(y[:p], weight * of_matrices, weight * duals[inequalities], -weight * duals[equalities]), status
+    y, bound, status = form.solve(solver)
+    return None if y is None else y[:p], objective.constant + weight * bound, status
 
 
 def _add_entropy(form: ConicForm, feasible: Feasible, first: int) -> None:
@@ -370,18 +367,18 @@ def _add_entropy(form: ConicForm, feasible: Feasible, first: int) -> None:
 
 
 def widest(feasible: Feasible) -> Array | None:
-    """The point with the largest slack, at most 1, in all matrices and inequalities.
+    """The point with the largest slack, 0 to 1, in all matrices and inequalities.
 
     Returns:
-        Shape (p,), or None if no point has any.
+        Shape (p,), or None if every point violates some.
     """
     p = feasible.p
     form = ConicForm(p + 1)
     form.quadratic[:p], form.linear[p] = 2.0 * _UNIQUE, -1.0
-    form.add("nonnegative", 1, np.ones(1), (-np.ones((1, 1)), np.array([p])))
+    form.add("nonnegative", 2, np.array([1.0, 0.0]), (np.array([[-1.0], [1.0]]), np.array([p])))
     _constrain(form, feasible, slack=p)
     y, _, _ = form.solve()
-    return None if y is None else y[:p]
+    return y[:p] if y is not None and feasible.violation(y[:p]) <= PRIMAL_TOLERANCE else None
 
 
 def mass_range(feasible: Feasible) -> tuple[float, float]:
@@ -406,7 +403,7 @@ def mass_range(feasible: Feasible) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def _by_clarabel(form: ConicForm) -> tuple[Array | None, list[Array], str]:
+def _by_clarabel(form: ConicForm) -> tuple[Array | None, Array, str]:
     import clarabel
     from scipy.sparse import diags
 
@@ -428,11 +425,14 @@ def _by_clarabel(form: ConicForm) -> tuple[Array | None, list[Array], str]:
         for almost in ("", "Almost")
         for key, word in (("PrimalInfeasible", "infeasible"), ("DualInfeasible", "unbounded"))
     }
-    duals = np.split(np.asarray(answer.z, dtype=float), np.cumsum([len(rows) for rows in form.constant])[:-1])
-    return np.asarray(answer.x, dtype=float), duals, names.get(str(answer.status), str(answer.status))
+    return (
+        np.asarray(answer.x, dtype=float),
+        np.asarray(answer.z, dtype=float),
+        names.get(str(answer.status), str(answer.status)),
+    )
 
 
-def _by_cvxpy(form: ConicForm, solver: str) -> tuple[Array | None, list[Array], str]:
+def _by_cvxpy(form: ConicForm, solver: str) -> tuple[Array | None, Array, str]:
     import cvxpy as cp
 
     if solver.upper() not in cp.installed_solvers():
@@ -473,33 +473,28 @@ def _by_cvxpy(form: ConicForm, solver: str) -> tuple[Array | None, list[Array], 
         ) from error
     duals = []
     for (kind, _), constant, constraint in zip(form.cones, form.constant, constraints, strict=True):
-        dual = np.zeros(len(constant))  # those of exponential cones are not used
-        if constraint is not None and kind != "exponential" and constraint.dual_value is not None:
-            value = constraint.dual_value
-            dual = _packed(0.5 * (value + value.T)[:, :, None])[:, 0] if kind == "psd" else np.ravel(value)
-            dual = -dual if kind == "zero" else dual
-        duals.append(dual)
-    return y.value, duals, str(problem.status).removesuffix("_inaccurate")
+        value = None if constraint is None else constraint.dual_value
+        if value is None:
+            value = np.full(len(constant), np.nan)
+        elif kind == "psd":
+            value = _packed(0.5 * (value + value.T)[:, :, None])
+        duals.append(np.ravel(value) * (-1.0 if kind == "zero" else 1.0))
+    return y.value, np.concatenate(duals), str(problem.status).removesuffix("_inaccurate")
 
 
-def _constrain(form: ConicForm, feasible: Feasible, slack: int | None = None) -> tuple[int, int, list[int]]:
-    """Adds equalities, inequalities and matrices; reduced by the variable ``slack`` if there is one.
-
-    Returns:
-        The numbers of their cones.
-    """
+def _constrain(form: ConicForm, feasible: Feasible, slack: int | None = None) -> None:
+    """Adds equalities, inequalities and matrices; reduced by the variable ``slack`` if there is one."""
     x = np.arange(feasible.p)
-    equalities = form.add("zero", len(feasible.e), -feasible.e, (feasible.E, x))
+    form.add("zero", len(feasible.e), -feasible.e, (feasible.E, x))
     less = [] if slack is None else [(-np.ones((len(feasible.h), 1)), np.array([slack]))]
-    inequalities = form.add("nonnegative", len(feasible.h), feasible.h, (feasible.G, x), *less)
+    form.add("nonnegative", len(feasible.h), feasible.h, (feasible.G, x), *less)
     less = [] if slack is None else [(-_packed(np.eye(4)[:, :, None]), np.array([slack]))]
-    matrices = []
     for i, constant in zip(feasible.body, feasible.constant, strict=True):
         body = 10 * i + np.arange(10)
-        matrices.append(form.add("psd", 4, _packed(constant[:, :, None])[:, 0], (_packed(feasible.linear[i]), body), *less))
-    return equalities, inequalities, matrices
+        form.add("psd", 4, _packed(constant[:, :, None])[:, 0], (_packed(feasible.linear[i]), body), *less)
 
 
+@cache
 def _triangle(order: int) -> tuple[IntArray, IntArray, Array]:
     """Rows, columns and scales of the upper triangle by columns."""
     columns, rows = np.tril_indices(order)

@@ -8,26 +8,24 @@ import numpy as np
 
 from ..estimation.estimators.payload import PayloadFit
 from ..linalg import Array, positive
-from ..model.inertia import BODY_PARAMETERS, BODY_UNITS, from_com, to_com
+from ..model.inertia import BODY_PARAMETERS, BODY_UNITS, to_com
 from ..model.prior import Prior, metric_root
 from ..model.terms import Parameter
 from ..samples import ReadOnly
 from .constraints import LmiOptions
 from .lmi import LmiProblem
-from .repair import repaired_theta
+from .repair import repaired_theta, small_body
 
 #: Coverage of the intervals.
 _COVERAGE = 0.95
 #: Which quantities are never negative: the mass and the moments of inertia.
 _NONNEGATIVE = np.isin(np.arange(10), (0, 4, 7, 9))
-#: Step of the derivatives, a fraction of the mass, and least size of a body in them [m].
-_STEP, _LEAST_SIZE = 1e-6, 1e-2
+#: Entries of the inertia in the order of a URDF (xx, xy, xz, yy, yz, zz), and where they are among the ten parameters.
+_INERTIA, _ROWS_OF_INERTIA = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]), [4, 5, 7, 6, 8, 9]
 #: Prior standard deviation of the compact body's scale, a fraction, and weight of that prior: it holds what data leave free.
 _LOOSE, _WEIGHT = 0.5, 1e-4
-#: Density of the compact body [kg/m³], its least mass [kg], and its least radius [m].
-_DENSITY, _LEAST_MASS, _LEAST_GYRATION = 2000.0, 1e-3, 1e-3
-#: Largest distance of its centre of mass from the link's origin [m].
-_FARTHEST = 10.0
+#: Least mass of the compact body [kg], and largest distance of its centre of mass from the link's origin [m].
+_LEAST_MASS, _FARTHEST = 1e-3, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +69,19 @@ def payload_quantities(fit: PayloadFit) -> Quantities:
 
 
 def _slopes(theta: Array) -> Array:
-    """Derivatives of the quantities with respect to the ten parameters, shape (10, 10)."""
-    size = max(float(np.sqrt(np.abs(theta[4:]).max() / abs(theta[0]))), _LEAST_SIZE)
-    steps = _STEP * abs(theta[0]) * np.array([1.0, *[size] * 3, *[size**2] * 6])
-    moved = [_quantities(theta + row) - _quantities(theta - row) for row in np.diag(steps)]
-    return np.asarray(np.transpose(moved) / (2.0 * steps))
+    """Derivatives of the quantities with respect to the ten parameters, shape (10, 10).
+
+    They are those of ``c = h/m`` and ``I_c = I − (hᵀh·1 − h hᵀ)/m``.
+    """
+    mass, com, _ = to_com(theta)
+    slopes = np.eye(10)[[0, 1, 2, 3, *_ROWS_OF_INERTIA]]
+    slopes[1:4, 1:4] /= mass
+    slopes[1:4, 0] = -com / mass
+    for k, (i, j) in enumerate(zip(*_INERTIA, strict=True), 4):
+        same = float(i == j)
+        slopes[k, 0] = same * (com @ com) - com[i] * com[j]
+        slopes[k, 1:4] = com[i] * np.eye(3)[j] + com[j] * np.eye(3)[i] - 2.0 * same * com
+    return slopes
 
 
 def _reach(fit: PayloadFit, slopes: Array, error: Array) -> Array:
@@ -96,14 +102,14 @@ def _interval(estimate: Array, reach: Array, value: Array) -> Array:
 def _quantities(theta: Array) -> Array:
     """Mass, centre of mass, and inertia about it in the order of a URDF, shape (10,)."""
     mass, com, inertia = to_com(theta)
-    return np.concatenate([[float(mass)], com, inertia[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]])
+    return np.concatenate([[float(mass)], com, inertia[_INERTIA]])
 
 
 def most_likely_body(estimate: Array, information: Array) -> Array:
     """The physically consistent body that fits best, ``min ‖F (π − estimate)‖``.
 
-    Directions without information stay near a ball with the estimate's mass and centre of mass, or with the least mass at the
-    origin if the mass is not positive.
+    Directions without information stay near a steel ball with the estimate's mass and centre of mass, or with the least mass
+    at the origin if the mass is not positive.
 
     Args:
         estimate: Unconstrained estimate, shape (10,) [kg, kg·m, kg·m²].
@@ -115,8 +121,7 @@ def most_likely_body(estimate: Array, information: Array) -> Array:
     mass = max(float(estimate[0]), _LEAST_MASS)
     com = estimate[1:4] / mass if estimate[0] > _LEAST_MASS else np.zeros(3)
     com *= min(1.0, _FARTHEST / positive(float(np.linalg.norm(com))))  # near zero mass the centre is undetermined
-    radius = max(float(np.cbrt(3.0 * mass / (4.0 * np.pi * _DENSITY))), _LEAST_GYRATION)
-    ball = np.asarray(from_com(mass, com, 0.4 * mass * radius**2 * np.eye(3)))
+    ball = small_body(mass, com)
     parameters = [Parameter(name, name, "body", unit) for name, unit in zip(BODY_PARAMETERS, BODY_UNITS, strict=True)]
     prior = Prior(ball, metric_root(ball, _LOOSE), ("guess",) * 10, (), ball[None], np.array([_LOOSE]), np.array([np.inf]))
     problem = LmiProblem(prior, parameters, LmiOptions("euclid", mass_factor=None))

@@ -13,7 +13,6 @@ triangle inequality of the principal inertias; together these conditions make th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,8 +36,6 @@ from ..units import joint_units
 MARGIN = 1e-6
 #: Bodies closer to the boundary than this, on either side, are at the boundary up to rounding.
 ROUNDING = 1e-9
-#: Mass below which an invalid inertial counts as massless [kg]: a steel ball's inertia would be below MuJoCo's 1e-15.
-_LEAST_MASS = 1e-7
 #: Least fraction of the reference's pseudo-inertia that a repaired estimate keeps in every direction.
 _FLOOR = 1e-2
 #: Least principal inertia that is written [kg·m²]: MuJoCo rejects an inertia matrix with an eigenvalue below 1e-14.
@@ -47,6 +44,8 @@ LEAST_INERTIA = 2e-14
 _ROUNDED = 100 * float(np.finfo(float).eps)
 #: Density for the size of a body without inertia [kg/m³]: steel, an upper bound for the average density of robot links.
 _DENSITY = 8000.0
+#: Mass of the steel ball with the least inertia [kg]: below it, an invalid inertial counts as massless.
+_LEAST_MASS = float((LEAST_INERTIA / 0.4) ** 0.6 * (4.0 * np.pi * _DENSITY / 3.0) ** 0.4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +189,7 @@ def repaired_theta(
         mass, com, inertia = to_com(values)
         values = from_com(-mass if mass <= -_LEAST_MASS else small_mass, com, inertia)
     radius = _ball_radius(values[0])
-    return _large_enough(nearest_physical(values, 1.01 * MARGIN, least_mass=small_mass, least_gyration=radius / math.sqrt(5.0)))
+    return _large_enough(nearest_physical(values, 1.01 * MARGIN, least_mass=small_mass, least_gyration=radius / np.sqrt(5.0)))
 
 
 def acceptable(theta: Array) -> bool:
@@ -225,16 +224,14 @@ def _large_enough(theta: Array) -> Array:
     return from_com(mass, com, inertia + (LEAST_INERTIA - least) * np.eye(3))
 
 
-def small_body(mass: float) -> Array:
-    """Parameters of a steel ball at the origin, for a moving link without mass.
+def small_body(mass: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
+    """Parameters of a steel ball, shape (10,), for a body of which hardly more than its mass is known.
 
     Args:
-        mass: Mass of the ball [kg].
-
-    Returns:
-        Ten parameters, shape (10,).
+        mass: [kg].
+        com: Its centre, shape (3,) [m].
     """
-    return from_com(mass, np.zeros(3), 0.4 * mass * _ball_radius(mass) ** 2 * np.eye(3))
+    return from_com(mass, com, 0.4 * mass * _ball_radius(mass) ** 2 * np.eye(3))
 
 
 def moving_groups(description: Description) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -261,7 +258,7 @@ def _small_mass(description: Description) -> float:
 
 
 def _ball_radius(mass: float) -> float:
-    return float((3.0 * mass / (4.0 * math.pi * _DENSITY)) ** (1.0 / 3.0))
+    return float(np.cbrt(3.0 * mass / (4.0 * np.pi * _DENSITY)))
 
 
 #: The tolerances of Table III of Gautier 2013 [kg·m²].
@@ -302,15 +299,9 @@ class BodyConsistency:
 
 @dataclass(frozen=True)
 class ConsistencyReport:
-    """The physical consistency of all bodies.
-
-    Attributes:
-        per_body: One entry per body, in the order given.
-        passing: For each tolerance ε of Table III of Gautier 2013 [kg·m²], how many bodies pass its test.
-    """
+    """The physical consistency of all bodies; ``per_body`` has one entry each, in the order given."""
 
     per_body: tuple[BodyConsistency, ...]
-    passing: tuple[tuple[float, int], ...]
 
     @property
     def consistent(self) -> bool:
@@ -322,33 +313,19 @@ class ConsistencyReport:
         """Names of the bodies that are not physically consistent."""
         return tuple(entry.body for entry in self.per_body if not entry.consistent)
 
+    @property
+    def passing(self) -> tuple[int, ...]:
+        """How many bodies pass the test of Gautier 2013 with each of :data:`TABLE_TOLERANCES`."""
+        return tuple(sum(entry.margins.passes(eps) for entry in self.per_body) for eps in TABLE_TOLERANCES)
+
     def as_dict(self) -> dict[str, Any]:
         """The ``consistency`` part of identification.json."""
+        counts = zip(TABLE_TOLERANCES, self.passing, strict=True)
         return {
             "consistent": self.consistent,
             "per_body": [entry.as_dict() for entry in self.per_body],
-            "passing": [{"tolerance": tolerance, "bodies": count} for tolerance, count in self.passing],
+            "passing": [{"tolerance": tolerance, "bodies": count} for tolerance, count in counts],
         }
-
-
-def passes_cholesky(theta: ArrayLike, tolerance: float = 0.0) -> bool:
-    """Applies Gautier 2013's test to one body: positive mass, and a CoM inertia positive definite up to a tolerance.
-
-    Args:
-        theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
-        tolerance: ε [kg·m²]; its sign does not matter (Gautier 2013 writes it negative).
-
-    Returns:
-        True if ``m > 0`` and ``J + |ε|·1`` has a Cholesky factor (Gautier 2013, eq. 36).
-    """
-    m, _, inertia = to_com(theta)
-    if not m > 0:
-        return False
-    try:
-        np.linalg.cholesky(inertia + abs(tolerance) * np.eye(3))
-    except np.linalg.LinAlgError:
-        return False
-    return True
 
 
 def check_consistency(theta: ArrayLike, names: Sequence[str]) -> ConsistencyReport:
@@ -361,17 +338,13 @@ def check_consistency(theta: ArrayLike, names: Sequence[str]) -> ConsistencyRepo
         ShapeError: Fewer than 10 parameters per body.
         EstimationError: A parameter is not finite.
     """
-    values = np.asarray(theta, dtype=float).ravel()
-    n = len(names)
+    values, n = np.asarray(theta, dtype=float).ravel(), len(names)
     if len(values) < 10 * n or n == 0:
         raise ShapeError("too few inertial parameters", got=len(values), expected=f"{10 * n} for {n} bodies")
-    bodies = values[: 10 * n].reshape(n, 10)
-    for name, body in zip(names, bodies, strict=True):
+    entries = []
+    for name, body in zip(names, values[: 10 * n].reshape(n, 10), strict=True):
         if not np.isfinite(body).all():
             raise EstimationError("inertial parameters are not finite", where=f"body '{name}'", got=body.tolist())
-    counts = tuple((float(eps), sum(passes_cholesky(body, eps) for body in bodies)) for eps in TABLE_TOLERANCES)
-    entries = []
-    for name, body in zip(names, bodies, strict=True):
         margin = margins(body)
         least = f"smallest CoM inertia {margin.min_eigenvalue:.3g} kg·m²"
         words = f"{margin.mass:.4g} kg, {least}, thinnest/thickest {margin.relative:.2g}"
@@ -379,7 +352,7 @@ def check_consistency(theta: ArrayLike, names: Sequence[str]) -> ConsistencyRepo
             assessed = assess(body)
             words = "; ".join([*assessed.problems, assessed.correction])
         entries.append(BodyConsistency(name, margin, words))
-    return ConsistencyReport(tuple(entries), counts)
+    return ConsistencyReport(tuple(entries))
 
 
 #: Between these limits [turns] the unit is probably degrees; above the second, some exporters mean "no limit".

@@ -33,7 +33,7 @@ from .feasible import at_mass_limit, at_zero
 from .lmi import LmiProblem, LmiSolution
 
 #: Candidate weights of the prior, in proportion to the usual one if that is larger than :data:`.prior.USUAL_WEIGHT`.
-WEIGHTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+WEIGHTS = USUAL_WEIGHT * 10.0 ** (0.5 * np.arange(-6, 5))
 
 #: Number of refinements of dissipative friction with speeds between those of the grid.
 _REFINED = 3
@@ -188,7 +188,7 @@ def _chosen_weight(
     misfit = max(1.0, held.errors(usual).mean() / (1.0 + variance)) if floor > 0 else 1.0
     usual = raised(misfit)
     # candidates on both sides of the usual weight, until their errors stop decreasing
-    candidates = [w / USUAL_WEIGHT * usual for w in WEIGHTS] if free else [max(usual, floor)]
+    candidates = (WEIGHTS / USUAL_WEIGHT * usual).tolist() if free else [max(usual, floor)]
     errors = {usual: held.errors(usual)}
     for side in ([w for w in candidates if w < usual][::-1], [w for w in candidates if w > usual]):
         before = errors[usual].mean()
@@ -312,73 +312,28 @@ def limit_notes(problem: LmiProblem, solution: LmiSolution, factor: Array, fit: 
 
 
 def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "euclid") -> Standard:
-    """Standard parameters with exactly the fit's base parameters (Gautier 2013, eqs. 27-30); may be physically inconsistent.
+    """Standard parameters with exactly the fit's base parameters (Gautier 2013, eqs. 27-31); may be physically inconsistent.
+
+    The least change ``step`` of the prior with ``B step = beta − B theta0``, from a QR factorisation of Bᵀ. In plain units it
+    is ``V1 Σ1⁻¹ U1ᵀ (Y − W theta0)`` with the SVD of W cut at rank b, if the fit is the least-squares estimate.
 
     Args:
-        method: "minimum_norm": the least change of the prior; "frozen": the dependent parameters stay at the prior.
-        distance: Norm for minimum_norm: "euclid" in the prior's standard deviations, "plain" in SI units
+        method: "minimum_norm": the least change of all parameters that can be seen; "frozen": the dependent ones stay at the
+            prior (Gautier 2013, Table II).
+        distance: Norm for minimum_norm: "euclid" in the prior's standard deviations, "plain" in SI units, kg added to kg·m²
             (Gautier 2013, eq. 30).
     """
-    if method == "frozen":
-        return Standard(frozen(fit.base, prior.theta0, fit.params), {"method": method, "status": "exact"})
-    theta = minimum_norm(fit.base, prior.theta0, fit.params, prior.root if distance == "euclid" else None)
-    return Standard(theta, {"method": method, "distance": distance, "status": "exact"})
-
-
-def minimum_norm(base: BaseParameters, theta_ref: ArrayLike, beta: ArrayLike, metric_root: ArrayLike | None = None) -> Array:
-    """The parameters closest to the prior among all that have these base parameters (Gautier 2013, 27-31).
-
-    Without a metric it equals ``theta_ref + V1 Σ1⁻¹ U1ᵀ (Y − W theta_ref)`` with the SVD of W cut at rank b, when
-    ``beta`` is the least-squares estimate: both are the smallest change that satisfies ``B theta = beta``. It is
-    computed from a QR factorisation of Bᵀ, which does not need W.
-
-    Args:
-        theta_ref: Prior, shape (p,).
-        beta: Base parameters to meet, shape (b,).
-        metric_root: Upper-triangular M of shape (p, p): the distance is ``‖M (theta − theta_ref)‖``. None: plain
-            Euclidean norm, which mixes units. Unidentifiable parameters stay at the prior either way.
-
-    Returns:
-        Shape (p,), with ``B theta = beta`` to rounding.
-
-    Raises:
-        ShapeError: Shapes do not fit.
-        EstimationError: The metric is singular.
-    """
-    reference, target, B = np.asarray(theta_ref, dtype=float), shaped("beta", beta, (len(base),)), base.projection
-    free = np.flatnonzero(np.any(B != 0, axis=0))
-    white = B[:, free]
-    root = None
-    if metric_root is not None:
-        full = shaped("metric_root", metric_root, (len(reference), len(reference)))
-        # With unidentifiable parameters fixed only the metric's other columns remain; QR makes them triangular again.
-        root = np.asarray(np.linalg.qr(full[:, free], mode="r"))
-        if np.abs(np.diag(root)).min(initial=np.inf) <= np.finfo(float).eps * np.abs(root).max(initial=0.0):
-            raise EstimationError("the metric is singular", remedy="give every parameter a finite prior standard deviation")
-        white = solve_triangular(root, white.T, transposed=True).T
-    orthogonal, factor = np.linalg.qr(white.T)
-    step = orthogonal @ solve_triangular(factor, target - base.of(reference), transposed=True)
-    theta = reference.copy()
-    theta[free] += step if root is None else solve_triangular(root, step)
-    return frozen(base, theta, target)  # despite rounding
-
-
-def frozen(base: BaseParameters, theta_ref: ArrayLike, beta: ArrayLike) -> Array:
-    """Keeps the dependent parameters at the prior; the independent ones meet ``B theta = beta`` (Gautier 2013, Table II).
-
-    Args:
-        theta_ref: Prior, shape (p,).
-        beta: Base parameters to meet, shape (b,).
-
-    Returns:
-        Shape (p,), with ``B theta = beta``.
-
-    Raises:
-        ShapeError: Shapes do not fit.
-    """
-    theta = np.array(theta_ref, dtype=float)
-    theta[base.independent] += shaped("beta", beta, (len(base),)) - base.of(theta)
-    return theta
+    base, theta = fit.base, prior.theta0.copy()
+    if method == "minimum_norm":
+        free = np.flatnonzero(np.any(base.projection != 0, axis=0))
+        metric = np.eye(len(theta)) if distance == "plain" else prior.root
+        root = np.asarray(np.linalg.qr(metric[:, free], mode="r"))
+        directions, factor = np.linalg.qr(solve_triangular(root, base.projection[:, free].T, transposed=True))
+        step = directions @ solve_triangular(factor, fit.params - base.of(theta), transposed=True)
+        theta[free] += solve_triangular(root, step)
+    theta[base.independent] += fit.params - base.of(theta)  # of the least change, rounding errors
+    of = {"distance": distance} if method == "minimum_norm" else {}
+    return Standard(theta, {"method": method, **of, "status": "exact"})
 
 
 def essential_to_prior(factor: Array, base: BaseParameters, theta_ref: ArrayLike, keep: ArrayLike) -> Standard:

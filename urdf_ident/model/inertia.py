@@ -158,6 +158,14 @@ class Margins:
         """True if the pseudo-inertia is positive definite."""
         return self.mass > 0 and self.relative > 0
 
+    def passes(self, tolerance: float) -> bool:
+        """Whether the mass is positive and the CoM inertia positive definite up to a tolerance (Gautier 2013, eq. 36).
+
+        Args:
+            tolerance: ε [kg·m²]; its sign does not matter (Gautier 2013 writes it negative).
+        """
+        return self.mass > 0 and self.min_eigenvalue + abs(tolerance) > 0
+
 
 def margins(theta: ArrayLike) -> Margins:
     """Measures the physical consistency of one body (docs/theory.md §6).
