@@ -69,9 +69,9 @@ def test_the_filter_is_the_dense_gaussian_regression(memory: float, slow: float)
     total = forget * (dry * np.outer(np.sign(v), np.sign(v)) + viscous * np.outer(v, v)) + rest + noise
     weights = np.linalg.solve(total, y)
     expected = [dry * (forget[-1] * np.sign(v)) @ weights, viscous * (forget[-1] * v) @ weights]
-    np.testing.assert_allclose(filt.x[0, 0, :2], expected, rtol=1e-8)
+    np.testing.assert_allclose(filt.mean[:2, 0, 0], expected, rtol=1e-8)
     left = dry - (dry * forget[-1] * np.sign(v)) @ np.linalg.solve(total, dry * forget[-1] * np.sign(v))
-    assert filt.P[0, 0, 0, 0] == pytest.approx(left, rel=1e-8)
+    assert filt.covariance[0, 0, 0] == pytest.approx(left, rel=1e-8)
 
 
 def test_contact_is_not_friction() -> None:
@@ -83,10 +83,10 @@ def test_contact_is_not_friction() -> None:
     free, pushed = (FrictionFilter([settings(30.0)], ROW) for _ in range(2))
     run(free, y[:560], v[:560])
     run(pushed, touched[:560], v[:560])
-    assert np.abs((pushed.x - free.x)[..., 0]).max() < SPREAD[0, 0]
+    assert np.abs((pushed.mean - free.mean)[0]).max() < SPREAD[0, 0]
     run(free, y[560:], v[560:])
     run(pushed, touched[560:], v[560:])
-    np.testing.assert_allclose(pushed.x[..., :2], free.x[..., :2], atol=0.25)
+    np.testing.assert_allclose(pushed.mean[:2], free.mean[:2], atol=0.25)
 
 
 def log_of(robot: Robot, name: str, seed: int, change: np.ndarray) -> Recording:

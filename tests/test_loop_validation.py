@@ -127,14 +127,14 @@ def test_validate_scores_with_the_residual_beside_without(identified: tuple[Path
 
 
 def test_a_residual_on_the_deformation_alone_of_one_log(model: DynamicModel) -> None:
-    project = parse_project({"compensation": {"residual": "auto", "inputs": ["deformation"], "rounds": 1}})
+    project = parse_project({"compensation": {"residual": "auto", "rounds": 1}})
     log = excitation(model.robot, 1).take(slice(0, 1200))
     ident = ui.identify(model, [log], project=project)
     assert {"wls", "none", "rbf", "gmr"} <= set(ident.compensation)
     assert "3 parts in time of one log" in ident.compensation["why"]
     asked = parse_project(
         {
-            "compensation": {"residual": "rbf", "inputs": ["deformation"], "rounds": 1},
+            "compensation": {"residual": "rbf", "rounds": 1},
             "estimation": {"method": "irls"},
         }
     )
@@ -169,8 +169,6 @@ def test_sweeps_alone_give_friction_curves(work: Path, tmp_path: Path) -> None:
 def test_wrong_use_is_named(model: DynamicModel, work: Path, tmp_path: Path) -> None:
     for line, words in (
         ("residual: gmm", r"compensation\.residual.*gmm.*gmr"),
-        ("residual: rbf, inputs: []", r"compensation\.inputs"),
-        ("inputs: [deformation, deformation]", "each input once"),
         ("residuals: rbf", "did you mean 'residual'"),
         ("rounds: 0", r"compensation\.rounds"),
     ):

@@ -272,7 +272,9 @@ def drawn(name: str, seed: int, motions: int = 3) -> Drawn:
 def loop_error(model: DynamicModel, loops: ThreeLoop, log: PreparedLog) -> Array:
     """Measured torque of a log minus that of the loops, shape (R, n) [N·m]."""
     rows = loop_rows(model, log, ())
-    known = np.zeros(rows.tau.shape) if loops.residual.kind == "none" else loops.residual.torque(**rows.inputs)
+    known = np.zeros(rows.tau.shape)
+    if loops.residual.kind != "none" and rows.deformation is not None:
+        known = loops.residual.torque(rows.deformation[..., 0], rows.deformation[..., 1])
     return joint_error(model, loops.theta, rows, known)
 
 

@@ -9,8 +9,11 @@ import numpy as np
 
 from ..errors import ModelError, check_positive, check_shape
 from ..linalg import Array
-from .friction_filter import FilterSettings, FrictionFilter, samples_per_row
+from .friction_filter import VARIANCES, FilterSettings, FrictionFilter, samples_per_row
 from .online import OnlineModel
+
+#: Attributes of a filter that are its state.
+_STATE = ("mean", "covariance", "surprise")
 
 
 class AdaptiveModel:
@@ -48,7 +51,7 @@ class AdaptiveModel:
         try:
             if float(state["rate"]) != self.rate:
                 raise ModelError("the state is of another rate", got=state["rate"], expected=self.rate)
-            inner = {name: np.array(state["filter"][name], dtype=float) for name in ("x", "P", "surprise")}
+            inner = {name: np.array(state["filter"][name], dtype=float) for name in _STATE}
             row = {name: np.array(state["row"][name], dtype=float) for name in ("q", "v", "a", "tau", "first")}
             self._count = int(state["count"])
         except (KeyError, TypeError, ValueError) as error:
@@ -56,25 +59,25 @@ class AdaptiveModel:
         for name, value in inner.items():
             if value.shape != getattr(self._filter, name).shape:
                 raise ModelError("the state is of another robot", got=value.shape, expected=getattr(self._filter, name).shape)
+            setattr(self._filter, name, value)
         for name, value in row.items():
             check_shape(name, value.shape, self._shape)
             setattr(self, f"_{name}", value)
-        self._filter.restore(**inner)
         self._apply()
 
     def _apply(self) -> None:
         """Takes over the filter's deviations, bounded, for the torques until the next row."""
-        self._dry, self._viscous = self._filter.bounded(self._filter.deviations)[:, 0]
+        self._dry, self._viscous = self._filter.bounded(self._filter.mean[:2])[:, 0]
 
     @property
     def deviation(self) -> Array:
         """Dry and viscous deviation from the mean, shape (n, 2) [N·m, N·m·s/rad or N, N·s/m]; 0 where nothing is adapted."""
-        return self._filter.x[0, :, :2].copy()
+        return self._filter.mean[:2, 0].T.copy()
 
     @property
     def deviation_error(self) -> Array:
         """Their standard errors, shape (n, 2)."""
-        return np.asarray(np.sqrt(np.maximum(np.diagonal(self._filter.P[0], axis1=1, axis2=2)[:, :2], 0.0)))
+        return np.asarray(np.sqrt(np.maximum(self._filter.covariance[VARIANCES[:2], 0].T, 0.0)))
 
     def reset(self) -> None:
         """Resets friction to the mean over logs."""
@@ -127,5 +130,5 @@ class AdaptiveModel:
     def as_dict(self) -> dict[str, Any]:
         """The state as plain data for JSON; ``ident.adaptive(state=…)`` continues from it."""
         row = {name: getattr(self, f"_{name}").tolist() for name in ("q", "v", "a", "tau", "first")}
-        inner = {name: getattr(self._filter, name).tolist() for name in ("x", "P", "surprise")}
+        inner = {name: getattr(self._filter, name).tolist() for name in _STATE}
         return {"rate": self.rate, "count": self._count, "row": row, "filter": inner}

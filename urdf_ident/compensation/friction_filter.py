@@ -45,9 +45,8 @@ _JUMP = 64.0
 _LOOSE = 4.0
 #: Time constant of that average (the surprise) [s].
 _SURPRISE = 2.0
-#: Stored entries of the covariance of dry, viscous and the rest; indices of its diagonal; indices of all nine entries.
-_PAIRS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
-_VARIANCES, _FULL = [0, 2, 5], [0, 1, 3, 1, 2, 4, 3, 4, 5]
+#: Places of the variances of dry, viscous and the rest in the upper triangle of their covariance, by columns.
+VARIANCES = [0, 2, 5]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +104,11 @@ class FrictionFilter:
         settings: At least one; all but ``memory`` and ``caution`` equal.
         seconds: Duration of a row, for all joints or each, shape (n,) [s].
         robots: Number of independent robots whose joints are concatenated in the settings.
+
+    Attributes:
+        mean: Estimates of dry, viscous and the rest, shape (3, settings, n).
+        covariance: Upper triangle of their covariance by columns, shape (6, settings, n).
+        surprise: Average of the squared residual over its usual variance, shape (settings, n).
     """
 
     def __init__(self, settings: Sequence[FilterSettings], seconds: float | Array, robots: int = 1) -> None:
@@ -129,24 +133,8 @@ class FrictionFilter:
     def reset(self) -> None:
         """Resets the state to the prior."""
         shape = self._slow.shape
-        self._mean, self._cov = np.zeros((3, *shape)), np.zeros((6, *shape))
-        self._cov[_VARIANCES] = *self._spread, self._slow
-        self.surprise = np.ones(shape)
-
-    @property
-    def x(self) -> Array:
-        """Estimates of dry, viscous and the rest, shape (settings, n, 3)."""
-        return np.stack(list(self._mean), axis=-1)
-
-    @property
-    def P(self) -> Array:
-        """Their covariance, shape (settings, n, 3, 3)."""
-        return np.stack(list(self._cov[_FULL]), axis=-1).reshape(*self.surprise.shape, 3, 3)
-
-    def restore(self, x: Array, P: Array, surprise: Array) -> None:
-        """Restores a state; x, P: state and covariance as in :attr:`x` and :attr:`P`; surprise of shape (settings, n)."""
-        self._mean, self.surprise = np.stack([x[..., k] for k in range(3)]), surprise
-        self._cov = np.stack([P[..., i, j] for i, j in _PAIRS])
+        self.mean, self.covariance, self.surprise = np.zeros((3, *shape)), np.zeros((6, *shape)), np.ones(shape)
+        self.covariance[VARIANCES] = *self._spread, self._slow
 
     def step(self, residual: Array, v: Array, begin: Array, end: Array) -> None:
         """Updates the state with a row.
@@ -167,7 +155,7 @@ class FrictionFilter:
         """Updates with one row of :meth:`measured`; entries of state and covariance are arrays over settings and joints."""
         if not moving.any():
             return
-        x, P, (dry, viscous) = self._mean, self._cov, np.ascontiguousarray(columns.T)
+        x, P, (dry, viscous) = self.mean, self.covariance, np.ascontiguousarray(columns.T)
         noise, slow = self._noise, self._slow
         forget, decay = np.where(moving, self._forget, 1.0), self._rest
         joints = len(moving) // self.robots
@@ -212,11 +200,6 @@ class FrictionFilter:
         surprise = np.where(ratio > _JUMP, np.maximum(surprise, ratio), surprise)
         self.surprise = np.where(moving, surprise, self.surprise)
 
-    @property
-    def deviations(self) -> Array:
-        """Dry and viscous deviations of friction, shape (2, settings, n)."""
-        return self._mean[:2]
-
     def bounded(self, deviations: Array) -> Array:
         """Scales deviations down so that the total friction stays dissipative; deviations: dry and viscous, shape (2, …, n)."""
         dry, viscous = deviations
@@ -251,7 +234,7 @@ def replay(
     deviations = np.zeros((2, count + 1, *running.surprise.shape))  # before each row, and after the last one
     for k, row in enumerate(zip(*running.measured(*table.reshape(4, count, -1)), strict=True), 1):
         running.update(*row)
-        deviations[:, k] = running.deviations
+        deviations[:, k] = running.mean[:2]
     applied = running.bounded(deviations).reshape(2, count + 1, len(settings), len(logs), n)
     torques = []
     for k, ((segments, _), factor) in enumerate(zip(logs, factors, strict=True)):

@@ -25,7 +25,7 @@ from ..statistics.accumulate import build_statistics
 from ..statistics.folds import CrossValidation, chosen, relative_gains, standard_error
 from ..statistics.motions import motions
 from ..units import percent
-from .residual import DEFAULT_INPUTS, candidate
+from .residual import candidate
 from .three_loop import three_loop
 
 #: Largest number of folds of motions, and number of parts in time of a single motion.
@@ -84,7 +84,6 @@ def compare_loops(
     *,
     kinds: Sequence[str],
     beside: Sequence[PreparedLog] = (),
-    use: Sequence[str] = DEFAULT_INPUTS,
     rounds: int = 20,
     seed: int = 0,
     progress: Progress | None = None,
@@ -111,7 +110,7 @@ def compare_loops(
         driven = sweeps if laws == "sweeps" else ()
         most = rounds if kind != "none" or driven else 1  # without residual and sweeps nothing is repeated
         learn, unseen = ([log for log in both[laws] if (log.name in fold) == out] for out in (False, True))
-        gains = three_loop(model, learn, driven, kind=kind, use=use, held_out=unseen, rounds=most, seed=seed).gains
+        gains = three_loop(model, learn, driven, kind=kind, held_out=unseen, rounds=most, seed=seed).gains
         first, last = gains[0].held_out, gains[-1].held_out
         if first is None or last is None:
             raise EstimationError("nothing was held out", got=fold)

@@ -23,7 +23,7 @@ from ..errors import EstimationError, MissingExtraError, check_shape
 from ..linalg import Array, BoolArray, positive, solve_triangular, triangle
 from ..parallel import one_thread
 from ..samples import ReadOnly, freeze_arrays
-from ..statistics.folds import standard_error
+from ..statistics.folds import TIME_FOLDS, standard_error
 
 #: Samples evaluated at a time; limits memory.
 _CHUNK = 4096
@@ -50,8 +50,6 @@ class Domain:
     @classmethod
     def of(cls, points: Array) -> Domain:
         """Returns the convex hull of points; points of shape (N, d), in units of their standard deviation."""
-        if points.shape[1] == 1:
-            return cls(np.array([[1.0], [-1.0]]), np.array([-points.max(), points.min()]))
         from scipy.spatial import ConvexHull, QhullError
 
         try:
@@ -60,7 +58,7 @@ class Domain:
             raise EstimationError(
                 "the inputs of the residual span no area",
                 got=f"{len(points)} points",
-                remedy="record a motion with more load on the joint, or choose other inputs",
+                remedy="record a motion with more load on the joint",
             ) from error
         return cls(equations[:, :-1].copy(), equations[:, -1].copy())
 
@@ -141,13 +139,12 @@ class NetworkBank:
 
     Args:
         networks: One network per joint, or None.
-        width: Number of inputs d.
         fade: Distance outside the hull over which the prediction fades to zero, in units of the inputs' standard deviation.
     """
 
-    def __init__(self, networks: Sequence[TrainedNetwork | None], width: int, fade: float) -> None:
-        self.n, self.d, self.fade = len(networks), width, fade
-        self._pairs = [(i, j) for i in range(width) for j in range(i, width)]
+    def __init__(self, networks: Sequence[TrainedNetwork | None], fade: float) -> None:
+        self.n, self.fade = len(networks), fade
+        self._pairs, width = ((0, 0), (0, 1), (1, 1)), 2
         present = [network for network in networks if network is not None]
         gates = self._gates = max((len(network.experts) for network in present), default=1)
         facets = max((len(network.domain.offsets) for network in present), default=1)
@@ -178,14 +175,14 @@ class NetworkBank:
         """Predictions, shape (N, n) [N·m or N]: full inside the training domain, zero well outside.
 
         Args:
-            x: Inputs, shape (N, n, d) [SI].
+            x: Deformation and its rate, shape (N, n, 2) [rad, rad/s or m, m/s].
         """
         if len(x) > _CHUNK:
             return np.vstack([self(x[k : k + _CHUNK]) for k in range(0, len(x), _CHUNK)])
-        d, gates = self.d, self._gates
+        gates = self._gates
         features = np.ones((self.n, self._table.shape[2], len(x)))
-        np.multiply(x.transpose(1, 2, 0) - self._centre, self._inverse, out=features[:, 1 : 1 + d])
-        for k, (i, j) in enumerate(self._pairs, 1 + d):
+        np.multiply(x.transpose(1, 2, 0) - self._centre, self._inverse, out=features[:, 1:3])
+        for k, (i, j) in enumerate(self._pairs, 3):
             np.multiply(features[:, 1 + i], features[:, 1 + j], out=features[:, k])
         rows = self._table @ features
         exponent, local, outside = rows[:, :gates], rows[:, gates : 2 * gates], rows[:, 2 * gates :]
@@ -195,10 +192,9 @@ class NetworkBank:
         return np.asarray((trust * (share * local).sum(axis=1) / share.sum(axis=1)).T)
 
 
-_CENTRES = {1: (5, 9, 15, 25), 2: (4, 6, 9, 12)}  # per input; few for more inputs, to limit the size of the grid
-_RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
+_CENTRES = (4, 6, 9, 12)  # per input
+_RIDGES = 10.0 ** np.arange(-3, 1)
 _COMPONENTS = (1, 2, 3, 4, 6, 8, 11, 15)
-FOLDS = 5
 #: Least number of training rows for cross-validation.
 _LEAST_ROWS = 60
 #: Masks of training and held-out samples, shape (N,) each.
@@ -225,9 +221,9 @@ def splits_of(state: Array) -> list[Split]:
     moving = std > 1e-9 * np.abs(state).max(initial=0.0)
     scaled = (state[:, moving] - state[:, moving].mean(axis=0)) / std[moving]
     close = 2.0 * float(np.median(np.linalg.norm(np.diff(scaled, axis=0), axis=1)))
-    which = np.arange(len(state)) * FOLDS // len(state)
+    which = np.arange(len(state)) * TIME_FOLDS // len(state)
     splits = []
-    for k in range(FOLDS):
+    for k in range(TIME_FOLDS):
         out = np.asarray(which == k)
         splits.append((np.asarray(~out & (cKDTree(scaled[out]).query(scaled, distance_upper_bound=close)[0] > close)), out))
     return splits
@@ -274,7 +270,7 @@ def _gains(guesses: Sequence[Array | float], y: Array, splits: Sequence[Split]) 
 def _train_grid(z: Array, y: Array, splits: Sequence[Split], like: Experts | None) -> tuple[Experts, Array]:
     """The grid and ridge with the largest gain on held-out stretches, and its gains."""
     grids, (low, high) = [] if like is None else [like], (z.min(axis=0), z.max(axis=0))
-    for count in _CENTRES.get(z.shape[1], (3, 4)) if like is None else ():  # evenly between the extremes (Liu 2023, eq. 26)
+    for count in _CENTRES if like is None else ():  # evenly between the extremes (Liu 2023, eq. 26)
         axes = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
         centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, z.shape[1])
         precisions = np.tile(np.diag((_OVERLAP * (high - low) / (count - 1)) ** -2), (len(centres), 1, 1))

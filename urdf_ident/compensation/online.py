@@ -86,7 +86,7 @@ class OnlineModel:
                 raise ModelError(
                     "a deformation was given, and this model holds no residual", remedy="leave the deformation out"
                 )
-            tau += self.residual.read(q, v, a, deformation, deformation_rate)
+            tau += self.residual.read(q, v, deformation, deformation_rate)
         return tau
 
 

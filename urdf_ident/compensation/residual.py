@@ -31,8 +31,9 @@ from ..signals.clock import even_pieces
 from ..signals.filters import lowpass
 from ..signals.motor_side import require_motor_positions
 from ..signals.prepare import PreparedLog
+from ..statistics.folds import TIME_FOLDS
 from ..statistics.least_squares import ols
-from .networks import FOLDS, NetworkBank, TrainedNetwork, splits_of, train_network
+from .networks import NetworkBank, TrainedNetwork, splits_of, train_network
 
 #: Fitted periods per motor turn: eccentricity, the two lobes of a wave generator, and their second harmonic.
 HARMONICS = (1, 2, 4)
@@ -161,11 +162,7 @@ def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive) -> GearRipple | N
     return GearRipple(logs[0].recording.joints, ratio, orders, sine, cosine)
 
 
-#: Possible inputs of a residual: signals of the joint itself.
-INPUTS = ("deformation", "deformation_rate", "position", "velocity", "acceleration")
 KINDS = ("rbf", "gmr")
-#: Inputs of Liu 2023.
-DEFAULT_INPUTS = ("deformation", "deformation_rate")
 #: Distance outside the hull of the training inputs over which the prediction fades to zero, in standard deviations of the
 #: inputs. It does not fade inside, because a smooth motion spends most of its time near the hull's boundary.
 FADE = 0.15
@@ -178,7 +175,6 @@ class Residual:
     Attributes:
         kind: "rbf", "gmr", or "none".
         joints: Joint names, in model order.
-        inputs: Names from :data:`INPUTS`.
         networks: One network per joint; None where none helped.
         explained: Joint → fraction of the residual's variance explained on held-out stretches (0 without a network).
         ripple: Kinematic error of the gears, subtracted from the deformation before training, or None.
@@ -186,70 +182,56 @@ class Residual:
 
     kind: str
     joints: tuple[str, ...]
-    inputs: tuple[str, ...]
     networks: tuple[TrainedNetwork | None, ...]
     explained: Mapping[str, float]
     ripple: GearRipple | None = None
 
     @cached_property
     def _bank(self) -> NetworkBank:
-        return NetworkBank(self.networks, len(self.inputs), FADE)
+        return NetworkBank(self.networks, FADE)
 
-    def torque(self, **signals: ArrayLike | None) -> Array:
+    def torque(self, deformation: ArrayLike, rate: ArrayLike | None) -> Array:
         """Returns the residual torque.
 
         Args:
-            signals: ``deformation``, ``deformation_rate``, ``position``, ``velocity``, ``acceleration``: shape (N, n) or
-                (n,) each [rad, rad/s, rad/s² or m …]; those in :attr:`inputs` are needed, others ignored.
+            deformation: Motor minus link position after the gear, shape (N, n) or (n,) [rad or m].
+            rate: Its rate, same shape [rad/s or m/s].
 
         Returns:
             Same shape [N·m or N]; outside the training domain it fades to 0 over :data:`FADE`.
+
+        Raises:
+            ModelError: There is no rate.
         """
-        x = self._stacked(signals)
+        if rate is None:
+            raise ModelError(
+                "the residual needs 'deformation_rate'", got="nothing", remedy="give it, or leave the deformation out"
+            )
+        x = np.stack([np.asarray(deformation, dtype=float), np.asarray(rate, dtype=float)], axis=-1)
+        check_shape("deformation", x.shape[-2:-1], (len(self.joints),))
         return self._bank(x[None])[0] if x.ndim == 2 else self._bank(x)
 
-    def read(self, q: Array, v: Array, a: Array, deformation: Array, rate: Array | None) -> Array:
+    def read(self, q: Array, v: Array, deformation: Array, rate: Array | None) -> Array:
         """Residual torque from raw encoder signals: the gears' kinematic error is subtracted first.
 
         Args:
             q: Link position, shape (n,) or (N, n) [rad or m].
             v: Velocity, same shape [rad/s or m/s].
-            a: Acceleration, same shape [rad/s² or m/s²].
             deformation: Motor minus link position after the gear, same shape [rad or m].
-            rate: Its rate, same shape [rad/s or m/s], or None if no network uses it.
+            rate: Its rate, same shape [rad/s or m/s].
 
         Returns:
             Same shape [N·m or N].
         """
         if self.ripple is not None:
             deformation, rate = self.ripple.taken_off(q, v, deformation, rate)
-        return self.torque(deformation=deformation, deformation_rate=rate, position=q, velocity=v, acceleration=a)
-
-    def _stacked(self, signals: Mapping[str, ArrayLike | None]) -> Array:
-        """Inputs of the networks, shape (n, d) or (N, n, d)."""
-        given = {name: value for name, value in signals.items() if value is not None}
-        shape: tuple[int, ...] = np.shape(given.get(self.inputs[0], ()))
-        x = np.empty((*shape, len(self.inputs)))
-        for k, name in enumerate(self.inputs):
-            if name not in given:
-                raise ModelError(
-                    f"the residual needs '{name}'",
-                    where=f"inputs {', '.join(self.inputs)}",
-                    got="nothing",
-                    remedy="give it (motor minus link position after the gear, and its rate), or leave the residual out",
-                )
-            value = given[name]
-            if np.shape(value) != shape or shape[-1:] != (len(self.joints),):
-                check_shape(name, np.shape(value), (*shape[:-1], len(self.joints)))
-            x[..., k] = value
-        return x
+        return self.torque(deformation, rate)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form; the reloaded residual gives the same torque to the last bit."""
         return {
             "kind": self.kind,
             "joints": list(self.joints),
-            "inputs": list(self.inputs),
             "explained": dict(self.explained),
             "ripple": plain(self.ripple),
             "taught": plain(self.networks),
@@ -271,12 +253,11 @@ def candidate(laws: str, kind: str) -> str:
 
 
 def fit_residual(
-    inputs: Mapping[str, ArrayLike | None],
+    deformation: Array,
     torque: ArrayLike,
     joints: Sequence[str],
     *,
     kind: str = "gmr",
-    use: Sequence[str] = DEFAULT_INPUTS,
     seed: int = 0,
     like: Residual | None = None,
     validate: bool = True,
@@ -285,38 +266,25 @@ def fit_residual(
     """Fits a residual to the torque that friction and links do not explain.
 
     Args:
-        inputs: Name from :data:`INPUTS` → shape (N, n), in order of time [rad, rad/s, …].
+        deformation: Motor minus link position after the gear, and its rate, shape (N, n, 2), in order of time.
         torque: Torque to explain, shape (N, n) [N·m or N].
-        use: Inputs of the network. Inputs besides the deformation risk overfitting (docs/theory.md §9).
         like: An earlier residual on similar data, whose number of experts is reused if it has any.
         validate: Whether networks like an earlier one are cross-validated again; otherwise its score is kept.
         motion: State of the whole robot, shape (N, k) [SI], by which repetitions of the motion are detected; the
-            inputs of all joints if None.
+            deformation of all joints if None.
     """
     check_known("kind of residual", kind, KINDS, EstimationError)
-    y = np.asarray(torque, dtype=float)
-    names = tuple(joints)
+    y, names = np.asarray(torque, dtype=float), tuple(joints)
     check_shape("torque", y.shape, ("N", len(names)))
-    columns = []
-    for name in use:
-        check_known("input of a residual", name, INPUTS, EstimationError)
-        if inputs.get(name) is None:
-            raise EstimationError(
-                f"a residual on '{name}' was asked for, and the data do not have it",
-                expected="motor and link positions (qm_<joint>, q_<joint>)",
-                remedy="log both encoders, or leave the residual out",
-            )
-        columns.append(np.asarray(inputs[name], dtype=float))
-        check_shape(name, columns[-1].shape, y.shape)
-    if len(y) < 20 * FOLDS:
-        raise EstimationError("too few samples for a residual", got=len(y), expected=f"at least {20 * FOLDS}")
-    x = np.stack(columns, axis=-1)
-    splits = splits_of(x.reshape(len(x), -1) if motion is None else np.asarray(motion, dtype=float))
+    check_shape("deformation", deformation.shape, (*y.shape, 2))
+    if len(y) < 20 * TIME_FOLDS:
+        raise EstimationError("too few samples for a residual", got=len(y), expected=f"at least {20 * TIME_FOLDS}")
+    splits = splits_of(deformation.reshape(len(y), -1) if motion is None else np.asarray(motion, dtype=float))
     networks: list[TrainedNetwork | None] = []
     explained: dict[str, float] = {}
     for j, joint in enumerate(names):
         before = None if like is None else like.networks[j]
         known = like.explained[joint] if like is not None and before is not None and not validate else None
-        network, explained[joint] = train_network(x[:, j], y[:, j], kind, seed, splits, before, known)
+        network, explained[joint] = train_network(deformation[:, j], y[:, j], kind, seed, splits, before, known)
         networks.append(network)
-    return Residual(kind, names, tuple(use), tuple(networks), explained)
+    return Residual(kind, names, tuple(networks), explained)

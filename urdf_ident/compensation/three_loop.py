@@ -39,7 +39,7 @@ from ..statistics.rows import RowFilter, filtered_rows
 from ..statistics.statistic import Layout, Statistic, StatisticSet
 from .friction_curve import FrictionCurve, asymmetric_columns, fit_friction, refine_friction
 from .friction_points import friction_points
-from .residual import DEFAULT_INPUTS, KINDS, Residual, fit_residual
+from .residual import KINDS, Residual, fit_residual
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,8 @@ class LoopRows(ReadOnly):
         columns: Columns of each row group of the model without known friction, shape (R, k_g) each.
         tau: Measured torque of the row groups, shape (R, n) [N·m or N].
         friction: Joint index → columns of its friction curve, shape (R, 8).
-        inputs: Possible inputs of a residual: name → shape (R, n) [SI].
+        motion: Positions and velocities, shape (R, 2 n).
+        deformation: Deformation and its rate, shape (R, n, 2); None without motor positions.
     """
 
     log: str
@@ -61,7 +62,8 @@ class LoopRows(ReadOnly):
     columns: tuple[Array, ...]
     tau: Array
     friction: Mapping[int, Array]
-    inputs: Mapping[str, Array]
+    motion: Array
+    deformation: Array | None
 
     def __len__(self) -> int:
         return len(self.tau)
@@ -73,7 +75,7 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
     row_filter, rate = RowFilter(conditioned.factor), conditioned.decimate_rate
     pieces: list[list[Array]] = []
     friction: dict[int, list[Array]] = {model.robot.index(curve.joint): [] for curve in curves}
-    inputs: dict[str, list[Array]] = {}
+    motion, deformations = list[Array](), list[Array]()
     for segment in log.segments:
         if row_filter.output_rows(len(segment)) < 2:
             continue
@@ -84,9 +86,10 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
             j = model.robot.index(curve.joint)
             columns = row_filter.apply(asymmetric_columns(curve.law, segment.v[:, j]))
             friction[j].append(lowpass(columns, rate, conditioned.cutoff))
-        for name, value in residual_inputs(segment).items():
-            if value is not None:
-                inputs.setdefault(name, []).append(row_filter.apply(value))
+        motion.append(row_filter.apply(np.hstack([segment.q, segment.v])))
+        apart = deformation(segment)
+        if apart is not None:
+            deformations.append(row_filter.apply(apart.reshape(len(apart), -1)).reshape(-1, *apart.shape[1:]))
     if not pieces:
         raise EstimationError(
             "the log is shorter than the filter", where=log.name, remedy="record longer, or raise signals.decimate"
@@ -98,7 +101,8 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
         tuple(block[:, :-1] for block in stacked),
         np.column_stack([block[:, -1] for block in stacked]),
         {j: np.vstack(blocks) for j, blocks in friction.items()},
-        {name: np.vstack(blocks) for name, blocks in inputs.items() if len(blocks) == len(pieces)},
+        np.vstack(motion),
+        np.vstack(deformations) if len(deformations) == len(pieces) else None,
     )
 
 
@@ -129,21 +133,19 @@ def joint_error(model: DynamicModel, theta: Array, rows: LoopRows, known: Array)
     return np.asarray(np.linalg.solve(model.drive.row_mix, (rows.tau - predicted).T).T - known)
 
 
-def residual_inputs(segment: Segment) -> dict[str, Array | None]:
-    """Possible inputs of a residual from a segment.
+def deformation(segment: Segment) -> Array | None:
+    """Motor minus link position after the gear, and its rate, shape (N, n, 2); None without motor positions."""
+    if segment.qm is None or segment.vm is None:
+        return None
+    return np.stack([segment.qm - segment.q, segment.vm - segment.v], axis=-1)
 
-    Returns:
-        Name → shape (N, n) [SI], or None if the segment lacks it.
-    """
-    deformation = None if segment.qm is None else segment.qm - segment.q
-    rate = None if segment.vm is None else segment.vm - segment.v
-    return {
-        "deformation": deformation,
-        "deformation_rate": rate,
-        "position": segment.q,
-        "velocity": segment.v,
-        "acceleration": segment.a,
-    }
+
+def residual_torque(residual: Residual, segment: Segment) -> Array:
+    """Torque of the residual along a segment without the gears' kinematic error, shape (N, n) [N·m or N]."""
+    apart = deformation(segment)
+    if apart is None:
+        raise ModelError("the residual needs motor positions", where=segment.log or None, remedy="log both encoders")
+    return residual.torque(apart[..., 0], apart[..., 1])
 
 
 def decimated_log(log: PreparedLog) -> list[Segment]:
@@ -227,7 +229,6 @@ def three_loop(
     sweeps: Sequence[PreparedLog],
     *,
     kind: str = "gmr",
-    use: Sequence[str] = DEFAULT_INPUTS,
     held_out: Sequence[PreparedLog] = (),
     rounds: int = 20,
     seed: int = 0,
@@ -241,7 +242,6 @@ def three_loop(
         sweeps: Logs of the bidirectional experiment; without motor positions their points are not corrected by the
             residual. Empty: friction is estimated with the links.
         kind: Kind of the residual: "rbf", "gmr", or "none" for friction and links only.
-        use: Inputs of the residual.
         held_out: Logs used only to compute errors.
         rounds: Largest number of rounds.
 
@@ -251,10 +251,10 @@ def three_loop(
         EstimationError: Too little data, or an unknown kind or input.
     """
     check_known("kind of residual", kind, (*KINDS, "none"), EstimationError)
-    check_compensation(model, [log.recording for log in (*logs, *held_out)], kind, use)
+    check_compensation(model, [log.recording for log in (*logs, *held_out)], kind)
     if rounds < 1:
         raise EstimationError("the loops need at least one round", got=rounds)
-    loops = _Loops(model, logs, sweeps, held_out, kind, use, seed)
+    loops = _Loops(model, logs, sweeps, held_out, kind, seed)
     loops.fit_links()
     loops.note(0, "wls")
     converged, turn = False, 0
@@ -277,7 +277,7 @@ def three_loop(
     return ThreeLoop(loops.model, theta, loops.curves, loops.residual, tuple(loops.gains), converged)
 
 
-def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str, use: Sequence[str]) -> None:
+def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str) -> None:
     """Raises for what the three loops do not support, before any work is done."""
     if not logs:
         raise LogError("no log was given to learn a residual from", remedy="name at least one, with both encoders")
@@ -286,7 +286,7 @@ def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str
             "the three loops want a rigid model: springs already explain the deformation",
             remedy="set model.elastic: false, or compensation.residual: none and no --sweeps",
         )
-    if kind == "none" or not any(name.startswith("deformation") for name in use):
+    if kind == "none":
         return
     for log in logs:
         problem = "a residual was asked for, and the log has no motor positions"
@@ -299,7 +299,6 @@ def fit_remaining_residual(
     logs: Sequence[PreparedLog],
     *,
     kind: str = "gmr",
-    use: Sequence[str] = DEFAULT_INPUTS,
     seed: int = 0,
     like: Residual | None = None,
 ) -> Residual:
@@ -309,18 +308,18 @@ def fit_remaining_residual(
         theta: Its parameters, shape (p,).
         logs: Prepared logs with torque and both encoders.
     """
-    check_compensation(model, [log.recording for log in logs], kind, use)
+    check_compensation(model, [log.recording for log in logs], kind)
     rows = [loop_rows(model, log, ()) for log in logs]
     errors = [joint_error(model, theta, row, np.zeros(row.tau.shape)) for row in rows]
-    return _learned(rows, errors, model.robot.joints, kind=kind, use=use, seed=seed, like=like)
+    return _learned(rows, errors, model.robot.joints, kind=kind, seed=seed, like=like)
 
 
 def _learned(rows: Sequence[LoopRows], errors: Sequence[Array], joints: Sequence[str], **options: Any) -> Residual:
     """The residual of the errors of some logs; ``options`` are those of :func:`.fit_residual`."""
-    shared = [name for name in rows[0].inputs if all(name in log.inputs for log in rows)]
-    inputs = {name: np.vstack([log.inputs[name] for log in rows]) for name in shared}
-    motion = np.hstack([inputs["position"], inputs["velocity"]])
-    return fit_residual(inputs, np.vstack(errors), joints, motion=motion, **options)
+    apart = [log.deformation for log in rows if log.deformation is not None]
+    if len(apart) < len(rows):
+        raise EstimationError("a log has no motor positions", remedy="log both encoders, or leave the residual out")
+    return fit_residual(np.vstack(apart), np.vstack(errors), joints, motion=np.vstack([log.motion for log in rows]), **options)
 
 
 class _Loops:
@@ -333,15 +332,14 @@ class _Loops:
         sweeps: Sequence[PreparedLog],
         held_out: Sequence[PreparedLog],
         kind: str,
-        use: Sequence[str],
         seed: int,
     ) -> None:
         self.model, self.logs, self.held_out = model, logs, held_out
-        self.options: dict[str, Any] = {"kind": kind, "use": tuple(use), "seed": seed}
+        self.options: dict[str, Any] = {"kind": kind, "seed": seed}
         self.sweeps = [segment for log in sweeps for segment in decimated_log(log)]
         self.curves: tuple[FrictionCurve, ...] = ()
         joints = model.robot.joints
-        self.residual = Residual("none", joints, tuple(use), (None,) * len(joints), dict.fromkeys(joints, 0.0))
+        self.residual = Residual("none", joints, (None,) * len(joints), dict.fromkeys(joints, 0.0))
         self.gains: list[LoopGain] = []
         self._free(model)
 
@@ -368,7 +366,7 @@ class _Loops:
         point has the weight of one second of a log."""
         robot, sweeps = self.model.robot, self.sweeps
         if self.residual.kind != "none" and all(segment.qm is not None for segment in sweeps):
-            sweeps = [replace(segment, external=-self.residual.torque(**residual_inputs(segment))) for segment in sweeps]
+            sweeps = [replace(segment, external=-residual_torque(self.residual, segment)) for segment in sweeps]
         errors, curves = np.vstack([self._error(rows) for rows in self.rows]), []
         for old in self.curves:
             j = robot.index(old.joint)
@@ -436,8 +434,8 @@ class _Loops:
         for curve in self.curves:
             j = self.model.robot.index(curve.joint)
             known[:, j] += rows.friction[j] @ curve.params
-        if residual and self.residual.kind != "none":
-            known += self.residual.torque(**rows.inputs)
+        if residual and self.residual.kind != "none" and rows.deformation is not None:
+            known += self.residual.torque(rows.deformation[..., 0], rows.deformation[..., 1])
         return known
 
     def _error(self, rows: LoopRows, residual: bool = True) -> Array:

@@ -11,17 +11,16 @@ import numpy as np
 
 from ..compensation.friction_curve import with_sweep_points
 from ..compensation.loop_validation import HeldOutComparison, compare_loops
-from ..compensation.residual import DEFAULT_INPUTS, KINDS, GearRipple, Residual, fit_gear_ripple
+from ..compensation.residual import KINDS, GearRipple, fit_gear_ripple
 from ..compensation.three_loop import (
     ThreeLoop,
     check_compensation,
     fit_remaining_residual,
-    residual_inputs,
+    residual_torque,
     three_loop,
     without_torque,
 )
 from ..errors import EstimationError, LogError
-from ..linalg import Array
 from ..logs.recording import Recording
 from ..parallel import one_thread
 from ..progress import Progress
@@ -47,7 +46,6 @@ def compensate(
     *,
     sweeps: Sequence[Recording] = (),
     kind: str = "gmr",
-    use: Sequence[str] = DEFAULT_INPUTS,
     rounds: int = 20,
     seed: int = 0,
     judged: bool = False,
@@ -63,7 +61,6 @@ def compensate(
         logs: Training logs, with both encoders if a residual is wanted.
         sweeps: Logs of the bidirectional experiment; without them the result keeps its own friction laws.
         kind: Kind of residual: "rbf", "gmr", "none", or "auto" for the best on held-out motions.
-        use: Inputs of the residual; inputs other than the deformation risk over-fitting.
         rounds: Maximum number of iterations.
         judged: Cross-validate it over motions, as "auto" always does; the result is in ``compensation``.
         force: Use logs in spite of findings that refuse them.
@@ -76,13 +73,13 @@ def compensate(
         LogError: A log has no motor positions, or a joint's sweeps go in one direction only.
         ModelError: The result has elastic joints.
         QualityError: A log is refused.
-        EstimationError: There are too few data for the requested kind, or the kind or an input is unknown.
+        EstimationError: There are too few data for the requested kind, or the kind is unknown.
     """
-    check_compensation(ident.model, logs, kind, use)
+    check_compensation(ident.model, logs, kind)
     # 1. Motion without the kinematic error of the gears, of the logs alone and of logs and sweeps.
     without_sweeps = _loop_logs(ident, logs, (), force)
     used = _loop_logs(ident, logs, sweeps, force) if sweeps else without_sweeps
-    options: dict[str, Any] = {"use": use, "rounds": rounds, "seed": seed}
+    options: dict[str, Any] = {"rounds": rounds, "seed": seed}
     # 2. Which kind of residual, and whether the friction of the sweeps or the result's own laws, predict held-out motion best.
     comparison: HeldOutComparison | None = None
     if judged or kind == "auto":
@@ -116,7 +113,7 @@ def compensate(
     if kind == "none":
         return solved
     # 4. The residual once more, of what these parameters leave.
-    remaining = fit_remaining_residual(loops.model, solved.theta, used.logs, kind=kind, use=use, seed=seed, like=loops.residual)
+    remaining = fit_remaining_residual(loops.model, solved.theta, used.logs, kind=kind, seed=seed, like=loops.residual)
     return replace(solved, residual=replace(remaining, ripple=used.ripple))
 
 
@@ -148,7 +145,7 @@ def _solved(ident: Identification, loops: ThreeLoop, used: _LoopLogs, comparison
     project, logs = ident.project, used.logs
     explained = logs  # the logs without the torque of the residual
     if loops.residual.kind != "none":
-        explained = [without_torque(log, residual_torque(loops.residual, log)) for log in logs]
+        explained = [without_torque(log, [residual_torque(loops.residual, one) for one in log.segments]) for log in logs]
     rows = build_statistics(loops.model, explained)
     statistics = with_sweep_points(rows, loops.friction, logs[0].conditioned.decimate_rate)
     from_data = estimate_again(loops.model, explained, statistics, project)
@@ -193,20 +190,15 @@ def compensated_score(
     residual, model = ident.residual, ident.model
     if residual is None:
         raise LogError("a residual was asked for, and the result has none", remedy="compensate() learns one")
-    check_compensation(model, [recording], residual.kind, residual.inputs)
+    check_compensation(model, [recording], residual.kind)
     clean = recording if residual.ripple is None else residual.ripple.cleaned(recording, model.drive)
     (log,) = conditioned_as_in_fit(ident, [clean], force)
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     rigid = predict(model, ident.theta, log)
-    full = rigid + np.concatenate(residual_torque(residual, log))
+    full = rigid + np.concatenate([residual_torque(residual, segment) for segment in log.segments])
     rmse, rigid_rmse = (score(log, predicted, model.robot.joints, hertz).rmse for predicted in (full, rigid))
     joints = [
         {"joint": joint, "rmse": error, "rigid_rmse": rigid_error}
         for joint, error, rigid_error in zip(model.robot.joints, rmse.tolist(), rigid_rmse.tolist(), strict=True)
     ]
     return {"mean_rmse": float(rmse.mean()), "rigid_mean_rmse": float(rigid_rmse.mean()), "per_joint": joints}
-
-
-def residual_torque(residual: Residual, log: PreparedLog) -> list[Array]:
-    """Torque of the residual along a log without the gears' kinematic error, per segment, shape (N, n) [N·m or N]."""
-    return [residual.torque(**residual_inputs(segment)) for segment in log.segments]

@@ -79,7 +79,7 @@ def identify(
         from ..compensation.three_loop import check_compensation
         from .compensate import compensate
 
-        check_compensation(model, logs, loops.residual, loops.inputs)
+        check_compensation(model, logs, loops.residual)
     # 1. Conditioned motion of the training logs, and of the held-out ones: those that cannot be scored raise before the fit.
     training = training_logs(model, logs, project, force, skip_bad_logs)
     config = project.further_config(training.signals)

@@ -135,7 +135,7 @@ class Record(ReadOnly):
             raise ModelError(
                 "a deformation was given, and this result holds no residual", remedy="leave it out, or learn one (compensate)"
             )
-        return np.asarray(tau + self.residual.read(position, velocity, acceleration, apart, turning))
+        return np.asarray(tau + self.residual.read(position, velocity, apart, turning))
 
     @property
     def prediction_band(self) -> float:
