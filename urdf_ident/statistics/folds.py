@@ -173,7 +173,8 @@ def repetitions(statistics: StatisticSet) -> Repetitions:
     if statistics.repetitions is not None:
         return statistics.repetitions
     moves = motions(statistics)
-    return Repetitions(moves, periodic(statistics, TIME_FOLDS) if len(moves) <= TIME_FOLDS else None)
+    grouped = replace(statistics, repetitions=Repetitions(moves, None))
+    return Repetitions(moves, periodic(grouped, TIME_FOLDS) if len(moves) <= TIME_FOLDS else None)
 
 
 def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:

@@ -160,6 +160,7 @@ def periodic(statistics: StatisticSet, parts: int) -> bool:
     """Returns whether some log repeats its own motion, so that its parts in time are no data on other motion.
 
     Parts of a period or more have the same second moments, wherever in the period they begin; averaged periods always count.
+    Of logs that repeat one motion, the longest tells.
 
     Args:
         parts: Number of parts into which each log is divided.
@@ -176,7 +177,9 @@ def periodic(statistics: StatisticSet, parts: int) -> bool:
         and {log for names in known.motions for log in names} == set(statistics.logs)
     ):
         return known.periodic
-    for log in _Log.all_of(statistics).values() if parts > 1 else ():
+    logs = _Log.all_of(statistics)
+    for names in motions(statistics) if parts > 1 else ():
+        log = max((logs[name] for name in names), key=lambda log: log.rows)
         groups, moments = [g for g, factors in enumerate(log.factors) if factors], list[list[Array]]()
         for begin, end in pairwise(np.linspace(0, 1, parts + 1)):  # fractions of a group's own rows: rests do not count
             ends = [np.interp([begin, end], log.shares[g], log.edges).tolist() for g in groups]
