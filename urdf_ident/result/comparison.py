@@ -168,7 +168,6 @@ class Comparison:
         return bool(self.changes) or self.hypothesis is not None
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON form."""
         tool, common = (one and {**vars(one), "sentence": one.sentence()} for one in (self.hypothesis, self.common_friction))
         tests = [{**vars(test), "sentence": test.sentence()} for test in self.tests]
         told = {"changed": self.changed, "hypothesis": tool, "common_friction": common, "tests": tests}
@@ -248,7 +247,6 @@ class Trend(ReadOnly):
         return slope, error
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON form."""
         slope, error = self.slopes()
         rows = [
             {
@@ -389,7 +387,6 @@ class Fleet:
         return [(name, verdict, self.deviations(name)) for name, verdict in zip(self.names, verdicts, strict=True)]
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON form."""
         return dict(
             plain(
                 {
