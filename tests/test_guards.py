@@ -10,7 +10,8 @@ from conftest import arm_urdf
 
 from urdf_ident import Drive, Recording, Robot, Segment
 from urdf_ident.errors import LogError
-from urdf_ident.result.scores import MOVING, score
+from urdf_ident.friction import SIGN_WIDTH
+from urdf_ident.result.scores import score
 from urdf_ident.signals.clock import _resample, even_pieces
 from urdf_ident.signals.motor_side import joint_side
 from urdf_ident.signals.quality.report import assess
@@ -113,14 +114,14 @@ def test_only_what_fits_in_degrees_is_taken_for_degrees(factor: float, word: str
 
 
 def test_an_error_at_rest_is_no_error_in_motion() -> None:
-    v = np.concatenate([np.full(300, 0.5 * MOVING), np.full(300, 1.5 * MOVING)])[:, None]
+    v = np.concatenate([np.full(300, 0.5 * SIGN_WIDTH), np.full(300, 1.5 * SIGN_WIDTH)])[:, None]
     zero = np.zeros_like(v)
     part = Segment("log", 0.0, 100.0, zero, v, zero, zero)
     log = SimpleNamespace(segments=(part,), name="log")
-    predicted = np.where(v < MOVING, 3.0, 0.0)
+    predicted = np.where(v < SIGN_WIDTH, 3.0, 0.0)
     (found,) = score(log, predicted, ["j"], 40.0).per_joint  # type: ignore[arg-type]
     assert found["moving_rmse"] < 0.3 < 2.0 < found["rmse"]
-    assert pytest.approx(0.02) == MOVING
+    assert pytest.approx(0.02) == SIGN_WIDTH
 
 
 @pytest.mark.parametrize(("path", "where"), [("logs/run.csv", "logs/run.csv"), ("", "run")])

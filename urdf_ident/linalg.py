@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import lru_cache
 from numbers import Real
+from statistics import NormalDist
 from typing import Any, overload
 
 import numpy as np
@@ -20,6 +21,12 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
 #: Smaller than anything measured.
 _TINY = 1e-300
+#: Half-width of a 95 % interval of a normal distribution, and its median absolute deviation, in standard deviations.
+NORMAL_95, _NORMAL_MAD = NormalDist().inv_cdf(0.975), NormalDist().inv_cdf(0.75)
+#: Robust standard deviations by which a sample that differs from its like is an outlier.
+OUTLYING = 10.0
+#: Where Tukey's biweight becomes zero, in standard deviations, for an efficiency of 95 % with Gaussian noise.
+TUKEY = 4.685
 
 
 def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Array:
@@ -328,4 +335,22 @@ def white_noise(x: Array) -> Array:
         Standard deviation, shape () or (n,), in the unit of x; 0 with fewer than four samples.
     """
     third = np.diff(x, 3, axis=0)
-    return np.asarray(np.median(np.abs(third), axis=0) / (0.6745 * np.sqrt(20.0)) if len(third) else np.zeros(x.shape[1:]))
+    return np.asarray(robust_std(third) / np.sqrt(20.0) if len(third) else np.zeros(x.shape[1:]))
+
+
+def robust_std(x: Array) -> Array:
+    """Returns the standard deviation of Gaussian noise with outliers, from the median of its magnitudes.
+
+    Args:
+        x: Shape (N,) or (N, n), with mean zero.
+    """
+    return np.asarray(np.median(np.abs(x), axis=0) / _NORMAL_MAD)
+
+
+def tukey_weights(u: ArrayLike) -> Array:
+    """Returns Tukey's biweight: smoothly decreasing, 0 beyond :data:`TUKEY`.
+
+    Args:
+        u: Residuals over their robust standard deviation, any shape.
+    """
+    return np.asarray(np.maximum(1 - (np.asarray(u) / TUKEY) ** 2, 0.0) ** 2)

@@ -15,6 +15,8 @@ from .linalg import Array, BoolArray, IntArray
 SHORTEST, SHORT = 1.0, 5.0
 #: Motion below this fraction of a joint's fast speed (:func:`fast_speed`) is slow.
 SLOW = 0.05
+#: A joint is near a reversal below this fraction of it.
+REVERSING = 0.1
 #: Reversals (median over joints, repetitions of a motion counted once) needed to tell faults from friction: without
 #: reversals a bias and Coulomb friction are collinear.
 FEWEST_REVERSALS = 2

@@ -17,8 +17,8 @@ import numpy as np
 
 from .errors import LogError
 from .grouping import grouped
-from .linalg import Array, BoolArray, lstsq, positive, rms
-from .logs.recording import Recording
+from .linalg import Array, BoolArray, lstsq, positive, rms, robust_std, tukey_weights
+from .logs.recording import IMPOSSIBLE, Recording
 from .logs.refusals import each_usable
 from .model.drive import Drive
 from .samples import ReadOnly
@@ -29,11 +29,10 @@ from .units import percent
 KNOWN, _NOT_FOUND = 1e-3, 0.2
 #: Minimum number of samples for an estimate, and number of neighbouring samples that count as one: they are correlated.
 FEWEST, _CORRELATED = 30, 10
-#: Values beyond this are no measurements; measured and target current are in one unit if their ratio is below this factor.
-_MEASURED, _ONE_UNIT = 1e6, 5.0
-#: Standard deviation of Gaussian noise over the median of its sizes; standard deviations from which samples at rest are left
-#: out, and from which Tukey's biweight is zero (an efficiency of 95 %).
-_OVER_MEDIAN, _OUTLIER, _TUKEY = 1.4826, 4.0, 4.685
+#: Measured and target current are in one unit if their ratio is below this factor.
+_ONE_UNIT = 5.0
+#: Robust standard deviations from which samples at rest are left out.
+_OUTLIER = 4.0
 #: A joint is at rest while it moves by less than this [rad or m] within the window [s].
 _REST_TRAVEL, _REST_WINDOW = 5e-4, 0.3
 #: Constants of twins agree within this fraction: motors of one type differ by less, those of neighbouring sizes by more.
@@ -100,7 +99,7 @@ class Targets:
         # 1. usable rows: measured values at increasing times
         usable = np.isfinite(recording.time)
         for x in (recording.position, recording.effort_target, recording.torque_target):
-            usable &= (np.isfinite(x) & (np.abs(x) < _MEASURED)).all(axis=1)
+            usable &= (np.isfinite(x) & (np.abs(x) < IMPOSSIBLE)).all(axis=1)
         good = np.flatnonzero(usable)
         good = good[np.diff(np.maximum.accumulate(recording.time[good]), prepend=-np.inf) > 0]
         log = recording.take(good)
@@ -113,7 +112,7 @@ class Targets:
         if log.effort_side == "motor":
             torque = np.asarray(np.linalg.solve(drive.reduction.T, torque.T).T, dtype=float)
         if log.effort is not None:
-            pairs = np.isfinite(log.effort) & (np.abs(log.effort) < _MEASURED)
+            pairs = np.isfinite(log.effort) & (np.abs(log.effort) < IMPOSSIBLE)
             ratio = np.sqrt(np.sum(log.effort[pairs] ** 2) / positive(np.sum(current[pairs] ** 2)))
             if current[pairs].any() and not 1.0 / _ONE_UNIT < ratio < _ONE_UNIT:
                 raise LogError(
@@ -126,7 +125,7 @@ class Targets:
         on_motor = log.position_side == "motor"
         q = drive.joint_position(log.position) if on_motor else log.position
         v: Array | None = log.velocity
-        if v is None or not (np.isfinite(v) & (np.abs(v) < _MEASURED)).all():
+        if v is None or not (np.isfinite(v) & (np.abs(v) < IMPOSSIBLE)).all():
             v = np.asarray(np.gradient(q, log.time, axis=0), dtype=float)
         elif on_motor:
             v = np.asarray(drive.joint_rate(v))
@@ -175,7 +174,7 @@ def ratio_at_rest(log: Targets, j: int) -> Estimate:
     blur = abs(slope) * step + resolution(log.torque[:, j])
     for _ in range(5):
         error = np.abs(y - slope * x)
-        inside = error <= max(blur, _OUTLIER * _OVER_MEDIAN * float(np.median(error)))
+        inside = error <= max(blur, _OUTLIER * float(robust_std(error)))
         slope = float(x[inside] @ y[inside] / (x[inside] @ x[inside]))
     scatter = float(np.std(y[inside] - slope * x[inside])) / np.sqrt(inside.sum() / _CORRELATED)
     # A constant torque is always rounded alike: rounding errors average out over distinct values only.
@@ -292,8 +291,8 @@ def _inverse_slope(torque: Array, friction: Array, current: Array, weight: Array
             return unknown, weight
         slope = float(left @ current_w) / square
         error = np.abs(current - slope * torque - (of_current - slope * of_torque) @ friction)
-        scale = _OVER_MEDIAN * float(np.median(error)) + 1e-12 * float(np.abs(current).max())
-        weight = np.where(error < _TUKEY * scale, 1.0 - (error / (_TUKEY * scale)) ** 2, 0.0)
+        scale = float(robust_std(error)) + 1e-12 * float(np.abs(current).max())
+        weight = np.sqrt(tukey_weights(error / positive(scale)))
         if abs(slope - before) <= _CONVERGED * abs(slope):
             break
     if slope == 0:

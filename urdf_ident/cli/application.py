@@ -202,7 +202,7 @@ def _already_written() -> str:
     from ..grouping import abbreviated
 
     files = [str(path) for path in outputs()]
-    return f"; written before: {abbreviated(files, 4)}" if files else ""
+    return f"; written before: {abbreviated(files)}" if files else ""
 
 
 def error_line(error: Exception, arguments: list[str]) -> tuple[str, int]:

@@ -18,15 +18,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import EstimationError
-from ..linalg import Array, positive, scaled_lstsq, whitening
+from ..linalg import NORMAL_95, Array, positive, robust_std, scaled_lstsq, whitening
 from ..model.inertia import transform_matrix
 from ..model.payload import default_link, moving_link
 from ..model.robot import Robot
 from ..result.comparison import AddedBody, CommonFriction, Compared, Comparison, ParameterChange, Trend
 from ..result.identification import Identification
+from ..statistics.least_squares import LEVEL
 from ..units import joint_units
 from .quantities import (
-    LEVEL,
     SPEEDS,
     check_level,
     errors_of_means,
@@ -41,20 +41,12 @@ from .quantities import (
     usual_speed,
 )
 
-#: Friction changes up to this many spreads are usual between logs of one robot.
-_WITHIN = 1.96
 #: A spread below this part of the error of the difference is none: the estimate of few logs is often zero.
 _NO_SPREAD = 0.1
 #: Fewest joints of which most can share a change of friction although one has changed by itself.
 _FEWEST_ALIKE = 3
-#: Standard deviation of a normal distribution over its median absolute deviation.
-_SIGMA_OF_MAD = 1.4826
-#: Standard error of a median over that of a mean.
-_ERROR_OF_MEDIAN = 1.2533
 #: A body explains a change if at most this share of the changed combinations remains changed.
 _EXPLAINED = 0.34
-#: Number of standard errors beyond which a mass differs from none at 95 %.
-_SIGNIFICANT = 1.96
 #: Number of inertial parameters of a point mass (mass and first moments); steps that move the frame to its place.
 _POINT, _CENTRINGS = 4, 4
 
@@ -151,8 +143,8 @@ def _common_friction(tests: Sequence[ParameterChange], level: float) -> CommonFr
         return None
     by_joint, error = np.array([np.mean(at_speeds, axis=0) for at_speeds in shares.values()]).T
     share, expected = float(np.median(by_joint)), float(np.median(error))
-    scatter = _SIGMA_OF_MAD * float(np.median(np.abs(by_joint - share)))
-    std_error = _ERROR_OF_MEDIAN * max(scatter, expected) / math.sqrt(len(by_joint))
+    scatter = float(robust_std(by_joint - share))
+    std_error = math.sqrt(math.pi / 2 / len(by_joint)) * max(scatter, expected)  # that of a median
     if 2.0 * stdtr(len(by_joint) - 1, -abs(share) / positive(std_error)) > level:
         return None
     return CommonFriction(share, std_error, math.sqrt(max(scatter**2 - expected**2, 0.0)), len(by_joint))
@@ -197,7 +189,7 @@ def _changes_of(before: Identification, after: Identification) -> list[Parameter
                 note = "the spread of its friction between logs is unknown, so temperature may be the cause"
             elif spread < _NO_SPREAD * test.std_error:
                 note = "its logs show no spread of friction, so temperature may be the cause as well as wear"
-            elif abs(test.difference) <= _WITHIN * spread:
+            elif abs(test.difference) <= NORMAL_95 * spread:  # usual between logs of one robot
                 note = f"within the spread between logs ({size}): temperature rather than wear"
             else:
                 note = f"beyond the spread between logs ({size}): wear, or another lubricant"
@@ -325,7 +317,7 @@ class _Explained(NamedTuple):
     @property
     def significant(self) -> bool:
         """Whether the mass differs from none at 95 %."""
-        return abs(float(self.theta[0])) > _SIGNIFICANT * self.mass_error > 0.0
+        return abs(float(self.theta[0])) > NORMAL_95 * self.mass_error > 0.0
 
 
 def _explained(A: Array, y: Array) -> _Explained:

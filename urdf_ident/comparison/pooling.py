@@ -18,8 +18,8 @@ from ..model.robot import Robot
 from ..result.comparison import Fleet, Pooled
 from ..result.identification import Identification
 from ..statistics.fleet import FEWEST, Deviations, deviations, random_effects
+from ..statistics.least_squares import LEVEL
 from .quantities import (
-    LEVEL,
     Quantity,
     check_level,
     errors_of_means,

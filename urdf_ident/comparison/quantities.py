@@ -16,8 +16,6 @@ from ..result.dynamics import logged_speeds, steady_friction_columns
 from ..result.identification import Identification
 from ..units import joint_units
 
-#: Family-wise false alarm rate.
-LEVEL = 0.05
 #: Slow and fast, as shares of the smallest of the results' usual speeds.
 SPEEDS = {"slow": 0.1, "fast": 1.0}
 #: Weights of the torques forwards and backwards for friction, and for the offset.

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
+from ..friction import SATURATED
 from ..linalg import Array, BoolArray, IntArray, positive
 from ..parallel import each
 from ..samples import ReadOnly, Segment
@@ -30,8 +31,6 @@ from ..statistics.folds import standard_error
 
 #: Approximate duration of a row [s]: the samples within it are averaged.
 ROW = 0.05
-#: Least speed at which friction is adapted, in widths of the smooth sign.
-_MOVING = 3.0
 #: Fraction of the residual's variance that is correlated in time.
 _SLOW = 0.9
 #: A residual beyond this many standard deviations is attributed to contact or load.
@@ -125,7 +124,7 @@ class FrictionFilter:
         self._noise = caution * (1 - _SLOW) * first.residual**2 / (first.row_rate * seconds)
         self._noise = np.maximum(self._noise, 1e-12 * np.maximum(first.residual, 1e-12) ** 2)
         self._usual = (self._slow + self._noise) * np.maximum(1.0, 1.0 / caution)
-        self._gate = _MOVING * first.width
+        self._gate = SATURATED * first.width  # the least speed at which friction is adapted
         self._learn = 1.0 - np.exp(-seconds / _SURPRISE)
         self._speeds = np.stack([first.width * 3, first.top / 2, first.top])[:, None] ** first.power  # (3, 1, n)
         self.reset()

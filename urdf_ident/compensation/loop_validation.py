@@ -1,8 +1,8 @@
 """Cross-validation of a residual: its error on held-out motions, compared with that of friction and links alone.
 
-Every motion is held out in turn with all logs that repeat it (motions are distributed to at most :data:`FOLDS` folds), and all
-three loops run on the others. A single motion is split into parts in time, which is a weaker test; if it is periodic, a part
-is the same stretch of every period, because other periods would repeat the held-out data.
+Every motion is held out in turn with all logs that repeat it (motions are distributed to at most as many folds as a single log
+has), and all three loops run on the others. A single motion is split into parts in time, which is a weaker test; if it is
+periodic, a part is the same stretch of every period, because other periods would repeat the held-out data.
 """
 
 from __future__ import annotations
@@ -22,14 +22,11 @@ from ..samples import ReadOnly, Segment
 from ..signals.periods import find_repetition
 from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
-from ..statistics.folds import CrossValidation, chosen, relative_gains, standard_error
+from ..statistics.folds import PARTS, TIME_FOLDS, CrossValidation, chosen, relative_gains, standard_error
 from ..statistics.motions import motions
 from ..units import percent
 from .residual import candidate
 from .three_loop import three_loop
-
-#: Largest number of folds of motions, and number of parts in time of a single motion.
-FOLDS, PARTS = 5, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +169,7 @@ def _folds(
         return (list(logs) if whole else [piece for log in logs for piece in _cut(log)]), list(known)
     independent = motions(build_statistics(model, logs))
     if len(independent) > 1:
-        count = min(FOLDS, len(independent))
+        count = min(TIME_FOLDS, len(independent))
         return list(logs), [tuple(name for names in independent[k::count] for name in names) for k in range(count)]
     cut = [_cut(log) for log in logs]
     count = min(map(len, cut))

@@ -21,12 +21,11 @@ import numpy as np
 
 from ..errors import EstimationError, MissingExtraError, check_shape
 from ..linalg import Array, BoolArray, positive, solve_triangular, triangle
+from ..model.dynamic_model import AT_ONCE
 from ..parallel import one_thread
 from ..samples import ReadOnly, freeze_arrays
 from ..statistics.folds import TIME_FOLDS, standard_error
 
-#: Samples evaluated at a time; limits memory.
-_CHUNK = 4096
 #: Gate logit of the padding experts: their weight is zero.
 _NEVER = -1e30
 
@@ -177,8 +176,8 @@ class NetworkBank:
         Args:
             x: Deformation and its rate, shape (N, n, 2) [rad, rad/s or m, m/s].
         """
-        if len(x) > _CHUNK:
-            return np.vstack([self(x[k : k + _CHUNK]) for k in range(0, len(x), _CHUNK)])
+        if len(x) > AT_ONCE:
+            return np.vstack([self(x[k : k + AT_ONCE]) for k in range(0, len(x), AT_ONCE)])
         gates = self._gates
         features = np.ones((self.n, self._table.shape[2], len(x)))
         np.multiply(x.transpose(1, 2, 0) - self._centre, self._inverse, out=features[:, 1:3])

@@ -18,8 +18,9 @@ from ..model.prior import Prior
 from ..model.terms import AppliedTerm
 from ..statistics.fit import Fit, fit_base, usual_weight
 from ..statistics.folds import folds_of
+from ..statistics.least_squares import LEVEL
 from ..statistics.statistic import Layout, StatisticSet
-from .first_fit import CHANCE, completed_prior
+from .first_fit import completed_prior
 from .lmi import LmiProblem
 from .standard import HeldOut
 
@@ -78,7 +79,7 @@ def contradicting_joints(model: DynamicModel, statistics: StatisticSet, fit: Fit
         return float(factor[-1, -1] ** 2), all(margins(body).consistent for body in theta.reshape(-1, 10))
 
     single = [j for j in range(model.n) if not model.drive.coupled[j]]
-    limit = stdtrit(len(split.logs) - 1, 1 - CHANCE / model.n) / np.sqrt(len(split.logs))  # of mean over std
+    limit = stdtrit(len(split.logs) - 1, 1 - LEVEL / model.n) / np.sqrt(len(split.logs))  # of mean over std
     errors = cache(partial(_held_out_squares, problem, split, fit, weight))  # with some joints apart
     apart: tuple[int, ...] = ()
     while len(apart) < len(single) - 1:

@@ -30,7 +30,7 @@ from ..model.terms import SPRING_SYMBOLS, Parameter
 from ..samples import Segment
 from ..statistics.fit import SIGMA_FLOOR, Fit, usual_weight
 from ..statistics.folds import folds_of
-from ..statistics.least_squares import constrained_least_squares, solve
+from ..statistics.least_squares import LEVEL, constrained_least_squares, solve
 from ..statistics.motions import motions
 from ..statistics.statistic import StatisticSet, placed
 from .constraints import friction_constraints, loads
@@ -45,9 +45,8 @@ _SCALES = np.geomspace(0.01, 1.0, 25)
 #: A column is collinear with others that leave at most this fraction of its square: a bias with bodies and rotors, bodies with
 #: friction, rotors and biases.
 _SAME = 1e-12
-#: Significance level, also of contradicting joints, at which the data show rotors; they would, from this fraction of the
-#: acceleration in ordinary motion.
-CHANCE, _SHOWN = 0.05, 0.1
+#: Fraction of the acceleration in ordinary motion from which the data would show rotors.
+_SHOWN = 0.1
 #: Lower bound of a row group's residual, as a fraction of its torque: no model is more accurate.
 _BEST = 1e-3
 #: Prior standard deviation of a joint parameter, in units of the value with which it alone would explain the bodies' residual.
@@ -232,7 +231,7 @@ def first_fit(
         x, squares = solved(every, noise)
         if doubted.any():
             without, more = solved(~doubted, noise)
-            x = without if chi_bar_square_tail((more - squares) / factor, int(doubted.sum())) > CHANCE else x
+            x = without if chi_bar_square_tail((more - squares) / factor, int(doubted.sum())) > LEVEL else x
         values[usable] = x[m:]
     return values, np.where(springs, np.inf, size)
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError, ModelError, ShapeError, check_shape
 from ..grouping import grouped
 from ..linalg import Array
-from ..model.inertia import Margins, from_com, from_pseudo_inertia, margins, nearest_physical, pseudo_inertia, to_com
+from ..model.inertia import MARGIN, Margins, from_com, from_pseudo_inertia, margins, nearest_physical, pseudo_inertia, to_com
 from ..model.prior import inertial_prior
 from ..model.rigid_bodies import rigid_torque
 from ..model.robot import Robot
@@ -32,8 +32,6 @@ from ..motion.limits import finite_ends
 from ..samples import ReadOnly
 from ..units import joint_units
 
-#: Least ratio of the smallest to the largest principal second moment of a body that every engine accepts.
-MARGIN = 1e-6
 #: Bodies closer to the boundary than this, on either side, are at the boundary up to rounding.
 ROUNDING = 1e-9
 #: Least fraction of the reference's pseudo-inertia that a repaired estimate keeps in every direction.

@@ -39,6 +39,7 @@ from ..signals.motor_side import (
 )
 from ..signals.prepare import PreparedLog
 from ..statistics.fit import Fit, fit_base
+from ..statistics.least_squares import MOST_ROUNDS
 from ..statistics.statistic import Layout, Statistic, StatisticSet, is_measured
 
 #: Encoder step [rad or m] that is assumed where the project file gives none.
@@ -46,8 +47,6 @@ ASSUMED_STEP = 2 * np.pi / 2**20
 #: The stiffness has converged if it changes by less than this fraction, or this share of its standard error: if the deflection
 #: is noisy, rounding alone changes it by more than the fraction.
 TOLERANCE, TOLERANCE_IN_ERRORS = 1e-9, 1e-4
-#: Maximum number of iterations.
-ROUNDS = 60
 #: Iteration after which the weights of the row groups are fixed.
 FREEZE = 4
 
@@ -81,7 +80,7 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
                 remedy="its deflection is below the noise (record larger torques or list it as rigid), or encoders are swapped",
             )
     weights: Mapping[str, float] | None = None
-    for turn in range(ROUNDS):
+    for turn in range(MOST_ROUNDS):
         before = {k: theta[k] for k in springs.values()}
         fit = fit_base(_linear(statistics, springs, theta), base, weights=weights)
         theta = base.embedded(fit.params)

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..consistency.repair import MARGIN, ROUNDING, acceptable, moving_groups, repaired_theta, small_body
+from ..consistency.repair import ROUNDING, acceptable, moving_groups, repaired_theta, small_body
 from ..errors import EstimationError, ModelError
 from ..grouping import abbreviated
 from ..linalg import Array, shaped
-from ..model.inertia import from_pseudo_inertia, margins, pseudo_inertia, transform
+from ..model.inertia import MARGIN, from_pseudo_inertia, margins, pseudo_inertia, transform
 from ..model.robot import Body, LumpedLink, Robot
 
 #: Largest factor by which the carrier's mass may change before the change is shared (or the body's own, if larger).

@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from ..consistency.repair import MARGIN, acceptable, assess_links, repaired_theta
+from ..consistency.repair import acceptable, assess_links, repaired_theta
 from ..errors import EstimationError, ModelError, UrdfError, check_named, check_shape
 from ..files.splice import Node, Splicer, outline
 from ..linalg import Array
-from ..model.inertia import margins, to_com
+from ..model.inertia import MARGIN, margins, to_com
 from ..model.robot import Robot
 from ..model.urdf import canonical_urdf, parse_urdf, rotation_from_rpy
 from ..quoting import markup

@@ -10,6 +10,7 @@ from __future__ import annotations
 from .dissipation import FRACTIONS, MOST_FRICTION, SPEEDS, Trained, conditions, dissipation, law_rows, trained_range
 from .law import (
     FRICTION,
+    SATURATED,
     SIGN_WIDTH,
     AxisMotion,
     AxisScale,
@@ -54,6 +55,7 @@ __all__ = [
     "FRICTION",
     "MOST_FRICTION",
     "MOTOR_FRICTION",
+    "SATURATED",
     "SIGN_WIDTH",
     "SPEEDS",
     "Asymmetric",

@@ -19,6 +19,8 @@ from ..units import joint_units
 
 #: Default half-width of the smooth sign [rad/s or m/s].
 SIGN_WIDTH = 0.02
+#: Widths at which a smooth sign is 1 within 0.5 %.
+SATURATED = 3.0
 #: Number of speeds that a friction curve with four parameters per direction needs (Liu 2023).
 LEAST_SPEEDS = 4
 #: Replaces a width or speed of 0 in denominators [rad/s or m/s].

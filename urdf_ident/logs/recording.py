@@ -17,6 +17,8 @@ from ..samples import freeze_arrays
 from ..units import parse_unit
 from .columns.layout import LogLayout
 
+#: Upper bound of a robot's positions, velocities and efforts in SI units: larger numbers are no measurements.
+IMPOSSIBLE = 1e7
 #: Share of a log's samples that another log must hold for it to be an excerpt.
 _SHARED = 0.5
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-#: Maximum number of refused logs named in one message.
-_NAMED = 5
-
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -70,7 +67,7 @@ def all_usable(logs: Sequence[Recording | LogSource], results: Sequence[R | Urdf
     if errors:
         first, *others = errors.values()
         if others:
-            first.args = (f"{first}; also refused: {abbreviated(list(errors)[1:], _NAMED)}",)
+            first.args = (f"{first}; also refused: {abbreviated(list(errors)[1:])}",)
         first.logs = errors
         raise first
     return [result for result in results if not isinstance(result, UrdfIdentError)]

@@ -20,6 +20,8 @@ from ..files.sizes import most_unpacked
 from ..linalg import Array
 
 Rows = NDArray[np.int64]
+#: Most columns of a matrix, or elements of a list column: more are an image or a transposed time axis.
+WIDEST = 512
 
 #: Names (letters only) of columns that identify the joint or signal of a row, and of columns with its values.
 _KEYS = re.compile("(joint|motor)(name|id|index)?|axis|name|field|signal|variable|channel|metric|topic|series")

@@ -23,7 +23,7 @@ from ..files.read_write import allowed, read_text
 from ..grouping import abbreviated
 from ..linalg import Array
 from .meshes import reachable_folders
-from .urdf import canonical_urdf, read_xml
+from .urdf import UNLIMITED, canonical_urdf, read_xml
 
 #: Beginning of a file in which its root element is looked for [characters].
 _HEAD = 1 << 16
@@ -84,8 +84,6 @@ def _expanded(path: Path) -> str:
         raise UrdfError("xacro does not expand the file", where=str(path), got=got, remedy=remedy) from error
 
 
-#: Limits at and beyond this mean none.
-_UNLIMITED = 1e16
 _SIZES = ("size", "radius", "length", "filename", "scale")
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
@@ -173,7 +171,7 @@ def _sdf_joint(
         expected = "revolute | continuous | prismatic | fixed"
         raise ModelError(f"joint '{name}' has an unsupported type", where=where, got=kind, expected=expected)
     ends = [_numbers(joint, f"axis/limit/{key}", f"{sign}1e16", where)[0] for key, sign in (("lower", "-"), ("upper", "+"))]
-    if kind == "revolute" and all(abs(end) >= _UNLIMITED for end in ends):
+    if kind == "revolute" and all(abs(end) >= UNLIMITED for end in ends):
         kind = "continuous"
     out = ElementTree.SubElement(robot, "joint", name=name, type=kind)
     here = frames.of(name)

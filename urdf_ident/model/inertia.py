@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike
 from ..errors import check_shape
 from ..linalg import Array, shaped
 
+#: Least ratio of the smallest to the largest principal second moment of a body that every engine accepts.
+MARGIN = 1e-6
 #: Names of the ten parameters in Pinocchio's order.
 BODY_PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 #: Their units.

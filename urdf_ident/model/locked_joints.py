@@ -15,8 +15,6 @@ from ..files.sizes import MOST_JOINTS
 from ..quoting import yaml_string
 from .urdf import MOVING_TYPES, Description, Joint
 
-#: Number of further joints up to which an error names them.
-_NAMED = 3
 #: Added to the names of links while the model is reduced.
 _LINK = " (link)"
 
@@ -166,7 +164,7 @@ def _refuse_mimics(moving: Mapping[str, Joint], order: Sequence[str], where: str
     driving = dict.fromkeys(str(moving[name].mimic) for name in mimics if moving[name].mimic in {*order} - {*mimics})
     if len(mimics) + len(driving) == len(order):  # a hand: something must move
         driving = {}
-    more = ", ".join(others) if len(others) <= _NAMED else f"{len(others)} joints"
+    more = others[0] if len(others) == 1 else f"{len(others)} joints"  # the remedy names them all
     logged = f"; leave {', '.join(driving)} out of it if the logs contain {'it' if len(driving) == 1 else 'them'}"
     raise ModelError(
         f"joint '{first}' mimics '{moving[first].mimic}'{f' (and {more} too)' * bool(others)}",

@@ -29,6 +29,7 @@ from ..linalg import Array, BoolArray, block_diagonal, positive, rms, shaped, so
 from ..samples import HARDLY_REVERSES, freeze_arrays
 from .geometry import uniform_bodies
 from .inertia import (
+    MARGIN,
     PSEUDO_BASIS,
     from_second_moments,
     margins,
@@ -48,6 +49,8 @@ USUAL_WEIGHT = 10.0
 UNTURNED_WEIGHT = 30.0
 #: Factor on standard deviations of the prior with which the data alone decide, and a parameter without data stays finite.
 WIDER = 10.0
+#: Relative standard deviation of a URDF's bodies, in scale and in mass.
+RELATIVE_STD = 0.3
 #: Error of a URDF, in standard deviations of the prior of its bodies, that is usual.
 USUAL_ERROR = 2.0
 #: Factor between the masses that efforts need and a URDF's from which no error of its masses explains it: 3.7 standard
@@ -55,8 +58,6 @@ USUAL_ERROR = 2.0
 CONTRADICTION = 3.0
 #: A body lighter than this fraction of the heaviest counts as massless: a frame defined as a link.
 _MASSLESS = 1e-6
-#: Ratio of principal second moments below which engines that read the exported URDF treat a body as singular.
-_THINNEST = 1e-6
 #: Least ratio of principal second moments of a repaired body; least radius of gyration of the bodies of the metric over the
 #: link's length; relative standard deviation of massless bodies.
 _FLOOR, _THICKNESS, _GUESS_STD = 1e-3, 0.1, 1.0
@@ -149,9 +150,9 @@ class Prior:
 
 def inertial_prior(
     robot: Robot,
-    relative_std: float = 0.3,
+    relative_std: float = RELATIVE_STD,
     *,
-    mass_std: float = 0.3,
+    mass_std: float = RELATIVE_STD,
 ) -> Prior:
     """Builds a prior from the URDF's inertials, with inconsistent bodies repaired.
 
@@ -182,7 +183,7 @@ def inertial_prior(
         if unknown[i]:
             source, note = "guess", f"has {why[i]} in the URDF: its geometry at uniform density"
             physical = nearest_physical(guesses[i], _FLOOR)
-        elif margins(lumped[i]).relative >= _THINNEST:
+        elif margins(lumped[i]).relative >= MARGIN:
             source, note, physical = "urdf", "", lumped[i]
         else:
             source, physical = "repaired", nearest_physical(lumped[i], _FLOOR, least_gyration=0.1 * length)

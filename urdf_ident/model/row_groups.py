@@ -10,14 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..linalg import Array, BoolArray, IntArray, independent_columns, lstsq, positive, triangle
+from .base import RANK_TOLERANCE
 from .drive import Drive
 from .rigid_bodies import per_robot, regressor
 from .robot import Robot
 
 #: A column is dependent, or zero, if its independent share on random motion is below this.
 _SAME, _ZERO = 1e-10, 1e-13
-#: Tolerance of the reduction to base parameters; columns that it keeps are chosen first, so that they are preserved.
-_COARSE = 1e-4
 
 
 @per_robot
@@ -68,7 +67,9 @@ def _spanning(made: Array, order: IntArray) -> tuple[IntArray, Array]:
     R = triangle(made.reshape(-1, made.shape[2]))
     norms = np.linalg.norm(R, axis=0)
     scaled = R / np.where(norms > 0, norms, 1.0)
-    coarse = independent_columns(scaled[:, order], _COARSE)[0]
+    coarse = independent_columns(scaled[:, order], RANK_TOLERANCE)[
+        0
+    ]  # columns that the reduction to base parameters keeps come first
     kept, rest = order[coarse], order[~coarse]
     fine = independent_columns(scaled[:, rest], _SAME, np.linalg.qr(scaled[:, kept])[0])[0]
     kept = np.sort(np.concatenate([kept, rest[fine]]))

@@ -45,9 +45,7 @@ _NUMBERS = re.compile(rf" *{_WORD}(?: +{_WORD})*", re.ASCII)
 #: White space and byte order marks that some tools write before the XML declaration.
 _BEFORE = "\ufeff \t\r\n"
 #: Position limit [rad or m] written for an infinite one, which urdfdom does not read.
-_UNLIMITED = 1e9
-#: Number of places up to which a note names them.
-_SHOWN = 4
+UNLIMITED = 1e9
 #: Largest angle of roll, pitch and yaw [rad] that one would write; a larger one is probably in degrees.
 LARGEST_ANGLE = 6.3
 MOVING_TYPES = ("revolute", "continuous", "prismatic")
@@ -202,11 +200,11 @@ def canonical_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]
 
     visit(splicer.root, "robot")
     if rewritten:
-        notes.append(f"numbers spelled so that other readers drop them were rewritten: {abbreviated(rewritten, _SHOWN)}")
+        notes.append(f"numbers spelled so that other readers drop them were rewritten: {abbreviated(rewritten)}")
     if missing:
-        notes.append(f"limits that other readers need were taken as not known (0): {abbreviated(missing, _SHOWN)}")
+        notes.append(f"limits that other readers need were taken as not known (0): {abbreviated(missing)}")
     if unstated:
-        notes.append(f"limits that cannot be were taken as not stated: {abbreviated(unstated, _SHOWN)}")
+        notes.append(f"limits that cannot be were taken as not stated: {abbreviated(unstated)}")
     return splicer.text(), tuple(notes)
 
 
@@ -216,7 +214,7 @@ def _canonical(tag: str, key: str, text: str) -> str | None:
     for word in text.split():
         value = _value(word)
         if math.isinf(value) and tag == "limit":
-            value = math.copysign(_UNLIMITED, value) if key in ("lower", "upper") else 0.0
+            value = math.copysign(UNLIMITED, value) if key in ("lower", "upper") else 0.0
         if not math.isfinite(value):
             return None
         values.append(word if re.fullmatch(_WORD, word, re.ASCII) else repr(value))
@@ -393,7 +391,7 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
                 got=f"{lower:g} > {upper:g}",
                 remedy=f"write '{absent[0]}', which is 0 if it is absent",
             )
-        if lower > upper or (lower <= -_UNLIMITED and upper >= _UNLIMITED):  # the first is Bullet's way to write no limits
+        if lower > upper or (lower <= -UNLIMITED and upper >= UNLIMITED):  # the first is Bullet's way to write no limits
             del limits["lower"], limits["upper"]
     if limit is None and kind in ("revolute", "prismatic"):
         raise UrdfError(

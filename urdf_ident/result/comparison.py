@@ -15,10 +15,7 @@ from ..grouping import table
 from ..linalg import Array, BoolArray, positive
 from ..samples import ReadOnly
 from ..units import percent
-from .plots.charts import Chart, box, values_chart, vertical
-
-#: Largest number of quantities of a kind that are listed or plotted.
-SHOWN = 12
+from .plots.charts import SHOWN, Chart, box, values_chart, vertical
 
 
 @dataclass(frozen=True)

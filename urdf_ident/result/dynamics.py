@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from ..compensation.adaptive import AdaptiveModel
 from ..compensation.friction_filter import FilterSettings
 from ..errors import EstimationError, ModelError
-from ..friction import SIGN_WIDTH, AxisMotion, Law, Sliding, Term
+from ..friction import SATURATED, SIGN_WIDTH, AxisMotion, Law, Sliding, Term
 from ..linalg import Array, positive
 from ..model.elasticity import ElasticModel
 from ..model.rigid_bodies import with_inertias
@@ -31,8 +31,8 @@ from .record import Record
 _CONVERGED, _STEPS = 1e-12, 200
 #: Top speed over the 95 % quantile of speed, used if the quantiles of held-out residuals do not give it.
 _TOP = 1.2
-#: Speeds at which friction must dissipate: in widths of the smooth sign, and as fractions of the top speed.
-_SLOW, _PARTS = 3.0, (0.5, 1.0)
+#: Speeds at which friction must dissipate, beside one beyond the smooth sign, as fractions of the top speed.
+_PARTS = (0.5, 1.0)
 #: Number of points of a curve.
 _POINTS = 161
 #: A curve extends to the first multiple of the logs' speeds, or to the URDF's limit if that is within the second.
@@ -222,9 +222,9 @@ def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0)
             residual[j], slow[j] = sigma, noise
         elif name in model.robot.joints:
             spread[model.robot.joints.index(name)] = 0.0
-    top = np.maximum(_TOP * ident.speed if ident.prediction is None else ident.prediction.top, 2 * _SLOW * width)
+    top = np.maximum(_TOP * ident.speed if ident.prediction is None else ident.prediction.top, 2 * SATURATED * width)
     # minimum friction of every joint at some speeds, without load, in the weaker direction, shape (n, 3)
-    speeds = np.column_stack([_SLOW * width, *(share * top for share in _PARTS)])
+    speeds = np.column_stack([SATURATED * width, *(share * top for share in _PARTS)])
     friction = np.zeros((n, 2, speeds.shape[1]))
     for applied, span in model.placed_terms:
         if isinstance(applied.term, Law) and applied.side == "joint" and not (applied.term.bias or applied.term.conservative):

@@ -22,7 +22,7 @@ from ..model.row_groups import joint_of
 from ..model.trained import sliders, without_inertia, without_joint_terms
 from ..samples import Segment, columns, fast_speed, moving, one_way
 from ..statistics.fit import Fit
-from ..statistics.folds import TIME_FOLDS
+from ..statistics.folds import PARTS, TIME_FOLDS
 from ..statistics.motions import motions, periodic
 from ..statistics.statistic import StatisticSet
 
@@ -32,8 +32,6 @@ STATES = 150
 SPEEDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 #: Range around zero from which states of joints without position limits are drawn [rad or m].
 ENDLESS = {"R": np.pi, "P": 0.5}
-#: Number of parts of a log whose residuals are compared.
-PARTS = 3
 #: Factor of a mass relative to the URDF's from which it is reported, if the data need it.
 MASS_FACTOR = 6.0
 #: Residual of a part of a log over the usual one from which it is reported.

@@ -26,15 +26,13 @@ from ..estimation.uncertainty.prediction import (
     smeared_friction,
     unseen_friction,
 )
-from ..linalg import Array, divisors, rms, shaped, triangle
+from ..linalg import NORMAL_95, Array, divisors, rms, shaped, triangle
 from ..model.prior import USUAL_WEIGHT, Posterior
 from ..signals.filters import lowpass
 from ..statistics.fit import Fit
 from .evidence import SPEEDS, Range, random_states
 from .record import Record
 
-#: Half-width of a 95 % interval in standard deviations.
-SIGMAS = 1.96
 #: A linear function is not determined if its part outside the observed span is larger than this share of it.
 _OUTSIDE = 1e-7
 
@@ -146,7 +144,7 @@ def prediction_reach(
     if not along:
         unseen += np.square(building_friction(ident.model, ident.theta))
         smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band, residual.period).reshape(position.shape)
-    variance += (ndtri(1 - alpha / 2) / SIGMAS) ** 2 * unseen.reshape(position.shape)
+    variance += (ndtri(1 - alpha / 2) / NORMAL_95) ** 2 * unseen.reshape(position.shape)
     ends, one_sided = [], ndtri(1 - alpha) / ndtri(1 - alpha / 2)
     for side, reach in ((-1.0, below), (1.0, above)):
         shift = np.hypot(smeared, np.maximum(side * median, 0.0))  # a known error besides the random one
@@ -225,7 +223,7 @@ def _posterior(ident: Record) -> tuple[Posterior, float, Array]:
     tried = {float(entry["weight"]): float(entry["held_out"]) for entry in ident.solver.get("weights_tried", ())}
     excess = square = max(tried.get(weight, 1.0), 1.0) ** 2
     if folds.get("variance"):
-        wider = float(stdtrit(folds["count"], 0.975)) / SIGMAS
+        wider = float(stdtrit(folds["count"], 0.975)) / NORMAL_95
         excess = min(wider**2 * (square - 1.0) / folds["variance"], square)
     narrow, variance_factor = max(USUAL_WEIGHT / weight, 1.0), USUAL_WEIGHT * max(excess, 1.0)
     posterior = Posterior(ident.factor[:, :-1], ident.prior.without_first_fit, variance_factor / narrow)
@@ -351,6 +349,6 @@ def errors_at_speeds(
         rows = ident.model.torque(np.eye(len(ident.theta)), q, faster * v, faster**2 * a)
         variance, bias = parameter_errors(known, rows, np.zeros(robot.n))
         unseen = unseen_friction(ident.model, ident.theta, seen, q, faster * v, faster**2 * a)
-        square = variance + bias**2 + (unseen / SIGMAS) ** 2
+        square = variance + bias**2 + (unseen / NORMAL_95) ** 2
         ranges.append(np.sqrt(np.mean(square, axis=0)) / divisors(rms(rows @ ident.theta, axis=0)))
     return dict(zip(robot.joints, np.transpose(ranges).tolist(), strict=True))

@@ -24,6 +24,7 @@ import numpy as np
 from ..compensation.friction_filter import FilterSettings, replay
 from ..files.documents import record
 from ..files.read_write import read_text, write_text
+from ..friction import SIGN_WIDTH
 from ..grouping import grouped
 from ..linalg import Array, BoolArray, IntArray, divisors, positive, rms
 from ..model.dynamic_model import DynamicModel
@@ -34,8 +35,6 @@ from ..signals.filters import lowpass, score_band
 from ..signals.prepare import PreparedLog
 from ..units import joint_units
 
-#: Below this speed a joint counts as at rest in the ``moving`` scores [rad/s or m/s].
-MOVING = 0.02
 SCHEMA = "urdf-ident-series/1"
 FILE = "series.json"
 #: Maximum number of samples of a series, speeds of a histogram, lags and frequencies of a residual, and logs with series.
@@ -142,7 +141,7 @@ def score(
     """
     tau, error = filtered_errors(log, predicted, cutoff, measured_only=measured_only)
     settled = np.concatenate([_settled(len(segment), segment.rate / cutoff) for segment in log.segments])
-    moving = np.abs(np.vstack([segment.v for segment in log.segments])) > MOVING
+    moving = np.abs(np.vstack([segment.v for segment in log.segments])) > SIGN_WIDTH
     forces = np.zeros(len(joints), dtype=bool) if prismatic is None else prismatic
     tau, error, moving = tau[settled], error[settled], moving[settled]
     scores, sizes = [], divisors([rms(column) for column in tau.T])

@@ -36,8 +36,6 @@ _JOINTS, _WORST = 7, 5
 _NAME = 44
 #: Judgements of the error on other motions.
 _OF_ERRORS = (Id.HELD_OUT_ERROR, Id.CROSS_VALIDATION)
-#: Number of body changes listed.
-_CHANGES = 3
 #: Share of the data in a parameter below which its change is due to the prior.
 _SHARE = 0.1
 #: Relative change of a mass, or shift of a centre over the body's radius of gyration, from which it is listed.
@@ -50,8 +48,8 @@ Errors = tuple[float, float, float]
 _WARNINGS = 6
 #: Adaptation makes a log worse if its error exceeds the static model's by this factor.
 _ADAPTED_WORSE = 1.01
-#: Maximum number of recommended motions, and of parameters named for each.
-_MOTIONS, _NAMED = 3, 4
+#: Maximum number of changes of bodies, and of recommended motions, that are listed.
+_LISTED = 3
 
 
 @dataclass(frozen=True)
@@ -189,7 +187,7 @@ def changes(ident: Record) -> list[str]:
         if share[k, 1:4].max() > _SHARE:
             millimetres = f"{1000 * shift:.0f}" if shift >= 1e-3 else f"{1000 * shift:.1g}"
             largest.append((shift / max(gyration, 1e-6), f"{body.name} CoM {millimetres} mm"))
-    return [words for size, words in sorted(largest, reverse=True)[:_CHANGES] if size > _SMALLEST_CHANGE]
+    return [words for size, words in sorted(largest, reverse=True)[:_LISTED] if size > _SMALLEST_CHANGE]
 
 
 def html(ident: Record) -> str:
@@ -263,8 +261,8 @@ def details(ident: Record) -> str:
         *band,
         f"  of {len(levels)} standard parameters: {counted}",
         *essential,
-        *(f"  to identify {abbreviated(names, _NAMED)}: {motion}" for motion, names in wanting[:_MOTIONS]),
-        *([f"  … and {more} more motions: `advice` in identification.json"] if (more := len(wanting) - _MOTIONS) > 0 else []),
+        *(f"  to identify {abbreviated(names)}: {motion}" for motion, names in wanting[:_LISTED]),
+        *([f"  … and {more} more motions: `advice` in identification.json"] if (more := len(wanting) - _LISTED) > 0 else []),
         *_shortened(warnings, "`urdf-ident inspect`"),
         *_shortened([f"  left out: {log.name}: {log.why}" for log in ident.left_out], "`left_out`"),
         "",

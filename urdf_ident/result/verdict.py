@@ -21,7 +21,7 @@ from ..grouping import abbreviated, grouped
 from ..judgements.catalogue import Id, Severity
 from ..judgements.judgement import Judgement, Remedy, Verdict
 from ..linalg import positive
-from ..model.prior import CONTRADICTION, USUAL_ERROR, USUAL_WEIGHT
+from ..model.prior import CONTRADICTION, RELATIVE_STD, USUAL_ERROR, USUAL_WEIGHT
 from ..model.row_groups import joint_of
 from ..samples import HARDLY_REVERSES, SHORT
 from .evidence import SPEEDS, Evidence
@@ -34,9 +34,6 @@ GOOD_UNCERTAINTY, USABLE_UNCERTAINTY = 0.15, 0.6
 PEAK_LIMIT = 10.0
 #: Reasons inferred from what the data left open, without any error.
 _INFERRED = (Id.PARAMETERS_UNSEEN, Id.TORQUE_UNCERTAIN, Id.TORQUE_FROM_URDF, Id.SPEED_UNTESTED)
-#: Relative standard deviation of one body: for the factor that all have in common, for gravity torques in files without
-#: theirs, and the least by which one may be larger.
-_OF_A_BODY = 0.3
 #: Standard errors that make a difference of scale significant: of all masses from the URDF, of one effort from the others.
 SCALE_ERRORS = 3.0
 #: Relative standard error of the common scale up to which the ratio to the URDF's masses is stated.
@@ -244,14 +241,14 @@ def _odd_gravity(ident: Record, evidence: Evidence) -> dict[str, float]:
 
     def usual(ratio: float, error: float) -> bool:
         """Whether usual errors of the URDF explain a ratio: of masses, a factor, or of first moments, a difference."""
-        return 1 - USUAL_ERROR * error < ratio < float(np.exp(USUAL_ERROR * max(error, _OF_A_BODY)))
+        return 1 - USUAL_ERROR * error < ratio < float(np.exp(USUAL_ERROR * max(error, RELATIVE_STD)))
 
     odd = {
         joint: ratio
         for joint, ratio in evidence.gravity.items()
-        if not usual(ratio, errors.get(joint, _OF_A_BODY)) and (ratio <= 0 or not ident.project.drive.scale_known)
+        if not usual(ratio, errors.get(joint, RELATIVE_STD)) and (ratio <= 0 or not ident.project.drive.scale_known)
     }
-    plausible = common is not None and common.error < _TELLING and usual(common.factor, _OF_A_BODY)
+    plausible = common is not None and common.error < _TELLING and usual(common.factor, RELATIVE_STD)
     if 2 * len(odd) > len(evidence.gravity) and not plausible:
         return odd
     dependent = np.sqrt(max(USUAL_WEIGHT, ident.fit.variance_factor(ident.factor[:, ident.fit.base.independent])))
@@ -443,7 +440,7 @@ def _worse_by_limits(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iter
         yield Judgement(
             Id.CONSTRAINTS_CONTRADICTED,
             f"constraints contradict the data: with them the error on {where} is {worst:.1f} times that without them "
-            f"({abbreviated(active, 3)})",
+            f"({abbreviated(active)})",
         )
     elif costs:
         yield Judgement(

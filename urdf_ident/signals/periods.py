@@ -18,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..grouping import runs
-from ..linalg import Array, positive
+from ..linalg import OUTLYING, Array, positive, robust_std
 from ..samples import ReadOnly, Segment
 from ..units import percent
-from .clock import UniformPiece
+from .clock import EVEN, UniformPiece
 from .filters import HIGHEST
+from .resolution import ROUNDING
+from .velocity import MOST_COMPARED
 
 #: A motion repeats if its difference to itself one period later is below this fraction of its variance; the second value
 #: applies if the user states that it repeats.
@@ -31,22 +33,14 @@ LIKENESS, SAID = 1e-4, 1e-3
 PROMISING = 0.5
 #: Maximum number of lags examined, and the fraction of a period over which the difference is averaged.
 TRIED_LAGS, WINDOW = 64, 0.05
-#: Maximum number of samples in the search for lags; longer logs are subsampled.
-MOST_LAGS = 1 << 18
 #: A joint whose standard deviation is below this fraction of the largest one is ignored.
 MOVING = 1e-3
 #: Search range around a lag, as a fraction of it, and number of instants compared.
 NEARBY, INSTANTS = 0.02, 2000
 #: Median squared difference, in variances, above which a lag is not a period.
 UNLIKE = 0.05
-#: Deviation of sample positions from integers up to which no interpolation is needed [samples].
-EXACT = 0.02
 #: Iterations of the refinement of a period, and tolerance at the ends of the log [samples].
 ROUNDS, TOLERANCE = 3, 2.0
-#: A sample is an outlier if it is this many robust standard deviations of the noise from the median at its phase.
-FAR, _QUARTILE = 10.0, 0.6745
-#: Differences between periods below this fraction of the largest torque are rounding.
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -80,7 +74,7 @@ def find_repetition(q: Array, fewest: int = 2, likeness: float = LIKENESS) -> Re
     q = np.asarray(q, dtype=float)
     if len(q) < 32:
         return None
-    stride = -(-len(q) // MOST_LAGS)
+    stride = -(-len(q) // MOST_COMPARED)  # longer logs are subsampled
     decimated = q[::stride]
     mean, size = decimated.mean(axis=0), decimated.std(axis=0)
     moving = size > MOVING * size.max()
@@ -169,7 +163,7 @@ def periods_of(x: Array, repetition: Repetition) -> Array:
     phase = np.arange(samples) * (repetition.length / samples)
     where = repetition.first + np.arange(repetition.count)[:, None] * repetition.length + phase
     where = np.clip(where, 0.0, len(x) - 1.0).reshape(-1)
-    exact = np.abs(where - np.round(where)).max() < EXACT
+    exact = np.abs(where - np.round(where)).max() < EVEN  # no interpolation is needed
     cut = x[np.round(where).astype(np.intp)] if exact else _between(x, where)
     return np.asarray(cut.reshape(repetition.count, samples, -1))
 
@@ -261,8 +255,8 @@ def average(
         x = periods_of(piece.tau, repetition)
         apart = x - np.median(x, axis=0)
         off = [np.abs(apart[..., j][apart[..., j] != 0.0]) for j in range(x.shape[2])]  # of an odd count, one is the median
-        level = np.array([np.median(part) if len(part) else 0.0 for part in off])
-        kept = np.abs(apart) <= FAR * level / _QUARTILE
+        level = np.array([robust_std(part) if len(part) else 0.0 for part in off])
+        kept = np.abs(apart) <= OUTLYING * level
         kept |= ~kept.any(axis=0)
         tau, outliers = np.where(kept, x, 0.0).sum(axis=0) / kept.sum(axis=0), int((~kept).sum())
         deviation = np.where(kept, x - tau, 0.0)

@@ -30,9 +30,8 @@ from .resolution import counts_of
 #: Part of a joint's acceleration that steps of its position may be, as inertias come out too small by its square; part of an
 #: effort that they may be, as the error of a good result; number of poses for the inertia.
 _OF_MOTION, _OF_EFFORT, _POSES = 0.3, 0.1, 20
-#: Least part of the square of an acceleration that is taken for motion; singular values, relative to the largest, that count as
-#: zero.
-_LEAST, _DEPENDENT = 0.2, 1e-7
+#: Least part of the square of an acceleration that is taken for motion.
+_LEAST = 0.2
 #: Part of a joint's acceleration that the low-pass of the positions may take away: half the torque error of a good result.
 _LOST = 0.05
 
@@ -393,7 +392,7 @@ def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Itera
     for j in coarse:  # its inertia as the effort shows it beside friction and its own weight
         x, speed = q[:, j], v[:, j]
         beside = np.column_stack([speed, np.sign(speed), np.sin(x), np.cos(x), np.ones_like(x)])
-        moved, effort = orthogonal_part(np.column_stack([a[:, j], tau[:, j]]), beside, _DEPENDENT).T
+        moved, effort = orthogonal_part(np.column_stack([a[:, j], tau[:, j]]), beside).T
         square = float(moved @ moved)  # of which the noise is a part
         motion = positive(max(square - len(moved) * noise[j] ** 2, _LEAST * square))
         inertia[j, j] = max(inertia[j, j], float(moved @ effort) / motion)

@@ -7,7 +7,7 @@ import numpy as np
 from ..linalg import Array
 
 #: Differences relative to the largest value below which values are equal but for the rounding of floating-point numbers.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 #: Least share of steps that are multiples of a count, and their tolerance.
 _EVEN, _PARTS = 0.95, 0.05
 #: Quantiles of the steps at which the count is searched: a few steps may be interpolated.
@@ -34,7 +34,7 @@ def count_of(x: Array) -> float:
 def _steps(values: Array) -> Array:
     """Sizes of the differences of successive values beyond rounding, in order of size."""
     steps = np.abs(np.diff(values))
-    return np.sort(steps[steps > _ROUNDING * np.abs(values).max(initial=0.0)])
+    return np.sort(steps[steps > ROUNDING * np.abs(values).max(initial=0.0)])
 
 
 def counts_of(positions: Array) -> Array:

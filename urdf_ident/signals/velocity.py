@@ -12,8 +12,8 @@ from .filters import ahead, differentiate, lowpass
 
 #: Longest lag searched [s].
 LONGEST_LAG = 0.3
-#: Maximum number of samples compared, from the middle of the log.
-MOST = 1 << 18
+#: Maximum number of samples of a log that are compared with others of it.
+MOST_COMPARED = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
         rate: Samples per second [Hz].
         cutoff: Low-pass [Hz] applied to both.
     """
-    middle = slice(max(0, (len(q) - MOST) // 2), (len(q) + MOST) // 2)
+    middle = slice(max(0, (len(q) - MOST_COMPARED) // 2), (len(q) + MOST_COMPARED) // 2)
     q, v = q[middle], v[middle]
     v_low = lowpass(v, rate, cutoff)
     edge = min(int(rate / cutoff), len(q) // 10)

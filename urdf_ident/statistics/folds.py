@@ -26,6 +26,8 @@ from .statistic import Repetitions, StatisticSet, is_measured
 
 #: Folds in time for a single log: each long enough to be nearly independent, and enough of them to learn from the rest.
 TIME_FOLDS = 5
+#: Parts in time of a single log, or motion, that are compared with each other.
+PARTS = 3
 #: Maximum number of folds of whole motions: if there are more motions, neighbouring ones are held out together.
 MOTION_FOLDS = 10
 #: A column with less than this share of its squares outside a fold cannot be estimated without that fold.

@@ -21,6 +21,10 @@ from ..errors import EstimationError
 from ..linalg import Array, BoolArray, positive, shaped, triangle
 from ..samples import ReadOnly
 
+#: Levels of significance: of a choice between models, of a correction of the estimate, and of what is reported of logs.
+LEVEL, CORRECTION_LEVEL, REPORT_LEVEL = 0.05, 0.01, 0.001
+#: Most iterations of an estimate that weights or scales its own rows; one that has not converged by then does not.
+MOST_ROUNDS = 100
 #: Number of left-out parts that are processed at a time.
 _AT_ONCE = 64
 #: Information that remains in any direction when a part is left out, at least this share of that of all parts.

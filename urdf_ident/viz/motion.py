@@ -16,7 +16,7 @@ from ..linalg import Array
 from ..logs.columns.layout import LogLayout
 from ..logs.formats.choice import TEXT, open_table
 from ..logs.read import read_recording
-from ..logs.recording import Recording
+from ..logs.recording import IMPOSSIBLE, Recording
 from ..logs.sources import LogSource
 from ..model.drive import Drive
 from ..model.geometry import Visual, tip_point
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 FRAME_RATE = 30.0  # [Hz]; the page interpolates in between
 MAX_FRAMES = 18_000  # ten minutes at the full frame rate; longer motions get fewer frames per second
-_SENSIBLE = 1e5  # [rad or m]; rows with larger positions are invalid
 _VIEW_FRAMES = 80
 
 
@@ -173,7 +172,7 @@ def _columns(joints: tuple[str, ...], robot: Robot) -> list[int]:
 
 def _clean(name: str, time: Array, position: Array, where: str = "") -> Motion:
     """Drops rows that cannot be drawn or whose time does not increase."""
-    good = np.isfinite(time) & (np.abs(np.nan_to_num(position, nan=np.inf)) < _SENSIBLE).all(axis=1)
+    good = np.isfinite(time) & (np.abs(np.nan_to_num(position, nan=np.inf)) < IMPOSSIBLE).all(axis=1)
     index = np.flatnonzero(good)
     latest = np.maximum.accumulate(time[index]) if len(index) else time[index]
     forward = np.ones(len(index), dtype=bool)

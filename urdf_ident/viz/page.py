@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import MissingExtraError, ModelError
 from ..files.read_write import read_text
 from ..linalg import Array, IntArray
-from ..model.geometry import Colour, Visual, along, robot_shapes
+from ..model.geometry import JOINT, Colour, Visual, along, robot_shapes
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
 from ..motion.collision.find import CONSTANT
@@ -178,7 +178,7 @@ def rod(radius: float) -> Command:
 ERRORS = np.array([(0.80, 0.84, 0.88), (0.98, 0.75, 0.18), (0.84, 0.15, 0.16)])
 _QUANTILE, _LEAST = 0.98, 0.05
 OTHER: Colour = (0.93, 0.49, 0.13, 0.42)
-_INERTIA: Colour = (0.16, 0.43, 0.72, 0.62)
+_INERTIA: Colour = (*JOINT[:3], 0.62)
 _TRAIL_INDICES = 6 * SIDES  # per trail segment: two triangles per side
 
 

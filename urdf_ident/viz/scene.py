@@ -40,8 +40,7 @@ _DEFAULTS = (
     *(f"/Lights/{name}" for name in ("PointLightNegativeX", "PointLightPositiveX", "FillLight", "AmbientLight", "SpotLight")),
 )
 _FLOOR, _LINES = (0.97, 0.975, 0.985), (0.55, 0.62, 0.70)
-_FADE = ((0.0, 1.0), (0.35, 1.0), (0.6, 0.75), (0.8, 0.3), (1.0, 0.0))  # share of the radius, opacity
-_SPOKES, _PIECES = 72, 48
+_RINGS, _SPOKES, _PIECES = 6, 72, 48
 SIDES = 6  # sides of the tube
 #: Slow to fast, sRGB.
 SPEEDS = np.array([(0.17, 0.32, 0.75), (0.10, 0.62, 0.72), (0.98, 0.75, 0.18), (0.90, 0.24, 0.20)])
@@ -357,10 +356,11 @@ def _disc(spot: Array, radius: float) -> tuple[Array, Array, Indices]:
     k = np.arange(_SPOKES)
     angles, after = 2 * np.pi * k / _SPOKES, (k + 1) % _SPOKES
     circle = np.column_stack([np.cos(angles), np.sin(angles), np.zeros(_SPOKES)])
-    vertices = np.concatenate([share * circle for share, _ in _FADE]) * radius + spot
-    shades = np.repeat([[*linear(_FLOOR), opacity] for _, opacity in _FADE], _SPOKES, axis=0)
+    shares = np.linspace(0.0, 1.0, _RINGS)
+    vertices = np.concatenate([share * circle for share in shares]) * radius + spot
+    shades = np.repeat([[*linear(_FLOOR), (1 - share**3) ** 2] for share in shares], _SPOKES, axis=0)
     ring = np.stack([k, k + _SPOKES, after, after, k + _SPOKES, after + _SPOKES], axis=1).reshape(1, -1)
-    return vertices, shades, (ring + _SPOKES * np.arange(len(_FADE) - 1)[:, None]).reshape(-1, 3)
+    return vertices, shades, (ring + _SPOKES * np.arange(_RINGS - 1)[:, None]).reshape(-1, 3)
 
 
 def _grid(spot: Array, size: float, border: float) -> Array:

@@ -20,13 +20,13 @@ from ...linalg import Array, solve_triangular, triangle
 from ...model.dynamic_model import DynamicModel
 from ...samples import Segment
 from ...statistics.accumulate import Rows, build_statistics
+from ...statistics.least_squares import MOST_ROUNDS
 from ...statistics.rows import RowFilter, filtered_rows, row_pieces
 from ...statistics.statistic import Layout, Statistic, StatisticSet
 from .estimator import Estimated, EstimatorInput
 
-#: Maximum number of iterations of generalized least squares; converged if no parameter changes by more than this share of its
-#: standard error.
-ROUNDS, CONVERGED = 100, 1e-3
+#: Converged if no parameter changes by more than this share of its standard error.
+CONVERGED = 1e-3
 #: Condition number of Ω's correlations above which the residuals of joints count as identical.
 SINGULAR = 1e10
 
@@ -47,7 +47,7 @@ def generalized_least_squares(problem: EstimatorInput) -> Estimated:
         R, count = triangle(np.vstack([R, np.hstack(piece.rows)])), count + len(piece)
     beside = np.split(R, np.cumsum(widths)[:-1], axis=1)
     wide, layouts = _wide(model, beside), tuple(Layout(g.name, g.joint, np.arange(len(model.names))) for g in model.groups)
-    for turn in range(1, ROUNDS + 1):
+    for turn in range(1, MOST_ROUNDS + 1):
         theta, parts = fit.base.embedded(fit.params), zip(model.groups, beside, strict=True)
         error = np.column_stack([part[:, -1] - part[:, :-1] @ theta[group.columns] for group, part in parts])
         # the parameters are counted in equal shares for all row groups
@@ -76,7 +76,7 @@ def generalized_least_squares(problem: EstimatorInput) -> Estimated:
                 details={"rounds": turn, "correlation": (covariance / np.outer(std, std)).tolist()},
                 refit=problem.refit(fit.row_weights),
             )
-    raise EstimationError("covariance and estimate do not converge", got=f"{ROUNDS} rounds", remedy="use method wls")
+    raise EstimationError("covariance and estimate do not converge", got=f"{MOST_ROUNDS} rounds", remedy="use method wls")
 
 
 def _mixing(covariance: Array) -> Array:

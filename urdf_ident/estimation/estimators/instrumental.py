@@ -34,6 +34,7 @@ from ...signals.filters import differentiate, lowpass
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import Rows, build_statistics
 from ...statistics.fit import Fit, fit_base
+from ...statistics.least_squares import CORRECTION_LEVEL
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import Layout, Statistic, StatisticSet, placed
 from ..elastic import compliance_at
@@ -42,8 +43,6 @@ from .estimator import Estimated, EstimatorInput
 
 #: Terms whose columns contain no sign of the velocity and no threshold; in W they are computed from the measured motion.
 SMOOTH = ("rotor_inertia", "viscous", "offset", "cubic", *(term.name for term in SPRING_TERMS))
-#: Significance level of the test for bias of least squares.
-LEVEL = 0.01
 #: Maximum number of simulations for instruments and for DIDIM; converged if no parameter changes by this share of its error.
 ROUNDS, DIDIM_ROUNDS, CONVERGED = 8, 12, 0.05
 
@@ -66,7 +65,7 @@ class HausmanTest:
 
     @property
     def rejected(self) -> bool:
-        return self.p_value < LEVEL
+        return self.p_value < CORRECTION_LEVEL
 
     def describe(self) -> str:
         """Returns the result in one sentence."""

@@ -13,17 +13,18 @@ from dataclasses import replace
 import numpy as np
 
 from ...errors import EstimationError, check_known
-from ...linalg import Array
+from ...linalg import Array, robust_std, tukey_weights
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import SIGMA_FLOOR, Fit
+from ...statistics.least_squares import MOST_ROUNDS
 from .estimator import Estimated, EstimatorInput
-from .outliers import robust_scale, sample_residuals
+from .outliers import sample_residuals
 
-#: Tuning constants for an efficiency of 95 % with Gaussian noise.
-HUBER, TUKEY = 1.345, 4.685
-#: Maximum number of iterations; converged if no parameter changes by more than this share of its standard error. The scale is a
-#: median, which a single sample can change: iterations may cycle by less.
-ROUNDS, CONVERGED = 50, 1e-2
+#: Tuning constant of Huber's loss for an efficiency of 95 % with Gaussian noise.
+HUBER = 1.345
+#: Converged if no parameter changes by more than this share of its standard error. The scale is a median, which a single sample
+#: can change: iterations may cycle by less.
+CONVERGED = 1e-2
 
 
 def huber(u: Array) -> Array:
@@ -35,16 +36,7 @@ def huber(u: Array) -> Array:
     return np.asarray(HUBER / np.maximum(np.abs(u), HUBER))
 
 
-def tukey(u: Array) -> Array:
-    """Returns Tukey's biweight: smoothly decreasing, 0 beyond :data:`TUKEY`.
-
-    Args:
-        u: Residuals over their scale, any shape.
-    """
-    return np.asarray(np.maximum(1 - (np.asarray(u) / TUKEY) ** 2, 0.0) ** 2)
-
-
-LOSSES: Mapping[str, Callable[[Array], Array]] = {"huber": huber, "tukey": tukey}
+LOSSES: Mapping[str, Callable[[Array], Array]] = {"huber": huber, "tukey": tukey_weights}
 
 
 def robust(problem: EstimatorInput, converged: float = CONVERGED) -> Estimated:
@@ -61,7 +53,7 @@ def robust(problem: EstimatorInput, converged: float = CONVERGED) -> Estimated:
     loss, estimated, rounds = problem.loss, Estimated(problem.least_squares, problem.statistics), 0
     check_known("robust loss", loss, LOSSES, EstimationError)
     for step in dict.fromkeys(("huber", loss)):
-        for _ in range(ROUNDS):
+        for _ in range(MOST_ROUNDS):
             before, estimated, rounds = estimated.fit, _reweighted(problem, estimated.fit, LOSSES[step]), rounds + 1
             moved = estimated.fit.distance(before.params)
             if moved < converged:
@@ -69,7 +61,7 @@ def robust(problem: EstimatorInput, converged: float = CONVERGED) -> Estimated:
         else:
             raise EstimationError(
                 f"IRLS with {step} weights does not converge",
-                got=f"{moved:.2g} standard errors after {ROUNDS} rounds",
+                got=f"{moved:.2g} standard errors after {MOST_ROUNDS} rounds",
                 remedy=("use loss huber, or " if step != "huber" else "") + "look for a log that does not fit the others",
             )
     details = {"loss": loss, "rounds": rounds, **estimated.details}
@@ -87,7 +79,7 @@ def _reweighted(problem: EstimatorInput, fit: Fit, weigh: Callable[[Array], Arra
     together = np.concatenate([part for parts in residuals.values() for part in parts])
     largest = np.abs(together).max(axis=0)
     without_effort = largest < SIGMA_FLOOR * largest.max()  # has no scale, as in statistics.fit.group_sigma
-    scales = np.where(without_effort, 1.0, robust_scale(together))
+    scales = np.where(without_effort, 1.0, robust_std(together))
     if not (scales > 0).all():
         group = model.groups[int(np.argmin(scales))].name
         raise EstimationError("more than half of the residuals are exactly zero", where=group, remedy="use method wls")

@@ -10,32 +10,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
-from statistics import NormalDist
 
 import numpy as np
 
-from ...linalg import Array, positive
+from ...linalg import OUTLYING, Array, positive, robust_std
 from ...model.dynamic_model import DynamicModel
 from ...model.row_groups import joint_of
 from ...parallel import each
-from ...samples import columns, fast_speed, moving, turns
+from ...samples import REVERSING, columns, fast_speed, moving, turns
 from ...signals.prepare import PreparedLog
 from ...statistics.fit import Fit
 from ...units import percent
 
-#: The median absolute residual of Gaussian noise over its standard deviation.
-MAD = NormalDist().inv_cdf(0.75)
-#: A sample is an outlier if it differs from its neighbours by this many robust standard deviations of the residual.
-FAR = 10.0
-#: Lower limit of that standard deviation, as a share of the torque's root mean square, since a model may be exact.
+#: Lower limit of the standard deviation by which outliers are told, as a share of the torque's root mean square: a model
+#: may be exact.
 LEAST = 1e-3
 #: Number of neighbours, the sample itself included, whose median it is compared with.
 NEIGHBOURS = 5
 #: Outliers matter if they cause more than this share of a row group's squared residual: they alone then increase standard
 #: errors by more than a factor of √2.
 POWER = 0.5
-#: Samples below this share of a joint's fast speed are near a reversal.
-_SWIFT = 0.2
 
 
 def sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Array]:
@@ -50,15 +44,6 @@ def sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Ar
         predicted = model.row_targets(model.torque_along(theta, segment))
         out.append(np.sqrt(segment.repeats) * (model.row_targets(segment.measured, segment.external) - predicted))
     return out
-
-
-def robust_scale(residuals: Array) -> Array:
-    """Returns a robust standard deviation of residuals: median absolute residual over :data:`MAD`.
-
-    Args:
-        residuals: Shape (N,) or (N, groups).
-    """
-    return np.asarray(np.median(np.abs(residuals), axis=0) / MAD)
 
 
 @dataclass(frozen=True)
@@ -81,8 +66,8 @@ class Outliers:
     def describe(self) -> str:
         """Returns the outliers in one sentence."""
         return (
-            f"{percent(100 * self.share)} % of the torque samples of {joint_of(self.group)} are outliers, more than {FAR:g} "
-            f"times the usual error away, with {100 * self.power:.3g} % of its squared residual"
+            f"{percent(100 * self.share)} % of the torque samples of {joint_of(self.group)} are outliers, more than "
+            f"{OUTLYING:g} times the usual error away, with {100 * self.power:.3g} % of its squared residual"
         )
 
 
@@ -115,8 +100,8 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
         for drive in np.unique(drives, axis=0):  # one at a time, as arrays of many logs are large
             rate = np.concatenate([segment.v @ drive for segment in segments])
             np.abs(rate, out=rate)
-            swift = swift & (rate >= _SWIFT * fast_speed(rate))
-        outlying = np.abs(away[swift]) > FAR * positive(max(float(robust_scale(residuals)), LEAST * torque))
+            swift = swift & (rate >= REVERSING * fast_speed(rate))
+        outlying = np.abs(away[swift]) > OUTLYING * positive(max(float(robust_std(residuals)), LEAST * torque))
         squares = residuals[swift] ** 2
         power = (squares * outlying).sum() / positive(squares.sum())
         of_groups.append(Outliers(group.name, float(outlying.mean()) if len(outlying) else 0.0, float(power)))

@@ -30,7 +30,7 @@ from ...samples import ReadOnly
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, group_sigma
-from ...statistics.least_squares import Solution, solve
+from ...statistics.least_squares import LEVEL, REPORT_LEVEL, Solution, solve
 from ..extended_model import LoadSlopes
 from ..uncertainty.covariance import FEWEST_STRETCHES, FitData, automatic, jackknife, textbook
 
@@ -44,10 +44,8 @@ _CONVERGED, _SURE, _ROUNDS = 1e-6, 1e-2, 10
 _SHARE, _SHARE_ERROR = 0.125, 0.07
 #: Number of updates of the row groups' weights.
 _WEIGHTINGS = 3
-#: Significance level of the test whether friction has changed.
-_LEVEL = 0.05
-#: Logs disagree on the mass below this p-value if the difference also exceeds this share of the mass.
-_CHANCE, _DIFFERENT = 1e-3, 0.03
+#: Logs disagree on the mass if the difference is significant and exceeds this share of the mass.
+_DIFFERENT = 0.03
 #: The joint estimate is preferred if the standard error of its mass is at most this share of the other's.
 _BETTER = 0.9
 
@@ -413,7 +411,7 @@ def changed_friction(problem: PayloadProblem, logs: Sequence[PreparedLog]) -> st
 
     trial = estimate_payload(problem, logs, refit="friction")
     p_values = [2.0 * ndtr(-abs(change) / positive(error)) for change, error in trial.changes.values()]
-    return "friction" if any(p < _LEVEL / len(p_values) for p in p_values) else "none"
+    return "friction" if any(p < LEVEL / len(p_values) for p in p_values) else "none"
 
 
 def preferred_estimate(problem: PayloadProblem, logs: Sequence[PreparedLog], method: str, refit: str) -> PayloadFit:
@@ -444,6 +442,6 @@ def refuse_different_bodies(problem: PayloadProblem, logs: Sequence[PreparedLog]
     variance = np.array([fit.noise[0, 0] for fit in fits])
     mean = float(np.sum(mass / variance) / np.sum(1.0 / variance))
     chi_square = float(np.sum((mass - mean) ** 2 / variance))
-    if chdtrc(len(logs) - 1, chi_square) < _CHANCE and np.ptp(mass) > _DIFFERENT * abs(mean):
+    if chdtrc(len(logs) - 1, chi_square) < REPORT_LEVEL and np.ptp(mass) > _DIFFERENT * abs(mean):
         masses = ", ".join(f"{log.name} {m:.4g} ± {np.sqrt(v):.2g} kg" for log, m, v in zip(logs, mass, variance, strict=True))
         raise EstimationError("these logs do not carry the same body", got=masses, remedy="one call a payload")

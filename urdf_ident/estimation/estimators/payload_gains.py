@@ -27,13 +27,14 @@ from ...samples import Segment
 from ...signals.config import SignalConfig
 from ...signals.prepare import PreparedLog, prepare_logs
 from ...statistics.accumulate import build_statistics
+from ...statistics.least_squares import MOST_ROUNDS
 from ...statistics.statistic import placed
 from ...torque_constants import TorqueConstants, resolve_gain
 from ..extended_model import ExtendedModel
 from .total_least_squares import total_least_squares
 
-#: Maximum number of iterations of scaling rows and columns by the gains; relative change of the gains at convergence.
-ROUNDS, CONVERGED = 30, 1e-9
+#: Relative change of the gains at which scaling rows and columns by them has converged.
+CONVERGED = 1e-9
 #: Stretches per log for standard errors.
 STRETCHES = 8
 #: Largest relative standard error of an acceptable gain.
@@ -134,7 +135,7 @@ def _converged(whole: Sequence[Array], joints: Sequence[str]) -> Array:
     n, b = len(whole), whole[0].shape[1] - 2
     wide = triangle(*(_wide(part, g, n) * scale for g, (part, scale) in enumerate(zip(whole, scales, strict=True))))
     gain = scaled_lstsq(np.delete(wide, b, axis=1), -wide[:, b], rcond=1e-12)[b:]
-    for _ in range(ROUNDS):
+    for _ in range(MOST_ROUNDS):
         before, gain = gain, _solved(whole, gain)
         moved = np.abs(gain / before - 1)
         if moved.max() < CONVERGED:

@@ -33,13 +33,12 @@ from ...signals.condition import rest_speeds
 from ...signals.config import SignalConfig
 from ...signals.prepare import PreparedLog
 from ...statistics.fit import fit_base
+from ...statistics.least_squares import CORRECTION_LEVEL
 from ...statistics.rows import row_pieces
 from ...statistics.statistic import Statistic, StatisticSet, layouts_of, merge_all
 
 #: A rest lasts at least this many periods of the low-pass of the positions, which hides shorter ones; as :func:`.cut_rest`.
 SHORTEST = 2.0
-#: Significance level at which the torque at rest has a larger variance than in motion.
-CHANCE = 0.01
 #: Fewest rests and stretches of motion of a joint that show a variance.
 FEWEST = 3
 #: Factor on resting rows, relative to those in motion, at which the iteration starts, and where rests are too few to show their
@@ -106,7 +105,7 @@ def weigh_rests(
         elif fit is not None and theta is not None and fewest >= FEWEST:  # degrees of freedom: rows less leverage
             dof = [windows.residual_squares(theta, group) / fit.sigma[group] ** 2 for group in (still, name)]
             ratio = (fit.sigma[name] / fit.sigma[still]) ** 2
-            ratio = None if min(dof) < 1.0 else ratio if fdtrc(*dof, 1.0 / ratio) < CHANCE else 1.0
+            ratio = None if min(dof) < 1.0 else ratio if fdtrc(*dof, 1.0 / ratio) < CORRECTION_LEVEL else 1.0
         shown.append(ratio)
     ratios = np.array([_START**2 if ratio is None else ratio for ratio in shown])
     if (ratios == 1.0).all():

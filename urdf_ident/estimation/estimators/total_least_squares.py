@@ -25,13 +25,14 @@ from ...model.dynamic_model import DynamicModel
 from ...signals.filters import differentiate, lowpass
 from ...signals.prepare import PreparedLog
 from ...statistics.fit import Fit
+from ...statistics.least_squares import MOST_ROUNDS
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import StatisticSet, placed
 from ..uncertainty.covariance import with_covariance
 from .estimator import Estimated, EstimatorInput
 
-#: Maximum number of updates of the weights from the residual; convergence tolerance in standard errors.
-ROUNDS, CONVERGED = 30, 1e-3
+#: The weights from the residual have converged if no parameter changes by more than this share of its standard error.
+CONVERGED = 1e-3
 #: Smallest share of a residual's variance that is attributed to the noise of the torque.
 TORQUE_SHARE = 0.01
 #: Noise is measured above this fraction of the sampling rate, or above twice the cut-off.
@@ -152,7 +153,7 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: Mapping[s
     base, seen = fit.base, np.flatnonzero(fit.seen)
     rows, params, sigma = statistics.rows, fit.params.copy(), dict(fit.sigma)
     transform = np.eye(len(base))
-    for turn in range(1, ROUNDS + 1):
+    for turn in range(1, MOST_ROUNDS + 1):
         weights = {group: 1.0 / value for group, value in sigma.items()}
         data = statistics.stacked(weights, base.independent)
         kept = np.column_stack([data[:, seen], data[:, -1] - data[:, :-1] @ np.where(fit.seen, 0.0, fit.params)])
@@ -178,7 +179,7 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: Mapping[s
             return replace(fit, params=params, sigma=sigma, row_weights=weights, method="tls"), transform, turn
     raise EstimationError(
         "total least squares does not converge",
-        got=f"{ROUNDS} rounds",
+        got=f"{MOST_ROUNDS} rounds",
         remedy="the positions are too noisy for this motion: use method wls or iv",
     )
 

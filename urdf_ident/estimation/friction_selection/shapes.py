@@ -40,8 +40,6 @@ TRIALS, PASSES = 9, 4
 EDGE = 0.01
 #: Maximum number of combinations of the trials at one joint up to which all are compared.
 COMBINATIONS = 5000
-#: Relative tolerance for the rank of the bodies' columns.
-_DEPENDENT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -181,7 +179,7 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
         at = {candidate.applied: candidate.at for candidate in chain(*wide.candidates)}
         factor = build(wide.model).stacked(first.fit.weights, np.concatenate([wide.common, wide.columns]))
         common, free = np.split(factor, [len(wide.common)], axis=1)
-        rest = triangle(orthogonal_part(free, common, _DEPENDENT))
+        rest = triangle(orthogonal_part(free, common))
 
         def cost(choice: Mapping[int, Term]) -> float:
             columns = rest[:, [k for index, law in choice.items() for k in at[replace(terms[index], term=law)]]]

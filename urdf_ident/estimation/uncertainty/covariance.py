@@ -27,16 +27,17 @@ from functools import cached_property
 import numpy as np
 
 from ...errors import EstimationError, check_known
+from ...friction import SIGN_WIDTH
 from ...grouping import grouped
 from ...linalg import Array, lstsq, positive
 from ...model.dynamic_model import DynamicModel
 from ...model.row_groups import joint_of
-from ...samples import ReadOnly, columns, fast_speed
+from ...samples import REVERSING, ReadOnly, columns, fast_speed
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches, repetitions
-from ...statistics.least_squares import Solution, leave_one_out_changes, solve
+from ...statistics.least_squares import REPORT_LEVEL, Solution, leave_one_out_changes, solve
 from ...statistics.motions import motions
 from ...statistics.rows import base_rows, row_pieces
 from ...statistics.statistic import StatisticSet
@@ -45,8 +46,6 @@ from .noise import banded_rows, fit_noise, lack_of_fit, repetition_count, scatte
 
 #: Smallest numbers of logs and stretches from which a scatter is estimated.
 FEWEST_LOGS, FEWEST_STRETCHES = 3, 4
-#: A joint is near a reversal below this share of its usual (95 %) speed, and below this speed in any case [rad/s or m/s].
-SLOW, AT_REST = 0.1, 0.02
 #: Part of the data determines a direction if it contains at least this share of the information on it.
 WELL_DETERMINED = 0.1
 #: Number of bootstrap samples.
@@ -57,8 +56,6 @@ _UNDRAWN = 1e-6
 AGREEMENT = 1.5
 #: The scatter between averaged periods explains the residual if the variance of the residual is at most this many times larger.
 EXPLAINED = 1.5
-#: Significance level at which logs disagree on a single parameter.
-CHANCE = 0.001
 #: Shifts by more than this many standard errors are reported.
 MOVED = 2.0
 
@@ -318,7 +315,7 @@ def _enlarged_between_logs(data: FitData, covariance: Covariance) -> Covariance:
     between, own, seen = between_logs(data), covariance.spread, data.fit.seen
     spreads = np.where(seen & (own > 0), between.spread / positive(own), 1.0)
     common = max(1.0, float(np.median(spreads[seen]) / np.sqrt(chdtri(between.dof, 0.5) / between.dof)))
-    alone = spreads > common * np.sqrt(chdtri(between.dof, CHANCE) / between.dof)
+    alone = spreads > common * np.sqrt(chdtri(between.dof, REPORT_LEVEL) / between.dof)
     logs, scale = int(between.dof) + 1, np.where(alone, spreads, common)
     if common == 1.0 and not alone.any():
         return replace(covariance, kind=f"{covariance.kind}; {logs} logs agree with it")
@@ -352,7 +349,7 @@ def _with_reversals(covariance: Covariance, spread: Array, data: FitData) -> Cov
         spread: Errors of the jackknife, shape (b,).
     """
     model, speeds = data.with_rows("auto"), columns([part.v for log in data.logs for part in log.segments])
-    limit = np.maximum([SLOW * fast_speed(v) for v in speeds], AT_REST)
+    limit = np.maximum([REVERSING * fast_speed(v) for v in speeds], SIGN_WIDTH)
     involved = [np.flatnonzero(group.mix) for group in model.groups]
 
     def fast(v: Array) -> Array:

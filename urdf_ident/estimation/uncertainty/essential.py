@@ -25,15 +25,13 @@ from ...model.base import BaseParameters
 from ...samples import ReadOnly
 from ...statistics.fit import Fit
 from ...statistics.folds import cross_validate
-from ...statistics.least_squares import Solution, solve
+from ...statistics.least_squares import LEVEL, Solution, solve
 from ...statistics.statistic import StatisticSet
 from ...units import percent
 from .covariance import with_covariance
 
 #: Relative increase of the held-out error that is accepted for a smaller model.
 ALLOWED = 0.005
-#: Significance level of the F-test for an increase of the residual.
-LEVEL = 0.05
 #: Default limits of the published rules: largest relative standard error [%], and largest over smallest (Pham 1991).
 LIMITS = {"relative_std": 6.0, "ratio": 10.0}
 

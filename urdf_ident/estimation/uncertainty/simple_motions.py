@@ -17,7 +17,7 @@ from ...linalg import Array, IntArray
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.robot import Robot
-from ...samples import Segment
+from ...samples import SLOW, Segment
 
 #: Length of a simple motion [s]; number of its states and minimum; number of joints up to which all states are used. Each state
 #: gives one row per joint, so that fewer states suffice for many joints.
@@ -28,8 +28,8 @@ _NEGLIGIBLE = 1e-6
 FAST_PERIOD = 4.0
 #: Sines of a motion: share of its amplitude, multiple of its frequency; the speeds add up to about one.
 _SINES = ((0.5, 1.0), (0.12, 2.3), (0.05, 4.1))
-#: Speed of joints without a limit [rad/s or m/s]; speed of slow motions relative to fast ones.
-SPEED, SLOW = 2.0, 0.05
+#: Speed of joints without a limit [rad/s or m/s].
+SPEED = 2.0
 #: All pairs of joints are tried up to this number of joints, with more joints only neighbours.
 _ALL_PAIRS = 8
 

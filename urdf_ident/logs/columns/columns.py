@@ -94,7 +94,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
         prefixes = [prefix for spelling in NAMES.values() for prefix in spelling.prefixes]
         of_locked = {f"{prefix}_{joint}" for prefix in prefixes for joint in robot.locked}
         ignored = [name for k, name in enumerate(table.names) if name and k not in used and name not in of_locked]
-        notes += [f"columns ignored: {abbreviated(ignored, 12)}"] if ignored else []
+        notes += [f"columns ignored: {abbreviated(ignored)}"] if ignored else []
     return ColumnMap(places, tuple(notes), header.units)
 
 

@@ -12,14 +12,12 @@ import numpy as np
 from ...errors import LogError
 from ...linalg import Array
 from ..columns.headers import JOINT_COLUMN, with_joints
-from ..tables import Rows, Table, decoding
+from ..tables import WIDEST, Rows, Table, decoding
 from .lines import holds_numbers, numbers_of
 
 _BATCH = 1 << 16
 #: Rows used to decide whether a text column contains numbers.
 _FIRST = 20
-#: Maximum number of elements of a list column; more are an image or a point cloud, not one number per joint.
-_LONGEST = 512
 
 
 @dataclass(frozen=True)
@@ -179,7 +177,7 @@ def _columns(batch: Any, field: str, root: str, names: Sequence[str] | None) -> 
         if not (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
             return []
         length = len(batch.column(batch.schema.get_field_index(field))[0].as_py() or ())
-        if not 0 < length <= _LONGEST:
+        if not 0 < length <= WIDEST:
             return []
         element_names = names if names is not None and len(names) == length else [f"{field}_{k}" for k in range(length)]
         return [Column(name, field, k, root) for k, name in enumerate(element_names)]

@@ -21,11 +21,9 @@ from ...files.sizes import DEEPEST, most_unpacked
 from ...grouping import abbreviated
 from ..columns.headers import JOINT_COLUMN, holds_targets, with_joints
 from ..columns.layout import TIMES
-from ..tables import ArrayTable, check_unpacked, decoding
+from ..tables import WIDEST, ArrayTable, check_unpacked, decoding
 from .lines import holds_numbers, numbers_of
 
-#: Maximum number of columns of one matrix; more indicate an image or a transposed time axis.
-_WIDEST = 512
 #: Objects of an HDF5 file that are looked at.
 _MOST_OBJECTS = 10_000
 #: Soft links of an HDF5 file that may follow each other.
@@ -89,7 +87,7 @@ def table_of_variables(
     left_out = []
     for name, value in arrays.items():
         value = value if value.shape[0] == count else value.T
-        if value.shape[0] != count or value.shape[1] > _WIDEST:
+        if value.shape[0] != count or value.shape[1] > WIDEST:
             left_out.append(name)
             continue
         columns |= {name: value[:, 0]} if value.shape[1] == 1 else {f"{name}_{k}": x for k, x in enumerate(value.T)}
@@ -101,7 +99,7 @@ def table_of_variables(
     lists = _joint_lists(variables)
     joined = with_joints(names, lists)
     if lists and joined is None and len(columns) > len(arrays):
-        listed = "; ".join(abbreviated(joints, 8) for joints in lists.values())
+        listed = "; ".join(abbreviated(joints) for joints in lists.values())
         notes = (*notes, f"joint names that do not belong to the columns are not used: {listed}")
     spelled = tuple(map(str.__add__, joined or names, stated)) if names and (joined or any(stated)) else None
     return ArrayTable(str(path), names, len(columns), (str(path),), notes, columns=tuple(columns.values()), spelled=spelled)
@@ -111,7 +109,7 @@ def _usual_length(arrays: Iterable[NDArray[Any]]) -> int:
     """The most common length of arrays, by the number of their values; 0 without any that may be a log."""
     votes: Counter[int] = Counter()
     for value in arrays:
-        if min(value.shape) <= _WIDEST:
+        if min(value.shape) <= WIDEST:
             votes[max(value.shape)] += value.size
     return votes.most_common(1)[0][0] if votes else 0
 
@@ -227,7 +225,7 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
             for name, dataset in sorted(datasets.items()):
                 kind, fields = dataset.dtype, dataset.dtype.names
                 is_text = kind.kind == "S" or h5py.check_string_dtype(kind) is not None
-                if is_text and 0 < dataset.size <= _WIDEST:
+                if is_text and 0 < dataset.size <= WIDEST:
                     variables[name] = np.asarray(dataset.asstr()[()], dtype=str)
                 variables = _joints_in_attributes(name, dataset) | variables
                 numeric = [field for field in fields or () if kind[field].base.kind in "fiub"]
@@ -282,7 +280,7 @@ def _joints_in_attributes(name: str, dataset: Any) -> dict[str, Any]:
     for owner in (dataset, dataset.parent):
         for key in filter(JOINT_COLUMN.fullmatch, owner.attrs):
             value = np.atleast_1d(np.asarray(owner.attrs[key]))
-            if value.ndim == 1 and 0 < value.size <= _WIDEST and value.dtype.kind in "OSU":
+            if value.ndim == 1 and 0 < value.size <= WIDEST and value.dtype.kind in "OSU":
                 path = f"{name.rpartition('/')[0]}/{key}".lstrip("/")
                 lists.setdefault(path, np.asarray(list(map(_text, value.tolist()))))
     return lists

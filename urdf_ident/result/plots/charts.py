@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from ...estimation.uncertainty.identifiability import IDENTIFIABLE, LOST
 from ...grouping import grouped
-from ...linalg import Array, BoolArray, divisors, positive
+from ...linalg import NORMAL_95, Array, BoolArray, divisors, positive
 from ...model.inertia import pseudo_inertia
 from ...motion.limits import Limits, Torque
 from ...motion.trajectory import Trajectory
@@ -30,8 +30,6 @@ _SINCE_1970 = 1e5
 _EDGE = 6.0
 #: Planes in which a body is seen: indices and names of their axes.
 _VIEWS = ((0, 2, "x", "z"), (1, 2, "y", "z"))
-#: Largest number of logs whose friction is drawn.
-_LOGS = 12
 #: Number of points of a motion.
 _POINTS = 1500
 #: Colours of lines of many joints; those of further joints are dashed.
@@ -49,6 +47,8 @@ PALETTE = {
 }
 #: Ends of the x and of the y axis.
 Ends = tuple[tuple[float, float], tuple[float, float]]
+#: Largest number of logs, or quantities of a kind, that are drawn or listed.
+SHOWN = 12
 #: Free space around the data, as a fraction of their range.
 _BORDER = 0.05
 
@@ -180,7 +180,7 @@ def values_chart(
         beside: Marks below them.
         odd: Values in red, shape (k,); none if None.
     """
-    marks, rows, reach = list(beside), np.arange(len(names)), 1.96 * error
+    marks, rows, reach = list(beside), np.arange(len(names)), NORMAL_95 * error
     odd = np.zeros(len(names), dtype=bool) if odd is None else odd
     for colour, which in (("identified", ~odd), ("bad", odd)):
         centre, at = value[which], rows[which]
@@ -344,7 +344,7 @@ def _changes(ident: Record, _: object) -> Iterator[Picture]:
         else:
             label = "part of the log" if changes.seconds is None else "time since the log's start [s]"
             thirds = (np.arange(changes.parts.shape[1]) + 0.5) / changes.parts.shape[1]
-            for log in range(min(len(changes.logs), _LOGS)):
+            for log in range(min(len(changes.logs), SHOWN)):
                 x = thirds * (1.0 if changes.seconds is None else float(changes.seconds[log]))
                 y, later = changes.parts[log, :, k], 0.35 + 0.6 * log / max(len(changes.logs) - 1, 1)
                 line = _upright(x, y, changes.parts_error[log, :, k], later)

@@ -11,9 +11,10 @@ from itertools import combinations
 
 import numpy as np
 
+from ...friction import SIGN_WIDTH
 from ...grouping import equal_runs, runs
 from ...judgements.catalogue import Id
-from ...linalg import Array, IntArray, orthogonal_part, positive, white_noise
+from ...linalg import Array, IntArray, orthogonal_part, positive, robust_std, white_noise
 from ...logs.recording import Recording
 from ...model.rigid_bodies import rigid_torque
 from ...model.robot import Robot
@@ -21,7 +22,7 @@ from ...samples import distinct_poses
 from ..clock import bounds, read_clock
 from ..filters import lowpass
 from ..resolution import count_of, usual_size
-from .checks import MOVING, smooth_speeds
+from .checks import smooth_speeds
 from .examination import Examination
 
 #: Ratio of step to standard deviation from which the rounding is about a tenth of the efforts' RMS.
@@ -45,15 +46,11 @@ _APART, _MOVES, _NOISE = 5, 0.01, 5.0
 _COMPARED, _ABOVE = (500, 20_000), 0.2
 #: Rows of a part: noise is in all parts alike, the beginnings and ends of moves, which motors do respond to, are in some.
 _OF_A_PART = 50
-#: Standard error of a median of normal numbers, times the root of their number, over their median absolute deviation.
-_OF_MEDIAN = 1.858
 #: Computed share of efforts: its range, the largest standard error of a joint's, and their least median size in these.
 _SHARE, _SHARE_ERROR, _CLEAR = (0.1, 0.9), 0.1, 8.0
 #: Largest difference of a joint's share from the mean, relative and in standard errors; vibrations that both channels contain
 #: give shares that differ by more.
 _ALIKE = (0.2, 4.0)
-#: Singular values, relative to the largest, that count as zero.
-_DEPENDENT = 1e-7
 #: Number of rows per held value from which a signal has a low rate.
 _HELD = 3.0
 #: Deviation from a line that three samples may have, and least step between rows that is not rounding, both in steps between
@@ -219,14 +216,14 @@ def _computed_share(recording: Recording, effort: Array, robot: Robot) -> tuple[
     stated = rigid_torque(robot, robot.inertials.ravel(), q, v, np.gradient(v, time, axis=0))
     inner = slice(len(time) // 20, -(len(time) // 20))  # without the transients of the filter
     fast = np.array([(x - lowpass(x, rate, _ABOVE * rate))[inner] for x in (stated, effort, q, v)])
-    left = np.array([orthogonal_part(x[:2].T, x[2:].T, _DEPENDENT) for x in np.moveaxis(fast, -1, 0)])
+    left = np.array([orthogonal_part(x[:2].T, x[2:].T) for x in np.moveaxis(fast, -1, 0)])
     count = left.shape[1] // _OF_A_PART
     stated, measured = (left[:, : count * _OF_A_PART, k].T.reshape(count, _OF_A_PART, -1) for k in (0, 1))
     size = np.sum(stated**2, axis=1)
     alive = (size > 0).all(axis=0)
     shares = np.sum(stated * measured, axis=1)[:, alive] / size[:, alive]
     share = np.median(shares, axis=0)
-    return share, _OF_MEDIAN * np.median(np.abs(shares - share), axis=0) / np.sqrt(count)
+    return share, np.sqrt(np.pi / 2 / count) * robust_std(shares - share)  # the standard error of a median
 
 
 def drop_clipped(state: Examination) -> None:
@@ -281,12 +278,12 @@ def drop_frozen(state: Examination) -> None:
         held = [
             (begin, end)
             for begin, end in _constant_runs(x, long)
-            if (end < len(x) and abs(x[end] - x[end - 1]) > 5 * typical[j] > 0) or np.median(speed[begin:end]) > 5 * MOVING
+            if (end < len(x) and abs(x[end] - x[end - 1]) > 5 * typical[j] > 0) or np.median(speed[begin:end]) > 5 * SIGN_WIDTH
         ]
         channels = [("position", x, held)]
         if recording.effort is not None and np.ptp(effort := recording.effort[:, j]) > 0:
             least = int(max(long, 10 * np.quantile(equal_runs(effort)[1], 0.95)))
-            moved = 50 * MOVING * long / rate
+            moved = 50 * SIGN_WIDTH * long / rate
             held = [(begin, end) for begin, end in _constant_runs(effort, least) if np.ptp(x[begin:end]) > moved]
             channels.append(("effort", effort, held))
         for what, values, held in channels:

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from ...friction import SIGN_WIDTH
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Remedy
 from ...linalg import Array, BoolArray, rms
@@ -21,8 +22,6 @@ from ..filters import HIGHEST, differentiate, lowpass
 from ..velocity import match_velocity
 from .examination import Examination
 
-#: A joint moves above this speed [rad/s or m/s]; a log is at rest below a quarter (prismatic joints a twentieth) of it.
-MOVING = 0.02
 #: Change of a gravity torque or inertia by a locked joint that is elsewhere in the log: reported, and refused, from here on.
 LOCK_FELT, LOCK_WRONG = 0.02, 0.2
 #: One radian in degrees.
@@ -93,7 +92,7 @@ def check_locked(state: Examination) -> None:
             effect = float(max(effect, share.max(), (change[loaded] / torque[loaded]).max(initial=0.0)))
         if effect < LOCK_FELT:
             continue
-        moves = high - low > MOVING
+        moves = high - low > SIGN_WIDTH
         where = f"moves from {low:.4g} to {high:.4g}" if moves else f"stands at {middle:.4g}"
         unit = joint_units(state.robot.description.joints[joint].type == "prismatic")["position"]
         state.add(
@@ -233,7 +232,7 @@ def smooth_speed(piece: UniformPiece, rate: float) -> Array:
 def check_motion(state: Examination) -> None:
     """Refuses a log in which (almost) nothing moves; reports joints at rest."""
     speeds, rate = smooth_speeds(state.recording)
-    threshold = MOVING * np.where(state.robot.prismatic, 0.05, 0.25)
+    threshold = SIGN_WIDTH * np.where(state.robot.prismatic, 0.05, 0.25)
     moving = np.concatenate([(speed > threshold) | (speed < -threshold) for speed in speeds])
     seconds = float(moving.any(axis=1).sum() / rate)
     total = len(moving) / rate
@@ -281,7 +280,7 @@ def check_velocity(state: Examination) -> None:
     if piece.v is None or len(piece.q) < 64:
         return
     match = match_velocity(piece.q, piece.v, clock.rate, min(10.0, HIGHEST * clock.rate))
-    moves = np.array([fast_speed(speed) > MOVING for speed in smooth_speed(piece, clock.rate).T])
+    moves = np.array([fast_speed(speed) > SIGN_WIDTH for speed in smooth_speed(piece, clock.rate).T])
     if not moves.any():
         return
 

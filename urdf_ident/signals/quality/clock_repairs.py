@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...friction import SIGN_WIDTH
 from ...grouping import runs
 from ...judgements.catalogue import Id
 from ...judgements.judgement import Remedy
@@ -13,7 +14,6 @@ from ...linalg import BoolArray
 from ...logs.recording import Recording
 from ...units import percent
 from ..clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
-from .checks import MOVING
 from .examination import TOO_MANY, Examination
 
 _TIME_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
@@ -118,7 +118,7 @@ def _repeated_rows(recording: Recording) -> BoolArray:
         before = max(begin - 2, 0)
         elapsed = recording.time[after] - recording.time[before]
         speed = np.abs(recording.position[after] - recording.position[before]).max() / max(elapsed, 1e-12)
-        if speed < MOVING or end == len(recording):
+        if speed < SIGN_WIDTH or end == len(recording):
             repeated[begin:end] = False
     return repeated
 

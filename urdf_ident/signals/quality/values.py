@@ -13,13 +13,12 @@ import numpy as np
 from ...grouping import equal_runs
 from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray, IntArray
+from ...logs.recording import IMPOSSIBLE
 from ...units import joint_units
 from ..clock import GAP_PERIODS
 from ..resolution import count_of
 from .examination import TOO_MANY, Examination
 
-#: Upper bound of a robot's positions, velocities and efforts in SI units.
-IMPOSSIBLE = 1e7
 _REQUIRED = ("position", "effort")
 #: Size of a one-sample spike, as a fraction of the signal's range, below which it is kept.
 _SPIKE = {"position": 0.05, "motor_position": 0.05, "velocity": 0.1, "effort": 0.5}

@@ -28,13 +28,12 @@ from ...linalg import Array, IntArray, lstsq, positive, solve_triangular
 from ...model.dynamic_model import DynamicModel
 from ...signals.prepare import PreparedLog
 from ..fit import Fit
+from ..folds import PARTS
 from ..least_squares import solve
 from ..statistic import Statistic, StatisticSet
 from .changes import FrictionChanges, Varying, varying
 from .reml import Moments, criterion, inner, marginal, projected, reml
 
-#: Number of parts of a log between which drift is estimated.
-PARTS = 3
 #: Number of logs times row groups whose rows are cached: enough for the logs that the noise is estimated from, for six joints.
 _KEPT = 150
 #: Stretches of a log from whose scatter the noise is estimated: long compared with the noise's autocorrelation.
