@@ -26,7 +26,7 @@ from .signals.resolution import resolution
 from .units import percent
 
 #: Relative error below which a constant counts as known (four digits), and from which it is not found.
-KNOWN, _NOT_FOUND = 1e-3, 0.2
+KNOWN, NOT_FOUND = 1e-3, 0.2
 #: Minimum number of samples for an estimate, and number of neighbouring samples that count as one: they are correlated.
 FEWEST, _CORRELATED = 30, 10
 #: Measured and target current are in one unit if their ratio is below this factor.
@@ -382,7 +382,7 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
         if not resting.known and np.isfinite(moved.error):
             together = weighted_mean([resting, moved], "at rest and by regression in motion")
             best[j] = moved if moved.error < 0.1 * resting.error else together
-        if not best[j].error < _NOT_FOUND:
+        if not best[j].error < NOT_FOUND:
             raise LogError(
                 f"no torque constant can be found for {joint}: it carries no torque at rest and hardly any in motion",
                 remedy="log a motion that loads it, standstill included, or give drive.gain",

@@ -191,7 +191,8 @@ class NetworkBank:
         return np.asarray((trust * (share * local).sum(axis=1) / share.sum(axis=1)).T)
 
 
-_CENTRES = (4, 6, 9, 12)  # per input
+#: Candidates that cross-validation chooses from: centres per input, ridges relative to the columns, components of a mixture.
+_CENTRES = (4, 6, 9, 12)
 _RIDGES = 10.0 ** np.arange(-3, 1)
 _COMPONENTS = (1, 2, 3, 4, 6, 8, 11, 15)
 #: Least number of training rows for cross-validation.

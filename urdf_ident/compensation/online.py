@@ -18,11 +18,12 @@ from ..friction.law import TANGENT_STEP, TINY, levelled
 from ..grouping import grouped
 from ..linalg import Array, shaped
 from ..model.dynamic_model import DynamicModel
+from ..model.inertia import from_com
 from ..model.rigid_bodies import with_inertias
 from .residual import Residual
 
 #: A body of mass 1, shape (10,).
-_UNIT = np.array([1.0, 0, 0, 0, 1.0, 0, 1.0, 0, 0, 1.0])
+_UNIT = from_com(1.0, np.zeros(3), np.eye(3))
 
 
 class OnlineModel:

@@ -27,6 +27,7 @@ from ..files.read_write import write_text
 from ..files.splice import Node, outline
 from ..grouping import grouped
 from ..linalg import Array
+from ..model.geometry import SIZES
 from ..model.inertia import to_com
 from ..model.meshes import find_mesh
 from ..model.robot import Robot
@@ -43,8 +44,6 @@ _GEOMS = {
 _LEAST_MASS, _LEAST_EIGENVALUE, _LEAST_AXIS = 1e-15, 1e-14, 1e-10
 #: Largest number of faces of an STL, its least volume [m³], and the size from which an OBJ is too large [bytes].
 _FACES, _LEAST_VOLUME, _LARGEST_OBJ = 200_000, 1e-13, 100 * 2**20
-#: Number of sizes of a geom, by its type.
-_SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}
 #: Attributes that are no numbers.
 _NO_NUMBERS = ("joint1", "joint2", "name", "file", "mesh", "type", "model", "angle", "autolimits", "inertiafromgeom")
 
@@ -337,8 +336,9 @@ def mjcf_violations(text: str) -> tuple[str, ...]:
     if faults:
         return tuple(faults)
     for geom in root.iter("geom"):
-        sizes = _numbers(geom.get("size", ""))[: _SIZES.get(geom.get("type", ""), 0)]
-        if geom.get("type") != "mesh" and (len(sizes) < _SIZES.get(geom.get("type", ""), 1) or not (sizes > 0).all()):
+        count = sum(SIZES.get(geom.get("type", ""), {}).values())
+        sizes = _numbers(geom.get("size", ""))[:count]
+        if geom.get("type") != "mesh" and (len(sizes) < max(count, 1) or not (sizes > 0).all()):
             faults.append(f"a geom has the size '{geom.get('size')}'")
         if geom.get("rgba") is not None and len(_numbers(geom.get("rgba", ""))) != 4:
             faults.append(f"a geom has the colour '{geom.get('rgba')}'")

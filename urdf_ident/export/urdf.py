@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from ..consistency.repair import acceptable, assess_links, repaired_theta
 from ..errors import EstimationError, ModelError, UrdfError, check_named, check_shape
 from ..files.splice import Node, Splicer, outline
 from ..linalg import Array
+from ..model.geometry import SIZES
 from ..model.inertia import MARGIN, margins, to_com
 from ..model.robot import Robot
 from ..model.urdf import canonical_urdf, parse_urdf, rotation_from_rpy
@@ -38,13 +40,6 @@ _ONCE = {
     "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller"),
     "visual": ("origin", "geometry", "material"),
     "collision": ("origin", "geometry"),
-}
-#: Size attributes of a shape, and the number of values of each.
-_SIZES = {
-    "box": {"size": 3},
-    "sphere": {"radius": 1},
-    "cylinder": {"radius": 1, "length": 1},
-    "capsule": {"radius": 1, "length": 1},
 }
 
 
@@ -131,7 +126,7 @@ def _shapeless(element: Node, owner: str) -> Iterator[Violation]:
         elif not _positive(shape.get("scale", "1 1 1"), 3, signed=True):
             yield Violation(owner, f"a <{element.tag}> whose mesh has no extent (scale '{shape.get('scale')[:40]}')", element)
         return
-    for key, count in _SIZES.get(shape.tag, {}).items():
+    for key, count in SIZES.get(shape.tag, {}).items():
         if not _positive(shape.get(key), count):
             yield Violation(
                 owner, f"a <{element.tag}> whose {shape.tag} has no extent ({key} '{shape.get(key)[:40]}')", element
@@ -148,7 +143,7 @@ def _positive(text: str, count: int, signed: bool = False) -> bool:
 
 
 _EPS = float(np.finfo(float).eps)
-_INERTIA = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
+_INERTIA = [(f"i{a}{b}", i, j) for (i, a), (j, b) in combinations_with_replacement(enumerate("xyz"), 2)]
 
 
 def corrected_urdf(

@@ -5,7 +5,7 @@ uniform density in these shapes, for links whose inertials a URDF lacks.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +27,13 @@ Colour = tuple[float, float, float, float]
 PLAIN: Colour = (0.76, 0.78, 0.80, 1.0)
 JOINT: Colour = (0.16, 0.43, 0.72, 1.0)
 DARK: Colour = (0.22, 0.24, 0.27, 1.0)
+#: Attributes of a shape in a URDF, and the number of values of each [m].
+SIZES: Mapping[str, Mapping[str, int]] = {
+    "box": {"size": 3},
+    "sphere": {"radius": 1},
+    "cylinder": {"radius": 1, "length": 1},
+    "capsule": {"radius": 1, "length": 1},
+}
 #: Radius of the capsules for links without collision geometry, as a fraction of the length of the kinematic chain.
 CAPSULE = 0.04
 
@@ -218,14 +225,9 @@ def _shape(link: str, element: ElementTree.Element, materials: dict[str | None, 
         path = find_mesh(solid.get("filename") or "", urdf)
         scale = _numbers(solid.get("scale") or "1 1 1", 3)
         return None if path is None else Visual(link, "mesh", scale, placement, colour, path)
-    if solid.tag == "box":
-        size = _numbers(solid.get("size"), 3)
-    elif solid.tag == "sphere":
-        size = _numbers(solid.get("radius"), 1)
-    elif solid.tag in ("cylinder", "capsule"):
-        size = (*_numbers(solid.get("radius"), 1), *_numbers(solid.get("length"), 1))
-    else:
+    if solid.tag not in SIZES:
         raise ValueError(solid.tag)
+    size = tuple(value for key, count in SIZES[solid.tag].items() for value in _numbers(solid.get(key), count))
     if min(size) <= 0:
         raise ValueError("no size")
     return Visual(link, solid.tag, size, placement, colour or PLAIN)

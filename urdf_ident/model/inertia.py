@@ -23,8 +23,7 @@ BODY_PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Iz
 #: Their units.
 BODY_UNITS = ("kg", "kg·m", "kg·m", "kg·m", *("kg·m²",) * 6)
 
-_ROW = np.array([0, 0, 1, 0, 1, 2])
-_COL = np.array([0, 1, 1, 2, 2, 2])
+_COL, _ROW = np.tril_indices(3)
 
 
 def skew(vector: ArrayLike) -> Array:

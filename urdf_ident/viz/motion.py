@@ -29,8 +29,11 @@ from ..units import joint_units
 if TYPE_CHECKING:
     from ..result.identification import Identification
 
-FRAME_RATE = 30.0  # [Hz]; the page interpolates in between
-MAX_FRAMES = 18_000  # ten minutes at the full frame rate; longer motions get fewer frames per second
+#: Frames per second [Hz]; the page interpolates in between.
+FRAME_RATE = 30.0
+#: Ten minutes at the full frame rate; longer motions get fewer frames per second.
+MAX_FRAMES = 18_000
+#: Frames whose extent chooses the view.
 _VIEW_FRAMES = 80
 
 

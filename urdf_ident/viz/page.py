@@ -41,6 +41,7 @@ from .scene import (
     trail_commands,
 )
 
+#: Colours of the surroundings, of a tool or a path, sRGB.
 OBJECT: Colour = (0.55, 0.47, 0.38, 0.45)
 _TOOL = (0.16, 0.55, 0.35)
 #: Maximum number of times at which distances are computed; a longer motion gets fewer per second.
@@ -174,8 +175,9 @@ def rod(radius: float) -> Command:
     return node.command()
 
 
-#: Small to large torque error, sRGB; the largest is the 98 % quantile over the motion, at least 5 % of the typical torque.
+#: Small to large torque error, sRGB.
 ERRORS = np.array([(0.80, 0.84, 0.88), (0.98, 0.75, 0.18), (0.84, 0.15, 0.16)])
+#: Quantile over a motion that is the largest error shown, and its least value over the typical torque.
 _QUANTILE, _LEAST = 0.98, 0.05
 OTHER: Colour = (0.93, 0.49, 0.13, 0.42)
 _INERTIA: Colour = (*JOINT[:3], 0.62)

@@ -23,6 +23,7 @@ from ..model.geometry import PLAIN, Colour, Visual, placed_at
 from ..model.inertia import pseudo_inertia
 from ..model.meshes import beside_mesh
 from ..model.robot import Robot
+from ..model.urdf import rotation_from_rpy
 
 Command = dict[str, Any]
 Entry = dict[str, Any]
@@ -32,18 +33,21 @@ _ARRAYS = {"uint8": ("Uint8Array", 0x12), "uint32": ("Uint32Array", 0x16), "floa
 _IMAGES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
 #: A white pixel, instead of a picture that is elsewhere.
 _BLANK = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
-_LYING = np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])  # three's cylinders lie along y, URDF's along z
+_LYING = placed_at(np.zeros(3), rotation_from_rpy((np.pi / 2, 0, 0)))  # three's cylinders lie along y, URDF's along z
 _DEFAULTS = (
     "/Grid",
     "/Axes",
     "/Background",
     *(f"/Lights/{name}" for name in ("PointLightNegativeX", "PointLightPositiveX", "FillLight", "AmbientLight", "SpotLight")),
 )
+#: Colours of the floor and its grid, sRGB.
 _FLOOR, _LINES = (0.97, 0.975, 0.985), (0.55, 0.62, 0.70)
+#: Rings and spokes of the floor, whose opacity is given at their crossings, and pieces of a line of its grid: round to the eye.
 _RINGS, _SPOKES, _PIECES = 6, 72, 48
 SIDES = 6  # sides of the tube
 #: Slow to fast, sRGB.
 SPEEDS = np.array([(0.17, 0.32, 0.75), (0.10, 0.62, 0.72), (0.98, 0.75, 0.18), (0.90, 0.24, 0.20)])
+#: Segments of a trail: more than a screen has pixels in a row.
 _MOST_STEPS = 4000
 
 

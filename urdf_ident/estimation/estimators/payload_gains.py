@@ -29,7 +29,7 @@ from ...signals.prepare import PreparedLog, prepare_logs
 from ...statistics.accumulate import build_statistics
 from ...statistics.least_squares import MOST_ROUNDS
 from ...statistics.statistic import placed
-from ...torque_constants import TorqueConstants, resolve_gain
+from ...torque_constants import NOT_FOUND, TorqueConstants, resolve_gain
 from ..extended_model import ExtendedModel
 from .total_least_squares import total_least_squares
 
@@ -37,8 +37,6 @@ from .total_least_squares import total_least_squares
 CONVERGED = 1e-9
 #: Stretches per log for standard errors.
 STRETCHES = 8
-#: Largest relative standard error of an acceptable gain.
-FOUND = 0.2
 #: Residual of a joint over that with any body on the payload's link, from which the stated body is refused: load-dependent
 #: friction, which the model of a payload lacks, adds a tenth of the load at most.
 OTHER_BODY = 1.25
@@ -94,7 +92,7 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
     joints = tuple(map(joint_of, groups))
     gain = _converged(_merged(rows), joints)
     gain_error = _jackknife(rows, gain)
-    unknown = ~(gain_error < FOUND * np.abs(gain))
+    unknown = ~(gain_error < NOT_FOUND * np.abs(gain))
     if unknown.any():
         k = int(np.argmax(unknown))
         raise EstimationError(

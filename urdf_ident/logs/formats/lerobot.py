@@ -32,6 +32,7 @@ _QUANTITIES = {
     "pos": "q",
 }
 _PLACE = re.compile(r"\{(\w+)(?::0?(\d+)d)?\}")
+#: Most episodes, one file each, that are looked for.
 _MOST_EPISODES = 1_000_000
 
 

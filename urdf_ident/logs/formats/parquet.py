@@ -15,6 +15,7 @@ from ..columns.headers import JOINT_COLUMN, with_joints
 from ..tables import WIDEST, Rows, Table, decoding
 from .lines import holds_numbers, numbers_of
 
+#: Rows that are read at a time, so that memory does not grow with the length of a log.
 _BATCH = 1 << 16
 #: Rows used to decide whether a text column contains numbers.
 _FIRST = 20

@@ -40,6 +40,7 @@ _LETTERS = {
     17: {"<": "utf-16-le", ">": "utf-16-be"},
     18: {"<": "utf-32-le", ">": "utf-32-be"},
 }
+#: Depth of nested structures and cells that are looked into.
 _DEEPEST = 8
 
 

@@ -27,7 +27,7 @@ from ...files.documents import parse_yaml
 from ...files.read_write import read_text
 from ...files.sizes import LARGEST_NUMBER
 from ...linalg import Array
-from ...model.geometry import Visual, placed_at
+from ...model.geometry import SIZES, Visual, placed_at
 from ...model.meshes import MESH_FORMATS, find_mesh, mesh_box
 from ...model.urdf import LARGEST_ANGLE, rotation_from_rpy
 from ...samples import ReadOnly
@@ -35,7 +35,7 @@ from ...samples import ReadOnly
 #: Name of the faces of the tool's box among the objects.
 TOOL_BOX = "the tool's box"
 _KEYS = ("base", "clearance", "objects", "tool", "allow")
-_SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2, "plane": 3, "mesh": 0}
+_SIZES = {**{kind: sum(values.values()) for kind, values in SIZES.items()}, "plane": 3, "mesh": 0}
 _PLACED = ("xyz", "rpy")
 
 

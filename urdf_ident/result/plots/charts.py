@@ -22,7 +22,7 @@ from ...motion.trajectory import Trajectory
 from ...units import joint_units
 from ..dynamics import friction_curves
 from ..record import ParameterRow, Record
-from ..scores import LogTrace, errors_of_joints
+from ..scores import POINTS, LogTrace, errors_of_joints
 
 #: Times above this count from a fixed date [s], and are drawn from the first one on.
 _SINCE_1970 = 1e5
@@ -30,8 +30,6 @@ _SINCE_1970 = 1e5
 _EDGE = 6.0
 #: Planes in which a body is seen: indices and names of their axes.
 _VIEWS = ((0, 2, "x", "z"), (1, 2, "y", "z"))
-#: Number of points of a motion.
-_POINTS = 1500
 #: Colours of lines of many joints; those of further joints are dashed.
 _COLOURS = ("identified", "residual", "good", "friction", "urdf", "ink", "soft")
 #: Colours by meaning: ``ink`` is measured torque, ``urdf`` the URDF's prediction and prior. In pages they are CSS variables.
@@ -429,7 +427,7 @@ OF_LOG = ("torque", "residual")
 
 def limit_charts(trajectory: Trajectory, limits: Limits, torque: Torque | None = None) -> list[Chart]:
     """Charts of q, v, a (and torque, as :func:`.plot_limits`) of every joint in a column, against the limits that are known."""
-    time = np.linspace(0.0, trajectory.duration, _POINTS)
+    time = np.linspace(0.0, trajectory.duration, POINTS)
     signals = list(trajectory.evaluate(time))
     if torque is not None:
         signals.append(torque(*signals))

@@ -40,7 +40,6 @@ _UNITS = (
     },
     {1e3: ("position", "mm"), 1e-3: ("velocity", "mm/s")},
 )
-_TENS = (1e-3, 1e-2, 0.1, 10.0, 100.0, 1e3)
 #: Relative deviation from such a ratio that a filter of the logged velocities may cause.
 _NEAR = 0.1
 
@@ -313,7 +312,7 @@ def check_velocity(state: Examination) -> None:
     factors = []
     for kind, units in zip((False, True), _UNITS, strict=True):
         scale = match.scale[moves & np.isfinite(match.scale) & (correlation > 0.9) & (robot.prismatic == kind)]
-        known = np.array([*units, *(ten for ten in _TENS if ten not in units)])
+        known = np.array([*units, *(ten for ten in 10.0 ** np.arange(-3, 4) if ten != 1 and ten not in units)])
         near = known[(np.abs(scale[:, None] / known - 1) < _NEAR).all(axis=0)] if len(scale) else known[:0]
         if not len(near):
             continue

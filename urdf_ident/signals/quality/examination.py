@@ -14,6 +14,7 @@ from ...linalg import Array, BoolArray
 from ...logs.recording import Recording
 from ...model.robot import Robot
 
+#: Most rows that a finding names, and fewest usable rows of a log.
 _ROWS_SHOWN = 10
 _FEWEST_ROWS = 100
 #: Share of bad rows above which a log is refused.

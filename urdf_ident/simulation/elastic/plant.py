@@ -30,19 +30,17 @@ from ...model.robot import Robot
 from ...samples import Segment
 from ..truth import FrictionTruth
 
-_ROOT = float(np.sqrt(15.0))
-#: Instants of the stages, as fractions of a step.
-NODES = np.array([0.5 - _ROOT / 10, 0.5, 0.5 + _ROOT / 10])
-_A = np.array(
-    [
-        [5 / 36, 2 / 9 - _ROOT / 15, 5 / 36 - _ROOT / 30],
-        [5 / 36 + _ROOT / 24, 2 / 9, 5 / 36 - _ROOT / 24],
-        [5 / 36 + _ROOT / 30, 2 / 9 + _ROOT / 15, 5 / 36],
-    ]
-)
-_B = np.array([5 / 18, 4 / 9, 5 / 18])
+_GAUSS = np.polynomial.legendre.leggauss(3)
+#: Instants of the stages, as fractions of a step, and the weights of their rates in it.
+NODES, _B = 0.5 * (1 + _GAUSS[0]), 0.5 * _GAUSS[1]
+#: Coefficients of a quadratic polynomial through values at the stages.
+_POLYNOMIAL = np.linalg.inv(np.vander(NODES, 3, increasing=True))
+#: Integrals of that polynomial up to each stage.
+_A = NODES[:, None] * np.vander(NODES, 3, increasing=True) / np.arange(1, 4) @ _POLYNOMIAL
 #: Extrapolation of the last step's stages to the next step, as initial guess for Newton's method.
-_AHEAD = np.vander(NODES + 1, 3, increasing=True) @ np.linalg.inv(np.vander(NODES, 3, increasing=True))
+_AHEAD = np.vander(NODES + 1, 3, increasing=True) @ _POLYNOMIAL
+#: Change of the velocities in an iteration, relative to 1 plus their size, at which it has converged, and up to which rounding
+#: may keep it; most iterations with the Jacobian of an earlier step, and with a new one.
 _TOLERANCE, _ROUNDED = 1e-12, 1e-10
 _ROUNDS, _MOST_ROUNDS = 8, 40
 #: Smallest step length of the damped Newton method.
