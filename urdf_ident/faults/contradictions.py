@@ -108,13 +108,14 @@ def _explained(group: LogGroup) -> Explanations | None:
     trials = group.trials()
     if trials is None:
         return None
-    at, faults = LinearizedCase.of(trials), list[Fault]()
+    at, faults, suspects = LinearizedCase.of(trials), list[Fault](), set(trials.moving)
     few = len(trials.samples) < FEWEST * (group.robot.n + 2)
     if not (few or trials.turns < TESTING_REVERSALS or group.seconds < SHORT):
-        faults, beyond_chance = find_faults(at, NullModel.of(at))
-        if not beyond_chance and not is_poor(trials.as_logged):
-            return Explanations(group, trials, at)  # a large fault leaves much, or shows at first order
-    steps = search(trials)
+        faults, families = find_faults(at, NullModel.of(at))
+        if not families and not is_poor(trials.as_logged):
+            return Explanations(group, trials, at, [], faults)  # a large fault leaves much, or shows at first order
+        suspects = {j for family in families for j in family.joints}
+    steps = search(trials, suspects)
     late = next((k for k, step in enumerate(steps) if step.found.id == Id.EFFORT_DELAY), None)
     if late is not None:  # it may be friction that reverses over some travel, which only the estimate of the delay has
         delay = find_delay(group.robot, group.logs, group.reduction)
@@ -167,7 +168,7 @@ def _of_differing(found: Explanations) -> list[list[Judgement]]:
     for k, fault in differing.items():
         trials, own = found.group.some([k]).trials(), tuple[Judgement, ...]()
         if trials is not None:
-            own = _downgraded(trials, _of_steps(trials, search(trials)))
+            own = _downgraded(trials, _of_steps(trials, search(trials, trials.moving)))
         judgement = differs(robot, fault, len(differing) == 1, own)
         out[k] = [*_downgraded(found.trials, [judgement], FEWEST_REVERSALS * len(out)), *own]
     return out
@@ -178,7 +179,10 @@ def _of_all(found: Explanations) -> list[list[Judgement]]:
     robot, common = found.group.robot, _downgraded(found.trials, _of_interpretation(found))
     reported, out = {(item.id, item.joint) for item in common}, [list(common) for _ in found.group.logs]
     for fault in found.faults:
-        item = fault_finding(robot, fault)
+        delay = None
+        if fault.family.id == Id.EFFORT_DELAY and not fault.family.joints and fault.when.log is not None:
+            delay = find_delay(robot, found.group.some([fault.when.log]).logs, found.group.reduction)
+        item = fault_finding(robot, fault if delay is None else replace(fault, size=delay.seconds))  # not to first order
         for k in fault.logs(found.trials.samples.log):
             out[k] += [item] if (item.id, item.joint) not in reported else []
     return out

@@ -8,7 +8,7 @@ found as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,15 +60,18 @@ class Step:
         return 1.0 / (1.0 + len(self.rivals) + remaining_doubt(self.gain))
 
 
-def search(trials: Trials) -> list[Step]:
+def search(trials: Trials, suspects: Collection[int]) -> list[Step]:
     """Finds the faults of a log, one at a time.
+
+    Args:
+        suspects: Joints that are tried alone and in pairs where the interpretation leaves little unexplained.
 
     Returns:
         The steps to the interpretation that explains the log; the last one may be a doubt.
     """
     interpretation, steps = Interpretation.as_logged(trials.robot.n), list[Step]()
     for _ in range(_ROUNDS):
-        step = best_step(trials, interpretation)
+        step = best_step(trials, interpretation, suspects)
         if step is None:
             break
         steps.append(step)
@@ -90,15 +93,20 @@ def is_poor(score: Score) -> bool:
     return bool(score.left.max() > POOR or score.impossible.any())
 
 
-def best_step(trials: Trials, interpretation: Interpretation) -> Step | None:
+def best_step(trials: Trials, interpretation: Interpretation, suspects: Collection[int]) -> Step | None:
     """Returns the best single change of an interpretation.
+
+    Args:
+        suspects: As for :func:`search`.
 
     Returns:
         The step, or None if no other interpretation is significantly better.
     """
     before = trials.score(interpretation)
     poor = is_poor(before)
-    found = [item for item in candidates(trials, interpretation, poor) if trials.testable(item.interpretation)]
+    changes = candidates(trials, interpretation, poor)
+    some = [item for item in changes if poor or len(item.joints) in (0, trials.robot.n) or {*item.joints} <= {*suspects}]
+    found = [item for item in some if trials.testable(item.interpretation)]
     judged = trials.scores([item.interpretation for item in found])
     if before.score - min((item.score for item in judged), default=np.inf) < DOUBTFUL:
         return None

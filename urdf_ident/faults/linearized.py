@@ -26,6 +26,8 @@ from .trials import Trials
 
 #: Step of the numerical derivatives with respect to positions, velocities and accelerations [rad or m, and per s, s²].
 _STEP = 1e-4
+#: Step in time of second derivatives [s].
+_TIME_STEP = 1e-3
 #: Friction per load from which one of the fits begins, the largest that a fit may have, and the steps of a fit.
 _MUCH, _MOST, _STEPS = 0.3, 0.9, 6
 
@@ -94,11 +96,6 @@ class LinearizedCase:
         return self.trials.moving
 
     @cached_property
-    def block(self) -> IntArray:
-        """Block of time of each sample, with repetitions of a motion in one, shape (N,)."""
-        return self.samples.by_motion().block
-
-    @cached_property
     def bodies(self) -> Array:
         """Torques of the identified bodies alone, shape (N, n) [N·m or N]."""
         return np.asarray(self.columns @ self.theta)
@@ -135,24 +132,36 @@ class LinearizedCase:
     @cached_property
     def slopes(self) -> Array:
         """Derivatives of all torques by each joint's position, velocity and acceleration, shape (n, 3, N, n)."""
-        robot, samples = self.robot, self.samples
-        scale = positive(rms(np.stack([friction_columns(samples, j) for j in range(self.n)]), 1))
-        smooth = self.drag / scale  # Coulomb friction has no slope; rotor inertia and viscous friction do
-        smooth[:, ~np.isin(np.arange(smooth.shape[1]) % OF_ONE, (0, VISCOUS))] = 0.0
-
-        def torque(q: Array, v: Array, a: Array) -> Array:
-            motion = samples.with_motion(q, v, a)
-            friction = np.column_stack([friction_columns(motion, j) @ own for j, own in enumerate(smooth)])
-            return np.asarray(rigid_torque(robot, self.theta, q, v, a) + friction)
-
+        samples = self.samples
         state = np.stack([samples.q, samples.v, samples.a])
-        slopes, before = np.empty((robot.n, 3, *samples.q.shape)), torque(*state)
-        for j in range(robot.n):
+        slopes, before = np.empty((self.n, 3, *samples.q.shape)), self._smooth_torque(*state)
+        for j in range(self.n):
             for k in range(3):
                 moved = state.copy()
                 moved[k, :, j] += _STEP
-                slopes[j, k] = (torque(*moved) - before) / _STEP
+                slopes[j, k] = (self._smooth_torque(*moved) - before) / _STEP
         return slopes
+
+    @cached_property
+    def curvature(self) -> Array:
+        """Second derivative in time of all torques but dry friction, shape (N, n) [N·m/s² or N/s²].
+
+        That of the measured efforts would explain their own errors.
+        """
+        samples, (jerk, snap) = self.samples, jerks(self.samples.whole.pieces)
+        q, v, a, h = samples.q, samples.v, samples.a, _TIME_STEP
+        near = [(q + t * v + t**2 / 2 * a, v + t * a + t**2 / 2 * jerk, a + t * jerk + t**2 / 2 * snap) for t in (-h, 0.0, h)]
+        before, now, after = (self._smooth_torque(*state) for state in near)
+        return (before - 2 * now + after) / h**2
+
+    def _smooth_torque(self, q: Array, v: Array, a: Array) -> Array:
+        """Torque of another motion without dry friction, which has no slope; rotor inertia and viscous friction have."""
+        scale = positive(rms(np.stack([friction_columns(self.samples, j) for j in range(self.n)]), 1))
+        smooth = self.drag / scale
+        smooth[:, ~np.isin(np.arange(smooth.shape[1]) % OF_ONE, (0, VISCOUS))] = 0.0
+        motion = self.samples.with_motion(q, v, a)
+        friction = np.column_stack([friction_columns(motion, j) @ own for j, own in enumerate(smooth)])
+        return np.asarray(rigid_torque(self.robot, self.theta, q, v, a) + friction)
 
     @cached_property
     def placed(self) -> Array:
@@ -181,7 +190,7 @@ class LinearizedCase:
     @cached_property
     def late(self) -> Mapping[int, Array]:
         """Effect of a lead of each moving joint's positions by a second on all torques, shape (N, n) each."""
-        samples, jerk = self.samples, jerks(self.samples.whole.pieces)
+        samples, (jerk, _) = self.samples, jerks(self.samples.whole.pieces)
         return {j: self.torque_by(j, samples.v[:, j], samples.a[:, j], jerk[:, j]) for j in self.moving}
 
     @cached_property

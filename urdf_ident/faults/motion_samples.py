@@ -164,17 +164,14 @@ class MotionSamples:
         """
         return self.whole.sampled([direction], _signs_of)[0]
 
-    def by_motion(self) -> MotionSamples:
-        """Returns the same samples with motion that a log repeats in the block of its first occurrence."""
+    @cached_property
+    def first(self) -> IntArray:
+        """The sample of its log that showed the motion of each sample first, itself if it is new, shape (N,)."""
         shown = np.arange(len(self))
         for k in np.unique(self.log):
             mine = np.flatnonzero(self.log == k)
             shown[mine] = mine[first_shown(self.q[mine], self.v[mine])]
-        new, place = np.unique(shown, return_inverse=True)
-        if len(new) == len(self):
-            return self
-        block = _spread(self.log[new], _blocks(self.log[new], int(self.block.max()) + 1), self.v[new])
-        return replace(self, block=np.unique(block, return_inverse=True)[1][place])
+        return shown
 
     def with_motion(self, q: Array, v: Array, a: Array, signs: Array | None = None) -> MotionSamples:
         """Returns the same efforts with another motion.
@@ -279,9 +276,14 @@ def _smooth_signs(typical: float, log: Sequence[MovingPart]) -> list[Array]:
     return [np.tanh(v[:, None] / (np.array(WIDTHS) * typical)) for _, v in log]
 
 
-def jerks(pieces: Sequence[ThinnedPiece]) -> Array:
-    """Returns the jerk at the samples used, shape (N, n) [rad/s³ or m/s³]."""
-    return np.concatenate([np.gradient(item.part.a, 1 / item.part.rate, axis=0)[item.rows] for item in pieces])
+def jerks(pieces: Sequence[ThinnedPiece]) -> tuple[Array, Array]:
+    """Returns the jerk and its derivative at the samples used, shape (N, n) each [rad/s³, rad/s⁴, or m]."""
+    out = []
+    for item in pieces:
+        jerk = np.gradient(item.part.a, 1 / item.part.rate, axis=0)
+        out.append([x[item.rows] for x in (jerk, np.gradient(jerk, 1 / item.part.rate, axis=0))])
+    first, second = (np.concatenate(x) for x in zip(*out, strict=True))
+    return first, second
 
 
 def efforts_in_time(motion: WholeMotion) -> Array:

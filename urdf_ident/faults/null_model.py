@@ -58,12 +58,14 @@ class BlockScores(NamedTuple):
 
     Attributes:
         score: Shape (B, k).
-        information: Of the columns in one block and another, shape (B, k, B, k).
+        information: Of the columns in each block and in each set of blocks, shape (U, B, k, k).
+        alone: Of the columns in each block, shape (B, k, k).
         squares: Of the columns in each block, the diagonal of ``F_bᵀ F_b``, shape (B, k).
     """
 
     score: Array
     information: Array
+    alone: Array
     squares: Array
 
 
@@ -76,12 +78,14 @@ class NullModel:
     joints share, k own columns of each joint, B blocks of time.
 
     Attributes:
+        moving: The moving joints.
         weights: One over each row's standard deviation where its joint moves, 0 elsewhere, shape (a, N).
         design: Shared columns are the bodies, and faults that were found; own ones friction, then the random effects.
         kind: Kind of each own column: fixed, or friction at reversals, by load, along the travel, or by log, shape (k,).
         efforts: ``y``, shape (a, N).
     """
 
+    moving: Sequence[int]
     weights: Array
     design: JointColumns
     kind: Array
@@ -104,11 +108,11 @@ class NullModel:
         shared = shared[:, moving] * weights.T[:, :, None]
         names = [[_FIXED] * fixed.shape[2], *([kind] * columns.shape[2] for kind, columns in random.items())]
         design = JointColumns.of(shared, np.concatenate([fixed, own], axis=2), weights > 0, np.zeros_like(samples.block))
-        return cls(weights, design, np.concatenate(names), samples.tau[:, moving].T * weights)
+        return cls(moving, weights, design, np.concatenate(names), samples.tau[:, moving].T * weights)
 
     def whitened(self, columns: Array) -> Array:
-        """Columns of the moving joints' rows, shape (N, a, k), as those of the model, shape (a, N, k)."""
-        return np.ascontiguousarray(columns.transpose(1, 0, 2) * self.weights[:, :, None])
+        """Columns of all joints' rows, shape (N, n, k), as those of the model, shape (a, N, k)."""
+        return np.ascontiguousarray(columns[:, self.moving].transpose(1, 0, 2) * self.weights[:, :, None])
 
     @cached_property
     def solution(self) -> _Solution:
@@ -175,46 +179,52 @@ class NullModel:
         solved = self.solution.equations.solve(self.design.columns.swapaxes(1, 2) @ columns)
         return np.asarray(columns - self._torques(*solved))
 
-    def scores(self, groups: Sequence[Array], block: IntArray) -> list[BlockScores]:
+    def scores(self, groups: Sequence[Array], block: IntArray, sets: Array) -> list[BlockScores]:
         """Returns scores of groups of columns in blocks of time, and their information beside the model.
 
         With ``F_b`` a group's columns in block b, 0 in the others, and P as in :meth:`beside`, both times the noise σ²:
-        score ``s_b = F_bᵀ r = σ² F_bᵀ V⁻¹ (y − X β)``, information ``I_bc = F_bᵀ (F_c − [X Z] C [X Z]ᵀ F_c) = σ² F_bᵀ P F_c``.
+        score ``s_b = F_bᵀ r = σ² F_bᵀ V⁻¹ (y − X β)``, information ``I_bc = F_bᵀ (F_c − [X Z] C [X Z]ᵀ F_c) = σ² F_bᵀ P F_c``,
+        and that of a set of blocks ``Σ_c w_c I_bc``.
 
         Args:
-            groups: Columns of the moving joints' rows, shape (N, a, k) each.
+            groups: Columns of all joints' rows, shape (N, n, k) each.
             block: Block of each sample, shape (N,).
+            sets: Weights w of the blocks in each set, shape (U, B).
 
         Returns:
             Those of each group.
         """
         order, count = np.argsort(block, kind="stable"), np.bincount(block)
+        ends = np.cumsum(count)
 
         def by_block(x: Array) -> list[Array]:
-            return np.split(x[:, order], np.cumsum(count)[:-1], axis=1)
+            return np.split(x, ends[:-1], axis=1)
+
+        def sums(x: Array) -> Array:  # over the rows and the samples of each block
+            return np.diff(np.cumsum(x.sum(axis=0), axis=0)[ends - 1], axis=0, prepend=0.0)
 
         out: dict[int, BlockScores] = {}
-        acting = [tuple(np.flatnonzero(np.any(columns != 0, axis=(0, 2))).tolist()) or (0,) for columns in groups]
+        acts = [np.any(columns != 0, axis=(0, 2))[self.moving] for columns in groups]
+        acting = [tuple(np.flatnonzero(of_group).tolist()) or (0,) for of_group in acts]
         for rows, members in grouped((rows, k) for k, rows in enumerate(acting)).items():
-            design, residual = (by_block(x[list(rows)]) for x in (self.design.columns, self.residual))
-            equations = self.solution.equations.of_rows(rows)
+            equations, joints = self.solution.equations.of_rows(rows), [self.moving[k] for k in rows]
+            weights, residual = (x[list(rows)][:, order, None] for x in (self.weights, self.residual))
+            design = by_block(self.design.columns[list(rows)][:, order].swapaxes(1, 2).copy().swapaxes(1, 2))
             for some in batches(members, AT_ONCE, lambda k: groups[k].shape[2]):
-                together = np.concatenate([groups[k][:, rows] for k in some], axis=2).transpose(1, 0, 2)
-                columns = by_block(together * self.weights[list(rows), :, None])
+                columns = np.concatenate([groups[k][:, joints] for k in some], axis=2)[order].transpose(1, 0, 2) * weights
                 # [X Z]ᵀ F_b and C [X Z]ᵀ F_b of all groups, shape (rows, m + k, K, B)
-                moments = np.stack([x.swapaxes(1, 2) @ y for x, y in zip(design, columns, strict=True)], axis=3)
+                moments = np.stack([x.swapaxes(1, 2) @ y for x, y in zip(design, by_block(columns), strict=True)], axis=3)
                 theta, own = equations.solve(moments.reshape(*moments.shape[:2], -1))
                 solved = np.concatenate([np.broadcast_to(theta, (len(rows), *theta.shape)), own], axis=1).reshape(moments.shape)
-                end = 0
+                score, end = sums(columns * residual), 0
                 for k in some:
                     which = slice(end, end := end + groups[k].shape[2])
-                    blocks = [y[:, :, which] for y in columns]
-                    score = np.array([np.tensordot(r, y, axes=2) for y, r in zip(blocks, residual, strict=True)])
-                    products = np.array([np.tensordot(y, y, axes=((0, 1), (0, 1))) for y in blocks])
-                    explained = np.tensordot(moments[:, :, which], solved[:, :, which], axes=((0, 1), (0, 1)))
-                    information = -explained.transpose(1, 0, 3, 2)
-                    information[range(len(count)), :, range(len(count))] += products
-                    out[k] = BlockScores(score, information, np.einsum("bkk->bk", products))
+                    moment, solution = moments[:, :, which], solved[:, :, which]
+                    products = sums(columns[:, :, which, None] * columns[:, :, None, which])  # F_bᵀ F_b
+                    alone = products - np.einsum("apkb,aplb->bkl", moment, solution)
+                    explained = np.tensordot(moment, solution @ sets.T, axes=((0, 1), (0, 1)))
+                    information = sets[:, :, None, None] * products - explained.transpose(3, 1, 0, 2)
+                    out[k] = BlockScores(score[:, which], information, alone, np.einsum("bkk->bk", products))
         return [out[k] for k in range(len(groups))]
 
     def _torques(self, theta: Array, own: Array) -> Array:

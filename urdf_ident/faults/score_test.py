@@ -8,13 +8,12 @@ A family is significant if its probability by chance, times the number of all th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from ..grouping import batches
 from ..judgements.catalogue import Id
 from ..linalg import Array, IntArray, lstsq, orthogonal_part, positive, rms
 from ..samples import turns
@@ -23,7 +22,7 @@ from .kinds.catalogue import changes, faults
 from .kinds.families import FaultFamily
 from .linearized import LinearizedCase
 from .motion_samples import COMPARED
-from .null_model import AT_ONCE, BlockScores, NullModel
+from .null_model import BlockScores, NullModel
 
 #: Twice the probability that any fault is significant in sound logs; the same for any change, and for any column that was
 #: chosen as the best of many.
@@ -38,6 +37,10 @@ _FELT = 0.1
 _CLOSE = 30
 #: Part of a column's square that the model must leave for its size to be determined.
 _DETERMINED = 1e-5
+#: Number of scores as large that are expected by chance, below which a large fault is looked for.
+_SUSPECT = 1.0
+#: Largest correlation of blocks in succession.
+_ALIKE = 0.9
 #: Number of faults that are searched for, one after the other.
 _ROUNDS = 3
 
@@ -139,8 +142,8 @@ class _Scores:
         numbers: Numbers of which the sizes consist, shape (T,); 0 where they are not determined.
         scatter: Variances of the scores between blocks about these sizes, shape (T,).
         free: Degrees of freedom of the scatter, shape (T,).
-        coefficients: Those of the columns, shape (k,) each.
-        acts: How much it acts at each sample, shape (N,) each.
+        coefficients: Those of the columns, shape (T, k).
+        acts: How much it acts at each sample, shape (T, N).
     """
 
     family: FaultFamily
@@ -149,11 +152,11 @@ class _Scores:
     numbers: Array
     scatter: Array
     free: Array
-    coefficients: Sequence[Array] | Array
-    acts: Sequence[Array] | Array
+    coefficients: Array
+    acts: Array
 
 
-def find_faults(at: LinearizedCase, null: NullModel) -> tuple[list[Fault], bool]:
+def find_faults(at: LinearizedCase, null: NullModel) -> tuple[list[Fault], list[FaultFamily]]:
     """Searches for faults by forward selection: the best that is significant and matters, then the next beside it.
 
     Args:
@@ -161,28 +164,33 @@ def find_faults(at: LinearizedCase, null: NullModel) -> tuple[list[Fault], bool]
         null: The model without faults.
 
     Returns:
-        The faults, in the order in which they were found, and whether any score is beyond chance, even if it does not matter.
+        The faults, in the order in which they were found, and the families of lasting ones of which less than one score as
+        large is expected by chance, even if they do not matter.
     """
-    out, beyond_chance = list[Fault](), False
+    out, suspects = list[Fault](), list[FaultFamily]()
+    penalty = float(np.log(_BLOCKS * len(at.moving)))  # of a number (Schwarz 1978), where a block of a joint is one sample
     lasting, temporary = list(faults(at)), list(changes(at))
-    windows, found = _windows(at), np.empty((len(at.samples), at.n, 0))
+    found = np.empty((len(at.samples), at.n, 0))
     for _ in range(_ROUNDS):
         # what a delay or a filter leaves varies with the motion, as a change does; and what a change leaves is another
         some = [] if any(item.family.only_competes or item.family.change for item in out) else temporary
-        promising = _significant(at, null, lasting, some, windows, LEVEL)[:_CLOSE]
-        beyond_chance |= bool(promising)
-        tested = [_fault(at, null, item, t, chance, rank) for rank, chance, item, t in promising]
-        tested = sorted((item for item in tested if item.material), key=lambda item: -item.rank)
-        if not tested:
+        tested = _tested(at, null, lasting, some)
+        suspects += [item.scores.family for item in tested if item.chance < _SUSPECT and not item.scores.family.change]
+        possible = [_fault(at, null, item, rank) for rank, item in _promising(tested, penalty)[:_CLOSE]]
+        possible = [item for item in possible if item.material]
+        if not possible:
             break
-        best = tested[0]
-        out.append(replace(best, rivals=tuple(item for item in tested[1:] if item.rank > (1 - RIVAL) * best.rank)))
+        # the rank is to first order: of those with nearly the best the one that explains most, in terms of the rank
+        near = [item for item in possible if item.rank > (1 - RIVAL) * possible[0].rank]
+        alike = [item for item in near if item.when == possible[0].when]
+        best = max(alike, key=lambda item: 2 * _BLOCKS * item.gain - penalty * item.family.columns.shape[2])
+        out.append(replace(best, rivals=tuple(item for item in near if item is not best)))
         lasting = [family for family in lasting if not _left_by(best.family, family)]
         if best.when.log is not None and not best.when.window:  # the others are examined without this log
             break
         found = np.concatenate([found, best.family.together if best.when == ALWAYS else best.effect[:, :, None]], axis=2)
         null = NullModel.of(at, found)
-    return out, beyond_chance
+    return out, suspects
 
 
 def _left_by(named: FaultFamily, family: FaultFamily) -> bool:
@@ -197,7 +205,10 @@ def _usual_scatter(scores: Sequence[_Scores]) -> tuple[float, float]:
     """
     from scipy.special import digamma, polygamma
 
-    scatter, free = (np.concatenate([getattr(item, name)[item.numbers > 0] for item in scores]) for name in ("scatter", "free"))
+    none = np.empty(0)
+    scatter, free = (
+        np.concatenate([none, *(getattr(item, name)[item.numbers > 0] for item in scores)]) for name in ("scatter", "free")
+    )
     if len(scatter) < 2:
         return 1.0, 0.0
     logs = np.log(scatter) - digamma(free / 2) + np.log(free / 2)
@@ -212,148 +223,175 @@ def least_chance(at: LinearizedCase, null: NullModel) -> float:
     Args:
         at, null: As for :func:`find_faults`.
     """
-    found = _significant(at, null, list(faults(at)), list(changes(at)), _windows(at), np.inf)
-    return min((chance for _, chance, _, _ in found), default=1.0)
+    tested = _tested(at, null, list(faults(at)), list(changes(at)))
+    return min((item.chance for item in tested), default=1.0)
 
 
-def _significant(
-    at: LinearizedCase,
-    null: NullModel,
-    lasting: Sequence[FaultFamily],
-    temporary: Sequence[FaultFamily],
-    windows: _Windows,
-    level: float,
-) -> list[tuple[float, float, _Scores, int]]:
-    """Scores beyond chance, best first: their rank, the probability of as large a one among all, and which they are."""
+class _Tested(NamedTuple):
+    """A score as a test.
+
+    Attributes:
+        kind: Whether of a change, and whether of columns that were sought among many.
+        chance: Probability of as large a score, times the number of tests of its kind.
+        scatter: Variance of the scores between blocks, its own and that of all families.
+    """
+
+    scores: _Scores
+    t: int
+    kind: tuple[bool, bool]
+    chance: float
+    scatter: float
+
+    @property
+    def support(self) -> float:
+        return float(self.scores.support[self.t])
+
+
+def _tested(
+    at: LinearizedCase, null: NullModel, lasting: Sequence[FaultFamily], temporary: Sequence[FaultFamily]
+) -> list[_Tested]:
+    """All scores whose size is determined, with their probability by chance."""
     from scipy.special import fdtrc
 
-    scores = list(_lasting(at, null, lasting, windows.block))
-    usual, worth = _usual_scatter([item for item in scores if item.family.tries == 1])
-    of_blocks = null.scores([family.columns[:, at.moving] for family in temporary], windows.block)
-    scores += [_temporary(at, null, family, some, windows) for family, some in zip(temporary, of_blocks, strict=True)]
-    penalty = np.log((int(at.block.max()) + 1) * len(at.moving))
+    scores = _scores(at, null, lasting, temporary)
+    usual = {
+        change: _usual_scatter([item for item in scores if item.family.tries == 1 and bool(item.family.change) == change])
+        for change in (False, True)
+    }
     # faults, changes, of which windows are many, and what was sought among many have half of the level each
     kinds = [(bool(item.family.change), item.family.tries > 1) for item in scores]
     tests = dict.fromkeys(kinds, 0)
     for kind, item in zip(kinds, scores, strict=True):
         tests[kind] += 2 * item.family.tries * int(np.count_nonzero(item.numbers))
-    found = []
+    out = []
     for kind, item in zip(kinds, scores, strict=True):
-        numbers = np.maximum(item.numbers, 1)
-        scatter = (worth * usual + item.free * item.scatter) / (worth + item.free)
+        numbers, (common, worth) = np.maximum(item.numbers, 1), usual[kind[0]]
+        scatter = (worth * common + item.free * item.scatter) / (worth + item.free)
         chance = tests[kind] * fdtrc(numbers, worth + item.free, item.support / numbers / scatter)
-        rank = item.support / scatter - penalty * numbers
-        some = np.flatnonzero((chance < level) & (item.numbers > 0))
-        found += [(float(rank[t]), float(chance[t]), item, int(t)) for t in some]
-    return sorted(found, key=lambda entry: -entry[0])
+        out += [_Tested(item, int(t), kind, float(chance[t]), float(scatter[t])) for t in np.flatnonzero(item.numbers > 0)]
+    return out
 
 
-def _lasting(at: LinearizedCase, null: NullModel, families: Sequence[FaultFamily], epoch: IntArray) -> Iterator[_Scores]:
-    """Yields scores of faults throughout all logs, where repetitions of a motion are one block, and in single ones.
+def _promising(tested: Sequence[_Tested], penalty: float) -> list[tuple[float, _Tested]]:
+    """Scores that may be the fault, best first, with their rank.
 
-    What the model explains of the columns is found for several families together, once for each time at which they act.
+    Whether there is one is decided by the level; which it is, by the likelihood: a suspect that explains as much as the best
+    that is beyond chance may be the fault as well. Likelihoods are compared with one scatter, that beside what explains most.
     """
-    samples, logs = at.samples, np.unique(at.samples.log)
-    whens = [ALWAYS, *(When(log=int(k)) for k in logs if 1 < len(logs) <= COMPARED)]
-    acts = [np.ones(len(samples)) if when.log is None else np.array(samples.log == when.log, dtype=float) for when in whens]
-    for some in batches(families, AT_ONCE, lambda family: family.together.shape[2]):
-        ends = np.cumsum([family.together.shape[2] for family in some])
-        together = null.whitened(np.concatenate([family.together for family in some], axis=2)[:, at.moving])
-        scored: list[list[tuple[When, Array, tuple[float, ...], Array]]] = [[] for _ in some]
-        for when, acting in zip(whens, acts, strict=True):
-            columns = together * acting[None, :, None]
-            apart = null.beside(columns)
-            for family, scores, end in zip(some, scored, ends, strict=True):
-                if family.throughout if when.log is None else family.of_single_logs:
-                    both, beside = (x[:, :, end - family.together.shape[2] : end] for x in (columns, apart))
-                    score = _lasting_score(at, null, family, both, beside, at.block if when.log is None else epoch)
-                    scores += [] if score is None else [(when, acting, *score)]
-        for family, scores in zip(some, scored, strict=True):
-            if scores:
-                times, active, statistics, coefficients = zip(*scores, strict=True)
-                support, numbers, scatter, free = np.array(statistics).T
-                yield _Scores(family, times, support, numbers, scatter, free, coefficients, active)
+    beyond = [item for item in tested if item.chance < LEVEL]
+    scale = max(beyond, key=lambda item: item.support).scatter if beyond else 1.0
+    ranked = [(item.support / scale - penalty * item.scores.numbers[item.t], item) for item in tested]
+    best = {item.kind: rank for rank, item in sorted(ranked, key=lambda entry: entry[0]) if item.chance < LEVEL}
+    out = [
+        (rank, item)
+        for rank, item in ranked
+        if rank > 0 and (item.chance < LEVEL or (item.chance < _SUSPECT and rank >= best.get(item.kind, np.inf)))
+    ]
+    return sorted(out, key=lambda entry: -entry[0])
 
 
-def _lasting_score(
-    at: LinearizedCase, null: NullModel, family: FaultFamily, both: Array, beside: Array, block: IntArray
-) -> tuple[tuple[float, ...], Array] | None:
-    """Score of a fault while it acts: support, numbers, scatter and its degrees of freedom; and the coefficients.
+def _scores(
+    at: LinearizedCase, null: NullModel, lasting: Sequence[FaultFamily], temporary: Sequence[FaultFamily]
+) -> list[_Scores]:
+    """Scores of faults throughout all logs and in single ones, where repetitions of a motion are one block, and of changes."""
+    windows = _windows(at)
+    throughout = windows.throughout(at)
+    of_faults = [[family.throughout, *[family.of_single_logs] * (len(throughout.whens) - 1)] for family in lasting]
+    tried = [(family, throughout.some(which)) for family, which in zip(lasting, of_faults, strict=True) if any(which)]
+    out = []
+    for some in (tried, [(family, windows) for family in temporary]):
+        if some:
+            of_blocks = null.scores([family.together for family, _ in some], some[0][1].block, some[0][1].sets)
+            out += [_score(at, null, *one, scores) for one, scores in zip(some, of_blocks, strict=True)]
+    return out
 
-    Args:
-        both: Columns [nuisance | family], whitened, shape (a, N, k).
-        beside: What the model does not explain of them.
 
-    Returns:
-        None where the size is not determined, or has the impossible sign.
+def _score(at: LinearizedCase, null: NullModel, family: FaultFamily, times: _Times, of_blocks: BlockScores) -> _Scores:
+    """Scores of a family at several times.
+
+    With its scores ``s_b`` and information ``I_bc`` in blocks of time, and ``w_b`` how much it acts in each, its score is
+    ``s = Σ w_b s_b``, the information ``I = Σ w_b w_c I_bc``, and the size ``x = I⁻¹ s``. What resembles the family acts at the
+    same times and may have any size: it is eliminated from both. All blocks give one scatter of the scores about the size,
+    ``e_b = s_b − Σ w_c I_bc x``, in units of their information: ``Σ e_bᵀ (Σ I_bb)⁻¹ e_b · B / (B − 1)``, over its numbers.
     """
-    known = family.known
-    beside_guard, some, beside = beside[:, :, :known], both[:, :, known:], beside[:, :, known:]
-    square = np.einsum("ank,ank->k", some, some)
-    if known:
-        given = both[:, :, :known]
-        K = lstsq(_products(given, beside_guard), _products(given, beside), 1e-9)[0]
-        some, beside = some - given @ K, beside - beside_guard @ K
-    inverse, determined = _inverse(_products(some, beside), square)
-    numbers = int(determined)
-    if not numbers:
-        return None
-    x = inverse @ _products(beside, null.residual[:, :, None])[:, 0]
-    if family.impossible_sign * x[0] > 0:
-        return None
-    sizes, turned = np.linalg.eigh(inverse)
-    unit = beside @ (turned[:, -numbers:] * np.sqrt(np.maximum(sizes[-numbers:], 0.0)))
-    size = _products(unit, null.residual[:, :, None])[:, 0]
-    about = _by_block((unit * (null.residual - unit @ size)[:, :, None]).sum(axis=0), block)
-    share = _by_block(np.sum(unit**2, axis=(0, 2))[:, None], block)[:, 0]
-    free = min(share.sum() ** 2 / np.sum(share**2), max(at.trials.turns, 2.0)) - 1
-    scatter = max(float(np.sum(about**2) / numbers * len(share) / max(len(share) - 1, 1)), null.solution.noise)
-    return (float(size @ size), numbers, scatter, max(free, 1.0)), x
-
-
-def _temporary(at: LinearizedCase, null: NullModel, family: FaultFamily, of_blocks: BlockScores, windows: _Windows) -> _Scores:
-    """Scores of a change in windows, in single logs, and as a drift, each compared with all other blocks."""
-    (score, information, squares), (epoch, whens, weights, acts) = of_blocks, windows
-    blocks, count = score.shape
-    along = np.tensordot(weights, information, axes=(1, 2))  # shape (T, B, k, l)
-    square = squares.sum(axis=0) / blocks
-    inverse, numbers = _inverse(np.einsum("tb,tbkl->tkl", weights, along), square * np.sum(weights**2, axis=1)[:, None])
-    total = weights @ score
+    weights, known, blocks = times.weights, family.known, len(of_blocks.score)
+    along = np.tensordot(times.of_sets, of_blocks.information, axes=1)  # Σ w_c I_bc, shape (T, B, k, k)
+    square = np.sum(weights**2, axis=1)[:, None] * of_blocks.squares.mean(axis=0)
+    score, alone = of_blocks.score, of_blocks.alone[None]
+    if known:  # the family beside what resembles it, shape (T, k, m)
+        total = np.einsum("tb,tbkl->tkl", weights, along)
+        explained = _inverse(total[:, :known, :known], square[:, :known])[0] @ total[:, :known, known:]
+        own = np.broadcast_to(np.eye(total.shape[1] - known), (len(weights), *explained.shape[2:], explained.shape[2]))
+        beside = np.concatenate([-explained, own], axis=1)
+        along, alone = (beside.swapaxes(1, 2)[:, None] @ x @ beside[:, None] for x in (along, alone))
+        score = score @ beside
+    total = np.einsum("tb,tbi->ti", weights, np.broadcast_to(score, along.shape[:3]))
+    inverse, numbers = _inverse(np.einsum("tb,tbij->tij", weights, along), square[:, known:])
     x = (inverse @ total[:, :, None])[:, :, 0]
     about = score - (along @ x[:, None, :, None])[..., 0]
-    sizes, axes = np.linalg.eigh(information[range(blocks), :, range(blocks)])
-    seen = sizes > _DETERMINED * positive(float(sizes.max()))
-    standardized = np.einsum("bkl,tbk->tbl", axes, about) ** 2 * (seen / np.where(seen, sizes, 1.0))
-    scatter = np.maximum(standardized.sum(axis=(1, 2)) / np.maximum(seen.sum() - numbers, 1), null.solution.noise)
-    free = np.full(len(weights), max(min(blocks, max(at.trials.turns, 2.0)) - 2.0, 1.0))
+    unit, _ = _inverse(alone.sum(axis=1), of_blocks.squares.sum(axis=0)[known:])
+    scaled = about @ unit
+    squares = np.sum(scaled * about, axis=(1, 2))
+    # blocks in succession are alike for a while: as if there were fewer of them, of the scatter of their mean (Bartlett 1946)
+    alike = float(np.clip(np.mean(np.sum(scaled[:, 1:] * about[:, :-1], axis=(1, 2)) / positive(squares)), 0.0, _ALIKE))
+    fewer = (1 + alike) / (1 - alike)
+    scatter = fewer * squares * blocks / max(blocks - 1, 1) / np.maximum(numbers, 1)
+    share = np.sum(alone * unit[:, None], axis=(2, 3))  # of each block in the scatter
+    worth = share.sum(axis=1) ** 2 / positive(np.sum(share**2, axis=1))  # blocks of equal shares (Kish 1965)
+    legs = np.inf if family.change else at.trials.turns  # each shows what friction leaves once, however many blocks it has
+    free = np.broadcast_to(np.minimum(worth / fewer, max(legs, 2.0)) - 1, len(weights))
     acting = np.any(family.columns[:, at.moving] != 0, axis=0)
-    if count > 1 and np.array_equal(acting, np.eye(len(acting), count)):  # what friction leaves is each row's own
-        own = np.maximum(x * total, 0.0)
-        free *= own.sum(axis=1) ** 2 / positive(np.sum(own**2, axis=1))
-    for j in family.joints:  # what a leg leaves unexplained looks like a change in as many legs as it has numbers
-        turned = np.bincount(epoch[turns(at.samples.v[:, j])[0]], minlength=blocks)
-        numbers = np.where((weights != 0) @ turned >= count, numbers, 0)
+    if len(acting.T) > 1 and np.array_equal(acting, np.eye(*acting.shape)):  # what friction leaves is each row's own
+        rows = np.maximum(x * total, 0.0)
+        free = free * rows.sum(axis=1) ** 2 / positive(np.sum(rows**2, axis=1))
+    for j in family.joints if family.change else ():  # what a leg leaves looks like a change
+        turned = np.bincount(times.block[turns(at.samples.v[:, j])[0]], minlength=blocks)
+        numbers = np.where((weights != 0) @ turned >= x.shape[1], numbers, 0)
+    numbers = np.where(family.impossible_sign * x[:, 0] > 0, 0, numbers)
+    scatter = np.maximum(scatter, null.solution.noise)
+    return _Scores(family, times.whens, np.sum(x * total, axis=1), numbers, scatter, np.maximum(free, 1.0), x, times.acts)
 
-    return _Scores(family, whens, np.sum(x * total, axis=1), numbers, scatter, free, x, acts)
 
-
-class _Windows(NamedTuple):
-    """Times at which changes may act.
+class _Times(NamedTuple):
+    """Times at which faults may act.
 
     Attributes:
-        block: Block of each sample, in order of time, shape (N,).
+        block: Block of each sample, shape (N,).
         whens: The times, T in number.
-        weights: How much a change then acts in each block, shape (T, B).
-        acts: The same at each sample, shape (T, N).
+        of_sets: Weights in each time of sets of blocks, shape (T, U).
+        sets: How much a fault then acts in each block, shape (U, B).
     """
 
     block: IntArray
     whens: Sequence[When]
-    weights: Array
-    acts: Array
+    of_sets: Array
+    sets: Array
+
+    @property
+    def weights(self) -> Array:
+        """How much a fault acts in each block, shape (T, B)."""
+        return self.of_sets @ self.sets
+
+    def throughout(self, at: LinearizedCase) -> _Times:
+        """All logs throughout, and single ones if they are few; the blocks are those in which motion was first shown."""
+        block = np.unique(self.block[at.samples.first], return_inverse=True)[1]
+        logs, of_block = np.unique(at.samples.log), at.samples.log[np.unique(block, return_index=True)[1]]
+        single = logs if 1 < len(logs) <= COMPARED else logs[:0]
+        weights = np.concatenate([np.ones((1, len(of_block))), of_block == single[:, None]])
+        return _Times(block, [ALWAYS, *(When(log=int(k)) for k in single)], np.eye(len(weights)), weights)
+
+    def some(self, which: Sequence[bool]) -> _Times:
+        """Some of the times."""
+        whens = [when for when, one in zip(self.whens, which, strict=True) if one]
+        return self._replace(whens=whens, of_sets=self.of_sets[list(which)])
+
+    @property
+    def acts(self) -> Array:
+        """How much a fault acts at each sample, shape (T, N)."""
+        return np.asarray(self.weights[:, self.block])
 
 
-def _windows(at: LinearizedCase) -> _Windows:
+def _windows(at: LinearizedCase) -> _Times:
     """Windows of logs, single logs, and drifts."""
     samples = at.samples
     logs = np.unique(samples.log)
@@ -375,7 +413,7 @@ def _windows(at: LinearizedCase) -> _Windows:
                 acts = (number >= k * each + first) & (number < k * each + last)
                 whens.append((When(first / each, last / each, log), acts.astype(float)))
     weights = np.array([weight for _, weight in whens])
-    return _Windows(epoch, [when for when, _ in whens], weights, weights[:, epoch])
+    return _Times(epoch, [when for when, _ in whens], weights, np.eye(len(number)))
 
 
 def _inverse(information: Array, square: Array) -> tuple[Array, Array]:
@@ -388,20 +426,10 @@ def _inverse(information: Array, square: Array) -> tuple[Array, Array]:
     return inverse * scale[..., :, None] * scale[..., None, :], seen.sum(axis=-1)
 
 
-def _products(a: Array, b: Array) -> Array:
-    """Products of columns of all rows, shape (k, l)."""
-    return np.asarray(a.reshape(-1, a.shape[2]).T @ b.reshape(-1, b.shape[2]))
-
-
-def _by_block(values: Array, block: IntArray) -> Array:
-    """Sums over the samples of each block, shape (B, k)."""
-    return np.stack([np.bincount(block, weights=column) for column in values.T], axis=1)
-
-
-def _fault(at: LinearizedCase, null: NullModel, scores: _Scores, t: int, chance: float, rank: float) -> Fault:
+def _fault(at: LinearizedCase, null: NullModel, tested: _Tested, rank: float) -> Fault:
     """A score as a fault, with its gain and effect."""
-    moving, family = at.moving, scores.family
-    together = null.whitened((family.together * scores.acts[t][:, None, None])[:, moving])
+    scores, t, moving, family = tested.scores, tested.t, at.moving, tested.scores.family
+    together = null.whitened(family.together * scores.acts[t][:, None, None])
     nuisance, columns = together[:, :, : family.known], together[:, :, family.known :]
     effect = columns @ scores.coefficients[t]
     acts = np.any(effect != 0, axis=0)
@@ -430,4 +458,4 @@ def _fault(at: LinearizedCase, null: NullModel, scores: _Scores, t: int, chance:
     when = scores.whens[t]
     whole = np.sqrt(12.0) if when.drift else 1.0  # its RMS over one that grows from -1/2 to 1/2
     share = float(np.linalg.norm(whole * rms(torque[acts], axis=0) / at.size)) if acts.any() else 0.0
-    return Fault(family, when, size, chance, float(gains.sum()), rank, left, matters, share, torque)
+    return Fault(family, when, size, tested.chance, float(gains.sum()), rank, left, matters, share, torque)

@@ -110,7 +110,7 @@ class EffortBandwidth(FaultKind):
     id = Id.EFFORT_BANDWIDTH
 
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
-        yield FaultFamily(self.id, (), at.efforts[:, 1:].swapaxes(1, 2), only_competes=True)
+        yield FaultFamily(self.id, (), np.stack([at.efforts[:, 1], at.curvature], axis=2), only_competes=True)
 
 
 @dataclass(frozen=True, eq=False)
