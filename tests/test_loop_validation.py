@@ -126,7 +126,7 @@ def test_validate_scores_with_the_residual_beside_without(identified: tuple[Path
     assert "residual" not in both["blind"]  # no encoders: scored without
 
 
-def test_a_residual_on_the_deformation_alone_of_one_log(model: DynamicModel) -> None:
+def test_a_residual_of_one_log_is_learned_from_parts_in_time(model: DynamicModel) -> None:
     project = parse_project({"compensation": {"residual": "auto", "rounds": 1}})
     log = excitation(model.robot, 1).take(slice(0, 1200))
     ident = ui.identify(model, [log], project=project)
@@ -141,7 +141,7 @@ def test_a_residual_on_the_deformation_alone_of_one_log(model: DynamicModel) -> 
     ident = ui.identify(model, [log], project=asked)
     assert "the loops estimate by WLS; IRLS (TUKEY) is not used in them" in ident.summary(verbose=True)
     zero = np.zeros(3)
-    assert ident.torque(zero, zero, zero, deformation=zero + 1e-4).shape == (3,)
+    assert ident.torque(zero, zero, zero, deformation=zero + 1e-4, deformation_rate=zero).shape == (3,)
 
 
 def with_sweeps(work: Path, log: str, out: Path) -> subprocess.CompletedProcess[str]:
