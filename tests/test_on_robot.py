@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -49,6 +52,49 @@ def test_ros2_messages_hold_the_motion(six: Robot) -> None:
     assert speeds == {joint: pytest.approx(APPROACH * 3.0) for joint in six.order}
 
 
+def sent_goal(script: str, file: Path, here: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
+    """Points that the program sends to the controller of a robot that stands at some pose."""
+    client, node, message = MagicMock(), MagicMock(), SimpleNamespace(name=list(here), position=list(here.values()))
+    node.create_subscription.side_effect = lambda _kind, _topic, heard, _depth: heard(message)
+
+    def point(**columns: list[float]) -> SimpleNamespace:
+        return SimpleNamespace(**columns, time_from_start=SimpleNamespace())
+
+    of_names = {
+        "rclpy": MagicMock(),
+        "rclpy.action": SimpleNamespace(ActionClient=lambda *_: client),
+        "rclpy.node": SimpleNamespace(Node=lambda _name: node),
+        "control_msgs.action": SimpleNamespace(FollowJointTrajectory=SimpleNamespace(Goal=SimpleNamespace)),
+        "sensor_msgs.msg": MagicMock(),
+        "trajectory_msgs.msg": SimpleNamespace(
+            JointTrajectory=lambda joint_names: SimpleNamespace(joint_names=joint_names, points=[]), JointTrajectoryPoint=point
+        ),
+    }
+    for name, module in of_names.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(sys, "argv", ["send.py", str(file)])
+    monkeypatch.setattr("builtins.input", lambda _question: "yes")
+    exec(compile(script, "send.py", "exec"), {"__name__": "__main__"})
+    return client.send_goal_async.call_args[0][0].trajectory.points
+
+
+def test_ros2_program_approaches_slowly_and_its_stamps_increase(
+    six: Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = motion_texts(motion(six), six, Limits.from_robot(six), "ros2_control")
+    file, data = tmp_path / "trajectory.yaml", yaml.safe_load(texts["trajectory.yaml"])
+    data["points"][0]["positions"] = [0.0] * 6
+    file.write_text(yaml.safe_dump(data))
+    limit = round(APPROACH * 3.0, 6)
+    for k in (118, 143, 168):  # approaches after which a stamp of the motion is a whole second, but for rounding errors
+        distance = k * 0.02 / 1.9 * limit
+        points = sent_goal(texts["send.py"], file, dict.fromkeys(six.order, -distance), monkeypatch)
+        stamps = [10**9 * point.time_from_start.sec + point.time_from_start.nanosec for point in points]
+        assert min(np.diff(stamps)) > 0
+        assert all(point.time_from_start.nanosec < 10**9 for point in points)
+        assert 15 / 8 * distance / (1e-9 * stamps[0]) <= limit  # largest speed of a quintic from rest to rest
+
+
 def test_urscript_follows_and_approaches_slowly(six: Robot) -> None:
     trajectory = motion(six)
     texts = motion_texts(trajectory, six, Limits.from_robot(six), "urscript")
@@ -78,26 +124,61 @@ def test_franka_gets_the_motion_at_one_kilohertz(tmp_path: Path) -> None:
     assert "@" not in program
     assert "t,q_j1" in program
     assert "tau_j7" in program
-    (tmp_path / "franka").mkdir()  # just enough of libfranka for the compiler to judge the syntax
+    (tmp_path / "franka").mkdir()  # just enough of libfranka to run: commands are printed, and followed 0.01 rad behind
     (tmp_path / "franka" / "exception.h").write_text(
         "#include <stdexcept>\nnamespace franka {\n"
         "struct Exception : std::runtime_error { using runtime_error::runtime_error; }; }\n"
     )
-    (tmp_path / "franka" / "robot.h").write_text(
-        "#include <array>\n#include <functional>\n#include <string>\nnamespace franka {\n"
-        "using V = std::array<double, 7>; using W = std::array<double, 6>;\n"
-        "struct RobotState { V q, dq, tau_J; }; struct Duration { double toSec() const; };\n"
-        "struct JointPositions { explicit JointPositions(V); }; JointPositions MotionFinished(JointPositions);\n"
-        "struct Robot { explicit Robot(const std::string&); RobotState readOnce(); void setCollisionBehavior(V, V, W, W);\n"
-        "void control(std::function<JointPositions(const RobotState&, Duration)>); }; }\n"
-    )
+    (tmp_path / "franka" / "robot.h").write_text(_LIBFRANKA)
     (tmp_path / "follow.cpp").write_text(program)
+    (tmp_path / "motion.csv").write_text(texts["motion.csv"])
     try:
-        command = ["g++", "-std=c++17", "-fsyntax-only", "-I", str(tmp_path), str(tmp_path / "follow.cpp")]
+        command = ["g++", "-std=c++17", "-I", str(tmp_path), str(tmp_path / "follow.cpp"), "-o", str(tmp_path / "follow")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         pytest.skip("no C++ compiler is here")
     assert done.returncode == 0, done.stderr
+    run = ["./follow", "robot", "motion.csv", "1.0", "log.csv"]
+    done = subprocess.run(run, capture_output=True, text=True, check=True, cwd=tmp_path, input="\n")
+    commands = np.array([line.split()[1:] for line in done.stdout.splitlines() if line.startswith("command")], dtype=float)
+    assert commands[0] == pytest.approx(0.5)  # what was commanded last, when the program takes over
+    assert commands[-1] == pytest.approx(table[-1, 1:], abs=1e-8)
+    arrival = int(np.argmax(np.abs(commands - table[0, 1:]).max(axis=1) < 1e-9))
+    assert np.abs(np.diff(commands[: arrival + 1], axis=0)).max() * 1000 <= APPROACH * 3.0
+
+
+#: At 0.2 rad when the program asks, and moved by hand to 0.5 rad before it takes over.
+_LIBFRANKA = """\
+#include <array>
+#include <cstdio>
+#include <functional>
+#include <string>
+namespace franka {
+using V = std::array<double, 7>;
+using W = std::array<double, 6>;
+struct RobotState { V q, q_d, dq, tau_J; };
+struct Duration { double seconds; double toSec() const { return seconds; } };
+struct JointPositions { V q; bool last = false; explicit JointPositions(V to) : q(to) {} };
+inline JointPositions MotionFinished(JointPositions to) { to.last = true; return to; }
+struct Robot {
+  explicit Robot(const std::string&) {}
+  static RobotState at(V q_d) { V q = q_d; for (double& x : q) x -= 0.01; return {q, q_d, {}, {}}; }
+  RobotState readOnce() { V q; q.fill(0.2); return at(q); }
+  void setCollisionBehavior(V, V, W, W) {}
+  void control(std::function<JointPositions(const RobotState&, Duration)> next) {
+    V q; q.fill(0.5);
+    for (double period = 0.0;; period = 1e-3) {
+      const JointPositions to = next(at(q), Duration{period});
+      q = to.q;
+      std::printf("command");
+      for (double x : q) std::printf(" %.10f", x);
+      std::printf("\\n");
+      if (to.last) return;
+    }
+  }
+};
+}
+"""
 
 
 def test_what_cannot_be_driven_safely_is_refused(six: Robot) -> None:

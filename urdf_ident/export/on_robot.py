@@ -28,6 +28,8 @@ from ..units import joint_units
 APPROACH, DRY_RUN = 0.1, 0.2
 #: Pause at the first pose and after the last one [s]: standstill for the estimation of torque constants.
 PAUSE = 2.0
+#: Largest over mean speed of a quintic from rest to rest is 15/8, that of a cubic 3/2: what an approach is slowed down by.
+_PEAK = 1.9
 
 _CHECKS = """\
 Before pressing start
@@ -195,7 +197,6 @@ Units: rad, rad/s, rad/s^2, s (m, m/s, m/s^2 for prismatic joints).
 
 The robot first drives slowly from where it stands to the first pose (speeds below), waits, and then follows the motion.
 """
-import math
 import sys
 
 import rclpy
@@ -211,10 +212,13 @@ APPROACH = {approach}  # speeds on the way to the first pose
 PAUSE = {pause}  # s at the first pose
 
 
-def stamp(point, seconds):
-    point.time_from_start.sec = int(seconds)
-    point.time_from_start.nanosec = int(round((seconds - int(seconds)) * 1e9)) % 1000000000
+def stamp(point, nanoseconds):
+    point.time_from_start.sec, point.time_from_start.nanosec = divmod(nanoseconds, 10**9)
     return point
+
+
+def since_start(point):
+    return 10**9 * point["time_from_start"]["sec"] + point["time_from_start"]["nanosec"]
 
 
 def main():
@@ -229,22 +233,23 @@ def main():
         rclpy.spin_once(node, timeout_sec=0.5)
     here, first = [state[name] for name in names], points[0]["positions"]
     way = max(abs(b - a) / APPROACH[name] for name, a, b in zip(names, here, first))
-    start = max(1.5 * way, 2.0) + PAUSE  # a smooth start and stop needs 1.5 times the time at full speed
+    arrival = round(1e9 * max({peak} * way, 2.0))  # ns; the controller's quintic is {peak} times as fast as its mean
+    start = arrival + round(1e9 * PAUSE)
     print("joint: now -> first pose")
     for name, a, b in zip(names, here, first):
         print("  %s: %.4f -> %.4f" % (name, a, b))
-    if input("approach takes %.1f s, motion %.1f s; type yes to start: " % (start, PAUSE + end_of(points))) != "yes":
+    length = PAUSE + 1e-9 * since_start(points[-1])
+    if input("approach takes %.1f s, motion %.1f s; type yes to start: " % (1e-9 * start, length)) != "yes":
         return
     goal = FollowJointTrajectory.Goal()
     goal.trajectory = JointTrajectory(joint_names=names)
     still = [0.0] * len(names)
-    for seconds in (start - PAUSE, start - 1e-3):
+    for nanoseconds in (arrival, start - 10**6):
         point = JointTrajectoryPoint(positions=first, velocities=still, accelerations=still)
-        goal.trajectory.points.append(stamp(point, seconds))
+        goal.trajectory.points.append(stamp(point, nanoseconds))
     for item in points:
-        at = item["time_from_start"]["sec"] + 1e-9 * item["time_from_start"]["nanosec"]
         point = JointTrajectoryPoint(**{{key: item[key] for key in ("positions", "velocities", "accelerations")}})
-        goal.trajectory.points.append(stamp(point, start + at))
+        goal.trajectory.points.append(stamp(point, start + since_start(item)))
     client = ActionClient(node, FollowJointTrajectory, CONTROLLER)
     if not client.wait_for_server(timeout_sec=5.0):
         sys.exit("no controller at " + CONTROLLER)
@@ -253,11 +258,6 @@ def main():
     done = sent.result().get_result_async()
     rclpy.spin_until_future_complete(node, done)
     print("error code", done.result().result.error_code, "(0: followed to the end)")
-
-
-def end_of(points):
-    last = points[-1]["time_from_start"]
-    return last["sec"] + 1e-9 * last["nanosec"]
 
 
 if __name__ == "__main__":
@@ -280,7 +280,7 @@ def ros2_files(plan: Plan) -> dict[str, str]:
     return {
         "trajectory.yaml": _message(plan, 1.0),
         "trajectory_dry_run.yaml": _message(plan, DRY_RUN),
-        "send.py": _ROS2_SCRIPT.format(robot=python_string(plan.robot)[1:-1], approach=approach, pause=PAUSE),
+        "send.py": _ROS2_SCRIPT.format(robot=python_string(plan.robot)[1:-1], approach=approach, pause=PAUSE, peak=_PEAK),
         "record.sh": _ROS2_RECORD,
     }
 
@@ -359,13 +359,21 @@ int main(int argc, char** argv) {
     franka::Robot robot(argv[1]);
     robot.setCollisionBehavior({{40, 40, 40, 40, 30, 30, 30}}, {{60, 60, 60, 60, 50, 40, 40}},
                                {{40, 40, 40, 40, 40, 40}}, {{60, 60, 60, 60, 60, 60}});
-    const Pose here = robot.readOnce().q;
-    double approach = 2.0;
-    for (size_t j = 0; j < 7; ++j) approach = std::max(approach, 1.9 * std::abs(motion[0][j] - here[j]) / limit[j]);
-    std::cout << "approach " << approach << " s, motion " << length << " s; press Enter to start" << std::endl;
+    const auto approach_from = [&](const Pose& start) {
+      double seconds = 2.0;
+      for (size_t j = 0; j < 7; ++j) seconds = std::max(seconds, @PEAK@ * std::abs(motion[0][j] - start[j]) / limit[j]);
+      return seconds;
+    };
+    std::cout << "approach " << approach_from(robot.readOnce().q_d) << " s, motion " << length
+              << " s; press Enter to start" << std::endl;
     std::cin.ignore();
-    double time = 0.0;
+    Pose here{};
+    double time = 0.0, approach = 0.0;
     robot.control([&](const franka::RobotState& state, franka::Duration period) -> franka::JointPositions {
+      if (approach == 0.0) {  // first call: the motion goes on from the pose last commanded, wherever the robot is by now
+        here = state.q_d;
+        approach = approach_from(here);
+      }
       time += period.toSec();
       std::array<double, 22> row{};
       row[0] = time;
@@ -410,6 +418,7 @@ def franka_files(plan: Plan) -> dict[str, str]:
         "@HEADER@": cpp_string(table_header(plan.order, ("q", "v", "tau"))),
         "@APPROACH@": ", ".join(f"{speed:.6f}" for speed in plan.approach),
         "@PAUSE@": f"{PAUSE:.1f}",
+        "@PEAK@": f"{_PEAK}",
     }
     program = re.sub("|".join(fields), lambda field: fields[field[0]], _FRANKA_PROGRAM)  # at once: a name may look like a field
     return {"motion.csv": table_text(plan.order, time, {"q": q}), "follow.cpp": program, "dry_run.sh": _FRANKA_DRY_RUN}
