@@ -15,22 +15,25 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from conftest import arm_urdf, page_data
 
-from urdf_ident import Drive, Robot
+from urdf_ident import Drive, Recording, Robot
 from urdf_ident.errors import LogError, ModelError, OutputError, UrdfIdentError
 from urdf_ident.logs.columns.layout import LogLayout, SideSection
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.geometry import robot_shapes
 from urdf_ident.motion.fourier import FourierTrajectory
+from urdf_ident.pipeline import validate
 from urdf_ident.quoting import NO_CONNECTION
 from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
-from urdf_ident.viz.motion import frame_times, positions_at, transform_points, upright
+from urdf_ident.viz.motion import FRAME_RATE, frame_times, positions_at, transform_points, upright, with_torque_error
 from urdf_ident.viz.player import Server
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -509,6 +512,18 @@ def test_browser_plays_pauses_and_loops_at_real_speed(browse, tmp_path: Path) ->
     wanted = {"start": 0.0, "playing": 1.0, "paused": 1.0, "faster": 3.0, "end": 4.0, "rest": 4.0}
     assert {name: seen[name] for name in wanted} == pytest.approx(wanted, abs=0.011)
     assert 0.5 < seen["again"] < 1.5  # after a short rest it began anew
+
+
+def test_errors_of_a_log_of_which_one_sample_is_left_are_unknown_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    shown = replace(waves(robot), measured=True)
+    ident = SimpleNamespace(model=SimpleNamespace(robot=robot))
+    log = Recording("log", robot.joints, shown.time, shown.position, effort=0 * shown.position)
+    monkeypatch.setattr(validate, "torque_error", lambda *_: (np.array([1.0]), np.array([[0.1, 0.2, 0.3]])))
+    error = with_torque_error(shown, robot, ident, log).error
+    known = np.abs(shown.time - 1.0) <= 1 / FRAME_RATE
+    assert error[known] == pytest.approx(np.tile([0.1, 0.2, 0.3], (known.sum(), 1)))
+    assert np.isnan(error[~known]).all()
 
 
 def test_another_motion_beside_the_first_is_drawn_translucent_at_the_same_time() -> None:

@@ -139,8 +139,8 @@ def with_torque_error(motion: Motion, robot: Robot, ident: Identification, log: 
             "the motion holds no efforts to compare with", where=motion.name, remedy="leave out --errors, or play a log"
         )
     time, error = torque_error(ident, log)
-    place = np.clip(np.searchsorted(time, motion.time), 1, max(len(time) - 1, 1))
-    near = np.minimum(np.abs(time[place] - motion.time), np.abs(motion.time - time[place - 1]))
+    place = np.searchsorted(time, motion.time)
+    near = np.abs(time[np.clip([place - 1, place], 0, len(time) - 1)] - motion.time).min(axis=0)
     sampled = np.column_stack([np.interp(motion.time, time, column) for column in error.T])
     sampled[near > 1.0 / FRAME_RATE] = np.nan
     return replace(motion, error=sampled)
