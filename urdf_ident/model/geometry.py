@@ -256,6 +256,8 @@ def link_capsules(robot: Robot) -> list[Visual]:
     Returns:
         Shapes; the capsule of a last link without a tool frame ends at twice its centre of mass.
     """
+    # Proportions of a drawing, from no source; distances and inertias use CAPSULE. The capsules' radius is a fraction of the
+    # reach and the unit of all others: markers of joints and the foot are wider, to stick out, the rod along a stroke thinner.
     radius = 0.032 * robot.reach()
     places = _joint_placements(robot)
     shapes = capsules_between_joints(robot, radius, least=0.2 * radius)

@@ -50,7 +50,7 @@ def identify(
         compare: Also learn the residual by gradient boosting, to tell how much of the held-out error is predictable
             (:mod:`.other_models`).
         left_out: Logs that were already skipped when they were read, to be named in the result.
-        progress: Called with the name of the current log and the number of rows done.
+        progress: Called with the name of the current step, the number of its units that are done, and their total.
 
     Raises:
         QualityError: A log is refused.
