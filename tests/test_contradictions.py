@@ -13,11 +13,17 @@ from logs import Truth, fourier, torques
 from scipy.ndimage import gaussian_filter1d
 
 from urdf_ident import Drive, Judgement, QualityError, Recording, Robot, identify, robot_path
+from urdf_ident.faults.evidence import remaining_doubt
+from urdf_ident.faults.hypotheses import best_step
+from urdf_ident.faults.interpretation import Interpretation
+from urdf_ident.faults.trials import LogGroup
+from urdf_ident.faults.urdf_bodies import UrdfBodies
 from urdf_ident.judgements.catalogue import Id
 from urdf_ident.linalg import Array
 from urdf_ident.pipeline.checked_logs import refuse_contradictions, with_contradictions
 from urdf_ident.pipeline.inspect import examine_logs
 from urdf_ident.project import parse_project
+from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 
@@ -94,6 +100,22 @@ def test_joints_that_are_moved_alike_are_no_copied_column(copied: bool) -> None:
     effort = tau + 0.02 * tau.std(axis=0) * np.random.default_rng(0).standard_normal(tau.shape)
     report = examine_logs([Recording("log", ARM.joints, t, q, effort=effort)], ARM, Drive.build(ARM.n), SignalConfig())[0]
     assert ("position-twice" in {item.id for item in report.findings}) == copied
+
+
+def test_a_cause_that_the_urdf_settles_has_its_own_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    t, q, v, a = fourier(ARM.n, 10.0, 100.0, 3)
+    tau = torques(ARM, Truth.of(ARM.n), q, v, a)
+    q[:, 2] = q[:, 1]
+    made = condition(Recording("log", ARM.joints, t, q, effort=tau), ARM)
+    trials, as_logged = LogGroup(ARM, [(made.segments, made.cutoff)]).trials(), Interpretation.as_logged(ARM.n)
+    monkeypatch.setattr(UrdfBodies, "left", lambda *_: np.ones(4))
+    best = best_step(trials, as_logged, range(ARM.n))
+    rival = best.rivals[-1]
+    monkeypatch.setattr(UrdfBodies, "left", lambda _, item, __: np.full(4, 0.1 if item == rival.interpretation else 1.0))
+    settled = best_step(trials, as_logged, range(ARM.n))
+    assert (settled.found.interpretation, settled.rivals) == (rival.interpretation, ())
+    assert settled.gain == settled.before.score - trials.score(rival.interpretation).score < best.gain
+    assert settled.certainty < 1 / (1 + remaining_doubt(best.gain))
 
 
 @pytest.mark.parametrize("name", ["emps", "puma560"])

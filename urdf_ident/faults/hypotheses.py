@@ -94,7 +94,13 @@ def is_poor(score: Score) -> bool:
 
 
 def best_step(trials: Trials, interpretation: Interpretation, suspects: Collection[int]) -> Step | None:
-    """Returns the best single change of an interpretation.
+    """Returns the best single change of an interpretation, and other causes that explain about as much.
+
+    The best cause is accepted if it gains :data:`.DOUBTFUL`, less the handicap of its kind (a delay: :data:`.DECISIVE`), and if
+    its gain between blocks of time is significant: at the level :data:`.SIGNIFICANT` if it explains a material part of some
+    effort or is of the whole log, else :data:`.SURE`, and higher where few reversals tell one that acts by the pose. Rivals are
+    the causes that gain less by at most the fraction :data:`.RIVAL` of that, or :data:`.DOUBTFUL`, unless the URDF's bodies
+    settle which one it is. Without rivals a cause is decided if it gains :data:`.DECISIVE`.
 
     Args:
         suspects: As for :func:`search`.
@@ -103,16 +109,38 @@ def best_step(trials: Trials, interpretation: Interpretation, suspects: Collecti
         The step, or None if no other interpretation is significantly better.
     """
     before = trials.score(interpretation)
+    tried = _tried(trials, interpretation, suspects, before)
+    if not tried or before.score - _rank(tried[0]) < DOUBTFUL:
+        return None
+    best, *others = _best_of_each_cause(trials, tried, before)
+    if not _is_accepted(trials, before, *best):
+        return None
+    least = best[1].score + max(RIVAL * (before.score - best[1].score), DOUBTFUL)
+    rivals = [pair for pair in others if _rank(pair) < least]
+    settled = _settled_by_urdf(UrdfBodies(trials, interpretation), [best, *rivals]) if rivals else None
+    if settled is not None:
+        best, rivals = settled, []
+    found, after = best
+    gain = before.score - after.score
+    return Step(found, gain, tuple(item for item, _ in rivals), before, after, gain > DECISIVE and not rivals)
+
+
+def _rank(pair: tuple[Hypothesis, Score]) -> float:
+    """Score with the handicap of the kind; lower is better."""
+    return pair[1].score + KINDS[pair[0].id].handicap
+
+
+def _tried(
+    trials: Trials, interpretation: Interpretation, suspects: Collection[int], before: Score
+) -> list[tuple[Hypothesis, Score]]:
+    """Candidates with their scores, best first; none if only a spring could explain more."""
     poor = is_poor(before)
     changes = candidates(trials, interpretation, poor)
     some = [item for item in changes if poor or len(item.joints) in (0, trials.robot.n) or {*item.joints} <= {*suspects}]
     found = [item for item in some if trials.testable(item.interpretation)]
     judged = trials.scores([item.interpretation for item in found])
     if before.score - min((item.score for item in judged), default=np.inf) < DOUBTFUL:
-        return None
-
-    def rank(pair: tuple[Hypothesis, Score]) -> float:
-        return pair[1].score + KINDS[pair[0].id].handicap
+        return []
 
     def explains_its_row(item: Hypothesis, after: Score) -> bool:
         """Whether a scale explains its own effort better: others alone improve where the noise of one ceases to matter."""
@@ -125,32 +153,31 @@ def best_step(trials: Trials, interpretation: Interpretation, suspects: Collecti
         tried += [pair] if explains_its_row(*pair) else []
     springs = list(KINDS[Id.SPRING].hypotheses(trials, interpretation, poor))
     tried += zip(springs, trials.scores([item.interpretation for item in springs]), strict=True)
-    tried.sort(key=rank)
-    if not tried or before.score - rank(tried[0]) < DOUBTFUL:
-        return None
-    # the best interpretation of each cause, of a few joints, that achieves a part of the best gain
+    return sorted(tried, key=_rank)
+
+
+def _best_of_each_cause(trials: Trials, tried: list[tuple[Hypothesis, Score]], before: Score) -> list[tuple[Hypothesis, Score]]:
+    """The best interpretation of each cause, of a few joints, that achieves a part of the best gain: refined, best first."""
     limit = before.score - RIVAL * (before.score - tried[0][1].score)
-    of_joints = grouped(((item.id, item.joints), (item, after)) for item, after in tried if after.score < limit)
+    of_joints = grouped(((pair[0].id, pair[0].joints), pair) for pair in tried if pair[1].score < limit)
     of_kinds = grouped((pairs[0][0].id, pairs[0]) for pairs in of_joints.values())
-    best = sorted((_refined(trials, *pair) for pairs in of_kinds.values() for pair in pairs[:_OF_ONE_KIND]), key=rank)
-    winner, after = best[0]
-    gain, entry = before.score - after.score, winner.id.entry
-    enough = SIGNIFICANT if material(before.left, after.left) or entry.of_all else SURE
-    if _significance(before, after) < enough * (trials.scarcity if entry.with_pose else 1.0):
-        return None
-    if winner.id == Id.EFFORT_DELAY and gain < DECISIVE:
-        return None
-    least = after.score + max(RIVAL * gain, DOUBTFUL)
-    rivals = tuple(item for item, score in best[1:] if score.score + KINDS[item.id].handicap < least)
-    if rivals:
-        group = (winner, *rivals)
-        urdf = UrdfBodies(trials, interpretation)
-        priors = np.array([np.log(urdf.left(item.interpretation, 1.0)).sum() for item in group])
-        first, second = np.argsort(priors)[:2]
-        if priors[first] < priors[second] - DOUBTFUL and group[first].id != Id.SPRING:  # more parameters always explain more
-            winner, rivals = group[first], ()
-            after = trials.score(winner.interpretation)
-    return Step(winner, gain, rivals, before, after, gain > DECISIVE and not rivals)
+    return sorted((_refined(trials, *pair) for pairs in of_kinds.values() for pair in pairs[:_OF_ONE_KIND]), key=_rank)
+
+
+def _is_accepted(trials: Trials, before: Score, found: Hypothesis, after: Score) -> bool:
+    """Whether a gain is significant, and that of a delay decisive: the rule is in :func:`best_step`."""
+    enough = SIGNIFICANT if material(before.left, after.left) or found.id.entry.of_all else SURE
+    if _significance(before, after) < enough * (trials.scarcity if found.id.entry.with_pose else 1.0):
+        return False
+    return found.id != Id.EFFORT_DELAY or before.score - after.score >= DECISIVE
+
+
+def _settled_by_urdf(urdf: UrdfBodies, group: list[tuple[Hypothesis, Score]]) -> tuple[Hypothesis, Score] | None:
+    """The cause that the URDF's bodies explain better than its rivals; no spring: more parameters always explain more."""
+    priors = np.array([np.log(urdf.left(item.interpretation, 1.0)).sum() for item, _ in group])
+    first, second = np.argsort(priors)[:2]
+    settled = priors[first] < priors[second] - DOUBTFUL and group[first][0].id != Id.SPRING
+    return group[first] if settled else None
 
 
 def _significance(before: Score, after: Score) -> float:
