@@ -105,8 +105,7 @@ def compare(
     idents = [open_result(path) for path in results if path not in urdfs]
     comparison: Comparison | Trend
     if len(results) == 2:
-        before = idents[0].model.robot.of_urdf(urdfs[0]) if urdfs else idents[0]
-        comparison = changes(before, idents[-1])
+        comparison = changes(idents[0].model.robot.of_urdf(urdfs[0]) if urdfs else idents[0], idents[-1])
     else:
         parents = [path.parent.name or path.stem for path in results]
         comparison = trend(idents, parents if len(set(parents)) == len(parents) else [str(path) for path in results])

@@ -223,8 +223,7 @@ class _Writer:
             form = {"type": "box", "size": _words([0.5 * float(word) for word in shape.get("size").split()])}
         else:
             half_length = [] if shape.tag == "sphere" else [0.5 * float(shape.get("length"))]
-            size = [float(shape.get("radius")), *half_length]
-            form = {"type": shape.tag, "size": _words(size)}
+            form = {"type": shape.tag, "size": _words([float(shape.get("radius")), *half_length])}
         position, rotation = _origin(node)
         materials = node.all("material")  # with a colour of their own, or the name of one of the robot's
         own = next((color.get("rgba") for material in materials for color in material.all("color")), "")

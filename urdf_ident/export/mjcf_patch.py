@@ -192,8 +192,9 @@ def _verify(
         spec.compiler.fusestatic = False
         model = spec.compile()
     except (ValueError, RuntimeError) as error:
-        got = " ".join(str(error).split())[:200]
-        raise EstimationError("MuJoCo refuses the corrected model", where=str(source), got=got) from error
+        raise EstimationError(
+            "MuJoCo refuses the corrected model", where=str(source), got=" ".join(str(error).split())[:200]
+        ) from error
     body_names, joint_names = names_of(model)
     pairs = [(name, ten, _compiled(model, body_names.index(name))) for name, ten in bodies.items()]
     for (name, key), value in joints.items():

@@ -171,16 +171,16 @@ def _urscript(plan: Plan, speed: float, name: str) -> str:
         "# Joints: " + ", ".join(map(comment, plan.order)) + " (base to wrist 3).",
         "# The robot approaches the first pose slowly; the way there is not checked for collisions.",
         "def urdf_ident_motion():",
-        f"  first = {_pose(q[0])}",
+        f"  first = {_row(q[0], 6)}",
         f"  movej(first, a={max(slow, 0.05):.4f}, v={slow:.4f})",
         f"  sleep({PAUSE:.1f})",
     ]
-    lines += [f"  servoj({_pose(row)}, 0, 0, {step:.6f}, 0.1, 300)" for row in q[1:]]
+    lines += [f"  servoj({_row(row, 6)}, 0, 0, {step:.6f}, 0.1, 300)" for row in q[1:]]
     return "\n".join([*lines, "  stopj(2.0)", f"  sleep({PAUSE:.1f})", "end", "urdf_ident_motion()", ""])
 
 
-def _pose(values: object) -> str:
-    return "[" + ",".join(f"{value:.6f}" for value in values) + "]"  # type: ignore[attr-defined]
+def _row(values: Array, digits: int) -> str:
+    return "[" + ", ".join(f"{value:.{digits}f}" for value in values) + "]"
 
 
 #: Points per second; the controller interpolates between them with quintics.
@@ -297,15 +297,11 @@ def _message(plan: Plan, speed: float) -> str:
         "points:",
     ]
     for k, stamp in enumerate(stamps):
-        lines.append(f"  - positions: {_row(q[k])}")
-        lines.append(f"    velocities: {_row(v[k])}")
-        lines.append(f"    accelerations: {_row(a[k])}")
+        lines.append(f"  - positions: {_row(q[k], 9)}")
+        lines.append(f"    velocities: {_row(v[k], 9)}")
+        lines.append(f"    accelerations: {_row(a[k], 9)}")
         lines.append(f"    time_from_start: {{sec: {stamp // 10**9}, nanosec: {stamp % 10**9}}}")
     return "\n".join([*lines, ""])
-
-
-def _row(values: Array) -> str:
-    return "[" + ", ".join(f"{value:.9f}" for value in values) + "]"
 
 
 _FRANKA_RATE = 1000.0

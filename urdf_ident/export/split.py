@@ -136,8 +136,8 @@ def _pieces(robot: Robot, body: Body, ten: Array) -> tuple[list[_Piece], list[st
     """The links of a body that have, or need, a mass, carrier first, with the URDF's parameters; notes on repaired ones."""
     pieces, notes = list[_Piece](), list[str]()
     stated = {link.name: robot.description.links[link.name].theta for link in body.links}
-    heavy = {name for name, theta in stated.items() if theta is not None and theta.any()}
-    weighing = heavy or {body.name}  # where the URDF gives no link a mass, the body's first link takes all of it
+    # where the URDF gives no link a mass, the body's first link takes all of it
+    weighing = {name for name, theta in stated.items() if theta is not None and theta.any()} or {body.name}
     # links that a joint (also a locked one) moves, with no weighing link fixed to them: engines refuse them without a mass
     groups = [(root, set(members)) for root, members in moving_groups(robot.description) if root in stated]
     bare = {root for root, members in groups if not members & weighing}
@@ -146,13 +146,15 @@ def _pieces(robot: Robot, body: Body, ten: Array) -> tuple[list[_Piece], list[st
         if written is not None and written.any():  # the URDF states a mass
             prior = repaired_theta(written, small_mass=_SMALL * ten[0])
             if not np.array_equal(prior, written):
-                repaired = "is not physically consistent in the URDF: repaired before"
-                notes.append(f"link '{link.name}' {repaired} body '{body.name}' was split")
+                notes.append(
+                    f"link '{link.name}' is not physically consistent in the URDF: repaired before body '{body.name}' was split"
+                )
                 written = None
         elif link.name in bare:  # it needs a mass: a small one
             prior, written = small_body(_SMALL * ten[0]), None
-            put = f"{prior[0]:.3g} kg of body '{body.name}' put there"
-            notes.append(f"link '{link.name}' moves in the URDF but has no mass: {put}")
+            notes.append(
+                f"link '{link.name}' moves in the URDF but has no mass: {prior[0]:.3g} kg of body '{body.name}' put there"
+            )
         elif link.name in weighing:  # of a body whose links have no mass, the first one: what was identified
             prior, written = ten, None
         else:  # it has no mass and needs none

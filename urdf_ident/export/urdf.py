@@ -182,8 +182,9 @@ def corrected_urdf(
             place = f"{where}, joint '{name}'"
             for key, value in joints[name].items():
                 if not (math.isfinite(value) and value >= 0):
-                    expected = "a finite number >= 0"
-                    raise ModelError(f"{key} cannot be written to a URDF", where=place, got=value, expected=expected)
+                    raise ModelError(
+                        f"{key} cannot be written to a URDF", where=place, got=value, expected="a finite number >= 0"
+                    )
             stated = node.only("dynamics", place)
             if stated is not None:
                 for key, value in joints[name].items():

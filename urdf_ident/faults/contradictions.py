@@ -194,11 +194,9 @@ def _of_interpretation(found: Explanations) -> tuple[Judgement, ...]:
     undecided = bool(steps) and not steps[-1].decided
     if undecided and steps[-1].gain >= SEVERE:
         return _of_steps(trials, steps)
-    as_logged = Interpretation.as_logged(robot.n)
-    interpretation = steps[-1].found.interpretation if steps and not undecided else as_logged
+    interpretation = steps[-1].found.interpretation if steps and not undecided else Interpretation.as_logged(robot.n)
     loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
-    explained = bool(found.faults)
-    reported = against_the_urdf(found.corrected, interpretation, found.group.noise, loaded=loaded, explained=explained)
+    reported = against_the_urdf(found.corrected, interpretation, found.group.noise, loaded=loaded, explained=bool(found.faults))
     own = _of_steps(trials, steps[:-1] if undecided and reported else steps)
     if any(item.id == Id.EFFORT_SCALE and item.joint is None for item in reported):  # those of single joints are among it
         if any(item.id == Id.EFFORT_SCALE and item.severity == "refused" for item in own):

@@ -225,8 +225,7 @@ def first_shown(q: Array, v: Array) -> IntArray:
             shown[k] = round(at[np.argmin(earlier)])
     step = np.diff(shown)
     both = (shown[1:] < new[1:]) & (shown[:-1] < new[:-1]) & (step >= 0) & (step <= _APART)
-    passes = np.append(both, False) | np.append(False, both)
-    shown = np.where(passes, shown, new)
+    shown = np.where(np.append(both, False) | np.append(False, both), shown, new)
     for k in range(len(q)):  # a repetition of a repetition
         shown[k] = shown[shown[k]]
     return shown
@@ -260,8 +259,7 @@ def sampler(
     q, v, a, time = (np.concatenate([row[k] for row in rows]) for k in range(4))
     log = np.concatenate([np.full(len(row[0]), item.log) for item, row in zip(pieces, rows, strict=True)])
     block = _spread(log, _blocks(log, blocks), v)
-    coupled = reduction is not None and bool((reduction - np.diag(np.diag(reduction))).any())
-    motors = reduction if coupled else None
+    motors = reduction if reduction is not None and (reduction - np.diag(np.diag(reduction))).any() else None
     signs = np.stack(whole.sampled(np.eye(q.shape[1]), _signs_of), axis=1)
     first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, travels(q, log), whole, motors)
     return lambda delay: replace(first, tau=efforts(delay)) if delay else first

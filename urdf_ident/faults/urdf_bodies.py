@@ -108,8 +108,7 @@ class UrdfBodies:
     def _gram(self, interpretation: Interpretation) -> Array:
         """Products of the torques of the bodies, of their deviations, and of the efforts, weighted by row."""
         total, columns, size = self._beside_friction(interpretation)
-        count = self.trials.evidence(interpretation).regression.count.sum()
-        weights = count / (self._left * size) ** 2
+        weights = self.trials.evidence(interpretation).regression.count.sum() / (self._left * size) ** 2
         return np.asarray(np.einsum("ipk,ipl,i->kl", columns, total @ columns, weights, optimize=True))
 
     @cached_property

@@ -339,8 +339,9 @@ def writable_folder(folder: str | Path) -> Iterator[None]:
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             where = repr(str(error.filename if isinstance(error, FileExistsError) else path))[1:-1]
-            remedy = "choose another folder with -o"
-            raise OutputError(f"output folder cannot be written ({reason})", where=where, remedy=remedy) from error
+            raise OutputError(
+                f"output folder cannot be written ({reason})", where=where, remedy="choose another folder with -o"
+            ) from error
         yield
 
 

@@ -54,8 +54,9 @@ def logs_at(address: str) -> list[str]:
         else:
             names = [system.info(path)["name"]]
         if not names:
-            remedy = "check the address and the rights to read it"
-            raise MissingFileError("no log is at this address", where=plain(address), remedy=remedy)
+            raise MissingFileError(
+                "no log is at this address", where=plain(address), remedy="check the address and the rights to read it"
+            )
         return sorted(str(system.unstrip_protocol(name)) for name in names)
 
 
@@ -77,14 +78,18 @@ def local_files(files: Files) -> Iterator[Files]:
                     while block := stream.read(2**20):
                         length += copy.write(block)
                         if length > most:  # while it still arrives
-                            limit = f"at most {most / 2**20:g} MB"
-                            raise LogError("the log is too large", where=plain(address), expected=limit)
+                            raise LogError(
+                                "the log is too large", where=plain(address), expected=f"at most {most / 2**20:g} MB"
+                            )
                 system.invalidate_cache()
                 if length < size:  # a server that closes the connection early, without an error
                     raise ConnectionError(f"{length} of {size} bytes arrived")
                 if system.checksum(path) != before:
-                    remedy = "wait until it is written, or read a copy"
-                    raise LogError("the log changed while it was read", where=plain(address), remedy=remedy)
+                    raise LogError(
+                        "the log changed while it was read",
+                        where=plain(address),
+                        remedy="wait until it is written, or read a copy",
+                    )
             copies[address] = str(near)
         try:
             yield tuple((quantity, copies.get(path, path)) for quantity, path in files)

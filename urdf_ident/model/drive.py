@@ -66,8 +66,9 @@ class Drive(ReadOnly):
         given = f"{len(matrix)} ratios" if matrix.ndim == 1 else f"a matrix of shape {matrix.shape}"
         matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
         if matrix.shape != (n, n) or not np.isfinite(matrix).all():
-            expected = f"{n} finite ratios, or a matrix of {n} x {n}"
-            raise ModelError("drive.reduction does not fit the joints", got=given, expected=expected)
+            raise ModelError(
+                "drive.reduction does not fit the joints", got=given, expected=f"{n} finite ratios, or a matrix of {n} x {n}"
+            )
         scaled = matrix / positive(np.abs(matrix).max(axis=1, keepdims=True))
         if np.linalg.cond(scaled) > 1e10:
             raise ModelError(

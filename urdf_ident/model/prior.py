@@ -286,8 +286,7 @@ def with_joint_terms(
     Raises:
         ShapeError: The lengths do not fit.
     """
-    n = len(prior.theta0)
-    terms = tuple(parameters)[n:]
+    terms = tuple(parameters)[len(prior.theta0) :]
     values = np.array(first_fit, dtype=float)
     check_shape("first_fit", values.shape, (len(terms),))
     seen = np.isfinite(values)

@@ -70,8 +70,9 @@ def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
     for prefix in _PREFIXES[1:]:
         missing = [joint for joint in robot.joints if f"{prefix}_{joint}" not in header]
         if missing and len(missing) < robot.n:
-            remedy = f"add it or remove all {prefix}_ columns"
-            raise LogError(f"column '{prefix}_{missing[0]}' is missing", where=where, remedy=remedy)
+            raise LogError(
+                f"column '{prefix}_{missing[0]}' is missing", where=where, remedy=f"add it or remove all {prefix}_ columns"
+            )
     columns = {
         prefix: table[:, [header.index(f"{prefix}_{joint}") for joint in robot.joints]]
         for prefix in _PREFIXES

@@ -99,8 +99,8 @@ def identify(
     result = hold_out(result, physical, training.logs, compare=compare)
     # 5. What rigid bodies do not explain, if that is wanted; of the stage before, the low-pass for predictions remains.
     if with_loops:
-        used, options = [log.recording for log in training.logs], loops.options()
-        result = compensate(result, used, sweeps=sweeps, judged=True, force=force, progress=progress, **options)
+        used = [log.recording for log in training.logs]
+        result = compensate(result, used, sweeps=sweeps, judged=True, force=force, progress=progress, **loops.options())
     # 6. Scores on the held-out logs.
     return with_validation(result, from_data, conditioned_held_out, training, force=force)
 

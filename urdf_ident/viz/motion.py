@@ -98,9 +98,8 @@ def as_motion(
         check_shape("position", source.position.shape, ("N", robot.n))
         return source
     if isinstance(source, Trajectory):
-        columns = _columns(source.joints, robot)
         time = np.linspace(0.0, source.duration, max(2, int(np.ceil(source.duration * 4 * FRAME_RATE)) + 1))
-        return _clean("trajectory", time, source.evaluate(time)[0][:, columns])
+        return _clean("trajectory", time, source.evaluate(time)[0][:, _columns(source.joints, robot)])
     if isinstance(source, Recording):
         columns = _columns(source.joints, robot)
         silent = replace(source, effort=None, effort_target=None, torque_target=None)  # so that no torque constant is needed

@@ -54,8 +54,9 @@ def generalized_least_squares(problem: EstimatorInput) -> Estimated:
         covariance = np.asarray(error.T @ error / max(count - fit.seen.sum() / len(model.groups), 1.0))
         std = np.sqrt(np.diag(covariance))
         if not (std > 0).all():
-            where = model.groups[int(np.argmin(std))].name
-            raise EstimationError("a residual is exactly zero", where=where, remedy="use method wls")
+            raise EstimationError(
+                "a residual is exactly zero", where=model.groups[int(np.argmin(std))].name, remedy="use method wls"
+            )
         if np.linalg.cond(covariance / np.outer(std, std)) > SINGULAR:
             raise EstimationError("the residuals of some joints are copies of each other", remedy="use method wls")
         weights = {group.name: 1.0 / s for group, s in zip(model.groups, std, strict=True)}

@@ -135,8 +135,9 @@ class FitData:
             EstimationError: They are too few.
         """
         if len(self.units) < FEWEST_STRETCHES:
-            expected = f">= {FEWEST_STRETCHES}"
-            raise EstimationError("too few blocks of time to estimate a scatter", got=len(self.units), expected=expected)
+            raise EstimationError(
+                "too few blocks of time to estimate a scatter", got=len(self.units), expected=f">= {FEWEST_STRETCHES}"
+            )
         unit = {block: k for k, blocks in enumerate(self.units) for block in blocks}
         r = self.solution.root.shape[1]
         matrices, scores = np.zeros((len(self.units), r, r)), np.zeros((len(self.units), r))

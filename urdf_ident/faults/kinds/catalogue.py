@@ -57,8 +57,7 @@ def changes(at: LinearizedCase) -> Iterator[FaultFamily]:
     rows = np.eye(n)[None] * np.ones((len(samples), 1, 1))
     yield FaultFamily(Id.CONTACT, (), rows[:, :, at.moving], change=CONTACT)
     for j in at.moving:
-        friction = at.in_row(j, np.ones(len(samples)), samples.signs[:, j, 0])
-        yield FaultFamily(Id.EFFORT_DRIFT, (j,), friction, change=FRICTION)
+        yield FaultFamily(Id.EFFORT_DRIFT, (j,), at.in_row(j, np.ones(len(samples)), samples.signs[:, j, 0]), change=FRICTION)
         yield FaultFamily(Id.EFFORT_DRIFT, (j,), at.in_row(j, at.fitted[:, j]), change=GAIN)
         if not at.robot.prismatic[j]:
             yield FaultFamily(Id.LOG_DIFFERS, (j,), at.slopes[j, 0][:, :, None], change=JOINT)

@@ -129,15 +129,13 @@ class EffortWithoutGravity(FaultKind):
 
     def parts(self, robot: Robot, at: Interpretation) -> list[Hypothesis]:
         """Parts of gravity that are missing, or there in addition; free bodies absorb them."""
-        parts = [replace(at, gravity=_vector(share * robot.gravity)) for share in _SHARES]
-        return [Hypothesis(self.id, (), part, small=True) for part in parts]
+        return [Hypothesis(self.id, (), replace(at, gravity=_vector(share * robot.gravity)), small=True) for share in _SHARES]
 
     def nearby(self, found: Hypothesis, step: float) -> list[Hypothesis]:
         """The same with a somewhat larger and smaller part; all of it stays all."""
         gravity = np.asarray(found.interpretation.gravity)
         parts = (1 + step, 1 - step) if found.small else (1.0,)
-        others = [replace(found.interpretation, gravity=_vector(part * gravity)) for part in parts]
-        return [replace(found, interpretation=other) for other in others]
+        return [replace(found, interpretation=replace(found.interpretation, gravity=_vector(part * gravity))) for part in parts]
 
     def size(self, robot: Robot, hypothesis: Hypothesis) -> float:
         return 1 - float(np.asarray(hypothesis.interpretation.gravity) @ robot.gravity) / float(robot.gravity @ robot.gravity)

@@ -77,8 +77,7 @@ class PositionZero(FaultKind):
         zeros = {robot.joints[j]: hypothesis.interpretation.zero[j] for j in hypothesis.joints}
         pairs = zip(zeros.values(), hypothesis.errors, strict=True)
         shown = ", ".join(dict.fromkeys(f"{self.shown(zero)} ± {np.degrees(error):.1g}°" for zero, error in pairs))
-        names = whose(robot, hypothesis.joints)
-        message = f"the zeros of {names} are not those of the URDF: {shown} must be added"
+        message = f"the zeros of {whose(robot, hypothesis.joints)} are not those of the URDF: {shown} must be added"
         return Judgement(self.id, message, _added(zeros), size=stated.size)
 
     def families(self, at: LinearizedCase) -> Iterator[FaultFamily]:
@@ -88,17 +87,16 @@ class PositionZero(FaultKind):
                 zero = at.slopes[j, 0][:, :, None]  # e = 1
                 yield FaultFamily(self.id, (j,), zero, unit=-1.0)
                 if 1 < len(logs) <= COMPARED:
-                    each = zero * (at.samples.log[:, None] == logs)[:, None]
-                    yield FaultFamily(self.id, (j,), each, unit=-1.0, per_log=True)
+                    yield FaultFamily(self.id, (j,), zero * (at.samples.log[:, None] == logs)[:, None], unit=-1.0, per_log=True)
 
     def tested(self, robot: Robot, family: FaultFamily, size: float, everywhere: bool) -> Judgement:
         if not family.per_log:
             return super().tested(robot, family, size, everywhere)
         words = f"the zero of {robot.joints[family.joints[0]]} is another in each log, by up to {size:.2g} rad"
-        instead = "log absolute positions, not counts from the start of a log"
-        return Judgement(
-            self.id, words, Remedy(f"{instead}, or move the joint to its reference before each log"), "warning", size=size
+        remedy = (
+            "log absolute positions, not counts from the start of a log, or move the joint to its reference before each log"
         )
+        return Judgement(self.id, words, Remedy(remedy), "warning", size=size)
 
 
 class PositionScale(FaultKind):

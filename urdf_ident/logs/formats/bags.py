@@ -156,8 +156,11 @@ def _opened(path: Path) -> Iterator[tuple[Any, Parser]]:
             )
         outside = [file for file in _files(path) if allowed(file, [path]) is None]
         if outside:
-            remedy = "copy what links lead to into the bag's folder"
-            raise LogError("a file of the bag leads out of its folder", where=outside[0], remedy=remedy)
+            raise LogError(
+                "a file of the bag leads out of its folder",
+                where=outside[0],
+                remedy="copy what links lead to into the bag's folder",
+            )
         storage: Any = DirectoryReader(path)
     else:
         with open(path, "rb") as stream:
@@ -199,8 +202,9 @@ def _chosen(
         named = [name for name in topics if name.strip("/") == wanted.strip("/")]
         if named:
             return named[-1], topics[named[-1]][0]
-        remedy = nearest(wanted, list(topics))
-        raise LogError(f"no topic '{wanted}' with joint states", where=f"{path} (log.topic)", remedy=remedy)
+        raise LogError(
+            f"no topic '{wanted}' with joint states", where=f"{path} (log.topic)", remedy=nearest(wanted, list(topics))
+        )
     efforts = {name: any(map(_has_effort, samples)) for name, (_, samples) in topics.items()}
 
     def preference(name: str) -> tuple[int, bool, bool, int]:  # target positions are not measurements

@@ -232,8 +232,9 @@ class ElasticPlant:
         ):
             if not good.all():
                 j = int(np.argmin(good))
-                where = f"joint '{robot.joints[j]}'"
-                raise SimulationError(f"impossible {name}", where=where, got=f"{values[j]:g}", expected=expected)
+                raise SimulationError(
+                    f"impossible {name}", where=f"joint '{robot.joints[j]}'", got=f"{values[j]:g}", expected=expected
+                )
         apart = (self.geared == np.eye(n)).all(axis=0) & (self.geared == np.eye(n)).all(axis=1)
         self.model, self._links, self._rotors = _with_rotors(robot, self.ratio, self.rotor_inertia, theta, apart)
         self._data = self.model.createData()
